@@ -1,0 +1,23 @@
+//go:build hold
+
+package gatehouse
+
+import (
+	_ "github.com/BurntSushi/toml"
+	_ "github.com/alecthomas/kong"
+	_ "github.com/asynkron/protoactor-go/actor"
+	_ "github.com/fasthttp/router"
+	_ "github.com/hashicorp/golang-lru/v2"
+	_ "github.com/maxmind/mmdbwriter"
+	_ "github.com/miekg/dns"
+	_ "github.com/oschwald/maxminddb-golang/v2"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/sony/gobreaker/v2"
+	_ "github.com/valyala/fasthttp/fasthttpadaptor"
+	_ "github.com/valyala/fasthttp/pprofhandler"
+	_ "github.com/valyala/fastjson"
+	_ "go.uber.org/goleak"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/net/idna"
+	_ "golang.org/x/text/currency"
+)
