@@ -63,6 +63,6 @@ type Quota struct {
 
 // What the error of an exchange may wrap. Anything else is a failure: the upstream is down, slow or talks nonsense.
 var (
-	ErrThrottled = errors.New("the upstream refuses: its rate limit is reached") // HTTP 429
+	ErrThrottled = errors.New("the upstream refuses: its rate limit is reached")  // HTTP 429
 	ErrForbidden = errors.New("the upstream refuses: key or address not allowed") // HTTP 403
 )

@@ -32,3 +32,15 @@ func (q Query) Clone() Query {
 	q.domain = strings.Clone(q.domain)
 	return q
 }
+
+// ParseQuery reads an IPv4 or IPv6 address or a bare domain, however it was written. The result shares memory with s.
+func ParseQuery(s string) (Query, *Error) {
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return Query{domain: s}, nil
+	}
+	return Query{addr: addr}, nil
+}
+
+// AddrQuery asks about addr, as ParseQuery does about its text.
+func AddrQuery(addr netip.Addr) (Query, *Error) { return Query{addr: addr}, nil }

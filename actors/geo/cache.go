@@ -1,0 +1,155 @@
+package geo
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// How long answers are kept, from the moment they were fetched.
+const (
+	ResultTTL   = 10 * time.Minute // a result (interface document, section 8)
+	NotFoundTTL = time.Minute      // "the upstream knows nothing of it"
+	FallbackTTL = time.Minute      // an answer from the offline files in the place of an online one
+)
+
+// Entry is an answer as the cache holds it: rendered once, sent many times. It is never changed after it was made.
+type Entry struct {
+	JSON    []byte // a result's JSON from behind the value of "query" to its end, as AppendJSON prints it; nil beside Err
+	Err     *Error // what the upstream found wrong with the query; nil with a result
+	Source  Source
+	Fetched time.Time
+	TTL     time.Duration
+}
+
+// NewEntry renders what source answered at now. An answer whose error says anything else than CodeInvalidQuery must
+// not be cached.
+func NewEntry(a Answer, source Source, now time.Time) *Entry {
+	if a.Err != nil {
+		return &Entry{Err: a.Err, Source: source, Fetched: now, TTL: NotFoundTTL}
+	}
+	return &Entry{JSON: a.Result.AppendJSON(nil), Source: source, Fetched: now, TTL: ResultTTL}
+}
+
+// Age returns how long ago the entry was fetched, in whole seconds as the header Age counts them (RFC 9111 section 5.1).
+func (e *Entry) Age(now time.Time) int { return max(0, int(now.Sub(e.Fetched)/time.Second)) }
+
+func (e *Entry) live(now time.Time) bool { return now.Sub(e.Fetched) < e.TTL }
+
+// Outcome is what a look-up came to.
+type Outcome struct {
+	Entry  *Entry // the answer; nil when there is none
+	Err    *Error // why there is no result: Entry.Err, or a failure that no cache holds; nil with a result
+	Cached bool   // the answer was in the cache when it was asked for
+}
+
+// Cache holds the most recently used answers by their query. It may be used by many goroutines.
+type Cache struct {
+	mu      sync.Mutex
+	entries *simplelru.LRU[Query, *Entry]
+	stats   CacheStats
+}
+
+// CacheStats is a reading of a cache's counters.
+type CacheStats struct {
+	Entries                 int
+	Bytes                   int64 // an estimate of the memory held
+	Hits, Misses, Evictions uint64
+}
+
+// NewCache returns a cache for size entries, at least 1.
+func NewCache(size int) (*Cache, error) {
+	c := &Cache{}
+	entries, err := simplelru.NewLRU(size, c.dropped)
+	if err != nil {
+		return nil, fmt.Errorf("cache of %d entries: %w", size, err)
+	}
+	c.entries = entries
+	return c, nil
+}
+
+// Get returns the live entry for q, or nil, and counts a hit or a miss.
+func (c *Cache) Get(q Query, now time.Time) *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.live(q, now)
+	if e != nil {
+		c.stats.Hits++
+	} else {
+		c.stats.Misses++
+	}
+	return e
+}
+
+// Peek is Get without the count.
+func (c *Cache) Peek(q Query, now time.Time) *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live(q, now)
+}
+
+// Put keeps e as the answer to q.
+func (c *Cache) Put(q Query, e *Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(q, e)
+}
+
+// PutFallback keeps e, an answer from the offline files, unless a live answer is there, and returns the one that
+// then counts.
+func (c *Cache) PutFallback(q Query, e *Entry, now time.Time) *Entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if live := c.live(q, now); live != nil {
+		return live
+	}
+	c.put(q, e)
+	return e
+}
+
+// Replace puts e in the place of old and reports whether old was still the answer to q.
+func (c *Cache) Replace(q Query, old, e *Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held, ok := c.entries.Peek(q); !ok || held != old {
+		return false
+	}
+	c.put(q, e)
+	return true
+}
+
+// Stats reads the counters.
+func (c *Cache) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
+	s.Entries = c.entries.Len()
+	return s
+}
+
+func (c *Cache) live(q Query, now time.Time) *Entry {
+	if e, ok := c.entries.Get(q); ok && e.live(now) {
+		return e
+	}
+	return nil
+}
+
+func (c *Cache) put(q Query, e *Entry) {
+	if held, ok := c.entries.Peek(q); ok {
+		c.stats.Bytes -= cost(q, held)
+	}
+	c.stats.Bytes += cost(q, e)
+	if c.entries.Add(q, e) {
+		c.stats.Evictions++
+	}
+}
+
+// dropped is called by the LRU for what it evicts.
+func (c *Cache) dropped(q Query, e *Entry) { c.stats.Bytes -= cost(q, e) }
+
+// entryOverhead estimates what an entry costs beside its JSON and its domain, in bytes: key, list element, map slot.
+const entryOverhead = 320
+
+func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.JSON)) }
