@@ -1,12 +1,137 @@
 package geo
 
-// AppendQuoted appends s as a JSON string (RFC 8259 section 7), bytes that are not UTF-8 as U+FFFD.
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// AppendQuoted appends s as a JSON string (RFC 8259 section 7), bytes that are not UTF-8 as U+FFFD. It escapes only
+// what must be: the result is not for HTML.
 func AppendQuoted(dst []byte, s string) []byte {
-	return dst
+	dst = append(dst, '"')
+	done := 0 // s[:done] is in dst
+	for i := 0; i < len(s); {
+		if plain[s[i]] {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r >= utf8.RuneSelf && (r != utf8.RuneError || size > 1) {
+			i += size
+			continue
+		}
+		dst = append(dst, s[done:i]...)
+		dst = appendEscaped(dst, r)
+		i += size
+		done = i
+	}
+	dst = append(dst, s[done:]...)
+	return append(dst, '"')
+}
+
+// plain marks the bytes that stand for themselves in a JSON string.
+var plain = func() (t [256]bool) {
+	for b := byte(' '); b < utf8.RuneSelf; b++ {
+		t[b] = b != '"' && b != '\\'
+	}
+	return t
+}()
+
+// appendEscaped appends an ASCII character that cannot stand for itself, or U+FFFD.
+func appendEscaped(dst []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	switch r {
+	case '"', '\\':
+		return append(dst, '\\', byte(r))
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	case utf8.RuneError:
+		return utf8.AppendRune(dst, r)
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
 }
 
 // AppendJSON appends the result as it stands in an answer behind the value of "query": from the comma before "ip" to
 // the closing brace of the whole. Every documented member is there.
 func (r *Result) AppendJSON(dst []byte) []byte {
-	return dst
+	dst = slices.Grow(dst, r.jsonSize())
+	dst = appendIP(append(dst, `,"ip":`...), r.IP)
+	dst = r.Location.appendJSON(append(dst, `,"location":`...))
+	dst = r.Network.appendJSON(append(dst, `,"network":`...))
+	dst = r.Flags.appendJSON(append(dst, `,"flags":`...))
+	return append(dst, '}')
+}
+
+// jsonSize returns the size of the JSON when nothing has to be escaped, at most 80 bytes too large.
+func (r *Result) jsonSize() int {
+	const frame = 430 // names, punctuation, numbers, flags and the address
+	l, n := &r.Location, &r.Network
+	return frame + len(l.Continent) + len(l.Country) + len(l.CountryCode) + len(l.RegionName) + len(l.City) + len(l.Zip) +
+		len(l.Timezone) + len(l.Currency) + len(n.ISP) + len(n.Org) + len(n.AS) + len(n.ASName) + len(n.Reverse)
+}
+
+// appendIP appends the address and the member that follows it, both empty when the address is not known.
+func appendIP(dst []byte, ip netip.Addr) []byte {
+	version := ""
+	dst = append(dst, '"')
+	switch {
+	case ip.Is4():
+		version = "IPv4"
+	case ip.Is6():
+		version = "IPv6"
+	}
+	if ip.IsValid() {
+		dst = ip.AppendTo(dst)
+	}
+	return appendString(append(dst, '"'), `,"ipVersion":`, version)
+}
+
+func (l *Location) appendJSON(dst []byte) []byte {
+	dst = appendString(dst, `{"continent":`, l.Continent)
+	dst = appendString(dst, `,"country":`, l.Country)
+	dst = appendString(dst, `,"countryCode":`, l.CountryCode)
+	dst = appendString(dst, `,"regionName":`, l.RegionName)
+	dst = appendString(dst, `,"city":`, l.City)
+	dst = appendString(dst, `,"zip":`, l.Zip)
+	dst = appendDegrees(append(dst, `,"lat":`...), l.Lat)
+	dst = appendDegrees(append(dst, `,"lon":`...), l.Lon)
+	dst = appendString(dst, `,"timezone":`, l.Timezone)
+	dst = strconv.AppendInt(append(dst, `,"utcOffsetSeconds":`...), int64(l.UTCOffsetSeconds), 10)
+	dst = appendString(dst, `,"currency":`, l.Currency)
+	return append(dst, '}')
+}
+
+func (n *Network) appendJSON(dst []byte) []byte {
+	dst = appendString(dst, `{"isp":`, n.ISP)
+	dst = appendString(dst, `,"org":`, n.Org)
+	dst = appendString(dst, `,"as":`, n.AS)
+	dst = appendString(dst, `,"asname":`, n.ASName)
+	dst = appendString(dst, `,"reverse":`, n.Reverse)
+	return append(dst, '}')
+}
+
+func (f Flags) appendJSON(dst []byte) []byte {
+	dst = strconv.AppendBool(append(dst, `{"mobile":`...), f.Mobile)
+	dst = strconv.AppendBool(append(dst, `,"proxy":`...), f.Proxy)
+	dst = strconv.AppendBool(append(dst, `,"hosting":`...), f.Hosting)
+	return append(dst, '}')
+}
+
+func appendString(dst []byte, name, value string) []byte {
+	return AppendQuoted(append(dst, name...), value)
+}
+
+// appendDegrees appends f without an exponent; JSON has no way to say that it is not a number.
+func appendDegrees(dst []byte, f float64) []byte {
+	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, '0')
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }

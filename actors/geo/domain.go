@@ -1,0 +1,92 @@
+package geo
+
+import (
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// Lengths of domains, in octets (RFC 1035 section 2.3.4; 253 is 255 as text, without the root).
+const (
+	maxDomain = 253
+	maxLabel  = 63
+)
+
+// acePrefix begins an A-label (RFC 5890 section 2.3.2.1).
+const acePrefix = "xn--"
+
+// lookup turns a domain into A-labels as UTS 46 wants it for looking a name up, non-transitional: "ß" stays itself.
+var lookup = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.StrictDomainName(true),
+	idna.CheckHyphens(true),
+	idna.CheckJoiners(true),
+	idna.BidiRule(),
+)
+
+// parseDomain reads s, which holds letters, digits, hyphens, dots and bytes behind ASCII only; seen is its scan.
+func parseDomain(s string, seen class) (Query, *Error) {
+	name := s
+	if seen&nonASCII == 0 {
+		name = strings.ToLower(s)
+	}
+	if seen&nonASCII != 0 || strings.Contains(name, acePrefix) {
+		var ok bool
+		if name, ok = toASCII(name); !ok {
+			return Query{}, errMalformed
+		}
+	}
+	name = strings.TrimSuffix(name, ".")
+	labels, valid := countLabels(name)
+	if !valid {
+		return Query{}, errMalformed
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch {
+	case isSpecialUse(last):
+		return Query{}, errReservedRange
+	case labels < 2, !isTopLevel(last):
+		return Query{}, errMalformed
+	}
+	return Query{domain: name}, nil
+}
+
+// toASCII reports false for a name that IDNA refuses, and for one whose A-labels do not stand for themselves.
+func toASCII(s string) (string, bool) {
+	name, err := lookup.ToASCII(s)
+	if err != nil || !scan(name).within(hexLower|lower|digit|hyphen|dot) {
+		return "", false
+	}
+	again, err := lookup.ToASCII(name)
+	return name, err == nil && again == name
+}
+
+// countLabels reports false when name, or a label of it, is too long, empty, or has a hyphen where none may be.
+func countLabels(name string) (n int, valid bool) {
+	if len(name) > maxDomain {
+		return 0, false
+	}
+	for more := true; more; n++ {
+		var label string
+		label, name, more = strings.Cut(name, ".")
+		if !isLabel(label) {
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// isLabel checks length and hyphens of a label in lower case. Hyphens as third and fourth character are set aside
+// for prefixes such as that of A-labels (RFC 5891 section 4.2.3.1).
+func isLabel(s string) bool {
+	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return len(s) < 4 || s[2:4] != "--" || s[:4] == acePrefix
+}
+
+// isTopLevel reports whether s may end a domain: no top-level domain has a digit, lest it be taken for an address.
+func isTopLevel(s string) bool {
+	return scan(s).within(hexLower|lower) || strings.HasPrefix(s, acePrefix)
+}

@@ -1,0 +1,131 @@
+package geo
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// use says what an address is for.
+type use uint8
+
+const (
+	public   use = iota // somewhere on the Internet
+	private             // inside a private network, anywhere
+	reserved            // set aside: no place at all, or one that says nothing
+)
+
+// specialRanges are the address ranges that differ from the range around them: what the IANA special-purpose registries
+// call not globally reachable, multicast, and the globally reachable islands in between. The longest prefix counts, and
+// what has none is public.
+var specialRanges = []struct {
+	prefix string
+	use    use
+	source string
+}{
+	{"0.0.0.0/8", reserved, "this network: RFC 791 section 3.2"},
+	{"10.0.0.0/8", private, "RFC 1918"},
+	{"100.64.0.0/10", reserved, "shared address space: RFC 6598"},
+	{"127.0.0.0/8", reserved, "loopback: RFC 1122 section 3.2.1.3"},
+	{"169.254.0.0/16", reserved, "link-local: RFC 3927"},
+	{"172.16.0.0/12", private, "RFC 1918"},
+	{"192.0.0.0/24", reserved, "IETF protocol assignments: RFC 6890"},
+	{"192.0.0.9/32", public, "Port Control Protocol anycast: RFC 7723"},
+	{"192.0.0.10/32", public, "TURN anycast: RFC 8155"},
+	{"192.0.2.0/24", reserved, "documentation: RFC 5737"},
+	{"192.88.99.0/24", reserved, "6to4 relay anycast, deprecated: RFC 7526"},
+	{"192.168.0.0/16", private, "RFC 1918"},
+	{"198.18.0.0/15", reserved, "benchmarking: RFC 2544"},
+	{"198.51.100.0/24", reserved, "documentation: RFC 5737"},
+	{"203.0.113.0/24", reserved, "documentation: RFC 5737"},
+	{"224.0.0.0/4", reserved, "multicast: RFC 5771"},
+	{"240.0.0.0/4", reserved, "future use and limited broadcast: RFC 1112 section 4, RFC 8190"},
+
+	// Only 2000::/3 is given out as global unicast (RFC 4291 section 2.4). Outside are loopback, IPv4-compatible and
+	// IPv4-mapped addresses, NAT64 (RFC 6052, RFC 8215), discard and dummy prefix (RFC 6666, RFC 9780), SRv6 segment
+	// identifiers (RFC 9602), link-local, site-local and multicast.
+	{"::/3", reserved, "RFC 4291"},
+	{"4000::/2", reserved, "RFC 4291"},
+	{"8000::/1", reserved, "RFC 4291"},
+	{"fc00::/7", private, "unique local: RFC 4193"},
+
+	{"2001::/23", reserved, "IETF protocol assignments, Teredo and ORCHID among them: RFC 2928, RFC 4380, RFC 7343, RFC 9374"},
+	{"2001:1::1/128", public, "Port Control Protocol anycast: RFC 7723"},
+	{"2001:1::2/128", public, "TURN anycast: RFC 8155"},
+	{"2001:1::3/128", public, "DNS-SD service registration anycast: RFC 9665"},
+	{"2001:3::/32", public, "AMT: RFC 7450"},
+	{"2001:4:112::/48", public, "AS112: RFC 7535"},
+	{"2001:db8::/32", reserved, "documentation: RFC 3849"},
+	{"2002::/16", reserved, "6to4: RFC 3056"},
+	{"3fff::/20", reserved, "documentation: RFC 9637"},
+}
+
+// segment is a run of addresses with one use, up to the next segment's first.
+type segment struct {
+	first netip.Addr
+	use   use
+}
+
+// segments hold specialRanges and what is between them, in the order of their addresses, IPv4 first.
+var segments = func() []segment {
+	firsts := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	for _, r := range specialRanges {
+		p := netip.MustParsePrefix(r.prefix)
+		firsts = append(firsts, p.Addr())
+		if next := lastOf(p).Next(); next.IsValid() {
+			firsts = append(firsts, next)
+		}
+	}
+	slices.SortFunc(firsts, netip.Addr.Compare)
+	var all []segment
+	for _, first := range slices.Compact(firsts) {
+		all = append(all, segment{first, longestMatch(first)})
+	}
+	return all
+}()
+
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Addr().AsSlice()
+	for bit := p.Bits(); bit < len(b)*8; bit++ {
+		b[bit/8] |= 1 << (7 - bit%8)
+	}
+	last, _ := netip.AddrFromSlice(b)
+	return last
+}
+
+// longestMatch is the plain reading of specialRanges.
+func longestMatch(addr netip.Addr) use {
+	found, bits := public, -1
+	for _, r := range specialRanges {
+		if p := netip.MustParsePrefix(r.prefix); p.Contains(addr) && p.Bits() > bits {
+			found, bits = r.use, p.Bits()
+		}
+	}
+	return found
+}
+
+// useOf returns what addr, valid and unmapped, is for.
+func useOf(addr netip.Addr) use {
+	low, high := 0, len(segments)
+	for high-low > 1 {
+		if middle := (low + high) / 2; addr.Less(segments[middle].first) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return segments[low].use
+}
+
+// isSpecialUse reports whether the names under a top-level label, or the label alone, belong to no public DNS.
+func isSpecialUse(label string) bool {
+	switch label {
+	case "localhost", "test", "invalid", // RFC 6761
+		"local",       // RFC 6762
+		"onion",       // RFC 7686
+		"arpa",        // RFC 3172
+		"internal",    // set aside by ICANN in 2024
+		"localdomain": // what hosts files call the loopback
+		return true
+	}
+	return false
+}
