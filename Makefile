@@ -1,0 +1,43 @@
+.DEFAULT_GOAL := help
+.PHONY: help build run setup test test-long fuzz bench lint clean
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
+FUZZTIME := 30s
+SOAK     := 5m
+
+help: ## Say what can be made (the default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build the static binary bin/gatehouse
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gatehouse ./cmd/gatehouse
+
+run: build ## Build, then serve a demo with a simulated upstream
+	bin/gatehouse demo
+
+setup: ## Install what the tests need, or say what is missing
+	scripts/setup
+
+test: setup ## Run every test with the race detector (at most 10 minutes)
+	CGO_ENABLED=1 go test -race -timeout 9m ./...
+
+test-long: setup ## Repeat the tests, soak a server (SOAK=5m), then fuzz
+	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
+	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
+	scripts/fuzz 5m
+
+fuzz: ## Fuzz each target for FUZZTIME (30s)
+	scripts/fuzz $(FUZZTIME)
+
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
+	test -z "$$(gofmt -l . | tee /dev/stderr)"
+	go vet ./...
+	go build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	bin/staticcheck ./...
+	go mod tidy -diff
+	CGO_ENABLED=0 go build ./...
+
+clean: ## Remove what was built
+	rm -rf bin
