@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+)
+
+type configCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+	upstreamSettings
+	settings
+}
+
+// Help is shown by gatehouse config --help.
+func (*configCommand) Help() string {
+	return "Prints what gatehouse serve would run with under the same flags, environment and file. Secrets are not shown.\n\n" +
+		"Example:\n\n    gatehouse config --config gatehouse.yaml"
+}
+
+// settingRow is a setting as it is printed.
+type settingRow struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	Source  string `json:"source"`
+}
+
+// Run prints the settings in force.
+func (c *configCommand) Run(p *program, parsed *kong.Context) error {
+	v := p.resolver.values(parsed)
+	if _, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, v); err != nil {
+		return err
+	}
+	rows := make([]settingRow, len(allSettings))
+	for i, s := range allSettings {
+		rows[i] = settingRow{s.name, v.effective[s.name], v.origins[s.name].String()}
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(rows)
+	}
+	table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SETTING\tVALUE\tSOURCE")
+	for _, row := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", row.Setting, first(row.Value, "-"), row.Source)
+	}
+	return table.Flush()
+}

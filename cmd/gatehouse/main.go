@@ -1,0 +1,108 @@
+// Command gatehouse answers where on earth an IP address or a domain is.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	_ "time/tzdata" // zones are needed on machines and in containers without them too
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes of every command.
+const (
+	exitDone   = 0
+	exitFailed = 1 // refused or failed
+	exitUsage  = 2 // a wrong flag, setting or argument: nothing was started
+)
+
+func main() {
+	ctx := interruptible(context.Background())
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// commands is the command line as kong reads it: one field a command.
+type commands struct {
+	Config  configCommand  `cmd:"" help:"Print every setting with its value and where it comes from."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// program is what a command gets beside its own flags.
+type program struct {
+	ctx            context.Context // ends when the program is asked to stop
+	stdout, stderr io.Writer
+	environment    environment
+	resolver       *resolver
+}
+
+// run does what args ask for and returns the exit code. It ends when the command is done or soon after ctx is.
+// env is in the form of os.Environ.
+func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
+	p := &program{ctx: ctx, stdout: stdout, stderr: stderr, environment: newEnvironment(env)}
+	p.resolver = newResolver(p.environment)
+	helped := false
+	parser, err := newParser(p, stdout, func(int) { helped = true })
+	if err != nil {
+		return p.fail(err)
+	}
+	if len(args) == 0 {
+		return usage(p)
+	}
+	selected, err := parser.Parse(args)
+	switch {
+	case helped:
+		return exitDone
+	case err != nil:
+		return p.fail(commandLineError(err))
+	}
+	return p.fail(selected.Run(p))
+}
+
+func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
+	return kong.New(&commands{},
+		kong.Name("gatehouse"),
+		kong.Description("gatehouse answers where on earth an IP address or a domain is.\n\n"+
+			"Example:\n\n    gatehouse demo\n    gatehouse serve --listen :8080"),
+		kong.Writers(stdout, p.stderr),
+		kong.Exit(exit),
+		kong.Resolvers(p.resolver),
+		kong.Bind(p),
+		kong.ValueFormatter(helpText),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.ExplicitGroups(groups),
+	)
+}
+
+// usage prints the help of the whole to stderr: nobody asked for it, so it is no output.
+func usage(p *program) int {
+	parser, err := newParser(p, p.stderr, func(int) {})
+	if err != nil {
+		return p.fail(err)
+	}
+	trace, err := kong.Trace(parser, nil)
+	if err != nil {
+		return p.fail(err)
+	}
+	if err := trace.PrintUsage(false); err != nil {
+		return p.fail(err)
+	}
+	return exitUsage
+}
+
+// fail prints err on one line and returns the exit code that it stands for.
+func (p *program) fail(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if _, werr := fmt.Fprintf(p.stderr, "gatehouse: %s\n", oneLine(err.Error())); werr != nil {
+		return exitFailed
+	}
+	var wrong *usageError
+	if errors.As(err, &wrong) {
+		return exitUsage
+	}
+	return exitFailed
+}
