@@ -1,0 +1,145 @@
+package mmdb
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/actors/geo"
+)
+
+// record is what a City, Country or Enterprise file holds of an address. Members that a file lacks stay zero.
+type record struct {
+	Continent         named   `maxminddb:"continent"`
+	Country           named   `maxminddb:"country"`
+	RegisteredCountry named   `maxminddb:"registered_country"`
+	Subdivisions      []named `maxminddb:"subdivisions"`
+	City              named   `maxminddb:"city"`
+	Postal            struct {
+		Code string `maxminddb:"code"`
+	} `maxminddb:"postal"`
+	Location struct {
+		Latitude  float64 `maxminddb:"latitude"`
+		Longitude float64 `maxminddb:"longitude"`
+		TimeZone  string  `maxminddb:"time_zone"`
+	} `maxminddb:"location"`
+	Traits traits `maxminddb:"traits"`
+}
+
+type named struct {
+	ISOCode string `maxminddb:"iso_code"`
+	Names   struct {
+		English string `maxminddb:"en"`
+	} `maxminddb:"names"`
+}
+
+// traits are what is known of an address's network: the whole record of an ASN, ISP, Connection-Type or Anonymous-IP
+// file, a member of an Enterprise record.
+type traits struct {
+	ASNumber       uint32 `maxminddb:"autonomous_system_number"`
+	ASOrganization string `maxminddb:"autonomous_system_organization"`
+	ISP            string `maxminddb:"isp"`
+	Organization   string `maxminddb:"organization"`
+	ConnectionType string `maxminddb:"connection_type"`
+	UserType       string `maxminddb:"user_type"`
+
+	AnonymousProxy   bool `maxminddb:"is_anonymous_proxy"`
+	AnonymousVPN     bool `maxminddb:"is_anonymous_vpn"`
+	PublicProxy      bool `maxminddb:"is_public_proxy"`
+	ResidentialProxy bool `maxminddb:"is_residential_proxy"`
+	TorExitNode      bool `maxminddb:"is_tor_exit_node"`
+	HostingProvider  bool `maxminddb:"is_hosting_provider"`
+}
+
+// merge adds what other knows beyond r. A place is taken whole, so that no city ends up in another country.
+func (r *record) merge(other *record) {
+	if !r.placed() || !r.hasCoordinates() && other.hasCoordinates() {
+		kept := r.Traits
+		*r, r.Traits = *other, kept
+	}
+	r.Traits.merge(&other.Traits)
+}
+
+func (r *record) placed() bool {
+	return r.hasCoordinates() || r.Continent != named{} || r.Country != named{} || r.RegisteredCountry != named{}
+}
+
+func (r *record) hasCoordinates() bool { return r.Location.Latitude != 0 || r.Location.Longitude != 0 }
+
+func (t *traits) merge(other *traits) {
+	if t.ASNumber == 0 {
+		t.ASNumber, t.ASOrganization = other.ASNumber, other.ASOrganization
+	}
+	t.ISP = first(t.ISP, other.ISP)
+	t.Organization = first(t.Organization, other.Organization)
+	t.ConnectionType = first(t.ConnectionType, other.ConnectionType)
+	t.UserType = first(t.UserType, other.UserType)
+	t.AnonymousProxy = t.AnonymousProxy || other.AnonymousProxy
+	t.AnonymousVPN = t.AnonymousVPN || other.AnonymousVPN
+	t.PublicProxy = t.PublicProxy || other.PublicProxy
+	t.ResidentialProxy = t.ResidentialProxy || other.ResidentialProxy
+	t.TorExitNode = t.TorExitNode || other.TorExitNode
+	t.HostingProvider = t.HostingProvider || other.HostingProvider
+}
+
+// result says in the service's words what is known of addr at now.
+func (r *record) result(addr netip.Addr, zones *zones, now time.Time) geo.Result {
+	return geo.Result{
+		IP:       addr,
+		Location: r.location(zones, now),
+		Network:  r.Traits.network(),
+		Flags:    r.Traits.flags(),
+	}
+}
+
+func (r *record) location(zones *zones, now time.Time) geo.Location {
+	country := r.Country
+	if country == (named{}) {
+		country = r.RegisteredCountry // all that is known of anycast and satellite networks
+	}
+	l := geo.Location{
+		Continent:        r.Continent.Names.English,
+		Country:          country.Names.English,
+		CountryCode:      country.ISOCode,
+		City:             r.City.Names.English,
+		Zip:              r.Postal.Code,
+		Lat:              r.Location.Latitude,
+		Lon:              r.Location.Longitude,
+		Timezone:         r.Location.TimeZone,
+		UTCOffsetSeconds: zones.offset(r.Location.TimeZone, now),
+		Currency:         currencyOf(country.ISOCode),
+	}
+	if len(r.Subdivisions) > 0 {
+		l.RegionName = r.Subdivisions[0].Names.English
+	}
+	return l
+}
+
+func (t *traits) network() geo.Network {
+	n := geo.Network{
+		ISP:    first(t.ISP, t.ASOrganization),
+		Org:    first(t.Organization, t.ASOrganization),
+		ASName: t.ASOrganization,
+	}
+	if t.ASNumber != 0 {
+		n.AS = strings.TrimSpace("AS" + strconv.FormatUint(uint64(t.ASNumber), 10) + " " + t.ASOrganization)
+	}
+	return n
+}
+
+// flags leaves is_anonymous aside: MaxMind sets it for every hosting provider, too.
+func (t *traits) flags() geo.Flags {
+	return geo.Flags{
+		Mobile:  strings.EqualFold(t.ConnectionType, "cellular") || t.UserType == "cellular",
+		Proxy:   t.AnonymousProxy || t.AnonymousVPN || t.PublicProxy || t.ResidentialProxy || t.TorExitNode,
+		Hosting: t.HostingProvider || t.UserType == "hosting" || t.UserType == "content_delivery_network",
+	}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

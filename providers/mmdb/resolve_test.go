@@ -1,0 +1,242 @@
+package mmdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"gatehouse/actors/geo"
+	"gatehouse/providers/mmdb"
+)
+
+// names is a resolver over a table: addresses by "ip4 example.com.", an entry "fail" for a failure.
+type names map[string][]string
+
+func (n names) resolve(_ context.Context, network, host string) ([]netip.Addr, error) {
+	list, ok := n[network+" "+host]
+	if !ok {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	if list[0] == "fail" {
+		return nil, &net.DNSError{Err: "server misbehaving", Name: host, IsTemporary: true}
+	}
+	return addrs(list...), nil
+}
+
+func TestDomains(t *testing.T) {
+	table := names{
+		"ip4 both.example.com.":    {"2.125.160.1"},
+		"ip6 both.example.com.":    {"2a02:ffc0::1"},
+		"ip6 six.example.com.":     {"2a02:ffc0::1"},
+		"ip4 second.example.com.":  {"10.0.0.1", "2.125.160.2"},
+		"ip4 mixed.example.com.":   {"127.0.0.1"},
+		"ip6 mixed.example.com.":   {"2a02:ffc0::2"},
+		"ip4 mapped.example.com.":  {"::ffff:2.125.160.3"},
+		"ip4 private.example.com.": {"10.0.0.1", "127.0.0.1"},
+		"ip6 private.example.com.": {"::1"},
+		"ip4 looped.example.com.":  {"127.0.0.1", "10.0.0.1"},
+		"ip4 unknown.example.com.": {"9.9.9.9"},
+		"ip4 down.example.com.":    {"fail"},
+		"ip6 down6.example.com.":   {"fail"},
+	}
+	tests := []struct {
+		domain, ip string
+		code       geo.Code
+		reason     geo.Reason
+	}{
+		{domain: "both.example.com", ip: "2.125.160.1"},
+		{domain: "six.example.com", ip: "2a02:ffc0::1"},
+		{domain: "second.example.com", ip: "2.125.160.2"},
+		{domain: "mixed.example.com", ip: "2a02:ffc0::2"},
+		{domain: "mapped.example.com", ip: "2.125.160.3"},
+		{domain: "private.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonPrivateRange},
+		{domain: "looped.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonReservedRange},
+		{domain: "unknown.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
+		{domain: "absent.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
+		{domain: "down.example.com", code: geo.CodeProviderUnreachable},
+		{domain: "down6.example.com", code: geo.CodeProviderUnreachable},
+	}
+	city, asn := cityAndASN(t)
+	p := open(t, mmdb.Config{Resolver: table.resolve}, city, asn)
+	var batch []geo.Query
+	for _, test := range tests {
+		batch = append(batch, query(t, test.domain))
+	}
+	reply, err := p.Batch(context.Background(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, test := range tests {
+		for _, got := range []geo.Answer{single(t, p, test.domain), reply.Answers[i]} {
+			if test.code != "" {
+				wantError(t, got, test.code, test.reason)
+			} else if got.Err != nil || got.Result.IP.String() != test.ip || got.Result.Location.City != "Boxford" {
+				t.Errorf("%s: got %+v, error %v, want %s in Boxford", test.domain, got.Result, got.Err, test.ip)
+			}
+		}
+	}
+}
+
+func TestBatchKeepsOrderAndBoundsTheResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		slow := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(100 * time.Millisecond)
+			var i int
+			if _, err := fmt.Sscanf(host, "d%d.example.com.", &i); err != nil {
+				return nil, err
+			}
+			return addrs(fmt.Sprintf("2.125.160.%d", i)), nil
+		}
+		city, _ := cityAndASN(t)
+		p := open(t, mmdb.Config{Resolver: slow}, city)
+		defer p.Close()
+		var batch []geo.Query
+		for i := range 40 {
+			batch = append(batch, query(t, fmt.Sprintf("d%d.example.com", i)), query(t, fmt.Sprintf("2.125.160.%d", 100+i)))
+		}
+		begin := time.Now()
+		reply, err := p.Batch(context.Background(), batch)
+		if err != nil || len(reply.Answers) != len(batch) {
+			t.Fatalf("got %d answers, error %v, want %d and none", len(reply.Answers), err, len(batch))
+		}
+		for i := range 40 {
+			for j, want := range []string{fmt.Sprintf("2.125.160.%d", i), fmt.Sprintf("2.125.160.%d", 100+i)} {
+				if got := reply.Answers[2*i+j].Result.IP.String(); got != want {
+					t.Errorf("answer %d: got %s, want %s", 2*i+j, got, want)
+				}
+			}
+		}
+		if got := most.Load(); got != 8 {
+			t.Errorf("names at once: got %d, want 8", got)
+		}
+		if got := time.Since(begin); got != 500*time.Millisecond {
+			t.Errorf("40 names of 100 ms: got %v, want 500ms", got)
+		}
+	})
+}
+
+func TestDeadNameLeavesTimeForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		city, _ := cityAndASN(t)
+		p := open(t, mmdb.Config{Resolver: dead}, city)
+		defer p.Close()
+		batch := []geo.Query{query(t, "dead.example.com"), query(t, "2.125.160.1")}
+		for _, deadline := range []time.Duration{time.Second, 3 * time.Second} {
+			ctx, cancel := context.WithTimeout(context.Background(), deadline)
+			begin := time.Now()
+			reply, err := p.Batch(ctx, batch)
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, reply.Answers[0], geo.CodeProviderUnreachable, "")
+			if got := reply.Answers[1]; got.Err != nil {
+				t.Errorf("the address beside it: got %v, want none", got.Err)
+			}
+			if got, want := time.Since(begin), min(deadline, 2*time.Second); got != want {
+				t.Errorf("with a deadline of %v: took %v, want %v", deadline, got, want)
+			}
+		}
+	})
+}
+
+func TestNamesAtOnceAreBoundedOverAllCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		dead := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+			asked.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		city, _ := cityAndASN(t)
+		p := open(t, mmdb.Config{Resolver: dead}, city)
+		defer p.Close()
+		for range 100 {
+			go func() { wantError(t, single(t, p, "dead.example.com"), geo.CodeProviderUnreachable, "") }()
+		}
+		synctest.Wait()
+		if got := asked.Load(); got != 32 {
+			t.Errorf("names at once: got %d, want 32", got)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+	})
+}
+
+// serveDNS answers on a loopback port and returns a resolver that asks it.
+func serveDNS(t *testing.T, handler dns.HandlerFunc) *net.Resolver {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan struct{})
+	server := &dns.Server{PacketConn: conn, Handler: handler, NotifyStartedFunc: func() { close(started) }}
+	ended := make(chan error, 1)
+	go func() { ended <- server.ActivateAndServe() }()
+	<-started
+	t.Cleanup(func() {
+		if err := errors.Join(server.Shutdown(), <-ended); err != nil {
+			t.Errorf("name server: %v", err)
+		}
+	})
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+func TestAnswersOfNameServers(t *testing.T) {
+	records := map[string]string{
+		"four.example.com. A":   "four.example.com. 60 IN A 2.125.160.1",
+		"six.example.com. AAAA": "six.example.com. 60 IN AAAA 2a02:ffc0::1",
+	}
+	resolver := serveDNS(t, func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.RecursionAvailable = true
+		question := r.Question[0]
+		if text, ok := records[question.Name+" "+dns.TypeToString[question.Qtype]]; ok {
+			record, err := dns.NewRR(text)
+			if err != nil {
+				t.Error(err)
+			}
+			m.Answer = append(m.Answer, record)
+		}
+		switch question.Name {
+		case "absent.example.com.":
+			m.Rcode = dns.RcodeNameError
+		case "broken.example.com.":
+			m.Rcode = dns.RcodeServerFailure
+		case "four.example.com.", "six.example.com.", "bare.example.com.":
+		default:
+			t.Errorf("asked for %s, want no search domain", question.Name)
+		}
+		if err := w.WriteMsg(m); err != nil {
+			t.Error(err)
+		}
+	})
+	city, _ := cityAndASN(t)
+	p := open(t, mmdb.Config{Resolver: resolver.LookupNetIP}, city)
+	wantCity(t, p, "four.example.com", "Boxford")
+	wantCity(t, p, "six.example.com", "Boxford")
+	wantError(t, single(t, p, "absent.example.com"), geo.CodeInvalidQuery, geo.ReasonNotFound)
+	wantError(t, single(t, p, "bare.example.com"), geo.CodeInvalidQuery, geo.ReasonNotFound)
+	wantError(t, single(t, p, "broken.example.com"), geo.CodeProviderUnreachable, "")
+}
