@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/maxmind/mmdbwriter"
 	"github.com/maxmind/mmdbwriter/mmdbtype"
@@ -19,7 +20,10 @@ import (
 	"gatehouse/providers/mmdb/mmdbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("elsewhere", 3600) // so that a use of the machine's own zone is seen
+	goleak.VerifyTestMain(m)
+}
 
 var boxford = geo.Location{
 	Continent: "Europe", Country: "United Kingdom", CountryCode: "GB", RegionName: "England", City: "Boxford",

@@ -149,7 +149,7 @@ func (p *Provider) answer(ctx context.Context, q geo.Query) geo.Answer {
 			return geo.Answer{Err: refused}
 		}
 	}
-	return p.find(addr.Unmap(), time.Now())
+	return p.find(addr, time.Now())
 }
 
 var (

@@ -88,6 +88,8 @@ func TestRecordsOfOtherKinds(t *testing.T) {
 			geo.Result{Location: geo.Location{Timezone: "Nowhere/Land"}}},
 		{"GeoLite2-City", mmdbtype.Map{"location": mmdbtype.Map{"time_zone": mmdbtype.String("Asia/Kathmandu")}},
 			geo.Result{Location: geo.Location{Timezone: "Asia/Kathmandu", UTCOffsetSeconds: 20700}}},
+		{"GeoLite2-City", mmdbtype.Map{"location": mmdbtype.Map{"time_zone": mmdbtype.String("Local")}},
+			geo.Result{Location: geo.Location{Timezone: "Local"}}},
 		{"DBIP-Location-ISP (compat=Enterprise)", mmdbtype.Map{
 			"country": country("IR", "Iran"),
 			"traits": mmdbtype.Map{

@@ -57,28 +57,43 @@ func pass(n int) {
 func TestFileIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "city.mmdb")
+		built := time.Unix(1_000_000_000, 0)
 		writeCity(t, path, "Old")
+		setTime(t, path, built)
 		p := open(t, mmdb.Config{}, path)
 		defer p.Close()
 		wantCity(t, p, "2.125.160.1", "Old")
 
-		writeCity(t, path+".new", "Renamed into place")
+		writeCity(t, path+".new", "New") // as long as before, and as old
+		setTime(t, path+".new", built)
 		if err := os.Rename(path+".new", path); err != nil {
 			t.Fatal(err)
 		}
 		pass(2)
-		wantCity(t, p, "2.125.160.1", "Renamed into place")
+		wantCity(t, p, "2.125.160.1", "New")
 
-		writeCity(t, path, "Rewritten in the place")
+		writeCity(t, path, "Longer, of the same time")
+		setTime(t, path, built)
 		pass(2)
-		wantCity(t, p, "2.125.160.1", "Rewritten in the place")
+		wantCity(t, p, "2.125.160.1", "Longer, of the same time")
+
+		writeCity(t, path, "Later, of the same size.")
+		pass(2)
+		wantCity(t, p, "2.125.160.1", "Later, of the same size.")
 
 		p.Close()
 		p.Close()
 		writeCity(t, path, "After the end")
 		pass(3)
-		wantCity(t, p, "2.125.160.1", "Rewritten in the place")
+		wantCity(t, p, "2.125.160.1", "Later, of the same size.")
 	})
+}
+
+func setTime(t *testing.T, path string, to time.Time) {
+	t.Helper()
+	if err := os.Chtimes(path, to, to); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestOnlyTheChangedFileIsReadAgain(t *testing.T) {
@@ -150,6 +165,13 @@ func TestBrokenFileKeepsTheOldData(t *testing.T) {
 		writeCity(t, path, "New")
 		pass(2)
 		wantCity(t, p, "2.125.160.1", "New")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		pass(2)
+		if got := logged(); strings.Count(got, "WARN") != 3 {
+			t.Errorf("gone again: got log %q, want one more warning", got)
+		}
 	})
 }
 

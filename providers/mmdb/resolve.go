@@ -34,10 +34,9 @@ func (p *Provider) resolve(ctx context.Context, domain string) (netip.Addr, *geo
 			return netip.Addr{}, errUnreachable
 		}
 		for _, addr := range addrs {
-			addr = addr.Unmap().WithZone("")
-			_, special := geo.AddrQuery(addr)
+			q, special := geo.AddrQuery(addr.WithZone(""))
 			if special == nil {
-				return addr, nil
+				return q.Addr(), nil
 			}
 			if refused == nil {
 				refused = special

@@ -13,7 +13,7 @@ type zones struct {
 
 // offset returns the seconds that the zone is east of UTC at now, 0 when there is no such zone.
 func (z *zones) offset(name string, now time.Time) int {
-	if name == "" || name == "Local" {
+	if name == "Local" { // this machine's, to time.LoadLocation
 		return 0
 	}
 	location, ok := z.byName.Load(name)
