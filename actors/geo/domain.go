@@ -2,6 +2,7 @@ package geo
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -32,8 +33,7 @@ func parseDomain(s string, seen class) (Query, *Error) {
 		name = strings.ToLower(s)
 	}
 	if seen&nonASCII != 0 || strings.Contains(name, acePrefix) {
-		var ok bool
-		if name, ok = toASCII(name); !ok {
+		if name = toASCII(name); name == "" {
 			return Query{}, errMalformed
 		}
 	}
@@ -52,14 +52,43 @@ func parseDomain(s string, seen class) (Query, *Error) {
 	return Query{domain: name}, nil
 }
 
-// toASCII reports false for a name that IDNA refuses, and for one whose A-labels do not stand for themselves.
-func toASCII(s string) (string, bool) {
-	name, err := lookup.ToASCII(s)
-	if err != nil || !scan(name).within(hexLower|lower|digit|hyphen|dot) {
-		return "", false
+// toASCII returns "" for a name that IDNA refuses. Punycode takes time with the square of a label's length, so what
+// is sure to be too long ends the work.
+func toASCII(s string) string {
+	if countASCII(s) > maxDomain+1 || strings.ContainsRune(s, utf8.RuneError) {
+		return ""
 	}
-	again, err := lookup.ToASCII(name)
-	return name, err == nil && again == name
+	rest, err := lookup.ToUnicode(s)
+	if err != nil {
+		return ""
+	}
+	var name []byte
+	for more := true; more; {
+		var label string
+		label, rest, more = strings.Cut(rest, ".")
+		if utf8.RuneCountInString(label) > maxLabel {
+			return ""
+		}
+		ascii, err := idna.Punycode.ToASCII(label)
+		if err != nil || len(ascii) > maxLabel {
+			return ""
+		}
+		name = append(name, ascii...)
+		if more {
+			name = append(name, '.')
+		}
+	}
+	return string(name)
+}
+
+// countASCII counts the bytes that cannot take less room as part of an A-label.
+func countASCII(s string) (n int) {
+	for i := range len(s) {
+		if s[i] < utf8.RuneSelf {
+			n++
+		}
+	}
+	return n
 }
 
 // countLabels reports false when name, or a label of it, is too long, empty, or has a hyphen where none may be.
