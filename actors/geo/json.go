@@ -69,9 +69,9 @@ func (r *Result) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// jsonSize returns the size of the JSON when nothing has to be escaped, at most 80 bytes too large.
+// jsonSize returns the size of the JSON when nothing has to be escaped and degrees have four decimals, or a little more.
 func (r *Result) jsonSize() int {
-	const frame = 430 // names, punctuation, numbers, flags and the address
+	const frame = 364 // names, punctuation, numbers, flags and the longest address
 	l, n := &r.Location, &r.Network
 	return frame + len(l.Continent) + len(l.Country) + len(l.CountryCode) + len(l.RegionName) + len(l.City) + len(l.Zip) +
 		len(l.Timezone) + len(l.Currency) + len(n.ISP) + len(n.Org) + len(n.AS) + len(n.ASName) + len(n.Reverse)
