@@ -110,7 +110,7 @@ func dialer(server string) (func(ctx context.Context, network, address string) (
 // not found in time, the queue is full or the pool closed; in the last two cases before Resolve returns, else on
 // another goroutine. A done that takes long holds up other look-ups.
 func (p *Pool) Resolve(addr netip.Addr, done func(name string)) {
-	if !p.queue(job{addr.Unmap().WithZone(""), done}) {
+	if !p.queue(job{addr, done}) {
 		p.dropped.Add(1)
 		done("")
 	}
