@@ -2,10 +2,14 @@ package actors
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/geo"
@@ -21,21 +25,37 @@ type Config struct {
 	Concurrency   int           // exchanges with the upstream at once, at least 1
 	UpstreamShare float64       // the part of the upstream's budget that is this process's, above 0 and at most 1
 	CallerLimit   int           // optional: cold queries a minute and caller; 0 = no limit
+	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
 }
 
-// Reverser finds reverse DNS names in the background.
-type Reverser interface {
-	// Resolve calls done once, on any goroutine, with the name of addr: no trailing dot, "" when there is none or no
-	// room to look it up.
-	Resolve(addr netip.Addr, done func(name string))
-}
+// mailboxLimit bounds the asks that wait for the batcher to look at them.
+const mailboxLimit = 4096
+
+// fallbackReserve is kept of a caller's time to answer from the offline files.
+const fallbackReserve = 250 * time.Millisecond
 
 // System is the running service behind the edge. Its methods may be called by many goroutines.
 type System struct {
-	config Config
-	cache  *geo.Cache
+	config   Config
+	terms    geo.Terms
+	cache    *geo.Cache
+	breaker  *geo.Breaker
+	gate     *gate
+	metrics  *systemMetrics
+	lifetime context.Context // of exchanges, which belong to no single caller
+	end      context.CancelFunc
+
+	actors  *actor.ActorSystem
+	root    *actor.RootContext
+	batcher *actor.PID
+	workers []*actor.PID
+
+	mu      sync.Mutex
+	waiting int           // look-ups under way that missed the cache
+	stopped bool          // no more of them
+	idle    chan struct{} // closed when stopped and none is under way
 }
 
 // New starts a System. Stop ends it.
@@ -44,34 +64,175 @@ func New(config Config) (*System, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &System{config: config, cache: cache}, nil
+	s := &System{
+		config:  config,
+		terms:   config.Provider.Terms(),
+		cache:   cache,
+		breaker: geo.NewBreaker(config.Breaker),
+		gate:    newGate(),
+		idle:    make(chan struct{}),
+	}
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	if s.metrics, err = newSystemMetrics(s, config.Metrics); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler) // it prints messages, which hold queries
+	}))
+	s.root = s.actors.Root
+	s.spawn()
+	return s, nil
 }
 
-// Lookup answers q for caller, the address that asks. q may share memory with the request: it is copied where it is kept.
-// It returns within the look-up time-out.
+// spawn starts the pool and the batcher.
+func (s *System) spawn() {
+	for range s.config.Concurrency {
+		w := &worker{system: s}
+		s.workers = append(s.workers, s.root.Spawn(s.props(w, 1)))
+	}
+	s.batcher = s.root.Spawn(s.props(newBatcher(s, s.workers), mailboxLimit))
+}
+
+// props describes an actor that keeps its state over a panic.
+func (s *System) props(a actor.Actor, limit int) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return a },
+		actor.WithMailbox(bounded(limit, &s.metrics.mailboxRejects)),
+		actor.WithReceiverMiddleware(s.recovered))
+}
+
+// Lookup answers q for caller, the address that asks. q may share memory with the request: it is copied where it is
+// kept. It returns within the look-up time-out.
 func (s *System) Lookup(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
 	if e := s.cache.Get(q, now); e != nil {
 		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.LookupTimeout)
-	defer cancel()
-	q = q.Clone()
-	reply, err := s.config.Provider.Single(ctx, q)
-	if err != nil {
-		return geo.Outcome{Err: &geo.Error{Code: geo.CodeProviderUnreachable}}
-	}
-	e := geo.NewEntry(reply.Answers[0], s.config.Provider.Terms().Source, time.Now())
-	s.cache.Put(q, e)
-	return geo.Outcome{Entry: e, Err: e.Err}
+	return s.miss([]geo.Query{q.Clone()}, caller, now)[0].Outcome
 }
 
-// LookupAll answers all of qs for caller and writes the outcomes to dst, which has their length. Queries may repeat. What is not in the
-// cache goes to the upstream together. It returns within the look-up time-out.
+// LookupAll answers all of qs for caller and writes the outcomes to dst, which has their length. Queries may repeat.
+// What is not in the cache goes to the upstream together. It returns within the look-up time-out.
 func (s *System) LookupAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
+	missed := false
 	for i, q := range qs {
-		dst[i] = s.Lookup(q, caller, now)
+		dst[i] = geo.Outcome{}
+		if e := s.cache.Get(q, now); e != nil {
+			dst[i] = geo.Outcome{Entry: e, Err: e.Err, Cached: true}
+			continue
+		}
+		missed = true
+	}
+	if missed {
+		s.missAll(qs, caller, now, dst)
 	}
 }
 
-// Stop refuses new look-ups, lets those under way end until ctx does, and ends the actors.
-func (s *System) Stop(ctx context.Context) error { return nil }
+// missAll looks up what has no outcome yet, each query once.
+func (s *System) missAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
+	var misses []geo.Query
+	place := map[geo.Query]int{}
+	for i, q := range qs {
+		if dst[i].Entry != nil {
+			continue
+		}
+		if _, ok := place[q]; !ok {
+			q = q.Clone()
+			place[q] = len(misses)
+			misses = append(misses, q)
+		}
+	}
+	answers := s.miss(misses, caller, now)
+	for i, q := range qs {
+		if dst[i].Entry == nil {
+			dst[i] = answers[place[q]].Outcome
+		}
+	}
+}
+
+// miss looks up distinct queries that are not in the cache.
+func (s *System) miss(qs []geo.Query, caller netip.Addr, now time.Time) []answer {
+	deadline := now.Add(s.config.LookupTimeout)
+	a := newAsk(qs, group(caller), deadline)
+	if !s.enter() {
+		a.reject()
+		return a.wait(now)
+	}
+	defer s.leave()
+	if s.refuse(a, now) < len(qs) {
+		s.root.Send(s.batcher, a)
+	}
+	if s.config.Fallback == nil {
+		return a.wait(deadline)
+	}
+	answers := a.wait(deadline.Add(-fallbackReserve))
+	s.fallBack(qs, answers, deadline)
+	return answers
+}
+
+// refuse answers the queries for which nothing can be done and returns how many they are.
+func (s *System) refuse(a *ask, now time.Time) int {
+	var barred *geo.Error
+	if state, rest := s.breaker.State(now); state == geo.BreakerOpen {
+		barred = &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest}
+	}
+	latest := a.deadline.Add(-exchangeReserve)
+	refused := 0
+	for i, q := range a.queries {
+		err := barred
+		if err == nil {
+			err = s.gate.refuses(laneOf(q, s.terms), q, a.caller, now, latest)
+		}
+		if err != nil {
+			s.metrics.refused(err)
+			a.refuse(i, err)
+			refused++
+		}
+	}
+	return refused
+}
+
+// enter counts a look-up in, or reports that the System has stopped.
+func (s *System) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.waiting++
+	return true
+}
+
+func (s *System) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+	if s.stopped && s.waiting == 0 {
+		close(s.idle)
+	}
+}
+
+// Stop refuses new look-ups that miss the cache, lets those under way end until ctx does, and ends the actors. It must be
+// called once.
+func (s *System) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopped = true
+	if s.waiting == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	var err error
+	select {
+	case <-s.idle:
+	case <-ctx.Done():
+		err = fmt.Errorf("look-ups were still under way: %w", ctx.Err())
+	}
+	s.end()
+	stopping := make([]*actor.Future, 0, len(s.workers)+1)
+	for _, pid := range append(s.workers, s.batcher) {
+		stopping = append(stopping, s.root.StopFuture(pid))
+	}
+	for _, future := range stopping {
+		err = errors.Join(err, future.Wait())
+	}
+	s.actors.Shutdown()
+	return err
+}

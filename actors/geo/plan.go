@@ -1,0 +1,127 @@
+package geo
+
+import "time"
+
+// Endpoint is one of the two ways to ask an upstream; each has a budget of its own.
+type Endpoint int
+
+// The endpoints.
+const (
+	EndpointSingle Endpoint = iota // one address or domain a request
+	EndpointBatch                  // many addresses a request
+)
+
+// String returns the endpoint's name as metrics show it.
+func (e Endpoint) String() string {
+	if e == EndpointBatch {
+		return "batch"
+	}
+	return "single"
+}
+
+// Demand is what waits to be sent. Singles are the queries that cannot go in a batch.
+type Demand struct {
+	Batchable, Singles int
+	Oldest             time.Time // when the batchable query that waits longest was asked
+	Latest             time.Time // when a batchable query must leave at the latest, to be back before its caller is gone
+	SinglesTurn        bool      // what to prefer when both could leave
+}
+
+// Step is what to do next: send Count queries to Endpoint now or, when Count is 0, look again at Wait; a zero Wait
+// says that only an event can change the plan.
+type Step struct {
+	Endpoint  Endpoint
+	Count     int
+	Batchable bool // which of the two kinds of waiting queries is sent
+	Wait      time.Time
+}
+
+// Plan decides what to send at now so that the budgets serve the most queries. A lone miss spends a single request
+// while more than a third of them is left; else misses gather, and a batch leaves when it is full, when the budget's
+// even pace allows it or when somebody cannot wait longer. Without a budget misses gather for Terms.Gather.
+func Plan(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
+	single := planSingle(now, d, singles)
+	batch := planBatchable(now, d, t, singles, batches)
+	switch {
+	case single.Count > 0 && (batch.Count == 0 || d.SinglesTurn):
+		return single
+	case batch.Count > 0:
+		return batch
+	}
+	return Step{Wait: earliest(single.Wait, batch.Wait)}
+}
+
+func planSingle(now time.Time, d Demand, singles *Budget) Step {
+	switch {
+	case d.Singles == 0:
+		return Step{}
+	case singles.MaySend(now):
+		return Step{Endpoint: EndpointSingle, Count: 1}
+	}
+	return Step{Wait: wakeUp(now, singles)}
+}
+
+func planBatchable(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
+	if d.Batchable == 0 {
+		return Step{}
+	}
+	lone := Step{Endpoint: EndpointSingle, Count: 1, Batchable: true}
+	if t.BatchSize <= 1 {
+		if singles.MaySend(now) {
+			return lone
+		}
+		return Step{Wait: wakeUp(now, singles)}
+	}
+	spare := singles.MaySend(now) && Spare(singles, now) > 0
+	if d.Batchable == 1 && spare && singles.Limited() {
+		return lone
+	}
+	slot := batchSlot(now, d, t, batches)
+	switch {
+	case slot.After(now) && slot.After(d.Latest) && spare:
+		return lone // no batch can leave in time
+	case slot.After(now):
+		return Step{Wait: slot}
+	case d.Batchable == 1 && spare:
+		return lone
+	case !batches.MaySend(now):
+		return Step{Wait: wakeUp(now, batches)}
+	}
+	return Step{Endpoint: EndpointBatch, Count: min(d.Batchable, t.BatchSize), Batchable: true}
+}
+
+// batchSlot returns when the next batch should leave.
+func batchSlot(now time.Time, d Demand, t Terms, batches *Budget) time.Time {
+	next := batches.Next(now)
+	switch {
+	case next.After(now):
+		return next
+	case d.Batchable >= t.BatchSize:
+		return now
+	case !batches.Limited():
+		return d.Oldest.Add(t.Gather)
+	}
+	return earliest(batches.Paced(now), d.Latest)
+}
+
+// wakeUp returns when a budget that refuses now will have room, or the zero time when only an answer tells.
+func wakeUp(now time.Time, b *Budget) time.Time {
+	if next := b.Next(now); next.After(now) {
+		return next
+	}
+	return time.Time{}
+}
+
+// earliest returns the earlier of two times, of which a zero one says nothing.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Spare returns how many single requests may be spent at now on queries that can go in a batch: all but the third of
+// the budget that is kept for those that cannot.
+func Spare(singles *Budget, now time.Time) int {
+	return max(0, singles.Left(now)-singles.limit/3)
+}

@@ -1,0 +1,126 @@
+package geo
+
+// Queue holds what waits, in a line for each caller, and serves the lines in turn. It has one owner. The zero value is
+// not ready: use NewQueue.
+type Queue[C comparable, T any] struct {
+	lines map[C]*line[C, T]
+	ring  []*line[C, T] // the lines that hold something, in the order of their turns
+	turn  int
+	n     int
+}
+
+type line[C comparable, T any] struct {
+	caller C
+	items  []T
+}
+
+// NewQueue returns an empty queue.
+func NewQueue[C comparable, T any]() *Queue[C, T] {
+	return &Queue[C, T]{lines: map[C]*line[C, T]{}}
+}
+
+// Len returns how many items wait.
+func (q *Queue[C, T]) Len() int { return q.n }
+
+// Held returns how many of caller's items wait.
+func (q *Queue[C, T]) Held(caller C) int {
+	if l := q.lines[caller]; l != nil {
+		return len(l.items)
+	}
+	return 0
+}
+
+// Excess returns how many items wait beyond the first keep of each line.
+func (q *Queue[C, T]) Excess(keep int) int {
+	excess := 0
+	for _, l := range q.ring {
+		excess += max(0, len(l.items)-keep)
+	}
+	return excess
+}
+
+// Push lets item wait at the end of caller's line.
+func (q *Queue[C, T]) Push(caller C, item T) {
+	l := q.lines[caller]
+	if l == nil {
+		l = &line[C, T]{caller: caller}
+		q.lines[caller] = l
+		q.ring = append(q.ring, l)
+	}
+	l.items = append(l.items, item)
+	q.n++
+}
+
+// Pop takes the item whose turn it is: the first of each line, line after line.
+func (q *Queue[C, T]) Pop() (item T, ok bool) {
+	if q.n == 0 {
+		return item, false
+	}
+	q.turn %= len(q.ring)
+	l := q.ring[q.turn]
+	item = l.items[0]
+	var none T
+	l.items[0] = none
+	l.items = l.items[1:]
+	q.n--
+	if len(l.items) == 0 {
+		q.leave(q.turn)
+	} else {
+		q.turn++
+	}
+	return item, true
+}
+
+// EvictLongest takes the newest item out of the longest line, if that line is longer than keep.
+func (q *Queue[C, T]) EvictLongest(keep int) (item T, ok bool) {
+	at := -1
+	for i, l := range q.ring {
+		if len(l.items) > keep && (at < 0 || len(l.items) > len(q.ring[at].items)) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return item, false
+	}
+	l := q.ring[at]
+	end := len(l.items) - 1
+	item = l.items[end]
+	var none T
+	l.items[end] = none
+	l.items = l.items[:end]
+	q.n--
+	if end == 0 {
+		q.leave(at)
+	}
+	return item, true
+}
+
+// Filter keeps the items for which keep holds, in their order.
+func (q *Queue[C, T]) Filter(keep func(T) bool) {
+	for at := 0; at < len(q.ring); {
+		l := q.ring[at]
+		kept := l.items[:0]
+		for _, item := range l.items {
+			if keep(item) {
+				kept = append(kept, item)
+			}
+		}
+		clear(l.items[len(kept):])
+		q.n -= len(l.items) - len(kept)
+		l.items = kept
+		if len(kept) == 0 {
+			q.leave(at)
+			continue
+		}
+		at++
+	}
+}
+
+// leave takes the empty line at a place of the ring out.
+func (q *Queue[C, T]) leave(at int) {
+	delete(q.lines, q.ring[at].caller)
+	q.ring = append(q.ring[:at], q.ring[at+1:]...)
+	if at < q.turn {
+		q.turn--
+	}
+}
