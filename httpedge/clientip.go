@@ -1,0 +1,196 @@
+package httpedge
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// ForwardedHeader names the one header in which trusted proxies tell for whom they ask. The other is never read, since
+// a proxy passes on what a client wrote into it.
+type ForwardedHeader string
+
+// The headers.
+const (
+	XForwardedFor ForwardedHeader = "x-forwarded-for"
+	Forwarded     ForwardedHeader = "forwarded" // RFC 7239
+)
+
+// clientAddresses finds out who asks.
+type clientAddresses struct {
+	trusted []netip.Prefix
+	header  string
+	parse   func(lines [][]byte) []netip.Addr
+}
+
+func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader) (clientAddresses, error) {
+	c := clientAddresses{header: fasthttp.HeaderXForwardedFor, parse: parseXForwardedFor}
+	for _, p := range trusted {
+		if !p.IsValid() {
+			return c, fmt.Errorf("httpedge: %v is no network", p)
+		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		c.trusted = append(c.trusted, p.Masked())
+	}
+	switch header {
+	case "", XForwardedFor:
+	case Forwarded:
+		c.header, c.parse = fasthttp.HeaderForwarded, parseForwarded
+	default:
+		return c, fmt.Errorf("httpedge: forwarded header %q is neither %s nor %s", header, XForwardedFor, Forwarded)
+	}
+	return c, nil
+}
+
+// caller returns the address of the caller: the peer's, or, as long as that one is trusted, the one it names in the
+// header. An entry that is no address ends the walk. It is the zero Addr for a peer that has no address.
+func (c *clientAddresses) caller(ctx *fasthttp.RequestCtx) netip.Addr {
+	addr := peer(ctx.RemoteAddr())
+	if len(c.trusted) == 0 || !c.trusts(addr) {
+		return addr
+	}
+	for _, hop := range slices.Backward(c.parse(ctx.Request.Header.PeekAll(c.header))) {
+		if !hop.IsValid() {
+			break
+		}
+		addr = hop
+		if !c.trusts(addr) {
+			break
+		}
+	}
+	return addr
+}
+
+func (c *clientAddresses) trusts(addr netip.Addr) bool {
+	for _, p := range c.trusted {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// peer returns the address of a socket's other end. Who comes through a Unix socket is on this machine.
+func peer(addr net.Addr) netip.Addr {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		ip, _ := netip.AddrFromSlice(a.IP)
+		return ip.Unmap()
+	case *net.UnixAddr:
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.Addr{}
+}
+
+// parseXForwardedFor reads the addresses of X-Forwarded-For lines in their order; an entry that is none is the zero
+// Addr.
+func parseXForwardedFor(lines [][]byte) []netip.Addr {
+	var hops []netip.Addr
+	for _, line := range lines {
+		for entry := range strings.SplitSeq(string(line), ",") {
+			hops = append(hops, parseNode(strings.Trim(entry, " \t")))
+		}
+	}
+	return hops
+}
+
+// parseForwarded reads the "for" parameters of Forwarded lines in their order; an element without an address is the
+// zero Addr.
+func parseForwarded(lines [][]byte) []netip.Addr {
+	var hops []netip.Addr
+	for _, line := range lines {
+		rest, more := string(line), true
+		for more {
+			var element string
+			element, rest, more = cutUnquoted(rest, ',')
+			hops = append(hops, parseElement(element))
+		}
+	}
+	return hops
+}
+
+// parseElement returns the address that one forwarded-element is for (RFC 7239 section 4). Twice the parameter is as
+// bad as none.
+func parseElement(element string) netip.Addr {
+	var addr netip.Addr
+	times := 0
+	for more := true; more; {
+		var pair string
+		pair, element, more = cutUnquoted(element, ';')
+		name, value, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
+		if strings.EqualFold(name, "for") {
+			addr = parseNode(unquote(value))
+			times++
+		}
+	}
+	if times != 1 {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// cutUnquoted cuts s at the first sep that stands outside of a quoted-string.
+func cutUnquoted(s string, sep byte) (before, after string, found bool) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == sep && !quoted:
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "", false
+}
+
+// unquote returns the content of a quoted-string (RFC 9110 section 5.6.4), a token as it is, and "" for a broken one.
+func unquote(s string) string {
+	if !strings.HasPrefix(s, `"`) {
+		return s
+	}
+	if len(s) < 2 || !strings.HasSuffix(s, `"`) {
+		return ""
+	}
+	s = s[1 : len(s)-1]
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// parseNode reads an address, with a port or not: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1], [2001:db8::1]:80.
+// Names like "unknown" or "_hidden", and addresses with a zone, are the zero Addr.
+func parseNode(s string) netip.Addr {
+	addr, err := netip.ParseAddr(s)
+	if inner, ok := strings.CutPrefix(s, "["); err != nil && ok && strings.HasSuffix(inner, "]") {
+		if addr, err = netip.ParseAddr(strings.TrimSuffix(inner, "]")); err == nil && addr.Is4() {
+			return netip.Addr{}
+		}
+	}
+	if err != nil {
+		withPort, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return netip.Addr{}
+		}
+		addr = withPort.Addr()
+	}
+	if addr.Zone() != "" {
+		return netip.Addr{}
+	}
+	return addr.Unmap()
+}

@@ -1,0 +1,137 @@
+// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before a provider.
+package edgetest
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"gatehouse/actors"
+	"gatehouse/httpedge"
+)
+
+// Stack is a running service.
+type Stack struct {
+	URL, AdminURL string // base URLs without a slash at the end
+	Client        *http.Client
+	Server        *httpedge.Server
+	System        *actors.System
+	Metrics       *prometheus.Registry
+	Log           *Log // all that was logged
+
+	done chan error
+}
+
+// Option changes what New starts.
+type Option func(*setup)
+
+type setup struct {
+	edge   httpedge.Config
+	actors actors.Config
+	public string
+}
+
+// WithActors changes the configuration of the actors: another provider, for one.
+func WithActors(change func(*actors.Config)) Option { return func(s *setup) { change(&s.actors) } }
+
+// WithEdge changes the configuration of the HTTP edge.
+func WithEdge(change func(*httpedge.Config)) Option { return func(s *setup) { change(&s.edge) } }
+
+// WithListen makes the public server listen elsewhere than on a free port of 127.0.0.1.
+func WithListen(address string) Option { return func(s *setup) { s.public = address } }
+
+// New starts a stack whose upstream is a Provider of its own. It is stopped at the end of the test, which fails if a
+// goroutine is left then: tests with a stack do not run in parallel.
+func New(t testing.TB, options ...Option) *Stack {
+	t.Helper()
+	checkGoroutines(t)
+	log := newLog(t)
+	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
+	metrics := prometheus.NewRegistry()
+	s := &setup{public: "127.0.0.1:0"}
+	s.actors = actors.Config{
+		Provider: NewProvider(), CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		Logger: logger, Metrics: metrics,
+	}
+	s.edge = httpedge.Config{
+		Logger: logger, Log: log.buffer, Metrics: metrics, MaxConnections: 4096,
+		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 20 * time.Second,
+	}
+	for _, option := range options {
+		option(s)
+	}
+	stack := &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	stack.start(t, s)
+	return stack
+}
+
+func (st *Stack) start(t testing.TB, s *setup) {
+	t.Helper()
+	var err error
+	if st.System, err = actors.New(s.actors); err != nil {
+		t.Fatal(err)
+	}
+	s.edge.System = st.System
+	if st.Server, err = httpedge.New(s.edge); err != nil {
+		t.Fatal(err)
+	}
+	public, admin := listen(t, s.public), listen(t, "127.0.0.1:0")
+	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
+	st.done = make(chan error, 1)
+	go func() { st.done <- st.Server.Serve(public, admin) }()
+	t.Cleanup(func() { st.stop(t) })
+}
+
+func (st *Stack) stop(t testing.TB) {
+	st.Client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := st.Server.Shutdown(ctx); err != nil {
+		t.Errorf("got %v, want a clean shutdown", err)
+	}
+	if err := <-st.done; err != nil {
+		t.Errorf("got %v from Serve, want nil", err)
+	}
+	if err := st.System.Stop(ctx); err != nil {
+		t.Errorf("got %v, want the actors to stop", err)
+	}
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	ln, err := httpedge.Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func baseURL(ln net.Listener, tls bool) string {
+	scheme := "http://"
+	if tls {
+		scheme = "https://"
+	}
+	if ln.Addr().Network() == "unix" {
+		return scheme + "gatehouse"
+	}
+	return scheme + ln.Addr().String()
+}
+
+// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not there before.
+func checkGoroutines(t testing.TB) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		err := goleak.Find(before,
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // both end by themselves
+		if err != nil {
+			t.Errorf("got goroutines left: %v", err)
+		}
+	})
+}

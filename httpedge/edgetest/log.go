@@ -1,0 +1,63 @@
+package edgetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"gatehouse/httpedge"
+)
+
+// Log holds what was logged. It may be used by many goroutines.
+type Log struct {
+	t      testing.TB
+	buffer *httpedge.LogBuffer
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func newLog(t testing.TB) *Log {
+	l := &Log{t: t}
+	l.buffer = httpedge.NewLogBuffer(l)
+	t.Cleanup(func() {
+		if err := l.buffer.Close(); err != nil {
+			t.Errorf("close log: %v", err)
+		}
+	})
+	return l
+}
+
+// Write takes what the service logs.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns everything so far.
+func (l *Log) String() string {
+	if err := l.buffer.Flush(); err != nil {
+		l.t.Errorf("flush log: %v", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Records returns the lines so far whose message is msg.
+func (l *Log) Records(msg string) []map[string]any {
+	l.t.Helper()
+	var found []map[string]any
+	for line := range bytes.Lines([]byte(l.String())) {
+		var record map[string]any
+		if err := json.Unmarshal(line, &record); err != nil {
+			l.t.Fatalf("got log line %q, want JSON", line)
+		}
+		if record["msg"] == msg {
+			found = append(found, record)
+		}
+	}
+	return found
+}

@@ -1,0 +1,169 @@
+package httpedge
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Header names and values that are set on every answer, ready to use.
+var (
+	headerNosniff      = []byte(fasthttp.HeaderXContentTypeOptions)
+	nosniff            = []byte("nosniff")
+	headerAllowOrigin  = []byte(fasthttp.HeaderAccessControlAllowOrigin)
+	anyOrigin          = []byte("*")
+	headerExpose       = []byte(fasthttp.HeaderAccessControlExposeHeaders)
+	exposed            = []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
+	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
+	noStore            = []byte("no-store")
+	contentTypeJSON    = []byte("application/json")
+)
+
+// route is an endpoint with its metrics and its log lines prepared.
+type route struct {
+	server  *Server
+	cors    bool
+	handle  fasthttp.RequestHandler
+	metrics *routeMetrics
+	level   slog.Level
+	log     slog.Handler // knows the pattern
+}
+
+func (s *Server) newRoute(e endpoint) *route {
+	r := &route{server: s, cors: e.cors, handle: e.handle, metrics: s.metrics.route(e.pattern), level: slog.LevelInfo}
+	if e.quiet {
+		r.level = slog.LevelDebug
+	}
+	r.log = s.log.Handler().WithAttrs([]slog.Attr{slog.String("route", e.pattern)})
+	return r
+}
+
+// serve takes one request through everything that all have in common.
+func (r *route) serve(ctx *fasthttp.RequestCtx) {
+	start := time.Now()
+	r.server.metrics.inFlight.Inc()
+	defer r.finish(ctx, start)
+	prepare(ctx, r.cors)
+	if fault := framingFault(&ctx.Request.Header); fault != "" {
+		ctx.SetConnectionClose()
+		writeProblem(ctx, fasthttp.StatusBadRequest, "bad_request", fault)
+		return
+	}
+	r.handle(ctx)
+}
+
+// prepare sets the headers of every answer.
+func prepare(ctx *fasthttp.RequestCtx, cors bool) {
+	setRequestID(ctx)
+	h := &ctx.Response.Header
+	h.SetCanonical(headerNosniff, nosniff)
+	if cors {
+		h.SetCanonical(headerAllowOrigin, anyOrigin)
+		h.SetCanonical(headerExpose, exposed)
+	}
+}
+
+// finish counts and logs the request, also one whose handler panicked.
+func (r *route) finish(ctx *fasthttp.RequestCtx, start time.Time) {
+	if p := recover(); p != nil {
+		r.server.panicked(ctx, p, r.cors)
+	}
+	r.server.metrics.inFlight.Dec()
+	r.record(ctx, start)
+}
+
+func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
+	elapsed := time.Since(start)
+	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
+	r.metrics.observe(method, status, elapsed)
+	if !r.log.Enabled(context.Background(), r.level) {
+		return
+	}
+	sent := 0
+	if !ctx.IsHead() {
+		sent = len(ctx.Response.Body())
+	}
+	line := slog.NewRecord(start, r.level, "request", 0)
+	line.AddAttrs(
+		slog.String("request_id", view(ctx.Response.Header.PeekBytes(headerRequestID))),
+		slog.String("method", methodNames[method]),
+		slog.Int("status", status),
+		slog.Duration("duration", elapsed),
+		slog.Int("bytes", sent),
+	)
+	if err := r.log.Handle(context.Background(), line); err != nil {
+		r.server.metrics.logErrors.Inc()
+	}
+}
+
+// recovered is the last resort for a panic outside of a route.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
+	if p := recover(); p != nil {
+		s.panicked(ctx, p, false)
+	}
+}
+
+// panicked answers 500 and logs where it happened. The value of a panic may hold parts of the request, so only those
+// of the runtime are logged.
+func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, cors bool) {
+	s.metrics.panics.Inc()
+	cause := fmt.Sprintf("%T", value)
+	if err, ok := value.(runtime.Error); ok {
+		cause = err.Error()
+	}
+	id := string(ctx.Response.Header.PeekBytes(headerRequestID))
+	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack", string(debug.Stack()))
+	ctx.Response.Reset()
+	prepare(ctx, cors)
+	if id != "" {
+		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
+	}
+	ctx.SetConnectionClose()
+	writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side. The request id helps to find out what.")
+}
+
+// framingFault says what is wrong when a request may mean one length to us and another to a proxy before us (RFC 9112
+// section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
+func framingFault(h *fasthttp.RequestHeader) string {
+	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
+		return "A request target has no fragment: leave out the # and what follows, or write it as %23."
+	}
+	coding, ok := rawHeader(h.RawHeaders(), "transfer-encoding")
+	if !ok {
+		return ""
+	}
+	if !bytes.EqualFold(coding, []byte("chunked")) {
+		return "The only Transfer-Encoding understood here is chunked."
+	}
+	if _, ok := rawHeader(h.RawHeaders(), "content-length"); ok {
+		return "Content-Length and Transfer-Encoding exclude each other."
+	}
+	return ""
+}
+
+// rawHeader returns the value of the first line called name, which is in lower case.
+func rawHeader(raw []byte, name string) (value []byte, ok bool) {
+	for len(raw) > 0 {
+		line := raw
+		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
+			line, raw = raw[:end], raw[end+1:]
+		} else {
+			raw = nil
+		}
+		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' && strings.EqualFold(view(line[:len(name)]), name) {
+			return bytes.TrimSpace(line[len(name)+1:]), true
+		}
+	}
+	return nil, false
+}
+
+// view returns b as a string that shares its memory: valid as long as b is, never to be kept.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,89 @@
+package httpedge
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/geo"
+)
+
+// Headers of a look-up's answer.
+var (
+	headerAge    = []byte(fasthttp.HeaderAge)
+	headerCache  = []byte("X-Cache")
+	cacheHit     = []byte("hit")
+	cacheMiss    = []byte("miss")
+	headerSource = []byte("X-Geo-Source")
+)
+
+// lookup answers GET /api/lookup?q=. A query in the cache costs no allocation.
+func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
+	text, fault := queryArgument(ctx.QueryArgs())
+	if fault != nil {
+		writeError(ctx, text, fault)
+		return
+	}
+	q, fault := geo.ParseQuery(text)
+	if fault != nil {
+		writeError(ctx, text, fault)
+		return
+	}
+	now := time.Now()
+	outcome := s.config.System.Lookup(q, s.clients.caller(ctx), now)
+	if outcome.Entry != nil {
+		setCacheHeaders(ctx, outcome, now)
+	}
+	if outcome.Err != nil {
+		writeError(ctx, text, outcome.Err)
+		return
+	}
+	ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
+	ctx.Response.SwapBody(appendResult(ctx.Response.SwapBody(nil)[:0], text, outcome.Entry))
+}
+
+// queryArgument returns the value of q, which shares memory with the request.
+func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
+	text, times := "", 0
+	for name, value := range args.All() {
+		if string(name) == "q" {
+			text = view(value)
+			times++
+		}
+	}
+	switch times {
+	case 0:
+		return "", errQueryMissing
+	case 1:
+		return text, nil
+	}
+	return "", errQueryRepeated
+}
+
+// setCacheHeaders tells the caller how long the answer may be kept and where it comes from.
+func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
+	h, e := &ctx.Response.Header, o.Entry
+	var buf [48]byte
+	value := append(buf[:0], "private, max-age="...)
+	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL/time.Second), 10))
+	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(e.Age(now)), 10))
+	verdict := cacheMiss
+	if o.Cached {
+		verdict = cacheHit
+	}
+	h.SetCanonical(headerCache, verdict)
+	setSource(h, e.Source)
+}
+
+func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
+	var buf [16]byte
+	h.SetCanonical(headerSource, append(buf[:0], source...))
+}
+
+// appendResult appends the whole JSON of a result for the query as it was given.
+func appendResult(dst []byte, query string, e *geo.Entry) []byte {
+	dst = append(dst, `{"ok":true,"query":`...)
+	dst = geo.AppendQuoted(dst, query)
+	return append(dst, e.JSON...)
+}

@@ -1,0 +1,175 @@
+package httpedge
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors"
+)
+
+// Limits of a request, in bytes.
+const (
+	maxHeaderBytes = 16 << 10 // request line and headers together
+	maxBodyBytes   = 64 << 10
+)
+
+const maxAdminConnections = 256
+
+// Config is what a Server is made of. Fields are required unless they say otherwise.
+type Config struct {
+	System  *actors.System // answers the queries; the caller stops it, after Shutdown
+	Logger  *slog.Logger
+	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
+	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
+
+	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may. A peer on a Unix socket
+	// counts as 127.0.0.1.
+	TrustedProxies  []netip.Prefix
+	ForwardedHeader ForwardedHeader // optional: "" = XForwardedFor
+
+	ReadTimeout    time.Duration // from the first byte of a request to its last
+	WriteTimeout   time.Duration // for sending an answer
+	IdleTimeout    time.Duration // between two requests of a connection
+	MaxConnections int           // open public connections, at least 1; more are refused with 503
+
+	// CertFile and KeyFile make the public server speak TLS (1.2 and later, HTTP/1.1); optional, both or none. They are
+	// PEM files, read again when they change.
+	CertFile, KeyFile string
+}
+
+// Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end it with Shutdown.
+// Its methods may be called by many goroutines.
+type Server struct {
+	config   Config
+	log      *slog.Logger
+	metrics  *metrics
+	clients  clientAddresses
+	tls      *tls.Config // nil without TLS
+	public   *fasthttp.Server
+	admin    *fasthttp.Server
+	conns    *connections // of the public listener
+	control  *connections // of the admin listener
+	broken   *route       // what fasthttp could not read as a request
+	draining atomic.Bool
+	local    atomic.Bool // the admin listener can be reached from this machine only
+}
+
+// New checks config and makes a Server that does not listen yet.
+func New(config Config) (*Server, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if config.Metrics == nil {
+		config.Metrics = prometheus.NewRegistry()
+	}
+	clients, err := newClientAddresses(config.TrustedProxies, config.ForwardedHeader)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, log: config.Logger, clients: clients}
+	s.conns = newConnections(config.MaxConnections, config.Logger)
+	s.control = newConnections(maxAdminConnections, config.Logger)
+	if s.metrics, err = newMetrics(config.Metrics, s.conns, config.Log); err != nil {
+		return nil, err
+	}
+	if config.CertFile != "" {
+		if s.tls, err = newTLSConfig(config.CertFile, config.KeyFile, config.Logger); err != nil {
+			return nil, err
+		}
+	}
+	s.broken = s.newRoute(endpoint{pattern: "(broken)"})
+	s.public = s.newFastHTTP(s.publicEndpoints())
+	s.admin = s.newFastHTTP(s.adminEndpoints())
+	return s, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.System == nil:
+		return errors.New("httpedge: no System")
+	case c.Logger == nil:
+		return errors.New("httpedge: no Logger")
+	case c.ReadTimeout <= 0 || c.WriteTimeout <= 0 || c.IdleTimeout <= 0:
+		return errors.New("httpedge: read, write and idle time-outs must be positive")
+	case c.MaxConnections < 1:
+		return errors.New("httpedge: at least one connection must be allowed")
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		return errors.New("httpedge: a certificate and its key come together")
+	}
+	return nil
+}
+
+func (s *Server) newFastHTTP(endpoints []endpoint) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handler(endpoints),
+		ErrorHandler:                 s.refuseBroken,
+		Logger:                       fasthttpLog{s.log},
+		Concurrency:                  s.config.MaxConnections + 1024, // connections refuses before fasthttp does
+		ReadBufferSize:               maxHeaderBytes,
+		MaxRequestBodySize:           maxBodyBytes,
+		ReadTimeout:                  s.config.ReadTimeout,
+		WriteTimeout:                 s.config.WriteTimeout,
+		IdleTimeout:                  s.config.IdleTimeout,
+		CloseOnShutdown:              true,
+		SecureErrorLogMessage:        true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		DisablePreParseMultipartForm: true,
+	}
+}
+
+// Serve answers requests on both listeners, which it closes, until Shutdown. It returns nil then, and an error when a
+// listener fails. The public listener carries plain TCP or a Unix socket also when TLS is configured.
+func (s *Server) Serve(public, admin net.Listener) error {
+	s.local.Store(isLocal(admin.Addr()))
+	var ln net.Listener = s.conns.listener(public)
+	if s.tls != nil {
+		ln = tls.NewListener(ln, s.tls)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- serve(s.public, ln, "public") }()
+	go func() { ended <- serve(s.admin, s.control.listener(admin), "admin") }()
+	first := <-ended
+	if first != nil {
+		return errors.Join(first, public.Close(), admin.Close(), <-ended)
+	}
+	return <-ended
+}
+
+func serve(server *fasthttp.Server, ln net.Listener, name string) error {
+	if err := server.Serve(ln); err != nil {
+		return fmt.Errorf("serve %s requests: %w", name, err)
+	}
+	return nil
+}
+
+// Drain makes /readyz fail from now on, so that load balancers look elsewhere; requests are served as before.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Shutdown drains, stops accepting connections, closes those that wait for a request and lets requests under way end.
+// When ctx ends first it closes what is left and returns the context's error. The admin server ends last.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	s.conns.closeSilent()
+	err := s.public.ShutdownWithContext(ctx)
+	s.conns.closeAll()
+	s.control.closeSilent()
+	if adminErr := s.admin.ShutdownWithContext(ctx); err == nil {
+		err = adminErr
+	}
+	s.control.closeAll()
+	if err != nil {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}
