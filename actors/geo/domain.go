@@ -16,15 +16,10 @@ const (
 // acePrefix begins an A-label (RFC 5890 section 2.3.2.1).
 const acePrefix = "xn--"
 
-// lookup turns a domain into A-labels as UTS 46 wants it for looking a name up, non-transitional: "ß" stays itself.
-var lookup = idna.New(
-	idna.MapForLookup(),
-	idna.Transitional(false),
-	idna.StrictDomainName(true),
-	idna.CheckHyphens(true),
-	idna.CheckJoiners(true),
-	idna.BidiRule(),
-)
+// lookupProfile maps and checks a domain as UTS 46 wants it for looking a name up: LDH within ASCII, no hyphens at the
+// ends or as third and fourth character, joiners in their context (RFC 5892 appendix A), and the Bidi rule (RFC 5893).
+// Its ToUnicode is never transitional: "ß" stays itself.
+var lookupProfile = idna.New(idna.MapForLookup(), idna.BidiRule())
 
 // parseDomain reads s, which holds letters, digits, hyphens, dots and bytes behind ASCII only; seen is its scan.
 func parseDomain(s string, seen class) (Query, *Error) {
@@ -58,7 +53,7 @@ func toASCII(s string) string {
 	if countASCII(s) > maxDomain+1 || strings.ContainsRune(s, utf8.RuneError) {
 		return ""
 	}
-	rest, err := lookup.ToUnicode(s)
+	rest, err := lookupProfile.ToUnicode(s)
 	if err != nil {
 		return ""
 	}

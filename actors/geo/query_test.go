@@ -138,7 +138,7 @@ func TestParseQueryAllocatesNothing(t *testing.T) {
 		"10.0.0.1", "fd00::1", "printer.local",
 		"", "router", "a_b.com", "http://example.com", "mailto:a@example.com", "example.com/a", "example.com:53",
 		"user:pw@example.com", "\x00\x01\x02", "ab--cd.com", strings.Repeat("a", 64) + ".com", strings.Repeat("1:", 500),
-		strings.Repeat("é", 600),
+		strings.Repeat("é", 600), "é.xn--" + strings.Repeat("b", 1000),
 	} {
 		if got := testing.AllocsPerRun(10, func() { geo.ParseQuery(s) }); got != 0 {
 			t.Errorf("%.20q: got %v allocations, want 0", s, got)
