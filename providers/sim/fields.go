@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Fields selects the members of an answer: a sum of the bits below, as the upstream's parameter "fields" counts them.
+type Fields uint32
+
+// The members and their bits (ip-api.com, "returned data").
+const (
+	FieldCountry       Fields = 1 << iota // country
+	FieldCountryCode                      // countryCode
+	FieldRegion                           // region
+	FieldRegionName                       // regionName
+	FieldCity                             // city
+	FieldZip                              // zip
+	FieldLat                              // lat
+	FieldLon                              // lon
+	FieldTimezone                         // timezone
+	FieldISP                              // isp
+	FieldOrg                              // org
+	FieldAS                               // as
+	FieldReverse                          // reverse
+	FieldQuery                            // query
+	FieldStatus                           // status
+	FieldMessage                          // message
+	FieldMobile                           // mobile
+	FieldProxy                            // proxy
+	_                                     // not in use
+	FieldDistrict                         // district
+	FieldContinent                        // continent
+	FieldContinentCode                    // continentCode
+	FieldASName                           // asname
+	FieldCurrency                         // currency
+	FieldHosting                          // hosting
+	FieldOffset                           // offset
+)
+
+// DefaultFields is what is sent to who does not choose: the first 16 bits without reverse.
+const DefaultFields Fields = 1<<16 - 1 - FieldReverse
+
+// fieldNames holds the members in the order of an answer.
+var fieldNames = []struct {
+	bit  Fields
+	name string
+}{
+	{FieldStatus, "status"}, {FieldMessage, "message"},
+	{FieldContinent, "continent"}, {FieldContinentCode, "continentCode"},
+	{FieldCountry, "country"}, {FieldCountryCode, "countryCode"},
+	{FieldRegion, "region"}, {FieldRegionName, "regionName"},
+	{FieldCity, "city"}, {FieldDistrict, "district"}, {FieldZip, "zip"},
+	{FieldLat, "lat"}, {FieldLon, "lon"}, {FieldTimezone, "timezone"}, {FieldOffset, "offset"},
+	{FieldCurrency, "currency"},
+	{FieldISP, "isp"}, {FieldOrg, "org"}, {FieldAS, "as"}, {FieldASName, "asname"}, {FieldReverse, "reverse"},
+	{FieldMobile, "mobile"}, {FieldProxy, "proxy"}, {FieldHosting, "hosting"},
+	{FieldQuery, "query"},
+}
+
+// ParseFields reads the value of the parameter "fields", a number or member names with commas between them. Names and
+// bits that do not exist are ignored; when nothing is left, the result is DefaultFields.
+func ParseFields(s string) Fields {
+	var chosen Fields
+	if n, err := strconv.ParseUint(s, 10, 32); err == nil {
+		chosen = Fields(n) & (1<<26 - 1) &^ (1 << 18)
+	} else {
+		for name := range strings.SplitSeq(s, ",") {
+			chosen |= fieldBit(strings.TrimSpace(name))
+		}
+	}
+	if chosen == 0 {
+		return DefaultFields
+	}
+	return chosen
+}
+
+func fieldBit(name string) Fields {
+	for _, f := range fieldNames {
+		if f.name == name {
+			return f.bit
+		}
+	}
+	return 0
+}
