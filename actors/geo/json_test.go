@@ -167,13 +167,10 @@ func TestDegrees(t *testing.T) {
 }
 
 // A cached answer is held for long, so it must not come with room to spare.
-func TestAppendJSONAllocatesOnceWithLittleToSpare(t *testing.T) {
+func TestAppendJSONLeavesLittleToSpare(t *testing.T) {
 	r := google()
 	r.IP = netip.MustParseAddr("2001:4860:1111:2222:3333:4444:5555:8888")
 	r.Location.Lat, r.Location.Lon = -39.0438, -177.4874
-	if got := testing.AllocsPerRun(10, func() { r.AppendJSON(nil) }); got != 1 {
-		t.Errorf("got %v allocations, want 1", got)
-	}
 	if b := r.AppendJSON(nil); cap(b)-len(b) > 64 {
 		t.Errorf("got %d bytes of %d unused, want at most 64", cap(b)-len(b), cap(b))
 	}
