@@ -178,8 +178,8 @@ func (r *resolver) Validate(*kong.Application) error { return nil }
 // Resolve returns the value of flag as text, or nil when it is not set.
 func (r *resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	s, ok := settingNamed(flag.Name)
-	if !ok {
-		return nil, nil
+	if !ok || flag.Tag.Get("variable") != s.variable {
+		return nil, nil // a flag of one command alone
 	}
 	if value, ok := r.environment[s.variable]; ok {
 		r.origins[s.name] = origin{variable: s.variable}

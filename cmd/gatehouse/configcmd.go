@@ -30,7 +30,13 @@ type settingRow struct {
 // Run prints the settings in force.
 func (c *configCommand) Run(p *program, parsed *kong.Context) error {
 	v := p.resolver.values(parsed)
-	if _, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, v); err != nil {
+	config, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, v)
+	if err != nil {
+		return err
+	}
+	log := p.openLog(config)
+	p.warnUnknown(log.Logger)
+	if err := log.Close(); err != nil {
 		return err
 	}
 	rows := make([]settingRow, len(allSettings))

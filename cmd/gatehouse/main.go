@@ -26,6 +26,9 @@ func main() {
 
 // commands is the command line as kong reads it: one field a command.
 type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Serve look-ups over HTTP."`
+	Demo    demoCommand    `cmd:"" help:"Serve a demo that needs no network: the upstream is simulated in process."`
+	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream's HTTP interface, for tests and load runs."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its value and where it comes from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -25,7 +25,11 @@ func commandLineError(err error) error {
 		return wrong
 	}
 	message := oneLine(err.Error())
-	if flag, _, ok := strings.Cut(message, ": "); ok && strings.HasPrefix(flag, "--") {
+	flag, what, _ := strings.Cut(message, ": ")
+	switch {
+	case strings.HasPrefix(what, "bool value"):
+		return usagef("%s: must be true or false, or stand alone", flag)
+	case strings.HasPrefix(flag, "--"):
 		return usagef("%s: its value is missing (write %s=VALUE when the value begins with a dash)", flag, flag)
 	}
 	return usagef("%s", message)

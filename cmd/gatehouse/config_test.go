@@ -1,0 +1,252 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// secret is looked for in everything that is printed.
+const secret = "s3cr3t-k3y"
+
+// write puts a file with text into a folder of the test's and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// printed returns the rows of gatehouse config --json by setting.
+func printed(t *testing.T, env []string, args ...string) map[string]settingRow {
+	t.Helper()
+	got := runOnce(t, env, append([]string{"config", "--json"}, args...)...)
+	if got.code != exitDone {
+		t.Fatalf("got code %d, stderr %q, want 0", got.code, got.stderr)
+	}
+	var rows []settingRow
+	if err := json.Unmarshal([]byte(got.stdout), &rows); err != nil {
+		t.Fatal(err)
+	}
+	bySetting := map[string]settingRow{}
+	for _, row := range rows {
+		bySetting[row.Setting] = row
+	}
+	return bySetting
+}
+
+func TestPrecedenceOfSettings(t *testing.T) {
+	yaml := write(t, "a.yaml", "cache-entries: 300\n")
+	toml := write(t, "a.toml", "cache-entries = 400\n")
+	env := []string{"GATEHOUSE_CACHE_ENTRIES=200"}
+	for _, test := range []struct {
+		name          string
+		env, args     []string
+		value, source string
+	}{
+		{"default", nil, nil, "100000", "default"},
+		{"YAML over default", nil, []string{"--config", yaml}, "300", "file " + yaml},
+		{"TOML over default", nil, []string{"--config", toml}, "400", "file " + toml},
+		{"environment over file", env, []string{"--config", yaml}, "200", "env GATEHOUSE_CACHE_ENTRIES"},
+		{"flag over environment and file", env, []string{"--config", yaml, "--cache-entries", "100"}, "100", "flag"},
+		{"flag over environment", env, []string{"--cache-entries=100"}, "100", "flag"},
+		{"empty variable is none", []string{"GATEHOUSE_CACHE_ENTRIES="}, []string{"--config", yaml}, "300", "file " + yaml},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := printed(t, test.env, test.args...)["cache-entries"]
+			if want := (settingRow{"cache-entries", test.value, test.source}); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestListsOfSettings(t *testing.T) {
+	yaml := write(t, "a.yaml", "trusted-proxies: [10.0.0.0/8, 192.0.2.0/24]\n")
+	toml := write(t, "a.toml", "trusted-proxies = [\"10.0.0.0/8\", \"192.0.2.0/24\"]\n")
+	for _, test := range []struct {
+		name      string
+		env, args []string
+	}{
+		{"YAML sequence", nil, []string{"--config", yaml}},
+		{"TOML array", nil, []string{"--config", toml}},
+		{"variable", []string{"GATEHOUSE_TRUSTED_PROXIES= 10.0.0.0/8, 192.0.2.0/24,"}, nil},
+		{"flag", nil, []string{"--trusted-proxies=10.0.0.0/8,192.0.2.0/24"}},
+		{"repeated flag", nil, []string{"--trusted-proxies=10.0.0.0/8", "--trusted-proxies=192.0.2.0/24"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := printed(t, test.env, test.args...)["trusted-proxies"].Value
+			if want := "10.0.0.0/8,192.0.2.0/24"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestDefaultsThatDependOnTheProvider(t *testing.T) {
+	file := write(t, "city.mmdb", "")
+	for _, test := range []struct {
+		provider  string
+		base, ptr string
+	}{
+		{"ip-api", "http://ip-api.com", "system"},
+		{"ip-api-pro", "https://pro.ip-api.com", "system"},
+		{"mmdb", "", "off"},
+		{"sim", "", "off"},
+	} {
+		t.Run(test.provider, func(t *testing.T) {
+			got := printed(t, []string{"IP_API_KEY=" + secret, "IP_MMDB=" + file, "IP_PROVIDER=" + test.provider})
+			if got["ip-api-base"].Value != test.base || got["ptr"].Value != test.ptr {
+				t.Errorf("got base %q and ptr %q, want %q and %q", got["ip-api-base"].Value, got["ptr"].Value, test.base, test.ptr)
+			}
+		})
+	}
+}
+
+func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
+	rows := printed(t, nil)
+	for _, s := range allSettings {
+		if _, ok := rows[s.name]; !ok {
+			t.Errorf("got no row for %s, want one", s.name)
+		}
+		if !strings.HasPrefix(s.variable, "IP_") && s.variable != "GATEHOUSE_"+strings.ToUpper(strings.ReplaceAll(s.name, "-", "_")) {
+			t.Errorf("got variable %s for %s, want it to follow the name", s.variable, s.name)
+		}
+	}
+	if len(rows) != len(allSettings) {
+		t.Errorf("got %d rows, want %d", len(rows), len(allSettings))
+	}
+}
+
+// TestWrongSettings runs serve: nothing may be started, and the one line on stderr names setting, value and what is
+// allowed.
+func TestWrongSettings(t *testing.T) {
+	cert := write(t, "cert.pem", "not a certificate")
+	pro := []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}
+	file := func(text string) []string { return []string{"--config", write(t, "a.yaml", text)} }
+	toml := func(text string) []string { return []string{"--config", write(t, "a.toml", text)} }
+	for _, test := range []struct {
+		name      string
+		env, args []string
+		want      []string
+	}{
+		{"unknown flag", nil, []string{"--lisen=" + secret}, []string{"--lisen"}},
+		{"unknown short flag", nil, []string{"-x"}, []string{"-x"}},
+		{"unexpected argument", nil, []string{"now"}, []string{"now"}},
+		{"flag without value", nil, []string{"--listen"}, []string{"--listen", "value is missing"}},
+		{"value like a flag", nil, []string{"--ip-api-key", "-" + secret}, []string{"--ip-api-key="}},
+		{"provider", []string{"IP_PROVIDER=maxmind"}, nil, []string{"IP_PROVIDER", `"maxmind"`, "ip-api, ip-api-pro, mmdb or sim"}},
+		{"pro without key", []string{"IP_PROVIDER=ip-api-pro"}, nil, []string{"IP_PROVIDER", "IP_API_KEY"}},
+		{"pro in the clear", append(pro, "IP_API_BASE=http://api.example.com"), nil, []string{"IP_API_BASE", "https"}},
+		{"key with a space", []string{"IP_API_KEY=" + secret + " x"}, nil, []string{"IP_API_KEY", "spaces"}},
+		{"base without scheme", nil, []string{"--ip-api-base", "ip-api.com"}, []string{"--ip-api-base", `"ip-api.com"`, "URL"}},
+		{"base with password", []string{"IP_API_BASE=http://me:" + secret + "@h"}, nil, []string{"IP_API_BASE", "redacted@h"}},
+		{"base with key", []string{"IP_API_BASE=http://h/?key=" + secret}, nil, []string{"IP_API_BASE", "?redacted"}},
+		{"broken base with password", []string{"IP_API_BASE=http://me:" + secret + "%zz@h"}, nil, []string{"IP_API_BASE"}},
+		{"base with port 0", []string{"IP_API_BASE=http://h:0"}, []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, []string{"IP_API_BASE", "port"}},
+		{"mmdb without files", []string{"IP_PROVIDER=mmdb"}, nil, []string{"IP_PROVIDER", "IP_MMDB"}},
+		{"missing file", []string{"IP_MMDB=/no/such.mmdb"}, nil, []string{"IP_MMDB", "/no/such.mmdb"}},
+		{"file of no use", []string{"IP_MMDB=" + cert}, []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, []string{"IP_MMDB", cert}},
+		{"ptr", []string{"GATEHOUSE_PTR=dns"}, nil, []string{"GATEHOUSE_PTR", `"dns"`, "off, system or"}},
+		{"ptr port", nil, []string{"--ptr=127.0.0.1:0"}, []string{"--ptr", "127.0.0.1:0"}},
+		{"time-out too short", []string{"GATEHOUSE_LOOKUP_TIMEOUT=1s"}, nil, []string{"GATEHOUSE_LOOKUP_TIMEOUT", `"1s"`, "1m0s"}},
+		{"time-out too long", nil, []string{"--lookup-timeout=61s"}, []string{"--lookup-timeout", `"61s"`}},
+		{"time-out without unit", nil, file("lookup-timeout: 5"), []string{"lookup-timeout in ", `"5"`, "unit"}},
+		{"concurrency 0", nil, []string{"--upstream-concurrency=0"}, []string{"--upstream-concurrency", `"0"`, "1 to 64"}},
+		{"concurrency 65", nil, []string{"--upstream-concurrency=65"}, []string{"--upstream-concurrency", `"65"`}},
+		{"share 0", nil, []string{"--upstream-share=0"}, []string{"--upstream-share", `"0"`, "above 0"}},
+		{"share above 1", nil, []string{"--upstream-share=1.01"}, []string{"--upstream-share"}},
+		{"share not a number", nil, []string{"--upstream-share=NaN"}, []string{"--upstream-share"}},
+		{"cache", []string{"GATEHOUSE_CACHE_ENTRIES=many"}, nil, []string{"GATEHOUSE_CACHE_ENTRIES", `"many"`, "1 to 100000000"}},
+		{"limit", nil, []string{"--geo-limit=-1"}, []string{"--geo-limit", `"-1"`}},
+		{"breaker failures", nil, []string{"--breaker-failures=0"}, []string{"--breaker-failures", `"0"`}},
+		{"breaker cooldown", nil, []string{"--breaker-cooldown=0s"}, []string{"--breaker-cooldown", `"0s"`}},
+		{"hold", nil, []string{"--forbidden-hold=x"}, []string{"--forbidden-hold", `"x"`}},
+		{"listen without port", []string{"GATEHOUSE_LISTEN=localhost"}, nil, []string{"GATEHOUSE_LISTEN", `"localhost"`, "HOST:PORT"}},
+		{"listen on port 65536", nil, []string{"--listen=:65536"}, []string{"--listen", `":65536"`}},
+		{"listen on no socket", nil, []string{"--admin-listen=unix:"}, []string{"--admin-listen", `"unix:"`}},
+		{"listen on a long socket", nil, []string{"--listen=unix:/" + strings.Repeat("x", 107)}, []string{"--listen", "107"}},
+		{"proxy without length", nil, []string{"--trusted-proxies=10.0.0.1"}, []string{"--trusted-proxies", `"10.0.0.1"`, "CIDR"}},
+		{"forwarded header", nil, []string{"--forwarded-header=x-real-ip"}, []string{"--forwarded-header", "x-forwarded-for or forwarded"}},
+		{"certificate alone", nil, []string{"--tls-cert=" + cert}, []string{"--tls-cert", "tls-key"}},
+		{"key alone", []string{"GATEHOUSE_TLS_KEY=" + cert}, nil, []string{"GATEHOUSE_TLS_KEY", "tls-cert"}},
+		{"no certificate in it", nil, []string{"--tls-cert=" + cert, "--tls-key=" + cert}, []string{"--tls-cert", cert}},
+		{"read time-out", nil, []string{"--read-timeout=0s"}, []string{"--read-timeout", `"0s"`}},
+		{"write time-out", nil, []string{"--write-timeout=2h"}, []string{"--write-timeout", `"2h"`}},
+		{"idle time-out", nil, []string{"--idle-timeout=-1s"}, []string{"--idle-timeout", `"-1s"`}},
+		{"connections", nil, []string{"--max-connections=0"}, []string{"--max-connections", `"0"`}},
+		{"drain delay", nil, []string{"--drain-delay=-1s"}, []string{"--drain-delay", `"-1s"`}},
+		{"drain time-out", nil, []string{"--drain-timeout=0s"}, []string{"--drain-timeout", `"0s"`}},
+		{"log format", []string{"GATEHOUSE_LOG_FORMAT=xml"}, nil, []string{"GATEHOUSE_LOG_FORMAT", `"xml"`, "json or text"}},
+		{"log level", nil, []string{"--log-level=loud"}, []string{"--log-level", `"loud"`, "debug, info, warn or error"}},
+		{"value over two lines", nil, []string{"--log-level=a\nb"}, []string{"--log-level", `"a\nb"`}},
+		{"settings file of no kind", nil, []string{"--config=a.json"}, []string{"--config", `"a.json"`, ".yaml"}},
+		{"settings file that is not there", nil, []string{"--config=/no/a.yaml"}, []string{"--config", `"/no/a.yaml"`, "no such file"}},
+		{"unknown key in YAML", nil, file("lisen: x"), []string{"--config", "lisen"}},
+		{"unknown key in TOML", nil, toml("lisen = 1"), []string{"--config", "lisen"}},
+		{"table in TOML", nil, toml("[listen]\nx = 1"), []string{"--config", "listen"}},
+		{"list of numbers in TOML", nil, toml("ip-mmdb = [1]"), []string{"--config", "ip-mmdb"}},
+		{"mapping in YAML", nil, file("listen: {a: b}"), []string{"--config", "listen"}},
+		{"key twice in YAML", nil, file("listen: a\nlisten: b"), []string{"--config", "listen", "once"}},
+		{"list of settings in YAML", nil, file("- listen"), []string{"--config", "mapping"}},
+		{"broken YAML", nil, file("ip-api-key: *" + secret), []string{"--config", "YAML"}},
+		{"broken TOML", nil, toml("listen = \"a\"\nip-api-key = " + secret), []string{"--config", "line 2", "TOML"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := runOnce(t, test.env, append([]string{"serve", "--log-level=error"}, test.args...)...)
+			if got.code != exitUsage || got.stdout != "" {
+				t.Errorf("got code %d, stdout %q, want 2 and none", got.code, got.stdout)
+			}
+			if strings.Count(got.stderr, "\n") != 1 || !strings.HasSuffix(got.stderr, "\n") {
+				t.Errorf("got stderr %q, want one line", got.stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("got stderr %q, want it to hold %q", got.stderr, want)
+				}
+			}
+			if strings.Contains(got.stderr, secret) {
+				t.Errorf("got stderr %q, want no secret in it", got.stderr)
+			}
+		})
+	}
+}
+
+func TestConfigShowsNoSecret(t *testing.T) {
+	file := write(t, "a.yaml", "ip-api-key: "+secret+"\nip-provider: ip-api-pro\n")
+	for _, test := range []struct {
+		name      string
+		env, args []string
+		source    string
+	}{
+		{"from the environment", []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}, nil, "env IP_API_KEY"},
+		{"from a flag", nil, []string{"--ip-provider=ip-api-pro", "--ip-api-key=" + secret}, "flag"},
+		{"from a file", nil, []string{"--config", file}, "file " + file},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got, want := printed(t, test.env, test.args...)["ip-api-key"], (settingRow{"ip-api-key", "redacted", test.source}); got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			for _, format := range [][]string{{"config"}, {"config", "--json"}} {
+				got := runOnce(t, test.env, append(format, test.args...)...)
+				if got.code != exitDone || strings.Contains(got.stdout+got.stderr, secret) {
+					t.Errorf("got code %d and\n%s%s\nwant 0 and no secret", got.code, got.stdout, got.stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownVariablesAreNamedOnly(t *testing.T) {
+	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=:1", "OTHER=x"}, "config")
+	if got.code != exitDone {
+		t.Errorf("got code %d, want 0", got.code)
+	}
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "GATEHOUSE_LISEN") || strings.Contains(got.stderr, secret) {
+		t.Errorf("got stderr %q, want one line that names GATEHOUSE_LISEN and not its value", got.stderr)
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// readDemo returns what demo.json in dir says.
+func readDemo(t *testing.T, dir string) demoFile {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file demoFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestDemo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "demo")
+	env := []string{"IP_PROVIDER=ip-api-pro", "IP_API_BASE=http://127.0.0.1:1"} // settings of a server; a demo has its own upstream
+	args := append([]string{"demo", "--dir", dir}, anyPorts...)
+	p := start(t, env, args...)
+	p.stderr.await(t, "msg=serving")
+	file := readDemo(t, dir)
+
+	info, err := os.Stat(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o600 {
+		t.Errorf("got mode %o of demo.json, want 600", got)
+	}
+	client := newClient(t, "")
+	status, body := get(t, client, file.BaseURL+"/api/lookup?q=8.8.8.8")
+	if status != http.StatusOK || !strings.Contains(body, "(simulated)") {
+		t.Errorf("got %d %s, want 200 and a simulated answer", status, body)
+	}
+	if status, body := get(t, client, file.AdminURL+"/readyz"); status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", status, body)
+	}
+	if status, body := get(t, client, file.UpstreamURL+"/_sim"); status != http.StatusOK || !strings.Contains(body, `"singles":1`) {
+		t.Errorf("got %d %s, want 200 and one single look-up counted", status, body)
+	}
+	if banner := p.stdout.String(); !strings.Contains(banner, "curl "+file.BaseURL+"/api/lookup'?q=8.8.8.8'") {
+		t.Errorf("got banner\n%s\nwant a curl line to try", banner)
+	}
+
+	second := runOnce(t, nil, args...)
+	if second.code != exitFailed || strings.Count(second.stderr, "\n") != 1 || !strings.Contains(second.stderr, dir) {
+		t.Errorf("got code %d, stderr %q of a second demo, want 1 and one line that names the folder", second.code, second.stderr)
+	}
+	if got := readDemo(t, dir); got != file {
+		t.Errorf("got %v in demo.json after a second demo, want %v as before", got, file)
+	}
+
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+	again := start(t, nil, args...)
+	again.stderr.await(t, "msg=serving")
+	if got := readDemo(t, dir).BaseURL; got == file.BaseURL || got == "" {
+		t.Errorf("got base_url %q after another start, want a new one", got)
+	}
+}
+
+func TestDemoBelievesTheForwardingHeaderOfLoopback(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
+	p.stderr.await(t, "msg=serving")
+	request, err := http.NewRequest(http.MethodGet, readDemo(t, dir).BaseURL+"/api/my-ip", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Forwarded-For", "8.8.4.4")
+	response, err := newClient(t, "").Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ IP string }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.IP != "8.8.4.4" {
+		t.Errorf("got ip %q, want 8.8.4.4", answer.IP)
+	}
+}
+
+func TestDemoWithTheBudgetsOfTheFreeTier(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, nil, append([]string{"demo", "--dir", dir, "--sim-tier=free"}, anyPorts...)...)
+	p.stderr.await(t, "msg=serving")
+	client := newClient(t, "")
+	if status, body := get(t, client, readDemo(t, dir).UpstreamURL+"/_sim"); status != http.StatusOK || !strings.Contains(body, `"tier":"free"`) {
+		t.Errorf("got %d %s, want 200 and the free tier", status, body)
+	}
+}
+
+func TestWrongFlagsOfADemo(t *testing.T) {
+	for _, test := range []struct{ flag, want string }{
+		{"--sim-tier=gold", "open or free"},
+		{"--sim-listen=here", "HOST:PORT"},
+		{"--ip-provider=ip-api", "--ip-provider"},
+	} {
+		got := runOnce(t, nil, "demo", "--dir="+filepath.Join(t.TempDir(), "demo"), test.flag)
+		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, test.want) {
+			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code, got.stderr, test.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// binary is the program, built once for the tests that need a process of its own.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "gatehouse")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "gatehouse")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version=v0.0.0-test", "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
+	}
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(fasthttpGoroutines...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+// fasthttpGoroutines run as long as the process, or end a while after their server.
+var fasthttpGoroutines = []goleak.Option{
+	goleak.IgnoreTopFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// outcome is what a command came to.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// runOnce runs a command that ends by itself.
+func runOnce(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, env, &stdout, &stderr)
+	if ctx.Err() != nil {
+		t.Fatalf("gatehouse %s: still ran after %v", strings.Join(args, " "), patience)
+	}
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// lines is a writer whose text can be awaited.
+type lines struct {
+	mu   sync.Mutex
+	text string
+	more chan struct{} // closed when text grows
+}
+
+func newLines() *lines { return &lines{more: make(chan struct{})} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text += string(p)
+	close(l.more)
+	l.more = make(chan struct{})
+	return len(p), nil
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text
+}
+
+// await waits for a whole line that holds part, and returns it.
+func (l *lines) await(t *testing.T, part string) string {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		l.mu.Lock()
+		text, more := l.text, l.more
+		l.mu.Unlock()
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, part) && strings.HasSuffix(line, "\n") {
+				return line
+			}
+		}
+		select {
+		case <-more:
+		case <-timeout:
+			t.Fatalf("got no line with %q in %v, but\n%s", part, patience, text)
+		}
+	}
+}
+
+func TestBareCommandPrintsUsage(t *testing.T) {
+	got := runOnce(t, nil)
+	if got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "Usage: gatehouse") {
+		t.Errorf("got code %d, stdout %q, stderr %q, want 2 and the usage on stderr alone", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	for _, args := range [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"config"}, {"version"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			got := runOnce(t, nil, append(args, "--help")...)
+			if got.code != exitDone || got.stderr != "" {
+				t.Errorf("got code %d, stderr %q, want 0 and none", got.code, got.stderr)
+			}
+			if !strings.Contains(got.stdout, "Example:\n\n    ") {
+				t.Errorf("got help without an example:\n%s", got.stdout)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out, err := exec.Command(binary, "version", "--json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"version":"v0.0.0-test"`; !strings.Contains(string(out), want) {
+		t.Errorf("got %s, want the stamped version %s", out, want)
+	}
+	if got := runOnce(t, nil, "version"); got.code != exitDone || !strings.HasPrefix(got.stdout, "gatehouse ") {
+		t.Errorf("got code %d, stdout %q, want 0 and a line", got.code, got.stdout)
+	}
+}

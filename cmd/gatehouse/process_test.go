@@ -1,0 +1,291 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a gatehouse that runs on its own.
+type process struct {
+	cmd            *exec.Cmd
+	stdout, stderr *lines
+	ended          chan struct{}
+}
+
+// start runs the binary with nothing but env in its environment. The test ends it at the latest.
+func start(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(), ended: make(chan struct{})}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append([]string{}, env...), p.stdout, p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		var exit *exec.ExitError
+		if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+			fmt.Fprintln(p.stderr, err)
+		}
+	}()
+	t.Cleanup(func() {
+		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		<-p.ended
+	})
+	return p
+}
+
+// ready waits until the process serves, and returns where.
+func (p *process) ready(t *testing.T) (listen, admin string) {
+	t.Helper()
+	var line struct {
+		Listen  string `json:"listen"`
+		Admin   string `json:"admin_listen"`
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(p.stderr.await(t, `"msg":"serving"`)), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Version != "v0.0.0-test" {
+		t.Errorf("got version %q in the start-up line, want v0.0.0-test", line.Version)
+	}
+	return line.Listen, line.Admin
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// code waits for the end of the process and returns its exit code.
+func (p *process) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("got no end in %v, want one; stderr:\n%s", patience, p.stderr)
+		return -1
+	}
+}
+
+// get asks for url and returns status and body.
+func get(t *testing.T, client *http.Client, url string) (int, string) {
+	t.Helper()
+	status, body, err := ask(client, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+// ask is get for other goroutines than the test's.
+func ask(client *http.Client, url string) (int, string, error) {
+	response, err := client.Get(url)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// newClient returns a client that speaks to a gatehouse, at a Unix socket if one is named.
+func newClient(t *testing.T, socket string) *http.Client {
+	transport := &http.Transport{}
+	if socket != "" {
+		transport.Dial = func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// anyPorts are the flags that let tests run side by side.
+var anyPorts = []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--ptr=off"}
+
+// slowUpstream answers when it is told to.
+type slowUpstream struct {
+	*httptest.Server
+	arrived chan struct{} // gets one for each request
+	answer  chan struct{} // closed to let them all go
+}
+
+func newSlowUpstream(t *testing.T) *slowUpstream {
+	u := &slowUpstream{arrived: make(chan struct{}, 10), answer: make(chan struct{})}
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.arrived <- struct{}{}
+		select {
+		case <-u.answer:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"status":"success","query":%q,"city":"Springfield"}`, filepath.Base(r.URL.Path))
+	}))
+	t.Cleanup(u.Close)
+	return u
+}
+
+func (u *slowUpstream) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-u.arrived:
+	case <-time.After(patience):
+		t.Fatal("got no request to the upstream, want one")
+	}
+}
+
+func TestServeAnswersFromItsSimulator(t *testing.T) {
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim"}, anyPorts...)...)
+	listen, admin := p.ready(t)
+	client := newClient(t, "")
+	status, body := get(t, client, "http://"+listen+"/api/lookup?q=8.8.8.8")
+	if status != http.StatusOK || !strings.Contains(body, "(simulated)") {
+		t.Errorf("got %d %s, want 200 and a simulated answer", status, body)
+	}
+	if status, body := get(t, client, "http://"+admin+"/readyz"); status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", status, body)
+	}
+	p.signal(t, syscall.SIGINT)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+	if got := p.stderr.String(); strings.Contains(got, "8.8.8.8") {
+		t.Errorf("got a query in the log:\n%s", got)
+	}
+}
+
+func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
+	upstream := newSlowUpstream(t)
+	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL}, append([]string{"serve"}, anyPorts...)...)
+	listen, admin := p.ready(t)
+	client := newClient(t, "")
+	answered := make(chan string, 1)
+	go func() {
+		status, body, err := ask(client, "http://"+listen+"/api/lookup?q=8.8.8.8")
+		answered <- fmt.Sprint(status, " ", body, " ", err)
+	}()
+	upstream.await(t)
+
+	p.signal(t, syscall.SIGTERM)
+	p.stderr.await(t, `"msg":"draining"`)
+	if status, body := get(t, client, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("got %d %s from /readyz while draining, want 503", status, body)
+	}
+	select {
+	case got := <-answered:
+		t.Fatalf("got %s before the upstream answered, want the request to wait", got)
+	case <-p.ended:
+		t.Fatal("got the end of the process while a request was under way")
+	default:
+	}
+	close(upstream.answer)
+	if got := <-answered; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, "Springfield") {
+		t.Errorf("got %s, want 200 and the upstream's answer", got)
+	}
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	upstream := newSlowUpstream(t)
+	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL}, append([]string{"serve"}, anyPorts...)...)
+	listen, _ := p.ready(t)
+	client, cut := newClient(t, ""), make(chan error, 1)
+	go func() {
+		_, _, err := ask(client, "http://"+listen+"/api/lookup?q=8.8.8.8")
+		cut <- err
+	}()
+	upstream.await(t)
+	p.signal(t, syscall.SIGTERM)
+	p.stderr.await(t, `"msg":"draining"`)
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitFailed {
+		t.Errorf("got code %d, want 1", got)
+	}
+	if err := <-cut; err == nil {
+		t.Error("got an answer, want the request cut off")
+	}
+}
+
+func TestDrainDelayServesOn(t *testing.T) {
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--drain-delay=1m"}, anyPorts...)...)
+	listen, admin := p.ready(t)
+	p.signal(t, syscall.SIGTERM)
+	p.stderr.await(t, `"msg":"draining"`)
+	client := newClient(t, "")
+	if status, body := get(t, client, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("got %d %s from /readyz, want 503", status, body)
+	}
+	if status, body := get(t, client, "http://"+listen+"/api/lookup?q=8.8.8.8"); status != http.StatusOK {
+		t.Errorf("got %d %s during the delay, want 200", status, body)
+	}
+}
+
+func TestServeOnUnixSockets(t *testing.T) {
+	dir := t.TempDir()
+	public, admin := filepath.Join(dir, "public.sock"), filepath.Join(dir, "admin.sock")
+	p := start(t, nil, "serve", "--ip-provider=sim", "--listen=unix:"+public, "--admin-listen=unix:"+admin)
+	gotPublic, gotAdmin := p.ready(t)
+	if gotPublic != "unix:"+public || gotAdmin != "unix:"+admin {
+		t.Errorf("got %s and %s in the start-up line, want the sockets", gotPublic, gotAdmin)
+	}
+	if status, body := get(t, newClient(t, public), "http://localhost/api/lookup?q=8.8.8.8"); status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", status, body)
+	}
+	if status, body := get(t, newClient(t, admin), "http://localhost/healthz"); status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", status, body)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+	if _, err := os.Stat(public); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v for the socket after the end, want it gone", err)
+	}
+}
+
+func TestListenerThatCannotBeBound(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, flag := range []string{"--listen", "--admin-listen"} {
+		got := runOnce(t, nil, append(append([]string{"serve", "--ip-provider=sim"}, anyPorts...), flag+"="+taken.Addr().String())...)
+		if got.code != exitFailed || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, flag) {
+			t.Errorf("got code %d, stderr %q, want 1 and one line that names %s", got.code, got.stderr, flag)
+		}
+	}
+}
+
+func TestWarningsOfAStart(t *testing.T) {
+	p := start(t, []string{"GATEHOUSE_PORT=tcp://" + secret, "IP_API_KEY=" + secret}, append([]string{"serve"}, anyPorts...)...)
+	p.ready(t)
+	p.stderr.await(t, "non-commercial")
+	if line := p.stderr.await(t, "GATEHOUSE_PORT"); !strings.Contains(line, `"level":"WARN"`) {
+		t.Errorf("got %s, want a warning", line)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0", got)
+	}
+	if got := p.stderr.String(); strings.Contains(got, secret) {
+		t.Errorf("got a secret in the log:\n%s", got)
+	}
+}

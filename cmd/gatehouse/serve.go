@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/alecthomas/kong"
+
+	"gatehouse/providers/sim"
+)
+
+type serveCommand struct {
+	upstreamSettings
+	settings
+}
+
+// Help is shown by gatehouse serve --help.
+func (*serveCommand) Help() string {
+	return "Runs until SIGTERM or SIGINT, then answers the requests under way and ends. A second signal ends it at once.\n\n" +
+		"Example:\n\n    IP_PROVIDER=ip-api-pro IP_API_KEY=… gatehouse serve --listen :8080"
+}
+
+// Run serves until the program is asked to stop.
+func (c *serveCommand) Run(p *program, parsed *kong.Context) error {
+	config, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, p.resolver.values(parsed))
+	if err != nil {
+		return err
+	}
+	return p.runService(config, func(s *service) error { return s.start("127.0.0.1:0", sim.Config{}) })
+}
