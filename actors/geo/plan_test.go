@@ -1,0 +1,80 @@
+package geo_test
+
+import (
+	"testing"
+	"time"
+
+	"gatehouse/actors/geo"
+)
+
+// spent returns a budget of limit requests a minute of which the upstream has just said that left are left.
+func spent(limit, left int, reset time.Duration) *geo.Budget {
+	b := geo.NewBudget(limit, 1)
+	ticket := b.Charge(epoch)
+	b.Settle(ticket, geo.Quota{Known: true, Remaining: left, Reset: reset - time.Second}, true, false, epoch)
+	return &b
+}
+
+// fresh returns a budget that has never been used.
+func fresh(limit int) *geo.Budget {
+	b := geo.NewBudget(limit, 1)
+	return &b
+}
+
+func TestPlan(t *testing.T) {
+	free := geo.Terms{SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100}
+	pro := geo.Terms{BatchSize: 100, Gather: 8 * time.Millisecond}
+	sendSingle := geo.Step{Endpoint: geo.EndpointSingle, Count: 1}
+	sendLone := geo.Step{Endpoint: geo.EndpointSingle, Count: 1, Batchable: true}
+	sendBatch := func(n int) geo.Step { return geo.Step{Endpoint: geo.EndpointBatch, Count: n, Batchable: true} }
+	wait := func(d time.Duration) geo.Step { return geo.Step{Wait: epoch.Add(d)} }
+	waiting := func(n int) geo.Demand {
+		return geo.Demand{Batchable: n, Oldest: epoch, Latest: epoch.Add(4 * time.Second)}
+	}
+	for _, c := range []struct {
+		name    string
+		at      time.Duration
+		demand  geo.Demand
+		terms   geo.Terms
+		singles *geo.Budget
+		batches *geo.Budget
+		want    geo.Step
+	}{
+		{"nothing waits", 0, geo.Demand{}, free, fresh(45), fresh(15), geo.Step{}},
+		{"a lone miss spends a single", 0, waiting(1), free, fresh(45), fresh(15), sendLone},
+		{"but not one of the last third", 0, waiting(1), free, spent(45, 15, time.Minute), fresh(15), sendBatch(1)},
+		{"two misses go together", 0, waiting(2), free, fresh(45), fresh(15), sendBatch(2)},
+		{"misses gather at the pace of the budget", 0, waiting(50), free, spent(45, 15, time.Minute), spent(15, 14, time.Minute), wait(4 * time.Second)},
+		{"until the slot", 4 * time.Second, waiting(50), free, spent(45, 15, time.Minute), spent(15, 14, time.Minute), sendBatch(50)},
+		{"a full batch leaves at once", 0, waiting(100), free, fresh(45), spent(15, 14, time.Minute), sendBatch(100)},
+		{"and takes no more than fits", 0, waiting(250), free, fresh(45), spent(15, 14, time.Minute), sendBatch(100)},
+		{"nobody waits past the last moment for the pace", 4 * time.Second, waiting(3), free, spent(45, 0, time.Minute), spent(15, 1, time.Minute), sendBatch(3)},
+		{"an empty budget waits for its window", 0, waiting(100), free, spent(45, 0, 3*time.Second), spent(15, 0, 3*time.Second), wait(3 * time.Second)},
+		{"singles help where no batch comes in time", 0, waiting(30), free, spent(45, 40, time.Minute), spent(15, 0, time.Minute), sendLone},
+		{"but not with the last third", 0, waiting(30), free, spent(45, 15, time.Minute), spent(15, 0, time.Minute), wait(time.Minute)},
+		{"a domain goes alone", 0, geo.Demand{Singles: 3}, free, spent(45, 1, time.Minute), fresh(15), sendSingle},
+		{"a domain waits for the window", 0, geo.Demand{Singles: 3}, free, spent(45, 0, 9*time.Second), fresh(15), wait(9 * time.Second)},
+		{"the turn decides between the two", 0, geo.Demand{Singles: 3, Batchable: 100, SinglesTurn: true}, free, fresh(45), fresh(15), sendSingle},
+		{"and back", 0, geo.Demand{Singles: 3, Batchable: 100}, free, fresh(45), fresh(15), sendBatch(100)},
+		{"without a budget misses gather shortly", 0, waiting(5), pro, fresh(0), fresh(0), wait(8 * time.Millisecond)},
+		{"and leave together", 8 * time.Millisecond, waiting(5), pro, fresh(0), fresh(0), sendBatch(5)},
+		{"a lone one alone", 8 * time.Millisecond, waiting(1), pro, fresh(0), fresh(0), sendLone},
+		{"a full batch at once", 0, waiting(100), pro, fresh(0), fresh(0), sendBatch(100)},
+		{"no batches, no gathering", 0, waiting(5), geo.Terms{BatchSize: 1}, fresh(0), fresh(0), sendLone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := geo.Plan(epoch.Add(c.at), c.demand, c.terms, c.singles, c.batches); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlanWaitsForTheProbe(t *testing.T) {
+	batches := fresh(15)
+	batches.Charge(epoch)
+	got := geo.Plan(epoch.Add(5*time.Second), geo.Demand{Batchable: 100}, geo.Terms{BatchSize: 100}, spent(45, 0, time.Minute), batches)
+	if got.Count != 0 || !got.Wait.IsZero() {
+		t.Errorf("got %+v, want to wait for the probe's answer", got)
+	}
+}
