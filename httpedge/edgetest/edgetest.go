@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gatehouse/actors"
+	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
 )
 
@@ -57,7 +58,8 @@ func New(t testing.TB, options ...Option) *Stack {
 	s := &setup{public: "127.0.0.1:0"}
 	s.actors = actors.Config{
 		Provider: NewProvider(), CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
-		Logger: logger, Metrics: metrics,
+		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
+		Logger:  logger, Metrics: metrics,
 	}
 	s.edge = httpedge.Config{
 		Logger: logger, Log: log.buffer, Metrics: metrics, MaxConnections: 4096,

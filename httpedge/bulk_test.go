@@ -1,0 +1,230 @@
+package httpedge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge/edgetest"
+)
+
+// bulkOf is the body of a bulk request.
+func bulkOf(t *testing.T, queries ...string) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"queries": queries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// items returns the results of a bulk answer after a look at its envelope.
+func items(t *testing.T, a answer, count, failed int) []map[string]any {
+	t.Helper()
+	var got struct {
+		OK            bool
+		Count, Failed int
+		Results       []map[string]any
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+		t.Fatalf("got body %q, want JSON: %v", a.body, err)
+	}
+	if a.status != 200 || !got.OK || got.Count != count || got.Failed != failed || len(got.Results) != count {
+		t.Fatalf("got %d %s, want 200 with %d items, %d of them failed", a.status, a.body, count, failed)
+	}
+	return got.Results
+}
+
+func TestBulkAnswersInOrder(t *testing.T) {
+	provider := edgetest.NewProvider()
+	st := edgetest.New(t, withProvider(provider))
+	get(t, st, "/api/lookup?q=9.9.9.9")
+	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "http://x.example", "9.9.9.9", " example.com", "8.8.8.8", "10.0.0.1", ""))
+	results := items(t, a, 7, 3)
+	want := []struct{ query, city, errorCode, reason string }{
+		{"8.8.8.8", "8.8.8.8", "", ""},
+		{"http://x.example", "", "invalid_query", "has_scheme"},
+		{"9.9.9.9", "9.9.9.9", "", ""},
+		{" example.com", "example.com", "", ""},
+		{"8.8.8.8", "8.8.8.8", "", ""},
+		{"10.0.0.1", "", "invalid_query", "private_range"},
+		{"", "", "invalid_query", "empty"},
+	}
+	for i, w := range want {
+		r := results[i]
+		if r["query"] != w.query || r["ok"] != (w.errorCode == "") {
+			t.Errorf("item %d: got %v, want query %q", i, r, w.query)
+		}
+		if w.errorCode == "" {
+			if city := r["location"].(map[string]any)["city"]; city != w.city {
+				t.Errorf("item %d: got city %v, want %s", i, city, w.city)
+			}
+		} else if r["error"] != w.errorCode || r["reason"] != w.reason || r["message"] == "" {
+			t.Errorf("item %d: got %v, want %s %s", i, r, w.errorCode, w.reason)
+		}
+	}
+	a.has(t, "Cache-Control", "no-store")
+	a.has(t, "X-Geo-Source", "upstream")
+	a.has(t, "X-Cache", "")
+	if n := provider.Asked("8.8.8.8"); n != 1 {
+		t.Errorf("got %d upstream queries for a repeated item, want 1", n)
+	}
+}
+
+// A batch is used again for the next request: nothing of the last one may be left in it.
+func TestBulkRequestsDoNotMix(t *testing.T) {
+	st := edgetest.New(t)
+	for i := range 20 {
+		queries := []string{fmt.Sprintf("host%d.example.com", i), "bad query", fmt.Sprintf("8.8.4.%d", i)}[:1+i%3]
+		failed := min(1, i%3)
+		results := items(t, postBulk(t, st, bulkOf(t, queries...)), len(queries), failed)
+		for j, q := range queries {
+			if results[j]["query"] != q {
+				t.Errorf("got query %v, want %s", results[j]["query"], q)
+			}
+		}
+	}
+	first := get(t, st, "/api/lookup?q=host0.example.com")
+	first.has(t, "X-Cache", "hit")
+	if !strings.Contains(first.body, `"city":"host0.example.com"`) {
+		t.Errorf("got %s, want the answer about host0", first.body)
+	}
+}
+
+func TestBulkRefusesWholeRequests(t *testing.T) {
+	st := edgetest.New(t)
+	many := bulkOf(t, strings.Split(strings.Repeat("8.8.8.8,", 51), ",")[:51]...)
+	for _, test := range []struct{ body, reason string }{
+		{``, "malformed"},
+		{`{`, "malformed"},
+		{`{"queries":["8.8.8.8"]} x`, "malformed"},
+		{`{"queries":["8.8.8.8",]}`, "malformed"},
+		{"{\"queries\":[\"8.8.8.8\n\"]}", "malformed"},
+		{`["8.8.8.8"]`, "malformed"},
+		{`null`, "malformed"},
+		{`{}`, "malformed"},
+		{`{"Queries":["8.8.8.8"]}`, "malformed"},
+		{`{"queries":null}`, "malformed"},
+		{`{"queries":"8.8.8.8"}`, "malformed"},
+		{`{"queries":["8.8.8.8",1]}`, "malformed"},
+		{`{"queries":["8.8.8.8",null]}`, "malformed"},
+		{`{"queries":["8.8.8.8"],"queries":["8.8.8.8"]}`, "malformed"},
+		{`{"queries":["8.8.8.8"],"x":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + `}`, "malformed"},
+		{`{"queries":[]}`, "empty"},
+		{many, "too_many"},
+	} {
+		a := postBulk(t, st, test.body)
+		a.fails(t, 400, "invalid_query", test.reason)
+		a.has(t, "Cache-Control", "no-store")
+		if q := a.object(t)["query"]; q != "" {
+			t.Errorf("got query %v, want an empty one", q)
+		}
+	}
+}
+
+func TestBulkTakesWhatIsAllowed(t *testing.T) {
+	st := edgetest.New(t)
+	fifty := strings.Split(strings.Repeat("8.8.8.8,", 50), ",")[:50]
+	items(t, postBulk(t, st, bulkOf(t, fifty...)), 50, 0)
+	items(t, postBulk(t, st, ` { "more" : {"queries":1}, "queries" : [ "8.8.8.8" ] , "z":[1e9] } `), 1, 0)
+	items(t, postBulk(t, st, `{"queri\u0065s":["\u0038.8.8.8"]}`), 1, 0)
+	items(t, postBulk(t, st, `{"queries":["\ud800","a\u0000b"]}`), 2, 2)
+	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"} {
+		items(t, send(t, st, "POST", st.URL+"/api/bulk", bulkOf(t, "8.8.8.8"), "Content-Type", kind), 1, 0)
+	}
+	padded := bulkOf(t, "8.8.8.8") + strings.Repeat(" ", 64<<10)
+	items(t, postBulk(t, st, padded[:64<<10]), 1, 0)
+}
+
+func TestBulkWantsJSON(t *testing.T) {
+	st := edgetest.New(t)
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x", "text/json"} {
+		headers := []string{"Content-Type", kind}
+		if kind == "" {
+			headers = nil
+		}
+		a := send(t, st, "POST", st.URL+"/api/bulk", bulkOf(t, "8.8.8.8"), headers...)
+		a.fails(t, 415, "unsupported_media_type", "")
+	}
+}
+
+func TestBulkItemsFailAlone(t *testing.T) {
+	provider := edgetest.NewProvider()
+	provider.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
+		if q.String() == "8.8.4.4" {
+			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
+		}
+		return edgetest.Everything(ctx, q)
+	}
+	st := edgetest.New(t, withProvider(provider))
+	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 1)
+	if results[0]["ok"] != true || results[1]["reason"] != "not_found" {
+		t.Errorf("got %v, want a result and an item that is not found", results)
+	}
+}
+
+func TestBulkOfAnUpstreamThatIsDown(t *testing.T) {
+	provider := edgetest.NewProvider()
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
+	st := edgetest.New(t, withProvider(provider))
+	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 2)
+	for _, r := range results {
+		if r["error"] != "provider_unreachable" || r["retry_after"] != nil {
+			t.Errorf("got %v, want provider_unreachable and no retry_after", r)
+		}
+	}
+}
+
+// throttled is a provider whose budget is gone for the next 30 seconds once it was asked.
+type throttled struct{ *edgetest.Provider }
+
+func (p throttled) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
+	return p.Batch(ctx, []geo.Query{q})
+}
+
+func (p throttled) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error) {
+	reply, err := p.Provider.Batch(ctx, qs)
+	reply.Quota = geo.Quota{Known: true, Remaining: 0, Reset: 30 * time.Second}
+	return reply, err
+}
+
+func (p throttled) Terms() geo.Terms {
+	return geo.Terms{Source: geo.SourceUpstream, SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100}
+}
+
+func TestNoBudget(t *testing.T) {
+	st := edgetest.New(t, withProvider(throttled{edgetest.NewProvider()}),
+		edgetest.WithActors(func(c *actors.Config) { c.LookupTimeout = 2 * time.Second }))
+	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0) // the probe of /batch
+	get(t, st, "/api/lookup?q=9.9.9.9")                              // the probe of /json
+
+	a := get(t, st, "/api/lookup?q=1.1.1.1")
+	a.fails(t, 429, "rate_limited", "")
+	inHalfAMinute(t, a)
+	a.has(t, "Cache-Control", "no-store")
+
+	a = postBulk(t, st, bulkOf(t, "1.1.1.1", "1.0.0.1"))
+	a.fails(t, 429, "rate_limited", "")
+	inHalfAMinute(t, a)
+
+	for _, answered := range []string{"8.8.8.8", "not a query"} {
+		results := items(t, postBulk(t, st, bulkOf(t, "1.1.1.1", answered)), 2, map[string]int{"8.8.8.8": 1, "not a query": 2}[answered])
+		if wait, ok := results[0]["retry_after"].(float64); !ok || results[0]["error"] != "rate_limited" || wait < 20 || wait > 31 || wait != float64(int(wait)) {
+			t.Errorf("got %v, want rate_limited with retry_after of half a minute", results[0])
+		}
+	}
+}
+
+func inHalfAMinute(t *testing.T, a answer) {
+	t.Helper()
+	var seconds int
+	if _, err := fmt.Sscanf(a.header.Get("Retry-After"), "%d", &seconds); err != nil || seconds < 20 || seconds > 31 {
+		t.Errorf("got Retry-After %q, want half a minute", a.header.Get("Retry-After"))
+	}
+}

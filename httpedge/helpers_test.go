@@ -1,0 +1,131 @@
+package httpedge_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+// answer is a response that was read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send does one request; headers are name, value, name, value…
+func send(t *testing.T, st *edgetest.Stack, method, target, body string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequest(method, target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	res, err := st.Client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, res)
+}
+
+func get(t *testing.T, st *edgetest.Stack, path string, headers ...string) answer {
+	t.Helper()
+	return send(t, st, "GET", st.URL+path, "", headers...)
+}
+
+func postBulk(t *testing.T, st *edgetest.Stack, body string) answer {
+	t.Helper()
+	return send(t, st, "POST", st.URL+"/api/bulk", body, "Content-Type", "application/json")
+}
+
+func read(t *testing.T, res *http.Response) answer {
+	t.Helper()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+// object decodes the body.
+func (a answer) object(t *testing.T) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(a.body), &o); err != nil {
+		t.Fatalf("got body %q, want a JSON object: %v", a.body, err)
+	}
+	return o
+}
+
+// fails checks status, code and reason of an error in the shape of the geolocation service.
+func (a answer) fails(t *testing.T, status int, code, reason string) {
+	t.Helper()
+	o := a.object(t)
+	if a.status != status || o["ok"] != false || o["error"] != code || o["reason"] != reason || o["message"] == "" {
+		t.Errorf("got %d %s, want %d %s %q", a.status, a.body, status, code, reason)
+	}
+}
+
+// has checks a header's value.
+func (a answer) has(t *testing.T, name, want string) {
+	t.Helper()
+	if got := a.header.Get(name); got != want {
+		t.Errorf("got %s: %q, want %q", name, got, want)
+	}
+}
+
+// raw is a connection whose bytes the test writes itself.
+type raw struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func dial(t *testing.T, st *edgetest.Stack) *raw {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &raw{conn, t, bufio.NewReader(conn)}
+}
+
+func (r *raw) say(s string) {
+	r.t.Helper()
+	if _, err := io.WriteString(r.Conn, s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *raw) hear() answer {
+	r.t.Helper()
+	res, err := http.ReadResponse(r.r, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return read(r.t, res)
+}
+
+// ends checks that the server closes the connection and says nothing more.
+func (r *raw) ends() {
+	r.t.Helper()
+	if rest, err := io.ReadAll(r.r); err != nil || len(rest) > 0 {
+		r.t.Errorf("got %q and %v, want a closed connection", rest, err)
+	}
+}

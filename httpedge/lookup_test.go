@@ -1,0 +1,152 @@
+package httpedge_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge/edgetest"
+)
+
+func withProvider(p geo.Provider) edgetest.Option {
+	return edgetest.WithActors(func(c *actors.Config) { c.Provider = p })
+}
+
+func TestLookupAnswersAndCaches(t *testing.T) {
+	provider := edgetest.NewProvider()
+	st := edgetest.New(t, withProvider(provider))
+	const want = `{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"","country":"Testland",` +
+		`"countryCode":"TL","regionName":"","city":"8.8.8.8","zip":"","lat":1.5,"lon":-2.25,"timezone":"Etc/UTC",` +
+		`"utcOffsetSeconds":0,"currency":""},"network":{"isp":"Test ISP","org":"","as":"AS64500 Test","asname":"","reverse":""},` +
+		`"flags":{"mobile":false,"proxy":false,"hosting":false}}`
+	for _, cache := range []string{"miss", "hit"} {
+		a := get(t, st, "/api/lookup?q=8.8.8.8")
+		if a.status != 200 || a.body != want {
+			t.Errorf("got %d %s, want 200 %s", a.status, a.body, want)
+		}
+		a.has(t, "X-Cache", cache)
+		a.has(t, "Cache-Control", "private, max-age=600")
+		a.has(t, "Age", "0")
+		a.has(t, "X-Geo-Source", "upstream")
+		a.has(t, "Content-Type", "application/json")
+		a.has(t, "X-Content-Type-Options", "nosniff")
+		a.has(t, "Access-Control-Allow-Origin", "*")
+		a.has(t, "Server", "")
+	}
+	if n := provider.Asked("8.8.8.8"); n != 1 {
+		t.Errorf("got %d upstream queries, want 1", n)
+	}
+}
+
+func TestLookupEchoesTheQueryAsGiven(t *testing.T) {
+	st := edgetest.New(t)
+	for target, want := range map[string]string{
+		"/api/lookup?q=8.8.8.8":                         "8.8.8.8",
+		"/api/lookup?q=%208.8.8.8%20":                   " 8.8.8.8 ",
+		"/api/lookup?q=+8.8.8.8":                        " 8.8.8.8",
+		"/api/lookup?q=2001:4860:4860:0:0:0:0:8888":     "2001:4860:4860:0:0:0:0:8888",
+		"/api/lookup?q=EXAMPLE.com.":                    "EXAMPLE.com.",
+		"/api/lookup?q=b%C3%BCcher.example.com&lang=de": "bücher.example.com",
+		"/api/lookup?%71=example.com":                   "example.com",
+		"/api/lookup?q=" + strings.Repeat("%20", 2000):  strings.Repeat(" ", 2000),
+		"/api/lookup?q=%22%3E%3Cscript%3E%0A%00.com":    "\"><script>\n\x00.com",
+		"/api/lookup?q=%ff.com":                         "\uFFFD.com",
+		"/api/lookup?q=http://example.com/a?b=c://d":    "http://example.com/a?b=c://d",
+	} {
+		if got := get(t, st, target).object(t)["query"]; got != want {
+			t.Errorf("%s: got query %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestLookupRefusesWhatIsNoQuery(t *testing.T) {
+	st := edgetest.New(t)
+	for target, reason := range map[string]string{
+		"/api/lookup":                               "empty",
+		"/api/lookup?":                              "empty",
+		"/api/lookup?Q=8.8.8.8":                     "empty",
+		"/api/lookup?q=":                            "empty",
+		"/api/lookup?q=8.8.8.8&q=8.8.8.8":           "malformed",
+		"/api/lookup?q=&q=8.8.8.8":                  "malformed",
+		"/api/lookup?q=8.8.8":                       "malformed",
+		"/api/lookup?q=http://example.com":          "has_scheme",
+		"/api/lookup?q=https%3A%2F%2Fexample.com":   "has_scheme",
+		"/api/lookup?q=example.com/":                "has_path",
+		"/api/lookup?q=10.0.0.1":                    "private_range",
+		"/api/lookup?q=127.0.0.1":                   "reserved_range",
+		"/api/lookup?q=printer.local":               "reserved_range",
+		"/api/lookup?q=https://example.com/a?b#%23": "has_scheme",
+	} {
+		a := get(t, st, target)
+		a.fails(t, 400, "invalid_query", reason)
+		a.has(t, "Cache-Control", "no-store")
+		a.has(t, "X-Cache", "")
+	}
+}
+
+func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
+	provider := edgetest.NewProvider()
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
+		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
+	}
+	st := edgetest.New(t, withProvider(provider))
+	for _, cache := range []string{"miss", "hit"} {
+		a := get(t, st, "/api/lookup?q=nowhere.example.com")
+		a.fails(t, 400, "invalid_query", "not_found")
+		a.has(t, "Cache-Control", "private, max-age=60")
+		a.has(t, "Age", "0")
+		a.has(t, "X-Cache", cache)
+		a.has(t, "X-Geo-Source", "upstream")
+	}
+}
+
+func TestLookupFailuresAreNotCached(t *testing.T) {
+	provider := edgetest.NewProvider()
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
+	st := edgetest.New(t, withProvider(provider))
+	for range 2 {
+		a := get(t, st, "/api/lookup?q=8.8.8.8")
+		a.fails(t, 502, "provider_unreachable", "")
+		a.has(t, "Cache-Control", "no-store")
+		a.has(t, "X-Geo-Source", "")
+	}
+	if n := provider.Asked("8.8.8.8"); n != 2 {
+		t.Errorf("got %d upstream queries, want 2", n)
+	}
+}
+
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	st := edgetest.New(t)
+	want := get(t, st, "/api/lookup?q=8.8.8.8")
+	got := send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
+	if got.status != 200 || got.body != "" {
+		t.Errorf("got %d %q, want 200 and no body", got.status, got.body)
+	}
+	got.has(t, "Content-Length", want.header.Get("Content-Length"))
+	got.has(t, "X-Cache", "hit")
+}
+
+// A connection's memory is used again for its next request: what the cache and the log keep must be copies.
+func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
+	st := edgetest.New(t)
+	conn := dial(t, st)
+	ask := func(domain string) answer {
+		conn.say("GET /api/lookup?q=" + domain + " HTTP/1.1\r\nHost: x\r\n\r\n")
+		return conn.hear()
+	}
+	first := ask("aaaaaaaaaa.example.com")
+	for _, other := range []string{"bbbbbbbbbb.example.com", "cccccccccc.example.com", "dddddddddd.example.com"} {
+		ask(other)
+	}
+	again := ask("aaaaaaaaaa.example.com")
+	again.has(t, "X-Cache", "hit")
+	if again.body != first.body || !strings.Contains(first.body, `"city":"aaaaaaaaaa.example.com"`) {
+		t.Errorf("got %s, then %s, want the same", first.body, again.body)
+	}
+	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body, `"city":"bbbbbbbbbb.example.com"`) {
+		t.Errorf("got %s, want the answer about the same domain", a.body)
+	}
+}
