@@ -23,7 +23,8 @@ type demoCommand struct {
 
 // Help is shown by gatehouse demo --help.
 func (*demoCommand) Help() string {
-	return "Serves made-up answers, so that everything can be tried without a network. DIR/demo.json says where it listens.\n\n" +
+	return "Serves made-up answers, so that everything can be tried without a network. DIR/demo.json says where it listens. " +
+		"The provider is the simulator, whatever IP_PROVIDER, IP_API_BASE and IP_API_KEY say.\n\n" +
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 

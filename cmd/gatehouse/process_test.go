@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,9 @@ func ask(client *http.Client, url string) (int, string, error) {
 func newClient(t *testing.T, socket string) *http.Client {
 	transport := &http.Transport{}
 	if socket != "" {
-		transport.Dial = func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: patience}

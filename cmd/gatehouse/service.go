@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors"
+	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
 )
@@ -110,6 +111,7 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 		Provider: provider, Fallback: fallback,
 		CacheEntries: c.CacheEntries, LookupTimeout: c.LookupTimeout, Concurrency: c.UpstreamConcurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.GeoLimit, Logger: s.log.Logger, Metrics: metrics,
+		Breaker: geo.BreakerConfig{Failures: c.BreakerFailures, Cooldown: c.BreakerCooldown, Hold: c.ForbiddenHold},
 	}
 	if c.PTR != "off" {
 		if config.Reverse, err = s.openReverser(); err != nil {
