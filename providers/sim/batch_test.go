@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/providers/sim"
@@ -112,4 +113,21 @@ func TestPathsAndMethods(t *testing.T) {
 			t.Errorf("%s %s: got %d %q, want %d %q", row.method, row.path, got.status, got.header.Get("Allow"), row.want, row.allow)
 		}
 	}
+}
+
+func TestConcurrentAnswersAreNotMixed(t *testing.T) {
+	u := start(t, sim.Settings{})
+	var clients sync.WaitGroup
+	for c := range 8 {
+		clients.Go(func() {
+			for i := range 50 {
+				a, b := fmt.Sprintf("20.%d.%d.1", c, i), fmt.Sprintf("21.%d.%d.1", c, i)
+				got, err := u.try(http.MethodPost, "/batch?fields=query", fmt.Sprintf(`["%s","%s"]`, a, b))
+				if want := fmt.Sprintf(`[{"query":"%s"},{"query":"%s"}]`, a, b); err != nil || string(got.body) != want {
+					t.Errorf("got %s and error %v, want %s", got.body, err, want)
+				}
+			}
+		})
+	}
+	clients.Wait()
 }

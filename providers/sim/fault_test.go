@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -135,6 +136,42 @@ func TestShutdownEndsWhatHangs(t *testing.T) {
 	}
 	if err := <-done; !errors.Is(err, io.EOF) {
 		t.Errorf("got error %v, want EOF", err)
+	}
+}
+
+func TestShutdownDoesNotWaitForSilentConnections(t *testing.T) {
+	u := start(t, sim.Settings{})
+	silent, err := net.Dial("tcp", strings.TrimPrefix(u.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.get("/_sim")
+	begun := time.Now()
+	if err := u.Shutdown(t.Context()); err != nil {
+		t.Errorf("shut down: %v", err)
+	}
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("took %v, want less than fasthttp's 5 s", took)
+	}
+	if err := silent.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeAfterShutdownReturns(t *testing.T) {
+	s := sim.New(sim.Config{})
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(ln); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got error %v, want a closed listener", err)
 	}
 }
 

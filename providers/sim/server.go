@@ -27,6 +27,7 @@ type Server struct {
 	ending  context.Context // done from Shutdown on
 	end     context.CancelFunc
 	work    sync.Pool // of *work
+	silent  silentConns
 
 	mu        sync.Mutex
 	state     state
@@ -36,6 +37,7 @@ type Server struct {
 // New returns a simulator that serves nothing yet.
 func New(cfg Config) *Server {
 	s := &Server{started: cfg.Settings, key: cfg.Key, state: newState(cfg.Settings.complete(), time.Now())}
+	s.silent.conns = map[net.Conn]struct{}{}
 	s.work.New = func() any { return new(work) }
 	s.ending, s.end = context.WithCancel(context.Background())
 	s.http = &fasthttp.Server{
@@ -46,6 +48,7 @@ func New(cfg Config) *Server {
 		ReadBufferSize:        16 << 10,
 		MaxRequestBodySize:    1 << 20,
 		CloseOnShutdown:       true,
+		ConnState:             s.silent.follow,
 		NoDefaultServerHeader: true,
 		SecureErrorLogMessage: true,
 		Logger:                log.New(io.Discard, "", 0),
@@ -81,6 +84,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			return fmt.Errorf("close simulator's listener: %w", err)
 		}
 	}
+	if err := s.silent.close(); err != nil {
+		return err
+	}
 	if err := s.http.ShutdownWithContext(ctx); err != nil {
 		return fmt.Errorf("shut simulator down: %w", err)
 	}
@@ -95,6 +101,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 				ctx.Error("internal error", fasthttp.StatusInternalServerError)
 			}
 		}()
+		s.silent.heard(ctx)
 		s.route(ctx)
 	}
 }
