@@ -18,8 +18,8 @@ const (
 	initialExchange = 200 * time.Millisecond
 )
 
-// admit lets an ask join the flights of its queries, or puts new ones in the queue. What may go in a batch is queued
-// together or not at all; of the rest as much as there is room for.
+// admit lets an ask join the flights of its queries, or puts new ones in the queue. Addresses are queued
+// together or not at all; of the domains as many as there is room for.
 func (b *batcher) admit(a *ask, now time.Time) {
 	var fresh [lanes][]*flight
 	for i, q := range a.queries {
@@ -32,18 +32,18 @@ func (b *batcher) admit(a *ask, now time.Time) {
 		}
 		f := b.flights[q]
 		if f == nil {
-			f = &flight{query: q, lane: laneOf(q, b.terms), caller: a.caller, asked: now}
+			f = &flight{query: q, lane: laneOf(q), caller: a.caller, asked: now}
 			fresh[f.lane] = append(fresh[f.lane], f)
 		}
 		f.waiters = append(f.waiters, waiter{a, i})
 	}
 	if err := b.barred(now); err != nil {
-		b.turnAway(fresh[laneBatchable], err)
-		b.turnAway(fresh[laneSingle], err)
+		b.turnAway(fresh[laneAddresses], err)
+		b.turnAway(fresh[laneDomains], err)
 		return
 	}
-	b.boardTogether(fresh[laneBatchable], now)
-	for _, f := range fresh[laneSingle] {
+	b.boardTogether(fresh[laneAddresses], now)
+	for _, f := range fresh[laneDomains] {
 		b.boardTogether([]*flight{f}, now)
 	}
 }
@@ -124,7 +124,7 @@ func (b *batcher) room(l lane, now time.Time) int {
 // budgetRoom is the part of room that the budget decides.
 func (b *batcher) budgetRoom(l lane, now time.Time) int {
 	latest := b.latest(now)
-	if l == laneSingle || b.terms.BatchSize <= 1 {
+	if l == laneDomains || b.terms.BatchSize <= 1 {
 		return b.singles.Room(now, latest)
 	}
 	batches := b.batches.Room(now, latest)
@@ -137,7 +137,7 @@ func (b *batcher) budgetRoom(l lane, now time.Time) int {
 // workerRoom is the part of room that the pool decides: what it gets through in a caller's time.
 func (b *batcher) workerRoom(l lane) int {
 	rounds := b.pace.rounds(b.system.config.LookupTimeout - exchangeReserve)
-	if l == laneBatchable {
+	if l == laneAddresses {
 		return 2*b.terms.BatchSize + rounds*b.terms.BatchSize
 	}
 	return rounds
@@ -153,7 +153,7 @@ func (b *batcher) noRoom(l lane, now time.Time) *geo.Error {
 
 // again returns when a lane's budget is whole again.
 func (b *batcher) again(l lane, now time.Time) time.Time {
-	if l == laneSingle || b.terms.BatchSize <= 1 {
+	if l == laneDomains || b.terms.BatchSize <= 1 {
 		return b.singles.End(now)
 	}
 	return b.batches.End(now)
@@ -177,10 +177,10 @@ func (b *batcher) publish(now time.Time) {
 	b.system.metrics.state(b, now)
 }
 
-// laneOf returns where a query waits for a provider of the given terms.
-func laneOf(q geo.Query, t geo.Terms) lane {
-	if q.IsDomain() && !t.BatchesDomains {
-		return laneSingle
+// laneOf returns where a query waits.
+func laneOf(q geo.Query) lane {
+	if q.IsDomain() {
+		return laneDomains
 	}
-	return laneBatchable
+	return laneAddresses
 }

@@ -13,18 +13,18 @@ import (
 // batcher is the actor between the askers and the pool: it joins look-ups of one query, gathers them into batches, paces
 // them by the upstream's budgets and gives everybody the answers. It never blocks.
 type batcher struct {
-	system  *System
-	terms   geo.Terms
-	singles geo.Budget
-	batches geo.Budget
-	flights map[geo.Query]*flight
-	queues  [lanes]*geo.Queue[netip.Prefix, *flight]
-	order   [lanes]fifo // the queued flights of each lane, oldest first
-	idle    []*actor.PID
-	timer   *time.Timer
-	pace    pace
-	limits  callerLimits
-	turn    bool // the next exchange is the single lane's, when both could have it
+	system      *System
+	terms       geo.Terms
+	singles     geo.Budget
+	batches     geo.Budget
+	flights     map[geo.Query]*flight
+	queues      [lanes]*geo.Queue[netip.Prefix, *flight]
+	order       [lanes]fifo // the queued flights of each lane, oldest first
+	idle        []*actor.PID
+	timer       *time.Timer
+	pace        pace
+	limits      callerLimits
+	domainsTurn bool // the next exchange is a domain's, when both lanes could have it
 }
 
 // flight is one query on its way through the upstream, with everybody who waits for it.
@@ -124,9 +124,9 @@ func (b *batcher) proceed(now time.Time) {
 
 // send hands the flights of a step to an idle worker; nothing leaves and nothing is charged when nobody waits for them any more.
 func (b *batcher) send(step geo.Step, now time.Time) {
-	l := laneSingle
-	if step.Batchable {
-		l = laneBatchable
+	l := laneAddresses
+	if step.Domains {
+		l = laneDomains
 	}
 	e := &exchange{endpoint: step.Endpoint, started: now}
 	for len(e.flights) < step.Count {
@@ -143,7 +143,7 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 	if len(e.flights) == 0 {
 		return
 	}
-	b.turn = l == laneBatchable
+	b.domainsTurn = l == laneAddresses
 	e.ticket = b.budget(step.Endpoint).Charge(now)
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
@@ -264,7 +264,7 @@ func (b *batcher) budget(e geo.Endpoint) *geo.Budget {
 // busy returns how many exchanges are under way.
 func (b *batcher) busy() int { return b.system.config.Concurrency - len(b.idle) }
 
-func (b *batcher) queued() int { return b.queues[laneBatchable].Len() + b.queues[laneSingle].Len() }
+func (b *batcher) queued() int { return b.queues[laneAddresses].Len() + b.queues[laneDomains].Len() }
 
 // lastCall returns when a queued flight is given up.
 func (b *batcher) lastCall(f *flight) time.Time {
@@ -278,11 +278,11 @@ func (b *batcher) latest(asked time.Time) time.Time {
 
 func (b *batcher) demand() geo.Demand {
 	d := geo.Demand{
-		Batchable:   b.queues[laneBatchable].Len(),
-		Singles:     b.queues[laneSingle].Len(),
-		SinglesTurn: b.turn,
+		Addresses:   b.queues[laneAddresses].Len(),
+		Domains:     b.queues[laneDomains].Len(),
+		DomainsTurn: b.domainsTurn,
 	}
-	if f := b.order[laneBatchable].first(); f != nil {
+	if f := b.order[laneAddresses].first(); f != nil {
 		d.Oldest, d.Latest = f.asked, b.latest(f.asked)
 	}
 	return d

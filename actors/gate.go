@@ -23,8 +23,8 @@ type gate struct {
 type lane int
 
 const (
-	laneBatchable lane = iota // may go in a batch
-	laneSingle                // may not: domains, where the upstream takes addresses only
+	laneAddresses lane = iota // may go in a batch
+	laneDomains               // may not
 	lanes                     // how many there are
 )
 

@@ -74,7 +74,7 @@ func (m *systemMetrics) readings(s *System) []prometheus.Collector {
 	}
 	endpoint := func(e geo.Endpoint) prometheus.Labels { return prometheus.Labels{"endpoint": e.String()} }
 	const budget = "Requests that the upstream still allows in the current window; -1 = no limit."
-	const queued = "Queries that wait to be sent: those that may go in a batch, and those that may not."
+	const queued = "Queries that wait to be sent: addresses, which may go in a batch, and domains, which go one by one."
 	return []prometheus.Collector{
 		counter("gatehouse_geo_cache_hits_total", "Look-ups answered from the cache.",
 			func() float64 { return float64(s.cache.Stats().Hits) }),
@@ -98,10 +98,10 @@ func (m *systemMetrics) readings(s *System) []prometheus.Collector {
 			func() float64 { return float64(m.budgetLeft[geo.EndpointBatch].Load()) }),
 		gauge("gatehouse_geo_pool_busy", "Exchanges with the upstream under way.", nil,
 			func() float64 { return float64(m.busy.Load()) }),
-		gauge("gatehouse_geo_pool_queued", queued, prometheus.Labels{"lane": "batch"},
-			func() float64 { return float64(m.queued[laneBatchable].Load()) }),
-		gauge("gatehouse_geo_pool_queued", queued, prometheus.Labels{"lane": "single"},
-			func() float64 { return float64(m.queued[laneSingle].Load()) }),
+		gauge("gatehouse_geo_pool_queued", queued, prometheus.Labels{"lane": "addresses"},
+			func() float64 { return float64(m.queued[laneAddresses].Load()) }),
+		gauge("gatehouse_geo_pool_queued", queued, prometheus.Labels{"lane": "domains"},
+			func() float64 { return float64(m.queued[laneDomains].Load()) }),
 		counter("gatehouse_mailbox_rejects_total", "Messages refused because an actor's mailbox was full.",
 			func() float64 { return float64(m.mailboxRejects.Load()) }),
 	}

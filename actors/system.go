@@ -179,7 +179,7 @@ func (s *System) refuse(a *ask, now time.Time) int {
 	for i, q := range a.queries {
 		err := barred
 		if err == nil {
-			err = s.gate.refuses(laneOf(q, s.terms), q, a.caller, now, latest)
+			err = s.gate.refuses(laneOf(q), q, a.caller, now, latest)
 		}
 		if err != nil {
 			s.metrics.refused(err)

@@ -19,53 +19,53 @@ func (e Endpoint) String() string {
 	return "single"
 }
 
-// Demand is what waits to be sent. Singles are the queries that cannot go in a batch.
+// Demand is what waits to be sent. Domains never go in a batch.
 type Demand struct {
-	Batchable, Singles int
-	Oldest             time.Time // when the batchable query that waits longest was asked
-	Latest             time.Time // when a batchable query must leave at the latest, to be back before its caller is gone
-	SinglesTurn        bool      // what to prefer when both could leave
+	Addresses, Domains int
+	Oldest             time.Time // when the address that waits longest was asked about
+	Latest             time.Time // when an address must leave at the latest, to be back before its caller is gone
+	DomainsTurn        bool      // what to prefer when both could leave
 }
 
 // Step is what to do next: send Count queries to Endpoint now or, when Count is 0, look again at Wait; a zero Wait
 // says that only an event can change the plan.
 type Step struct {
-	Endpoint  Endpoint
-	Count     int
-	Batchable bool // which of the two kinds of waiting queries is sent
-	Wait      time.Time
+	Endpoint Endpoint
+	Count    int
+	Domains  bool // domains are sent, not addresses
+	Wait     time.Time
 }
 
 // Plan decides what to send at now so that the budgets serve the most queries. A lone miss spends a single request
 // while more than a third of them is left; else misses gather, and a batch leaves when it is full, when the budget's
 // even pace allows it or when somebody cannot wait longer. Without a budget misses gather for Terms.Gather.
 func Plan(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
-	single := planSingle(now, d, singles)
-	batch := planBatchable(now, d, t, singles, batches)
+	domains := planDomains(now, d, singles)
+	addresses := planAddresses(now, d, t, singles, batches)
 	switch {
-	case single.Count > 0 && (batch.Count == 0 || d.SinglesTurn):
-		return single
-	case batch.Count > 0:
-		return batch
+	case domains.Count > 0 && (addresses.Count == 0 || d.DomainsTurn):
+		return domains
+	case addresses.Count > 0:
+		return addresses
 	}
-	return Step{Wait: earliest(single.Wait, batch.Wait)}
+	return Step{Wait: earliest(domains.Wait, addresses.Wait)}
 }
 
-func planSingle(now time.Time, d Demand, singles *Budget) Step {
+func planDomains(now time.Time, d Demand, singles *Budget) Step {
 	switch {
-	case d.Singles == 0:
+	case d.Domains == 0:
 		return Step{}
 	case singles.MaySend(now):
-		return Step{Endpoint: EndpointSingle, Count: 1}
+		return Step{Endpoint: EndpointSingle, Count: 1, Domains: true}
 	}
 	return Step{Wait: wakeUp(now, singles)}
 }
 
-func planBatchable(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
-	if d.Batchable == 0 {
+func planAddresses(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
+	if d.Addresses == 0 {
 		return Step{}
 	}
-	lone := Step{Endpoint: EndpointSingle, Count: 1, Batchable: true}
+	lone := Step{Endpoint: EndpointSingle, Count: 1}
 	if t.BatchSize <= 1 {
 		if singles.MaySend(now) {
 			return lone
@@ -73,7 +73,7 @@ func planBatchable(now time.Time, d Demand, t Terms, singles, batches *Budget) S
 		return Step{Wait: wakeUp(now, singles)}
 	}
 	spare := singles.MaySend(now) && Spare(singles, now) > 0
-	if d.Batchable == 1 && spare && singles.Limited() {
+	if d.Addresses == 1 && spare && singles.Limited() {
 		return lone
 	}
 	slot := batchSlot(now, d, t, batches)
@@ -82,12 +82,12 @@ func planBatchable(now time.Time, d Demand, t Terms, singles, batches *Budget) S
 		return lone // no batch can leave in time
 	case slot.After(now):
 		return Step{Wait: slot}
-	case d.Batchable == 1 && spare:
+	case d.Addresses == 1 && spare:
 		return lone
 	case !batches.MaySend(now):
 		return Step{Wait: wakeUp(now, batches)}
 	}
-	return Step{Endpoint: EndpointBatch, Count: min(d.Batchable, t.BatchSize), Batchable: true}
+	return Step{Endpoint: EndpointBatch, Count: min(d.Addresses, t.BatchSize)}
 }
 
 // batchSlot returns when the next batch should leave.
@@ -96,7 +96,7 @@ func batchSlot(now time.Time, d Demand, t Terms, batches *Budget) time.Time {
 	switch {
 	case next.After(now):
 		return next
-	case d.Batchable >= t.BatchSize:
+	case d.Addresses >= t.BatchSize:
 		return now
 	case !batches.Limited():
 		return d.Oldest.Add(t.Gather)
@@ -120,8 +120,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Spare returns how many single requests may be spent at now on queries that can go in a batch: all but the third of
-// the budget that is kept for those that cannot.
+// Spare returns how many single requests may be spent at now on addresses: all but the third of the budget that is kept
+// for domains.
 func Spare(singles *Budget, now time.Time) int {
 	return max(0, singles.Left(now)-singles.limit/3)
 }

@@ -24,12 +24,12 @@ func fresh(limit int) *geo.Budget {
 func TestPlan(t *testing.T) {
 	free := geo.Terms{SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100}
 	pro := geo.Terms{BatchSize: 100, Gather: 8 * time.Millisecond}
-	sendSingle := geo.Step{Endpoint: geo.EndpointSingle, Count: 1}
-	sendLone := geo.Step{Endpoint: geo.EndpointSingle, Count: 1, Batchable: true}
-	sendBatch := func(n int) geo.Step { return geo.Step{Endpoint: geo.EndpointBatch, Count: n, Batchable: true} }
+	sendDomain := geo.Step{Endpoint: geo.EndpointSingle, Count: 1, Domains: true}
+	sendLone := geo.Step{Endpoint: geo.EndpointSingle, Count: 1}
+	sendBatch := func(n int) geo.Step { return geo.Step{Endpoint: geo.EndpointBatch, Count: n} }
 	wait := func(d time.Duration) geo.Step { return geo.Step{Wait: epoch.Add(d)} }
 	waiting := func(n int) geo.Demand {
-		return geo.Demand{Batchable: n, Oldest: epoch, Latest: epoch.Add(4 * time.Second)}
+		return geo.Demand{Addresses: n, Oldest: epoch, Latest: epoch.Add(4 * time.Second)}
 	}
 	for _, c := range []struct {
 		name    string
@@ -52,10 +52,10 @@ func TestPlan(t *testing.T) {
 		{"an empty budget waits for its window", 0, waiting(100), free, spent(45, 0, 3*time.Second), spent(15, 0, 3*time.Second), wait(3 * time.Second)},
 		{"singles help where no batch comes in time", 0, waiting(30), free, spent(45, 40, time.Minute), spent(15, 0, time.Minute), sendLone},
 		{"but not with the last third", 0, waiting(30), free, spent(45, 15, time.Minute), spent(15, 0, time.Minute), wait(time.Minute)},
-		{"a domain goes alone", 0, geo.Demand{Singles: 3}, free, spent(45, 1, time.Minute), fresh(15), sendSingle},
-		{"a domain waits for the window", 0, geo.Demand{Singles: 3}, free, spent(45, 0, 9*time.Second), fresh(15), wait(9 * time.Second)},
-		{"the turn decides between the two", 0, geo.Demand{Singles: 3, Batchable: 100, SinglesTurn: true}, free, fresh(45), fresh(15), sendSingle},
-		{"and back", 0, geo.Demand{Singles: 3, Batchable: 100}, free, fresh(45), fresh(15), sendBatch(100)},
+		{"a domain goes alone", 0, geo.Demand{Domains: 3}, free, spent(45, 1, time.Minute), fresh(15), sendDomain},
+		{"a domain waits for the window", 0, geo.Demand{Domains: 3}, free, spent(45, 0, 9*time.Second), fresh(15), wait(9 * time.Second)},
+		{"the turn decides between the two", 0, geo.Demand{Domains: 3, Addresses: 100, DomainsTurn: true}, free, fresh(45), fresh(15), sendDomain},
+		{"and back", 0, geo.Demand{Domains: 3, Addresses: 100}, free, fresh(45), fresh(15), sendBatch(100)},
 		{"without a budget misses gather shortly", 0, waiting(5), pro, fresh(0), fresh(0), wait(8 * time.Millisecond)},
 		{"and leave together", 8 * time.Millisecond, waiting(5), pro, fresh(0), fresh(0), sendBatch(5)},
 		{"a lone one alone", 8 * time.Millisecond, waiting(1), pro, fresh(0), fresh(0), sendLone},
@@ -73,7 +73,7 @@ func TestPlan(t *testing.T) {
 func TestPlanWaitsForTheProbe(t *testing.T) {
 	batches := fresh(15)
 	batches.Charge(epoch)
-	got := geo.Plan(epoch.Add(5*time.Second), geo.Demand{Batchable: 100}, geo.Terms{BatchSize: 100}, spent(45, 0, time.Minute), batches)
+	got := geo.Plan(epoch.Add(5*time.Second), geo.Demand{Addresses: 100}, geo.Terms{BatchSize: 100}, spent(45, 0, time.Minute), batches)
 	if got.Count != 0 || !got.Wait.IsZero() {
 		t.Errorf("got %+v, want to wait for the probe's answer", got)
 	}

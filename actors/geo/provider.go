@@ -26,7 +26,7 @@ type Provider interface {
 	Terms() Terms
 	// Single asks about one address or domain; Reply.Answers has one element.
 	Single(ctx context.Context, q Query) (Reply, error)
-	// Batch asks about 1 to Terms().BatchSize queries at once; Reply.Answers has one element a query, in their order.
+	// Batch asks about 1 to Terms().BatchSize addresses at once; Reply.Answers has one element a query, in their order.
 	Batch(ctx context.Context, qs []Query) (Reply, error)
 }
 
@@ -37,7 +37,6 @@ type Terms struct {
 	// paced only by what Quota says.
 	SinglesPerMinute, BatchesPerMinute int
 	BatchSize                          int           // queries a batch, at least 1
-	BatchesDomains                     bool          // whether a batch may hold domains
 	Gather                             time.Duration // without a budget: how long a miss waits for company
 	LacksReverse                       bool          // whether the results of a batch come without Network.Reverse
 }

@@ -12,18 +12,16 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"gatehouse/actors/geo"
 )
 
-// The Terms of the provider and how a batch is worked off.
+// The Terms of the provider and how often the files are looked at.
 const (
-	batchSize       = 100
-	defaultCheck    = 5 * time.Second
-	resolversABatch = 8
+	batchSize    = 100
+	defaultCheck = 5 * time.Second
 )
 
 // Config is what a Provider is made of. Fields are required unless they say otherwise.
@@ -101,7 +99,7 @@ func (p *Provider) Close() {
 
 // Terms says that nothing has to be saved: no budgets, and no reverse names to look up beside offline data.
 func (p *Provider) Terms() geo.Terms {
-	return geo.Terms{Source: geo.SourceMMDB, BatchSize: batchSize, BatchesDomains: true}
+	return geo.Terms{Source: geo.SourceMMDB, BatchSize: batchSize}
 }
 
 // Single answers q. A domain whose addresses cannot be found out in time has the answer CodeProviderUnreachable; an
@@ -113,31 +111,15 @@ func (p *Provider) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
 	return geo.Reply{Answers: []geo.Answer{p.answer(ctx, q)}}, nil
 }
 
-// Batch answers qs as Single does each of them, several domains at a time.
+// Batch answers addresses as Single does each of them.
 func (p *Provider) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return geo.Reply{}, fmt.Errorf("look up: %w", err)
 	}
 	answers := make([]geo.Answer, len(qs))
-	var domains []int
 	for i, q := range qs {
-		if q.IsDomain() {
-			domains = append(domains, i)
-		} else {
-			answers[i] = p.answer(ctx, q)
-		}
+		answers[i] = p.answer(ctx, q)
 	}
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(len(domains), resolversABatch) {
-		workers.Go(func() {
-			for n := next.Add(1); n <= int64(len(domains)); n = next.Add(1) {
-				i := domains[n-1]
-				answers[i] = p.answer(ctx, qs[i])
-			}
-		})
-	}
-	workers.Wait()
 	return geo.Reply{Answers: answers}, nil
 }
 
