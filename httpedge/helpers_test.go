@@ -18,6 +18,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	closes bool // the connection ends with it
 }
 
 // send does one request; headers are name, value, name, value…
@@ -56,7 +57,7 @@ func read(t *testing.T, res *http.Response) answer {
 	if err := res.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, string(body)}
+	return answer{res.StatusCode, res.Header, string(body), res.Close}
 }
 
 // object decodes the body.

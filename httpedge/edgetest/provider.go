@@ -30,7 +30,7 @@ func (p *Provider) Asked(query string) int {
 
 // Terms returns those of an upstream without a budget.
 func (p *Provider) Terms() geo.Terms {
-	return geo.Terms{Source: geo.SourceUpstream, BatchSize: 100, BatchesDomains: true}
+	return geo.Terms{Source: geo.SourceUpstream, BatchSize: 100}
 }
 
 // Single answers q.

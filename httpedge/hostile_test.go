@@ -1,0 +1,239 @@
+package httpedge_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/httpedge"
+	"gatehouse/httpedge/edgetest"
+)
+
+const lookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// Requests that a proxy before us may delimit differently end their connection.
+func TestSmugglingIsRefused(t *testing.T) {
+	st := edgetest.New(t)
+	const inner = "GET /api/my-ip HTTP/1.1\r\nHost: x\r\n\r\n"
+	post := "POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)
+	for _, request := range []string{
+		post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
+		post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + chunk,
+		post + "transfer-encoding: Chunked\r\ncontent-length: 0\r\n\r\n0\r\n\r\n",
+		post + "Transfer-Encoding: identity\r\nContent-Length: " + fmt.Sprint(len(inner)) + "\r\n\r\n" + inner,
+		post + "Transfer-Encoding: identity\r\n\r\n" + inner,
+		post + "Content-Length: 3\r\nContent-Length: 4\r\n\r\n{}  ",
+		post + "Content-Length: 3, 4\r\n\r\n{}  ",
+		post + "Content-Length: +3\r\n\r\n{} ",
+		post + "Content-Length: -1\r\n\r\n",
+		post + "Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk,
+		post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
+		post + "Transfer-Encoding : chunked\r\n\r\n" + chunk,
+		post + "Transfer-Encoding: xchunked\r\n\r\n" + chunk,
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n" + inner,
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
+	} {
+		conn := dial(t, st)
+		conn.say(request)
+		a := conn.hear()
+		if a.status != 400 || a.object(t)["error"] != "bad_request" {
+			t.Errorf("%q: got %d %s, want 400 bad_request", request, a.status, a.body)
+		}
+		if !a.closes {
+			t.Errorf("got no Connection: close, want one")
+		}
+		conn.ends()
+	}
+}
+
+func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
+	st := edgetest.New(t)
+	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
+	conn := dial(t, st)
+	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, lookup))
+	if a, b := conn.hear(), conn.hear(); a.status != 200 || b.status != 200 {
+		t.Errorf("got %d and %d, want 200 twice", a.status, b.status)
+	}
+}
+
+func TestMalformedRequests(t *testing.T) {
+	st := edgetest.New(t)
+	for _, request := range []string{
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+		"hello\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/9\r\nHost: x\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: a b\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8#part HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nBad Name\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n",
+	} {
+		conn := dial(t, st)
+		conn.say(request)
+		a := conn.hear()
+		if a.status != 400 || a.object(t)["error"] != "bad_request" || a.object(t)["message"] == "" {
+			t.Errorf("%q: got %d %s, want 400 bad_request", request, a.status, a.body)
+		}
+		conn.ends()
+	}
+	if logged := st.Log.String(); strings.Contains(logged, "8.8.8.8") || strings.Contains(logged, "127.0.0.1") || strings.Contains(logged, "hello") {
+		t.Errorf("got a request's content in the log: %s", logged)
+	}
+}
+
+func TestBodyTooLarge(t *testing.T) {
+	st := edgetest.New(t)
+	body := strings.Repeat(" ", 64<<10+1)
+	for name, request := range map[string]string{
+		"announced": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
+		"chunked":   fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
+		"huge":      fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 8*len(body), strings.Repeat(body, 8)),
+		"expected":  fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n\r\n%s", len(body), body),
+	} {
+		conn := dial(t, st)
+		conn.say("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + request)
+		a := conn.hear()
+		if a.status == 100 {
+			a = conn.hear()
+		}
+		if a.status != 413 {
+			t.Errorf("%s: got %d, want 413", name, a.status)
+		}
+		a.fails(t, 413, "payload_too_large", "")
+		if !a.closes {
+			t.Errorf("got no Connection: close, want one")
+		}
+		a.has(t, "Access-Control-Allow-Origin", "*")
+		conn.ends()
+	}
+}
+
+func TestHeadersTooLarge(t *testing.T) {
+	st := edgetest.New(t)
+	for name, request := range map[string]string{
+		"header": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 17<<10) + "\r\n\r\n",
+		"target": "GET /api/lookup?q=" + strings.Repeat("x", 17<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"huge":   "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 600<<10) + "\r\n\r\n",
+	} {
+		conn := dial(t, st)
+		conn.say(request)
+		a := conn.hear()
+		if a.status != 431 || a.object(t)["error"] != "headers_too_large" {
+			t.Errorf("%s: got %d %s, want 431 headers_too_large", name, a.status, a.body)
+		}
+		conn.ends()
+	}
+	conn := dial(t, st)
+	conn.say("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 15<<10) + "\r\n\r\n")
+	if a := conn.hear(); a.status != 200 {
+		t.Errorf("got %d for 15 KiB of headers, want 200", a.status)
+	}
+}
+
+func TestContinueAndChunks(t *testing.T) {
+	st := edgetest.New(t)
+	conn := dial(t, st)
+	body := bulkOf(t, "8.8.8.8")
+	conn.say(fmt.Sprintf("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
+	line, err := conn.r.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
+		t.Fatalf("got %q and %v, want 100 Continue", line, err)
+	}
+	if _, err := conn.r.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	conn.say(body)
+	items(t, conn.hear(), 1, 0)
+	conn.say(fmt.Sprintf("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", body[:5], len(body)-5, body[5:]))
+	items(t, conn.hear(), 1, 0)
+	conn.say("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+	conn.hear().fails(t, 400, "invalid_query", "malformed")
+}
+
+// Neither a request that trickles in nor a silent connection is kept longer than the time-outs.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) {
+		c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 400*time.Millisecond
+	}))
+	for name, start := range map[string]string{
+		"silent":  "",
+		"request": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n",
+		"body":    "POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n",
+	} {
+		conn := dial(t, st)
+		begun := time.Now()
+		conn.say(start)
+		stop := trickle(conn.Conn, 20*time.Millisecond, start != "")
+		a := conn.hear()
+		stop()
+		if a.status != 408 || a.object(t)["error"] != "request_timeout" {
+			t.Errorf("%s: got %d %s, want 408 request_timeout", name, a.status, a.body)
+		}
+		if took := time.Since(begun); took < 150*time.Millisecond || took > 2*time.Second {
+			t.Errorf("%s: got an end after %v, want 200ms", name, took)
+		}
+	}
+	idle := dial(t, st)
+	idle.say(lookup)
+	idle.hear()
+	begun := time.Now()
+	idle.ends()
+	if took := time.Since(begun); took < 300*time.Millisecond || took > 2*time.Second {
+		t.Errorf("got an idle connection closed after %v, want 400ms", took)
+	}
+}
+
+// trickle sends a byte now and then until stop is called or the connection ends.
+func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+			}
+			if !on {
+				continue
+			}
+			if _, err := conn.Write([]byte("X")); err != nil {
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
+	first, second := dial(t, st), dial(t, st)
+	for _, conn := range []*raw{first, second} {
+		conn.say(lookup)
+		conn.hear()
+	}
+	third := dial(t, st)
+	a := third.hear()
+	if a.status != 503 || a.object(t)["error"] != "overloaded" {
+		t.Errorf("got %d %s, want 503 overloaded", a.status, a.body)
+	}
+	a.has(t, "Retry-After", "1")
+	third.ends()
+	first.say(strings.Replace(lookup, "Host", "Connection: close\r\nHost", 1))
+	first.hear()
+	first.ends()
+	fourth := dial(t, st)
+	fourth.say(lookup)
+	if a := fourth.hear(); a.status != 200 {
+		t.Errorf("got %d after another connection ended, want 200", a.status)
+	}
+}

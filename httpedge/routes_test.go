@@ -1,0 +1,131 @@
+package httpedge_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	st := edgetest.New(t)
+	for _, test := range []struct {
+		method, path, code, allow string
+		geolocation               bool
+	}{
+		{"GET", "/", "not_found", "", false},
+		{"GET", "/api", "not_found", "", false},
+		{"GET", "/api/lookups?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/API/lookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/api/lookup/?q=8.8.8.8", "not_found", "", true},
+		{"GET", "/api/lookup/8.8.8.8", "not_found", "", true},
+		{"GET", "//api/lookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/api//lookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/x/../api/lookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/./api/lookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/api%2Flookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/api/%6Cookup?q=8.8.8.8", "not_found", "", false},
+		{"GET", "/api/lookup%00?q=8.8.8.8", "not_found", "", false},
+		{"OPTIONS", "*", "not_found", "", false},
+		{"FOO", "/nowhere", "not_found", "", false},
+		{"GET", "/metrics", "not_found", "", false},
+		{"GET", "/healthz", "not_found", "", false},
+		{"POST", "/api/lookup?q=8.8.8.8", "method_not_allowed", "GET, HEAD, OPTIONS", true},
+		{"DELETE", "/api/my-ip", "method_not_allowed", "GET, HEAD, OPTIONS", true},
+		{"BREW", "/api/my-ip", "method_not_allowed", "GET, HEAD, OPTIONS", true},
+		{"TRACE", "/api/lookup", "method_not_allowed", "GET, HEAD, OPTIONS", true},
+		{"*", "/api/lookup", "method_not_allowed", "GET, HEAD, OPTIONS", true},
+		{"GET", "/api/bulk", "method_not_allowed", "POST, OPTIONS", true},
+		{"PUT", "/api/bulk", "method_not_allowed", "POST, OPTIONS", true},
+	} {
+		conn := dial(t, st)
+		conn.say(test.method + " " + test.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		a := conn.hear()
+		status := map[string]int{"not_found": 404, "method_not_allowed": 405}[test.code]
+		o := a.object(t)
+		ok, has := o["ok"]
+		if a.status != status || o["error"] != test.code || o["message"] == "" || has != test.geolocation || has && ok != false {
+			t.Errorf("%s %s: got %d %s, want %d %s, ok:false %v", test.method, test.path, a.status, a.body, status, test.code, test.geolocation)
+		}
+		a.has(t, "Allow", test.allow)
+		a.has(t, "Cache-Control", "no-store")
+		a.has(t, "X-Content-Type-Options", "nosniff")
+	}
+}
+
+func TestAbsoluteFormIsServed(t *testing.T) {
+	st := edgetest.New(t)
+	conn := dial(t, st)
+	conn.say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := conn.hear(); a.status != 200 {
+		t.Errorf("got %d %s, want 200", a.status, a.body)
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	st := edgetest.New(t)
+	for path, methods := range map[string]string{
+		"/api/my-ip": "GET, HEAD, OPTIONS", "/api/lookup": "GET, HEAD, OPTIONS", "/api/bulk": "POST, OPTIONS",
+	} {
+		a := send(t, st, "OPTIONS", st.URL+path, "", "Origin", "https://app.example",
+			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
+		if a.status != 204 || a.body != "" {
+			t.Errorf("%s: got %d %q, want 204 and no body", path, a.status, a.body)
+		}
+		a.has(t, "Allow", methods)
+		a.has(t, "Access-Control-Allow-Origin", "*")
+		a.has(t, "Access-Control-Allow-Methods", methods)
+		a.has(t, "Access-Control-Max-Age", "86400")
+		a.has(t, "Content-Length", "")
+		if !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "Content-Type") {
+			t.Errorf("got %v, want Content-Type among the allowed headers", a.header)
+		}
+	}
+}
+
+func TestExposedHeaders(t *testing.T) {
+	st := edgetest.New(t)
+	const want = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
+	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup", "/api/my-ip", "/api/bulk"} {
+		a := get(t, st, path, "Origin", "https://app.example")
+		a.has(t, "Access-Control-Allow-Origin", "*")
+		a.has(t, "Access-Control-Expose-Headers", want)
+	}
+	get(t, st, "/nowhere").has(t, "Access-Control-Allow-Origin", "")
+}
+
+func TestRequestID(t *testing.T) {
+	st := edgetest.New(t)
+	for _, id := range []string{"a", "Trace-1_2.3", strings.Repeat("x", 64)} {
+		get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", id).has(t, "X-Request-Id", id)
+	}
+	made := regexp.MustCompile(`^[0-9a-f]{32}$`)
+	seen := map[string]bool{}
+	for _, id := range []string{"", "with space", "semi;colon", "ümlaut", strings.Repeat("x", 65), "", ""} {
+		got := get(t, st, "/nowhere", "X-Request-Id", id).header.Get("X-Request-Id")
+		if !made.MatchString(got) || seen[got] {
+			t.Errorf("got id %q for %q, want a fresh one of 32 hex digits", got, id)
+		}
+		seen[got] = true
+	}
+	lines := st.Log.Records("request")
+	if got := lines[1]["request_id"]; got != "Trace-1_2.3" {
+		t.Errorf("got id %v in the log, want Trace-1_2.3", got)
+	}
+	if got := lines[len(lines)-1]["request_id"]; !seen[got.(string)] {
+		t.Errorf("got id %v in the log, want one that was answered", got)
+	}
+}
+
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	st := edgetest.New(t)
+	conn := dial(t, st)
+	conn.say(strings.Repeat("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 3))
+	for range 3 {
+		if a, b := conn.hear(), conn.hear(); a.status != http.StatusOK || b.status != http.StatusNotFound {
+			t.Errorf("got %d and %d, want 200 and 404", a.status, b.status)
+		}
+	}
+}
