@@ -226,13 +226,20 @@ func (s *System) Stop(ctx context.Context) error {
 		err = fmt.Errorf("look-ups were still under way: %w", ctx.Err())
 	}
 	s.end()
-	stopping := make([]*actor.Future, 0, len(s.workers)+1)
-	for _, pid := range append(s.workers, s.batcher) {
-		stopping = append(stopping, s.root.StopFuture(pid))
+	err = errors.Join(err, s.stopActors(s.workers...), s.stopActors(s.batcher)) // in this order: workers report to the batcher
+	s.actors.Shutdown()
+	return err
+}
+
+// stopActors ends actors and waits until they have.
+func (s *System) stopActors(pids ...*actor.PID) error {
+	stopping := make([]*actor.Future, len(pids))
+	for i, pid := range pids {
+		stopping[i] = s.root.StopFuture(pid)
 	}
+	var err error
 	for _, future := range stopping {
 		err = errors.Join(err, future.Wait())
 	}
-	s.actors.Shutdown()
 	return err
 }

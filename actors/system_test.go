@@ -21,6 +21,20 @@ var caller = netip.MustParseAddr("127.0.0.1")
 // start starts a System for the rest of the test; options change its configuration.
 func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
 	t.Helper()
+	s := startUnstopped(t, p, options...)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return s
+}
+
+// startUnstopped starts a System that the test stops itself.
+func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
+	t.Helper()
 	config := actors.Config{
 		Provider:      p,
 		CacheEntries:  100_000,
@@ -38,13 +52,6 @@ func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actor
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := s.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
 	return s
 }
 

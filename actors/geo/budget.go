@@ -141,7 +141,7 @@ func (b *Budget) Settle(t Ticket, q Quota, answered, throttled bool, now time.Ti
 	}
 	switch {
 	case throttled:
-		b.pause(q, now)
+		b.pause(t, q, now)
 	case q.Known:
 		b.hear(t, q, now)
 	}
@@ -163,20 +163,22 @@ func (b *Budget) roll(now time.Time) {
 }
 
 // pause lets nothing out until the time that a refusal told, or else for a whole window.
-func (b *Budget) pause(q Quota, now time.Time) {
+func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 	rest := budgetWindow
 	if q.Known {
 		rest = q.Reset
 	}
 	end := now.Add(rest + budgetRounding)
-	if !b.Limited() {
+	switch {
+	case !b.Limited():
 		b.paused = end
 		return
-	}
-	b.left, b.told = 0, true
-	if end.After(b.reset) {
+	case q.Known && t.window == b.window:
+		b.hear(t, q, now)
+	case end.After(b.reset):
 		b.reset = end
 	}
+	b.left, b.told = 0, true
 }
 
 // hear takes in what the upstream told beside an answer.

@@ -154,7 +154,7 @@ func TestBudget(t *testing.T) {
 			{at: 0, charge: true, left: 44},
 			{at: 0, settle: 1, quota: told(40, 60*s), left: 40, maySend: true},
 			{at: 1 * s, charge: true, left: 39, next: 1 * s, maySend: true},
-			{at: 2 * s, settle: 2, quota: told(0, 30*s), refused: true, left: 0, next: 61 * s},
+			{at: 2 * s, settle: 2, quota: told(0, 30*s), refused: true, left: 0, next: 33 * s},
 		}},
 		{"a refusal that tells no time lasts a window", 0, 1, []step{
 			{at: 0, charge: true, left: math.MaxInt, maySend: true},
