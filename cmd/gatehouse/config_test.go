@@ -197,7 +197,7 @@ func TestWrongSettings(t *testing.T) {
 		{"broken TOML", nil, toml("listen = \"a\"\nip-api-key = " + secret), []string{"--config", "line 2", "TOML"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := runOnce(t, test.env, append([]string{"serve", "--log-level=error"}, test.args...)...)
+			got := runOnce(t, test.env, append([]string{"serve"}, test.args...)...)
 			if got.code != exitUsage || got.stdout != "" {
 				t.Errorf("got code %d, stdout %q, want 2 and none", got.code, got.stdout)
 			}

@@ -18,6 +18,8 @@ import (
 // binary is the program, built once for the tests that need a process of its own.
 var binary string
 
+var buildFlags = []string{"build", "-ldflags", "-X main.version=v0.0.0-test"}
+
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
@@ -28,7 +30,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "gatehouse")
-	build := exec.Command("go", "build", "-ldflags", "-X main.version=v0.0.0-test", "-o", binary, ".")
+	build := exec.Command("go", append(buildFlags, "-o", binary, ".")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1

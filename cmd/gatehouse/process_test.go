@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,11 +26,14 @@ type process struct {
 	ended          chan struct{}
 }
 
-// start runs the binary with nothing but env in its environment. The test ends it at the latest.
+// environ keeps a race-detecting program from resting a second before its end.
+var environ = []string{"GORACE=atexit_sleep_ms=0"}
+
+// start runs the binary with little but env in its environment. The test ends it at the latest.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(), ended: make(chan struct{})}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append([]string{}, env...), p.stdout, p.stderr
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout, p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

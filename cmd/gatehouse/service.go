@@ -32,12 +32,15 @@ type service struct {
 func (p *program) runService(c config, start func(*service) error) (err error) {
 	s := &service{config: c, log: p.openLog(c)}
 	defer func() { err = errors.Join(err, s.close(), s.log.Close()) }()
+	if err := start(s); err != nil {
+		return err
+	}
 	p.warnUnknown(s.log.Logger)
 	if c.Provider == "ip-api" {
 		s.log.Warn("the free tier of ip-api is rate-limited, speaks plain HTTP and is for non-commercial use only")
 	}
-	if err := start(s); err != nil {
-		return err
+	if s.config.Base != c.Base {
+		s.log.Info("simulating the upstream", "address", s.config.Base)
 	}
 	return s.serve(p.ctx)
 }

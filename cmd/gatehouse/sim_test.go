@@ -8,7 +8,7 @@ import (
 )
 
 func TestSimIsAnUpstreamForServe(t *testing.T) {
-	upstream := start(t, []string{"GATEHOUSE_LISTEN=127.0.0.1:1"}, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7", "--fault=status,status=503,rate=0.5,times=0")
+	upstream := start(t, nil, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7", "--fault=status,status=503,rate=0.5,times=0")
 	_, base, _ := strings.Cut(strings.TrimSpace(upstream.stdout.await(t, "interface at ")), " at ")
 	if line := upstream.stdout.await(t, "curl"); !strings.Contains(line, "curl "+base+"/_sim") {
 		t.Errorf("got %q, want the curl line of the settings", line)
@@ -51,7 +51,7 @@ func TestWrongFlagsOfTheSimulator(t *testing.T) {
 		{"--fault=status,status=200", "--fault"},
 		{"--listen=here", "--listen"},
 	} {
-		got := runOnce(t, nil, "sim", test.flag)
+		got := runOnce(t, []string{"GATEHOUSE_LISTEN=a server's"}, "sim", test.flag)
 		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, test.want) {
 			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code, got.stderr, test.want)
 		}

@@ -65,7 +65,6 @@ func (s *service) simulate(address string, config sim.Config) error {
 	simulator := startSimulator(config, ln)
 	s.onStop(simulator.stop)
 	s.config.Base = simulator.url
-	s.log.Info("simulating the upstream", "address", simulator.url)
 	return nil
 }
 
