@@ -66,7 +66,7 @@ func newBatcher(s *System, workers []*actor.PID) *batcher {
 		singles: geo.NewBudget(terms.SinglesPerMinute, s.config.UpstreamShare),
 		batches: geo.NewBudget(terms.BatchesPerMinute, s.config.UpstreamShare),
 		flights: map[geo.Query]*flight{},
-		idle:    workers,
+		idle:    slices.Clone(workers),
 		pace:    pace{workers: len(workers), exchange: initialExchange},
 		limits:  callerLimits{perMinute: s.config.CallerLimit},
 	}
