@@ -285,6 +285,7 @@ func TestWarningsOfAStart(t *testing.T) {
 	p := start(t, []string{"GATEHOUSE_PORT=tcp://" + secret, "IP_API_KEY=" + secret}, append([]string{"serve"}, anyPorts...)...)
 	p.ready(t)
 	p.stderr.await(t, "non-commercial")
+	p.stderr.await(t, "only the provider ip-api-pro sends a key")
 	if line := p.stderr.await(t, "GATEHOUSE_PORT"); !strings.Contains(line, `"level":"WARN"`) {
 		t.Errorf("got %s, want a warning", line)
 	}

@@ -39,6 +39,9 @@ func (p *program) runService(c config, start func(*service) error) (err error) {
 	if c.Provider == "ip-api" {
 		s.log.Warn("the free tier of ip-api is rate-limited, speaks plain HTTP and is for non-commercial use only")
 	}
+	if c.Provider == "ip-api" && c.Key != "" {
+		s.log.Warn("IP_API_KEY is set, but only the provider ip-api-pro sends a key")
+	}
 	if s.config.Base != c.Base {
 		s.log.Info("simulating the upstream", "address", s.config.Base)
 	}
