@@ -16,7 +16,7 @@ import (
 
 type demoCommand struct {
 	Dir       string `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made when it is not there (${default})."`
-	SimListen string `name:"sim-listen" default:"127.0.0.1:0" placeholder:"ADDRESS" help:"Where the simulated upstream listens (${default})."`
+	SimListen string `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
 	SimTier   string `name:"sim-tier" default:"open" placeholder:"TIER" help:"Its budgets: open (none) or free (as the free tier of ip-api) (${default})."`
 	settings
 }
@@ -34,7 +34,7 @@ var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", 
 func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
 	v := p.resolver.values(parsed)
 	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
-	listen := v.address("sim-listen", c.SimListen)
+	listen := v.hostPort("sim-listen", c.SimListen)
 	config, err := newConfig(c.settings, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (f demoFile) greet(w io.Writer, dir string) error {
 	_, err := fmt.Fprintf(w, `gatehouse demo: look-ups at %s, simulated answers, no network needed.
 
 Try:
-  %s'?q=8.8.8.8'
+  %s
   %s -H 'X-Forwarded-For: 8.8.8.8'
   %s -H 'Content-Type: application/json' -d '{"queries":["1.1.1.1","example.com"]}'
   %s
@@ -121,7 +121,7 @@ Try:
 
 The addresses are in %s. Stop with Ctrl-C.
 
-`, f.BaseURL, curl(f.BaseURL, "/api/lookup"), curl(f.BaseURL, "/api/my-ip"), curl(f.BaseURL, "/api/bulk"),
+`, f.BaseURL, curl(f.BaseURL, "/api/lookup?q=8.8.8.8"), curl(f.BaseURL, "/api/my-ip"), curl(f.BaseURL, "/api/bulk"),
 		curl(f.AdminURL, "/metrics"), curl(f.UpstreamURL, "/_sim"), filepath.Join(dir, "demo.json"))
 	return err
 }

@@ -50,7 +50,7 @@ func TestDemo(t *testing.T) {
 	if status, body := get(t, client, file.UpstreamURL+"/_sim"); status != http.StatusOK || !strings.Contains(body, `"singles":1`) {
 		t.Errorf("got %d %s, want 200 and one single look-up counted", status, body)
 	}
-	if banner := p.stdout.String(); !strings.Contains(banner, "curl "+file.BaseURL+"/api/lookup'?q=8.8.8.8'") {
+	if banner := p.stdout.String(); !strings.Contains(banner, "curl '"+file.BaseURL+"/api/lookup?q=8.8.8.8'") {
 		t.Errorf("got banner\n%s\nwant a curl line to try", banner)
 	}
 
@@ -110,6 +110,7 @@ func TestWrongFlagsOfADemo(t *testing.T) {
 	for _, test := range []struct{ flag, want string }{
 		{"--sim-tier=gold", "open or free"},
 		{"--sim-listen=here", "HOST:PORT"},
+		{"--sim-listen=unix:/tmp/s", "HOST:PORT"},
 		{"--ip-provider=ip-api", "--ip-provider"},
 	} {
 		got := runOnce(t, nil, "demo", "--dir="+filepath.Join(t.TempDir(), "demo"), test.flag)

@@ -199,7 +199,7 @@ func httpURL(ln net.Listener, tls bool) string {
 // curl is the command line that asks for path at base, which is as httpURL returns it.
 func curl(base, path string) string {
 	if socket, ok := strings.CutPrefix(base, "unix:"); ok {
-		return "curl --unix-socket " + socket + " http://localhost" + path
+		return "curl --unix-socket '" + socket + "' 'http://localhost" + path + "'"
 	}
-	return "curl " + base + path
+	return "curl '" + base + path + "'"
 }

@@ -10,7 +10,7 @@ import (
 func TestSimIsAnUpstreamForServe(t *testing.T) {
 	upstream := start(t, nil, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7", "--fault=status,status=503,rate=0.5,times=0")
 	_, base, _ := strings.Cut(strings.TrimSpace(upstream.stdout.await(t, "interface at ")), " at ")
-	if line := upstream.stdout.await(t, "curl"); !strings.Contains(line, "curl "+base+"/_sim") {
+	if line := upstream.stdout.await(t, "curl"); !strings.Contains(line, "curl '"+base+"/_sim'") {
 		t.Errorf("got %q, want the curl line of the settings", line)
 	}
 	client := newClient(t, "")

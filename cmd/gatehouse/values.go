@@ -125,6 +125,15 @@ func (v *values) address(name, text string) string {
 	return text
 }
 
+// hostPort checks where to listen on TCP.
+func (v *values) hostPort(name, text string) string {
+	v.effective[name] = text
+	if !isHostPort(text, 0) {
+		v.refuse(name, "must be HOST:PORT, the port from 0 (any free one) to 65535")
+	}
+	return text
+}
+
 // reverser checks who resolves reverse names.
 func (v *values) reverser(name, text string) string {
 	v.effective[name] = text
