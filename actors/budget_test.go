@@ -26,10 +26,11 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 	u := freeTier()
 	spread := time.Duration(random.Int64N(int64(2 * time.Second)))
 	var mu sync.Mutex
+	delays := rand.New(rand.NewPCG(random.Uint64(), 1))
 	u.latency = func() time.Duration {
 		mu.Lock()
 		defer mu.Unlock()
-		return 20*time.Millisecond + time.Duration(random.Int64N(int64(spread+1)))
+		return 20*time.Millisecond + time.Duration(delays.Int64N(int64(spread+1)))
 	}
 	for e := range u.windows { // somebody may have spent a part, the window may be half over, and the limit another one
 		w := &u.windows[e]

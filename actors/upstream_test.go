@@ -40,10 +40,12 @@ func freeTier() *upstream {
 	return u
 }
 
-func commercialTier() *upstream {
+func commercialTier() *upstream { return commercialTierOf(80 * time.Millisecond) }
+
+func commercialTierOf(latency time.Duration) *upstream {
 	return &upstream{
 		terms:   geo.Terms{Source: geo.SourceUpstream, BatchSize: 100, Gather: 8 * time.Millisecond, LacksReverse: true},
-		latency: func() time.Duration { return 80 * time.Millisecond },
+		latency: func() time.Duration { return latency },
 		fail:    func(geo.Endpoint) error { return nil },
 		answer:  located,
 		items:   map[geo.Query]int{},
@@ -128,7 +130,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // nth returns distinct public addresses.
 func nth(n int) geo.Query {
-	q, err := geo.AddrQuery(netip.AddrFrom4([4]byte{20, byte(n >> 16), byte(n >> 8), byte(n)}))
+	q, err := geo.AddrQuery(netip.AddrFrom4([4]byte{20 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}))
 	if err != nil {
 		panic(err)
 	}
@@ -152,7 +154,8 @@ func poisson(rate float64, d time.Duration, do func(n int)) (calls int) {
 		if time.Now().After(end) {
 			break
 		}
-		wg.Go(func() { do(calls) })
+		n := calls
+		wg.Go(func() { do(n) })
 	}
 	wg.Wait()
 	return calls

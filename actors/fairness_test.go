@@ -1,0 +1,278 @@
+package actors_test
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+)
+
+// bulk looks up n addresses from the first on for a caller and returns how many came to a result.
+func bulk(s *actors.System, from netip.Addr, first, n int) (results int, refused *geo.Error) {
+	queries, outcomes := make([]geo.Query, n), make([]geo.Outcome, n)
+	for i := range queries {
+		queries[i] = nth(first + i)
+	}
+	s.LookupAll(queries, from, time.Now(), outcomes)
+	for _, o := range outcomes {
+		if o.Err == nil {
+			results++
+		} else {
+			refused = o.Err
+		}
+	}
+	return results, refused
+}
+
+// TestAFloodLeavesRoomForOthers has one caller ask for far more than there is room for, and others for a little.
+func TestAFloodLeavesRoomForOthers(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		upstream *upstream
+		limit    int // cold queries a minute and caller
+		ask      func(n int) geo.Query
+	}{
+		{"of addresses, at workers that are too slow", commercialTierOf(time.Second), 0, nth},
+		{"of domains, at workers that are too slow", commercialTierOf(time.Second), 0, domain},
+		{"of addresses, at a small budget with a limit for each caller", freeTier(), 300, nth},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := start(t, c.upstream, func(config *actors.Config) { config.CallerLimit = c.limit })
+				flooder := netip.MustParseAddr("2001:db8:1::1").As16()
+				var wg sync.WaitGroup
+				var served, refused atomic.Int64
+				wg.Go(func() {
+					poisson(2000, 20*time.Second, func(n int) {
+						host := flooder // another address of the same network each time
+						host[15] = byte(n)
+						s.Lookup(c.ask(n), netip.AddrFrom16(host), time.Now())
+					})
+				})
+				wg.Go(func() {
+					poisson(2, 20*time.Second, func(n int) {
+						o := s.Lookup(c.ask(1_000_000+n), netip.AddrFrom4([4]byte{9, 9, 9, byte(n % 4)}), time.Now())
+						if o.Err == nil {
+							served.Add(1)
+						} else {
+							refused.Add(1)
+						}
+					})
+				})
+				wg.Wait()
+				if served.Load() < 20 || refused.Load() > 0 {
+					t.Errorf("got %d of the calm callers' look-ups served and %d refused, want all served", served.Load(), refused.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestBulkIsQueuedWholeOrNotAtAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := freeTier()
+		u.windows[geo.EndpointBatch].limit, u.windows[geo.EndpointSingle].limit = 2, 1
+		s := start(t, u)
+		if got, _ := bulk(s, caller, 0, 50); got != 50 { // the probe tells the budget
+			t.Fatalf("the first: got %d results, want 50", got)
+		}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		counts := map[int]int{}
+		for i := range 6 {
+			wg.Go(func() {
+				began := time.Now()
+				got, refused := bulk(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(i)}), 1000*(i+1), 50)
+				mu.Lock()
+				defer mu.Unlock()
+				counts[got]++
+				if refused == nil {
+					return
+				}
+				if refused.Code != geo.CodeRateLimited || refused.RetryAfter < 30*time.Second || time.Since(began) > 5*time.Second {
+					t.Errorf("got %v for %v after %v, want rate_limited until the window ends", refused, refused.RetryAfter, time.Since(began))
+				}
+			})
+		}
+		wg.Wait()
+		if counts[50] != 2 || counts[0] != 4 {
+			t.Errorf("got results %v, want two requests whole and four not at all", counts)
+		}
+		if _, batches, violations := u.books(); batches != 2 || violations != 0 {
+			t.Errorf("got %d batches and %d violations, want 2 and none", batches, violations)
+		}
+	})
+}
+
+func TestDomainsAreQueuedAsFarAsTheBudgetGoes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := freeTier()
+		s := start(t, u)
+		queries, outcomes := make([]geo.Query, 50), make([]geo.Outcome, 50)
+		for i := range queries {
+			queries[i] = domain(i)
+		}
+		s.LookupAll(queries, caller, time.Now(), outcomes)
+		results := 0
+		for i, o := range outcomes {
+			switch {
+			case o.Err == nil:
+				results++
+			case o.Err.Code != geo.CodeRateLimited || o.Err.RetryAfter <= 0:
+				t.Errorf("domain %d: got %v, want rate_limited and when to come back", i, o.Err)
+			}
+		}
+		singles, batches, violations := u.books()
+		if results > 45 || results < 22 || singles != results || batches != 0 || violations != 0 {
+			t.Errorf("got %d results by %d singles and %d batches with %d violations, want at most half of the budget or more, each by a single",
+				results, singles, batches, violations)
+		}
+	})
+}
+
+func TestDuplicatesAreLookedUpOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := commercialTier()
+		s := start(t, u)
+		queries := []geo.Query{nth(1), nth(2), nth(1), domain(1), domain(1), nth(2)}
+		outcomes := make([]geo.Outcome, len(queries))
+		s.LookupAll(queries, caller, time.Now(), outcomes)
+		for i, o := range outcomes {
+			if want := geo.NewEntry(located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.JSON) != string(want.JSON) {
+				t.Errorf("query %d: got %+v, want %s", i, o, want.JSON)
+			}
+		}
+		for q, n := range u.items {
+			if n != 1 {
+				t.Errorf("%v was asked %d times, want once", q, n)
+			}
+		}
+	})
+}
+
+func TestCallerLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := start(t, commercialTier(), func(c *actors.Config) { c.CallerLimit = 10 })
+		if got, _ := bulk(s, caller, 0, 8); got != 8 {
+			t.Errorf("got %d results, want 8", got)
+		}
+		got, refused := bulk(s, caller, 100, 3)
+		if got != 0 || refused == nil || refused.Code != geo.CodeRateLimited || refused.RetryAfter > time.Minute {
+			t.Errorf("over the limit: got %d results and %v, want rate_limited", got, refused)
+		}
+		if got, _ := bulk(s, caller, 0, 8); got != 8 {
+			t.Errorf("from the cache: got %d results, want 8", got)
+		}
+		if got, _ := bulk(s, netip.MustParseAddr("9.9.9.9"), 100, 3); got != 3 {
+			t.Errorf("another caller: got %d results, want 3", got)
+		}
+		time.Sleep(time.Minute)
+		if got, _ := bulk(s, caller, 200, 10); got != 10 {
+			t.Errorf("a minute later: got %d results, want 10", got)
+		}
+	})
+}
+
+// files is a provider of offline answers.
+func files() *upstream {
+	u := commercialTier()
+	u.terms = geo.Terms{Source: geo.SourceMMDB, BatchSize: 100}
+	u.latency = func() time.Duration { return 0 }
+	u.answer = func(q geo.Query) geo.Answer {
+		if q == nth(404) {
+			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}
+		}
+		return located(q)
+	}
+	return u
+}
+
+func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
+	down := func(u *upstream) { u.fail = func(geo.Endpoint) error { return fmt.Errorf("down") } }
+	for _, c := range []struct {
+		name  string
+		spoil func(*upstream)
+		after int  // failed look-ups before
+		want  bool // the files answer
+	}{
+		{"open breaker", down, 5, true},
+		{"a failure before it opens", down, 0, false},
+		{"forbidden", func(u *upstream) { u.fail = func(geo.Endpoint) error { return geo.ErrForbidden } }, 0, true},
+		{"held after it was forbidden", func(u *upstream) { u.fail = func(geo.Endpoint) error { return geo.ErrForbidden } }, 1, true},
+		{"refused for the budget", func(u *upstream) { u.windows[0].used, u.windows[0].ends = 99, time.Now().Add(time.Minute) }, 0, true},
+		{"no budget", func(u *upstream) { u.windows[0].used, u.windows[0].ends = 99, time.Now().Add(time.Minute) }, 2, true},
+		{"too slow", func(u *upstream) { u.latency = func() time.Duration { return time.Hour } }, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				u := freeTier()
+				c.spoil(u)
+				s := start(t, u, func(config *actors.Config) { config.Fallback = files() })
+				for i := range c.after {
+					lookup(s, domain(1000+i))
+				}
+				for _, q := range []geo.Query{domain(1), domain(2)} {
+					began := time.Now()
+					o := lookup(s, q)
+					if took := time.Since(began); took > 5*time.Second {
+						t.Errorf("got an answer after %v", took)
+					}
+					if got := o.Err == nil && o.Entry.Source == geo.SourceMMDB; got != c.want {
+						t.Errorf("got %v, want an answer from the files %t", o.Err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestOfflineAnswersDoNotLast(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := commercialTier()
+		u.fail = func(geo.Endpoint) error { return geo.ErrForbidden }
+		s := start(t, u, func(config *actors.Config) {
+			config.Fallback = files()
+			config.Breaker.Hold = 20 * time.Second
+		})
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceMMDB || o.Entry.TTL != time.Minute {
+			t.Fatalf("got %+v, want an answer from the files for a minute", o)
+		}
+		wantCode(t, "what the files do not know", lookup(s, nth(404)), geo.CodeProviderUnreachable)
+		u.fail = func(geo.Endpoint) error { return nil }
+		time.Sleep(59 * time.Second)
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceMMDB || !o.Cached {
+			t.Errorf("after 59 s: got %+v, want the files' answer out of the cache", o)
+		}
+		time.Sleep(2 * time.Second)
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceUpstream {
+			t.Errorf("after 61 s: got %+v, want the upstream's", o)
+		}
+	})
+}
+
+// TestCallersWhoLeaveAreNotServed lets queued look-ups outlive their callers: what nobody waits for is never sent.
+func TestCallersWhoLeaveAreNotServed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		u := commercialTier()
+		u.latency = func() time.Duration { return 2900 * time.Millisecond }
+		s := start(t, u, func(c *actors.Config) { c.Concurrency = 1 })
+		var wg sync.WaitGroup
+		for i := range 3 { // the first is sent; of the others only one can be in time
+			wg.Go(func() { s.Lookup(domain(i), caller, time.Now()) })
+			time.Sleep(time.Millisecond)
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		if singles, _, _ := u.books(); singles > 2 {
+			t.Errorf("got %d requests, want at most the 2 that somebody waited for", singles)
+		}
+		if o := lookup(s, domain(9)); o.Err != nil {
+			t.Errorf("after that: got %v, want an answer", o.Err)
+		}
+	})
+}
