@@ -20,4 +20,13 @@ import (
 	_ "go.yaml.in/yaml/v3"
 	_ "golang.org/x/net/idna"
 	_ "golang.org/x/text/currency"
+	_ "github.com/getkin/kin-openapi/openapi3"
+	_ "github.com/google/uuid"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/pressly/goose/v3"
+	_ "golang.org/x/crypto/argon2"
+	_ "golang.org/x/oauth2/clientcredentials"
+	_ "modernc.org/sqlite"
+	_ "github.com/nyaruka/phonenumbers"
+	_ "golang.org/x/net/html"
 )
