@@ -2,21 +2,24 @@ package actors
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
-// IdentityConfig is what an Identity is made of. All fields are required.
+// IdentityConfig is what an Identity is made of. All fields are required but Shared.
 type IdentityConfig struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
 	Session   time.Duration // how long a browser's sign-in lasts
+	Shared    bool          // other processes write to the same stores: what is held in memory is read again after a second
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -24,16 +27,35 @@ type IdentityConfig struct {
 // Identity is the running identity service behind the edge. Its methods may be called by many goroutines; those that take a
 // context return when it ends, at the latest.
 type Identity struct {
-	config IdentityConfig
+	config  IdentityConfig
+	keys    oauth.Keys
+	metrics *identityMetrics
+	actors  *actor.ActorSystem
+	root    *actor.RootContext
 }
 
 // NewIdentity starts an Identity. Stop ends it.
 func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) {
-	return &Identity{config: config}, nil
+	s := &Identity{config: config}
+	var err error
+	if s.keys, err = config.Tokens.AccessTokenKeys(ctx); err != nil {
+		return nil, fmt.Errorf("read the keys of access tokens: %w", err)
+	}
+	if s.metrics, err = newIdentityMetrics(config.Metrics); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler) // it prints messages, which hold secrets
+	}))
+	s.root = s.actors.Root
+	return s, nil
 }
 
 // Stop refuses new work, lets what is under way end until ctx does, and ends the actors.
-func (s *Identity) Stop(ctx context.Context) error { return nil }
+func (s *Identity) Stop(ctx context.Context) error {
+	s.actors.Shutdown()
+	return nil
+}
 
 // Exchange answers a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable.
 func (s *Identity) Exchange(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, *oauth.Error) {

@@ -1,0 +1,53 @@
+package actors
+
+import (
+	"errors"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// identityMetrics are the Identity's counters, as the admin listener shows them.
+type identityMetrics struct {
+	panics         prometheus.Counter
+	mailboxRejects atomic.Uint64
+}
+
+func newIdentityMetrics(registry prometheus.Registerer) (*identityMetrics, error) {
+	m := &identityMetrics{
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gatehouse_identity_panics_total",
+			Help: "Panics in the identity service's actors; each is logged with its stack.",
+		}),
+	}
+	rejects := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "gatehouse_identity_mailbox_rejects_total",
+		Help: "Messages refused because the mailbox of an identity actor was full.",
+	}, func() float64 { return float64(m.mailboxRejects.Load()) })
+	return m, errors.Join(registry.Register(m.panics), registry.Register(rejects))
+}
+
+// props describes an actor that keeps its state over a panic. Its mailbox holds limit messages.
+func (s *Identity) props(a actor.Actor, limit int) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return a },
+		actor.WithMailbox(bounded(limit, &s.metrics.mailboxRejects)),
+		actor.WithReceiverMiddleware(s.recovered))
+}
+
+// recovered is the middleware that refuses the asker of a message that made an actor panic; the next is served.
+func (s *Identity) recovered(next actor.ReceiverFunc) actor.ReceiverFunc {
+	return func(ctx actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				s.metrics.panics.Inc()
+				s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
+				if r, ok := envelope.Message.(rejecter); ok {
+					r.reject()
+				}
+			}
+		}()
+		next(ctx, envelope)
+	}
+}
