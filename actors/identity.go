@@ -32,6 +32,8 @@ type Identity struct {
 	metrics *identityMetrics
 	actors  *actor.ActorSystem
 	root    *actor.RootContext
+	limits  *limits
+	people  *people
 }
 
 // NewIdentity starts an Identity. Stop ends it.
@@ -48,13 +50,18 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 		return slog.New(slog.DiscardHandler) // it prints messages, which hold secrets
 	}))
 	s.root = s.actors.Root
+	s.people = newPeople(s.keys)
+	if s.limits, err = newLimits(s); err != nil {
+		return nil, fmt.Errorf("start the limits: %w", err)
+	}
 	return s, nil
 }
 
 // Stop refuses new work, lets what is under way end until ctx does, and ends the actors.
 func (s *Identity) Stop(ctx context.Context) error {
+	err := s.limits.stop(ctx)
 	s.actors.Shutdown()
-	return nil
+	return err
 }
 
 // Exchange answers a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable.
