@@ -1,0 +1,122 @@
+package account
+
+import (
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// letterOrDigit reports whether c is one of the ASCII letters or digits.
+func letterOrDigit(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// emailProblem allows dot-atom "@" domain (RFC 5321 section 4.1.2), without quoted local parts, address literals and
+// single-label domains.
+func emailProblem(s string) string {
+	const not = "is not an e-mail address"
+	local, domain, found := strings.Cut(s, "@")
+	switch {
+	case len(s) > 254:
+		return "must have at most 254 characters"
+	case !found || len(local) > 64 || !dotAtom(local) || !hostname(domain):
+		return not
+	}
+	return ""
+}
+
+func dotAtom(s string) bool {
+	for atom := range strings.SplitSeq(s, ".") {
+		if atom == "" {
+			return false
+		}
+		for i := range len(atom) {
+			if !letterOrDigit(atom[i]) && !strings.Contains("!#$%&'*+-/=?^_`{|}~", atom[i:i+1]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hostname reports whether s has at least two labels of letters, digits and hyphens, the last of them no number.
+func hostname(s string) bool {
+	labels := strings.Split(s, ".")
+	if len(labels) < 2 || len(s) > 253 {
+		return false
+	}
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if !letterOrDigit(label[i]) && label[i] != '-' {
+				return false
+			}
+		}
+	}
+	return strings.Trim(labels[len(labels)-1], "0123456789") != ""
+}
+
+// phoneProblem allows E.164: a plus sign and 7 to 15 digits, the first not 0.
+func phoneProblem(s string) string {
+	const not = "must be a plus sign, the country code and the number, such as +14155550123"
+	digits, found := strings.CutPrefix(s, "+")
+	if !found || len(digits) < 7 || len(digits) > 15 || digits[0] == '0' || strings.Trim(digits, "0123456789") != "" {
+		return not
+	}
+	return ""
+}
+
+// usernameProblem allows 3 to 30 ASCII letters, digits and single separators between them.
+func usernameProblem(s string) string {
+	if len(s) < 3 || len(s) > 30 {
+		return "must have 3 to 30 characters"
+	}
+	separated := true
+	for i := range len(s) {
+		separator := strings.Contains("._-", s[i:i+1])
+		if !separator && !letterOrDigit(s[i]) {
+			return "may have letters a to z, digits, dots, hyphens and underscores only"
+		}
+		if separator && separated {
+			return "must begin with a letter or digit and have no two signs in a row"
+		}
+		separated = separator
+	}
+	if separated {
+		return "must end with a letter or digit"
+	}
+	return ""
+}
+
+// pictureProblem allows absolute http and https URLs.
+func pictureProblem(s string) string {
+	const not = "must be an http or https URL"
+	if len(s) > 2048 {
+		return "must have at most 2048 characters"
+	}
+	if !utf8.ValidString(s) || strings.ContainsAny(s, " \"<>\\^`{|}\n") || strings.ContainsFunc(s, unseen) {
+		return not
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+		return not
+	}
+	return ""
+}
+
+// dateProblem allows days of the calendar (RFC 3339 full-date) that have begun somewhere on Earth.
+func dateProblem(s string, now time.Time) string {
+	day, err := time.Parse(time.DateOnly, s)
+	switch {
+	case err != nil || len(s) != len(time.DateOnly):
+		return "must be a day of the calendar in the form YYYY-MM-DD"
+	case day.After(now.UTC().Add(14 * time.Hour)):
+		return "must not be in the future"
+	case day.Year() < 1850:
+		return "is too long ago"
+	}
+	return ""
+}

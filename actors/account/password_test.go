@@ -1,0 +1,154 @@
+package account_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+)
+
+func TestPasswordsAreHashedAndVerified(t *testing.T) {
+	h, ctx := account.NewHasher(2, 8), t.Context()
+	kept, err := h.Hash(ctx, "Caf\u00e9 au lait, twice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(kept, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("got %s, want argon2id with the recommended parameters", kept)
+	}
+	if again, _ := h.Hash(ctx, "Caf\u00e9 au lait, twice"); again == kept {
+		t.Error("got the same hash twice, want a salt of its own")
+	}
+	for _, c := range []struct {
+		name, kept, password string
+		ok, outdated         bool
+	}{
+		{"right", kept, "Caf\u00e9 au lait, twice", true, false},
+		{"right, typed in another composition", kept, "Cafe\u0301 au lait, twice", true, false},
+		{"wrong", kept, "Caf\u00e9 au lait, once", false, false},
+		{"empty", kept, "", false, false},
+		{"no password", "", "", false, false},
+		{"no password, another tried", "", "anything", false, false},
+		// argon2 -id -t 1 -m 8 (256 KiB): "password" with the salt "somesalt".
+		{"older parameters", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", "password", true, true},
+		{"older parameters, wrong", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", "passwort", false, false},
+	} {
+		ok, outdated, err := h.Verify(ctx, c.kept, c.password)
+		if ok != c.ok || outdated != c.outdated || err != nil {
+			t.Errorf("%s: got %v, %v, %v, want %v, %v, no error", c.name, ok, outdated, err, c.ok, c.outdated)
+		}
+	}
+}
+
+func TestUnreadableHashes(t *testing.T) {
+	h := account.NewHasher(1, 1)
+	for _, kept := range []string{
+		"x", "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ", "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+		"$argon2id$v=16$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+		"$argon2id$v=19$m=4194304,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+		"$argon2id$v=19$m=256,t=0,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+		"$argon2id$v=19$m=256,t=2,p=0$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+		"$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$", "$argon2id$v=19$m=256,t=2,p=1$!$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+	} {
+		if ok, _, err := h.Verify(t.Context(), kept, "password"); ok || err == nil {
+			t.Errorf("%s: got %v, %v, want an error", kept, ok, err)
+		}
+	}
+}
+
+// TestHasherIsBounded fills the only slot and the queue: who comes then is refused at once, and who waits can leave.
+func TestHasherIsBounded(t *testing.T) {
+	h := account.NewHasher(1, 1)
+	var busy, left, hashed int
+	var mu sync.Mutex
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, err := h.Hash(ctx, "some password")
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, account.ErrBusy):
+				busy++
+			case errors.Is(err, context.DeadlineExceeded):
+				left++
+			case err == nil:
+				hashed++
+			}
+		})
+	}
+	callers.Wait()
+	if hashed == 0 || busy == 0 || busy+left+hashed != 16 {
+		t.Errorf("got %d hashed, %d refused, %d gone, want some hashed, some refused, 16 in all", hashed, busy, left)
+	}
+	if _, err := h.Hash(t.Context(), "some password"); err != nil {
+		t.Errorf("got %v afterwards, want all slots free", err)
+	}
+}
+
+func TestPasswordRules(t *testing.T) {
+	u := &account.User{Name: "Annabel Li", Email: "ann.smith@example.com", Username: "belle", Phone: "+14155550123"}
+	for _, c := range []struct{ password, want string }{
+		{"tidal-otter-9-lamps", ""},
+		{"ΜακρύςΚωδικός", ""},
+		{"li li li oak tree", ""}, // parts of less than four letters do not count
+		{strings.Repeat("aB3x5", 40), ""},
+		{"short-one", "at least 10"},
+		{strings.Repeat("aB3x5", 40) + "a", "at most 200"},
+		{"\xff\xfe345678901", "UTF-8"},
+		{"Password1234", "tried first"},
+		{"iloveyou!!!!", "tried first"},
+		{"QWERTYUIOP", "tried first"},
+		{"1234567890", "tried first"},
+		{"9876543210", "tried first"},
+		{"0123456789012", "tried first"},
+		{"aaaaaaaaaaaa", "tried first"},
+		{"abcabcabcabc", "tried first"},
+		{"abcdefghijklm", "tried first"},
+		{"annabel-goes-out", "must not contain"},
+		{"my ANN.SMITH lamp", "must not contain"},
+		{"la belle epoque", "must not contain"},
+		{"x14155550123x", "must not contain"},
+	} {
+		err := account.CheckPassword(c.password, u)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q: got %v, want %q", c.password, err, c.want)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		s := account.NewSecret()
+		if !account.LooksLikeSecret(s) || seen[s] {
+			t.Fatalf("got %q, want 43 letters and digits that never came before", s)
+		}
+		seen[s] = true
+	}
+	for _, s := range []string{"", strings.Repeat("a", 42), strings.Repeat("a", 44), strings.Repeat("a", 42) + "-"} {
+		if account.LooksLikeSecret(s) {
+			t.Errorf("%q: got true, want false", s)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	b.ReportAllocs()
+	h := account.NewHasher(2, 2)
+	kept, err := h.Hash(b.Context(), "tidal-otter-9-lamps")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if ok, _, err := h.Verify(b.Context(), kept, "tidal-otter-9-lamps"); !ok {
+			b.Fatal(err)
+		}
+	}
+}
