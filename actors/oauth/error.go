@@ -1,5 +1,10 @@
 package oauth
 
+import (
+	"net/http"
+	"time"
+)
+
 // Code is an error code of the OAuth endpoints.
 type Code string
 
@@ -26,7 +31,47 @@ type Error struct {
 	Description string // what is wrong, one sentence
 	Hint        string // what to change, one sentence
 	BasicTried  bool   // the client authenticated with HTTP Basic: the answer carries WWW-Authenticate (section 5.2)
+
+	Throttled  bool          // TemporarilyUnavailable because this caller failed too often: status 429
+	RetryAfter time.Duration // when to come back; 0 = not said
 }
 
 // Error returns the code and the description.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Description }
+
+// Status returns the HTTP status of an answer of the token, revocation and introspection endpoints: 401 for a failed client
+// authentication and 400 for all other mistakes (RFC 6749 section 5.2), 429 or 503 when it may work later.
+func (e *Error) Status() int {
+	switch {
+	case e.Throttled:
+		return http.StatusTooManyRequests
+	case e.Code == InvalidClient:
+		return http.StatusUnauthorized
+	case e.Code == TemporarilyUnavailable:
+		return http.StatusServiceUnavailable
+	case e.Code == ServerError:
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
+
+// AppendJSON appends the body of the error: four members, always (interface document, section 2.4).
+func (e *Error) AppendJSON(dst []byte) []byte {
+	dst = appendString(dst, `{"error":`, string(e.Code))
+	dst = appendString(dst, `,"error_description":`, e.Description)
+	dst = appendString(dst, `,"message":`, e.Description)
+	dst = appendString(dst, `,"hint":`, e.Hint)
+	return append(dst, '}')
+}
+
+func invalidRequest(description, hint string) *Error {
+	return &Error{Code: InvalidRequest, Description: description, Hint: hint}
+}
+
+func invalidGrant(description, hint string) *Error {
+	return &Error{Code: InvalidGrant, Description: description, Hint: hint}
+}
+
+func invalidScope(description, hint string) *Error {
+	return &Error{Code: InvalidScope, Description: description, Hint: hint}
+}

@@ -9,6 +9,7 @@ type AuthorizationCode struct {
 	UserID        int64
 	RedirectURI   string // of the authorization request, byte for byte
 	Scopes        Scopes
+	DefaultScopes bool   // the request named no scope: Scopes are what was assumed, and the token response says so
 	CodeChallenge string // S256 (RFC 7636 section 4.2); "" = none was sent
 	Expires       time.Time
 	Used          time.Time // zero = not yet

@@ -1,6 +1,9 @@
 package oauth
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Lifetimes say how long codes and tokens last. All are required but RefreshGrace.
 type Lifetimes struct {
@@ -21,9 +24,11 @@ type Credentials struct {
 	Basic    bool   // by HTTP Basic (RFC 6749 section 2.3.1), not in the body
 }
 
-// TokenRequest is a request to the token endpoint whose form is right; nothing else is checked yet.
+// TokenRequest is a request to the token endpoint whose form is right; nothing else is checked yet. What belongs to another
+// grant is left out.
 type TokenRequest struct {
 	Credentials  Credentials
+	Caller       netip.Addr // who asks, for throttling; the zero value is nobody in particular
 	Grant        GrantTypes // exactly one
 	Code         string
 	RedirectURI  string

@@ -1,5 +1,7 @@
 package oauth
 
+import "strings"
+
 // Scopes is a set of scope values (RFC 6749 section 3.3). The zero value is the empty set.
 type Scopes uint8
 
@@ -13,5 +15,58 @@ const (
 // UserScopes are the scopes that only a user can grant.
 const UserScopes = ViewUser | DetailUser
 
+// AllScopes are all there are.
+const AllScopes = UserScopes | ServerOperations
+
+// scopeNames holds the scope values in the order in which they are shown.
+var scopeNames = []struct {
+	scope Scopes
+	name  string
+}{
+	{ViewUser, "view-user"},
+	{DetailUser, "detail-user"},
+	{ServerOperations, "server-operations"},
+}
+
+// ParseScopes returns the set that a scope parameter names; "" is the empty set. A value may repeat. A value that is not known and
+// spaces that separate nothing are an InvalidScope error, together with the empty set.
+func ParseScopes(s string) (Scopes, *Error) {
+	var set Scopes
+	for rest, more := s, s != ""; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, " ")
+		scope := scopeNamed(name)
+		if scope == 0 {
+			return 0, invalidScope("The scope is unknown or malformed.",
+				"Send one or more of view-user, detail-user and server-operations, separated by single spaces.")
+		}
+		set |= scope
+	}
+	return set, nil
+}
+
+func scopeNamed(name string) Scopes {
+	for _, known := range scopeNames {
+		if known.name == name {
+			return known.scope
+		}
+	}
+	return 0
+}
+
 // Contains reports whether all of other is in s.
 func (s Scopes) Contains(other Scopes) bool { return s&other == other }
+
+// Names returns the values of the set, always in the same order; nil for the empty set.
+func (s Scopes) Names() []string {
+	var names []string
+	for _, known := range scopeNames {
+		if s.Contains(known.scope) {
+			names = append(names, known.name)
+		}
+	}
+	return names
+}
+
+// String returns the values separated by spaces, always in the same order; "" for the empty set.
+func (s Scopes) String() string { return strings.Join(s.Names(), " ") }

@@ -1,15 +1,45 @@
 package oauth
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"hash/crc32"
 	"time"
+)
+
+// The formats: a prefix that names the kind, 256 random bits in letters and digits, and a check. The check of an access token is its
+// expiry in Unix seconds and an authentication code over all before it; that of the others is a CRC-32, which finds slips of
+// the pen only.
+const (
+	accessTokenPrefix       = "gtat_"
+	refreshTokenPrefix      = "gtrt_"
+	authorizationCodePrefix = "gtac_"
+	clientSecretPrefix      = "gtcs_"
+
+	prefixLength = 5
+	randomLength = 43 // base62 characters for at least 256 bits
+	crcLength    = 6  // for 32 bits
+	expiryLength = 6  // for Unix seconds up to the year 3769
+	macLength    = 11 // for 64 bits
+
+	plainLength  = prefixLength + randomLength + crcLength
+	signedLength = prefixLength + randomLength + expiryLength // of an access token, what its code is over
+	accessLength = signedLength + macLength
 )
 
 // Hash is the SHA-256 of a secret, code or token: what is kept of it.
 type Hash [sha256.Size]byte
 
 // HashOf returns what is kept of a secret, code or token.
-func HashOf(token string) Hash { return sha256.Sum256([]byte(token)) }
+func HashOf(token string) Hash {
+	var buffer [128]byte
+	if len(token) > len(buffer) {
+		return sha256.Sum256([]byte(token))
+	}
+	return sha256.Sum256(buffer[:copy(buffer[:], token)])
+}
 
 // Keys sign access tokens, so that a forged one is refused without a look-up.
 type Keys struct {
@@ -17,20 +47,138 @@ type Keys struct {
 	Previous [32]byte // still accepted; zero = none
 }
 
-// The functions below are stubs of the signatures that others build against.
+// NewAccessToken returns a new access token that ends at expires, to the second: expires is rounded down and lies in the years 1970 to
+// 3769.
+func (k *Keys) NewAccessToken(expires time.Time) string {
+	var token [accessLength]byte
+	copy(token[:], accessTokenPrefix)
+	fillRandom(token[prefixLength:][:randomLength])
+	putBase62(token[signedLength-expiryLength:signedLength], uint64(expires.Unix()))
+	putBase62(token[signedLength:], authenticate(&k.Current, (*[signedLength]byte)(token[:])))
+	return string(token[:])
+}
 
-// NewAccessToken returns a new access token that ends at expires, to the second.
-func (k *Keys) NewAccessToken(expires time.Time) string { return "" }
+// CheckAccessToken returns when a genuine access token ends, or ended; false says that it is none of ours. It does not
+// allocate, and its time does not tell how much of a forged token is right.
+func (k *Keys) CheckAccessToken(token string) (expires time.Time, ok bool) {
+	if len(token) != accessLength || token[:prefixLength] != accessTokenPrefix {
+		return time.Time{}, false
+	}
+	var given [accessLength]byte
+	copy(given[:], token)
+	signed := (*[signedLength]byte)(given[:])
+	genuine := signedBy(&k.Current, signed, given[signedLength:])
+	if k.Previous != [32]byte{} {
+		genuine |= signedBy(&k.Previous, signed, given[signedLength:])
+	}
+	if genuine != 1 {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(base62(given[signedLength-expiryLength:signedLength])), 0), true
+}
 
-// CheckAccessToken returns when a genuine access token ends, or ended; false says that it is none of ours.
-func (k *Keys) CheckAccessToken(token string) (expires time.Time, ok bool) { return time.Time{}, false }
+// signedBy returns 1 when mac is the code of signed under key, else 0.
+func signedBy(key *[32]byte, signed *[signedLength]byte, mac []byte) int {
+	var want [macLength]byte
+	putBase62(want[:], authenticate(key, signed))
+	return subtle.ConstantTimeCompare(want[:], mac)
+}
 
-// NewRefreshToken, NewAuthorizationCode and NewClientSecret return 256 random bits in the format of their kind.
-func NewRefreshToken() string      { return "" }
-func NewAuthorizationCode() string { return "" }
-func NewClientSecret() string      { return "" }
+// authenticate returns the first 64 bits of HMAC-SHA256 (RFC 2104). It is spelled out since crypto/hmac allocates.
+func authenticate(key *[32]byte, message *[signedLength]byte) uint64 {
+	var inner [sha256.BlockSize + signedLength]byte
+	var outer [sha256.BlockSize + sha256.Size]byte
+	for i := range sha256.BlockSize {
+		inner[i], outer[i] = 0x36, 0x5c
+	}
+	subtle.XORBytes(inner[:], inner[:], key[:])
+	subtle.XORBytes(outer[:], outer[:], key[:])
+	copy(inner[sha256.BlockSize:], message[:])
+	sum := sha256.Sum256(inner[:])
+	copy(outer[sha256.BlockSize:], sum[:])
+	sum = sha256.Sum256(outer[:])
+	return binary.BigEndian.Uint64(sum[:])
+}
 
-// LooksLike reports whether a token has the prefix, length and checksum of a refresh token, code or client secret.
-func LooksLikeRefreshToken(token string) bool      { return false }
-func LooksLikeAuthorizationCode(token string) bool { return false }
-func LooksLikeClientSecret(token string) bool      { return false }
+// NewRefreshToken returns a new refresh token.
+func NewRefreshToken() string { return newToken(refreshTokenPrefix) }
+
+// NewAuthorizationCode returns a new authorization code.
+func NewAuthorizationCode() string { return newToken(authorizationCodePrefix) }
+
+// NewClientSecret returns a new client secret.
+func NewClientSecret() string { return newToken(clientSecretPrefix) }
+
+func newToken(prefix string) string {
+	var token [plainLength]byte
+	copy(token[:], prefix)
+	fillRandom(token[prefixLength:][:randomLength])
+	body := token[:plainLength-crcLength]
+	putBase62(token[len(body):], uint64(crc32.ChecksumIEEE(body)))
+	return string(token[:])
+}
+
+// LooksLikeRefreshToken reports whether a token has the prefix, length and checksum of a refresh token.
+func LooksLikeRefreshToken(token string) bool { return looksLike(token, refreshTokenPrefix) }
+
+// LooksLikeAuthorizationCode reports whether a token has the prefix, length and checksum of an authorization code.
+func LooksLikeAuthorizationCode(token string) bool { return looksLike(token, authorizationCodePrefix) }
+
+// LooksLikeClientSecret reports whether a token has the prefix, length and checksum of a client secret.
+func LooksLikeClientSecret(token string) bool { return looksLike(token, clientSecretPrefix) }
+
+func looksLike(token, prefix string) bool {
+	if len(token) != plainLength || token[:prefixLength] != prefix {
+		return false
+	}
+	var given [plainLength]byte
+	copy(given[:], token)
+	body := given[:plainLength-crcLength]
+	var want [crcLength]byte
+	putBase62(want[:], uint64(crc32.ChecksumIEEE(body)))
+	return [crcLength]byte(given[len(body):]) == want
+}
+
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// fillRandom fills dst with random letters and digits, each as likely as any other.
+func fillRandom(dst []byte) {
+	const fair = 256 - 256%len(digits) // bytes from here on would favour some digits
+	var random [64]byte
+	for len(dst) > 0 {
+		rand.Read(random[:])
+		for _, b := range random {
+			if len(dst) > 0 && int(b) < fair {
+				dst[0] = digits[int(b)%len(digits)]
+				dst = dst[1:]
+			}
+		}
+	}
+}
+
+// putBase62 writes n to all of dst, the most significant digit first.
+func putBase62(dst []byte, n uint64) {
+	for i := len(dst) - 1; i >= 0; i-- {
+		dst[i] = digits[n%uint64(len(digits))]
+		n /= uint64(len(digits))
+	}
+}
+
+// base62 reads what putBase62 wrote.
+func base62(digits []byte) uint64 {
+	var n uint64
+	for _, c := range digits {
+		n = 62*n + uint64(digitValue(c))
+	}
+	return n
+}
+
+func digitValue(c byte) byte {
+	switch {
+	case c >= 'a':
+		return c - 'a' + 36
+	case c >= 'A':
+		return c - 'A' + 10
+	}
+	return c - '0'
+}

@@ -1,0 +1,178 @@
+package oauth
+
+import "strings"
+
+// Prompts is a set of prompt values. The zero value is the empty set.
+type Prompts uint8
+
+// The prompt values (interface document, section 4.2; the first is an extension after OpenID Connect Core section 3.1.2.1).
+const (
+	PromptNone    Prompts = 1 << iota // "none": no page is shown; LoginRequired or ConsentRequired where one would be needed
+	PromptLogin                       // "login": the user signs in again
+	PromptConsent                     // "consent": the user is asked even if the consent is remembered
+)
+
+// Contains reports whether all of other is in p.
+func (p Prompts) Contains(other Prompts) bool { return p&other == other }
+
+// AuthorizationRequest is a request to the authorization endpoint (RFC 6749 section 4.1.1). CheckClient and Check come
+// before it is acted on.
+type AuthorizationRequest struct {
+	ClientID           string
+	RedirectURI        string
+	Scopes             Scopes // asked for or, after Check, assumed
+	DefaultScopes      bool   // after Check: they were assumed
+	State              string // "" = none; returned unchanged
+	CodeChallenge      string // S256; "" = none (RFC 7636 section 4.3)
+	Prompt             Prompts
+	SkipAccountChooser bool
+
+	problem *Error // what else is wrong with it, to be told by a redirect
+}
+
+// ParseAuthorizationRequest reads the query of an authorization request. chooser is the name of the parameter that skips the account
+// chooser. The error is about client_id or redirect_uri: it is shown on a page and never sent anywhere. Everything else that is wrong is
+// found by Check.
+func ParseAuthorizationRequest(params []Parameter, chooser string) (*AuthorizationRequest, *Error) {
+	f := form{params: params}
+	r := &AuthorizationRequest{ClientID: f.value("client_id"), RedirectURI: f.value("redirect_uri")}
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case r.ClientID == "":
+		return nil, invalidRequest("The parameter client_id is missing.", "Send the identifier of the client.")
+	case r.RedirectURI == "":
+		return nil, invalidRequest("The parameter redirect_uri is missing.", "Send a redirect URI that is registered for the client.")
+	}
+	r.State = firstState(params)
+	r.problem = r.parse(params, chooser)
+	return r, nil
+}
+
+// firstState returns the state, also a malformed one: a client must get back what came. It is "" when there are several.
+func firstState(params []Parameter) string {
+	state, seen := "", false
+	for _, p := range params {
+		if p.Name != "state" {
+			continue
+		}
+		if seen {
+			return ""
+		}
+		state, seen = p.Value, true
+	}
+	return state
+}
+
+// parse reads what is told by a redirect when it is wrong.
+func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error {
+	f := form{params: params}
+	f.value("state")
+	responseType, scope, prompt := f.value("response_type"), f.value("scope"), f.value("prompt")
+	challenge, method := f.value("code_challenge"), f.value("code_challenge_method")
+	r.SkipAccountChooser = f.value(chooser) == "true"
+	if f.err != nil {
+		return f.err
+	}
+	if err := checkResponseType(responseType); err != nil {
+		return err
+	}
+	if err := r.parseChallenge(challenge, method); err != nil {
+		return err
+	}
+	var err *Error
+	if r.Scopes, err = ParseScopes(scope); err != nil {
+		return err
+	}
+	r.Prompt, err = parsePrompt(prompt)
+	return err
+}
+
+func checkResponseType(s string) *Error {
+	const hint = "Send response_type=code."
+	switch s {
+	case "code":
+		return nil
+	case "":
+		return invalidRequest("The parameter response_type is missing.", hint)
+	}
+	return &Error{Code: UnsupportedResponseType, Description: "The response type is not supported.", Hint: hint}
+}
+
+func (r *AuthorizationRequest) parseChallenge(challenge, method string) *Error {
+	const hint = "Send the base64url form of the verifier's SHA-256 as code_challenge, and code_challenge_method=S256."
+	switch {
+	case challenge == "" && method == "":
+		return nil
+	case challenge == "":
+		return invalidRequest("The parameter code_challenge is missing.", hint)
+	case method != "S256":
+		return invalidRequest("The code_challenge_method must be S256.", hint)
+	case !ValidCodeChallenge(challenge):
+		return invalidRequest("The code_challenge is malformed.", hint)
+	}
+	r.CodeChallenge = challenge
+	return nil
+}
+
+func parsePrompt(s string) (Prompts, *Error) {
+	const hint = "Send none alone, or login, consent or both separated by a space."
+	var set Prompts
+	for _, value := range strings.Fields(s) {
+		switch value {
+		case "none":
+			set |= PromptNone
+		case "login":
+			set |= PromptLogin
+		case "consent":
+			set |= PromptConsent
+		default:
+			return 0, invalidRequest("The prompt is not supported.", hint)
+		}
+	}
+	if set.Contains(PromptNone) && set != PromptNone {
+		return 0, invalidRequest("The prompt none cannot be combined.", hint)
+	}
+	return set, nil
+}
+
+// CheckClient returns why the browser must not be sent to the redirect URI: the client is unknown (nil) or disabled, or the
+// URI is not registered for it. The error is shown on a page (RFC 6749 section 4.1.2.1).
+func (r *AuthorizationRequest) CheckClient(c *Client) *Error {
+	switch {
+	case c == nil || c.ID != r.ClientID:
+		return &Error{Code: InvalidClient, Description: "The client is unknown.", Hint: "Check client_id."}
+	case c.Disabled:
+		return &Error{Code: InvalidClient, Description: "The client is disabled.", Hint: "Ask the operator to enable it."}
+	case !c.AllowsRedirect(r.RedirectURI):
+		return invalidRequest("The redirect_uri is not registered for the client.",
+			"Send exactly a URI that is registered; every byte counts.")
+	}
+	return nil
+}
+
+// Check returns what else is wrong with a request that CheckClient passed; the error goes to the redirect URI. A request without
+// scope gets those of defaults that the client is registered for; when there is none it is an InvalidScope error.
+func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
+	switch {
+	case r.problem != nil:
+		return r.problem
+	case !c.Grants.Contains(AuthorizationCodeGrant):
+		return &Error{Code: UnauthorizedClient, Description: "The client is not registered for authorization codes.",
+			Hint: "Ask the operator to add the grant authorization_code."}
+	case c.Public && r.CodeChallenge == "":
+		return invalidRequest("A public client must use PKCE.", "Send code_challenge and code_challenge_method=S256.")
+	}
+	if r.Scopes == 0 {
+		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true
+	}
+	switch {
+	case r.Scopes == 0:
+		return invalidScope("The scope is missing.", "Send the scopes that you need, for example view-user.")
+	case !UserScopes.Contains(r.Scopes):
+		return invalidScope("A user cannot grant this scope.", "Send view-user, detail-user or both.")
+	case !c.Scopes.Contains(r.Scopes):
+		return invalidScope("The client is not registered for this scope.", "Ask for less, or ask the operator to add the scope.")
+	}
+	return nil
+}

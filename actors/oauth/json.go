@@ -1,0 +1,21 @@
+package oauth
+
+import "unicode/utf8"
+
+// appendString appends name, which ends in a colon, and value as a JSON string (RFC 8259 section 7). Bytes that are not UTF-8
+// become U+FFFD.
+func appendString(dst []byte, name, value string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(append(dst, name...), '"')
+	for _, r := range value {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,49 @@
+package oauth
+
+import "encoding/json"
+
+// metadata is the document of RFC 8414 section 2.
+type metadata struct {
+	Issuer                   string   `json:"issuer"`
+	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
+	TokenEndpoint            string   `json:"token_endpoint"`
+	RevocationEndpoint       string   `json:"revocation_endpoint"`
+	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
+	ScopesSupported          []string `json:"scopes_supported"`
+	ResponseTypes            []string `json:"response_types_supported"`
+	ResponseModes            []string `json:"response_modes_supported"`
+	GrantTypes               []string `json:"grant_types_supported"`
+	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
+	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
+	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
+	ChallengeMethods         []string `json:"code_challenge_methods_supported"`
+	Prompts                  []string `json:"prompt_values_supported"`
+	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// Metadata returns the JSON document that tells clients about the server (RFC 8414). issuer is its base URL, without a
+// slash at the end.
+func Metadata(issuer string) []byte {
+	secret := []string{"client_secret_basic", "client_secret_post"}
+	document, err := json.Marshal(metadata{
+		Issuer:                   issuer,
+		AuthorizationEndpoint:    issuer + "/oauth/authorize",
+		TokenEndpoint:            issuer + "/oauth/token",
+		RevocationEndpoint:       issuer + "/oauth/revoke",
+		IntrospectionEndpoint:    issuer + "/oauth/introspect",
+		ScopesSupported:          AllScopes.Names(),
+		ResponseTypes:            []string{"code"},
+		ResponseModes:            []string{"query"},
+		GrantTypes:               (AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant).Names(),
+		TokenAuthMethods:         append(secret, "none"),
+		RevocationAuthMethods:    append(secret, "none"),
+		IntrospectionAuthMethods: secret,
+		ChallengeMethods:         []string{"S256"},
+		Prompts:                  []string{"none", "login", "consent"},
+		Iss:                      true,
+	})
+	if err != nil {
+		panic(err) // strings and lists of strings can always be written
+	}
+	return document
+}

@@ -1,0 +1,187 @@
+package oauth
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// longestRedirectURI is the length that a registered redirect URI may have, in bytes.
+const longestRedirectURI = 2000
+
+// CheckRedirectURI returns why uri must not be registered, for people to read, or nil. It must be absolute and be https, or http on
+// 127.0.0.1, [::1] or localhost, or for a public client of a private-use scheme with a dot (RFC 8252 section 7); without fragment (RFC
+// 6749 section 3.1.2), user information or wildcard.
+func CheckRedirectURI(uri string, public bool) error {
+	if err := checkURICharacters(uri); err != nil {
+		return err
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return errors.New("it is not a URI")
+	case u.Scheme == "":
+		return errors.New("it must be absolute, as https://app.example/callback")
+	case !strings.HasPrefix(uri, u.Scheme+":"):
+		return errors.New("its scheme must be written in small letters")
+	case u.User != nil:
+		return errors.New("it must not hold a user name or password")
+	}
+	if err := checkRedirectQuery(u); err != nil {
+		return err
+	}
+	switch {
+	case u.Scheme == "https":
+		return checkHost(u)
+	case u.Scheme == "http":
+		return checkLocal(u)
+	case !strings.Contains(u.Scheme, "."):
+		return errors.New("its scheme must be https, http on this machine, or a private one with a dot, as com.example.app:/callback")
+	case !public:
+		return errors.New("a private-use scheme is for public clients only")
+	case !strings.HasPrefix(u.Path, "/") && u.Host == "":
+		return errors.New("behind its scheme there must be a path, as com.example.app:/callback")
+	}
+	return nil
+}
+
+// checkURICharacters holds uri to the characters of RFC 3986, and to those that no redirect URI needs to have.
+func checkURICharacters(uri string) error {
+	if uri == "" || len(uri) > longestRedirectURI {
+		return errors.New("it must have 1 to " + strconv.Itoa(longestRedirectURI) + " bytes")
+	}
+	for i := range len(uri) {
+		switch c := uri[i]; {
+		case c == '#':
+			return errors.New("it must not have a fragment")
+		case c == '*':
+			return errors.New("it must not hold a wildcard: register each URI")
+		case c == '%' && (len(uri) < i+3 || !hexDigit(uri[i+1]) || !hexDigit(uri[i+2])):
+			return errors.New("it holds a % that two hexadecimal digits do not follow")
+		case !unreserved(c) && !strings.ContainsRune("%:/?[]@!$&'()+,;=", rune(c)):
+			return errors.New("it holds a character that must be percent-encoded")
+		}
+	}
+	return nil
+}
+
+func hexDigit(c byte) bool { return digit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// checkRedirectQuery refuses parameters that the answer will add.
+func checkRedirectQuery(u *url.URL) error {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("its query is malformed")
+	}
+	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
+		if query.Has(name) {
+			return errors.New("its query must not hold " + name + ", which the answer adds")
+		}
+	}
+	return nil
+}
+
+func checkHost(u *url.URL) error {
+	host := u.Hostname()
+	if strings.HasPrefix(u.Host, "[") {
+		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() || addr.Zone() != "" {
+			return errors.New("its host is not an address")
+		}
+	} else if host == "" || strings.ContainsFunc(host, func(r rune) bool {
+		return r >= 0x80 || !letter(byte(r)) && !digit(byte(r)) && r != '-' && r != '.' && r != '_'
+	}) {
+		return errors.New("its host is not a name or address")
+	}
+	if port, found := strings.CutPrefix(u.Host[hostLength(u):], ":"); found && !validPort(port) {
+		return errors.New("its port must be 1 to 65535")
+	}
+	return nil
+}
+
+// hostLength returns how much of u.Host is not the port.
+func hostLength(u *url.URL) int {
+	if end := strings.IndexByte(u.Host, ']'); end >= 0 {
+		return end + 1
+	}
+	return len(u.Hostname())
+}
+
+func validPort(s string) bool {
+	port, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && port > 0 && s[0] != '0'
+}
+
+func checkLocal(u *url.URL) error {
+	if slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname()) {
+		return checkHost(u)
+	}
+	return errors.New("http is for 127.0.0.1, [::1] and localhost only: use https")
+}
+
+// AllowsRedirect reports whether uri is registered for c. It is compared byte for byte, but that with LoopbackAnyPort the port
+// behind http://127.0.0.1 or http://[::1] may be another or none (RFC 8252 section 7.3).
+func (c *Client) AllowsRedirect(uri string) bool {
+	if slices.Contains(c.RedirectURIs, uri) {
+		return true
+	}
+	host, rest, ok := cutLoopback(uri)
+	if !ok || !c.LoopbackAnyPort {
+		return false
+	}
+	return slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
+		h, r, ok := cutLoopback(registered)
+		return ok && h == host && r == rest
+	})
+}
+
+// cutLoopback splits an http URI on a loopback address into what is before and what is behind its port.
+func cutLoopback(uri string) (host, rest string, ok bool) {
+	for _, host := range []string{"http://127.0.0.1", "http://[::1]"} {
+		rest, ok := strings.CutPrefix(uri, host)
+		if !ok {
+			continue
+		}
+		if port, found := strings.CutPrefix(rest, ":"); found {
+			end := strings.IndexAny(port+"/", "/?")
+			if !validPort(port[:end]) {
+				return "", "", false
+			}
+			rest = port[end:]
+		}
+		return host, rest, rest == "" || rest[0] == '/' || rest[0] == '?'
+	}
+	return "", "", false
+}
+
+// impersonable reports whether any program on the user's machine could receive what is sent to the redirect URI of a public client: it
+// is on loopback or of a private-use scheme (RFC 8252 section 8.6).
+func impersonable(uri string) bool {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "https" {
+		return true
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// RedirectOrigin returns the origin of a registered redirect URI, as Content-Security-Policy and CORS write it: scheme, host
+// and port, or only the scheme and a colon when it is a private-use one.
+func RedirectOrigin(uri string) string {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil || u.Scheme == "":
+		return ""
+	case u.Scheme != "https" && u.Scheme != "http":
+		return u.Scheme + ":"
+	}
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "https" {
+		host = strings.TrimSuffix(host, ":443")
+	} else {
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return u.Scheme + "://" + host
+}

@@ -1,0 +1,41 @@
+package oauth
+
+import (
+	"strconv"
+	"time"
+)
+
+// AppendJSON appends the body of the response (RFC 6749 section 5.1).
+func (r *TokenResponse) AppendJSON(dst []byte) []byte {
+	dst = appendString(dst, `{"access_token":`, r.AccessToken)
+	dst = append(dst, `,"token_type":"Bearer","expires_in":`...)
+	dst = strconv.AppendInt(dst, int64(r.ExpiresIn/time.Second), 10)
+	if r.RefreshToken != "" {
+		dst = appendString(dst, `,"refresh_token":`, r.RefreshToken)
+	}
+	if r.ShowScope {
+		dst = appendString(dst, `,"scope":`, r.Scopes.String())
+	}
+	return append(dst, '}')
+}
+
+// AppendJSON appends the body of the response (RFC 7662 section 2.2). One that is not active tells nothing else.
+func (i *Introspection) AppendJSON(dst []byte) []byte {
+	if !i.Active {
+		return append(dst, `{"active":false}`...)
+	}
+	dst = appendString(dst, `{"active":true,"scope":`, i.Scopes.String())
+	dst = appendString(dst, `,"client_id":`, i.ClientID)
+	if !i.Refresh {
+		dst = append(dst, `,"token_type":"Bearer"`...)
+	}
+	if i.UserID != 0 {
+		dst = append(dst, `,"sub":"`...)
+		dst = append(strconv.AppendInt(dst, i.UserID, 10), '"')
+	}
+	if !i.Issued.IsZero() {
+		dst = strconv.AppendInt(append(dst, `,"iat":`...), i.Issued.Unix(), 10)
+	}
+	dst = strconv.AppendInt(append(dst, `,"exp":`...), i.Expires.Unix(), 10)
+	return append(dst, '}')
+}
