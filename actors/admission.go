@@ -1,8 +1,10 @@
 package actors
 
 import (
+	"context"
 	"time"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
 )
 
@@ -38,10 +40,59 @@ type Admission struct {
 }
 
 // Admit decides about a request to endpoint with a bearer token at now, and counts it. token may share memory with the
-// request.
+// request. It returns within four seconds, and at once when the token was used a short time ago.
 func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admission {
-	return Admission{}
+	expires, ok := s.keys.CheckAccessToken(token)
+	if !ok {
+		return Admission{Verdict: TokenInvalid}
+	}
+	if !now.Before(expires) {
+		return Admission{Verdict: TokenExpired}
+	}
+	return s.limits.admit(oauth.HashOf(token), endpoint, now)
 }
 
-// AdmitOperator returns nil when the token carries oauth.ServerOperations and may use the admin API.
-func (s *Identity) AdmitOperator(token string, now time.Time) Verdict { return TokenInvalid }
+// AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an operator, so that it may use
+// the admin API, and otherwise one of the verdicts that Admit returns. No window counts it.
+func (s *Identity) AdmitOperator(token string, now time.Time) Verdict {
+	return s.Admit(token, adminAPI, now).Verdict
+}
+
+// admit asks the token's actor.
+func (l *limits) admit(hash oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+	if l.stopped.Load() {
+		return Admission{Verdict: TryLater}
+	}
+	if pid := l.directory.find(&hash); pid != nil {
+		switch reply := l.ask(pid, endpoint, now); reply.outcome {
+		case askDecided:
+			return reply.admission
+		case askFailed:
+			return Admission{Verdict: TryLater}
+		}
+	}
+	return l.admitAfterLoad(hash, endpoint, now)
+}
+
+// admitAfterLoad asks the token's actor once there is one that knows enough.
+func (l *limits) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+	ctx, cancel := context.WithTimeout(l.lifetime, loadPatience)
+	defer cancel()
+	for ctx.Err() == nil {
+		pid := l.directory.find(&hash)
+		if pid != nil {
+			switch reply := l.ask(pid, endpoint, now); reply.outcome {
+			case askDecided:
+				return reply.admission
+			case askFailed:
+				return Admission{Verdict: TryLater}
+			case askRejected:
+				continue // it has left the directory
+			}
+		}
+		if verdict := l.load(ctx, &hash, pid, now); verdict != again {
+			return Admission{Verdict: verdict}
+		}
+	}
+	return Admission{Verdict: TryLater}
+}

@@ -1,0 +1,204 @@
+package actors
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+const (
+	callsWaiting = 1024 // asks that may wait for one actor
+	callsForeign = 64   // messages of others that a caller delivers before it hands the rest to a goroutine
+)
+
+// callMailbox is the mailbox of an actor that never blocks: who sends a message runs the actor on the own goroutine, still one
+// message at a time. Asks are rejected when too many wait, when the actor is told to stop and when it panics over them, which it
+// survives with its state. Other messages are always taken. The zero value with calls set is ready.
+type callMailbox struct {
+	calls   *callPolicy
+	invoker actor.MessageInvoker
+
+	mu      sync.Mutex
+	first   *admitAsk // those that wait, in a chain
+	last    *admitAsk
+	others  *otherMessage // delivered before them
+	waiting int32
+	running bool
+	stopped bool
+}
+
+// callPolicy is what the mailboxes of many actors share.
+type callPolicy struct {
+	full     func() // called when an ask is refused because too many wait
+	panicked func() // called on the goroutine that panicked, before its stack is gone
+}
+
+// otherMessage is a message that is no ask, in a chain.
+type otherMessage struct {
+	next    *otherMessage
+	message any
+	system  bool
+}
+
+// PostUserMessage implements actor.Mailbox.
+func (m *callMailbox) PostUserMessage(message any) {
+	ask, ok := message.(*admitAsk)
+	if !ok {
+		m.post(&otherMessage{message: message})
+		return
+	}
+	m.mu.Lock()
+	switch {
+	case m.stopped:
+		m.mu.Unlock()
+		ask.reject()
+	case m.waiting >= callsWaiting:
+		m.mu.Unlock()
+		m.calls.full()
+		ask.answer(askReply{outcome: askFailed})
+	case m.running:
+		m.push(ask)
+		m.mu.Unlock()
+	default:
+		m.running = true
+		m.mu.Unlock()
+		m.deliver(ask)
+		m.run()
+	}
+}
+
+// PostSystemMessage implements actor.Mailbox. From a stop message on, no ask is answered but the one being looked at.
+func (m *callMailbox) PostSystemMessage(message any) {
+	if _, ok := message.(*actor.Stop); ok {
+		m.close()
+	}
+	m.post(&otherMessage{message: message, system: true})
+}
+
+// post queues a message behind the others and delivers it, unless somebody else does.
+func (m *callMailbox) post(o *otherMessage) {
+	m.mu.Lock()
+	end := &m.others
+	for *end != nil {
+		end = &(*end).next
+	}
+	*end = o
+	start := !m.running
+	m.running = true
+	m.mu.Unlock()
+	if start {
+		m.run()
+	}
+}
+
+// push queues an ask. The mailbox is locked.
+func (m *callMailbox) push(ask *admitAsk) {
+	if m.last == nil {
+		m.first = ask
+	} else {
+		m.last.next = ask
+	}
+	m.last = ask
+	m.waiting++
+}
+
+// run delivers what waits, up to callsForeign messages, and then leaves the rest to a goroutine.
+func (m *callMailbox) run() {
+	for range callsForeign {
+		if !m.step() {
+			return
+		}
+	}
+	go func() {
+		for m.step() {
+		}
+	}()
+}
+
+// step delivers one message and reports false when none waits.
+func (m *callMailbox) step() bool {
+	other, ask := m.next()
+	switch {
+	case other != nil:
+		m.deliverOther(other)
+	case ask != nil:
+		m.deliver(ask)
+	default:
+		return false
+	}
+	return true
+}
+
+// next takes the next message out, or ends the run when there is none.
+func (m *callMailbox) next() (*otherMessage, *admitAsk) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other := m.others; other != nil {
+		m.others = other.next
+		return other, nil
+	}
+	ask := m.first
+	if ask == nil {
+		m.running = false
+		return nil, nil
+	}
+	if m.first = ask.next; m.first == nil {
+		m.last = nil
+	}
+	m.waiting--
+	ask.next = nil
+	return nil, ask
+}
+
+// deliver runs the actor with an ask. The actor answers as its last act, so that one it panics over has no answer yet.
+func (m *callMailbox) deliver(ask *admitAsk) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.calls.panicked()
+			ask.answer(askReply{outcome: askFailed})
+		}
+	}()
+	m.invoker.InvokeUserMessage(ask)
+}
+
+func (m *callMailbox) deliverOther(o *otherMessage) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.calls.panicked()
+		}
+	}()
+	if o.system {
+		m.invoker.InvokeSystemMessage(o.message)
+		return
+	}
+	m.invoker.InvokeUserMessage(o.message)
+}
+
+// close rejects the asks that wait and all that come from now on.
+func (m *callMailbox) close() {
+	m.mu.Lock()
+	m.stopped = true
+	ask := m.first
+	m.first, m.last, m.waiting = nil, nil, 0
+	m.mu.Unlock()
+	for ask != nil {
+		next := ask.next
+		ask.reject()
+		ask = next
+	}
+}
+
+// RegisterHandlers implements actor.Mailbox. The dispatcher has nothing to do: it is the caller who runs.
+func (m *callMailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	m.invoker = invoker
+}
+
+// Start implements actor.Mailbox.
+func (m *callMailbox) Start() {}
+
+// UserMessageCount implements actor.Mailbox.
+func (m *callMailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(m.waiting)
+}

@@ -1,0 +1,133 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+// loadPatience bounds how long a request waits for its session to be read.
+const loadPatience = 2 * time.Second
+
+// again is the verdict of a load after which the token has an actor that knows enough.
+const again Verdict = -1
+
+// load reads what the stores say of a token, once for all who ask at the same time. The request at now looks for the token's
+// actor anew after again; every other verdict is final. stale is the actor that asked for it; nil = there is none.
+func (l *limits) load(ctx context.Context, hash *oauth.Hash, stale *actor.PID, now time.Time) Verdict {
+	done, first := l.directory.join(hash)
+	if !first {
+		select {
+		case <-done:
+			return again
+		case <-ctx.Done():
+			return TryLater
+		}
+	}
+	defer l.directory.part(hash, done)
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return TryLater
+	}
+	if l.directory.find(hash) != stale {
+		return again // it was loaded while this request came here
+	}
+	for ctx.Err() == nil {
+		if verdict, settled := l.settle(ctx, hash, stale, now); settled {
+			return verdict
+		}
+	}
+	return TryLater
+}
+
+// settle reads the session and tells the actor, or makes one. False says that a revocation came in between.
+func (l *limits) settle(ctx context.Context, hash *oauth.Hash, stale *actor.PID, now time.Time) (Verdict, bool) {
+	epoch := l.directory.epoch(hash)
+	session, verdict := l.read(ctx, hash, now)
+	switch {
+	case verdict == TokenInvalid && stale != nil && session == nil:
+		l.identity.forget([]oauth.Hash{*hash}) // another process has revoked it
+		return verdict, true
+	case verdict != again:
+		return verdict, true
+	case stale != nil:
+		l.identity.root.Send(stale, &confirmed{read: session.read})
+		return again, true
+	}
+	pid := l.identity.root.Spawn(l.props)
+	l.identity.root.Send(pid, &begin{session: *session})
+	if !l.directory.insert(hash, pid, epoch) {
+		l.identity.root.Stop(pid)
+		return TryLater, false
+	}
+	return again, true
+}
+
+// read reads a session, to which requests may be admitted with the verdict again. The session is nil when the token is unknown.
+func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*session, Verdict) {
+	read := time.Now()
+	token, err := l.identity.config.Tokens.AccessToken(ctx, *hash)
+	if err != nil {
+		return nil, l.failed("read access token", err)
+	}
+	s := &session{hash: *hash, expires: token.Expires, scopes: token.Scopes, read: read}
+	if s.client, err = l.client(ctx, token.ClientID); err != nil {
+		return nil, l.failed("read client of access token", err)
+	}
+	disabled := s.client.client.Load().Disabled
+	if token.UserID != 0 {
+		if s.user, err = l.users.load(ctx, token.UserID, l.since(read)); err != nil {
+			return nil, l.failed("read user of access token", err)
+		}
+		user := s.user.current.Load()
+		if user == nil { // changed a moment ago: the actor will find out
+			return s, again
+		}
+		disabled = disabled || user.disabled
+		if user.read.Before(s.read) && l.shared {
+			s.read = user.read
+		}
+	}
+	switch {
+	case !now.Before(s.expires):
+		return s, TokenExpired
+	case disabled:
+		return s, TokenInvalid
+	}
+	return s, again
+}
+
+// since returns how old what is read at now may be.
+func (l *limits) since(now time.Time) time.Time {
+	if !l.shared {
+		return time.Time{}
+	}
+	return now.Add(-staleAfter / 2)
+}
+
+// failed returns what a failed read means to the request.
+func (l *limits) failed(step string, err error) Verdict {
+	if errors.Is(err, oauth.ErrNotFound) || errors.Is(err, account.ErrNotFound) {
+		return TokenInvalid
+	}
+	l.identity.config.Logger.Warn("a request could not be admitted", "step", step, "error", err)
+	return TryLater
+}
+
+// client returns the shared state of a client.
+func (l *limits) client(ctx context.Context, id string) (*clientState, error) {
+	c, err := l.identity.config.Tokens.Client(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	state := &clientState{}
+	state.client.Store(c)
+	return state, nil
+}
