@@ -1,0 +1,123 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gatehouse/actors/oauth"
+)
+
+// batch is a transaction under way. Rows that only have to be kept wait here, so that those of many operations go out in one
+// statement; they are written before any statement that could miss them.
+type batch struct {
+	ctx  context.Context
+	conn *conn
+
+	codes    []oauth.AuthorizationCode
+	families []oauth.Family
+	refresh  []oauth.RefreshToken // of Family only the ID
+	access   []oauth.AccessToken
+
+	args []any // memory for the values of a statement
+}
+
+func (b *batch) executeAll(ops []oauth.Operation) error {
+	for _, op := range ops {
+		if err := b.execute(op); err != nil {
+			return err
+		}
+	}
+	return b.settle()
+}
+
+// execute executes one operation. It may have been executed before, in a transaction that failed.
+func (b *batch) execute(op oauth.Operation) error {
+	switch op := op.(type) {
+	case *oauth.SaveCode:
+		b.codes = append(b.codes, op.Code)
+		return nil
+	case *oauth.Issue:
+		b.access = append(b.access, op.Token)
+		return nil
+	case *oauth.Redeem:
+		op.Outcome, op.Revoked = 0, nil
+		return wrap("redeem code", b.redeem(op))
+	case *oauth.Rotate:
+		op.Outcome, op.Revoked = 0, nil
+		return wrap("rotate refresh token", b.rotate(op))
+	case *oauth.Revoke:
+		op.Revoked = nil
+		return wrap("revoke tokens", b.revoke(op))
+	case *task:
+		return b.executeTask(op)
+	}
+	return fmt.Errorf("no such operation: %T", op)
+}
+
+func (b *batch) executeTask(t *task) error {
+	t.refusal = nil
+	if err := b.settle(); err != nil {
+		return err
+	}
+	err := t.execute(b)
+	var expected refusal
+	if errors.As(err, &expected) {
+		t.refusal, err = expected.error, nil
+	}
+	return err
+}
+
+func wrap(step string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
+// settle writes the rows that wait.
+func (b *batch) settle() error {
+	for _, write := range []func() error{b.settleCodes, b.settleFamilies, b.settleTokens} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) settleCodes() error {
+	err := insertAll(b, codesTable, b.codes, func(args []any, c *oauth.AuthorizationCode) []any {
+		var used any
+		if !c.Used.IsZero() {
+			used = millis(c.Used)
+		}
+		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes), c.CodeChallenge,
+			millis(c.Expires), used, c.FamilyID)
+	})
+	b.codes = b.codes[:0]
+	return wrap("save code", err)
+}
+
+func (b *batch) settleFamilies() error {
+	err := insertAll(b, familiesTable, b.families, func(args []any, f *oauth.Family) []any {
+		return append(args, f.ID, f.ClientID, f.UserID, int64(f.Scopes), f.Generation,
+			millis(f.Advanced), millis(f.Expires), millis(f.Ends), f.Revoked)
+	})
+	b.families = b.families[:0]
+	return wrap("save family", err)
+}
+
+func (b *batch) settleTokens() error {
+	err := insertAll(b, accessTable, b.access, func(args []any, t *oauth.AccessToken) []any {
+		return append(args, t.Hash[:], t.ClientID, t.UserID, t.FamilyID, int64(t.Scopes), millis(t.Issued), millis(t.Expires))
+	})
+	b.access = b.access[:0]
+	if err != nil {
+		return wrap("save access token", err)
+	}
+	err = insertAll(b, refreshTable, b.refresh, func(args []any, t *oauth.RefreshToken) []any {
+		return append(args, t.Hash[:], t.Family.ID, t.Generation)
+	})
+	b.refresh = b.refresh[:0]
+	return wrap("save refresh token", err)
+}

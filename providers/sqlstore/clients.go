@@ -1,0 +1,180 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gatehouse/actors/oauth"
+)
+
+// A client comes as one row for each pair of a redirect URI and a secret, so that one statement reads it whole.
+const clientColumns = `SELECT c.id, c.name, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
+c.detail_approved, c.scopes, c.grants, c.created,
+COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
+FROM `
+
+const clientParts = ` c LEFT JOIN redirect_uris u ON u.client_id = c.id LEFT JOIN client_secrets s ON s.client_id = c.id
+ORDER BY c.id, u.position, s.position`
+
+const (
+	selectClient  = clientColumns + `(SELECT * FROM clients WHERE id = $1)` + clientParts
+	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT $2)` + clientParts
+)
+
+// Client implements oauth.Store.
+func (s *Store) Client(ctx context.Context, id string) (*oauth.Client, error) {
+	if !isText(id) {
+		return nil, fmt.Errorf("read client: %w", oauth.ErrNotFound)
+	}
+	clients, err := s.readClients(ctx, selectClient, id)
+	if err == nil && len(clients) == 0 {
+		err = oauth.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read client: %w", err)
+	}
+	return clients[0], nil
+}
+
+// Clients implements oauth.Store.
+func (s *Store) Clients(ctx context.Context, after string, limit int) ([]*oauth.Client, error) {
+	if !isText(after) {
+		return nil, fmt.Errorf("read clients: %w", errText)
+	}
+	clients, err := s.readClients(ctx, selectClients, after, max(0, limit))
+	return clients, wrap("read clients", err)
+}
+
+func (s *Store) readClients(ctx context.Context, text string, args ...any) (clients []*oauth.Client, err error) {
+	err = readAll(ctx, s, text, args, func(r row) error {
+		var c oauth.Client
+		var uri string
+		var secret oauth.Secret
+		var hash []byte
+		var created, uriPosition, secretPosition, secretCreated int64
+		if err := r.Scan(&c.ID, &c.Name, &c.Public, &c.Operator, &c.IntrospectAny, &c.LoopbackAnyPort, &c.Disabled,
+			&c.DetailApproved, &c.Scopes, &c.Grants, &created,
+			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
+			return err
+		}
+		if len(clients) == 0 || clients[len(clients)-1].ID != c.ID {
+			c.Created = fromMillis(created)
+			clients = append(clients, &c)
+		}
+		last := clients[len(clients)-1]
+		if uriPosition == int64(len(last.RedirectURIs)) {
+			last.RedirectURIs = append(last.RedirectURIs, uri)
+		}
+		if secretPosition == int64(len(last.Secrets)) {
+			secret.Hash, secret.Created = oauth.Hash(hash), fromMillis(secretCreated)
+			last.Secrets = append(last.Secrets, secret)
+		}
+		return nil
+	})
+	return clients, err
+}
+
+const (
+	insertClient = `INSERT INTO clients
+(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING`
+	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
+disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11 WHERE id = $1`
+
+	deleteRedirectURIs = `DELETE FROM redirect_uris WHERE client_id = $1`
+	insertRedirectURI  = `INSERT INTO redirect_uris (client_id, position, uri) VALUES ($1, $2, $3)`
+	deleteSecrets      = `DELETE FROM client_secrets WHERE client_id = $1`
+	insertSecret       = `INSERT INTO client_secrets (client_id, position, id, hash, created) VALUES ($1, $2, $3, $4, $5)`
+)
+
+var (
+	errClientExists = errors.New("there is a client with that id")
+	errText         = errors.New("text must be UTF-8 without NUL")
+)
+
+// CreateClient implements oauth.Store. A second client with the ID is an error.
+func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
+	return wrap("create client", s.do(ctx, func(b *batch) error {
+		return b.putClient(insertClient, errClientExists, c)
+	}))
+}
+
+// UpdateClient implements oauth.Store.
+func (s *Store) UpdateClient(ctx context.Context, c *oauth.Client) error {
+	return wrap("update client", s.do(ctx, func(b *batch) error {
+		return b.putClient(updateClient, oauth.ErrNotFound, c)
+	}))
+}
+
+func (b *batch) putClient(text string, unchanged error, c *oauth.Client) error {
+	if !isText(c.ID) || !isText(c.Name) {
+		return refusal{errText}
+	}
+	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny, c.LoopbackAnyPort, c.Disabled,
+		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return refusal{unchanged}
+	}
+	if err := b.putRedirectURIs(c); err != nil {
+		return err
+	}
+	return b.putSecrets(c)
+}
+
+func (b *batch) putRedirectURIs(c *oauth.Client) error {
+	_, err := b.conn.exec(b.ctx, deleteRedirectURIs, c.ID)
+	for i, uri := range c.RedirectURIs {
+		if err == nil {
+			_, err = b.conn.exec(b.ctx, insertRedirectURI, c.ID, i, uri)
+		}
+	}
+	return err
+}
+
+func (b *batch) putSecrets(c *oauth.Client) error {
+	_, err := b.conn.exec(b.ctx, deleteSecrets, c.ID)
+	for i, secret := range c.Secrets {
+		if err == nil {
+			_, err = b.conn.exec(b.ctx, insertSecret, c.ID, i, secret.ID, secret.Hash[:], millis(secret.Created))
+		}
+	}
+	return err
+}
+
+// What refers to the client's record itself goes with it: redirect URIs, secrets, consents; and with a family its refresh tokens.
+const (
+	deleteClient         = `DELETE FROM clients WHERE id = $1`
+	deleteClientCodes    = `DELETE FROM authorization_codes WHERE client_id = $1`
+	deleteClientFamilies = `DELETE FROM families WHERE client_id = $1`
+)
+
+// DeleteClient implements oauth.Store; it returns ErrNotFound when there is no such client. It reads all tokens there are, which
+// other writes wait for.
+func (s *Store) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, error) {
+	if !isText(id) {
+		return nil, fmt.Errorf("delete client: %w", oauth.ErrNotFound)
+	}
+	var ended []oauth.Hash
+	err := s.do(ctx, func(b *batch) error {
+		n, err := b.conn.exec(b.ctx, deleteClient, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return refusal{oauth.ErrNotFound}
+		}
+		if ended, err = b.endClient(id); err != nil {
+			return err
+		}
+		_, err = b.end(steps{{deleteClientCodes, []any{id}}, {deleteClientFamilies, []any{id}}}, nil)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("delete client: %w", err)
+	}
+	return ended, nil
+}

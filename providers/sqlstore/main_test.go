@@ -1,0 +1,57 @@
+package sqlstore_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := pgtest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// open opens a Store with what config says beside what a test does not care about, and closes it at the end of the test.
+func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
+	tb.Helper()
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	config.Migrate = true
+	s, err := sqlstore.Open(context.Background(), config)
+	if err != nil {
+		tb.Fatalf("open: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// databases make an empty database of each kind and return its URL.
+var databases = []struct {
+	name string
+	make func(testing.TB) string
+}{
+	{"SQLite", func(tb testing.TB) string { return "sqlite:" + filepath.Join(tb.TempDir(), "gatehouse.db") }},
+	{"PostgreSQL", pgtest.Start},
+}

@@ -1,0 +1,78 @@
+package pgtest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+var (
+	mu        sync.Mutex
+	running   = map[bool]*server{} // by durability
+	databases int
+)
+
+// Start returns the URL of an empty database. All tests of a program share one server, which does not wait for the disk:
+// it forgets what it was told when the machine stops, not when a client or the server is killed.
+func Start(tb testing.TB) (url string) {
+	tb.Helper()
+	return newDatabase(tb, false)
+}
+
+// StartDurable is Start on a server that waits for the disk.
+func StartDurable(tb testing.TB) (url string) {
+	tb.Helper()
+	return newDatabase(tb, true)
+}
+
+// Stop ends the servers. TestMain calls it behind the tests; a program that does not leaves a folder behind, and no server.
+func Stop() error {
+	mu.Lock()
+	defer mu.Unlock()
+	var errs []error
+	for durable, s := range running {
+		errs = append(errs, s.stop())
+		delete(running, durable)
+	}
+	return errors.Join(errs...)
+}
+
+func newDatabase(tb testing.TB, durable bool) string {
+	tb.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	s := running[durable]
+	if s == nil {
+		var err error
+		if s, err = start(durable); err != nil {
+			tb.Fatalf("start PostgreSQL: %v", err)
+		}
+		running[durable] = s
+	}
+	databases++
+	name := "test" + strconv.Itoa(databases)
+	if err := s.execute("CREATE DATABASE " + name); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.execute("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s.url(name)
+}
+
+func (s *server) execute(statement string) error {
+	db, err := sql.Open("pgx", s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+// Package pgtest starts a PostgreSQL server for tests from the programs that Debian's package postgresql installs: in a folder of
+// its own, on a free port of loopback, ended with the tests.
+package pgtest
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+// server is a running PostgreSQL.
+type server struct {
+	dir     string
+	port    int
+	process *exec.Cmd
+	output  bytes.Buffer
+	exited  chan struct{}
+}
+
+const startTimeout = 30 * time.Second
+
+// start makes a cluster and serves it.
+func start(durable bool) (*server, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	credential, err := owner()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgtest")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir}
+	if err := s.startIn(bin, credential, durable); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *server) startIn(bin string, credential *syscall.Credential, durable bool) error {
+	if credential != nil {
+		if err := os.Chown(s.dir, int(credential.Uid), int(credential.Gid)); err != nil {
+			return err
+		}
+	}
+	data := filepath.Join(s.dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "gatehouse", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+	initdb.Dir, initdb.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: credential}
+	if output, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, output)
+	}
+	var err error
+	for range 3 { // another process may take the port first
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.serve(bin, data, credential, durable); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s *server) serve(bin, data string, credential *syscall.Credential, durable bool) error {
+	s.output.Reset()
+	s.process = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-p", strconv.Itoa(s.port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB",
+		"-c", "fsync="+strconv.FormatBool(durable), "-c", "full_page_writes="+strconv.FormatBool(durable))
+	s.process.Dir, s.process.Stderr = s.dir, &s.output
+	s.process.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true, Pdeathsig: syscall.SIGINT}
+	started := make(chan error)
+	s.exited = make(chan struct{})
+	go func(process *exec.Cmd, exited chan struct{}) {
+		runtime.LockOSThread() // the signal comes when the thread ends that started the process
+		err := process.Start()
+		started <- err
+		if err == nil {
+			_ = process.Wait() // how it ended does not matter
+		}
+		close(exited)
+	}(s.process, s.exited)
+	if err := <-started; err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	return s.awaitReady()
+}
+
+func (s *server) awaitReady() error {
+	db, err := sql.Open("pgx", s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	deadline := time.After(startTimeout)
+	for {
+		if err = db.Ping(); err == nil {
+			return nil
+		}
+		select {
+		case <-s.exited:
+			return fmt.Errorf("postgres ended:\n%s", s.output.String())
+		case <-deadline:
+			return errors.Join(fmt.Errorf("wait for postgres: %w", err), s.end())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *server) url(database string) string {
+	return fmt.Sprintf("postgres://gatehouse@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+}
+
+// end stops the process without waiting for its clients.
+func (s *server) end() error {
+	if s.process == nil || s.process.Process == nil {
+		return nil
+	}
+	_ = s.process.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
+	select {
+	case <-s.exited:
+		return nil
+	case <-time.After(startTimeout):
+		return errors.New("postgres does not end")
+	}
+}
+
+// stop ends the process and removes its folder.
+func (s *server) stop() error { return errors.Join(s.end(), os.RemoveAll(s.dir)) }
+
+// programs returns the folder with initdb and postgres, of the newest version that is installed.
+func programs() (string, error) {
+	var candidates []string
+	if output, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(output)))
+	}
+	installed, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range append(installed, candidates...) {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			candidates = append(candidates, dir)
+		}
+	}
+	for i := len(candidates) - 1; i >= 0; i-- {
+		if _, err := os.Stat(filepath.Join(candidates[i], "postgres")); err == nil {
+			return candidates[i], nil
+		}
+	}
+	return "", errors.New("PostgreSQL's server is not installed (apt-get install postgresql)")
+}
+
+// owner returns as whom the server runs: it refuses root.
+func owner() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL's server is not installed (apt-get install postgresql): %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}

@@ -1,0 +1,77 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// statements are the prepared statements of a pool, each prepared when it is first used.
+type statements struct {
+	db       *sql.DB
+	prepared sync.Map // text → *sql.Stmt
+}
+
+func (s *statements) get(ctx context.Context, text string) (*sql.Stmt, error) {
+	if found, ok := s.prepared.Load(text); ok {
+		return found.(*sql.Stmt), nil
+	}
+	made, err := s.db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if found, ok := s.prepared.LoadOrStore(text, made); ok {
+		return found.(*sql.Stmt), made.Close()
+	}
+	return made, nil
+}
+
+func (s *statements) close() error {
+	var errs []error
+	s.prepared.Range(func(_, stmt any) bool {
+		errs = append(errs, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// readOne reads the only row of a query, or returns missing.
+func readOne(ctx context.Context, s *Store, missing error, text string, args []any, scan func(row) error) error {
+	stmt, err := s.reads.get(ctx, text)
+	if err != nil {
+		return err
+	}
+	err = scan(stmt.QueryRowContext(ctx, args...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return missing
+	}
+	return err
+}
+
+// readAll calls scan for each row of a query.
+func readAll(ctx context.Context, s *Store, text string, args []any, scan func(row) error) (err error) {
+	stmt, err := s.reads.get(ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// row is a *sql.Row or *sql.Rows.
+type row interface{ Scan(into ...any) error }
+
+// isText reports whether s can be the value of a column: PostgreSQL has an error for what cannot, and so no record.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

@@ -1,0 +1,149 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"gatehouse/actors/account"
+)
+
+const (
+	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device)
+SELECT $1, id, $3, $4, $5, $6, $7 FROM users WHERE id = $2`
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, device FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, device FROM sessions
+WHERE user_id = $1 ORDER BY created, hash`
+	updateSession  = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
+	deleteSession  = `DELETE FROM sessions WHERE hash = $1`
+	deleteSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`
+)
+
+// CreateSession implements account.Store; it returns ErrNotFound when there is no such user.
+func (s *Store) CreateSession(ctx context.Context, session *account.Session) error {
+	return wrap("create session", s.do(ctx, func(b *batch) error {
+		if !isText(session.Device) {
+			return refusal{errText}
+		}
+		return b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created), millis(session.SignedIn),
+			millis(session.Seen), millis(session.Expires), session.Device)
+	}))
+}
+
+// change executes a statement that has to change something.
+func (b *batch) change(text string, args ...any) error {
+	n, err := b.conn.exec(b.ctx, text, args...)
+	if err == nil && n == 0 {
+		err = refusal{account.ErrNotFound}
+	}
+	return err
+}
+
+// Session implements account.Store; it returns ErrNotFound, and an expired session until it is cleaned up.
+func (s *Store) Session(ctx context.Context, hash [32]byte) (session *account.Session, err error) {
+	err = readOne(ctx, s, account.ErrNotFound, selectSession, []any{hash[:]}, func(r row) error {
+		session, err = scanSession(r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read session: %w", err)
+	}
+	return session, nil
+}
+
+// Sessions implements account.Store. The oldest is first.
+func (s *Store) Sessions(ctx context.Context, userID int64) (sessions []*account.Session, err error) {
+	err = readAll(ctx, s, selectSessions, []any{userID}, func(r row) error {
+		session, err := scanSession(r)
+		sessions = append(sessions, session)
+		return err
+	})
+	return sessions, wrap("read sessions", err)
+}
+
+func scanSession(r row) (*account.Session, error) {
+	var s account.Session
+	var hash []byte
+	var created, signedIn, seen, expires int64
+	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &s.Device); err != nil {
+		return nil, err
+	}
+	s.Hash = [32]byte(hash)
+	s.Created, s.SignedIn = fromMillis(created), fromMillis(signedIn)
+	s.Seen, s.Expires = fromMillis(seen), fromMillis(expires)
+	return &s, nil
+}
+
+// UpdateSession implements account.Store; it returns ErrNotFound when the session has ended.
+func (s *Store) UpdateSession(ctx context.Context, session *account.Session) error {
+	return wrap("update session", s.do(ctx, func(b *batch) error {
+		return b.change(updateSession, session.Hash[:], millis(session.SignedIn), millis(session.Seen), millis(session.Expires))
+	}))
+}
+
+// DeleteSession implements account.Store. It is no error when there is none.
+func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
+	return wrap("delete session", s.do(ctx, func(b *batch) error {
+		_, err := b.conn.exec(b.ctx, deleteSession, hash[:])
+		return err
+	}))
+}
+
+// DeleteSessions implements account.Store.
+func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error {
+	return wrap("delete sessions", s.do(ctx, func(b *batch) error {
+		_, err := b.conn.exec(b.ctx, deleteSessions, userID, keep[:])
+		return err
+	}))
+}
+
+const (
+	selectConsent  = `SELECT user_id, client_id, scopes, granted FROM consents WHERE user_id = $1 AND client_id = $2`
+	selectConsents = `SELECT user_id, client_id, scopes, granted FROM consents WHERE user_id = $1 ORDER BY client_id`
+	upsertConsent  = `INSERT INTO consents (user_id, client_id, scopes, granted)
+SELECT u.id, c.id, $3, $4 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
+ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, granted = excluded.granted`
+)
+
+// Consent implements account.Store; it returns ErrNotFound when nothing was granted.
+func (s *Store) Consent(ctx context.Context, userID int64, clientID string) (consent *account.Consent, err error) {
+	if !isText(clientID) {
+		return nil, fmt.Errorf("read consent: %w", account.ErrNotFound)
+	}
+	err = readOne(ctx, s, account.ErrNotFound, selectConsent, []any{userID, clientID}, func(r row) error {
+		consent, err = scanConsent(r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read consent: %w", err)
+	}
+	return consent, nil
+}
+
+// Consents implements account.Store.
+func (s *Store) Consents(ctx context.Context, userID int64) (consents []*account.Consent, err error) {
+	err = readAll(ctx, s, selectConsents, []any{userID}, func(r row) error {
+		c, err := scanConsent(r)
+		consents = append(consents, c)
+		return err
+	})
+	return consents, wrap("read consents", err)
+}
+
+func scanConsent(r row) (*account.Consent, error) {
+	var c account.Consent
+	var granted int64
+	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &granted)
+	c.Granted = fromMillis(granted)
+	return &c, err
+}
+
+// SaveConsent implements account.Store: it replaces what was granted before, and returns ErrNotFound when there is no such user or
+// client.
+func (s *Store) SaveConsent(ctx context.Context, c *account.Consent) error {
+	return wrap("save consent", s.do(ctx, func(b *batch) error {
+		if !isText(c.ClientID) {
+			return refusal{account.ErrNotFound}
+		}
+		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted))
+	}))
+}

@@ -1,0 +1,82 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strconv"
+	"syscall"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+const sqliteReaders = 4
+
+// ErrInUse says that another exclusive Store has the SQLite file open.
+var ErrInUse = errors.New("the database file is in use by another server")
+
+// openSQLite returns the pools of the writer and of the checkpointer, one connection each, and that of the readers, which
+// cannot write.
+func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, err error) {
+	if err := createPrivate(path); err != nil {
+		return nil, nil, nil, err
+	}
+	var opened [3]*sql.DB
+	for i, pragma := range []string{"query_only(0)", "query_only(1)", "query_only(0)"} {
+		if opened[i], err = sql.Open("sqlite", sqliteDSN(path, config, pragma)); err != nil {
+			return nil, nil, nil, fmt.Errorf("open database: %w", err)
+		}
+		opened[i].SetMaxOpenConns(1)
+	}
+	opened[1].SetMaxOpenConns(sqliteReaders)
+	opened[1].SetMaxIdleConns(sqliteReaders)
+	return opened[0], opened[1], opened[2], nil
+}
+
+// sqliteDSN names a file in a way that no character of its path is taken for an option.
+func sqliteDSN(path string, config Config, pragmas ...string) string {
+	options := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{
+		"busy_timeout(" + strconv.FormatInt(config.WriteTimeout.Milliseconds(), 10) + ")", // first: the others may have to wait
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		"foreign_keys(1)",
+		"wal_autocheckpoint(0)", // the checkpointer's work
+		"temp_store(MEMORY)",
+	}, pragmas...)}
+	if config.PageLimit > 0 {
+		options.Add("_pragma", "max_page_count("+strconv.Itoa(config.PageLimit)+")")
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode()
+}
+
+// createPrivate makes the file, when there is none, for its owner alone: it will hold password hashes. The files that
+// SQLite puts beside it get the same mode.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create database file: %w", err)
+	}
+	return f.Close()
+}
+
+// lockFile takes the advisory lock beside the database file, or returns ErrInUse. The system gives it back when the
+// process ends in whatever way. It is a file of its own, since closing any handle of the database file would drop SQLite's locks.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+"-lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock database file: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = ErrInUse
+		}
+		return nil, errors.Join(fmt.Errorf("lock database file: %w", err), f.Close())
+	}
+	return f, nil
+}

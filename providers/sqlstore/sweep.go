@@ -1,0 +1,64 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const sweepRows = 200 // that one operation removes at most, so that tokens never wait long behind it
+
+// What is removed, in this order. A family goes when nothing is left that it has to answer for: its access tokens may outlive it,
+// and what ends them by user finds them through it. Used codes and refresh tokens stay as long as their family.
+var sweepSteps = []string{
+	`DELETE FROM access_tokens WHERE hash IN
+(SELECT hash FROM access_tokens WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM authorization_codes WHERE hash IN
+(SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM sessions WHERE hash IN
+(SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM refresh_tokens WHERE hash IN
+(SELECT r.hash FROM families f JOIN refresh_tokens r ON r.family_id = f.id WHERE f.expires <= $1 LIMIT $2)`,
+	`DELETE FROM authorization_codes WHERE hash IN
+(SELECT c.hash FROM families f JOIN authorization_codes c ON c.family_id = f.id AND c.family_id <> '' WHERE f.expires <= $1 LIMIT $2)`,
+	`DELETE FROM families WHERE id IN
+(SELECT f.id FROM families f WHERE f.expires <= $1
+AND NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.id)
+AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '')
+AND NOT EXISTS (SELECT 1 FROM access_tokens a WHERE a.family_id = f.id AND a.family_id <> '') LIMIT $2)`,
+}
+
+// Sweep removes what had expired at now, in small steps between other writes, and returns how many rows that were. An open Store does
+// so by itself.
+func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
+	for _, text := range sweepSteps {
+		for n := int64(sweepRows); n == sweepRows; removed += int(n) {
+			err := s.do(ctx, func(b *batch) (err error) {
+				n, err = b.conn.exec(b.ctx, text, millis(now), sweepRows)
+				return err
+			})
+			if err != nil {
+				return removed, fmt.Errorf("sweep: %w", err)
+			}
+			s.metrics.swept.Add(float64(n))
+		}
+	}
+	return removed, nil
+}
+
+func (s *Store) sweepUntil(ctx context.Context) {
+	ticker := time.NewTicker(s.config.SweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		_, err := s.Sweep(ctx, time.Now())
+		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			s.config.Logger.Warn("expired rows could not be removed", "error", err)
+		}
+	}
+}
