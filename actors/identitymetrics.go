@@ -7,16 +7,28 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/oauth"
 )
 
 // identityMetrics are the Identity's counters, as the admin listener shows them.
 type identityMetrics struct {
+	tokenRequests  *prometheus.CounterVec
+	overloads      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects atomic.Uint64
 }
 
 func newIdentityMetrics(registry prometheus.Registerer) (*identityMetrics, error) {
 	m := &identityMetrics{
+		tokenRequests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_token_requests_total",
+			Help: "Well-formed token requests by grant type and outcome: ok or the error code.",
+		}, []string{"grant", "outcome"}),
+		overloads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gatehouse_identity_overloads_total",
+			Help: "Requests to the token, revocation and introspection endpoints that were refused for lack of room or time.",
+		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_identity_panics_total",
 			Help: "Panics in the identity service's actors; each is logged with its stack.",
@@ -26,7 +38,20 @@ func newIdentityMetrics(registry prometheus.Registerer) (*identityMetrics, error
 		Name: "gatehouse_identity_mailbox_rejects_total",
 		Help: "Messages refused because the mailbox of an identity actor was full.",
 	}, func() float64 { return float64(m.mailboxRejects.Load()) })
-	return m, errors.Join(registry.Register(m.panics), registry.Register(rejects))
+	var err error
+	for _, c := range []prometheus.Collector{m.tokenRequests, m.overloads, m.panics, rejects} {
+		err = errors.Join(err, registry.Register(c))
+	}
+	return m, err
+}
+
+// answered counts an answer to a token request; a nil fault is a success.
+func (m *identityMetrics) answered(grant oauth.GrantTypes, fault *oauth.Error) {
+	outcome := "ok"
+	if fault != nil {
+		outcome = string(fault.Code)
+	}
+	m.tokenRequests.WithLabelValues(grant.String(), outcome).Inc()
 }
 
 // props describes an actor that keeps its state over a panic. Its mailbox holds limit messages.

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"crypto/subtle"
+	"strings"
 	"time"
 )
 
@@ -48,6 +49,9 @@ func (g GrantTypes) Names() []string {
 	}
 	return names
 }
+
+// String returns the grant types separated by spaces, always in the same order; "" for the empty set.
+func (g GrantTypes) String() string { return strings.Join(g.Names(), " ") }
 
 // Client is a registered application. It is never changed once it is shared: a change makes a new one.
 type Client struct {

@@ -22,13 +22,14 @@ type Credentials struct {
 	ClientID string
 	Secret   string // "" = none was sent
 	Basic    bool   // by HTTP Basic (RFC 6749 section 2.3.1), not in the body
+
+	Caller netip.Addr // who asks, for throttling; the zero value is nobody in particular
 }
 
 // TokenRequest is a request to the token endpoint whose form is right; nothing else is checked yet. What belongs to another
 // grant is left out.
 type TokenRequest struct {
-	Credentials  Credentials
-	Caller       netip.Addr // who asks, for throttling; the zero value is nobody in particular
+	Credentials
 	Grant        GrantTypes // exactly one
 	Code         string
 	RedirectURI  string
