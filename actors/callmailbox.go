@@ -183,6 +183,7 @@ func (m *callMailbox) close() {
 	m.mu.Unlock()
 	for ask != nil {
 		next := ask.next
+		ask.next = nil // it may be asked again as soon as it is rejected
 		ask.reject()
 		ask = next
 	}
