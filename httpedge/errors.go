@@ -149,6 +149,11 @@ func writeProblem(ctx *fasthttp.RequestCtx, status int, code, message string) {
 	body = append(body, code...)
 	body = append(body, `","message":`...)
 	body = geo.AppendQuoted(body, message)
+	if isTokenPath(ctx.URI().PathOriginal()) {
+		body = append(body, `,"error_description":`...)
+		body = geo.AppendQuoted(body, message)
+		body = append(body, `,"hint":"See the description of this endpoint."`...)
+	}
 	ctx.Response.SwapBody(append(body, '}'))
 }
 
@@ -161,7 +166,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		lingerOn(ctx)
-		writeError(ctx, "", errPayload)
+		refuseLarge(ctx)
 	case errors.As(err, &tooSmall):
 		lingerOn(ctx)
 		writeProblem(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, "headers_too_large", "Request line and headers together are limited to 16 KiB.")
@@ -172,4 +177,13 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 		writeProblem(ctx, fasthttp.StatusBadRequest, "bad_request", "This is not a well-formed HTTP/1.1 request.")
 	}
 	s.broken.record(ctx, start)
+}
+
+// refuseLarge answers a request whose body is too large, in the shape of the service it was meant for.
+func refuseLarge(ctx *fasthttp.RequestCtx) {
+	if isIdentity(ctx.URI().PathOriginal()) {
+		writeProblem(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "The request body is larger than 64 KiB.")
+		return
+	}
+	writeError(ctx, "", errPayload)
 }

@@ -31,6 +31,7 @@ var (
 type route struct {
 	server  *Server
 	cors    bool
+	clients bool
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
 	level   slog.Level
@@ -38,7 +39,7 @@ type route struct {
 }
 
 func (s *Server) newRoute(e endpoint) *route {
-	r := &route{server: s, cors: e.cors, handle: e.handle, metrics: s.metrics.route(e.pattern), level: slog.LevelInfo}
+	r := &route{server: s, cors: e.cors, clients: e.clients, handle: e.handle, metrics: s.metrics.route(e.pattern), level: slog.LevelInfo}
 	if e.quiet {
 		r.level = slog.LevelDebug
 	}
@@ -52,6 +53,9 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	r.server.metrics.inFlight.Inc()
 	defer r.finish(ctx, start)
 	prepare(ctx, r.cors)
+	if r.clients {
+		r.server.allowOrigin(ctx)
+	}
 	if fault := framingFault(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
 		writeProblem(ctx, fasthttp.StatusBadRequest, "bad_request", fault)

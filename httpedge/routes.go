@@ -21,16 +21,24 @@ type endpoint struct {
 	methods []string
 	handle  fasthttp.RequestHandler
 	cors    bool // any web page may call it
+	clients bool // web pages of public clients may call it
 	quiet   bool // its access lines have level Debug
 }
 
 func (s *Server) publicEndpoints() []endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	return []endpoint{
+	var all []endpoint
+	if s.config.Identity != nil {
+		all = s.identityEndpoints()
+	}
+	if s.config.System == nil {
+		return all
+	}
+	return append(all, []endpoint{
 		{pattern: pathMyIP, methods: get, handle: s.myIP, cors: true},
 		{pattern: pathLookup, methods: get, handle: s.lookup, cors: true},
 		{pattern: pathBulk, methods: post, handle: s.bulk, cors: true},
-	}
+	}...)
 }
 
 // unmatched is what requests are called that no route has a claim on.
@@ -50,7 +58,7 @@ func (s *Server) handler(endpoints []endpoint) fasthttp.RequestHandler {
 		}
 		allow := strings.Join(append(slices.Clone(e.methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.handle = answerOptions(allow, e.cors)
+		preflight.handle = answerOptions(allow, e.cors || e.clients)
 		refuse.handle = methodNotAllowed(allow)
 		r.Handle(fasthttp.MethodOptions, e.pattern, s.newRoute(preflight).serve)
 		r.Handle(router.MethodWild, e.pattern, s.newRoute(refuse).serve)
@@ -89,7 +97,7 @@ func answerOptions(allow string, cors bool) fasthttp.RequestHandler {
 		h.Set(fasthttp.HeaderAllow, allow)
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
-			h.Set(fasthttp.HeaderAccessControlAllowHeaders, "Accept, Content-Type, X-Request-Id")
+			h.Set(fasthttp.HeaderAccessControlAllowHeaders, "Accept, Authorization, Content-Type, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

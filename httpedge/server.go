@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors"
+	"gatehouse/actors/oauth"
 )
 
 // Limits of a request, in bytes.
@@ -27,10 +28,18 @@ const maxAdminConnections = 256
 
 // Config is what a Server is made of. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // answers the queries; the caller stops it, after Shutdown
+	System  *actors.System // answers the queries; the caller stops it, after Shutdown; optional with Identity: no geolocation service
 	Logger  *slog.Logger
 	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
 	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
+
+	Identity *actors.Identity // optional: no identity service; the caller stops it, after Shutdown
+	Issuer   string           // required with Identity: the base URL that clients know, without a slash at the end
+	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
+	// optional: "" = "skip_account_chooser".
+	SkipChooserParameter string
+	// DefaultScopes are granted at the authorization endpoint to a request without scope; 0 = such a request is refused.
+	DefaultScopes oauth.Scopes
 
 	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may. A peer on a Unix socket
 	// counts as 127.0.0.1.
@@ -50,10 +59,11 @@ type Config struct {
 // Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end it with Shutdown.
 // Its methods may be called by many goroutines.
 type Server struct {
-	config   Config
-	log      *slog.Logger
-	metrics  *metrics
-	clients  clientAddresses
+	config  Config
+	log     *slog.Logger
+	metrics *metrics
+	clients clientAddresses
+	identityEdge
 	tls      *tls.Config // nil without TLS
 	public   *fasthttp.Server
 	admin    *fasthttp.Server
@@ -77,6 +87,9 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
+	if config.Identity != nil {
+		s.identityEdge = newIdentityEdge(&s.config)
+	}
 	s.conns = newConnections(config.MaxConnections, config.Logger)
 	s.control = newConnections(maxAdminConnections, config.Logger)
 	if s.metrics, err = newMetrics(config.Metrics, s.conns, config.Log); err != nil {
@@ -95,10 +108,14 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil:
-		return errors.New("httpedge: no System")
+	case c.System == nil && c.Identity == nil:
+		return errors.New("httpedge: neither System nor Identity")
+	case c.Identity != nil && !isIssuer(c.Issuer):
+		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
+	case !isChooserParameter(c.SkipChooserParameter):
+		return errors.New("httpedge: the parameter that skips the account chooser needs a name of its own, of letters, digits, - and _")
 	case c.ReadTimeout <= 0 || c.WriteTimeout <= 0 || c.IdleTimeout <= 0:
 		return errors.New("httpedge: read, write and idle time-outs must be positive")
 	case c.MaxConnections < 1:

@@ -1,0 +1,92 @@
+package httpedge
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+)
+
+// maxParameters bounds how many parameters a form or query may have: several times what any endpoint knows.
+const maxParameters = 64
+
+// parseParameters decodes application/x-www-form-urlencoded. Nothing it returns shares memory with src. False says that src
+// has a broken escape, or more than maxParameters.
+func parseParameters(src []byte) ([]oauth.Parameter, bool) {
+	var all []oauth.Parameter
+	for pair := range bytes.SplitSeq(src, []byte("&")) {
+		if len(pair) == 0 {
+			continue
+		}
+		if len(all) == maxParameters {
+			return nil, false
+		}
+		name, value, _ := bytes.Cut(pair, []byte("="))
+		decodedName, ok := unescape(name)
+		decodedValue, ok2 := unescape(value)
+		if !ok || !ok2 {
+			return nil, false
+		}
+		all = append(all, oauth.Parameter{Name: decodedName, Value: decodedValue})
+	}
+	return all, true
+}
+
+// unescape decodes one name or value into memory of its own.
+func unescape(src []byte) (string, bool) {
+	dst := make([]byte, 0, len(src))
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '+':
+			dst = append(dst, ' ')
+		case '%':
+			if i+2 >= len(src) {
+				return "", false
+			}
+			high, ok := unhex(src[i+1])
+			low, ok2 := unhex(src[i+2])
+			if !ok || !ok2 {
+				return "", false
+			}
+			dst = append(dst, high<<4|low)
+			i += 2
+		default:
+			dst = append(dst, src[i])
+		}
+	}
+	return string(dst), true
+}
+
+func unhex(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}
+
+// isForm reports whether the request says that its body is a form.
+func isForm(ctx *fasthttp.RequestCtx) bool {
+	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
+	return bytes.EqualFold(bytes.TrimSpace(kind), []byte("application/x-www-form-urlencoded"))
+}
+
+// value returns the value of the one parameter called name; "" when there is none, or more than one.
+func value(all []oauth.Parameter, name string) string {
+	found, times := "", 0
+	for _, p := range all {
+		if p.Name == name {
+			found = p.Value
+			times++
+		}
+	}
+	if times != 1 {
+		return ""
+	}
+	return found
+}

@@ -1,0 +1,98 @@
+package httpedge
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+)
+
+// Paths of the identity service (interface document, section 4).
+const (
+	pathToken      = "/oauth/token"
+	pathRevoke     = "/oauth/revoke"
+	pathIntrospect = "/oauth/introspect"
+	pathAuthorize  = "/oauth/authorize"
+	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathBasic      = "/api/user"
+	pathDetailed   = "/api/user/details"
+	pathLogin      = "/login"
+	pathAccounts   = "/accounts"
+	pathConsent    = "/consent"
+	pathLogout     = "/logout"
+)
+
+// identityEdge is what the identity endpoints share.
+type identityEdge struct {
+	cookies  cookieNames
+	origins  *clientOrigins
+	spent    *spent // tokens of consent forms
+	metadata []byte // the answer of pathMetadata
+}
+
+func newIdentityEdge(config *Config) identityEdge {
+	if config.SkipChooserParameter == "" {
+		config.SkipChooserParameter = "skip_account_chooser"
+	}
+	return identityEdge{
+		cookies:  newCookieNames(config.Issuer),
+		origins:  &clientOrigins{list: config.Identity.Clients, log: config.Logger},
+		spent:    newSpent(time.Now()),
+		metadata: oauth.Metadata(config.Issuer),
+	}
+}
+
+func (s *Server) identityEndpoints() []endpoint {
+	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
+	post := []string{fasthttp.MethodPost}
+	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
+	return []endpoint{
+		{pattern: pathToken, methods: post, handle: s.token, clients: true},
+		{pattern: pathRevoke, methods: post, handle: s.revoke, clients: true},
+		{pattern: pathIntrospect, methods: post, handle: s.introspect},
+		{pattern: pathMetadata, methods: get, handle: s.showMetadata, cors: true},
+		{pattern: pathBasic, methods: get, handle: s.basicProfile, clients: true},
+		{pattern: pathDetailed, methods: get, handle: s.detailedProfile, clients: true},
+		{pattern: pathAuthorize, methods: []string{fasthttp.MethodGet}, handle: s.flow(s.authorize)},
+		{pattern: pathLogin, methods: show, handle: s.flow(s.login)},
+		{pattern: pathAccounts, methods: show, handle: s.flow(s.accounts)},
+		{pattern: pathConsent, methods: show, handle: s.flow(s.consent)},
+		{pattern: pathLogout, methods: show, handle: s.flow(s.logout)},
+	}
+}
+
+// isTokenPath reports whether errors at path have the four members of the token endpoint's.
+func isTokenPath(path []byte) bool {
+	switch string(path) {
+	case pathToken, pathRevoke, pathIntrospect:
+		return true
+	}
+	return false
+}
+
+// isIdentity reports whether path is one of the identity service.
+func isIdentity(path []byte) bool {
+	switch string(path) {
+	case pathAuthorize, pathMetadata, pathBasic, pathDetailed, pathLogin, pathAccounts, pathConsent, pathLogout:
+		return true
+	}
+	return isTokenPath(path)
+}
+
+// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim
+// all of it.
+func isIssuer(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Path == "" &&
+		!strings.ContainsAny(s, "?#")
+}
+
+// isChooserParameter reports whether name can be that of the parameter that skips the account chooser; "" stands for the
+// usual one.
+func isChooserParameter(name string) bool {
+	return name == "" || isEvery(name, "-_") && name != paramChoice && !slices.Contains(pendingParameters, name)
+}

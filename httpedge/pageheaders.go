@@ -1,0 +1,100 @@
+package httpedge
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/pages"
+)
+
+var contentTypeHTML = []byte("text/html; charset=utf-8")
+
+// setPageHeaders sets what every page and every redirect of the browser flow carries. A form on the page may end in a
+// redirect to redirectURI, which Chromium asks form-action about; "" = to no other origin.
+func setPageHeaders(ctx *fasthttp.RequestCtx, redirectURI string) {
+	h := &ctx.Response.Header
+	h.SetCanonical(headerCacheControl, noStore)
+	h.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
+	h.Set(fasthttp.HeaderXFrameOptions, "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set(fasthttp.HeaderContentSecurityPolicy, "default-src 'none'; style-src "+pages.StyleSource+"; img-src 'none'; form-action 'self'"+
+		formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
+}
+
+// formTarget returns the source expression of a redirect URI with a space before it. Where a Content-Security-Policy
+// has no way to write its origin, an IPv6 address for one, it is the scheme alone.
+func formTarget(redirectURI string) string {
+	if redirectURI == "" {
+		return ""
+	}
+	scheme, _, ok := strings.Cut(redirectURI, ":")
+	if !ok || !isEvery(scheme, "+-.") {
+		return ""
+	}
+	u, err := url.Parse(redirectURI)
+	if err != nil || u.Host == "" || !isEvery(u.Host, "-.:") || scheme != "http" && scheme != "https" {
+		return " " + scheme + ":"
+	}
+	return " " + scheme + "://" + u.Host
+}
+
+// isEvery reports whether s is made of letters, digits and others, and not empty.
+func isEvery(s, others string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(others, c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// redirect sends the browser elsewhere: 303 after a form, so that it asks with GET, and 302 else (RFC 9700 section
+// 4.12).
+func redirect(ctx *fasthttp.RequestCtx, location string) {
+	setPageHeaders(ctx, "")
+	ctx.SetStatusCode(fasthttp.StatusFound)
+	if ctx.IsPost() {
+		ctx.SetStatusCode(fasthttp.StatusSeeOther)
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
+}
+
+// page is one of package pages.
+type page interface{ Render() ([]byte, error) }
+
+// writePage answers with a page.
+func (s *Server) writePage(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
+	body, err := p.Render()
+	if err != nil {
+		s.log.Error("write a page", "error", err)
+		writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side.")
+		return
+	}
+	setPageHeaders(ctx, redirectURI)
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
+	ctx.Response.SetBodyRaw(body)
+}
+
+// writeMessage answers with a page that says what is wrong, and never sends the browser anywhere.
+func (s *Server) writeMessage(ctx *fasthttp.RequestCtx, status int, m pages.Message) {
+	if status >= fasthttp.StatusInternalServerError {
+		m.Reference = string(ctx.Response.Header.PeekBytes(headerRequestID))
+	}
+	s.writePage(ctx, status, m, "")
+}
+
+// writeFailure answers with a page for something that went wrong on our side and may go right in a moment.
+func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, step string, err error) {
+	s.log.Error(step, "error", err)
+	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "2")
+	s.writeMessage(ctx, fasthttp.StatusServiceUnavailable, pages.Message{
+		Title:  "Please try again",
+		Text:   "The service could not do this just now.",
+		Advice: "Wait a few seconds and load this page again.",
+	})
+}

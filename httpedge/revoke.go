@@ -1,0 +1,37 @@
+package httpedge
+
+import (
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+)
+
+// revoke answers POST /oauth/revoke (RFC 7009). A token that is unknown, or another client's, is answered like one that
+// was ended.
+func (s *Server) revoke(ctx *fasthttp.RequestCtx) {
+	forbidStoring(ctx)
+	credentials, token, fault := readCredentials(ctx)
+	if fault != nil {
+		writeOAuthError(ctx, fault)
+		return
+	}
+	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
+	defer cancel()
+	if fault := s.config.Identity.RevokeToken(deadline, credentials, token, time.Now()); fault != nil {
+		writeOAuthError(ctx, fault)
+		return
+	}
+	ctx.SetBodyString("{}")
+}
+
+// readCredentials returns who asks and about which token.
+func readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
+	params, authorization, fault := readForm(ctx)
+	if fault != nil {
+		return oauth.Credentials{}, "", fault
+	}
+	return oauth.ParseCredentials(params, authorization)
+}
