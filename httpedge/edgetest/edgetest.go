@@ -80,11 +80,14 @@ func (st *Stack) start(t testing.TB, s *setup) {
 		t.Fatal(err)
 	}
 	s.edge.System = st.System
+	public, admin := listen(t, s.public), listen(t, "127.0.0.1:0")
+	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
+	if s.edge.Issuer == "" {
+		s.edge.Issuer = st.URL
+	}
 	if st.Server, err = httpedge.New(s.edge); err != nil {
 		t.Fatal(err)
 	}
-	public, admin := listen(t, s.public), listen(t, "127.0.0.1:0")
-	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
 	st.done = make(chan error, 1)
 	go func() { st.done <- st.Server.Serve(public, admin) }()
 	t.Cleanup(func() { st.stop(t) })
