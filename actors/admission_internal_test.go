@@ -424,7 +424,7 @@ func TestAsksAgainstStopsAndSweeps(t *testing.T) {
 			default:
 			}
 			if pid := d.limits.directory.find(&hash); pid != nil {
-				d.root.Send(pid, &sweep{now: now.Add(time.Hour - 10*time.Second)})
+				d.root.Send(pid, &sweep{now: now.Add(2 * time.Hour), hash: hash})
 			}
 			d.forget([]oauth.Hash{hash})
 		}

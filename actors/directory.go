@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -129,20 +130,22 @@ func (d *directory) part(hash *oauth.Hash, done chan struct{}) {
 	close(done)
 }
 
-// members appends the actors of a shard to dst. It gives the memory of a map that has become too large back.
-func (d *directory) members(n int, dst []*actor.PID) []*actor.PID {
+// member is a token in use and its actor.
+type member struct {
+	hash oauth.Hash
+	pid  *actor.PID
+}
+
+// members appends those of a shard to dst. It gives the memory of a map that has become too large back.
+func (d *directory) members(n int, dst []member) []member {
 	shard := &d.shards[n]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if shard.peak > 64 && len(shard.actors) < shard.peak/4 {
-		smaller := make(map[oauth.Hash]*actor.PID, len(shard.actors))
-		for hash, pid := range shard.actors {
-			smaller[hash] = pid
-		}
-		shard.actors, shard.peak = smaller, len(smaller)
+		shard.actors, shard.peak = maps.Collect(maps.All(shard.actors)), len(shard.actors)
 	}
-	for _, pid := range shard.actors {
-		dst = append(dst, pid)
+	for hash, pid := range shard.actors {
+		dst = append(dst, member{hash: hash, pid: pid})
 	}
 	return dst
 }

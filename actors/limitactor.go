@@ -21,13 +21,12 @@ var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50}
 // scopeOf is the scope that each endpoint requires (interface document, section 2.6).
 var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, adminAPI: oauth.ServerOperations}
 
-// session is what an access token stands for.
+// session is what an access token stands for. It and the actor are small, since there may be a million of them.
 type session struct {
-	hash    oauth.Hash
-	expires time.Time
+	expires int64 // Unix seconds
+	read    int64 // what the stores said is no older than that, by limits.clock
 	client  *clientState
 	user    *userState // nil = none
-	read    time.Time  // what the stores said is no older than that
 	scopes  oauth.Scopes
 }
 
@@ -36,8 +35,14 @@ type session struct {
 type limitActor struct {
 	limits  *limits
 	session session
-	windows [2]ratelimit.Window
-	seen    time.Time // of the latest request
+	windows [2]window
+	seen    int64 // when the latest request came, by limits.clock
+}
+
+// window is a ratelimit.Window in less memory. The zero value has none open.
+type window struct {
+	opened int64 // by limits.clock
+	used   int32
 }
 
 // The messages to a limitActor beside *admitAsk.
@@ -45,9 +50,12 @@ type (
 	// begin is the first: it gives the session.
 	begin struct{ session session }
 	// confirmed says that the stores stand by the session.
-	confirmed struct{ read time.Time }
-	// sweep tells an idle actor to leave.
-	sweep struct{ now time.Time }
+	confirmed struct{ read int64 }
+	// sweep tells the actor of a token to leave if it is idle.
+	sweep struct {
+		now  time.Time
+		hash oauth.Hash
+	}
 )
 
 // Receive implements actor.Actor.
@@ -56,26 +64,25 @@ func (a *limitActor) Receive(ctx actor.Context) {
 	case *admitAsk:
 		m.answer(a.consider(m.endpoint, m.now))
 	case *begin:
-		a.session, a.seen = m.session, time.Now()
+		a.session, a.seen = m.session, a.limits.clock(time.Now())
 	case *confirmed:
 		a.session.read = m.read
 	case *sweep:
-		a.leave(ctx, m.now)
+		a.leave(ctx, m)
 	}
 }
 
 // consider answers a request, unless what the actor knows has to be read again first.
 func (a *limitActor) consider(endpoint Endpoint, now time.Time) askReply {
-	if now.After(a.seen) {
-		a.seen = now
-	}
+	clock := a.limits.clock(now)
+	a.seen = max(a.seen, clock)
 	var user *userSnapshot
 	if a.session.user != nil {
 		if user = a.session.user.current.Load(); user == nil {
 			return askReply{outcome: askStale}
 		}
 	}
-	if a.limits.shared && now.Sub(a.session.read) > staleAfter {
+	if a.limits.shared && clock-a.session.read > int64(staleAfter) {
 		return askReply{outcome: askStale}
 	}
 	return askReply{outcome: askDecided, admission: a.decide(endpoint, a.session.client.client.Load(), user, now)}
@@ -83,7 +90,7 @@ func (a *limitActor) consider(endpoint Endpoint, now time.Time) askReply {
 
 // decide checks in the documented order: token, window, scope, approval.
 func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userSnapshot, now time.Time) Admission {
-	if !now.Before(a.session.expires) {
+	if now.Unix() >= a.session.expires {
 		return Admission{Verdict: TokenExpired}
 	}
 	if client.Disabled || user != nil && user.disabled {
@@ -91,7 +98,7 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 	}
 	var rate ratelimit.Decision
 	if endpoint != adminAPI {
-		if rate = a.windows[endpoint].Take(limitOf[endpoint], now); !rate.Allowed {
+		if rate = a.count(endpoint, now); !rate.Allowed {
 			return Admission{Verdict: RateLimited, Rate: rate}
 		}
 	}
@@ -116,14 +123,32 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }
 
+// count counts a request against the endpoint's limit.
+func (a *limitActor) count(endpoint Endpoint, now time.Time) ratelimit.Decision {
+	w := a.window(endpoint, now)
+	decision := w.Take(limitOf[endpoint], now)
+	a.windows[endpoint] = window{opened: a.limits.clock(w.Start), used: int32(w.Used)}
+	return decision
+}
+
+// window returns the endpoint's window as the clock of now shows it, which may have been set since the window was opened.
+func (a *limitActor) window(endpoint Endpoint, now time.Time) ratelimit.Window {
+	w := a.windows[endpoint]
+	if w.used == 0 {
+		return ratelimit.Window{}
+	}
+	return ratelimit.Window{Start: now.Add(time.Duration(w.opened - a.limits.clock(now))), Used: int(w.used)}
+}
+
 // leave ends the actor when nothing would be lost: it is idle and its windows have ended, or its token has expired.
-func (a *limitActor) leave(ctx actor.Context, now time.Time) {
-	late := now.Add(-lateTime)
-	idle := now.Sub(a.seen) >= idleTime && a.windows[BasicProfile].Over(late) && a.windows[DetailedProfile].Over(late)
-	if !idle && late.Before(a.session.expires) {
+func (a *limitActor) leave(ctx actor.Context, m *sweep) {
+	late := m.now.Add(-lateTime)
+	basic, detailed := a.window(BasicProfile, late), a.window(DetailedProfile, late)
+	idle := a.limits.clock(m.now)-a.seen >= int64(idleTime) && basic.Over(late) && detailed.Over(late)
+	if !idle && late.Unix() < a.session.expires {
 		return
 	}
-	if a.limits.directory.remove(&a.session.hash, ctx.Self()) {
+	if a.limits.directory.remove(&m.hash, ctx.Self()) {
 		ctx.Stop(ctx.Self())
 	}
 }

@@ -21,6 +21,7 @@ const loadsAtOnce = 64
 type limits struct {
 	identity  *Identity
 	shared    bool
+	started   time.Time
 	directory *directory
 	users     *userStates
 	props     *actor.Props
@@ -38,6 +39,7 @@ func newLimits(s *Identity) (*limits, error) {
 	l := &limits{
 		identity:  s,
 		shared:    s.config.Shared,
+		started:   time.Now(),
 		directory: newDirectory(),
 		users:     newUserStates(s.config.Accounts),
 		slots:     make(chan struct{}, loadsAtOnce),
@@ -78,6 +80,9 @@ func (l *limits) stop(ctx context.Context) error {
 		return fmt.Errorf("wait for the sweeper: %w", ctx.Err())
 	}
 }
+
+// clock returns t as nanoseconds since the limits were started, which no setting of the clock moves.
+func (l *limits) clock(t time.Time) int64 { return int64(t.Sub(l.started)) }
 
 // rejectDeadLetter rejects a message that was sent to an actor after it left.
 func rejectDeadLetter(event any) {

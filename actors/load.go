@@ -77,7 +77,7 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 	if err != nil {
 		return nil, l.failed("read access token", err)
 	}
-	s := &session{hash: *hash, expires: token.Expires, scopes: token.Scopes, read: read}
+	s := &session{expires: token.Expires.Unix(), scopes: token.Scopes, read: l.clock(read)}
 	if s.client, err = l.client(ctx, token.ClientID); err != nil {
 		return nil, l.failed("read client of access token", err)
 	}
@@ -91,12 +91,10 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 			return s, again
 		}
 		disabled = disabled || user.disabled
-		if user.read.Before(s.read) && l.shared {
-			s.read = user.read
-		}
+		s.read = min(s.read, l.clock(user.read))
 	}
 	switch {
-	case !now.Before(s.expires):
+	case now.Unix() >= s.expires:
 		return s, TokenExpired
 	case disabled:
 		return s, TokenInvalid

@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
-)
+import "time"
 
 // sweepInterval is the time between two shards of the directory, so that all are seen about once a minute.
 const sweepInterval = idleTime / 256
@@ -14,7 +10,7 @@ func (l *limits) sweep() {
 	defer close(l.swept)
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
-	var members []*actor.PID
+	var members []member
 	for n := 0; ; n = (n + 1) % len(l.directory.shards) {
 		select {
 		case <-l.lifetime.Done():
@@ -22,10 +18,10 @@ func (l *limits) sweep() {
 		case <-ticker.C:
 		}
 		members = l.directory.members(n, members[:0])
-		message := &sweep{now: time.Now()}
-		for i, pid := range members {
-			l.identity.root.Send(pid, message)
-			members[i] = nil
+		now := time.Now()
+		for _, m := range members {
+			l.identity.root.Send(m.pid, &sweep{now: now, hash: m.hash})
 		}
+		clear(members)
 	}
 }
