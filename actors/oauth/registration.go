@@ -28,7 +28,7 @@ func (c *Client) CheckRegistration() error {
 		return &RegistrationError{"name", "it must have 1 to 100 characters, none of them control characters"}
 	}
 	for _, check := range []func(*Client) *RegistrationError{
-		(*Client).checkRedirectURIs, (*Client).checkGrants, (*Client).checkScopes, (*Client).checkKind,
+		(*Client).checkKind, (*Client).checkRedirectURIs, (*Client).checkGrants, (*Client).checkScopes,
 	} {
 		if err := check(c); err != nil {
 			return err

@@ -114,7 +114,7 @@ func newToken(prefix string) string {
 	copy(token[:], prefix)
 	fillRandom(token[prefixLength:][:randomLength])
 	body := token[:plainLength-crcLength]
-	putBase62(token[len(body):], uint64(crc32.ChecksumIEEE(body)))
+	putBase62(token[len(body):], uint64(checksum(body)))
 	return string(token[:])
 }
 
@@ -135,8 +135,17 @@ func looksLike(token, prefix string) bool {
 	copy(given[:], token)
 	body := given[:plainLength-crcLength]
 	var want [crcLength]byte
-	putBase62(want[:], uint64(crc32.ChecksumIEEE(body)))
+	putBase62(want[:], uint64(checksum(body)))
 	return [crcLength]byte(given[len(body):]) == want
+}
+
+// checksum returns the CRC-32 of b. It is spelled out since crc32.ChecksumIEEE makes b escape.
+func checksum(b []byte) uint32 {
+	sum := ^uint32(0)
+	for _, c := range b {
+		sum = crc32.IEEETable[byte(sum)^c] ^ sum>>8
+	}
+	return ^sum
 }
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -1,0 +1,217 @@
+package oauth_test
+
+import (
+	"strings"
+	"testing"
+
+	"gatehouse/actors/oauth"
+)
+
+const chooser = "skip_account_chooser"
+
+// query is a request that is right for both clients of the tests, but for what is added or replaced.
+func query(changes string) []oauth.Parameter {
+	params := form("client_id=id&redirect_uri=https://app.example/cb&response_type=code&scope=view-user&state=s" +
+		"&code_challenge=" + challenge + "&code_challenge_method=S256")
+	for _, change := range form(changes) {
+		for i := range params {
+			if params[i].Name == change.Name {
+				params[i].Value, change.Name = change.Value, ""
+			}
+		}
+		if change.Name != "" {
+			params = append(params, change)
+		}
+	}
+	return params
+}
+
+func webClient() *oauth.Client {
+	return &oauth.Client{ID: "id", RedirectURIs: []string{"https://app.example/cb", "http://localhost/cb"},
+		Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant}
+}
+
+func publicClient() *oauth.Client {
+	c := webClient()
+	c.Public = true
+	c.RedirectURIs = append(c.RedirectURIs, "com.example.app:/cb", "http://127.0.0.1/cb")
+	return c
+}
+
+func TestParseAuthorizationRequest(t *testing.T) {
+	for _, row := range []struct {
+		changes string
+		want    func(*oauth.AuthorizationRequest)
+	}{
+		{"", func(*oauth.AuthorizationRequest) {}},
+		{"scope=detail-user view-user", func(r *oauth.AuthorizationRequest) { r.Scopes = oauth.UserScopes }},
+		{"scope=", func(r *oauth.AuthorizationRequest) { r.DefaultScopes = true }},
+		{"state=", func(r *oauth.AuthorizationRequest) { r.State = "" }},
+		{"state=%C3%A9+%26%3D%22%3Cb%3E", func(r *oauth.AuthorizationRequest) { r.State = `é &="<b>` }},
+		{"prompt=login+consent", func(r *oauth.AuthorizationRequest) { r.Prompt = oauth.PromptLogin | oauth.PromptConsent }},
+		{"prompt=none", func(r *oauth.AuthorizationRequest) { r.Prompt = oauth.PromptNone }},
+		{chooser + "=true", func(r *oauth.AuthorizationRequest) { r.SkipAccountChooser = true }},
+		{chooser + "=TRUE", func(*oauth.AuthorizationRequest) {}},
+		{chooser + "=1", func(*oauth.AuthorizationRequest) {}},
+		{"code_challenge=&code_challenge_method=", func(r *oauth.AuthorizationRequest) { r.CodeChallenge = "" }},
+		{"nonce=x&resource=%00&ui_locales=en", func(*oauth.AuthorizationRequest) {}},
+	} {
+		want := oauth.AuthorizationRequest{ClientID: "id", RedirectURI: "https://app.example/cb", Scopes: oauth.ViewUser,
+			State: "s", CodeChallenge: challenge}
+		row.want(&want)
+		got, err := oauth.ParseAuthorizationRequest(query(row.changes), chooser)
+		if err == nil {
+			err = got.CheckClient(webClient())
+		}
+		if err == nil {
+			err = got.Check(webClient(), oauth.ViewUser)
+		}
+		if err != nil || *got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", row.changes, got, err, want)
+		}
+	}
+}
+
+func TestAuthorizationRequestsThatMustNotRedirect(t *testing.T) {
+	disabled := webClient()
+	disabled.Disabled = true
+	for _, row := range []struct {
+		name   string
+		params []oauth.Parameter
+		client *oauth.Client
+	}{
+		{"no client_id", query("client_id="), webClient()},
+		{"no redirect_uri", query("redirect_uri="), webClient()},
+		{"two client_id", append(query(""), oauth.Parameter{Name: "client_id", Value: "id"}), webClient()},
+		{"two redirect_uri", append(query(""), oauth.Parameter{Name: "redirect_uri", Value: "https://app.example/cb"}), webClient()},
+		{"control characters", query("redirect_uri=https://app.example/cb%0a"), webClient()},
+		{"unknown client", query(""), nil},
+		{"another client", query("client_id=other"), webClient()},
+		{"disabled client", query(""), disabled},
+		{"another redirect_uri", query("redirect_uri=https://app.example/cb/"), webClient()},
+		{"foreign redirect_uri, also wrong otherwise", query("redirect_uri=https://evil.example/&response_type=token"), webClient()},
+	} {
+		r, err := oauth.ParseAuthorizationRequest(row.params, chooser)
+		if err == nil {
+			err = r.CheckClient(row.client)
+		}
+		if err == nil || err.Description == "" || err.Hint == "" {
+			t.Errorf("%s: got %v, want an error", row.name, err)
+		}
+	}
+}
+
+func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
+	noCodes, narrow := webClient(), webClient()
+	noCodes.Grants = oauth.ClientCredentialsGrant
+	narrow.Scopes = oauth.DetailUser
+	twice := func(name string) []oauth.Parameter {
+		return append(query(""), oauth.Parameter{Name: name, Value: "x"}, oauth.Parameter{Name: name, Value: "x"})
+	}
+	for _, row := range []struct {
+		name     string
+		params   []oauth.Parameter
+		client   *oauth.Client
+		defaults oauth.Scopes
+		code     oauth.Code
+		state    string
+	}{
+		{"no response_type", query("response_type="), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"implicit", query("response_type=token"), webClient(), 0, oauth.UnsupportedResponseType, "s"},
+		{"hybrid", query("response_type=code+id_token"), webClient(), 0, oauth.UnsupportedResponseType, "s"},
+		{"two scopes", twice("scope"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"two prompts", twice("prompt"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"two bypasses", twice(chooser), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"two states", twice("state"), webClient(), 0, oauth.InvalidRequest, ""},
+		{"control characters in state", query("state=a%0d%0ab"), webClient(), 0, oauth.InvalidRequest, "a\r\nb"},
+		{"state that is not UTF-8", query("state=%ff"), webClient(), 0, oauth.InvalidRequest, "\xff"},
+		{"unknown scope", query("scope=openid"), webClient(), 0, oauth.InvalidScope, "s"},
+		{"scope for operators", query("scope=server-operations"), webClient(), 0, oauth.InvalidScope, "s"},
+		{"scope that is not registered", query("scope=view-user"), narrow, 0, oauth.InvalidScope, "s"},
+		{"no scope and no default", query("scope="), webClient(), 0, oauth.InvalidScope, "s"},
+		{"no scope and a default that is not registered", query("scope="), narrow, oauth.ViewUser, oauth.InvalidScope, "s"},
+		{"client without the grant", query(""), noCodes, 0, oauth.UnauthorizedClient, "s"},
+		{"plain challenge", query("code_challenge_method=plain"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"challenge without method", query("code_challenge_method="), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"method without challenge", query("code_challenge="), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"malformed challenge", query("code_challenge=" + verifier[:42]), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"public without PKCE", query("code_challenge=&code_challenge_method="), publicClient(), 0, oauth.InvalidRequest, "s"},
+		{"unknown prompt", query("prompt=select_account"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"none with login", query("prompt=none+login"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"consent with none", query("prompt=consent+none"), webClient(), 0, oauth.InvalidRequest, "s"},
+	} {
+		r, err := oauth.ParseAuthorizationRequest(row.params, chooser)
+		if err != nil || r.CheckClient(row.client) != nil {
+			t.Errorf("%s: got %v before the redirect", row.name, err)
+			continue
+		}
+		if err = r.Check(row.client, row.defaults); err == nil || err.Code != row.code || r.State != row.state {
+			t.Errorf("%s: got %v, state %q, want %s, %q", row.name, err, r.State, row.code, row.state)
+		}
+	}
+}
+
+func TestScopesAreAssumed(t *testing.T) {
+	r, _ := oauth.ParseAuthorizationRequest(query("scope="), chooser)
+	c := webClient()
+	c.Scopes = oauth.ViewUser
+	if err := r.Check(c, oauth.AllScopes); err != nil || r.Scopes != oauth.ViewUser || !r.DefaultScopes {
+		t.Errorf("got %v, %t, %v, want view-user", r.Scopes, r.DefaultScopes, err)
+	}
+}
+
+func TestAnswersByRedirect(t *testing.T) {
+	const issuer = "https://id.example"
+	const iss = "iss=https%3A%2F%2Fid.example"
+	denied := &oauth.Error{Code: oauth.AccessDenied, Description: "The user denied access."}
+	for _, row := range []struct{ uri, state, want string }{
+		{"https://app.example/cb", "s", "https://app.example/cb?code=c&state=s&" + iss},
+		{"https://app.example", "", "https://app.example?code=c&" + iss},
+		{"https://app.example/cb?a=%20b", "s", "https://app.example/cb?a=%20b&code=c&state=s&" + iss},
+		{"https://app.example/cb?", "s", "https://app.example/cb?code=c&state=s&" + iss},
+		{"https://app.example/cb?a&", "s", "https://app.example/cb?a&code=c&state=s&" + iss},
+		{"com.example.app:/cb", "a b+&=#%é\r\n", "com.example.app:/cb?code=c&state=a%20b%2B%26%3D%23%25%C3%A9%0D%0A&" + iss},
+	} {
+		r := &oauth.AuthorizationRequest{RedirectURI: row.uri, State: row.state}
+		if got := r.CodeURL("c", issuer); got != row.want {
+			t.Errorf("got %s, want %s", got, row.want)
+		}
+		want := strings.Replace(row.want, "code=c", "error=access_denied&error_description=The%20user%20denied%20access.", 1)
+		if got := r.ErrorURL(denied, issuer); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// FuzzAuthorizationRequest holds that an answer goes to the registered redirect URI and brings the state back unchanged.
+func FuzzAuthorizationRequest(f *testing.F) {
+	f.Add("https://app.example/cb", "code", "view-user", "s", "none", challenge)
+	f.Add("http://127.0.0.1:9/cb", "token", " ", "a\r\nb", "login", "")
+	f.Fuzz(func(t *testing.T, uri, responseType, scope, state, prompt, challenge string) {
+		r, err := oauth.ParseAuthorizationRequest([]oauth.Parameter{
+			{Name: "client_id", Value: "id"}, {Name: "redirect_uri", Value: uri}, {Name: "response_type", Value: responseType},
+			{Name: "scope", Value: scope}, {Name: "state", Value: state}, {Name: "prompt", Value: prompt},
+			{Name: "code_challenge", Value: challenge}, {Name: "code_challenge_method", Value: "S256"},
+		}, chooser)
+		c := publicClient()
+		c.LoopbackAnyPort = true
+		if err != nil || r.CheckClient(c) != nil {
+			return
+		}
+		answer := r.CodeURL("c", "https://id.example")
+		if fault := r.Check(c, oauth.ViewUser); fault != nil {
+			answer = r.ErrorURL(fault, "https://id.example")
+		} else if !c.Scopes.Contains(r.Scopes) || r.Scopes == 0 || r.CodeChallenge != challenge {
+			t.Errorf("passed: %+v", r)
+		}
+		rest, ok := strings.CutPrefix(answer, uri+"?")
+		if !ok || strings.ContainsAny(answer, "\r\n \"<>") {
+			t.Fatalf("got %q", answer)
+		}
+		for _, p := range form(rest) {
+			if p.Name == "state" && p.Value != state {
+				t.Errorf("got state %q, want %q", p.Value, state)
+			}
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package oauth_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+func TestAuthenticate(t *testing.T) {
+	now := time.Now()
+	older, keptOlder := oauth.NewSecret(now)
+	newer, keptNewer := oauth.NewSecret(now)
+	other, _ := oauth.NewSecret(now)
+	confidential := &oauth.Client{ID: "c", Secrets: []oauth.Secret{keptOlder, keptNewer}}
+	disabled := &oauth.Client{ID: "c", Secrets: confidential.Secrets, Disabled: true}
+	bare := &oauth.Client{ID: "c"}
+	public := &oauth.Client{ID: "p", Public: true}
+	for _, row := range []struct {
+		name   string
+		client *oauth.Client
+		secret string
+		ok     bool
+	}{
+		{"older secret", confidential, older, true},
+		{"newer secret", confidential, newer, true},
+		{"another secret", confidential, other, false},
+		{"part of a secret", confidential, newer[:53], false},
+		{"no secret", confidential, "", false},
+		{"disabled", disabled, newer, false},
+		{"no secret left", bare, newer, false},
+		{"unknown", nil, newer, false},
+		{"public", public, "", true},
+		{"public with a secret", public, newer, false},
+		{"public, disabled", &oauth.Client{Public: true, Disabled: true}, "", false},
+	} {
+		for _, basic := range []bool{false, true} {
+			err := row.client.Authenticate(oauth.Credentials{Secret: row.secret, Basic: basic})
+			if (err == nil) != row.ok {
+				t.Errorf("%s: got %v, want ok %t", row.name, err, row.ok)
+			}
+			if err != nil && (err.Code != oauth.InvalidClient || err.BasicTried != basic || err.Status() != 401) {
+				t.Errorf("%s: got %+v", row.name, err)
+			}
+		}
+	}
+}
+
+func TestAWrongSecretAndAnUnknownClientLookAlike(t *testing.T) {
+	_, kept := oauth.NewSecret(time.Now())
+	for _, c := range []*oauth.Client{{Secrets: []oauth.Secret{kept}}, {Secrets: []oauth.Secret{kept}, Disabled: true}} {
+		wrong := c.Authenticate(oauth.Credentials{Secret: "guess"})
+		unknown := (*oauth.Client)(nil).Authenticate(oauth.Credentials{Secret: "guess"})
+		if *wrong != *unknown {
+			t.Errorf("got %+v and %+v", wrong, unknown)
+		}
+	}
+}
+
+// valid returns a record of each kind that can be registered.
+func valid() (confidential, public, operator oauth.Client) {
+	_, kept := oauth.NewSecret(time.Now())
+	confidential = oauth.Client{
+		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
+		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant, Secrets: []oauth.Secret{kept},
+	}
+	public = oauth.Client{
+		Name: "App", Public: true, RedirectURIs: []string{"com.example.app:/cb", "http://127.0.0.1/cb"}, Scopes: oauth.ViewUser,
+		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant, LoopbackAnyPort: true,
+	}
+	operator = oauth.Client{
+		Name: "Desk", Operator: true, Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant, Secrets: []oauth.Secret{kept},
+	}
+	return confidential, public, operator
+}
+
+func TestRegistration(t *testing.T) {
+	confidential, public, operator := valid()
+	for _, c := range []oauth.Client{confidential, public, operator} {
+		if err := c.CheckRegistration(); err != nil {
+			t.Errorf("%s: got %v, want nil", c.Name, err)
+		}
+	}
+	for _, row := range []struct {
+		field  string
+		base   oauth.Client
+		change func(*oauth.Client)
+	}{
+		{"name", confidential, func(c *oauth.Client) { c.Name = " " }},
+		{"name", confidential, func(c *oauth.Client) { c.Name = strings.Repeat("é", 101) }},
+		{"name", confidential, func(c *oauth.Client) { c.Name = "a\nb" }},
+		{"name", confidential, func(c *oauth.Client) { c.Name = "a\xff" }},
+		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = nil }},
+		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = []string{"http://shop.example/cb"} }},
+		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = []string{"com.example.app:/cb"} }},
+		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = []string{"https://a.example/", "https://a.example/"} }},
+		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = make([]string, 21) }},
+		{"loopback_any_port", confidential, func(c *oauth.Client) { c.LoopbackAnyPort = true }},
+		{"grants", confidential, func(c *oauth.Client) { c.Grants = 0 }},
+		{"grants", confidential, func(c *oauth.Client) { c.Grants = 8 }},
+		{"grants", confidential, func(c *oauth.Client) { c.Grants = oauth.RefreshTokenGrant }},
+		{"grants", public, func(c *oauth.Client) { c.Grants |= oauth.ClientCredentialsGrant }},
+		{"grants", operator, func(c *oauth.Client) {
+			c.Grants, c.RedirectURIs = oauth.AuthorizationCodeGrant, []string{"https://a.example/"}
+		}},
+		{"scopes", confidential, func(c *oauth.Client) { c.Scopes |= oauth.ServerOperations }},
+		{"scopes", confidential, func(c *oauth.Client) { c.Scopes |= 8 }},
+		{"scopes", operator, func(c *oauth.Client) { c.Scopes = 0 }},
+		{"operator", operator, func(c *oauth.Client) { c.Public, c.Secrets = true, nil }},
+		{"introspect_any", public, func(c *oauth.Client) { c.IntrospectAny = true }},
+		{"secrets", public, func(c *oauth.Client) { c.Secrets = confidential.Secrets }},
+		{"secrets", confidential, func(c *oauth.Client) { c.Secrets = nil }},
+		{"secrets", confidential, func(c *oauth.Client) { c.Secrets = make([]oauth.Secret, 3) }},
+	} {
+		c := row.base
+		row.change(&c)
+		err := c.CheckRegistration()
+		var wrong *oauth.RegistrationError
+		if !errors.As(err, &wrong) || wrong.Field != row.field {
+			t.Errorf("got %v, want one about %s", err, row.field)
+		}
+	}
+}
+
+func TestGrantNames(t *testing.T) {
+	all := oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant
+	if got, want := all.String(), "authorization_code refresh_token client_credentials"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, name := range all.Names() {
+		if g, ok := oauth.ParseGrantType(name); !ok || g.String() != name {
+			t.Errorf("%s: got %v, %t", name, g, ok)
+		}
+	}
+	for _, name := range []string{"", "password", "implicit", "Authorization_Code", "authorization_code refresh_token"} {
+		if g, ok := oauth.ParseGrantType(name); ok || g != 0 {
+			t.Errorf("%q: got %v, want none", name, g)
+		}
+	}
+}
