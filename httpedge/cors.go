@@ -3,6 +3,7 @@ package httpedge
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,7 +98,9 @@ func (s *originSet) add(client *oauth.Client) {
 		return
 	}
 	for _, uri := range client.RedirectURIs {
-		s.origins[oauth.RedirectOrigin(uri)] = struct{}{}
+		if origin := oauth.RedirectOrigin(uri); strings.Contains(origin, "://") { // not a private-use scheme
+			s.origins[origin] = struct{}{}
+		}
 	}
 }
 
