@@ -3,11 +3,14 @@ package main
 import (
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/actors/oauth"
 )
 
 // config is the checked settings of a process that serves.
@@ -26,6 +29,15 @@ type config struct {
 	ForbiddenHold       time.Duration
 	CacheEntries        int
 	GeoLimit            int // a minute and caller; 0 = no limit
+
+	Identity, Geo bool // the services that are offered
+	DatabaseURL   string
+	Migrate       bool
+	BaseURL       string // without a slash at the end; "" = that of the public listener, which is on loopback or a socket
+	Lifetimes     oauth.Lifetimes
+	SessionTTL    time.Duration
+	DefaultScopes oauth.Scopes // 0 = none
+	SkipChooser   string       // name of a parameter
 
 	Listen, AdminListen string
 	TrustedProxies      []netip.Prefix
@@ -53,7 +65,7 @@ var serveDefaults = defaults{logFormat: "json"}
 
 // newConfig checks the settings, one by one and against each other. The error is a usageError about the first that
 // cannot be.
-func newConfig(s settings, u upstreamSettings, d defaults, v *values) (config, error) {
+func newConfig(s settings, db databaseSettings, u upstreamSettings, d defaults, v *values) (config, error) {
 	c := config{
 		Provider: v.oneOf("ip-provider", u.IPProvider, "ip-api", "ip-api-pro", "mmdb", "sim"),
 		Key:      v.secret("ip-api-key", u.IPAPIKey),
@@ -67,6 +79,14 @@ func newConfig(s settings, u upstreamSettings, d defaults, v *values) (config, e
 		ForbiddenHold:       v.duration("forbidden-hold", s.ForbiddenHold, time.Millisecond, 24*time.Hour),
 		CacheEntries:        v.number("cache-entries", s.CacheEntries, 1, 100_000_000),
 		GeoLimit:            v.number("geo-limit", s.GeoLimit, 0, 1_000_000),
+
+		DatabaseURL:   v.database("database-url", db.DatabaseURL),
+		Migrate:       v.oneOf("migrate", s.Migrate, "true", "false") == "true",
+		BaseURL:       v.issuer("base-url", s.BaseURL),
+		Lifetimes:     v.lifetimes(s.identitySettings),
+		SessionTTL:    v.duration("session-ttl", s.SessionTTL, time.Second, 10*365*24*time.Hour),
+		DefaultScopes: v.scopes("default-scope", s.DefaultScope),
+		SkipChooser:   v.parameter("skip-chooser-parameter", s.SkipChooserParameter),
 
 		Listen:          v.address("listen", s.Listen),
 		AdminListen:     v.address("admin-listen", s.AdminListen),
@@ -82,10 +102,12 @@ func newConfig(s settings, u upstreamSettings, d defaults, v *values) (config, e
 		LogFormat: v.oneOf("log-format", first(s.LogFormat, d.logFormat), "json", "text"),
 		LogLevel:  v.level("log-level", s.LogLevel),
 	}
+	c.Identity, c.Geo = v.roles("roles", s.Roles)
 	c.Base = v.base(c.Provider, u.IPAPIBase)
 	c.PTR = v.reverser("ptr", first(s.PTR, d.ptr, ptrByProvider(c.Provider)))
 	c.TLSCert, c.TLSKey = v.keyPair(s.TLSCert, s.TLSKey)
 	v.checkProvider(c)
+	v.checkIssuer(c)
 	return c, v.err
 }
 
@@ -130,7 +152,7 @@ func newEnvironment(variables []string) environment {
 // unknown returns the names of the variables that look like settings of gatehouse and are none, sorted.
 func (env environment) unknown() []string {
 	known := make(map[string]bool, len(allSettings))
-	for _, s := range allSettings {
+	for _, s := range slices.Concat(allSettings, operatorSettings) {
 		known[s.variable] = true
 	}
 	var names []string

@@ -166,6 +166,36 @@ func TestWrongSettings(t *testing.T) {
 		{"breaker failures", nil, []string{"--breaker-failures=0"}, []string{"--breaker-failures", `"0"`}},
 		{"breaker cooldown", nil, []string{"--breaker-cooldown=0s"}, []string{"--breaker-cooldown", `"0s"`}},
 		{"hold", nil, []string{"--forbidden-hold=x"}, []string{"--forbidden-hold", `"x"`}},
+		{"roles", []string{"GATEHOUSE_ROLES=identity,geolocation"}, nil, []string{"GATEHOUSE_ROLES", `"identity,geolocation"`, "identity, geo or both"}},
+		{"no role", nil, []string{"--roles=,"}, []string{"--roles"}},
+		{"database of no kind", []string{"GATEHOUSE_DATABASE_URL=mysql://me:" + secret + "@h/d"}, nil, []string{"GATEHOUSE_DATABASE_URL", "sqlite:", "postgres://"}},
+		{"database in words", nil, []string{"--database-url=host=h password=" + secret}, []string{"--database-url", "sqlite:"}},
+		{"database without path", nil, []string{"--database-url=sqlite:"}, []string{"--database-url", `"sqlite:"`}},
+		{"database with a broken password", nil, []string{"--database-url=postgres://me:" + secret + "%zz@h/d"}, []string{"--database-url", "%XX", "redacted@h"}},
+		{"migrate", nil, []string{"--migrate=maybe"}, []string{"--migrate", `"maybe"`, "true or false"}},
+		{"issuer without scheme", []string{"GATEHOUSE_BASE_URL=id.example.com"}, nil, []string{"GATEHOUSE_BASE_URL", `"id.example.com"`, "https://"}},
+		{"issuer in the clear", nil, []string{"--base-url=http://id.example.com"}, []string{"--base-url", "https, or http on loopback"}},
+		{"issuer with a path", nil, []string{"--base-url=https://id.example.com/auth"}, []string{"--base-url", "no path"}},
+		{"issuer with a query", nil, []string{"--base-url=https://id.example.com?" + secret}, []string{"--base-url", "?redacted", "no query"}},
+		{"issuer with a fragment", nil, []string{"--base-url=https://id.example.com#x"}, []string{"--base-url", "no fragment"}},
+		{"issuer with an empty fragment", nil, []string{"--base-url=https://id.example.com#"}, []string{"--base-url", "no fragment"}},
+		{"issuer with a user", nil, []string{"--base-url=https://me:" + secret + "@id.example.com"}, []string{"--base-url", "redacted@id.example.com", "no user"}},
+		{"issuer with half a port", nil, []string{"--base-url=https://id.example.com:"}, []string{"--base-url", "port"}},
+		{"no issuer off loopback", nil, []string{"--listen=192.0.2.1:80"}, []string{"--base-url", "must be given"}},
+		{"no issuer on all addresses", []string{"GATEHOUSE_LISTEN=:8080"}, nil, []string{"--base-url", "must be given"}},
+		{"code lifetime", nil, []string{"--code-ttl=11m"}, []string{"--code-ttl", `"11m"`, "10m0s"}},
+		{"access token lifetime", []string{"GATEHOUSE_ACCESS_TOKEN_TTL=3600"}, nil, []string{"GATEHOUSE_ACCESS_TOKEN_TTL", `"3600"`, "unit"}},
+		{"half seconds", nil, []string{"--access-token-ttl=1500ms"}, []string{"--access-token-ttl", "whole seconds"}},
+		{"refresh token lifetime", nil, []string{"--refresh-token-ttl=0s"}, []string{"--refresh-token-ttl", `"0s"`}},
+		{"family that ends before its tokens", nil, []string{"--refresh-family-ttl=1h"}, []string{"--refresh-family-ttl", `"1h"`, "720h0m0s"}},
+		{"grace", nil, []string{"--refresh-grace=6m"}, []string{"--refresh-grace", `"6m"`}},
+		{"grace longer than the token", nil, []string{"--refresh-token-ttl=5s"}, []string{"--refresh-grace", "less than"}},
+		{"session lifetime", []string{"GATEHOUSE_SESSION_TTL=2w"}, nil, []string{"GATEHOUSE_SESSION_TTL", `"2w"`}},
+		{"unknown default scope", nil, []string{"--default-scope=email"}, []string{"--default-scope", `"email"`, "view-user detail-user"}},
+		{"default scope of operators", nil, []string{"--default-scope=server-operations"}, []string{"--default-scope", "view-user detail-user"}},
+		{"parameter with a space", nil, []string{"--skip-chooser-parameter=a b"}, []string{"--skip-chooser-parameter", `"a b"`}},
+		{"parameter that has a meaning", nil, []string{"--skip-chooser-parameter=state"}, []string{"--skip-chooser-parameter", "meaning"}},
+		{"setting of another command in a file", nil, file("client-secret: " + secret), []string{"--config", "client-secret"}},
 		{"listen without port", []string{"GATEHOUSE_LISTEN=localhost"}, nil, []string{"GATEHOUSE_LISTEN", `"localhost"`, "HOST:PORT"}},
 		{"listen on port 65536", nil, []string{"--listen=:65536"}, []string{"--listen", `":65536"`}},
 		{"listen on no socket", nil, []string{"--admin-listen=unix:"}, []string{"--admin-listen", `"unix:"`}},
@@ -241,8 +271,40 @@ func TestConfigShowsNoSecret(t *testing.T) {
 	}
 }
 
+func TestDatabasePasswordIsNotShown(t *testing.T) {
+	for _, url := range []string{
+		"postgres://gatehouse:" + secret + "@db/gatehouse", "postgres://db/gatehouse?password=" + secret, "postgres://gatehouse:p@" + secret + "@db/x",
+	} {
+		got := printed(t, []string{"GATEHOUSE_DATABASE_URL=" + url})["database-url"]
+		if strings.Contains(got.Value, secret) || !strings.HasPrefix(got.Value, "postgres://") || !strings.Contains(got.Value, redacted) {
+			t.Errorf("got %q, want a PostgreSQL URL without its password", got.Value)
+		}
+	}
+}
+
+func TestIssuerLosesItsSlash(t *testing.T) {
+	got := printed(t, nil, "--base-url=https://id.example.com/", "--listen=:8080")["base-url"]
+	if want := (settingRow{"base-url", "https://id.example.com", "flag"}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestIssuerIsOfNoConcernToLookUps(t *testing.T) {
+	if got := printed(t, nil, "--roles=geo", "--listen=:8080")["base-url"].Value; got != "" {
+		t.Errorf("got base-url %q, want none", got)
+	}
+}
+
+func TestNoDefaultScope(t *testing.T) {
+	for _, args := range [][]string{{"--default-scope="}, {"--default-scope=none"}, {"--config", write(t, "a.yaml", "default-scope: ''")}} {
+		if got := printed(t, nil, args...)["default-scope"].Value; got != "none" {
+			t.Errorf("%v: got %q, want none", args, got)
+		}
+	}
+}
+
 func TestUnknownVariablesAreNamedOnly(t *testing.T) {
-	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=:1", "OTHER=x"}, "config")
+	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=127.0.0.1:1", "GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=x", "GATEHOUSE_ADMIN_URL=x", "OTHER=x"}, "config")
 	if got.code != exitDone {
 		t.Errorf("got code %d, want 0", got.code)
 	}

@@ -10,6 +10,7 @@ import (
 
 type configCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
+	databaseSettings
 	upstreamSettings
 	settings
 }
@@ -30,7 +31,7 @@ type settingRow struct {
 // Run prints the settings in force.
 func (c *configCommand) Run(p *program, parsed *kong.Context) error {
 	v := p.resolver.values(parsed)
-	config, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, v)
+	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, v)
 	if err != nil {
 		return err
 	}

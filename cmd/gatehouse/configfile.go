@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -135,7 +136,7 @@ func tomlText(value any) (string, error) {
 
 // checkKey refuses a key that is no setting, or that was there already.
 func checkKey(found map[string]string, key string) error {
-	if _, ok := settingNamed(key); !ok {
+	if !slices.ContainsFunc(allSettings, func(s setting) bool { return s.name == key }) {
 		return fmt.Errorf("%s: no such setting (gatehouse config lists them)", key)
 	}
 	if _, ok := found[key]; ok {

@@ -1,13 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -23,8 +25,9 @@ type demoCommand struct {
 
 // Help is shown by gatehouse demo --help.
 func (*demoCommand) Help() string {
-	return "Serves made-up answers, so that everything can be tried without a network. DIR/demo.json says where it listens. " +
-		"The provider is the simulator, whatever IP_PROVIDER, IP_API_BASE and IP_API_KEY say.\n\n" +
+	return "Serves both services with made-up accounts, clients and answers, so that everything can be tried without a network. " +
+		"DIR/demo.json says where it listens, and holds the only plain copy of passwords and secrets. " +
+		"The database is a file in DIR and the provider is the simulator, whatever GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY say.\n\n" +
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
@@ -35,7 +38,8 @@ func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
 	v := p.resolver.values(parsed)
 	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
 	listen := v.hostPort("sim-listen", c.SimListen)
-	config, err := newConfig(c.settings, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
+	database := databaseSettings{DatabaseURL: "sqlite:" + filepath.Join(c.Dir, "gatehouse.db")}
+	config, err := newConfig(c.settings, database, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
 	if err != nil {
 		return err
 	}
@@ -46,19 +50,34 @@ func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
 			return err
 		}
 		s.onStop(unlock)
-		if err := s.start(listen, simulated); err != nil {
+		if err := s.start(p.ctx, listen, simulated); err != nil {
 			return err
 		}
-		return announce(s, c.Dir, p.stdout)
+		return announce(p.ctx, s, c.Dir, p.stdout)
 	})
 }
 
 // announce writes demo.json and says what can be tried. Nothing is served before.
-func announce(s *service, dir string, w io.Writer) error {
-	file := demoFile{
-		BaseURL:     httpURL(s.public, s.config.TLSCert != ""),
-		AdminURL:    httpURL(s.admin, false),
-		UpstreamURL: s.config.Base,
+func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
+	file, err := readDemoFile(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is made anew: %v\n", filepath.Join(dir, "demo.json"), err); err != nil {
+			return err
+		}
+		file = demoFile{}
+	}
+	file.BaseURL, file.AdminURL = httpURL(s.public, s.config.TLSCert != ""), httpURL(s.admin, false)
+	file.UpstreamURL = s.config.Base
+	if s.store != nil {
+		notes, err := file.settle(ctx, s.store, time.Now())
+		if err != nil {
+			return err
+		}
+		for _, note := range notes {
+			if _, err := fmt.Fprintf(w, "gatehouse demo: %s\n", note); err != nil {
+				return err
+			}
+		}
 	}
 	if err := file.write(dir); err != nil {
 		return err
@@ -79,49 +98,4 @@ func lockFolder(dir string) (unlock func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir), lock.Close())
 	}
 	return lock.Close, nil
-}
-
-// demoFile is DIR/demo.json: what scripts need to know of a running demo.
-type demoFile struct {
-	BaseURL     string `json:"base_url"`     // of the public endpoints
-	AdminURL    string `json:"admin_url"`    // of metrics and health
-	UpstreamURL string `json:"upstream_url"` // of the simulator; its settings are at /_sim
-}
-
-// write puts the file into dir, whole or not at all, readable by its owner alone.
-func (f demoFile) write(dir string) error {
-	text, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write demo.json: %w", err)
-	}
-	fresh, err := os.CreateTemp(dir, "demo.json.*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write demo.json: %w", err)
-	}
-	_, err = fresh.Write(append(text, '\n'))
-	if err := errors.Join(err, fresh.Close()); err != nil {
-		return fmt.Errorf("write demo.json: %w", errors.Join(err, os.Remove(fresh.Name())))
-	}
-	if err := os.Rename(fresh.Name(), filepath.Join(dir, "demo.json")); err != nil {
-		return fmt.Errorf("write demo.json: %w", errors.Join(err, os.Remove(fresh.Name())))
-	}
-	return nil
-}
-
-// greet says what can be tried.
-func (f demoFile) greet(w io.Writer, dir string) error {
-	_, err := fmt.Fprintf(w, `gatehouse demo: look-ups at %s, simulated answers, no network needed.
-
-Try:
-  %s
-  %s -H 'X-Forwarded-For: 8.8.8.8'
-  %s -H 'Content-Type: application/json' -d '{"queries":["1.1.1.1","example.com"]}'
-  %s
-  %s -X PUT -d '{"faults":[{"kind":"status","status":503}]}'    # breaks the upstream
-
-The addresses are in %s. Stop with Ctrl-C.
-
-`, f.BaseURL, curl(f.BaseURL, "/api/lookup?q=8.8.8.8"), curl(f.BaseURL, "/api/my-ip"), curl(f.BaseURL, "/api/bulk"),
-		curl(f.AdminURL, "/metrics"), curl(f.UpstreamURL, "/_sim"), filepath.Join(dir, "demo.json"))
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,7 +59,7 @@ func TestDemo(t *testing.T) {
 	if second.code != exitFailed || strings.Count(second.stderr, "\n") != 1 || !strings.Contains(second.stderr, dir) {
 		t.Errorf("got code %d, stderr %q of a second demo, want 1 and one line that names the folder", second.code, second.stderr)
 	}
-	if got := readDemo(t, dir); got != file {
+	if got := readDemo(t, dir); !reflect.DeepEqual(got, file) {
 		t.Errorf("got %v in demo.json after a second demo, want %v as before", got, file)
 	}
 

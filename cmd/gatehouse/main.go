@@ -1,4 +1,4 @@
-// Command gatehouse answers where on earth an IP address or a domain is.
+// Command gatehouse serves an OAuth 2.0 identity service and a service that says where on earth an IP address or a domain is.
 package main
 
 import (
@@ -21,14 +21,18 @@ const (
 
 func main() {
 	ctx := interruptible(context.Background())
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
 // commands is the command line as kong reads it: one field a command.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Serve look-ups over HTTP."`
-	Demo    demoCommand    `cmd:"" help:"Serve a demo that needs no network: the upstream is simulated in process."`
+	Serve   serveCommand   `cmd:"" help:"Serve identity and look-ups over HTTP."`
+	Demo    demoCommand    `cmd:"" help:"Serve a demo that needs no network: accounts and clients are made, the upstream is simulated in process."`
 	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream's HTTP interface, for tests and load runs."`
+	Init    initCommand    `cmd:"" help:"Prepare the database and make the first operator client."`
+	Migrate migrateCommand `cmd:"" help:"Look at the database's schema, or bring it up to date."`
+	Client  clientCommand  `cmd:"" help:"Manage client applications."`
+	User    userCommand    `cmd:"" help:"Manage users."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its value and where it comes from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -36,6 +40,7 @@ type commands struct {
 // program is what a command gets beside its own flags.
 type program struct {
 	ctx            context.Context // ends when the program is asked to stop
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	environment    environment
 	resolver       *resolver
@@ -43,8 +48,8 @@ type program struct {
 
 // run does what args ask for and returns the exit code. It ends when the command is done or soon after ctx is.
 // env is in the form of os.Environ.
-func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdout: stdout, stderr: stderr, environment: newEnvironment(env)}
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, environment: newEnvironment(env)}
 	p.resolver = newResolver(p.environment)
 	helped := false
 	parser, err := newParser(p, stdout, func(int) { helped = true })
@@ -67,8 +72,8 @@ func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int 
 func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(&commands{},
 		kong.Name("gatehouse"),
-		kong.Description("gatehouse answers where on earth an IP address or a domain is.\n\n"+
-			"Example:\n\n    gatehouse demo\n    gatehouse serve --listen :8080"),
+		kong.Description("gatehouse is an OAuth 2.0 identity service, and says where on earth an IP address or a domain is.\n\n"+
+			"Example:\n\n    gatehouse demo\n    gatehouse init && gatehouse serve"),
 		kong.Writers(stdout, p.stderr),
 		kong.Exit(exit),
 		kong.Resolvers(p.resolver),

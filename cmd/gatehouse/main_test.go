@@ -66,7 +66,7 @@ func runOnce(t *testing.T, env []string, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, args, env, &stdout, &stderr)
+	code := run(ctx, args, env, strings.NewReader(""), &stdout, &stderr)
 	if ctx.Err() != nil {
 		t.Fatalf("gatehouse %s: still ran after %v", strings.Join(args, " "), patience)
 	}
@@ -126,7 +126,8 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	for _, args := range [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"config"}, {"version"}} {
+	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate", "status"}, {"migrate", "up"}, {"config"}, {"version"}}
+	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)
 			if got.code != exitDone || got.stderr != "" {
@@ -137,6 +138,14 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 			}
 		})
 	}
+}
+
+// remoteCommands speak to a running server.
+var remoteCommands = [][]string{
+	{"client", "create"}, {"client", "list"}, {"client", "show"}, {"client", "update"}, {"client", "approve"}, {"client", "unapprove"},
+	{"client", "rotate-secret"}, {"client", "revoke-secret"}, {"client", "disable"}, {"client", "enable"}, {"client", "delete"},
+	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"}, {"user", "enable"},
+	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
 }
 
 func TestVersion(t *testing.T) {

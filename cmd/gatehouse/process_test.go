@@ -33,6 +33,7 @@ var environ = []string{"GORACE=atexit_sleep_ms=0"}
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(), ended: make(chan struct{})}
+	p.cmd.Dir = t.TempDir() // where a database goes unless a test names one
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout, p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 )
 
 type serveCommand struct {
+	databaseSettings
 	upstreamSettings
 	settings
 }
@@ -14,14 +15,14 @@ type serveCommand struct {
 // Help is shown by gatehouse serve --help.
 func (*serveCommand) Help() string {
 	return "Runs until SIGTERM or SIGINT, then answers the requests under way and ends. A second signal ends it at once.\n\n" +
-		"Example:\n\n    IP_PROVIDER=ip-api-pro IP_API_KEY=… gatehouse serve --listen :8080"
+		"Example:\n\n    gatehouse serve --listen :8080 --base-url https://id.example.com --database-url sqlite:gatehouse.db"
 }
 
 // Run serves until the program is asked to stop.
 func (c *serveCommand) Run(p *program, parsed *kong.Context) error {
-	config, err := newConfig(c.settings, c.upstreamSettings, serveDefaults, p.resolver.values(parsed))
+	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, p.resolver.values(parsed))
 	if err != nil {
 		return err
 	}
-	return p.runService(config, func(s *service) error { return s.start("127.0.0.1:0", sim.Config{}) })
+	return p.runService(config, func(s *service) error { return s.start(p.ctx, "127.0.0.1:0", sim.Config{}) })
 }

@@ -15,17 +15,20 @@ import (
 	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
+	"gatehouse/providers/sqlstore"
 )
 
 // service is a process that serves: what it consists of, and how that is ended.
 type service struct {
-	config config
-	log    *logs
-	public net.Listener
-	admin  net.Listener
-	edge   *httpedge.Server
-	ends   time.Time      // when the drain time is over; zero before the drain
-	stops  []func() error // in the order of the starts
+	config   config
+	log      *logs
+	public   net.Listener
+	admin    net.Listener
+	edge     *httpedge.Server
+	store    *sqlstore.Store  // nil without the identity service
+	identity *actors.Identity // nil without it
+	ends     time.Time        // when the drain time is over; zero before the drain
+	stops    []func() error   // in the order of the starts
 }
 
 // runService builds a service by start, serves until the program is asked to stop, and ends what was started.
@@ -36,10 +39,10 @@ func (p *program) runService(c config, start func(*service) error) (err error) {
 		return err
 	}
 	p.warnUnknown(s.log.Logger)
-	if c.Provider == "ip-api" {
+	if c.Geo && c.Provider == "ip-api" {
 		s.log.Warn("the free tier of ip-api is rate-limited, speaks plain HTTP and is for non-commercial use only")
 	}
-	if c.Provider == "ip-api" && c.Key != "" {
+	if c.Geo && c.Provider == "ip-api" && c.Key != "" {
 		s.log.Warn("IP_API_KEY is set, but only the provider ip-api-pro sends a key")
 	}
 	if s.config.Base != c.Base {
@@ -61,27 +64,37 @@ func (s *service) close() error {
 }
 
 // start binds the listeners, which is what most often fails, and builds the rest on top. Where the upstream is to be
-// simulated in process, simulated says how, at simListen.
-func (s *service) start(simListen string, simulated sim.Config) (err error) {
+// simulated in process, simulated says how, at simListen. ctx is for the time of the start.
+func (s *service) start(ctx context.Context, simListen string, simulated sim.Config) (err error) {
 	if s.public, err = s.bind("--listen", s.config.Listen); err != nil {
 		return err
 	}
 	if s.admin, err = s.bind("--admin-listen", s.config.AdminListen); err != nil {
 		return err
 	}
-	if s.config.Provider == "sim" && s.config.Base == "" {
+	if s.config.Geo && s.config.Provider == "sim" && s.config.Base == "" {
 		if err := s.simulate(simListen, simulated); err != nil {
 			return err
 		}
 	}
 	metrics := prometheus.NewRegistry()
-	system, err := s.startSystem(metrics)
-	if err != nil {
-		return err
+	var system *actors.System
+	if s.config.Geo {
+		if system, err = s.startSystem(metrics); err != nil {
+			return err
+		}
+	}
+	var issuer string
+	if s.config.Identity {
+		issuer = first(s.config.BaseURL, defaultIssuer(s.public, s.config.TLSCert != ""))
+		if err := s.startIdentity(ctx, metrics); err != nil {
+			return err
+		}
 	}
 	c := s.config
 	s.edge, err = httpedge.New(httpedge.Config{
-		System: system, Logger: s.log.Logger, Log: s.log.buffer, Metrics: metrics,
+		System: system, Identity: s.identity, Issuer: issuer, DefaultScopes: c.DefaultScopes, SkipChooserParameter: c.SkipChooser,
+		Logger: s.log.Logger, Log: s.log.buffer, Metrics: metrics,
 		TrustedProxies: c.TrustedProxies, ForwardedHeader: httpedge.ForwardedHeader(c.ForwardedHeader),
 		ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout,
 		MaxConnections: c.MaxConnections, CertFile: c.TLSCert, KeyFile: c.TLSKey,
@@ -128,20 +141,20 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	s.onStop(func() error { return s.stopSystem(system) })
+	s.onStop(func() error { return s.stopWithin(system.Stop, "look-ups were cut off") })
 	return system, nil
 }
 
-// stopSystem gives look-ups what is left of the drain time, and at least a second.
-func (s *service) stopSystem(system *actors.System) error {
+// stopWithin gives stop what is left of the drain time, and at least a second. What was cut off is a warning.
+func (s *service) stopWithin(stop func(context.Context) error, warning string) error {
 	ends := time.Now().Add(time.Second)
 	if s.ends.After(ends) {
 		ends = s.ends
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), ends)
 	defer cancel()
-	if err := system.Stop(ctx); err != nil {
-		s.log.Warn("look-ups were cut off", "error", err)
+	if err := stop(ctx); err != nil {
+		s.log.Warn(warning, "error", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -17,8 +18,31 @@ type upstreamSettings struct {
 	IPAPIBase  string `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"Address of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in process)."`
 }
 
+// databaseSettings say where the identity service keeps its records. A demo has none: it brings its own file.
+type databaseSettings struct {
+	DatabaseURL string `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of the machine see flags: a password rather goes into the variable or the file."`
+}
+
+// identitySettings are the settings of the identity service beside its database.
+type identitySettings struct {
+	BaseURL              string `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"The address that clients know the public endpoints by, which is the issuer (default: http:// or https:// and the public address, if that is on loopback)."`
+	CodeTTL              string `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" group:"identity" placeholder:"TIME" help:"How long an authorization code lasts (${default})."`
+	AccessTokenTTL       string `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" group:"identity" placeholder:"TIME" help:"How long an access token lasts (${default})."`
+	RefreshTokenTTL      string `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" group:"identity" placeholder:"TIME" help:"How long a refresh token lasts from its last use (${default})."`
+	RefreshFamilyTTL     string `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" group:"identity" placeholder:"TIME" help:"How long it lasts in all, however much it is used (${default})."`
+	RefreshGrace         string `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" group:"identity" placeholder:"TIME" help:"How long the refresh token before is still accepted; 0s = not at all (${default})."`
+	SessionTTL           string `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in from its last use (${default})."`
+	DefaultScope         string `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"What an authorization request without a scope asks for; none = it is refused (${default})."`
+	SkipChooserParameter string `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"What the parameter is called that skips the account chooser (${default})."`
+	Migrate              string `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" group:"identity" placeholder:"BOOL" help:"Bring the database's schema up to date at the start: true, or false to refuse an old one (${default})."`
+}
+
 // settings are the settings of everything else.
 type settings struct {
+	Roles []string `name:"roles" variable:"GATEHOUSE_ROLES" default:"identity,geo" group:"http" placeholder:"ROLE" help:"The services that this process offers: identity, geo or both (${default})."`
+
+	identitySettings
+
 	IPMMDB              []string `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"MaxMind-format City and ASN files: the provider mmdb, or a fallback beside an online one."`
 	PTR                 string   `name:"ptr" variable:"GATEHOUSE_PTR" group:"upstream" placeholder:"SERVER" help:"Who finds reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
 	LookupTimeout       string   `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" group:"upstream" placeholder:"TIME" help:"The longest wait of a caller (${default})."`
@@ -31,7 +55,7 @@ type settings struct {
 	GeoLimit            string   `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" group:"upstream" placeholder:"N" help:"Queries a minute that one caller may send upstream; 0 = no limit (${default})."`
 
 	Listen          string   `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path; port 0 takes a free one (${default})."`
-	AdminListen     string   `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health and profiles (${default})."`
+	AdminListen     string   `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, profiles and the admin API (${default})."`
 	TrustedProxies  []string `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is believed."`
 	ForwardedHeader string   `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" group:"http" placeholder:"NAME" help:"The one forwarding header that is read: x-forwarded-for or forwarded (${default})."`
 	TLSCert         string   `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
@@ -50,9 +74,11 @@ type settings struct {
 }
 
 var groups = []kong.Group{
+	{Key: "identity", Title: "Identity:"},
 	{Key: "upstream", Title: "Look-ups and the upstream:"},
 	{Key: "http", Title: "HTTP:"},
 	{Key: "log", Title: "Logs:"},
+	{Key: "remote", Title: "The server and its operator:"},
 }
 
 // setting describes one setting.
@@ -62,13 +88,21 @@ type setting struct {
 	secret   bool   // its value is never shown
 }
 
-// allSettings are the settings in the order of their flags.
-var allSettings = append(describe(reflect.TypeFor[upstreamSettings]()), describe(reflect.TypeFor[settings]())...)
+// allSettings are the settings of a process that serves, in the order of their flags.
+var allSettings = slices.Concat(describe(reflect.TypeFor[databaseSettings]()), describe(reflect.TypeFor[upstreamSettings]()),
+	describe(reflect.TypeFor[settings]()))
+
+// operatorSettings are those of the commands that speak to such a process.
+var operatorSettings = describe(reflect.TypeFor[remoteSettings]())
 
 // describe reads the tags of a struct of settings.
 func describe(t reflect.Type) []setting {
 	var found []setting
 	for field := range t.Fields() {
+		if field.Anonymous {
+			found = append(found, describe(field.Type)...)
+			continue
+		}
 		variable, ok := field.Tag.Lookup("variable")
 		if !ok {
 			continue
@@ -81,7 +115,7 @@ func describe(t reflect.Type) []setting {
 
 // settingNamed returns the setting of that name, if there is one.
 func settingNamed(name string) (setting, bool) {
-	for _, s := range allSettings {
+	for _, s := range slices.Concat(allSettings, operatorSettings) {
 		if s.name == name {
 			return s, true
 		}

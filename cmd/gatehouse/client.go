@@ -1,0 +1,163 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// clientCommand is gatehouse client.
+type clientCommand struct {
+	Create       clientCreate       `cmd:"" help:"Register a client; its secret is shown once."`
+	List         clientList         `cmd:"" help:"List the clients."`
+	Show         clientShow         `cmd:"" help:"Show a client."`
+	Update       clientUpdate       `cmd:"" help:"Change what is registered of a client."`
+	Approve      clientApprove      `cmd:"" help:"Approve a client for the scope detail-user."`
+	Unapprove    clientUnapprove    `cmd:"" help:"Take the approval back."`
+	RotateSecret clientRotateSecret `cmd:"" help:"Give a client a second secret; the first one lives on until it is revoked."`
+	RevokeSecret clientRevokeSecret `cmd:"" help:"End a client's secret: the older one, unless it is named."`
+	Disable      clientDisable      `cmd:"" help:"Refuse a client and all its tokens."`
+	Enable       clientEnable       `cmd:"" help:"Accept a disabled client again."`
+	Delete       clientDelete       `cmd:"" help:"Remove a client with everything that it was given."`
+}
+
+// clientExample is an example for a command about one client, which it registers first.
+func clientExample(command, rest string) string {
+	return strings.TrimRight("Example:\n\n    client=$(gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --json |\n"+
+		"      sed -n 's/.*\"client_id\": \"\\(.*\\)\".*/\\1/p')\n"+
+		"    gatehouse client "+command+" --demo ./gatehouse-demo \"$client\" "+rest, " ")
+}
+
+func clientPath(id string, more ...string) string {
+	path := "/admin/v1/clients/" + url.PathEscape(id)
+	for _, m := range more {
+		path += "/" + url.PathEscape(m)
+	}
+	return path
+}
+
+type clientCreate struct {
+	remoteFlags
+	Name              string   `name:"name" required:"" placeholder:"NAME" help:"What users read when they are asked for consent."`
+	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to. May be repeated."`
+	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, separated by spaces or repeated (default: view-user; server-operations for an operator)."`
+	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
+	Public            bool     `name:"public" help:"It cannot keep a secret: an app or a web page."`
+	Operator          bool     `name:"operator" help:"It may use the admin API."`
+	ApproveDetailUser bool     `name:"approve-detail-user" help:"Approve it for the scope detail-user."`
+	LoopbackAnyPort   bool     `name:"loopback-any-port" help:"The port of a redirect to 127.0.0.1 or [::1] does not matter."`
+	IntrospectAny     bool     `name:"introspect-any" help:"It may introspect every token, not only its own."`
+}
+
+// Help is shown by gatehouse client create --help.
+func (*clientCreate) Help() string {
+	return "Example:\n\n    gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --scope \"view-user detail-user\""
+}
+
+// Run registers a client.
+func (c *clientCreate) Run(p *program, parsed *kong.Context) error {
+	r, err := c.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{
+		"name": c.Name, "public": c.Public, "operator": c.Operator, "detail_user_approved": c.ApproveDetailUser,
+		"loopback_any_port": c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
+	}
+	setList(body, "redirect_uris", c.RedirectURI)
+	setList(body, "scopes", words(c.Scope))
+	setList(body, "grants", words(c.Grant))
+	answer, err := r.call(http.MethodPost, "/admin/v1/clients", body)
+	if err != nil {
+		return err
+	}
+	if err := r.show(answer); err != nil || c.JSON || c.Public {
+		return err
+	}
+	return r.say("Keep the client_secret: it is not shown again.")
+}
+
+// words parts texts at their spaces.
+func words(texts []string) []string {
+	var all []string
+	for _, t := range texts {
+		all = append(all, strings.Fields(t)...)
+	}
+	return all
+}
+
+// setList sets a member that was given on the command line.
+func setList(body map[string]any, name string, values []string) {
+	if len(values) > 0 {
+		body[name] = values
+	}
+}
+
+type clientList struct{ remoteFlags }
+
+// Help is shown by gatehouse client list --help.
+func (*clientList) Help() string {
+	return "Example:\n\n    gatehouse client list --demo ./gatehouse-demo"
+}
+
+// Run lists the clients.
+func (c *clientList) Run(p *program, parsed *kong.Context) error {
+	r, err := c.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	return r.list("/admin/v1/clients", "clients", []column{
+		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"}, {"OPERATOR", "operator"},
+		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
+	})
+}
+
+type clientShow struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client show --help.
+func (*clientShow) Help() string { return clientExample("show", "") }
+
+// Run shows a client.
+func (c *clientShow) Run(p *program, parsed *kong.Context) error {
+	return c.act(p, parsed, http.MethodGet, clientPath(c.ID), nil)
+}
+
+type clientUpdate struct {
+	remoteFlags
+	ID              string   `arg:"" name:"id" help:"The client_id."`
+	Name            *string  `name:"name" placeholder:"NAME" help:"What users read when they are asked for consent."`
+	RedirectURI     []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to, in place of all before. May be repeated."`
+	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, in place of all before."`
+	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens, in place of all before. May be repeated."`
+	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"The port of a redirect to 127.0.0.1 or [::1] does not matter."`
+	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect every token, not only its own."`
+}
+
+// Help is shown by gatehouse client update --help.
+func (*clientUpdate) Help() string {
+	return "What is not named stays as it is.\n\n" + clientExample("update", "--name \"The Shop\" --redirect-uri https://shop.example/back")
+}
+
+// Run changes a client.
+func (c *clientUpdate) Run(p *program, parsed *kong.Context) error {
+	body := map[string]any{}
+	setText(body, "name", c.Name)
+	setList(body, "redirect_uris", c.RedirectURI)
+	setList(body, "scopes", words(c.Scope))
+	setList(body, "grants", words(c.Grant))
+	if c.LoopbackAnyPort != nil {
+		body["loopback_any_port"] = *c.LoopbackAnyPort
+	}
+	if c.IntrospectAny != nil {
+		body["introspect_any"] = *c.IntrospectAny
+	}
+	if len(body) == 0 {
+		return usagef("nothing to change: name at least one of the flags that --help lists")
+	}
+	return c.act(p, parsed, http.MethodPatch, clientPath(c.ID), body)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/alecthomas/kong"
+)
+
+type clientRotateSecret struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client rotate-secret --help.
+func (*clientRotateSecret) Help() string {
+	return "Both secrets work until the older one is ended by gatehouse client revoke-secret.\n\n" + clientExample("rotate-secret", "")
+}
+
+// Run makes a second secret.
+func (c *clientRotateSecret) Run(p *program, parsed *kong.Context) error {
+	r, err := c.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	answer, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
+	if err != nil {
+		return err
+	}
+	if err := r.show(answer); err != nil || c.JSON {
+		return err
+	}
+	return r.say("Keep the client_secret: it is not shown again. The older one works until gatehouse client revoke-secret.")
+}
+
+type clientRevokeSecret struct {
+	remoteFlags
+	ID     string `arg:"" name:"id" help:"The client_id."`
+	Secret string `arg:"" name:"secret-id" optional:"" help:"Which secret, as gatehouse client show names it (default: the older of two)."`
+}
+
+// Help is shown by gatehouse client revoke-secret --help.
+func (*clientRevokeSecret) Help() string {
+	return clientExample("rotate-secret", "") + "\n    gatehouse client revoke-secret --demo ./gatehouse-demo \"$client\""
+}
+
+// Run ends a secret.
+func (c *clientRevokeSecret) Run(p *program, parsed *kong.Context) error {
+	r, err := c.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	secret := c.Secret
+	if secret == "" {
+		if secret, err = r.olderSecret(c.ID); err != nil {
+			return err
+		}
+	}
+	answer, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
+	if err != nil {
+		return err
+	}
+	return r.show(answer)
+}
+
+// olderSecret returns the id of the older of a client's two secrets.
+func (r *remote) olderSecret(client string) (string, error) {
+	answer, err := r.call(http.MethodGet, clientPath(client), nil)
+	if err != nil {
+		return "", err
+	}
+	var record struct {
+		Secrets []struct {
+			ID string `json:"id"`
+		} `json:"secrets"`
+	}
+	if err := json.Unmarshal(answer, &record); err != nil {
+		return "", fmt.Errorf("read client: %w", err)
+	}
+	if len(record.Secrets) < 2 {
+		return "", errors.New("the client has one secret only, which it needs: rotate-secret gives it another")
+	}
+	return record.Secrets[0].ID, nil
+}
+
+type clientApprove struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client approve --help.
+func (*clientApprove) Help() string {
+	return "Tokens that the client already has are good for detailed profiles from then on.\n\n" + clientExample("approve", "")
+}
+
+// Run approves a client.
+func (c *clientApprove) Run(p *program, parsed *kong.Context) error {
+	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "approve"), nil)
+}
+
+type clientUnapprove struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client unapprove --help.
+func (*clientUnapprove) Help() string { return clientExample("unapprove", "") }
+
+// Run takes an approval back.
+func (c *clientUnapprove) Run(p *program, parsed *kong.Context) error {
+	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
+}
+
+type clientDisable struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client disable --help.
+func (*clientDisable) Help() string { return clientExample("disable", "") }
+
+// Run disables a client.
+func (c *clientDisable) Run(p *program, parsed *kong.Context) error {
+	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "disable"), nil)
+}
+
+type clientEnable struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client enable --help.
+func (*clientEnable) Help() string { return clientExample("enable", "") }
+
+// Run enables a client.
+func (c *clientEnable) Run(p *program, parsed *kong.Context) error {
+	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "enable"), nil)
+}
+
+type clientDelete struct {
+	remoteFlags
+	ID string `arg:"" name:"id" help:"The client_id."`
+}
+
+// Help is shown by gatehouse client delete --help.
+func (*clientDelete) Help() string { return clientExample("delete", "") }
+
+// Run deletes a client.
+func (c *clientDelete) Run(p *program, parsed *kong.Context) error {
+	return c.end(p, parsed, http.MethodDelete, clientPath(c.ID), nil, "deleted", map[string]any{"client_id": c.ID})
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+)
+
+const (
+	demoEmail    = "ada@example.com"
+	demoNumber   = "+12025550123"
+	demoRedirect = "http://127.0.0.1:8085/callback" // nobody has to listen there
+)
+
+// settle brings file and database together before anything is served: what the file says is kept where the database
+// agrees; what is missing or does not match is set anew, and each such thing is a note. The first time there are none.
+func (f *demoFile) settle(ctx context.Context, store *sqlstore.Store, now time.Time) (notes []string, err error) {
+	d := &demo{store: store, now: now, fresh: f.Clients == nil}
+	d.user(ctx, f)
+	d.phoneUser(ctx, f)
+	if f.Clients == nil {
+		f.Clients = &demoClients{}
+	}
+	codes := oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant
+	d.client(ctx, &f.Clients.Confidential, oauth.Client{Name: "Demo Shop", DetailApproved: true, RedirectURIs: []string{demoRedirect},
+		Scopes: oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
+	d.client(ctx, &f.Clients.Public, oauth.Client{Name: "Demo App", Public: true, LoopbackAnyPort: true, RedirectURIs: []string{demoRedirect},
+		Scopes: oauth.UserScopes, Grants: codes})
+	d.client(ctx, &f.Clients.Unapproved, oauth.Client{Name: "Demo Newcomer", RedirectURIs: []string{demoRedirect},
+		Scopes: oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
+	d.client(ctx, &f.Clients.Operator, oauth.Client{Name: "Demo Operator", Operator: true,
+		Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant})
+	return d.notes, d.err
+}
+
+// demo is the work of one settle. It stops at the first error.
+type demo struct {
+	store *sqlstore.Store
+	now   time.Time
+	fresh bool // there is nothing to compare with
+	notes []string
+	err   error
+}
+
+func (d *demo) note(format string, args ...any) {
+	if !d.fresh {
+		d.notes = append(d.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// fail notes what went wrong first.
+func (d *demo) fail(doing string, err error) {
+	if d.err == nil && err != nil {
+		d.err = fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+func (d *demo) user(ctx context.Context, f *demoFile) {
+	if f.User == nil || f.User.Password == "" {
+		f.User = &demoUser{Password: rand.Text()}
+	}
+	was := f.User.ID
+	f.User.Email = demoEmail
+	u, err := d.store.UserByEmail(ctx, demoEmail)
+	hasher := account.NewHasher(1, 1)
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		u = &account.User{
+			Name: "Ada Lovelace", Email: demoEmail, Username: "ada", Gender: "female", Bio: "Wrote the first program.",
+			PlaceOfBirth: "London", DateOfBirth: "1990-12-10", Address: "12 St James's Square, London",
+			ProfilePicture: "https://example.com/ada.png",
+		}
+		d.setPassword(ctx, hasher, u, f.User.Password)
+		d.create(ctx, u)
+		d.note("the user %s was gone and is made anew, with another id", demoEmail)
+	case err != nil:
+		d.fail("read the demo's user", err)
+		return
+	default:
+		right, _, err := hasher.Verify(ctx, u.PasswordHash, f.User.Password)
+		d.fail("check the demo's password", err)
+		if !right || u.Disabled {
+			u.Disabled = false
+			d.setPassword(ctx, hasher, u, f.User.Password)
+			d.update(ctx, u)
+			d.note("the password of %s did not match, or the user was disabled: both are set anew", demoEmail)
+		} else if was != u.ID {
+			d.note("the id of %s is %d now", demoEmail, u.ID)
+		}
+	}
+	f.User.ID = u.ID
+}
+
+func (d *demo) setPassword(ctx context.Context, hasher *account.Hasher, u *account.User, password string) {
+	hash, err := hasher.Hash(ctx, password)
+	d.fail("hash the demo's password", err)
+	u.PasswordHash = hash
+}
+
+func (d *demo) phoneUser(ctx context.Context, f *demoFile) {
+	was := f.PhoneUser
+	u, err := d.store.UserByPhone(ctx, demoNumber)
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		u = &account.User{Name: "Grace Hopper", Phone: demoNumber}
+		d.create(ctx, u)
+		d.note("the user with a phone was gone and is made anew, with another id")
+	case err != nil:
+		d.fail("read the demo's user with a phone", err)
+		return
+	case u.Disabled:
+		u.Disabled = false
+		d.update(ctx, u)
+		d.note("the user with a phone was disabled and is enabled again")
+	case was == nil || was.ID != u.ID:
+		d.note("the id of the user with a phone is %d now", u.ID)
+	}
+	f.PhoneUser = &demoPhone{Phone: demoNumber, ID: u.ID}
+}
+
+func (d *demo) create(ctx context.Context, u *account.User) {
+	u.Created, u.Updated = d.now, d.now
+	if d.err == nil {
+		d.fail("make the demo's user", d.store.CreateUser(ctx, u))
+	}
+}
+
+func (d *demo) update(ctx context.Context, u *account.User) {
+	u.Updated = d.now
+	if d.err == nil {
+		d.fail("change the demo's user", d.store.UpdateUser(ctx, u))
+	}
+}
+
+// client makes sure that the client of the file is in the database as it should be, with the file's secret.
+func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) {
+	if d.err != nil {
+		return
+	}
+	if _, err := uuid.Parse(file.ClientID); err != nil {
+		*file = demoClient{ClientID: uuid.NewString()}
+	}
+	if len(want.RedirectURIs) > 0 {
+		file.RedirectURI = want.RedirectURIs[0]
+	}
+	if !want.Public && !oauth.LooksLikeClientSecret(file.ClientSecret) {
+		file.ClientSecret, _ = oauth.NewSecret(d.now)
+	}
+	if want.Public {
+		file.ClientSecret = ""
+	}
+	there, err := d.store.Client(ctx, file.ClientID)
+	switch {
+	case errors.Is(err, oauth.ErrNotFound):
+		want.Created = d.now
+		d.keep(ctx, file, want, d.store.CreateClient)
+		d.note("the client %s was gone and is registered anew", want.Name)
+	case err != nil:
+		d.fail("read the demo's client", err)
+	case !sameClient(there, &want, file.ClientSecret):
+		want.Created = there.Created
+		d.keep(ctx, file, want, d.store.UpdateClient)
+		d.note("the client %s did not match and is set anew", want.Name)
+	}
+}
+
+// keep writes a client whose one secret is the file's.
+func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client, write func(context.Context, *oauth.Client) error) {
+	c.ID = file.ClientID
+	if !c.Public {
+		_, kept := oauth.NewSecret(d.now)
+		kept.Hash = oauth.HashOf(file.ClientSecret)
+		c.Secrets = []oauth.Secret{kept}
+	}
+	d.fail("check the demo's client", c.CheckRegistration())
+	if d.err == nil {
+		d.fail("keep the demo's client", write(ctx, &c))
+	}
+}
+
+// sameClient reports whether a client is as it should be and has that secret.
+func sameClient(c, want *oauth.Client, secret string) bool {
+	hash := oauth.HashOf(secret)
+	holds := slices.ContainsFunc(c.Secrets, func(s oauth.Secret) bool { return s.Hash == hash })
+	return !c.Disabled && c.Public == want.Public && c.Operator == want.Operator && c.DetailApproved == want.DetailApproved &&
+		c.LoopbackAnyPort == want.LoopbackAnyPort && c.Scopes == want.Scopes && c.Grants == want.Grants &&
+		slices.Contains(c.RedirectURIs, demoRedirect) == (len(want.RedirectURIs) > 0) && holds == !want.Public
+}

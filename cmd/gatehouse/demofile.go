@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// demoFile is DIR/demo.json: what scripts need to know of a running demo.
+type demoFile struct {
+	BaseURL     string       `json:"base_url"`             // of the public endpoints
+	AdminURL    string       `json:"admin_url"`            // of metrics, health and the admin API
+	UpstreamURL string       `json:"upstream_url"`         // of the simulator; its settings are at /_sim
+	User        *demoUser    `json:"user,omitempty"`       // signs in by e-mail address and password
+	PhoneUser   *demoPhone   `json:"phone_user,omitempty"` // signs in by a code sent to the phone
+	Clients     *demoClients `json:"clients,omitempty"`
+}
+
+type demoUser struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+	ID       int64  `json:"id"`
+}
+
+type demoPhone struct {
+	Phone string `json:"phone"`
+	ID    int64  `json:"id"`
+}
+
+// demoClients are the clients of a demo.
+type demoClients struct {
+	Confidential demoClient `json:"confidential"` // approved for detail-user
+	Public       demoClient `json:"public"`
+	Unapproved   demoClient `json:"unapproved"` // confidential, not approved for detail-user
+	Operator     demoClient `json:"operator"`   // may use the admin API
+}
+
+// demoClient is what a client's program has to know.
+type demoClient struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"` // "" = a public client
+	RedirectURI  string `json:"redirect_uri"`  // "" = it sends nobody anywhere
+}
+
+// readDemoFile returns what demo.json in dir says. Its errors hold nothing of the contents.
+func readDemoFile(dir string) (demoFile, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		return demoFile{}, err
+	}
+	var file demoFile
+	if json.Unmarshal(text, &file) != nil {
+		return demoFile{}, errors.New("demo.json is not what a demo writes")
+	}
+	return file, nil
+}
+
+// write puts the file into dir, whole or not at all, readable by its owner alone.
+func (f demoFile) write(dir string) error {
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write demo.json: %w", err)
+	}
+	fresh, err := os.CreateTemp(dir, "demo.json.*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write demo.json: %w", err)
+	}
+	_, err = fresh.Write(append(text, '\n'))
+	if err := errors.Join(err, fresh.Sync(), fresh.Close()); err != nil {
+		return fmt.Errorf("write demo.json: %w", errors.Join(err, os.Remove(fresh.Name())))
+	}
+	if err := os.Rename(fresh.Name(), filepath.Join(dir, "demo.json")); err != nil {
+		return fmt.Errorf("write demo.json: %w", errors.Join(err, os.Remove(fresh.Name())))
+	}
+	return nil
+}
+
+// greet says what can be tried.
+func (f demoFile) greet(w io.Writer, dir string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "gatehouse demo at %s: made-up accounts and answers, no network needed.\n", f.BaseURL)
+	if f.Clients != nil {
+		f.greetIdentity(&b, dir)
+	}
+	if f.UpstreamURL != "" {
+		f.greetLookups(&b)
+	}
+	fmt.Fprintf(&b, "\nAddresses, accounts and secrets are in %s. Stop with Ctrl-C.\n\n", filepath.Join(dir, "demo.json"))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (f demoFile) greetLookups(b *strings.Builder) {
+	fmt.Fprintf(b, `
+Look-ups:
+  %s
+  %s -H 'X-Forwarded-For: 8.8.8.8'
+  %s -H 'Content-Type: application/json' -d '{"queries":["1.1.1.1","example.com"]}'
+  %s
+  %s -X PUT -d '{"faults":[{"kind":"status","status":503}]}'    # breaks the upstream
+`, curl(f.BaseURL, "/api/lookup?q=8.8.8.8"), curl(f.BaseURL, "/api/my-ip"), curl(f.BaseURL, "/api/bulk"),
+		curl(f.AdminURL, "/metrics"), curl(f.UpstreamURL, "/_sim"))
+}
+
+func (f demoFile) greetIdentity(b *strings.Builder, dir string) {
+	c := f.Clients.Confidential
+	authorize := "/oauth/authorize?" + url.Values{
+		"response_type": {"code"}, "client_id": {c.ClientID}, "redirect_uri": {c.RedirectURI},
+		"scope": {"view-user detail-user"}, "state": {"demo"},
+	}.Encode()
+	fmt.Fprintf(b, `
+Identity: open this address in a browser and sign in as %s with the password %s
+  %s
+The browser ends at %s?code=…, where nobody listens: copy the code from its address bar into CODE.
+  %s -d grant_type=authorization_code -d client_id=%s -d client_secret=%s --data-urlencode redirect_uri=%s -d code=CODE
+  %s -H 'Authorization: Bearer ACCESS_TOKEN'
+  gatehouse client list --demo '%s'
+`, f.User.Email, f.User.Password, browsable(f.BaseURL)+authorize, c.RedirectURI,
+		curl(f.BaseURL, "/oauth/token"), c.ClientID, c.ClientSecret, c.RedirectURI, curl(f.BaseURL, "/api/user/details"), dir)
+}
+
+// browsable is a base URL for a browser; a Unix socket has none.
+func browsable(base string) string {
+	if strings.HasPrefix(base, "unix:") {
+		return "http://localhost"
+	}
+	return base
+}

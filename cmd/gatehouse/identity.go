@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors"
+	"gatehouse/providers/sqlstore"
+)
+
+// startIdentity opens the database and starts the identity service on it.
+func (s *service) startIdentity(ctx context.Context, metrics *prometheus.Registry) (err error) {
+	c := s.config
+	s.store, err = sqlstore.Open(ctx, sqlstore.Config{
+		URL: c.DatabaseURL, Migrate: c.Migrate, Exclusive: true, Logger: s.log.Logger, Metrics: metrics,
+	})
+	if err != nil {
+		return fmt.Errorf("--database-url: %w", err)
+	}
+	s.onStop(s.store.Close)
+	shared := !strings.HasPrefix(c.DatabaseURL, "sqlite:")
+	if shared {
+		s.log.Warn("where several processes serve from this PostgreSQL, codes and refresh tokens are exact across all of them, " +
+			"limits, approvals and revocations within one; the others see those within a second")
+	}
+	s.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
+		Tokens: s.store, Accounts: s.store, Lifetimes: c.Lifetimes, Session: c.SessionTTL, Shared: shared,
+		Logger: s.log.Logger, Metrics: metrics,
+	})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { return s.stopWithin(s.identity.Stop, "token requests were cut off") })
+	return nil
+}
+
+// defaultIssuer is the base URL when none was given: that of the public listener, which only this machine reaches.
+func defaultIssuer(public net.Listener, tls bool) string {
+	at := httpURL(public, tls)
+	switch {
+	case !strings.HasPrefix(at, "unix:"):
+		return at
+	case tls:
+		return "https://localhost"
+	}
+	return "http://localhost"
+}

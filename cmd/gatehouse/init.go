@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+)
+
+type initCommand struct {
+	JSON        bool `name:"json" help:"Print JSON."`
+	NewOperator bool `name:"new-operator" help:"Make one more operator client, also when there is one."`
+	databaseSettings
+	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
+}
+
+// Help is shown by gatehouse init --help.
+func (*initCommand) Help() string {
+	return "Brings the database up to date and makes the first operator client, whose id and secret it prints once. It works on the database itself, " +
+		"also while a server runs on it. A second time it exits 1, unless --new-operator asks for another client.\n\n" +
+		"Example:\n\n    gatehouse init --database-url sqlite:gatehouse.db --new-operator"
+}
+
+// operator is the answer of init.
+type operator struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+}
+
+// Run makes an operator client.
+func (c *initCommand) Run(p *program, parsed *kong.Context) error {
+	v := p.resolver.values(parsed)
+	url := v.database("database-url", c.DatabaseURL)
+	if v.err != nil {
+		return v.err
+	}
+	made, err := p.makeOperator(url, c.NewOperator)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		text, err := json.Marshal(made)
+		if err != nil {
+			return fmt.Errorf("print operator: %w", err)
+		}
+		return printJSON(p.stdout, text)
+	}
+	_, err = fmt.Fprintf(p.stdout, "The operator client is made. Keep its secret: it is not shown again.\n\n"+
+		"    export GATEHOUSE_CLIENT_ID=%s\n    export GATEHOUSE_CLIENT_SECRET=%s\n\n"+
+		"With these, gatehouse client and gatehouse user work.\n", made.ClientID, made.ClientSecret)
+	return err
+}
+
+// makeOperator keeps a new operator client in the database, unless there is one and another was not asked for.
+func (p *program) makeOperator(url string, another bool) (made operator, err error) {
+	store, err := sqlstore.Open(p.ctx, sqlstore.Config{URL: url, Migrate: true, Logger: p.plainLog()})
+	if err != nil {
+		return operator{}, fmt.Errorf("--database-url: %w", err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if !another {
+		there, err := hasOperator(p.ctx, store)
+		if err != nil {
+			return operator{}, err
+		}
+		if there {
+			return operator{}, errors.New("there is an operator client already: --new-operator makes another one")
+		}
+	}
+	secret, kept := oauth.NewSecret(time.Now())
+	client := &oauth.Client{
+		ID: uuid.NewString(), Name: "Operator", Operator: true, Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant,
+		Secrets: []oauth.Secret{kept}, Created: kept.Created,
+	}
+	if err := client.CheckRegistration(); err != nil {
+		return operator{}, err
+	}
+	if err := store.CreateClient(p.ctx, client); err != nil {
+		return operator{}, fmt.Errorf("keep the operator client: %w", err)
+	}
+	return operator{client.ID, secret}, nil
+}
+
+// hasOperator reports whether there is an operator client that is not disabled.
+func hasOperator(ctx context.Context, store oauth.Store) (bool, error) {
+	const page = 200
+	for after := ""; ; {
+		clients, err := store.Clients(ctx, after, page)
+		if err != nil {
+			return false, fmt.Errorf("read clients: %w", err)
+		}
+		for _, c := range clients {
+			if c.Operator && !c.Disabled {
+				return true, nil
+			}
+			after = c.ID
+		}
+		if len(clients) < page {
+			return false, nil
+		}
+	}
+}
+
+// plainLog is the log of a command that does not serve: what went wrong beside it, on stderr.
+func (p *program) plainLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

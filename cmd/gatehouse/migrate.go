@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"gatehouse/providers/sqlstore"
+)
+
+// migrateCommand is gatehouse migrate.
+type migrateCommand struct {
+	Status migrateStatus `cmd:"" help:"Say which steps of the schema the database has."`
+	Up     migrateUp     `cmd:"" help:"Take the steps that are missing."`
+}
+
+// migrateFlags are those of both.
+type migrateFlags struct {
+	JSON bool `name:"json" help:"Print JSON."`
+	databaseSettings
+	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
+}
+
+func (f *migrateFlags) config(p *program, parsed *kong.Context) (sqlstore.Config, error) {
+	v := p.resolver.values(parsed)
+	return sqlstore.Config{URL: v.database("database-url", f.DatabaseURL), Logger: p.plainLog()}, v.err
+}
+
+type migrateStatus struct{ migrateFlags }
+
+// Help is shown by gatehouse migrate status --help.
+func (*migrateStatus) Help() string {
+	return "Example:\n\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
+}
+
+// Run prints all steps.
+func (c *migrateStatus) Run(p *program, parsed *kong.Context) error {
+	config, err := c.config(p, parsed)
+	if err != nil {
+		return err
+	}
+	steps, err := sqlstore.Migrations(p.ctx, config)
+	if err != nil {
+		return fmt.Errorf("--database-url: %w", err)
+	}
+	return c.print(p, steps)
+}
+
+type migrateUp struct{ migrateFlags }
+
+// Help is shown by gatehouse migrate up --help.
+func (*migrateUp) Help() string {
+	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db"
+}
+
+// Run takes the missing steps and prints them.
+func (c *migrateUp) Run(p *program, parsed *kong.Context) error {
+	config, err := c.config(p, parsed)
+	if err != nil {
+		return err
+	}
+	taken, err := sqlstore.Migrate(p.ctx, config)
+	if err != nil {
+		return fmt.Errorf("--database-url: %w", err)
+	}
+	if len(taken) == 0 && !c.JSON {
+		_, err := fmt.Fprintln(p.stdout, "The schema is up to date.")
+		return err
+	}
+	return c.print(p, taken)
+}
+
+// migrationRow is a step of the schema as it is printed.
+type migrationRow struct {
+	Version int64   `json:"version"`
+	Name    string  `json:"name"`
+	Applied *string `json:"applied_at"` // RFC 3339; null = not yet
+}
+
+func (f *migrateFlags) print(p *program, steps []sqlstore.Migration) error {
+	rows := make([]migrationRow, len(steps))
+	for i, s := range steps {
+		rows[i] = migrationRow{Version: s.Version, Name: s.Name}
+		if !s.Applied.IsZero() {
+			at := s.Applied.UTC().Format(time.RFC3339)
+			rows[i].Applied = &at
+		}
+	}
+	if f.JSON {
+		text, err := json.Marshal(rows)
+		if err != nil {
+			return fmt.Errorf("print steps: %w", err)
+		}
+		return printJSON(p.stdout, text)
+	}
+	table := newTable(p.stdout)
+	fmt.Fprintln(table, "VERSION\tNAME\tAPPLIED")
+	for _, row := range rows {
+		applied := "not yet"
+		if row.Applied != nil {
+			applied = *row.Applied
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\n", row.Version, row.Name, applied)
+	}
+	return table.Flush()
+}

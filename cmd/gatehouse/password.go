@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// passwordFlags say where a password comes from: at most one of them.
+type passwordFlags struct {
+	PasswordStdin bool    `name:"password-stdin" xor:"password" help:"Read the password from standard input, up to its end."`
+	PasswordFile  *string `name:"password-file" xor:"password" placeholder:"FILE" help:"Read the password from a file."`
+	Password      *string `name:"password" xor:"password" placeholder:"PASSWORD" help:"The password. Other users of the machine see it here."`
+}
+
+const maxPasswordBytes = 4096 // of what is read; the service allows less
+
+// read returns the password, without the line break at its end. given is false when no flag names one.
+func (f *passwordFlags) read(p *program) (password string, given bool, err error) {
+	switch {
+	case f.PasswordStdin:
+		password, err = readPassword(p.stdin)
+		if err != nil {
+			return "", false, fmt.Errorf("--password-stdin: %w", err)
+		}
+	case f.PasswordFile != nil:
+		if password, err = readPasswordFile(*f.PasswordFile); err != nil {
+			return "", false, fmt.Errorf("--password-file: %w", err)
+		}
+	case f.Password != nil:
+		password = *f.Password
+	default:
+		return "", false, nil
+	}
+	if password == "" {
+		return "", false, usagef("the password is empty")
+	}
+	return password, true, nil
+}
+
+func readPasswordFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	password, err := readPassword(file)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	return password, err
+}
+
+func readPassword(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxPasswordBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxPasswordBytes {
+		return "", fmt.Errorf("longer than %d bytes", maxPasswordBytes)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+}
+
+// userNumber is a user's id as JSON has it.
+func userNumber(id string) json.Number { return json.Number(id) }

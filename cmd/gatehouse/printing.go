@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// printJSON writes a JSON text so that people can read it too.
+func printJSON(w io.Writer, text []byte) error {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", "  "); err != nil {
+		return fmt.Errorf("print answer: %w", err)
+	}
+	indented.WriteByte('\n')
+	_, err := indented.WriteTo(w)
+	return err
+}
+
+// printRecord writes the members of a JSON object, one a line, in the order that they have.
+func printRecord(w io.Writer, text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if _, err := decoder.Token(); err != nil { // the brace
+		return fmt.Errorf("print answer: %w", err)
+	}
+	table := newTable(w)
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return fmt.Errorf("print answer: %w", err)
+		}
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return fmt.Errorf("print answer: %w", err)
+		}
+		fmt.Fprintf(table, "%s\t%s\n", name, cell(value))
+	}
+	return table.Flush()
+}
+
+// newTable returns a writer that lines up what tabs part.
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// cell is a value of an answer as people read it, on one line and without control characters.
+func cell(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "-"
+	case string:
+		return first(printable(value), "-")
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[value]
+	case float64:
+		return fmt.Sprintf("%.0f", value)
+	case []any:
+		parts := make([]string, len(value))
+		for i, v := range value {
+			parts[i] = cell(v)
+		}
+		return first(strings.Join(parts, ", "), "-")
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(value))) {
+			parts = append(parts, cell(value[name]))
+		}
+		return strings.Join(parts, " ")
+	}
+	return fmt.Sprint(value)
+}
+
+// printable replaces what would move the cursor of a terminal, or turn the direction of a line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200e && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// fieldList says what is wrong with which field, on one line.
+func fieldList(fields map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		parts = append(parts, printable(name)+": "+printable(fields[name]))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// act makes one call and shows the record that it answers.
+func (f *remoteFlags) act(p *program, parsed *kong.Context, method, path string, body any) error {
+	r, err := f.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	answer, err := r.call(method, path, body)
+	if err != nil {
+		return err
+	}
+	return r.show(answer)
+}
+
+// end makes one call that answers nothing, and says what was done, or with --json to what.
+func (f *remoteFlags) end(p *program, parsed *kong.Context, method, path string, body any, done string, about map[string]any) error {
+	r, err := f.connect(p, parsed)
+	if err != nil {
+		return err
+	}
+	if _, err := r.call(method, path, body); err != nil {
+		return err
+	}
+	if !f.JSON {
+		return r.say(done)
+	}
+	text, err := json.Marshal(about)
+	if err != nil {
+		return fmt.Errorf("print answer: %w", err)
+	}
+	return printJSON(p.stdout, text)
+}
+
+// show prints a record.
+func (r *remote) show(record json.RawMessage) error {
+	if r.json {
+		return printJSON(r.p.stdout, record)
+	}
+	return printRecord(r.p.stdout, record)
+}
+
+// say prints a line for people.
+func (r *remote) say(line string) error {
+	_, err := fmt.Fprintln(r.p.stdout, line)
+	return err
+}
+
+// setText sets a member that was given on the command line.
+func setText(body map[string]any, name string, value *string) {
+	if value != nil {
+		body[name] = *value
+	}
+}
+
+// column is a column of a list: its heading and the member that it shows.
+type column struct{ heading, member string }
+
+// list prints all records of a collection, page by page. member is what the list is called in an answer.
+func (r *remote) list(path, member string, columns []column) error {
+	var all []json.RawMessage
+	after := ""
+	for {
+		answer, err := r.call(http.MethodGet, path+"?"+url.Values{"limit": {"200"}, "after": {after}}.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		var page map[string]json.RawMessage
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return fmt.Errorf("read list: %w", err)
+		}
+		var records []json.RawMessage
+		var next string
+		if err := json.Unmarshal(page[member], &records); err != nil {
+			return fmt.Errorf("read list: %w", err)
+		}
+		if err := json.Unmarshal(page["next"], &next); err != nil {
+			return fmt.Errorf("read list: %w", err)
+		}
+		all = append(all, records...)
+		if after = next; next == "" {
+			return r.printList(all, columns)
+		}
+	}
+}
+
+func (r *remote) printList(records []json.RawMessage, columns []column) error {
+	if r.json {
+		text, err := json.Marshal(slices.Concat([]json.RawMessage{}, records))
+		if err != nil {
+			return fmt.Errorf("print list: %w", err)
+		}
+		return printJSON(r.p.stdout, text)
+	}
+	table := newTable(r.p.stdout)
+	for i, c := range columns {
+		fmt.Fprint(table, map[bool]string{false: "\t"}[i == 0], c.heading)
+	}
+	fmt.Fprintln(table)
+	for _, record := range records {
+		var members map[string]any
+		if err := json.Unmarshal(record, &members); err != nil {
+			return fmt.Errorf("read list: %w", err)
+		}
+		for i, c := range columns {
+			fmt.Fprint(table, map[bool]string{false: "\t"}[i == 0], cell(members[c.member]))
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
