@@ -11,13 +11,17 @@ func (s *Server) adminEndpoints() []endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	getPost := append(get[:2:2], fasthttp.MethodPost)
 	metrics := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
-	return []endpoint{
+	all := []endpoint{
 		{pattern: "/metrics", methods: get, handle: metrics, quiet: true},
 		{pattern: "/healthz", methods: get, handle: healthy, quiet: true},
 		{pattern: "/readyz", methods: get, handle: s.ready, quiet: true},
 		{pattern: "/debug/pprof", methods: get, handle: s.profile, quiet: true},
 		{pattern: "/debug/pprof/{profile}", methods: getPost, handle: s.profile, quiet: true},
 	}
+	if s.config.Identity != nil {
+		all = append(all, s.adminAPI()...)
+	}
+	return all
 }
 
 // healthy says that the process lives.
