@@ -78,9 +78,12 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 		return nil, l.failed("read access token", err)
 	}
 	s := &session{expires: token.Expires.Unix(), scopes: token.Scopes, read: l.clock(read)}
-	if s.client, err = l.client(ctx, token.ClientID); err != nil {
+	client, err := l.identity.clientEntry(ctx, token.ClientID, read)
+	if err != nil {
 		return nil, l.failed("read client of access token", err)
 	}
+	s.client = client.state
+	s.read -= max(0, read.UnixNano()-client.readAt.Load())
 	disabled := s.client.client.Load().Disabled
 	if token.UserID != 0 {
 		if s.user, err = l.users.load(ctx, token.UserID, l.since(read)); err != nil {
@@ -117,15 +120,4 @@ func (l *limits) failed(step string, err error) Verdict {
 	}
 	l.identity.config.Logger.Warn("a request could not be admitted", "step", step, "error", err)
 	return TryLater
-}
-
-// client returns the shared state of a client.
-func (l *limits) client(ctx context.Context, id string) (*clientState, error) {
-	c, err := l.identity.config.Tokens.Client(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	state := &clientState{}
-	state.client.Store(c)
-	return state, nil
 }

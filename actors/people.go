@@ -1,8 +1,54 @@
 package actors
 
-import "gatehouse/actors/oauth"
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
 
-// people is what sign-ins share.
-type people struct{}
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
 
-func newPeople(keys oauth.Keys) *people { return &people{} }
+// Wrong passwords that one address may send: a burst at once and then one for each interval.
+const (
+	wrongPasswords       = 20
+	wrongPasswordsEvery  = 6 * time.Second
+	wrongPasswordCallers = 10_000
+	passwordsWaiting     = 64 // that may wait to be hashed
+)
+
+// people is what sign-ins and changes of users share.
+type people struct {
+	hasher  *account.Hasher
+	guard   *guard
+	callers *throttle
+	known   knownBrowsers
+	change  chan struct{} // holds a token while a user is being changed
+}
+
+// newPeople leaves at least half of the processors to everything but passwords, if there are two.
+func newPeople(keys oauth.Keys) *people {
+	return &people{
+		hasher:  account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting),
+		guard:   newGuard(),
+		callers: newThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
+		known:   newKnownBrowsers(keys),
+		change:  make(chan struct{}, 1),
+	}
+}
+
+// beginUserChange waits until no other change of users is under way in this process, so that none that reads a record and writes it
+// back undoes another.
+func (s *Identity) beginUserChange(ctx context.Context) (release func(), err error) {
+	if !s.inflight.enter() {
+		return nil, errStopped
+	}
+	select {
+	case s.people.change <- struct{}{}:
+		return func() { <-s.people.change; s.inflight.leave() }, nil
+	case <-ctx.Done():
+		s.inflight.leave()
+		return nil, fmt.Errorf("wait for another change: %w", ctx.Err())
+	}
+}

@@ -3,8 +3,11 @@ package actors
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
@@ -39,24 +42,110 @@ type SignedIn struct {
 // SignIn starts a session. Its error is ErrWrongCredentials, a *ThrottledError or a failure. It takes the same time for an unknown
 // address as for a wrong password.
 func (s *Identity) SignIn(ctx context.Context, attempt SignIn, now time.Time) (*SignedIn, error) {
-	return nil, ErrWrongCredentials
+	if !s.inflight.enter() {
+		return nil, errStopped
+	}
+	defer s.inflight.leave()
+	attempt.Email = strings.ToLower(strings.TrimSpace(attempt.Email))
+	if len(attempt.Password) > utf8.UTFMax*account.MaxPassword {
+		attempt.Password = "" // nobody's, and as long in the checking
+	}
+	u, err := s.config.Accounts.UserByEmail(ctx, attempt.Email)
+	if err != nil && !errors.Is(err, account.ErrNotFound) {
+		return nil, fmt.Errorf("read user: %w", err)
+	}
+	if err != nil {
+		u = &account.User{}
+	}
+	return s.guarded(ctx, attempt, u, now)
 }
 
-// Session returns the live session of a cookie's token and its user, or account.ErrNotFound: unknown, ended or expired, or the user is
-// disabled. It moves the session's expiry.
-func (s *Identity) Session(ctx context.Context, token string, now time.Time) (*account.Session, *account.User, error) {
-	return nil, nil, account.ErrNotFound
+// guarded checks the password unless too many were wrong before. u is the zero User when nobody has the address.
+func (s *Identity) guarded(ctx context.Context, attempt SignIn, u *account.User, now time.Time) (*SignedIn, error) {
+	target := oauth.HashOf(attempt.Email)
+	limited := attempt.Caller.IsValid()
+	delayed := !s.people.known.knows(attempt.Known, u, now)
+	if limited {
+		if wait := s.people.callers.take(attempt.Caller, now); wait > 0 {
+			return nil, &ThrottledError{RetryAfter: wait}
+		}
+	}
+	if delayed {
+		if wait := s.people.guard.begin(target, attempt.Caller, now); wait > 0 {
+			if limited {
+				s.people.callers.forgive(attempt.Caller)
+			}
+			return nil, &ThrottledError{RetryAfter: wait}
+		}
+	}
+	in, err := s.authenticate(ctx, attempt, u, now)
+	if errors.Is(err, ErrWrongCredentials) {
+		return nil, err
+	}
+	if limited {
+		s.people.callers.forgive(attempt.Caller)
+	}
+	if err == nil {
+		s.people.guard.succeed(target)
+	} else if delayed {
+		s.people.guard.undo(target)
+	}
+	return in, err
 }
 
-// SignOut ends the session of a cookie's token.
-func (s *Identity) SignOut(ctx context.Context, token string) error { return nil }
-
-// Consent returns what the user has granted the client; the empty set when nothing.
-func (s *Identity) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
-	return 0, nil
+// authenticate starts a session for u if the password is right.
+func (s *Identity) authenticate(ctx context.Context, attempt SignIn, u *account.User, now time.Time) (*SignedIn, error) {
+	ok, outdated, err := s.people.hasher.Verify(ctx, u.PasswordHash, attempt.Password)
+	if err != nil {
+		return nil, fmt.Errorf("check password: %w", err)
+	}
+	if !ok || u.Disabled {
+		return nil, ErrWrongCredentials
+	}
+	if outdated {
+		u = s.hashAnew(ctx, u, attempt.Password, now)
+	}
+	in := &SignedIn{Token: account.NewSecret(), Known: s.people.known.mark(u, now), User: u}
+	session := &account.Session{Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
+		Expires: now.Add(s.config.Session), Device: attempt.Device}
+	if err := s.config.Accounts.CreateSession(ctx, session); err != nil {
+		return nil, fmt.Errorf("create session: %w", err)
+	}
+	return in, s.confirm(ctx, u, session)
 }
 
-// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before.
-func (s *Identity) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
-	return nil
+// confirm ends a new session again if the password was changed while it was being checked: whoever changed it has ended the
+// sessions that there were then.
+func (s *Identity) confirm(ctx context.Context, u *account.User, session *account.Session) error {
+	current, err := s.config.Accounts.User(ctx, u.ID)
+	if err == nil && current.PasswordHash == u.PasswordHash {
+		return nil
+	}
+	if end := s.config.Accounts.DeleteSession(ctx, session.Hash); end != nil {
+		return fmt.Errorf("end session: %w", end)
+	}
+	if err != nil && !errors.Is(err, account.ErrNotFound) {
+		return fmt.Errorf("read user: %w", err)
+	}
+	return ErrWrongCredentials
+}
+
+// hashAnew keeps the right password of u in the present form. It may fail: the next sign-in tries again.
+func (s *Identity) hashAnew(ctx context.Context, u *account.User, password string, now time.Time) *account.User {
+	hash, err := s.people.hasher.Hash(ctx, password)
+	if err == nil {
+		var changed *account.User
+		changed, err = s.changeUser(ctx, u.ID, now, func(c *account.User) error {
+			if c.PasswordHash != u.PasswordHash {
+				return ErrWrongCredentials // changed by its owner just now
+			}
+			c.PasswordHash = hash
+			return nil
+		})
+		if err == nil {
+			return changed
+		}
+	}
+	s.config.Logger.Warn("a password keeps its outdated hash", "error", err)
+	return u
 }

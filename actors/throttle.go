@@ -1,36 +1,37 @@
 package actors
 
 import (
-	"container/list"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // throttle bounds the failed attempts of each caller, an IPv4 address or an IPv6 network of 64 bits: a burst at once, then one
 // for each interval. It remembers a bounded number of callers and forgets those first that failed longest ago. Its methods
 // may be called by many goroutines.
 type throttle struct {
-	burst   int
-	every   time.Duration
-	callers int
+	burst int
+	every time.Duration
 
-	mu     sync.Mutex
-	debts  map[netip.Prefix]*list.Element
-	recent *list.List // of *debt, the latest failure first
-}
-
-// debt is what one caller's failures have cost.
-type debt struct {
-	caller netip.Prefix
-	paid   time.Time // nothing is owed from then on; each failure moves it by one interval
+	mu   sync.Mutex
+	paid *simplelru.LRU[netip.Prefix, time.Time] // nothing is owed from then on; each failure moves it by one interval
 }
 
 // newThrottle returns a throttle that lets each caller fail burst times at once and then once for each interval, and
 // that remembers callers of them, all at least 1.
 func newThrottle(burst int, every time.Duration, callers int) *throttle {
-	return &throttle{burst: burst, every: every, callers: callers,
-		debts: make(map[netip.Prefix]*list.Element), recent: list.New()}
+	return &throttle{burst: burst, every: every, paid: newLRU[netip.Prefix, time.Time](callers)}
+}
+
+// newLRU returns a map that forgets what was not used for longest when it has size entries, at least 1.
+func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
+	lru, err := simplelru.NewLRU[K, V](size, nil)
+	if err != nil {
+		panic(err) // the size is no number of entries
+	}
+	return lru
 }
 
 // allow returns how long caller has to wait before another attempt; 0 = it may try.
@@ -64,40 +65,23 @@ func (t *throttle) take(caller netip.Addr, now time.Time) time.Duration {
 func (t *throttle) forgive(caller netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.debts[group(caller)]; e != nil {
-		d := e.Value.(*debt)
-		d.paid = d.paid.Add(-t.every)
+	if paid, ok := t.paid.Peek(group(caller)); ok {
+		t.paid.Add(group(caller), paid.Add(-t.every))
 	}
 }
 
 func (t *throttle) wait(caller netip.Prefix, now time.Time) time.Duration {
-	e := t.debts[caller]
-	if e == nil {
+	paid, ok := t.paid.Peek(caller)
+	if !ok {
 		return 0
 	}
-	return max(0, e.Value.(*debt).paid.Sub(now)-time.Duration(t.burst-1)*t.every)
+	return max(0, paid.Sub(now)-time.Duration(t.burst-1)*t.every)
 }
 
 func (t *throttle) charge(caller netip.Prefix, now time.Time) {
-	e := t.debts[caller]
-	if e == nil {
-		t.makeRoom()
-		e = t.recent.PushFront(&debt{caller: caller})
-		t.debts[caller] = e
+	paid, ok := t.paid.Peek(caller)
+	if !ok || paid.Before(now) {
+		paid = now
 	}
-	t.recent.MoveToFront(e)
-	d := e.Value.(*debt)
-	if d.paid.Before(now) {
-		d.paid = now
-	}
-	d.paid = d.paid.Add(t.every)
-}
-
-func (t *throttle) makeRoom() {
-	if t.recent.Len() < t.callers {
-		return
-	}
-	oldest := t.recent.Back()
-	t.recent.Remove(oldest)
-	delete(t.debts, oldest.Value.(*debt).caller)
+	t.paid.Add(caller, paid.Add(t.every))
 }

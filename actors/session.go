@@ -1,0 +1,85 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+// sessionSeen is how much older than the latest request a session's time of last use may be.
+const sessionSeen = time.Minute
+
+// Session returns the live session of a cookie's token and its user, or account.ErrNotFound: unknown, ended or expired, or the user is
+// disabled. It moves the session's expiry.
+func (s *Identity) Session(ctx context.Context, token string, now time.Time) (*account.Session, *account.User, error) {
+	if !account.LooksLikeSecret(token) {
+		return nil, nil, account.ErrNotFound
+	}
+	session, err := s.config.Accounts.Session(ctx, oauth.HashOf(token))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read session: %w", err)
+	}
+	if !now.Before(session.Expires) {
+		return nil, nil, account.ErrNotFound
+	}
+	u, err := s.config.Accounts.User(ctx, session.UserID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read user: %w", err)
+	}
+	if u.Disabled {
+		return nil, nil, account.ErrNotFound
+	}
+	if now.Sub(session.Seen) < sessionSeen {
+		return session, u, nil
+	}
+	session.Seen, session.Expires = now, now.Add(s.config.Session)
+	if err := s.config.Accounts.UpdateSession(ctx, session); err != nil {
+		return nil, nil, fmt.Errorf("move session: %w", err) // account.ErrNotFound: it was ended just now
+	}
+	return session, u, nil
+}
+
+// SignOut ends the session of a cookie's token, if there is one.
+func (s *Identity) SignOut(ctx context.Context, token string) error {
+	if !account.LooksLikeSecret(token) {
+		return nil
+	}
+	if err := s.config.Accounts.DeleteSession(ctx, oauth.HashOf(token)); err != nil {
+		return fmt.Errorf("end session: %w", err)
+	}
+	return nil
+}
+
+// Consent returns what the user has granted the client; the empty set when nothing.
+func (s *Identity) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
+	consent, err := s.config.Accounts.Consent(ctx, userID, clientID)
+	if errors.Is(err, account.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read consent: %w", err)
+	}
+	return oauth.Scopes(consent.Scopes), nil
+}
+
+// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before.
+func (s *Identity) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	before, err := s.Consent(ctx, userID, clientID)
+	if err != nil {
+		return err
+	}
+	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now}
+	if err := s.config.Accounts.SaveConsent(ctx, consent); err != nil {
+		return fmt.Errorf("save consent: %w", err)
+	}
+	return nil
+}

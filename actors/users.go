@@ -1,0 +1,195 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+// User returns a user, disabled or not, or account.ErrNotFound.
+func (s *Identity) User(ctx context.Context, id int64) (*account.User, error) {
+	return s.config.Accounts.User(ctx, id)
+}
+
+// Users returns up to limit users with an id above after, by id.
+func (s *Identity) Users(ctx context.Context, after int64, limit int) ([]*account.User, error) {
+	return s.config.Accounts.Users(ctx, after, limit)
+}
+
+// CreateUser keeps a new user whose e-mail address and phone number count as verified: at least one of them is needed, and a
+// password with an e-mail address. It sets ID, ServiceID, PasswordHash, Created and Updated. Its error is account.FieldErrors,
+// an account.FieldError about the password, account.ErrTaken, account.ErrBusy or a failure.
+func (s *Identity) CreateUser(ctx context.Context, u account.User, password string, now time.Time) (*account.User, error) {
+	u.Tidy()
+	if err := checkNewUser(&u, password, now); err != nil {
+		return nil, err
+	}
+	u.PasswordHash = ""
+	if password != "" {
+		var err error
+		if u.PasswordHash, err = s.people.hasher.Hash(ctx, password); err != nil {
+			return nil, fmt.Errorf("hash password: %w", err)
+		}
+	}
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	u.Created, u.Updated = now, now
+	if err := s.config.Accounts.CreateUser(ctx, &u); err != nil {
+		return nil, fmt.Errorf("create user: %w", err)
+	}
+	return &u, nil
+}
+
+func checkNewUser(u *account.User, password string, now time.Time) error {
+	if err := u.Check(now); err != nil {
+		return err
+	}
+	switch {
+	case u.Email == "" && u.Phone == "":
+		return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
+	case password == "" && u.Email != "":
+		return account.FieldError{Field: "password", Message: "is needed with an e-mail address"}
+	case password == "":
+		return nil
+	case u.Email == "":
+		return account.FieldError{Field: "password", Message: "is of no use without an e-mail address"}
+	}
+	return account.CheckPassword(password, u)
+}
+
+// UpdateUser lets change alter a copy of a user and puts it in the place of the old one; from its return on every request sees
+// it. What change does to ID, ServiceID, PasswordHash and Created is undone. Its error is account.ErrNotFound,
+// account.FieldErrors, account.ErrTaken, change's or a failure.
+func (s *Identity) UpdateUser(ctx context.Context, id int64, change func(*account.User) error, now time.Time) (*account.User, error) {
+	return s.changeUser(ctx, id, now, func(u *account.User) error {
+		before := *u
+		if err := change(u); err != nil {
+			return err
+		}
+		u.ID, u.ServiceID, u.PasswordHash, u.Created = before.ID, before.ServiceID, before.PasswordHash, before.Created
+		u.Tidy()
+		if err := u.Check(now); err != nil {
+			return err
+		}
+		if u.Email == "" && u.Phone == "" {
+			return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
+		}
+		return nil
+	})
+}
+
+// DisableUser keeps a user from signing in and refuses all tokens and sessions from its return on, until EnableUser. Its error
+// is account.ErrNotFound or a failure.
+func (s *Identity) DisableUser(ctx context.Context, id int64, now time.Time) error {
+	return s.setDisabled(ctx, id, true, now)
+}
+
+// EnableUser undoes DisableUser.
+func (s *Identity) EnableUser(ctx context.Context, id int64, now time.Time) error {
+	return s.setDisabled(ctx, id, false, now)
+}
+
+func (s *Identity) setDisabled(ctx context.Context, id int64, disabled bool, now time.Time) error {
+	_, err := s.changeUser(ctx, id, now, func(u *account.User) error {
+		u.Disabled = disabled
+		return nil
+	})
+	return err
+}
+
+// DeleteUser ends a user and everything of theirs, or returns account.ErrNotFound. Tokens are refused from its return on.
+func (s *Identity) DeleteUser(ctx context.Context, id int64) error {
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ended, err := s.config.Accounts.DeleteUser(ctx, id)
+	s.limits.users.changed(id)
+	if err != nil {
+		return fmt.Errorf("delete user: %w", err)
+	}
+	hashes := make([]oauth.Hash, len(ended))
+	for i, hash := range ended {
+		hashes[i] = hash
+	}
+	s.forget(hashes)
+	return nil
+}
+
+// ResetPassword gives a user another password and ends all sessions but the one with the token keep ("" = none), all refresh
+// families, codes and access tokens; they are refused from its return on. Its error is an account.FieldError about the
+// password, account.ErrNotFound, account.ErrBusy or a failure, after which it has to be done again.
+func (s *Identity) ResetPassword(ctx context.Context, id int64, password, keep string, now time.Time) error {
+	u, err := s.config.Accounts.User(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read user: %w", err)
+	}
+	if err := account.CheckPassword(password, u); err != nil {
+		return err
+	}
+	hash, err := s.people.hasher.Hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash password: %w", err)
+	}
+	_, err = s.changeUser(ctx, id, now, func(u *account.User) error {
+		u.PasswordHash = hash
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.config.Accounts.DeleteSessions(ctx, id, oauth.HashOf(keep)); err != nil {
+		return fmt.Errorf("end sessions: %w", err)
+	}
+	return s.RevokeUserTokens(ctx, id)
+}
+
+// RevokeUserTokens ends all refresh families, codes and access tokens of a user, of whom there need not be any. They are refused from
+// its return on.
+func (s *Identity) RevokeUserTokens(ctx context.Context, id int64) error {
+	if !s.inflight.enter() {
+		return errStopped
+	}
+	defer s.inflight.leave()
+	op := &oauth.Revoke{UserID: id}
+	r := newReply()
+	r.late = func() { s.forgetLater(op.Revoked) }
+	op.OnDone(r.end)
+	s.config.Tokens.Submit(op)
+	if err := r.wait(ctx, op); err != nil {
+		return fmt.Errorf("revoke tokens: %w", err)
+	}
+	s.forget(op.Revoked)
+	return nil
+}
+
+// changeUser replaces a user's record by a changed copy.
+func (s *Identity) changeUser(ctx context.Context, id int64, now time.Time, change func(*account.User) error) (*account.User, error) {
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	old, err := s.config.Accounts.User(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read user: %w", err)
+	}
+	u := *old
+	if err := change(&u); err != nil {
+		return nil, err
+	}
+	u.Updated = now
+	err = s.config.Accounts.UpdateUser(ctx, &u)
+	s.limits.users.changed(id) // also after an error, which may hide that it was written
+	if err != nil {
+		return nil, fmt.Errorf("update user: %w", err)
+	}
+	return &u, nil
+}
