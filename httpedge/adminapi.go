@@ -55,7 +55,7 @@ func (s *Server) adminAPI() []endpoint {
 		return e
 	}
 	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete
-	client := pathAdminClients + "/{id}"
+	client, user := pathAdminClients+"/{id}", pathAdminUsers+"/{id}"
 	return []endpoint{
 		row(pathAdminClients, map[string]adminHandler{get: listClients, post: createClient}),
 		row(client, map[string]adminHandler{get: showClient, patch: updateClient, remove: deleteClient}),
@@ -65,6 +65,12 @@ func (s *Server) adminAPI() []endpoint {
 		row(client+"/enable", map[string]adminHandler{post: setClientDisabled(false)}),
 		row(client+"/secrets", map[string]adminHandler{post: rotateSecret}),
 		row(client+"/secrets/{secret}", map[string]adminHandler{remove: revokeSecret}),
+		row(pathAdminUsers, map[string]adminHandler{get: listUsers, post: createUser}),
+		row(user, map[string]adminHandler{get: showUser, patch: updateUser, remove: deleteUser}),
+		row(user+"/disable", map[string]adminHandler{post: setUserDisabled(true)}),
+		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
+		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
+		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
 	}
 }
 

@@ -25,8 +25,9 @@ func commandLineError(err error) error {
 		return wrong
 	}
 	message := oneLine(err.Error())
-	flag, what, _ := strings.Cut(message, ": ")
+	flag, what, found := strings.Cut(message, ": ")
 	switch {
+	case !found:
 	case strings.HasPrefix(what, "bool value"):
 		return usagef("%s: must be true or false, or stand alone", flag)
 	case strings.HasPrefix(flag, "--"):

@@ -132,7 +132,7 @@ type userUpdate struct {
 // Help is shown by gatehouse user update --help.
 func (*userUpdate) Help() string {
 	return "What is not named stays as it is; an empty value removes what was there.\n\n" +
-		"Example:\n\n    gatehouse user update --demo ./gatehouse-demo 1 --username ada --date-of-birth 1815-12-10"
+		"Example:\n\n    gatehouse user update --demo ./gatehouse-demo 1 --username ada --date-of-birth 1990-12-10"
 }
 
 // Run changes a profile.
