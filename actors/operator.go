@@ -28,6 +28,10 @@ func (s *Identity) Clients(ctx context.Context, after string, limit int) ([]*oau
 // CreateClient registers c under a new id, which it returns with the record, and for a confidential client with its secret, which
 // nobody can read again. Its error is a *oauth.RegistrationError or a failure.
 func (s *Identity) CreateClient(ctx context.Context, c oauth.Client, now time.Time) (created *oauth.Client, secret string, err error) {
+	if !s.inflight.enter() {
+		return nil, "", errStopped
+	}
+	defer s.inflight.leave()
 	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
 	c.RedirectURIs = slices.Clone(c.RedirectURIs)
 	if !c.Public {

@@ -1,0 +1,126 @@
+package actors_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"gatehouse/actors"
+	"gatehouse/actors/oauth"
+)
+
+func TestAnAccessTokenIsRevokedAlone(t *testing.T) {
+	h := build(t, nil)
+	tokens := h.tokens(t)
+	h.wantVerdict(t, "before", tokens.AccessToken, actors.Admitted)
+	for range 2 {
+		if fault := h.RevokeToken(t.Context(), h.credentials(), tokens.AccessToken, time.Now()); fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	h.wantVerdict(t, "after", tokens.AccessToken, actors.TokenInvalid)
+	h.must(t, h.refreshRequest(tokens.RefreshToken))
+}
+
+func TestARefreshTokenIsRevokedWithItsFamily(t *testing.T) {
+	h := build(t, nil)
+	first := h.tokens(t)
+	second := h.must(t, h.refreshRequest(first.RefreshToken))
+	h.wantVerdict(t, "before", second.AccessToken, actors.Admitted)
+	if fault := h.RevokeToken(t.Context(), h.credentials(), first.RefreshToken, time.Now()); fault != nil {
+		t.Fatal(fault)
+	}
+	h.wantVerdict(t, "first", first.AccessToken, actors.TokenInvalid)
+	h.wantVerdict(t, "second", second.AccessToken, actors.TokenInvalid)
+	h.wantFault(t, "refresh", h.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
+}
+
+func TestWhatIsNotTheClientsIsLeftAlone(t *testing.T) {
+	h := build(t, nil)
+	other, secret := h.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
+	tokens := h.tokens(t)
+	writes := h.vault.writes
+	credentials := oauth.Credentials{ClientID: other.ID, Secret: secret}
+	for _, token := range []string{tokens.AccessToken, tokens.RefreshToken, h.code(t), h.secret, oauth.NewRefreshToken(), "x"} {
+		if fault := h.RevokeToken(t.Context(), credentials, token, time.Now()); fault != nil {
+			t.Errorf("got %v, want nil", fault)
+		}
+	}
+	if got := h.vault.writes - writes - 1; got != 0 { // the code is one
+		t.Errorf("got %d writes, want none", got)
+	}
+	for _, c := range []oauth.Credentials{{ClientID: other.ID, Secret: "x"}, {ClientID: "nobody", Secret: "x"}} {
+		if fault := h.RevokeToken(t.Context(), c, tokens.AccessToken, time.Now()); fault == nil || fault.Code != oauth.InvalidClient {
+			t.Errorf("%s: got %v, want invalid_client", c.ClientID, fault)
+		}
+	}
+	h.wantVerdict(t, "after", tokens.AccessToken, actors.Admitted)
+	h.must(t, h.refreshRequest(tokens.RefreshToken))
+}
+
+func TestARevocationThatFailsSaysSo(t *testing.T) {
+	h := build(t, nil)
+	token := h.tokens(t).AccessToken
+	h.vault.failing = errors.New("disk full")
+	if fault := h.RevokeToken(t.Context(), h.credentials(), token, time.Now()); fault == nil || fault.Status() != 503 {
+		t.Errorf("write: got %v, want 503", fault)
+	}
+	h.vault.failing, h.vault.readable = nil, errors.New("disk gone")
+	if fault := h.RevokeToken(t.Context(), h.credentials(), token, time.Now()); fault == nil || fault.Status() != 503 {
+		t.Errorf("read: got %v, want 503", fault)
+	}
+}
+
+func TestIntrospection(t *testing.T) {
+	h := build(t, nil)
+	resource, resourceSecret := h.register(t, oauth.Client{Name: "Resource", Grants: oauth.ClientCredentialsGrant, IntrospectAny: true})
+	other, otherSecret := h.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
+	public, _ := h.register(t, oauth.Client{Name: "App", Public: true, Grants: oauth.AuthorizationCodeGrant, RedirectURIs: []string{"https://app.example/"}})
+	own := h.must(t, h.own())
+	first := h.tokens(t)
+	second := h.must(t, h.refreshRequest(first.RefreshToken))
+	any := oauth.Credentials{ClientID: resource.ID, Secret: resourceSecret}
+	now := time.Now()
+	for _, row := range []struct {
+		name   string
+		by     oauth.Credentials
+		token  string
+		at     time.Time
+		active bool
+	}{
+		{"own access token", h.credentials(), second.AccessToken, now, true},
+		{"own access token of no user", h.credentials(), own.AccessToken, now, true},
+		{"own refresh token", h.credentials(), second.RefreshToken, now, true},
+		{"own refresh token, replaced", h.credentials(), first.RefreshToken, now, false},
+		{"by a resource server", any, second.AccessToken, now, true},
+		{"by another", oauth.Credentials{ClientID: other.ID, Secret: otherSecret}, second.AccessToken, now, false},
+		{"expired", any, second.AccessToken, now.Add(61 * time.Minute), false},
+		{"refresh token, expired", any, second.RefreshToken, now.Add(25 * time.Hour), false},
+		{"code", any, h.code(t), now, false},
+		{"garbage", any, "x", now, false},
+		{"unknown", any, oauth.NewRefreshToken(), now, false},
+	} {
+		got, fault := h.Introspect(t.Context(), row.by, row.token, row.at)
+		if fault != nil || got.Active != row.active {
+			t.Errorf("%s: got %+v, %v, want active %t", row.name, got, fault, row.active)
+		}
+	}
+	got, _ := h.Introspect(t.Context(), any, second.AccessToken, now)
+	if got.ClientID != h.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser || got.Refresh || got.Expires.Sub(got.Issued) < time.Hour {
+		t.Errorf("got %+v", got)
+	}
+	for _, c := range []oauth.Credentials{{ClientID: public.ID}, {ClientID: resource.ID, Secret: "x"}, {ClientID: "nobody"}} {
+		if _, fault := h.Introspect(t.Context(), c, second.AccessToken, now); fault == nil || fault.Code != oauth.InvalidClient {
+			t.Errorf("%+v: got %v, want invalid_client", c, fault)
+		}
+	}
+	h.vault.users[7].Disabled = true
+	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+		t.Error("disabled user: got active")
+	}
+	h.vault.users[7].Disabled = false
+	h.change(t, func(c *oauth.Client) { c.Disabled = true })
+	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+		t.Error("disabled client: got active")
+	}
+}
