@@ -111,7 +111,10 @@ func (s *Identity) authenticate(ctx context.Context, attempt SignIn, u *account.
 	if err := s.config.Accounts.CreateSession(ctx, session); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
-	return in, s.confirm(ctx, u, session)
+	if err := s.confirm(ctx, u, session); err != nil {
+		return nil, err
+	}
+	return in, nil
 }
 
 // confirm ends a new session again if the password was changed while it was being checked: whoever changed it has ended the
