@@ -63,6 +63,16 @@ func TestAssumedScopesAreShown(t *testing.T) {
 	}
 }
 
+// TestAClientThatLostAScope holds that a code grants no more than the client may still ask for.
+func TestAClientThatLostAScope(t *testing.T) {
+	h := build(t, nil)
+	code := h.code(t)
+	h.change(t, func(c *oauth.Client) { c.Scopes = oauth.DetailUser })
+	if got := h.must(t, h.codeRequest(code)); got.Scopes != 0 || !got.ShowScope {
+		t.Errorf("got %+v, want no scope, shown", got)
+	}
+}
+
 func TestNoRefreshTokenForWhoMayNotUseIt(t *testing.T) {
 	h := build(t, nil)
 	if _, err := h.UpdateClient(t.Context(), h.client.ID, func(c *oauth.Client) error {

@@ -152,11 +152,16 @@ func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
 }
 
 func TestScopesAreAssumed(t *testing.T) {
-	r, _ := oauth.ParseAuthorizationRequest(query("scope="), chooser)
-	c := webClient()
-	c.Scopes = oauth.ViewUser
-	if err := r.Check(c, oauth.AllScopes); err != nil || r.Scopes != oauth.ViewUser || !r.DefaultScopes {
-		t.Errorf("got %v, %t, %v, want view-user", r.Scopes, r.DefaultScopes, err)
+	for _, row := range []struct{ registered, want oauth.Scopes }{
+		{oauth.ViewUser, oauth.ViewUser},
+		{oauth.AllScopes, oauth.UserScopes},
+	} {
+		r, _ := oauth.ParseAuthorizationRequest(query("scope="), chooser)
+		c := webClient()
+		c.Scopes = row.registered
+		if err := r.Check(c, oauth.AllScopes); err != nil || r.Scopes != row.want || !r.DefaultScopes {
+			t.Errorf("got %v, %t, %v, want %v", r.Scopes, r.DefaultScopes, err, row.want)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package oauth_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"testing"
 	"time"
 
@@ -55,6 +57,11 @@ func TestCheckRedeem(t *testing.T) {
 		{"another verifier", func(_ *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) { r.CodeVerifier = challenge }, oauth.InvalidGrant},
 		{"the challenge as verifier", func(k *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) {
 			r.CodeVerifier = k.CodeChallenge
+		}, oauth.InvalidGrant},
+		{"a verifier that is too short", func(k *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) {
+			r.CodeVerifier = "short"
+			sum := sha256.Sum256([]byte(r.CodeVerifier))
+			k.CodeChallenge = base64.RawURLEncoding.EncodeToString(sum[:])
 		}, oauth.InvalidGrant},
 		{"no verifier", func(_ *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) { r.CodeVerifier = "" }, oauth.InvalidGrant},
 		{"no challenge", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.CodeChallenge = "" }, oauth.InvalidGrant},

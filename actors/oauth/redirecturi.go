@@ -137,7 +137,8 @@ func (c *Client) AllowsRedirect(uri string) bool {
 	})
 }
 
-// cutLoopback splits an http URI on a loopback address into what is before and what is behind its port.
+// cutLoopback splits an http URI on a loopback address into what is before and what is behind its port. What only begins
+// like one has a rest that no registered URI has.
 func cutLoopback(uri string) (host, rest string, ok bool) {
 	for _, host := range []string{"http://127.0.0.1", "http://[::1]"} {
 		rest, ok := strings.CutPrefix(uri, host)
@@ -151,7 +152,7 @@ func cutLoopback(uri string) (host, rest string, ok bool) {
 			}
 			rest = port[end:]
 		}
-		return host, rest, rest == "" || rest[0] == '/' || rest[0] == '?'
+		return host, rest, true
 	}
 	return "", "", false
 }
