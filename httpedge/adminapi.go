@@ -74,6 +74,9 @@ func (s *Server) adminAPI() []endpoint {
 	}
 }
 
+// isAdmin reports whether path is one of the admin API, or could be.
+func isAdmin(path []byte) bool { return strings.HasPrefix(view(path), "/admin/") }
+
 // operatorOnly answers requests that carry an access token with the scope server-operations, and refuses all others.
 func (s *Server) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {

@@ -181,7 +181,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 
 // refuseLarge answers a request whose body is too large, in the shape of the service it was meant for.
 func refuseLarge(ctx *fasthttp.RequestCtx) {
-	if isIdentity(ctx.URI().PathOriginal()) {
+	if path := ctx.URI().PathOriginal(); isIdentity(path) || isAdmin(path) {
 		writeProblem(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "The request body is larger than 64 KiB.")
 		return
 	}

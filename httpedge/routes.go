@@ -27,9 +27,9 @@ type endpoint struct {
 
 func (s *Server) publicEndpoints() []endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	var all []endpoint
+	all := []endpoint{{pattern: pathOpenAPI, methods: get, handle: showOpenAPI, cors: true}}
 	if s.config.Identity != nil {
-		all = s.identityEndpoints()
+		all = append(all, s.identityEndpoints()...)
 	}
 	if s.config.System == nil {
 		return all
