@@ -17,15 +17,18 @@ const (
 func (s *Store) checkpointUntil(ctx context.Context) {
 	ticker := time.NewTicker(checkpointInterval)
 	defer ticker.Stop()
+	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if err := s.checkpoint(ctx); err != nil && ctx.Err() == nil {
-			s.config.Logger.Warn("the database's log could not be copied", "error", err)
+		err := s.checkpoint(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			s.config.Logger.Warn("the database's log cannot be copied and will grow", "error", err)
 		}
+		failing = err != nil
 	}
 }
 

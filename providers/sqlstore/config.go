@@ -30,13 +30,12 @@ type Config struct {
 	BatchSize     int           // writes in a transaction at most; 0 = DefaultBatchSize
 	WriteTimeout  time.Duration // of a transaction on PostgreSQL, and of the wait for SQLite's lock; 0 = DefaultWriteTimeout
 	SweepInterval time.Duration // between two clean-ups of expired rows; 0 = DefaultSweepInterval
-	PageLimit     int           // SQLite: pages that the file may have (max_page_count); 0 = no limit but the disk
 }
 
 // Format prints c without its URL, whatever the verb.
 func (c Config) Format(f fmt.State, _ rune) {
-	scheme, _, _ := strings.Cut(c.URL, ":")
-	fmt.Fprintf(f, "sqlstore.Config(%s)", scheme)
+	e, _, _ := parseURL(c.URL) // 0 for what is no URL
+	fmt.Fprintf(f, "sqlstore.Config(%s)", [...]string{"invalid", "SQLite", "PostgreSQL"}[e])
 }
 
 // complete returns c with its defaults. The error never holds the URL, which may have a password in any place.
@@ -44,7 +43,7 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.Logger == nil:
 		return c, errors.New("a logger is required")
-	case c.QueueLength < 0, c.BatchSize < 0, c.WriteTimeout < 0, c.SweepInterval < 0, c.PageLimit < 0:
+	case c.QueueLength < 0, c.BatchSize < 0, c.WriteTimeout < 0, c.SweepInterval < 0:
 		return c, errors.New("a limit must not be negative")
 	}
 	c.QueueLength = orDefault(c.QueueLength, DefaultQueueLength)

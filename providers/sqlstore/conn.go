@@ -24,7 +24,17 @@ type conn struct {
 
 func newConn(p pools) *conn { return &conn{pools: p} }
 
+// begin begins a transaction. A connection to PostgreSQL that broke while nothing was asked of it is replaced once.
 func (c *conn) begin(ctx context.Context) error {
+	old := c.raw != nil
+	err := c.tryBegin(ctx)
+	if err != nil && old && c.pools.engine == postgresEngine {
+		err = c.tryBegin(ctx)
+	}
+	return err
+}
+
+func (c *conn) tryBegin(ctx context.Context) error {
 	if c.raw == nil {
 		raw, err := c.pools.write.Conn(ctx)
 		if err != nil {

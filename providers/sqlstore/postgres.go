@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,7 +48,7 @@ func openPostgres(config Config) (*sql.DB, error) {
 func checkPostgres(ctx context.Context, db *sql.DB) error {
 	var version int
 	if err := db.QueryRowContext(ctx, "SELECT CAST(current_setting('server_version_num') AS BIGINT)").Scan(&version); err != nil {
-		return fmt.Errorf("connect to database: %w", err)
+		return fmt.Errorf("connect to database: %s", strings.Join(strings.Fields(err.Error()), " ")) // one line
 	}
 	if version < postgresMinVersion {
 		return fmt.Errorf("database server is PostgreSQL %d, at least %d is needed", version/10000, postgresMinVersion/10000)

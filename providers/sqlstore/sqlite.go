@@ -46,9 +46,6 @@ func sqliteDSN(path string, config Config, pragmas ...string) string {
 		"wal_autocheckpoint(0)", // the checkpointer's work
 		"temp_store(MEMORY)",
 	}, pragmas...)}
-	if config.PageLimit > 0 {
-		options.Add("_pragma", "max_page_count("+strconv.Itoa(config.PageLimit)+")")
-	}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode()
 }
 

@@ -11,6 +11,7 @@ const sweepRows = 200 // that one operation removes at most, so that tokens neve
 
 // What is removed, in this order. A family goes when nothing is left that it has to answer for: its access tokens may outlive it,
 // and what ends them by user finds them through it. Used codes and refresh tokens stay as long as their family.
+// SQLite takes the tables of a CROSS JOIN in the order that is written.
 var sweepSteps = []string{
 	`DELETE FROM access_tokens WHERE hash IN
 (SELECT hash FROM access_tokens WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
@@ -19,9 +20,10 @@ var sweepSteps = []string{
 	`DELETE FROM sessions WHERE hash IN
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
 	`DELETE FROM refresh_tokens WHERE hash IN
-(SELECT r.hash FROM families f JOIN refresh_tokens r ON r.family_id = f.id WHERE f.expires <= $1 LIMIT $2)`,
+(SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND f.expires <= $1 LIMIT $2)`,
 	`DELETE FROM authorization_codes WHERE hash IN
-(SELECT c.hash FROM families f JOIN authorization_codes c ON c.family_id = f.id AND c.family_id <> '' WHERE f.expires <= $1 LIMIT $2)`,
+(SELECT c.hash FROM families f CROSS JOIN authorization_codes c
+WHERE c.family_id = f.id AND c.family_id <> '' AND f.expires <= $1 LIMIT $2)`,
 	`DELETE FROM families WHERE id IN
 (SELECT f.id FROM families f WHERE f.expires <= $1
 AND NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.id)

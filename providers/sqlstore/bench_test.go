@@ -1,0 +1,141 @@
+package sqlstore_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+// durable are the databases that wait for the disk.
+var durable = []struct {
+	name string
+	make func(testing.TB) string
+}{
+	{databases[0].name, databases[0].make},
+	{databases[1].name, pgtest.StartDurable},
+}
+
+// BenchmarkFsync is what the disk does: the figure beside which those of the writer are to be read.
+func BenchmarkFsync(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "file"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, 4096)
+	for b.Loop() {
+		if _, err := f.Write(page); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fsync/s")
+}
+
+// BenchmarkIssue is the bare writer: 64 goroutines that wait for each of their tokens.
+func BenchmarkIssue(b *testing.B) {
+	for _, d := range durable {
+		b.Run(d.name, func(b *testing.B) {
+			s := open(b, sqlstore.Config{URL: d.make(b)})
+			client := uuid.NewString()
+			run(b, "tokens/s", func() oauth.Operation {
+				return &oauth.Issue{Token: oauth.AccessToken{
+					Hash: newHash(), ClientID: client, Issued: time.Now(), Expires: time.Now().Add(time.Hour),
+				}}
+			}, s.Submit)
+		})
+	}
+}
+
+// BenchmarkRedeem exchanges codes, which were saved before, for a family, an access and a refresh token each.
+func BenchmarkRedeem(b *testing.B) {
+	for _, d := range durable {
+		b.Run(d.name, func(b *testing.B) {
+			s := open(b, sqlstore.Config{URL: d.make(b), QueueLength: 1 << 30})
+			user := &account.User{Name: "Ada"}
+			if err := s.CreateUser(b.Context(), user); err != nil {
+				b.Fatal(err)
+			}
+			client := uuid.NewString()
+			codes := saveCodes(b, s, client, user.ID)
+			var next atomic.Int64
+			run(b, "codes/s", func() oauth.Operation {
+				refresh, now := newHash(), time.Now()
+				id := uuid.Must(uuid.NewV7()).String()
+				return &oauth.Redeem{
+					Code: codes[next.Add(1)-1], Now: now, Refresh: &refresh,
+					Family: oauth.Family{ID: id, ClientID: client, UserID: user.ID, Generation: 1, Expires: now.Add(time.Hour), Ends: now.Add(time.Hour)},
+					Access: oauth.AccessToken{Hash: newHash(), ClientID: client, UserID: user.ID, FamilyID: id, Expires: now.Add(time.Hour)},
+				}
+			}, s.Submit)
+		})
+	}
+}
+
+func saveCodes(b *testing.B, s *sqlstore.Store, client string, user int64) []oauth.Hash {
+	codes := make([]oauth.Hash, b.N)
+	var saved sync.WaitGroup
+	for i := range codes {
+		codes[i] = newHash()
+		saved.Add(1)
+		op := &oauth.SaveCode{Code: oauth.AuthorizationCode{
+			Hash: codes[i], ClientID: client, UserID: user, RedirectURI: "https://app.example/back", Expires: time.Now().Add(time.Hour),
+		}}
+		op.OnDone(func(err error) {
+			if err != nil {
+				b.Error(err)
+			}
+			saved.Done()
+		})
+		s.Submit(op)
+	}
+	saved.Wait()
+	return codes
+}
+
+func run(b *testing.B, unit string, operation func() oauth.Operation, submit func(oauth.Operation)) {
+	const goroutines = 64
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var ended sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range goroutines {
+		ended.Go(func() {
+			done := make(chan error, 1)
+			for left.Add(-1) >= 0 {
+				op := operation()
+				op.OnDone(func(err error) { done <- err })
+				submit(op)
+				if err := <-done; err != nil {
+					b.Error(err)
+					return
+				}
+				if r, ok := op.(*oauth.Redeem); ok && r.Outcome != oauth.OutcomeDone {
+					b.Errorf("got outcome %d", r.Outcome)
+				}
+			}
+		})
+	}
+	ended.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), unit)
+}
+
+func newHash() (h oauth.Hash) {
+	rand.Read(h[:])
+	return h
+}

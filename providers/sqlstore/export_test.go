@@ -1,0 +1,76 @@
+package sqlstore
+
+import "context"
+
+// SetFault has fault asked before each statement of the writer; its error takes the statement's place. nil = none.
+func SetFault(ctx context.Context, s *Store, fault func(statement string) error) error {
+	return s.do(ctx, func(b *batch) error {
+		b.conn.fault = fault
+		return nil
+	})
+}
+
+// Execute executes a statement on the writer's connection, outside a transaction.
+func Execute(ctx context.Context, s *Store, text string) error {
+	return s.do(ctx, func(b *batch) error {
+		for _, statement := range []string{"COMMIT", text, "BEGIN"} {
+			if _, err := b.conn.raw.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Pragmas returns a pragma's value on each connection: writer, readers, checkpointer.
+func Pragmas(ctx context.Context, s *Store, name string) (values []string, err error) {
+	var value string
+	err = s.do(ctx, func(b *batch) error { return b.conn.one(ctx, "PRAGMA "+name, nil, &value) })
+	values = append(values, value)
+	for range sqliteReaders {
+		conn, connErr := s.pools.read.Conn(ctx)
+		if connErr != nil {
+			return nil, connErr
+		}
+		defer conn.Close()
+		if err == nil {
+			err = conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(&value)
+		}
+		values = append(values, value)
+	}
+	if err == nil {
+		err = s.pools.checkpoint.QueryRowContext(ctx, "PRAGMA "+name).Scan(&value)
+	}
+	return append(values, value), err
+}
+
+// Plan returns how SQLite executes a statement.
+func Plan(ctx context.Context, s *Store, text string) (steps []string, err error) {
+	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 20)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, rows.Err()
+}
+
+// Statements are those that are executed while a server is in use, but for the end of a client.
+func Statements() []string {
+	return append([]string{
+		takeCode, usedCode, advanceFamily, repeatAdvance, liveFamily,
+		endAccessToken, endFamily, endFamilyTokens, endUserCodes, endUserFamilies, endUserFamilyTokens, endUserTokens,
+		endGrantCodes, endGrantFamilies, endGrantFamilyTokens, endGrantTokens, endConsent,
+		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients,
+		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, otherUser, updateUser, deleteUserCodes, deleteUserFamilies,
+		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
+		selectConsent, selectConsents, upsertConsent,
+	}, sweepSteps...)
+}

@@ -1,0 +1,252 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+)
+
+var errInjected = errors.New("injected")
+
+// faulty is a Store whose statements can be made to fail, with what a batch needs.
+type faulty struct {
+	*testing.T
+	*sqlstore.Store
+	user *account.User
+	seen []string         // statements of the last batch
+	fail func(n int) bool // whether its n-th statement fails; nil = none does
+}
+
+func newFaulty(t *testing.T, url string) *faulty {
+	f := &faulty{T: t, Store: open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour}), user: &account.User{Name: "Ada"}}
+	if err := f.CreateUser(t.Context(), f.user); err != nil {
+		t.Fatal(err)
+	}
+	err := sqlstore.SetFault(t.Context(), f.Store, func(statement string) error {
+		if statement == "ROLLBACK" {
+			return nil
+		}
+		f.seen = append(f.seen, statement)
+		if f.fail != nil && f.fail(len(f.seen)) {
+			return errInjected
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// story is operations that are executed in one batch, and what they have to come to.
+type story struct {
+	issued          *oauth.Issue
+	redeem, replay  *oauth.Redeem
+	rotate, reuse   *oauth.Rotate
+	revoke          *oauth.Revoke
+	survivor, other *oauth.Redeem
+}
+
+// prepare saves what the story begins with: a code and two families.
+func (f *faulty) prepare() *story {
+	s := &story{issued: issue(), redeem: f.redeem(), survivor: f.redeem(), other: f.redeem()}
+	for _, r := range []*oauth.Redeem{s.redeem, s.survivor, s.other} {
+		f.save(r)
+	}
+	f.must(s.survivor)
+	f.must(s.other)
+	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family, Access: issue().Token}
+	s.replay.Family.ID = uuid.NewString()
+	s.rotate, s.reuse = f.rotation(s.survivor), f.rotation(s.survivor)
+	s.revoke = &oauth.Revoke{FamilyID: s.other.Family.ID}
+	return s
+}
+
+func (f *faulty) redeem() *oauth.Redeem {
+	now, refresh := time.Now(), newHash()
+	return &oauth.Redeem{
+		Code: newHash(), Now: now, Refresh: &refresh, Access: issue().Token,
+		Family: oauth.Family{
+			ID: uuid.NewString(), ClientID: "app", UserID: f.user.ID, Generation: 1, Expires: now.Add(time.Hour), Ends: now.Add(time.Hour),
+		},
+	}
+}
+
+func (f *faulty) rotation(r *oauth.Redeem) *oauth.Rotate {
+	return &oauth.Rotate{
+		FamilyID: r.Family.ID, Generation: 1, Now: r.Now, Expires: r.Family.Expires, Access: issue().Token, Refresh: newHash(),
+	}
+}
+
+func (f *faulty) save(r *oauth.Redeem) {
+	f.must(&oauth.SaveCode{Code: oauth.AuthorizationCode{
+		Hash: r.Code, ClientID: "app", UserID: f.user.ID, Expires: r.Now.Add(time.Minute),
+	}})
+}
+
+func (f *faulty) must(op oauth.Operation) {
+	f.Helper()
+	if err := submit(f.T, f, op); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (s *story) operations() []oauth.Operation {
+	return []oauth.Operation{s.issued, s.redeem, s.replay, s.rotate, s.reuse, s.revoke}
+}
+
+// tell executes the story in one batch whose statements fail as fail says.
+func (f *faulty) tell(s *story, fail func(n int) bool) []error {
+	f.Helper()
+	hold, held := make(chan struct{}), make(chan struct{})
+	first := issue()
+	first.OnDone(func(error) {
+		f.seen, f.fail = nil, fail
+		close(held)
+		<-hold
+	})
+	f.Submit(first)
+	<-held
+	ops := s.operations()
+	ends := make([]chan error, len(ops))
+	for i, op := range ops {
+		ends[i] = make(chan error, 1)
+		op.OnDone(func(err error) {
+			if i == len(ops)-1 {
+				f.fail = nil
+			}
+			ends[i] <- err
+		})
+		f.Submit(op)
+	}
+	close(hold)
+	errs := make([]error, len(ops))
+	for i, end := range ends {
+		select {
+		case errs[i] = <-end:
+		case <-time.After(30 * time.Second):
+			f.Fatalf("operation %d has not ended", i+1)
+		}
+	}
+	f.must(issue()) // works again
+	return errs
+}
+
+func (f *faulty) checkHappened(s *story) {
+	f.Helper()
+	if s.redeem.Outcome != oauth.OutcomeDone || s.replay.Outcome != oauth.OutcomeReused ||
+		s.rotate.Outcome != oauth.OutcomeDone || s.reuse.Outcome != oauth.OutcomeReused {
+		f.Errorf("got outcomes %d %d %d %d, want done, reused, done, reused", s.redeem.Outcome, s.replay.Outcome, s.rotate.Outcome, s.reuse.Outcome)
+	}
+	if len(s.replay.Revoked) != 1 || len(s.reuse.Revoked) != 2 || len(s.revoke.Revoked) != 1 {
+		f.Errorf("got %d, %d, %d tokens revoked, want 1, 2, 1", len(s.replay.Revoked), len(s.reuse.Revoked), len(s.revoke.Revoked))
+	}
+	f.checkAlive(s, true, false, false)
+}
+
+func (f *faulty) checkDidNotHappen(s *story) {
+	f.Helper()
+	f.checkAlive(s, false, false, true)
+	again := &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family, Access: s.redeem.Access, Refresh: s.redeem.Refresh}
+	f.must(again)
+	if again.Outcome != oauth.OutcomeDone {
+		f.Errorf("code after a batch without effect: got outcome %d, want done", again.Outcome)
+	}
+	next := f.rotation(s.survivor)
+	f.must(next)
+	if next.Outcome != oauth.OutcomeDone {
+		f.Errorf("refresh token after a batch without effect: got outcome %d, want done", next.Outcome)
+	}
+}
+
+// checkAlive checks the tokens that stand alone, those of the story's redemption and rotation, and those from before.
+func (f *faulty) checkAlive(s *story, alone, inside, before bool) {
+	f.Helper()
+	for hash, want := range map[oauth.Hash]bool{
+		s.issued.Token.Hash: alone, s.redeem.Access.Hash: inside, s.rotate.Access.Hash: inside,
+		s.survivor.Access.Hash: before, s.other.Access.Hash: before, s.replay.Access.Hash: false, s.reuse.Access.Hash: false,
+	} {
+		_, err := f.AccessToken(f.Context(), hash)
+		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			f.Fatal(err)
+		}
+		if got := err == nil; got != want {
+			f.Errorf("token: got alive %t, want %t", got, want)
+		}
+	}
+}
+
+// TestEachStatementFails lets each statement of a batch fail once, one after the other.
+func TestEachStatementFails(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			f := newFaulty(t, d.make(t))
+			s := f.prepare()
+			if err := errors.Join(f.tell(s, nil)...); err != nil {
+				t.Fatal(err)
+			}
+			f.checkHappened(s)
+			statements := slices.Clone(f.seen[:1+slices.Index(f.seen, "COMMIT")])
+			if len(statements) < 12 || !strings.HasPrefix(statements[0], "BEGIN") {
+				t.Fatalf("got %d statements, want at least 12 from BEGIN to COMMIT", len(statements))
+			}
+			for i, statement := range statements {
+				s := f.prepare()
+				err := errors.Join(f.tell(s, func(n int) bool { return n == i+1 })...)
+				if statement == "COMMIT" {
+					if !errors.Is(err, errInjected) {
+						t.Errorf("COMMIT fails: got %v, want %v", err, errInjected)
+					}
+					f.checkDidNotHappen(s)
+					continue
+				}
+				if err != nil {
+					t.Errorf("statement %d fails once, %s: got %v, want none", i+1, statement, err)
+				}
+				f.checkHappened(s)
+			}
+		})
+	}
+}
+
+// TestEachCommitFails lets the batch fail, and then each of the commits of its members.
+func TestEachCommitFails(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			f := newFaulty(t, d.make(t))
+			s := f.prepare()
+			errs := f.tell(s, func(n int) bool { return n == 2 || f.seen[n-1] == "COMMIT" })
+			for i, err := range errs {
+				if !errors.Is(err, errInjected) {
+					t.Errorf("operation %d: got %v, want %v", i+1, err, errInjected)
+				}
+			}
+			f.checkDidNotHappen(s)
+		})
+	}
+}
+
+// TestLostDatabaseFailsAll lets no transaction begin.
+func TestLostDatabaseFailsAll(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			f := newFaulty(t, d.make(t))
+			s := f.prepare()
+			errs := f.tell(s, func(n int) bool { return strings.HasPrefix(f.seen[n-1], "BEGIN") })
+			for i, err := range errs {
+				if !errors.Is(err, errInjected) {
+					t.Errorf("operation %d: got %v, want %v", i+1, err, errInjected)
+				}
+			}
+			f.checkDidNotHappen(s)
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/storetest"
+)
+
+func sqlite(t *testing.T) (url, path string) {
+	path = filepath.Join(t.TempDir(), "gatehouse.db")
+	return "sqlite:" + path, path
+}
+
+func TestPragmas(t *testing.T) {
+	url, _ := sqlite(t)
+	s := open(t, sqlstore.Config{URL: url, WriteTimeout: 3 * time.Second})
+	for name, want := range map[string][]string{
+		"journal_mode":       {"wal"},
+		"synchronous":        {"2"}, // FULL
+		"foreign_keys":       {"1"},
+		"busy_timeout":       {"3000"},
+		"wal_autocheckpoint": {"0"},
+		"query_only":         {"0", "1", "1", "1", "1", "0"},
+	} {
+		got, err := sqlstore.Pragmas(t.Context(), s, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(want) < len(got) {
+			want = append(want, want[0])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v on writer, readers, checkpointer", name, got, want)
+		}
+	}
+}
+
+func TestStatementsUseAnIndex(t *testing.T) {
+	url, _ := sqlite(t)
+	s := open(t, sqlstore.Config{URL: url})
+	few := []string{
+		"SCAN authorization_codes USING INDEX authorization_codes_unused", // codes that nobody has come for yet
+		"SCAN c", // the page of clients that was read
+	}
+	for _, text := range sqlstore.Statements() {
+		steps, err := sqlstore.Plan(t.Context(), s, text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, step := range steps {
+			if strings.HasPrefix(step, "SCAN") && !slices.Contains(few, step) {
+				t.Errorf("%s\ngot %s, want no scan of a table", text, step)
+			}
+		}
+	}
+}
+
+func TestFileIsForOneServer(t *testing.T) {
+	url, path := sqlite(t)
+	server := open(t, sqlstore.Config{URL: url, Exclusive: true})
+	config := sqlstore.Config{URL: url, Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
+		t.Errorf("second server: got %v, want %v", err, sqlstore.ErrInUse)
+	}
+	beside := open(t, sqlstore.Config{URL: url})
+	u := &account.User{Name: "Ada"}
+	if err := beside.CreateUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.User(t.Context(), u.ID); err != nil {
+		t.Errorf("user made beside the server: got %v", err)
+	}
+	if err := beside.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		t.Errorf("log after the end: got %d bytes, want none", wal.Size())
+	}
+	open(t, sqlstore.Config{URL: url, Exclusive: true})
+}
+
+func TestTwoProcessesOnOneFile(t *testing.T) {
+	url, _ := sqlite(t)
+	redeemThroughTwo(t, url)
+}
+
+// redeemThroughTwo has two Stores on one database redeem one code.
+func redeemThroughTwo(t *testing.T, url string) {
+	a, b := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})
+	u := &account.User{Name: "Ada"}
+	if err := a.CreateUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		code := oauth.AuthorizationCode{Hash: newHash(), ClientID: "app", UserID: u.ID, Expires: time.Now().Add(time.Minute)}
+		if err := submit(t, b, &oauth.SaveCode{Code: code}); err != nil {
+			t.Fatal(err)
+		}
+		storetest.RedeemAtOnce(t, []oauth.Store{a, b}, code, time.Now())
+	}
+}
+
+// submit submits op and waits for its end.
+func submit(tb testing.TB, s oauth.Store, op oauth.Operation) error {
+	tb.Helper()
+	done := make(chan error, 1)
+	op.OnDone(func(err error) { done <- err })
+	s.Submit(op)
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(30 * time.Second):
+		tb.Fatal("operation has not ended")
+		return nil
+	}
+}
+
+func issue() *oauth.Issue {
+	return &oauth.Issue{Token: oauth.AccessToken{Hash: newHash(), ClientID: "app", Expires: time.Now().Add(time.Hour)}}
+}
+
+func TestFileIsPrivateWhateverItsName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b?c=d#e%20é&_pragma=synchronous(0).db")
+	s := open(t, sqlstore.Config{URL: "sqlite:" + path})
+	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: got mode %o, want 600", filepath.Base(name), info.Mode().Perm())
+		}
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	url, _ := sqlite(t)
+	s := open(t, sqlstore.Config{URL: url})
+	kept := issue()
+	if err := submit(t, s, kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1"); err != nil { // = as many as there are
+		t.Fatal(err)
+	}
+	var full error
+	for range 1000 {
+		if full = submit(t, s, issue()); full != nil {
+			break
+		}
+	}
+	if full == nil || !strings.Contains(full.Error(), "disk is full") {
+		t.Errorf("write to a full disk: got %v, want an error that says so", full)
+	}
+	if _, err := s.AccessToken(context.Background(), kept.Token.Hash); err != nil {
+		t.Errorf("read from a full disk: got %v, want none", err)
+	}
+	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(t, s, issue()); err != nil {
+		t.Errorf("write when there is room again: got %v, want none", err)
+	}
+}

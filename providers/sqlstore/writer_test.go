@@ -1,0 +1,169 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+)
+
+// hold keeps the writer busy until the returned function is called.
+func hold(s *sqlstore.Store) (release func()) {
+	held, free := make(chan struct{}), make(chan struct{})
+	first := issue()
+	first.OnDone(func(error) { close(held); <-free })
+	s.Submit(first)
+	<-held
+	return func() { close(free) }
+}
+
+func TestFullQueueIsBusyAtOnce(t *testing.T) {
+	url, _ := sqlite(t)
+	s := open(t, sqlstore.Config{URL: url, QueueLength: 2})
+	release := hold(s)
+	ends := make(chan error, 2)
+	for range 2 {
+		op := issue()
+		op.OnDone(func(err error) { ends <- err })
+		s.Submit(op)
+	}
+	refused := issue()
+	if err := submit(t, s, refused); !errors.Is(err, oauth.ErrBusy) {
+		t.Errorf("third operation: got %v, want %v", err, oauth.ErrBusy)
+	}
+	if refused.Cancel() {
+		t.Error("cancel of a refused operation: got accepted, want refused")
+	}
+	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); !errors.Is(err, oauth.ErrBusy) {
+		t.Errorf("create user: got %v, want %v", err, oauth.ErrBusy)
+	}
+	release()
+	for range 2 {
+		if err := <-ends; err != nil {
+			t.Errorf("queued operation: got %v, want none", err)
+		}
+	}
+}
+
+func TestCloseWritesWhatWaits(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			url := d.make(t)
+			s := open(t, sqlstore.Config{URL: url, Exclusive: true})
+			release := hold(s)
+			ops := make([]*oauth.Issue, 50)
+			ends := make(chan error, len(ops))
+			for i := range ops {
+				ops[i] = issue()
+				ops[i].OnDone(func(err error) { ends <- err })
+				s.Submit(ops[i])
+			}
+			closed := make(chan error)
+			go func() { closed <- s.Close() }()
+			var refused error
+			for !errors.Is(refused, sqlstore.ErrClosed) { // until Close has begun
+				late, ended := issue(), make(chan error, 1)
+				late.OnDone(func(err error) { ended <- err })
+				s.Submit(late)
+				select {
+				case refused = <-ended:
+				default:
+					late.Cancel()
+				}
+			}
+			release()
+			if err := <-closed; err != nil {
+				t.Fatal(err)
+			}
+			again := open(t, sqlstore.Config{URL: url, Exclusive: true})
+			for _, op := range ops {
+				if err := <-ends; err != nil {
+					t.Errorf("queued write: got %v, want none", err)
+				}
+				if _, err := again.AccessToken(t.Context(), op.Token.Hash); err != nil {
+					t.Errorf("token after a restart: got %v, want none", err)
+				}
+			}
+		})
+	}
+}
+
+func TestKeysOutliveARestart(t *testing.T) {
+	url, _ := sqlite(t)
+	var keys [2]oauth.Keys
+	for i := range keys {
+		s := open(t, sqlstore.Config{URL: url, Exclusive: true})
+		var err error
+		if keys[i], err = s.AccessTokenKeys(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys[0] != keys[1] {
+		t.Error("keys after a restart: got others")
+	}
+}
+
+func TestSchemaIsChecked(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			config := sqlstore.Config{URL: d.make(t), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrSchema) {
+				t.Errorf("open an empty database: got %v, want %v", err, sqlstore.ErrSchema)
+			}
+			for _, want := range []bool{true, false} {
+				taken, err := sqlstore.Migrate(t.Context(), config)
+				if err != nil || (len(taken) > 0) != want {
+					t.Errorf("migrate: got %d steps, error %v, want some %t", len(taken), err, want)
+				}
+			}
+			steps, err := sqlstore.Migrations(t.Context(), config)
+			if err != nil || len(steps) == 0 || steps[0].Version != 1 || steps[0].Applied.IsZero() {
+				t.Errorf("migrations: got %+v, error %v, want the first, applied", steps, err)
+			}
+			s, err := sqlstore.Open(t.Context(), config)
+			if err != nil {
+				t.Fatalf("open a migrated database: %v", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestStoreSweepsByItself(t *testing.T) {
+	url, _ := sqlite(t)
+	registry := prometheus.NewRegistry()
+	s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Millisecond, Metrics: registry})
+	op := issue()
+	op.Token.Expires = time.Now().Add(-time.Second)
+	if err := submit(t, s, op); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		_, err := s.AccessToken(ctx, op.Token.Hash)
+		if errors.Is(err, oauth.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, sqlstore.Config{URL: url, Metrics: registry}) // its metrics are registered anew
+}
