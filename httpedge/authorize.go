@@ -206,7 +206,7 @@ func (s *Server) issue(v *visit, who visitor, decision oauth.Decision) {
 	}
 	code, fault := s.config.Identity.IssueCode(v.ctx, oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.user.ID, RedirectURI: request.RedirectURI,
-		Scopes: request.Scopes, CodeChallenge: request.CodeChallenge,
+		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes, CodeChallenge: request.CodeChallenge,
 	}, v.now)
 	if fault != nil {
 		s.refuse(v, fault)

@@ -1,11 +1,13 @@
 package httpedge
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/httpedge/pages"
 )
 
@@ -90,7 +92,9 @@ func (s *Server) writeMessage(ctx *fasthttp.RequestCtx, status int, m pages.Mess
 
 // writeFailure answers with a page for something that went wrong on our side and may go right in a moment.
 func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, step string, err error) {
-	s.log.Error(step, "error", err)
+	if !errors.Is(err, account.ErrBusy) {
+		s.log.Error(step, "error", err)
+	}
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "2")
 	s.writeMessage(ctx, fasthttp.StatusServiceUnavailable, pages.Message{
 		Title:  "Please try again",

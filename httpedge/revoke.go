@@ -13,7 +13,7 @@ import (
 // was ended.
 func (s *Server) revoke(ctx *fasthttp.RequestCtx) {
 	forbidStoring(ctx)
-	credentials, token, fault := readCredentials(ctx)
+	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
 		writeOAuthError(ctx, fault)
 		return
@@ -28,10 +28,12 @@ func (s *Server) revoke(ctx *fasthttp.RequestCtx) {
 }
 
 // readCredentials returns who asks and about which token.
-func readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
+func (s *Server) readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
 		return oauth.Credentials{}, "", fault
 	}
-	return oauth.ParseCredentials(params, authorization)
+	credentials, token, fault := oauth.ParseCredentials(params, authorization)
+	credentials.Caller = s.clients.caller(ctx)
+	return credentials, token, fault
 }

@@ -2,6 +2,7 @@ package httpedge_test
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -218,4 +219,31 @@ func TestMetadata(t *testing.T) {
 	}
 	a.has(t, "Content-Type", "application/json")
 	a.has(t, "Access-Control-Allow-Origin", "*")
+}
+
+func TestWrongSecretsAreThrottled(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	c := st.NewClient(t, nil)
+	wrong := query("grant_type", "client_credentials", "token", "x", "client_id", c.ID, "client_secret", oauth.NewClientSecret())
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
+		throttled := false
+		for range 60 {
+			a := send(t, st.Stack, "POST", st.URL+path, wrong.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+			if a.status == 401 {
+				continue
+			}
+			a.failsAs(t, 429, "temporarily_unavailable")
+			if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 {
+				t.Errorf("got Retry-After %q, want whole seconds", a.header.Get("Retry-After"))
+			}
+			throttled = true
+			break
+		}
+		if !throttled {
+			t.Errorf("%s: got 60 answers of 401, want a 429 among them", path)
+		}
+	}
+	if a := postToken(t, st, query(credentials(c)...)); a.status != 200 {
+		t.Errorf("got %d %s for the right secret, want 200", a.status, a.body)
+	}
 }

@@ -2,6 +2,7 @@ package httpedge_test
 
 import (
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,7 +92,8 @@ func BenchmarkProfile(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		share := requests[int(workers.Add(1)-1)*len(requests)/64:][:len(requests)/64]
+		each := len(requests) / runtime.GOMAXPROCS(0)
+		share := requests[int(workers.Add(1)-1)*each:][:each]
 		for i := 0; pb.Next(); i++ {
 			ctx := share[i%len(share)]
 			ctx.Response.Reset()
