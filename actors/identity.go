@@ -28,6 +28,17 @@ type IdentityConfig struct {
 
 // Identity is the running identity service behind the edge. Its methods may be called by many goroutines; those that take a
 // context return when it ends, or when a write that has begun by then has ended.
+//
+// Who owns what, and what a restart loses:
+//
+//   - The stores own clients, codes, tokens, users, sessions and consents, and decide what two could ask for at once. What was
+//     answered is durable: a restart loses nothing.
+//   - A client's record is in memory from its first use on, in a clientState to which its actor and the sessions of its
+//     tokens point. Operators' changes replace it; no actor writes it.
+//   - A clientActor, one a client, hands the store the operations on its codes and tokens in the order of its messages. It holds no
+//     state that could be lost.
+//   - A limitActor, one an access token in use, owns its windows. A restart begins new ones.
+//   - The throttles of failed attempts are in memory. A restart forgets the attempts.
 type Identity struct {
 	config       IdentityConfig
 	keys         oauth.Keys
