@@ -1,7 +1,9 @@
 package actors_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,6 +81,34 @@ func TestADeletedClientIsGone(t *testing.T) {
 	}
 	if _, err := h.UpdateClient(t.Context(), h.client.ID, func(*oauth.Client) error { return nil }); !errors.Is(err, oauth.ErrNotFound) {
 		t.Errorf("update: got %v, want not found", err)
+	}
+}
+
+// TestNobodyHangsOnAClientThatIsDeleted deletes a client while others ask its actor.
+func TestNobodyHangsOnAClientThatIsDeleted(t *testing.T) {
+	h := build(t, nil)
+	for range 50 {
+		c, secret := h.register(t, oauth.Client{Name: "Brief", Grants: oauth.ClientCredentialsGrant})
+		r := &oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: c.ID, Secret: secret}, Grant: oauth.ClientCredentialsGrant}
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				for {
+					if _, fault := h.Exchange(ctx, r, time.Now()); fault != nil && fault.Code == oauth.InvalidClient {
+						break
+					}
+				}
+				if ctx.Err() != nil {
+					t.Error("an ask was answered by nobody")
+				}
+			})
+		}
+		if err := h.DeleteClient(t.Context(), c.ID); err != nil {
+			t.Error(err)
+		}
+		callers.Wait()
 	}
 }
 

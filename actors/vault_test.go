@@ -17,15 +17,11 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// The parts of the stores that these tests do not need.
-type (
-	restOfTokens   = oauth.Store
-	restOfAccounts = account.Store
-)
+// restOfAccounts is what these tests do not need of a store.
+type restOfAccounts = account.Store
 
 // vault is a store whose writer the test can hold: operations wait then, and go out together.
 type vault struct {
-	restOfTokens
 	restOfAccounts
 
 	mu       sync.Mutex
