@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 
 	"gatehouse/actors"
 	"gatehouse/actors/account"
@@ -29,6 +30,8 @@ type IdentityStack struct {
 	*Stack
 	Identity *actors.Identity
 	Store    *sqlstore.Store
+	Journal  *Log                 // all that the identity service and its store logged
+	Counters *prometheus.Registry // their metrics
 }
 
 // Client is a registered client with its secret in plain text.
@@ -41,10 +44,12 @@ type Client struct {
 // is made, nil = not.
 func NewIdentity(t testing.TB, change func(*actors.IdentityConfig), options ...Option) *IdentityStack {
 	t.Helper()
-	st := &IdentityStack{}
+	checkIdentityGoroutines(t)
+	st := &IdentityStack{Journal: newLog(t), Counters: prometheus.NewRegistry()}
+	logger := slog.New(httpedge.NewLogHandler(st.Journal.buffer, slog.LevelDebug, true))
 	var err error
 	url := "sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db")
-	st.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler)})
+	st.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Migrate: true, Logger: logger, Metrics: st.Counters})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +59,7 @@ func NewIdentity(t testing.TB, change func(*actors.IdentityConfig), options ...O
 		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
 			RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second},
 		Session: 14 * 24 * time.Hour,
-		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Logger:  logger, Metrics: st.Counters,
 	}
 	if change != nil {
 		change(&config)
@@ -66,6 +71,19 @@ func NewIdentity(t testing.TB, change func(*actors.IdentityConfig), options ...O
 	withIdentity := WithEdge(func(c *httpedge.Config) { c.Identity, c.DefaultScopes = st.Identity, oauth.ViewUser })
 	st.Stack = New(t, append([]Option{withIdentity}, options...)...)
 	return st
+}
+
+// checkIdentityGoroutines fails the test if goroutines are left when everything has been stopped.
+func checkIdentityGoroutines(t testing.TB) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		err := goleak.Find(before,
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // both end by themselves
+		if err != nil {
+			t.Errorf("got goroutines left: %v", err)
+		}
+	})
 }
 
 func closeStore(t testing.TB, store *sqlstore.Store) {
