@@ -15,15 +15,21 @@ const (
 // checkpointUntil copies SQLite's log into the database file from time to time, on a connection of its own: the default does so
 // within the commit that comes at a bad time.
 func (s *Store) checkpointUntil(ctx context.Context) {
-	ticker := time.NewTicker(checkpointInterval)
-	defer ticker.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-s.logGrew:
 		}
+		select { // and not at each commit
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		pause.Reset(checkpointInterval)
 		err := s.checkpoint(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			s.config.Logger.Warn("the database's log cannot be copied and will grow", "error", err)

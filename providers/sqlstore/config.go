@@ -22,7 +22,7 @@ const (
 type Config struct {
 	URL       string                `json:"-"` // required: sqlite:PATH or postgres://…
 	Migrate   bool                  // bring the schema up to date first; without it another schema is refused
-	Exclusive bool                  // SQLite: refuse to open a file that another exclusive Store has open. PostgreSQL: nothing
+	Exclusive bool                  // SQLite: refuse to open a file that another exclusive Store has open. PostgreSQL: warn of one
 	Logger    *slog.Logger          // required; hears of failures that no caller can be told
 	Metrics   prometheus.Registerer // nil = none
 

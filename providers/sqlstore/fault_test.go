@@ -205,6 +205,9 @@ func TestEachStatementFails(t *testing.T) {
 					if !errors.Is(err, errInjected) {
 						t.Errorf("COMMIT fails: got %v, want %v", err, errInjected)
 					}
+					if got, want := errors.Is(err, oauth.ErrUnknownOutcome), d.name == "PostgreSQL"; got != want {
+						t.Errorf("COMMIT fails: got unknown outcome %t, want %t", got, want)
+					}
 					f.checkDidNotHappen(s)
 					continue
 				}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -54,4 +55,25 @@ func checkPostgres(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("database server is PostgreSQL %d, at least %d is needed", version/10000, postgresMinVersion/10000)
 	}
 	return nil
+}
+
+const serverLock = 0x6761746568 // "gateh", among the advisory locks of the database
+
+// markServer takes the lock that says that a server is at work, for as long as the connection that it returns is open. Another that
+// has it is no error: the log is told what is guaranteed then.
+func markServer(ctx context.Context, db *sql.DB, logger *slog.Logger) (*sql.Conn, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to database: %w", err)
+	}
+	var alone bool
+	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", serverLock).Scan(&alone); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
+	}
+	if !alone {
+		logger.Warn("another server uses this database: codes, refresh tokens and all that is stored are exact across servers; " +
+			"rate limits count in each, and a change made at one reaches the other within a second")
+		return nil, conn.Close()
+	}
+	return conn, nil
 }

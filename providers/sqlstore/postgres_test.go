@@ -46,6 +46,27 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
+func TestSecondServerIsWarned(t *testing.T) {
+	url := pgtest.Start(t)
+	for i, want := range []int{0, 1, 0} {
+		var log strings.Builder
+		s := open(t, sqlstore.Config{URL: url, Exclusive: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if got := strings.Count(log.String(), "another server"); got != want {
+			t.Errorf("server %d: got %d warnings, want %d", i+1, got, want)
+		}
+		if i == 1 { // now the first ends, by losing its connections
+			_, err := connect(t, url).Exec(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestBlockedWriteEnds(t *testing.T) {
 	url := pgtest.Start(t)
 	s := open(t, sqlstore.Config{URL: url, WriteTimeout: 200 * time.Millisecond})

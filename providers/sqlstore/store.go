@@ -12,6 +12,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -31,11 +32,13 @@ var (
 type Store struct {
 	config   Config
 	pools    pools
-	lock     *os.File // nil = none
+	lock     *os.File  // on SQLite; nil = none
+	server   *sql.Conn // holds the lock on PostgreSQL; nil = none
 	queue    *queue
 	conn     *conn // of the writer alone
 	metrics  *storeMetrics
-	pageSize int64 // of SQLite
+	pageSize int64         // of SQLite
+	logGrew  chan struct{} // tells the checkpointer of commits
 	reads    statements
 
 	stop    context.CancelFunc // ends what runs beside the writer
@@ -91,7 +94,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s := &Store{
 		config: config, pools: p, queue: newQueue(config.QueueLength), conn: newConn(p),
-		reads: statements{db: p.read}, written: make(chan struct{}),
+		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{}, 1),
 	}
 	if s.metrics, err = newStoreMetrics(s); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -100,6 +103,12 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		if err := p.write.QueryRowContext(ctx, "PRAGMA page_size").Scan(&s.pageSize); err != nil {
 			s.metrics.unregister()
 			return nil, errors.Join(fmt.Errorf("open database: %w", err), p.close())
+		}
+	}
+	if p.engine == postgresEngine && config.Exclusive {
+		if s.server, err = markServer(ctx, p.write, config.Logger); err != nil {
+			s.metrics.unregister()
+			return nil, errors.Join(err, p.close())
 		}
 	}
 	s.start()
@@ -125,6 +134,11 @@ func (s *Store) Close() error {
 		s.beside.Wait()
 		s.metrics.unregister()
 		errs := []error{s.conn.close(), s.reads.close()}
+		if s.server != nil {
+			if err := s.server.Close(); !errors.Is(err, driver.ErrBadConn) { // it may have been lost, and the lock with it
+				errs = append(errs, err)
+			}
+		}
 		if s.config.Exclusive {
 			errs = append(errs, s.truncateWAL())
 		}

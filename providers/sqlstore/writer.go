@@ -84,6 +84,10 @@ func (s *Store) transact(ops []oauth.Operation) error {
 		return err
 	}
 	s.metrics.commitTime.Observe(time.Since(start).Seconds())
+	select {
+	case s.logGrew <- struct{}{}:
+	default:
+	}
 	return nil
 }
 

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -140,6 +143,68 @@ func TestSchemaIsChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStoreInABubble shows that a Store can be used where time is synthetic: its own clean-up follows that time.
+func TestStoreInABubble(t *testing.T) {
+	url, _ := sqlite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, sqlstore.Config{URL: url})
+		op := issue()
+		if err := submit(t, s, op); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []error{nil, oauth.ErrNotFound} {
+			time.Sleep(59 * time.Minute)
+			synctest.Wait()
+			if _, err := s.AccessToken(t.Context(), op.Token.Hash); !errors.Is(err, want) {
+				t.Errorf("token that lasts an hour, at %v: got %v, want %v", time.Now(), err, want)
+			}
+		}
+	})
+}
+
+// TestLogIsCopied writes until the checkpointer has copied the log into the database file beside the writer.
+func TestLogIsCopied(t *testing.T) {
+	url, path := sqlite(t)
+	registry := prometheus.NewRegistry()
+	s := open(t, sqlstore.Config{URL: url, Metrics: registry})
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for checkpoints(t, registry) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("no checkpoint in 30 s of writing")
+		}
+		var ended sync.WaitGroup
+		for range 1000 {
+			ended.Add(1)
+			op := issue()
+			op.OnDone(func(error) { ended.Done() })
+			s.Submit(op)
+		}
+		ended.Wait()
+	}
+	if after, err := os.Stat(path); err != nil || after.Size() == before.Size() {
+		t.Errorf("database file: got its old size, error %v, want it to grow before the end", err)
+	}
+}
+
+func checkpoints(t *testing.T, registry *prometheus.Registry) uint64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "gatehouse_store_checkpoint_duration_seconds" {
+			return f.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	t.Fatal("no metric of checkpoints")
+	return 0
 }
 
 func TestStoreSweepsByItself(t *testing.T) {

@@ -102,7 +102,7 @@ func rotationOfWhatHasEndedIsGone(t *testing.T, w *world) {
 	r := w.family()
 	unknown := r.Family
 	unknown.ID = "4b8e3c2a-0000-4000-8000-000000000000"
-	idle, old := w.rotate(r.Family, 1, r.Family.Expires, 0), w.rotate(r.Family, 1, r.Family.Ends, 0)
+	idle, old := w.rotate(r.Family, 1, r.Family.Expires, 0), w.rotate(r.Family, 2, r.Family.Ends, 0)
 	oldStep := w.rotate(r.Family, 1, r.Family.Expires.Add(-time.Millisecond), 0)
 	oldStep.Expires = r.Family.Ends.Add(time.Hour)
 	for _, test := range []struct {
