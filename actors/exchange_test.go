@@ -51,6 +51,58 @@ func TestAnAccessTokenLastsAsLongAsItSays(t *testing.T) {
 	}
 }
 
+// TestLifetimes follows a code and its family of refresh tokens through their lives.
+func TestLifetimes(t *testing.T) {
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		refresh time.Duration // from the last use; the family lasts 48 hours in all
+		uses    []time.Duration
+		ends    []time.Duration
+	}{
+		{24 * time.Hour, []time.Duration{23 * time.Hour, 46 * time.Hour}, []time.Duration{24 * time.Hour, 47 * time.Hour, 48 * time.Hour}},
+		{72 * time.Hour, []time.Duration{time.Hour}, []time.Duration{48 * time.Hour, 48 * time.Hour}},
+	} {
+		h := build(t, func(c *actors.IdentityConfig) { c.Lifetimes.RefreshToken = row.refresh })
+		code, _ := h.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: h.client.ID, UserID: 7,
+			RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, start)
+		if got := h.vault.codes[oauth.HashOf(code)].Expires; !got.Equal(start.Add(time.Minute)) {
+			t.Errorf("code: got %v, want a minute", got.Sub(start))
+		}
+		request := h.codeRequest(code)
+		for i, end := range row.ends {
+			at := start
+			if i > 0 {
+				at = start.Add(row.uses[i-1])
+			}
+			answer, fault := h.Exchange(t.Context(), request, at)
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			for _, f := range h.vault.families {
+				if !f.Expires.Equal(start.Add(end)) || !f.Ends.Equal(start.Add(48*time.Hour)) {
+					t.Errorf("use %d: got %v of %v, want %v of 48h", i, f.Expires.Sub(start), f.Ends.Sub(start), end)
+				}
+			}
+			request = h.refreshRequest(answer.RefreshToken)
+		}
+	}
+}
+
+// TestTheGraceOfAnAdvance refreshes with one token again and again, as a client does that loses the answers.
+func TestTheGraceOfAnAdvance(t *testing.T) {
+	h := build(t, nil)
+	now := time.Now()
+	r := h.refreshRequest(h.tokens(t).RefreshToken)
+	for _, after := range []time.Duration{0, time.Second, 9 * time.Second} {
+		if _, fault := h.Exchange(t.Context(), r, now.Add(after)); fault != nil {
+			t.Errorf("after %v: got %v, want tokens", after, fault)
+		}
+	}
+	if _, fault := h.Exchange(t.Context(), r, now.Add(10*time.Second)); fault == nil || fault.Code != oauth.InvalidGrant {
+		t.Errorf("after 10s: got %v, want invalid_grant", fault)
+	}
+}
+
 func TestAssumedScopesAreShown(t *testing.T) {
 	h := build(t, nil)
 	code, fault := h.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: h.client.ID, UserID: 7, DefaultScopes: true,

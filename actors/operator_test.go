@@ -184,8 +184,8 @@ func TestARecordReadBeforeAChangeIsNotBelieved(t *testing.T) {
 func TestChangesOfAnotherProcess(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		h := build(t, func(c *actors.IdentityConfig) { c.Shared = shared })
-		now := time.Now()
-		h.must(t, h.own())
+		now, token := time.Now(), h.tokens(t).AccessToken
+		h.wantVerdict(t, "before", token, actors.Admitted)
 		disabled := *h.client
 		disabled.Disabled = true
 		if err := h.vault.UpdateClient(t.Context(), &disabled); err != nil {
@@ -197,11 +197,20 @@ func TestChangesOfAnotherProcess(t *testing.T) {
 		if _, fault := h.Exchange(t.Context(), h.own(), now.Add(2*time.Second)); (fault != nil) != shared {
 			t.Errorf("shared %t, after 2s: got %v", shared, fault)
 		}
+		if err := h.vault.UpdateClient(t.Context(), h.client); err != nil { // the token's use is not to fail for that
+			t.Fatal(err)
+		}
+		if _, fault := h.Exchange(t.Context(), h.own(), now.Add(4*time.Second)); fault != nil {
+			t.Errorf("shared %t, enabled again: got %v, want a token", shared, fault)
+		}
 		if _, err := h.vault.DeleteClient(t.Context(), h.client.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, fault := h.Exchange(t.Context(), h.own(), now.Add(4*time.Second)); (fault != nil) != shared {
+		if _, fault := h.Exchange(t.Context(), h.own(), now.Add(6*time.Second)); (fault != nil) != shared {
 			t.Errorf("shared %t, deleted: got %v", shared, fault)
+		}
+		if got := h.Admit(token, actors.BasicProfile, now).Verdict; (got == actors.TokenInvalid) != shared {
+			t.Errorf("shared %t, token of a deleted client: got verdict %d", shared, got)
 		}
 	}
 }

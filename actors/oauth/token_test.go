@@ -125,6 +125,9 @@ func TestKeysReplaceEachOther(t *testing.T) {
 	if _, ok := second.CheckAccessToken(token); !ok {
 		t.Error("under the previous key: got no, want yes")
 	}
+	if _, ok := second.CheckAccessToken(second.NewAccessToken(time.Now())); !ok {
+		t.Error("under the current key, beside a previous one: got no, want yes")
+	}
 	third := oauth.Keys{Current: newKey(), Previous: second.Current}
 	if _, ok := third.CheckAccessToken(token); ok {
 		t.Error("under a key before: got yes, want no")
