@@ -46,8 +46,11 @@ type adminHandler func(*adminCall) (answer any, err error)
 // adminAPI returns the rows of the admin API.
 func (s *Server) adminAPI() []endpoint {
 	row := func(pattern string, methods map[string]adminHandler) endpoint {
+		if read := methods[fasthttp.MethodGet]; read != nil {
+			methods[fasthttp.MethodHead] = read
+		}
 		e := endpoint{pattern: pattern, handle: s.operatorOnly(methods)}
-		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
+		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
 			if methods[m] != nil {
 				e.methods = append(e.methods, m)
 			}

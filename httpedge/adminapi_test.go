@@ -89,8 +89,8 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 		o.does(200, "GET", "/users/1", "")
 	}
 	a := send(t, st.Stack, "PUT", st.AdminURL+"/admin/v1/clients", "")
-	if a.status != 405 || a.header.Get("Allow") != "GET, POST, OPTIONS" {
-		t.Errorf("got %d and Allow %q, want 405 and GET, POST, OPTIONS", a.status, a.header.Get("Allow"))
+	if a.status != 405 || a.header.Get("Allow") != "GET, HEAD, POST, OPTIONS" {
+		t.Errorf("got %d and Allow %q, want 405 and GET, HEAD, POST, OPTIONS", a.status, a.header.Get("Allow"))
 	}
 }
 

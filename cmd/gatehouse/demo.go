@@ -82,7 +82,7 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 	if err := file.write(dir); err != nil {
 		return err
 	}
-	return file.greet(w, dir)
+	return file.greet(w, dir, s.store != nil)
 }
 
 // lockFolder makes dir if needed and takes it for this process, so that two demos never share one.

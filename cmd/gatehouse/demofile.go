@@ -80,11 +80,11 @@ func (f demoFile) write(dir string) error {
 	return nil
 }
 
-// greet says what can be tried.
-func (f demoFile) greet(w io.Writer, dir string) error {
+// greet says what can be tried, with identity also of that service.
+func (f demoFile) greet(w io.Writer, dir string, identity bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "gatehouse demo at %s: made-up accounts and answers, no network needed.\n", f.BaseURL)
-	if f.Clients != nil {
+	if identity {
 		f.greetIdentity(&b, dir)
 	}
 	if f.UpstreamURL != "" {

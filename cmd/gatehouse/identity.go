@@ -23,10 +23,6 @@ func (s *service) startIdentity(ctx context.Context, metrics *prometheus.Registr
 	}
 	s.onStop(s.store.Close)
 	shared := !strings.HasPrefix(c.DatabaseURL, "sqlite:")
-	if shared {
-		s.log.Warn("where several processes serve from this PostgreSQL, codes and refresh tokens are exact across all of them, " +
-			"limits, approvals and revocations within one; the others see those within a second")
-	}
 	s.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
 		Tokens: s.store, Accounts: s.store, Lifetimes: c.Lifetimes, Session: c.SessionTTL, Shared: shared,
 		Logger: s.log.Logger, Metrics: metrics,

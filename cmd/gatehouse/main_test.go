@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // binary is the program, built once for the tests that need a process of its own.
@@ -36,6 +38,10 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
+	if err := pgtest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if code == 0 {
 		if err := goleak.Find(fasthttpGoroutines...); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // startDemo runs a demo in a folder of the test's and returns the folder above it, where commands can say --demo ./gatehouse-demo.
@@ -299,6 +301,28 @@ func TestSecondServerOnOneFileIsRefused(t *testing.T) {
 	}
 	if status, body := get(t, newClient(t, ""), "http://"+listen+"/.well-known/oauth-authorization-server"); status != http.StatusOK || !strings.Contains(body, `"http://`+listen+`"`) {
 		t.Errorf("got %d %s, want 200 and the bound address as issuer", status, body)
+	}
+}
+
+// TestServersOnOnePostgreSQL starts two: a client that is registered at one is known at the other, and the second warns.
+func TestServersOnOnePostgreSQL(t *testing.T) {
+	env := []string{"GATEHOUSE_DATABASE_URL=" + pgtest.Start(t)}
+	serve := append([]string{"serve", "--roles=identity"}, anyPorts...)
+	first := decode[operator](t, runOnce(t, env, "init", "--json"))
+	one := start(t, env, serve...)
+	listen, admin := one.ready(t)
+	two := start(t, env, serve...)
+	other, _ := two.ready(t)
+	if line := two.stderr.await(t, "another server"); !strings.Contains(line, `"level":"WARN"`) {
+		t.Errorf("got %s, want a warning", line)
+	}
+	remote := append(env, "GATEHOUSE_CLIENT_ID="+first.ClientID, "GATEHOUSE_CLIENT_SECRET="+first.ClientSecret,
+		"GATEHOUSE_BASE_URL=http://"+listen, "GATEHOUSE_ADMIN_URL=http://"+admin)
+	shop := decode[record](t, runOnce(t, remote, "client", "create", "--name=Shop", "--grant=client_credentials", "--json"))
+	for _, at := range []string{listen, other} {
+		if got := tokenStatus(t, "http://"+at, shop.ClientID, shop.ClientSecret); got != http.StatusOK {
+			t.Errorf("got %d for a new client, want 200", got)
+		}
 	}
 }
 
