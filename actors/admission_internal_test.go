@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -511,4 +512,137 @@ func TestAdmitAfterStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantVerdict(t, "stopped", d.Admit(token, BasicProfile, time.Now()), TryLater)
+}
+
+// TestAnAskToAnActorThatHasLeft is rejected, both while the actor is stopping and when the library knows it no more.
+func TestAnAskToAnActorThatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t, nil)
+		token := d.token("app", oauth.ViewUser)
+		now := time.Now()
+		wantVerdict(t, "in use", d.Admit(token, BasicProfile, now), Admitted)
+		hash := oauth.HashOf(token)
+		pid := d.limits.directory.find(&hash)
+		d.revoke(token)
+		if reply := d.limits.ask(pid, BasicProfile, now); reply.outcome != askRejected {
+			t.Errorf("got outcome %d, want it rejected", reply.outcome)
+		}
+		if took := time.Since(now); took != 0 {
+			t.Errorf("got an answer after %v, want it at once", took)
+		}
+		if _, known := d.Identity.actors.ProcessRegistry.Get(pid); known {
+			t.Error("got the actor kept by the library")
+		}
+	})
+}
+
+// TestOneLoadForAllWhoAsk holds the read up until all have come.
+func TestOneLoadForAllWhoAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t, nil)
+		d.shelf.after = func() { time.Sleep(100 * time.Millisecond) }
+		token := d.token("app", oauth.ViewUser)
+		var callers sync.WaitGroup
+		for range 64 {
+			callers.Go(func() { wantVerdict(t, "loading", d.Admit(token, BasicProfile, time.Now()), Admitted) })
+		}
+		callers.Wait()
+		if got := d.shelf.reads.Load(); got != 1 {
+			t.Errorf("got %d reads, want 1", got)
+		}
+	})
+}
+
+// TestLoadsAreFew holds reads up and counts how many are under way.
+func TestLoadsAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t, nil)
+		var under, most atomic.Int64
+		d.shelf.after = func() {
+			n := under.Add(1)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+			time.Sleep(100 * time.Millisecond)
+			under.Add(-1)
+		}
+		var callers sync.WaitGroup
+		for range 500 {
+			token := d.token("app", oauth.ViewUser)
+			callers.Go(func() { wantVerdict(t, "loading", d.Admit(token, BasicProfile, time.Now()), Admitted) })
+		}
+		callers.Wait()
+		if most.Load() != loadsAtOnce {
+			t.Errorf("got %d reads at once, want %d", most.Load(), loadsAtOnce)
+		}
+	})
+}
+
+// TestAnActorLeavesWithItsToken though its window goes on.
+func TestAnActorLeavesWithItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t, nil)
+		token := d.token("app", oauth.ViewUser)
+		time.Sleep(time.Hour - time.Second)
+		wantVerdict(t, "in its last second", d.Admit(token, BasicProfile, time.Now()), Admitted)
+		hash := oauth.HashOf(token)
+		pid := d.limits.directory.find(&hash)
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{time.Second, 1}, {time.Second + lateTime, 0}} {
+			d.root.Send(pid, &sweep{now: time.Now().Add(c.after), hash: hash})
+			if d.actors() != c.want {
+				t.Errorf("%v later: got %d actors, want %d", c.after, d.actors(), c.want)
+			}
+		}
+	})
+}
+
+// TestASweepLeavesOpenWindowsAlone also when the token was used by a request of an earlier time only.
+func TestASweepLeavesOpenWindowsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openDoor(t, nil)
+		token := d.token("app", oauth.ViewUser)
+		start := time.Now()
+		d.Admit(token, BasicProfile, start)
+		time.Sleep(30 * time.Second)
+		hash := oauth.HashOf(token)
+		pid := d.limits.directory.find(&hash)
+		for _, c := range []struct {
+			at   time.Duration
+			want int
+		}{{59 * time.Second, 1}, {time.Minute, 1}, {time.Minute + lateTime, 0}} {
+			d.root.Send(pid, &sweep{now: start.Add(c.at), hash: hash})
+			if d.actors() != c.want {
+				t.Errorf("%v after the first request: got %d actors, want %d", c.at, d.actors(), c.want)
+			}
+		}
+	})
+}
+
+// TestADirectoryShrinks when most of its actors have left.
+func TestADirectoryShrinks(t *testing.T) {
+	d := newDirectory()
+	pids := map[oauth.Hash]*actor.PID{}
+	for i := range 1000 {
+		hash := oauth.Hash{0: 1, 1: byte(i), 2: byte(i >> 8)}
+		pids[hash] = actor.NewPID("", fmt.Sprint(i))
+		if !d.insert(&hash, pids[hash], 0) {
+			t.Fatal("got an insert refused")
+		}
+	}
+	for hash, pid := range pids {
+		if len(d.members(1, nil)) > 10 && !d.remove(&hash, pid) {
+			t.Fatal("got an actor that is not there")
+		}
+	}
+	left := d.members(1, nil)
+	if len(left) != 10 || d.shards[1].peak >= 64 || d.size.Load() != 10 {
+		t.Errorf("got %d actors of a peak of %d, want 10 of a few", len(left), d.shards[1].peak)
+	}
+	for _, m := range left {
+		if d.find(&m.hash) != pids[m.hash] || m.pid != pids[m.hash] {
+			t.Error("got another actor after the map was made anew")
+		}
+	}
 }

@@ -428,3 +428,11 @@ func TestChangesOfOneUserDoNotUndoEachOther(t *testing.T) {
 		t.Errorf("got %+v, %v, want all five changes", u, err)
 	}
 }
+
+// TestRightPasswordsAreNotLimited signs in more often than one address may be wrong.
+func TestRightPasswordsAreNotLimited(t *testing.T) {
+	h, now := openHousehold(t), time.Now()
+	for range 25 {
+		h.mustSignIn(t, password, now)
+	}
+}
