@@ -303,7 +303,7 @@ func TestChoiceCannotBeCarriedOver(t *testing.T) {
 	for name, q := range map[string]url.Values{
 		"another state":  asked(c, "state", "other", "chosen", chosen),
 		"other scopes":   asked(c, "scope", "detail-user", "chosen", chosen),
-		"a changed seal": asked(c, "chosen", chosen[:len(chosen)-2]+"AA"),
+		"a changed seal": asked(c, "chosen", chosen[:30]+string(chosen[30]^1)+chosen[31:]),
 		"garbage":        asked(c, "chosen", "AAAA"),
 	} {
 		if p := b.get("/oauth/authorize?" + q.Encode()); p.status != 200 || !strings.HasPrefix(p.path, "/accounts?") {
@@ -411,4 +411,38 @@ func TestNamesArePlainText(t *testing.T) {
 			t.Errorf("%s: got %s, want the name as text", p.path, p.body)
 		}
 	}
+}
+
+func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	c := st.NewClient(t, nil)
+	user := st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.signIn(asked(c), rosa)
+	chooser := b.get("/oauth/authorize?" + asked(c).Encode())
+	b.send(chooser, "account", account(user.ID), "form_token", "").shows(t, 403, "/accounts")
+	b.send(chooser, "account", account(user.ID)).shows(t, 200, "/consent")
+}
+
+func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	c := st.NewClient(t, nil)
+	user := st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.signIn(asked(c), rosa)
+	again := asked(c, "prompt", "login").Encode()
+	b.send(b.get("/accounts?"+again), "account", account(user.ID)).shows(t, 200, "/login")
+}
+
+func TestConsentFormEndsWithItsSession(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	c := st.NewClient(t, nil)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	action, fields := b.signIn(asked(c), rosa).form(t)
+	fields.Set("decision", "allow")
+	old := b.cookies()["gatehouse-form"]
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+	p := newBrowser(t, st).once("POST", action, fields, "Cookie", "gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
+	p.shows(t, 403, "/consent")
 }
