@@ -646,3 +646,17 @@ func TestADirectoryShrinks(t *testing.T) {
 		}
 	}
 }
+
+// TestASweepLeavesAnOperatorInUseAlone, which has no windows.
+func TestASweepLeavesAnOperatorInUseAlone(t *testing.T) {
+	d := openDoor(t, nil)
+	token, now := d.token("ops", oauth.ServerOperations), time.Now()
+	if got := d.AdmitOperator(token, now); got != Admitted {
+		t.Fatalf("got verdict %d", got)
+	}
+	hash := oauth.HashOf(token)
+	d.root.Send(d.limits.directory.find(&hash), &sweep{now: now.Add(idleTime - time.Second), hash: hash})
+	if d.actors() != 1 {
+		t.Errorf("got %d actors, want 1", d.actors())
+	}
+}
