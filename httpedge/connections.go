@@ -80,11 +80,21 @@ func (c *connections) closeWhere(match func(*connection) bool) {
 }
 
 // listener hands out the connections of ln to one server.
-func (c *connections) listener(ln net.Listener) net.Listener { return &boundedListener{ln, c} }
+func (c *connections) listener(ln net.Listener) *boundedListener {
+	return &boundedListener{Listener: ln, conns: c}
+}
 
 type boundedListener struct {
 	net.Listener
 	conns *connections
+	once  sync.Once
+	err   error
+}
+
+// Close may be called again and returns the same.
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { l.err = l.Listener.Close() })
+	return l.err
 }
 
 // Accept waits for the next connection that there is room for. A lack of file descriptors ends no server: it waits

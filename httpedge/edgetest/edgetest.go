@@ -36,6 +36,7 @@ type setup struct {
 	edge   httpedge.Config
 	actors actors.Config
 	public string
+	wrap   func(net.Listener) net.Listener
 }
 
 // WithActors changes the configuration of the actors: another provider, for one.
@@ -47,6 +48,11 @@ func WithEdge(change func(*httpedge.Config)) Option { return func(s *setup) { ch
 // WithListen makes the public server listen elsewhere than on a free port of 127.0.0.1.
 func WithListen(address string) Option { return func(s *setup) { s.public = address } }
 
+// WithWrappedListener changes the listener of the public server.
+func WithWrappedListener(wrap func(net.Listener) net.Listener) Option {
+	return func(s *setup) { s.wrap = wrap }
+}
+
 // New starts a stack whose upstream is a Provider of its own. It is stopped at the end of the test, which fails if a
 // goroutine is left then: tests with a stack do not run in parallel.
 func New(t testing.TB, options ...Option) *Stack {
@@ -55,7 +61,7 @@ func New(t testing.TB, options ...Option) *Stack {
 	log := newLog(t)
 	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
 	metrics := prometheus.NewRegistry()
-	s := &setup{public: "127.0.0.1:0"}
+	s := &setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
 	s.actors = actors.Config{
 		Provider: NewProvider(), CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
@@ -83,7 +89,7 @@ func (st *Stack) start(t testing.TB, s *setup) {
 	if st.Server, err = httpedge.New(s.edge); err != nil {
 		t.Fatal(err)
 	}
-	public, admin := listen(t, s.public), listen(t, "127.0.0.1:0")
+	public, admin := s.wrap(listen(t, s.public)), listen(t, "127.0.0.1:0")
 	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
 	st.done = make(chan error, 1)
 	go func() { st.done <- st.Server.Serve(public, admin) }()
