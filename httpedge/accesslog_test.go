@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
 )
 
 // sink is a log file: it can be stuck, or full.
@@ -202,7 +201,7 @@ func TestLogTakesManyWriters(t *testing.T) {
 }
 
 func TestAccessLines(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	body := get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent", "secret-agent").body
 	send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
 	get(t, st, "/secret-path?q=secret-query")

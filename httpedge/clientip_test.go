@@ -101,7 +101,7 @@ func TestCallersAddress(t *testing.T) {
 		}},
 	} {
 		t.Run(group.name, func(t *testing.T) {
-			st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) {
+			st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
 				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...), group.header
 			}))
 			for _, row := range group.rows {
@@ -127,7 +127,7 @@ func lines(name, value string) []string {
 }
 
 func TestMyIPAnswersAboutTheCaller(t *testing.T) {
-	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
 	for range 2 {
 		a := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
 		o := a.object(t)
@@ -146,7 +146,7 @@ func TestMyIPAnswersAboutTheCaller(t *testing.T) {
 
 func TestUnixSocketPeersAreLocal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.sock")
-	st := edgetest.New(t, edgetest.WithListen("unix:"+path),
+	st := start(t, edgetest.WithListen("unix:"+path),
 		edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
 	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", path)

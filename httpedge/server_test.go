@@ -33,7 +33,7 @@ func slow() (p *edgetest.Provider, asked, release chan struct{}) {
 }
 
 func TestAPanicEndsOneRequestOnly(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	st.Server.HandleAt("/api/lookup", func(ctx *fasthttp.RequestCtx) {
 		switch string(ctx.QueryArgs().Peek("q")) {
 		case "secret-value":
@@ -79,7 +79,7 @@ func metricsOf(t *testing.T, st *edgetest.Stack) string {
 
 func TestShutdownLetsRequestsEnd(t *testing.T) {
 	provider, asked, release := slow()
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
 	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
 	idle.hear()
@@ -130,7 +130,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 func TestShutdownEndsAtItsDeadline(t *testing.T) {
 	provider, asked, release := slow()
 	defer close(release)
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	busy, half := dial(t, st), dial(t, st)
 	half.say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
 	busy.say(lookup)
@@ -149,9 +149,9 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 
 func TestShutdownBeforeServe(t *testing.T) {
 	for range 20 {
-		t.Run("at once", func(t *testing.T) { edgetest.New(t) })
+		t.Run("at once", func(t *testing.T) { start(t) })
 	}
-	st := edgetest.New(t)
+	st := start(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func quiet(st *edgetest.Stack) httpedge.Config {
 }
 
 func TestAdminEndpoints(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	get(t, st, "/api/lookup?q=8.8.8.8")
 	get(t, st, "/api/lookup?q=10.0.0.1")
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready"} {
@@ -204,7 +204,7 @@ func TestAdminEndpoints(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	get(t, st, "/api/lookup?q=8.8.8.8")
 	get(t, st, "/api/lookup?q=8.8.8.8")
 	get(t, st, "/api/lookup?q=10.0.0.1")
@@ -246,7 +246,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestProfilesAreForThisMachineOnly(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	other, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestProfilesAreForThisMachineOnly(t *testing.T) {
 }
 
 func TestServeTellsOfABrokenListener(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestServeTellsOfABrokenListener(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	if _, err := httpedge.New(quiet(st)); err != nil {
 		t.Errorf("got %v, want a server", err)
 	}

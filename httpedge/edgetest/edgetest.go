@@ -1,4 +1,5 @@
-// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before a provider.
+// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before the client of
+// the upstream before the upstream's simulator.
 package edgetest
 
 import (
@@ -15,6 +16,7 @@ import (
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
+	"gatehouse/providers/sim"
 )
 
 // Stack is a running service.
@@ -24,7 +26,8 @@ type Stack struct {
 	Server        *httpedge.Server
 	System        *actors.System
 	Metrics       *prometheus.Registry
-	Log           *Log // all that was logged
+	Log           *Log        // all that was logged
+	Simulator     *sim.Server // the upstream; nil if the test brings its own provider
 
 	done chan error
 }
@@ -59,7 +62,7 @@ func WithWrappedListener(wrap func(net.Listener) net.Listener) Option {
 // of another test.
 func Parallel() Option { return func(s *Setup) { s.parallel = true } }
 
-// New starts a stack whose upstream is a Provider of its own. It is stopped at the end of the test, which fails if a
+// New starts a stack whose upstream is a simulator without a budget, unless an option gives another provider. It is stopped at the end of the test, which fails if a
 // goroutine is left then.
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
@@ -69,7 +72,7 @@ func New(t testing.TB, options ...Option) *Stack {
 	metrics := prometheus.NewRegistry()
 	s := &Setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
 	s.actors = actors.Config{
-		Provider: NewProvider(), CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  logger, Metrics: metrics,
 	}
@@ -82,6 +85,9 @@ func New(t testing.TB, options ...Option) *Stack {
 	}
 	*check = !s.parallel
 	stack := &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	if s.actors.Provider == nil {
+		stack.Simulator, s.actors.Provider = startSimulator(t)
+	}
 	stack.start(t, s)
 	return stack
 }
