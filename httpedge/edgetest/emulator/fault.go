@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Fault answers a request in the emulator's place. elements are the right answers, one for each query; the headers that
@@ -93,4 +94,13 @@ func Swap(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 		elements[0], elements[1] = elements[1], elements[0]
 	}
 	write(w, elements, r.Method == http.MethodPost)
+}
+
+// Slow answers rightly after a time.
+func Slow(after time.Duration) Fault {
+	return func(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
+		if pause(r.Context(), after) {
+			write(w, elements, r.Method == http.MethodPost)
+		}
+	}
 }
