@@ -48,7 +48,7 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 		c.Log = buffer
 		c.Logger = slog.New(httpedge.NewLogHandler(buffer, slog.LevelInfo, true))
 	})
-	st := edgetest.New(tb, append([]edgetest.Option{logged}, options...)...)
+	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())}, options...)...)
 	queries, outcomes := make([]geo.Query, benchKeys), make([]geo.Outcome, benchKeys)
 	for i := range queries {
 		var fault *geo.Error

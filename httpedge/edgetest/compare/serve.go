@@ -107,7 +107,8 @@ func cpuMicros() (int64, error) {
 func newServer(kind, logFile string) (s server, end func() error, err error) {
 	switch kind {
 	case rawKind:
-		return newRaw(), func() error { return nil }, nil
+		s, err := newRaw()
+		return s, func() error { return nil }, err
 	case gatehouseKind:
 		return newGatehouse(logFile)
 	}
@@ -168,9 +169,13 @@ func fill(system *actors.System) error {
 // rawServer is fasthttp and nothing else, with the settings of gatehouse's public server.
 type rawServer struct{ fasthttp.Server }
 
-func newRaw() *rawServer {
+func newRaw() (*rawServer, error) {
+	handler, err := newRawHandler()
+	if err != nil {
+		return nil, err
+	}
 	return &rawServer{fasthttp.Server{
-		Handler:                      newRawHandler(),
+		Handler:                      handler,
 		Concurrency:                  maxConnections + 1024,
 		ReadBufferSize:               16 << 10,
 		MaxRequestBodySize:           64 << 10,
@@ -182,7 +187,7 @@ func newRaw() *rawServer {
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
-	}}
+	}}, nil
 }
 
 // Serve serves public, and closes admin: there is nothing to administer.
