@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -79,10 +80,17 @@ type exchange struct {
 
 func newExchange(handle fasthttp.RequestHandler) *exchange {
 	x := &exchange{handle: handle, writer: bufio.NewWriter(io.Discard)}
-	x.ctx.Init(&fasthttp.Request{}, nil, nil)
+	x.ctx.Init2(peerConn{}, nil, false)
 	x.reader = bufio.NewReader(&x.input)
 	return x
 }
+
+// peerConn is a connection from loopback that carries nothing.
+type peerConn struct{ net.Conn }
+
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
+
+func (peerConn) RemoteAddr() net.Addr { return loopback }
 
 // do answers one request and returns the status.
 func (x *exchange) do(request []byte) (int, error) {
