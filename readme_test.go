@@ -135,6 +135,9 @@ func (r *reader) run(b, answer block) {
 		script = "make -n test"
 	}
 	got := r.output(b, script)
+	if script == "make -n test" && !strings.Contains(got, "go test") {
+		r.t.Errorf("README.md:%d: make test: got %q, want a run of go test", b.line, got)
+	}
 	switch answer.language {
 	case "json":
 		var want bytes.Buffer
