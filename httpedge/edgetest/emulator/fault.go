@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -102,5 +103,20 @@ func Slow(after time.Duration) Fault {
 		if pause(r.Context(), after) {
 			write(w, elements, r.Method == http.MethodPost)
 		}
+	}
+}
+
+// Chatter answers a single look-up rightly and sends its path right behind, which nobody asked for. The connection ends
+// then.
+func Chatter(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err) // HTTP/1.1 always can
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%sand another thing: %s\r\n",
+		len(elements[0]), elements[0], r.URL.Path)
+	if err != nil {
+		return // the client has gone
 	}
 }
