@@ -50,10 +50,10 @@ type demo struct {
 	UpstreamURL string `json:"upstream_url"`
 }
 
-// startDemo starts a demo whose breaker opens at the first failure.
+// startDemo starts a demo whose breaker opens at the first failure, and that looks for reverse names where nobody answers.
 func startDemo(t *testing.T) *demo {
 	dir := t.TempDir()
-	startServer(t, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --breaker-failures 1 --dir "+dir,
+	startServer(t, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --breaker-failures 1 --ptr 127.0.0.1:9 --dir "+dir,
 		environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {

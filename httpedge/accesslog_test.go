@@ -225,8 +225,8 @@ func TestAccessLines(t *testing.T) {
 		if l["method"] != w.method || l["route"] != w.route || l["status"] != w.status || l["level"] != w.level || l["request_id"] == "" {
 			t.Errorf("got %v, want %v", l, w)
 		}
-		if len(l) != 9 || l["duration"].(float64) <= 0 {
-			t.Errorf("got %v, want time, level, msg, route, request_id, method, status, duration, bytes", l)
+		if len(l) != 9 || l["duration_us"].(float64) < 0 {
+			t.Errorf("got %v, want time, level, msg, route, request_id, method, status, duration_us, bytes", l)
 		}
 	}
 	if lines[0]["bytes"] != float64(len(body)) || lines[1]["bytes"] != 0.0 || lines[0]["request_id"] != "one" {

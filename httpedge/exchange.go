@@ -96,7 +96,7 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 		slog.String("request_id", view(ctx.Response.Header.PeekBytes(headerRequestID))),
 		slog.String("method", methodNames[method]),
 		slog.Int("status", status),
-		slog.Duration("duration", elapsed),
+		slog.Int64("duration_us", elapsed.Microseconds()),
 		slog.Int("bytes", sent),
 	)
 	if err := r.log.Handle(context.Background(), line); err != nil {
