@@ -139,8 +139,11 @@ func TestMyIPAnswersAboutTheCaller(t *testing.T) {
 		a.has(t, "X-Cache", "")
 		a.has(t, "Age", "")
 	}
-	get(t, st, "/api/my-ip").fails(t, 400, "invalid_query", "reserved_range")
-	get(t, st, "/api/my-ip", "X-Forwarded-For", "192.168.1.7").fails(t, 400, "invalid_query", "private_range")
+	for address, reason := range map[string]string{"127.0.0.1": "reserved_range", "192.168.1.7": "private_range"} {
+		a := get(t, st, "/api/my-ip", "X-Forwarded-For", address)
+		a.fails(t, 400, "invalid_query", reason)
+		a.has(t, "Cache-Control", "no-store")
+	}
 	get(t, st, "/api/lookup?q=8.8.8.8").has(t, "X-Cache", "hit")
 }
 

@@ -90,6 +90,14 @@ func TestTLS(t *testing.T) {
 	if name, err := presented(t, address, 0); err != nil || name != "first" {
 		t.Errorf("got %q and %v beside a broken file, want first", name, err)
 	}
+	later := time.NewTimer(1100 * time.Millisecond) // until the files are looked at again
+	<-later.C
+	if _, err := presented(t, address, 0); err != nil {
+		t.Fatal(err)
+	}
+	if warnings := st.Log.Records("the TLS certificate cannot be read again; the old one stays in use"); len(warnings) != 1 {
+		t.Errorf("got %d warnings of one broken file, want 1", len(warnings))
+	}
 	certificate(t, "second", certFile, keyFile)
 	await(t, "the new certificate", func() bool {
 		name, err := presented(t, address, 0)
