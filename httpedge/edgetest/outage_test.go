@@ -225,7 +225,7 @@ func TestThrottled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := emulator.New(t, emulator.Config{Key: apiKey})
-			s := newPro(t, e)
+			s := newPro(t, e, edgetest.WithActors(func(c *actors.Config) { c.Breaker.Failures = 1 }))
 			s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 			end := s.watch("8.8.8.8")
 			before := e.Stats()
