@@ -1,12 +1,10 @@
 package httpedge_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -14,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,54 +68,55 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 	return st
 }
 
-// exchange is a connection without the network: it takes requests through parser, handler and writer as fasthttp does.
-type exchange struct {
-	ctx    fasthttp.RequestCtx
-	input  bytes.Reader
-	reader *bufio.Reader
-	writer *bufio.Writer
-	handle fasthttp.RequestHandler
+// connection is one without the network: it says what next returns until that is nil, and tells heard the status of
+// each answer.
+type connection struct {
+	net.Conn
+	next  func() []byte
+	heard func(status int)
+	rest  bytes.Reader
 }
 
-func newExchange(handle fasthttp.RequestHandler) *exchange {
-	x := &exchange{handle: handle, writer: bufio.NewWriter(io.Discard)}
-	x.ctx.Init2(peerConn{}, nil, false)
-	x.reader = bufio.NewReader(&x.input)
-	return x
+func (c *connection) Read(p []byte) (int, error) {
+	if c.rest.Len() == 0 {
+		c.rest.Reset(c.next())
+	}
+	return c.rest.Read(p)
 }
 
-// peerConn is a connection from loopback that carries nothing.
-type peerConn struct{ net.Conn }
+func (c *connection) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("HTTP/1.1 ")) && len(p) > 12 {
+		c.heard(int(p[9]-'0')*100 + int(p[10]-'0')*10 + int(p[11]-'0'))
+	}
+	return len(p), nil
+}
+
+func (c *connection) Close() error                     { return nil }
+func (c *connection) SetDeadline(time.Time) error      { return nil }
+func (c *connection) SetReadDeadline(time.Time) error  { return nil }
+func (c *connection) SetWriteDeadline(time.Time) error { return nil }
+func (c *connection) LocalAddr() net.Addr              { return loopback }
+func (c *connection) RemoteAddr() net.Addr             { return loopback }
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
 
-func (peerConn) RemoteAddr() net.Addr { return loopback }
-
-// do answers one request and returns the status.
-func (x *exchange) do(request []byte) (int, error) {
-	x.input.Reset(request)
-	x.reader.Reset(&x.input)
-	if err := x.ctx.Request.Read(x.reader); err != nil {
-		return 0, err
+// converse has fasthttp serve the requests that next returns, until that is nil.
+func converse(tb testing.TB, handle fasthttp.RequestHandler, next func() []byte, heard func(status int)) {
+	server := &fasthttp.Server{
+		Handler: handle, ReadBufferSize: 16 << 10, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+		NoDefaultServerHeader: true, NoDefaultContentType: true,
 	}
-	x.handle(&x.ctx)
-	status := x.ctx.Response.StatusCode()
-	if err := x.ctx.Response.Write(x.writer); err != nil {
-		return 0, err
+	if err := server.ServeConn(&connection{next: next, heard: heard}); err != nil {
+		tb.Error(err)
 	}
-	x.ctx.Request.Reset()
-	x.ctx.Response.Reset()
-	return status, nil
 }
 
-// expect answers one request and fails the test unless it has that status.
-func (x *exchange) expect(tb testing.TB, status int, request []byte) {
-	got, err := x.do(request)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if got != status {
-		tb.Fatalf("got %d, want %d", got, status)
+// wants returns a function that fails the test at any other status.
+func wants(tb testing.TB, status int) func(int) {
+	return func(got int) {
+		if got != status {
+			tb.Errorf("got %d, want %d", got, status)
+		}
 	}
 }
 
@@ -161,19 +161,22 @@ func BenchmarkBulkHit(b *testing.B) {
 	rotate(b, hot(b).Server.Handler(), bulkRequests())
 }
 
-// BenchmarkNothing is what parser and writer cost without a handler.
+// BenchmarkNothing is what fasthttp costs without a handler.
 func BenchmarkNothing(b *testing.B) {
 	b.Run("lookup", func(b *testing.B) { rotate(b, func(*fasthttp.RequestCtx) {}, lookupRequests()) })
 	b.Run("bulk", func(b *testing.B) { rotate(b, func(*fasthttp.RequestCtx) {}, bulkRequests()) })
 }
 
 func rotate(b *testing.B, handle fasthttp.RequestHandler, requests [][]byte) {
-	x := newExchange(handle)
-	x.expect(b, fasthttp.StatusOK, requests[0])
 	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		x.expect(b, fasthttp.StatusOK, requests[i%len(requests)])
-	}
+	i := -1
+	converse(b, handle, func() []byte {
+		if !b.Loop() {
+			return nil
+		}
+		i++
+		return requests[i%len(requests)]
+	}, wants(b, fasthttp.StatusOK))
 }
 
 // BenchmarkLookupHitInTrouble is a cache hit while nothing but the cache works. In the last two, 10,000 distinct
@@ -240,44 +243,47 @@ func (u *breakdown) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error
 }
 
 // flood asks for 10,000 distinct addresses a second that are not in the cache. It begins when the first refusals with
-// that status have come, and ends with the function returned.
+// that status have come, and ends with the function returned, which reports how many were refused.
 func flood(b *testing.B, st *edgetest.Stack, status int) (end func()) {
-	x, next := newExchange(st.Server.Handler()), 0
-	ask := func() int {
-		next++
-		got, err := x.do(lookupRequest(netip.AddrFrom4([4]byte{30 + byte(next>>24), byte(next >> 16), byte(next >> 8), byte(next)})))
-		if err != nil {
-			b.Error(err)
+	const enough, interval = 10, 100 * time.Microsecond
+	ready, done := make(chan struct{}), make(chan struct{})
+	var quit atomic.Bool
+	ticker := time.NewTicker(time.Millisecond)
+	sent, refused, from := 0, 0, time.Time{}
+	next := func() []byte {
+		for refused >= enough && refused-enough >= int(time.Since(from)/interval) && !quit.Load() {
+			<-ticker.C
 		}
-		return got
+		if quit.Load() {
+			return nil
+		}
+		sent++
+		return lookupRequest(netip.AddrFrom4([4]byte{30 + byte(sent>>24), byte(sent >> 16), byte(sent >> 8), byte(sent)}))
 	}
-	for refused := 0; refused < 10; {
-		if ask() == status {
-			refused++
-		}
-		if next > 1000 {
-			b.Fatalf("got no %d", status)
-		}
-	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(time.Millisecond)
-		defer ticker.Stop()
-		start, first := time.Now(), next
-		for {
-			select {
-			case <-quit:
-				return
-			case now := <-ticker.C:
-				for next-first < int(now.Sub(start)/(100*time.Microsecond)) {
-					if got := ask(); got != status {
-						b.Errorf("got %d for an address that is not in the cache, want %d", got, status)
-						return
-					}
-				}
+	heard := func(got int) {
+		switch {
+		case refused >= enough && got != status:
+			b.Errorf("got %d for an address that is not in the cache, want %d", got, status)
+		case got == status:
+			if refused++; refused == enough {
+				from = time.Now()
+				close(ready)
 			}
 		}
+	}
+	go func() {
+		defer close(done)
+		converse(b, st.Server.Handler(), next, heard)
 	}()
-	return func() { close(quit); <-done }
+	select {
+	case <-ready:
+	case <-time.After(10 * time.Second):
+		b.Fatalf("got no %d", status)
+	}
+	return func() {
+		quit.Store(true)
+		<-done
+		ticker.Stop()
+		b.ReportMetric(float64(refused-enough)/time.Since(from).Seconds(), "refused/s")
+	}
 }
