@@ -24,7 +24,7 @@ const (
 )
 
 // newPro starts a stack on the commercial tier with the settings above.
-func newPro(t *testing.T, e *emulator.Emulator, options ...edgetest.Option) *service {
+func newPro(t testing.TB, e *emulator.Emulator, options ...edgetest.Option) *service {
 	t.Helper()
 	return newService(t, e, ipapi.Pro, append([]edgetest.Option{edgetest.WithActors(func(c *actors.Config) {
 		c.LookupTimeout = lookupTimeout

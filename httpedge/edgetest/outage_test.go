@@ -65,7 +65,7 @@ func TestOutage(t *testing.T) {
 }
 
 // begin lets the upstream fail.
-func begin(t *testing.T, e *emulator.Emulator, fault emulator.Fault) {
+func begin(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 	t.Helper()
 	e.SetFault(fault)
 	if fault == nil {

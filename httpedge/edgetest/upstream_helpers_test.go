@@ -27,11 +27,11 @@ const patience = 20 * time.Second
 // service is a stack whose upstream is an emulator.
 type service struct {
 	*edgetest.Stack
-	t *testing.T
+	t testing.TB
 }
 
 // newService starts a stack with the emulator as its upstream of a tier. Callers are those that X-Forwarded-For names.
-func newService(t *testing.T, e *emulator.Emulator, tier ipapi.Tier, options ...edgetest.Option) *service {
+func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...edgetest.Option) *service {
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: tier, Key: apiKey})
 	if err != nil {
@@ -156,7 +156,7 @@ type item struct {
 	} `json:"location"`
 }
 
-func (r reply) item(t *testing.T) item {
+func (r reply) item(t testing.TB) item {
 	t.Helper()
 	var i item
 	if err := json.Unmarshal([]byte(r.body), &i); err != nil {
@@ -166,7 +166,7 @@ func (r reply) item(t *testing.T) item {
 }
 
 // items returns the results of a bulk answer and checks their counts.
-func (r reply) items(t *testing.T) []item {
+func (r reply) items(t testing.TB) []item {
 	t.Helper()
 	var bulk struct {
 		OK            bool
@@ -189,7 +189,7 @@ func (r reply) items(t *testing.T) []item {
 }
 
 // retryAfter returns the header's seconds; 0 = there is none.
-func (r reply) retryAfter(t *testing.T) int {
+func (r reply) retryAfter(t testing.TB) int {
 	t.Helper()
 	text := r.header.Get("Retry-After")
 	if text == "" {
@@ -203,7 +203,7 @@ func (r reply) retryAfter(t *testing.T) int {
 }
 
 // located checks that r is the emulator's own answer to query, from the cache ("hit") or not ("miss").
-func (r reply) located(t *testing.T, query, cache string) {
+func (r reply) located(t testing.TB, query, cache string) {
 	t.Helper()
 	i := r.item(t)
 	if r.status != http.StatusOK || i.Location.City != emulator.City(query) || i.IP != addressOf(query) {
@@ -218,7 +218,7 @@ func (r reply) located(t *testing.T, query, cache string) {
 }
 
 // refused checks status and code of an error, and that it came within a time.
-func (r reply) refused(t *testing.T, status int, code geo.Code, within time.Duration) {
+func (r reply) refused(t testing.TB, status int, code geo.Code, within time.Duration) {
 	t.Helper()
 	if i := r.item(t); r.status != status || i.OK || i.Error != string(code) {
 		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
@@ -252,7 +252,7 @@ func colds(first, n int) []string {
 }
 
 // eventually waits until what holds holds.
-func eventually(t *testing.T, holds func() bool, what string) {
+func eventually(t testing.TB, holds func() bool, what string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

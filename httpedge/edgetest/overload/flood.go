@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // paceStep is how often due requests are handed out.
 const paceStep = time.Millisecond
+
+// numbered counts the garbage of all runs of the process, so that none comes twice.
+var numbered atomic.Uint64
 
 // due sends the times at which requests are due, rate a second, until ctx ends; it closes the channel then. What nobody
 // takes in time is counted by missed.
@@ -65,7 +69,7 @@ func (r *run) floodOn(jobs <-chan time.Time) {
 				continue
 			}
 		}
-		status, _, err := c.get(garbage(r.next.Add(1)))
+		status, _, err := c.get(garbage(numbered.Add(1)))
 		if err != nil {
 			c.close()
 			c = nil

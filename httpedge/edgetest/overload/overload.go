@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -41,7 +40,6 @@ type Report struct {
 // run is a load under way.
 type run struct {
 	config Config
-	next   atomic.Uint64 // distinguishes the garbage
 
 	mu     sync.Mutex
 	report Report
