@@ -2,7 +2,6 @@ package httpedge
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -33,24 +32,24 @@ type route struct {
 	cors    bool
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
-	level   slog.Level
-	log     slog.Handler // knows the pattern
+	log     accessLog
 }
 
 func (s *Server) newRoute(e endpoint) *route {
-	r := &route{server: s, cors: e.cors, handle: e.handle, metrics: s.metrics.route(e.pattern), level: slog.LevelInfo}
+	level := slog.LevelInfo
 	if e.quiet {
-		r.level = slog.LevelDebug
+		level = slog.LevelDebug
 	}
-	r.log = s.log.Handler().WithAttrs([]slog.Attr{slog.String("route", e.pattern)})
-	return r
+	return &route{
+		server: s, cors: e.cors, handle: e.handle,
+		metrics: s.metrics.route(e.pattern), log: newAccessLog(s.log.Handler(), e.pattern, level),
+	}
 }
 
 // serve takes one request through everything that all have in common.
 func (r *route) serve(ctx *fasthttp.RequestCtx) {
-	start := time.Now()
-	r.server.metrics.inFlight.Inc()
-	defer r.finish(ctx, start)
+	r.server.metrics.inFlight.Add(1)
+	defer r.finish(ctx, ctx.Time())
 	prepare(ctx, r.cors)
 	if fault := framingFault(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
@@ -76,7 +75,7 @@ func (r *route) finish(ctx *fasthttp.RequestCtx, start time.Time) {
 	if p := recover(); p != nil {
 		r.server.panicked(ctx, p, r.cors)
 	}
-	r.server.metrics.inFlight.Dec()
+	r.server.metrics.inFlight.Add(-1)
 	r.record(ctx, start)
 }
 
@@ -84,22 +83,17 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
-	if !r.log.Enabled(context.Background(), r.level) {
+	if !r.log.enabled() {
 		return
 	}
-	sent := 0
-	if !ctx.IsHead() {
-		sent = len(ctx.Response.Body())
+	line := accessLine{
+		start: start, requestID: view(ctx.Response.Header.PeekCanonical(headerRequestID)),
+		method: methodNames[method], status: status, duration: elapsed,
 	}
-	line := slog.NewRecord(start, r.level, "request", 0)
-	line.AddAttrs(
-		slog.String("request_id", view(ctx.Response.Header.PeekBytes(headerRequestID))),
-		slog.String("method", methodNames[method]),
-		slog.Int("status", status),
-		slog.Int64("duration_us", elapsed.Microseconds()),
-		slog.Int("bytes", sent),
-	)
-	if err := r.log.Handle(context.Background(), line); err != nil {
+	if !ctx.IsHead() {
+		line.bytes = len(ctx.Response.Body())
+	}
+	if err := r.log.write(&line); err != nil {
 		r.server.metrics.logErrors.Inc()
 	}
 }

@@ -30,7 +30,7 @@ func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, text, fault)
 		return
 	}
-	now := time.Now()
+	now := ctx.Time()
 	outcome := s.config.System.Lookup(q, s.clients.caller(ctx), now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)

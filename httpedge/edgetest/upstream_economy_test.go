@@ -179,10 +179,12 @@ func TestEmptyBudgetIsLeftAlone(t *testing.T) {
 							t.Errorf("got an answer after %v, want it within 5 s", r.took)
 						case r.status == http.StatusOK:
 							answered.Add(1)
-						case r.status == http.StatusTooManyRequests, r.status == http.StatusServiceUnavailable: // on a slow machine
+						case r.status == http.StatusTooManyRequests,
+							r.status == http.StatusServiceUnavailable, // the machine is slower than the budget
+							r.status == http.StatusBadGateway && r.took > 4500*time.Millisecond: // sent at the last moment, too late
 							refused.Add(1)
 						default:
-							t.Errorf("got %d %s, want 200, 429 or 503", r.status, r.body)
+							t.Errorf("got %d %s, want 200, 429 or 503, or 502 at the deadline", r.status, r.body)
 						}
 					}
 				})
