@@ -180,7 +180,7 @@ func TestEmptyBudgetIsLeftAlone(t *testing.T) {
 						case r.status == http.StatusOK:
 							answered.Add(1)
 						case r.status == http.StatusTooManyRequests,
-							r.status == http.StatusServiceUnavailable, // the machine is slower than the budget
+							r.status == http.StatusServiceUnavailable,                           // the machine is slower than the budget
 							r.status == http.StatusBadGateway && r.took > 4500*time.Millisecond: // sent at the last moment, too late
 							refused.Add(1)
 						default:
