@@ -124,9 +124,12 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, cors bool) {
 	writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side. The request id helps to find out what.")
 }
 
-// framingFault says what is wrong when a request may mean one length to us and another to a proxy before us (RFC 9112
-// section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
+// framingFault says what is wrong with the version or target of a request, or when it may mean one length to us and
+// another to a proxy before us (RFC 9112 section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
 func framingFault(h *fasthttp.RequestHeader) string {
+	if !bytes.HasPrefix(h.Protocol(), []byte("HTTP/1.")) {
+		return "The only protocol spoken here is HTTP/1.1."
+	}
 	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
 		return "A request target has no fragment: leave out the # and what follows, or write it as %23."
 	}

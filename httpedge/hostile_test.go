@@ -67,6 +67,8 @@ func TestMalformedRequests(t *testing.T) {
 		"hello\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/9\r\nHost: x\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/9.9\r\nHost: x\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: a b\r\n\r\n",
