@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run setup test test-long fuzz bench lint clean
+.PHONY: help build run setup test test-long fuzz bench compare lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -30,6 +30,9 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+compare: ## Measure a cache hit beside a bare fasthttp handler
+	go run ./httpedge/edgetest/compare
 
 lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	test -z "$$(gofmt -l . | tee /dev/stderr)"

@@ -56,7 +56,8 @@ func (b *batcher) boardTogether(flights []*flight, now time.Time) {
 	caller, l := flights[0].caller, flights[0].lane
 	if err := b.limits.refuses(caller, len(flights), now); err != nil {
 		for _, f := range flights {
-			b.land(f, answer{Outcome: geo.Outcome{Err: err}})
+			b.system.metrics.refused(err)
+			b.land(f, answer{Outcome: geo.Outcome{Err: err}}) // the caller's fault, not the upstream's: no offline answer
 		}
 		return
 	}

@@ -287,9 +287,9 @@ func TestAnswersOutOfOrderReachTheirAskers(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				o := lookup(s, nth(i))
-				want := geo.NewEntry(located(nth(i)), geo.SourceUpstream, time.Now())
-				if o.Err != nil || string(o.Entry.JSON) != string(want.JSON) {
-					t.Errorf("look-up %d: got %v %s, want %s", i, o.Err, o.Entry.JSON, want.JSON)
+				want := geo.NewEntry(nth(i), located(nth(i)), geo.SourceUpstream, time.Now())
+				if o.Err != nil || string(o.Entry.Body) != string(want.Body) {
+					t.Errorf("look-up %d: got %v %s, want %s", i, o.Err, o.Entry.Body, want.Body)
 				}
 			})
 			time.Sleep(20 * time.Millisecond)
@@ -326,14 +326,14 @@ func TestReverseNames(t *testing.T) {
 				for i, o := range outcomes {
 					named := located(nth(i + 1))
 					named.Result.Network.Reverse = fmt.Sprintf("host-%s.example.net", named.Result.IP)
-					want := string(geo.NewEntry(named, geo.SourceUpstream, began).JSON)
-					if got := string(o.Entry.JSON) == want; got != c.in {
-						t.Errorf("got %s, want named %t", o.Entry.JSON, c.in)
+					want := string(geo.NewEntry(nth(i+1), named, geo.SourceUpstream, began).Body)
+					if got := string(o.Entry.Body) == want; got != c.in {
+						t.Errorf("got %s, want named %t", o.Entry.Body, c.in)
 					}
 					time.Sleep(time.Second)
 					later := lookup(s, nth(i+1))
-					if !later.Cached || string(later.Entry.JSON) != want || later.Entry.Fetched != o.Entry.Fetched {
-						t.Errorf("later: got %s of %v, want %s of %v", later.Entry.JSON, later.Entry.Fetched, want, o.Entry.Fetched)
+					if !later.Cached || string(later.Entry.Body) != want || later.Entry.Fetched != o.Entry.Fetched {
+						t.Errorf("later: got %s of %v, want %s of %v", later.Entry.Body, later.Entry.Fetched, want, o.Entry.Fetched)
 					}
 				}
 			})

@@ -143,8 +143,8 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 		outcomes := make([]geo.Outcome, len(queries))
 		s.LookupAll(queries, caller, time.Now(), outcomes)
 		for i, o := range outcomes {
-			if want := geo.NewEntry(located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.JSON) != string(want.JSON) {
-				t.Errorf("query %d: got %+v, want %s", i, o, want.JSON)
+			if want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.Body) != string(want.Body) {
+				t.Errorf("query %d: got %+v, want %s", i, o, want.Body)
 			}
 		}
 		for q, n := range u.items {

@@ -57,7 +57,7 @@ func (w *worker) run(self *actor.PID, e *exchange) {
 		w.withReverse(done, reply.Answers)
 		return
 	}
-	done.answers = w.answers(reply.Answers, now)
+	done.answers = w.answers(e, reply.Answers, now)
 	w.system.root.Send(w.system.batcher, done)
 }
 
@@ -90,19 +90,19 @@ func (w *worker) exchange(e *exchange) (geo.Reply, error) {
 }
 
 // answers turns what the provider answered into outcomes. An element that is not an answer to its query is no entry.
-func (w *worker) answers(replies []geo.Answer, now time.Time) []answer {
+func (w *worker) answers(e *exchange, replies []geo.Answer, now time.Time) []answer {
 	answers := make([]answer, len(replies))
 	for i, a := range replies {
-		answers[i] = w.answer(a, now)
+		answers[i] = w.answer(e.flights[i].query, a, now)
 	}
 	return answers
 }
 
-func (w *worker) answer(a geo.Answer, now time.Time) answer {
+func (w *worker) answer(q geo.Query, a geo.Answer, now time.Time) answer {
 	if a.Err != nil && a.Err.Code != geo.CodeInvalidQuery {
 		return answer{Outcome: geo.Outcome{Err: a.Err}}
 	}
-	return answer{Outcome: geo.Outcome{Entry: geo.NewEntry(a, w.system.terms.Source, now), Err: a.Err}}
+	return answer{Outcome: geo.Outcome{Entry: geo.NewEntry(q, a, w.system.terms.Source, now), Err: a.Err}}
 }
 
 // failed gives all flights of an exchange the error that it ended with.

@@ -59,7 +59,7 @@ func (r *reverseRound) send(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = true
-	r.done.answers = r.worker.answers(r.answers, now)
+	r.done.answers = r.worker.answers(r.done.exchange, r.answers, now)
 	r.worker.system.root.Send(r.worker.system.batcher, r.done)
 }
 
@@ -76,6 +76,7 @@ func (r *reverseRound) found(i int, name string) {
 		return
 	}
 	old := r.done.answers[i].Entry
-	named := geo.NewEntry(r.answers[i], old.Source, old.Fetched)
-	r.worker.system.root.Send(r.worker.system.batcher, &lateReverse{query: r.done.flights[i].query, old: old, new: named})
+	q := r.done.flights[i].query
+	named := geo.NewEntry(q, r.answers[i], old.Source, old.Fetched)
+	r.worker.system.root.Send(r.worker.system.batcher, &lateReverse{query: q, old: old, new: named})
 }

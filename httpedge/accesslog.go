@@ -180,14 +180,21 @@ func (u urgent) Write(line []byte) (int, error) {
 // wait in the buffer.
 func NewLogHandler(b *LogBuffer, level slog.Leveler, asJSON bool) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
+	h := logHandler{buffer: b, plainJSON: asJSON}
 	if asJSON {
-		return logHandler{slog.NewJSONHandler(b, options), slog.NewJSONHandler(urgent{b}, options)}
+		h.calm, h.urgent = slog.NewJSONHandler(b, options), slog.NewJSONHandler(urgent{b}, options)
+	} else {
+		h.calm, h.urgent = slog.NewTextHandler(b, options), slog.NewTextHandler(urgent{b}, options)
 	}
-	return logHandler{slog.NewTextHandler(b, options), slog.NewTextHandler(urgent{b}, options)}
+	return h
 }
 
 // logHandler sends errors one way and the rest another.
-type logHandler struct{ calm, urgent slog.Handler }
+type logHandler struct {
+	calm, urgent slog.Handler
+	buffer       *LogBuffer
+	plainJSON    bool // prints JSON and nothing but what a record holds
+}
 
 func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.calm.Enabled(ctx, level)
@@ -201,9 +208,9 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return logHandler{h.calm.WithAttrs(attrs), h.urgent.WithAttrs(attrs)}
+	return logHandler{calm: h.calm.WithAttrs(attrs), urgent: h.urgent.WithAttrs(attrs)}
 }
 
 func (h logHandler) WithGroup(name string) slog.Handler {
-	return logHandler{h.calm.WithGroup(name), h.urgent.WithGroup(name)}
+	return logHandler{calm: h.calm.WithGroup(name), urgent: h.urgent.WithGroup(name)}
 }

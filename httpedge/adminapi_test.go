@@ -200,8 +200,13 @@ func TestOperatorManagesUsers(t *testing.T) {
 		t.Errorf("got %s, want no password in it", a.body)
 	}
 	newBrowser(t, st).signIn(asked(c), "ada@example.com").shows(t, 200, "/consent")
+	if got := a.object(t); got["has_password"] != true || got["disabled"] != false {
+		t.Errorf("got %v, want a password and not disabled", got)
+	}
 	o.does(409, "POST", "/users", `{"name":"Eve","email":"ADA@example.com","password":"`+edgetest.Password+`"}`).refused(t, "conflict")
-	o.does(201, "POST", "/users", `{"name":"Grace","phone_number":"+12025550123"}`)
+	if got := o.does(201, "POST", "/users", `{"name":"Grace","phone_number":"+12025550123"}`).object(t); got["has_password"] != false || got["email"] != nil {
+		t.Errorf("got %v, want neither password nor address", got)
+	}
 
 	got := o.does(200, "PATCH", "/users/"+id, `{"name":"Ada L.","username":"ada","bio":null,"date_of_birth":"1990-12-10"}`).object(t)
 	if got["name"] != "Ada L." || got["username"] != "ada" || got["bio"] != nil || got["date_of_birth"] != "1990-12-10" || got["email"] != "ada@example.com" {

@@ -151,7 +151,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if err := b.outcomes[i].Err; err != nil {
 			body = appendError(body, b.texts[i], err, true)
 		} else {
-			body = appendResult(body, b.texts[i], b.outcomes[i].Entry)
+			body = b.outcomes[i].Entry.AppendFor(body, b.texts[i])
 		}
 	}
 	ctx.Response.SwapBody(append(body, ']', '}'))

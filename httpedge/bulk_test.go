@@ -43,7 +43,7 @@ func items(t *testing.T, a answer, count, failed int) []map[string]any {
 
 func TestBulkAnswersInOrder(t *testing.T) {
 	provider := edgetest.NewProvider()
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	get(t, st, "/api/lookup?q=9.9.9.9")
 	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "http://x.example", "9.9.9.9", " example.com", "8.8.8.8", "10.0.0.1", ""))
 	results := items(t, a, 7, 3)
@@ -79,7 +79,7 @@ func TestBulkAnswersInOrder(t *testing.T) {
 
 // A batch is used again for the next request: nothing of the last one may be left in it.
 func TestBulkRequestsDoNotMix(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for i := range 20 {
 		queries := []string{fmt.Sprintf("host%d.example.com", i), "bad query", fmt.Sprintf("8.8.4.%d", i)}[:1+i%3]
 		failed := min(1, i%3)
@@ -98,7 +98,7 @@ func TestBulkRequestsDoNotMix(t *testing.T) {
 }
 
 func TestBulkRefusesWholeRequests(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	many := bulkOf(t, strings.Split(strings.Repeat("8.8.8.8,", 51), ",")[:51]...)
 	for _, test := range []struct{ body, reason string }{
 		{``, "malformed"},
@@ -129,7 +129,7 @@ func TestBulkRefusesWholeRequests(t *testing.T) {
 }
 
 func TestBulkTakesWhatIsAllowed(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	fifty := strings.Split(strings.Repeat("8.8.8.8,", 50), ",")[:50]
 	items(t, postBulk(t, st, bulkOf(t, fifty...)), 50, 0)
 	items(t, postBulk(t, st, ` { "more" : {"queries":1}, "queries" : [ "8.8.8.8" ] , "z":[1e9] } `), 1, 0)
@@ -143,7 +143,7 @@ func TestBulkTakesWhatIsAllowed(t *testing.T) {
 }
 
 func TestBulkWantsJSON(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x", "text/json"} {
 		headers := []string{"Content-Type", kind}
 		if kind == "" {
@@ -162,7 +162,7 @@ func TestBulkItemsFailAlone(t *testing.T) {
 		}
 		return edgetest.Everything(ctx, q)
 	}
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 1)
 	if results[0]["ok"] != true || results[1]["reason"] != "not_found" {
 		t.Errorf("got %v, want a result and an item that is not found", results)
@@ -172,7 +172,7 @@ func TestBulkItemsFailAlone(t *testing.T) {
 func TestBulkOfAnUpstreamThatIsDown(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 2)
 	for _, r := range results {
 		if r["error"] != "provider_unreachable" || r["retry_after"] != nil {
@@ -199,7 +199,7 @@ func (p throttled) Terms() geo.Terms {
 }
 
 func TestNoBudget(t *testing.T) {
-	st := edgetest.New(t, withProvider(throttled{edgetest.NewProvider()}),
+	st := start(t, withProvider(throttled{edgetest.NewProvider()}),
 		edgetest.WithActors(func(c *actors.Config) { c.LookupTimeout = 2 * time.Second }))
 	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0) // the probe of /batch
 	get(t, st, "/api/lookup?q=9.9.9.9")                              // the probe of /json

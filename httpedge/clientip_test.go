@@ -101,7 +101,7 @@ func TestCallersAddress(t *testing.T) {
 		}},
 	} {
 		t.Run(group.name, func(t *testing.T) {
-			st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) {
+			st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
 				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...), group.header
 			}))
 			for _, row := range group.rows {
@@ -127,7 +127,7 @@ func lines(name, value string) []string {
 }
 
 func TestMyIPAnswersAboutTheCaller(t *testing.T) {
-	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
 	for range 2 {
 		a := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
 		o := a.object(t)
@@ -139,14 +139,17 @@ func TestMyIPAnswersAboutTheCaller(t *testing.T) {
 		a.has(t, "X-Cache", "")
 		a.has(t, "Age", "")
 	}
-	get(t, st, "/api/my-ip").fails(t, 400, "invalid_query", "reserved_range")
-	get(t, st, "/api/my-ip", "X-Forwarded-For", "192.168.1.7").fails(t, 400, "invalid_query", "private_range")
+	for address, reason := range map[string]string{"127.0.0.1": "reserved_range", "192.168.1.7": "private_range"} {
+		a := get(t, st, "/api/my-ip", "X-Forwarded-For", address)
+		a.fails(t, 400, "invalid_query", reason)
+		a.has(t, "Cache-Control", "no-store")
+	}
 	get(t, st, "/api/lookup?q=8.8.8.8").has(t, "X-Cache", "hit")
 }
 
 func TestUnixSocketPeersAreLocal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.sock")
-	st := edgetest.New(t, edgetest.WithListen("unix:"+path),
+	st := start(t, edgetest.WithListen("unix:"+path),
 		edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
 	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", path)

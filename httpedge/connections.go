@@ -80,11 +80,21 @@ func (c *connections) closeWhere(match func(*connection) bool) {
 }
 
 // listener hands out the connections of ln to one server.
-func (c *connections) listener(ln net.Listener) net.Listener { return &boundedListener{ln, c} }
+func (c *connections) listener(ln net.Listener) *boundedListener {
+	return &boundedListener{Listener: ln, conns: c}
+}
 
 type boundedListener struct {
 	net.Listener
 	conns *connections
+	once  sync.Once
+	err   error
+}
+
+// Close may be called again and returns the same.
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { l.err = l.Listener.Close() })
+	return l.err
 }
 
 // Accept waits for the next connection that there is room for. A lack of file descriptors ends no server: it waits
@@ -143,6 +153,8 @@ const (
 type connection struct {
 	net.Conn
 	owner  *connections
+	reads  deadline
+	writes deadline
 	spoke  atomic.Bool // a byte was received
 	linger atomic.Bool
 	once   sync.Once
@@ -151,11 +163,41 @@ type connection struct {
 
 // Read notes that the client speaks.
 func (c *connection) Read(p []byte) (int, error) {
+	if err := c.reads.apply(c.Conn.SetReadDeadline); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
 	}
 	return n, err
+}
+
+// Write sends p.
+func (c *connection) Write(p []byte) (int, error) {
+	if err := c.writes.apply(c.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// SetReadDeadline sets the deadline of reads that begin later.
+func (c *connection) SetReadDeadline(t time.Time) error {
+	c.reads.want(t)
+	return nil
+}
+
+// SetWriteDeadline sets the deadline of writes that begin later.
+func (c *connection) SetWriteDeadline(t time.Time) error {
+	c.writes.want(t)
+	return nil
+}
+
+// SetDeadline sets both.
+func (c *connection) SetDeadline(t time.Time) error {
+	c.reads.want(t)
+	c.writes.want(t)
+	return nil
 }
 
 // Close ends the connection, gently if a request was refused.
@@ -184,7 +226,7 @@ func (c *connection) drain() {
 	}
 	err := half.CloseWrite()
 	if err == nil {
-		err = c.SetReadDeadline(time.Now().Add(lingerTime))
+		err = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
 	}
 	if err == nil {
 		_, err = io.CopyN(io.Discard, c.Conn, lingerBytes)
@@ -203,4 +245,32 @@ func lingerOn(ctx *fasthttp.RequestCtx) {
 	if held, ok := conn.(*connection); ok {
 		held.linger.Store(true)
 	}
+}
+
+// deadlineGrain is how exactly the deadlines of connections are kept; they are rounded up to it.
+const deadlineGrain = 250 * time.Millisecond
+
+// deadline is one that a connection is to have and the one that it has, in grains since 1970; 0 = none. fasthttp moves
+// its deadlines several times a request, and each move of a timer costs as much as parsing the request does; so they
+// are moved when something waits for them, and only if that changes the grain.
+type deadline struct{ wanted, set atomic.Int64 }
+
+func (d *deadline) want(t time.Time) {
+	if t.IsZero() {
+		d.wanted.Store(0)
+		return
+	}
+	d.wanted.Store(t.UnixNano()/int64(deadlineGrain) + 1)
+}
+
+func (d *deadline) apply(set func(time.Time) error) error {
+	wanted := d.wanted.Load()
+	if wanted == d.set.Load() {
+		return nil
+	}
+	d.set.Store(wanted)
+	if wanted == 0 {
+		return set(time.Time{})
+	}
+	return set(time.Unix(0, wanted*int64(deadlineGrain)))
 }

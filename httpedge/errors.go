@@ -52,7 +52,7 @@ func statusOf(code geo.Code) int {
 func message(e *geo.Error) string {
 	switch e.Code {
 	case geo.CodeRateLimited:
-		return "The upstream provider's rate limit is reached. Try again later; cached queries are still answered."
+		return "The rate limit for queries to the upstream provider is reached. Try again later; cached queries are still answered."
 	case geo.CodeProviderUnreachable:
 		return "The upstream provider does not answer. Try again later; cached queries are still answered."
 	case geo.CodeOverloaded:

@@ -2,7 +2,6 @@ package httpedge
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -34,24 +33,24 @@ type route struct {
 	clients bool
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
-	level   slog.Level
-	log     slog.Handler // knows the pattern
+	log     accessLog
 }
 
 func (s *Server) newRoute(e endpoint) *route {
-	r := &route{server: s, cors: e.cors, clients: e.clients, handle: e.handle, metrics: s.metrics.route(e.pattern), level: slog.LevelInfo}
+	level := slog.LevelInfo
 	if e.quiet {
-		r.level = slog.LevelDebug
+		level = slog.LevelDebug
 	}
-	r.log = s.log.Handler().WithAttrs([]slog.Attr{slog.String("route", e.pattern)})
-	return r
+	return &route{
+		server: s, cors: e.cors, clients: e.clients, handle: e.handle,
+		metrics: s.metrics.route(e.pattern), log: newAccessLog(s.log.Handler(), e.pattern, level),
+	}
 }
 
 // serve takes one request through everything that all have in common.
 func (r *route) serve(ctx *fasthttp.RequestCtx) {
-	start := time.Now()
-	r.server.metrics.inFlight.Inc()
-	defer r.finish(ctx, start)
+	r.server.metrics.inFlight.Add(1)
+	defer r.finish(ctx, ctx.Time())
 	prepare(ctx, r.cors)
 	if r.clients {
 		r.server.allowOrigin(ctx)
@@ -80,7 +79,7 @@ func (r *route) finish(ctx *fasthttp.RequestCtx, start time.Time) {
 	if p := recover(); p != nil {
 		r.server.panicked(ctx, p, r.cors)
 	}
-	r.server.metrics.inFlight.Dec()
+	r.server.metrics.inFlight.Add(-1)
 	r.record(ctx, start)
 }
 
@@ -88,22 +87,17 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
-	if !r.log.Enabled(context.Background(), r.level) {
+	if !r.log.enabled() {
 		return
 	}
-	sent := 0
-	if !ctx.IsHead() {
-		sent = len(ctx.Response.Body())
+	line := accessLine{
+		start: start, requestID: view(ctx.Response.Header.PeekCanonical(headerRequestID)),
+		method: methodNames[method], status: status, duration: elapsed,
 	}
-	line := slog.NewRecord(start, r.level, "request", 0)
-	line.AddAttrs(
-		slog.String("request_id", view(ctx.Response.Header.PeekBytes(headerRequestID))),
-		slog.String("method", methodNames[method]),
-		slog.Int("status", status),
-		slog.Duration("duration", elapsed),
-		slog.Int("bytes", sent),
-	)
-	if err := r.log.Handle(context.Background(), line); err != nil {
+	if !ctx.IsHead() {
+		line.bytes = len(ctx.Response.Body())
+	}
+	if err := r.log.write(&line); err != nil {
 		r.server.metrics.logErrors.Inc()
 	}
 }
@@ -134,9 +128,12 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, cors bool) {
 	writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side. The request id helps to find out what.")
 }
 
-// framingFault says what is wrong when a request may mean one length to us and another to a proxy before us (RFC 9112
-// section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
+// framingFault says what is wrong with the version or target of a request, or when it may mean one length to us and
+// another to a proxy before us (RFC 9112 section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
 func framingFault(h *fasthttp.RequestHeader) string {
+	if !bytes.HasPrefix(h.Protocol(), []byte("HTTP/1.")) {
+		return "The only protocol spoken here is HTTP/1.1."
+	}
 	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
 		return "A request target has no fragment: leave out the # and what follows, or write it as %23."
 	}

@@ -10,8 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
 	"gatehouse/httpedge/edgetest"
 )
+
+// start starts a stack before a provider that has an answer for everything, unless options name another.
+func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
+	t.Helper()
+	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())}, options...)...)
+}
+
+func withProvider(p geo.Provider) edgetest.Option {
+	return edgetest.WithActors(func(c *actors.Config) { c.Provider = p })
+}
 
 // answer is a response that was read to its end.
 type answer struct {

@@ -15,7 +15,7 @@ const lookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // Requests that a proxy before us may delimit differently end their connection.
 func TestSmugglingIsRefused(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	const inner = "GET /api/my-ip HTTP/1.1\r\nHost: x\r\n\r\n"
 	post := "POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)
@@ -51,7 +51,7 @@ func TestSmugglingIsRefused(t *testing.T) {
 }
 
 func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 	conn := dial(t, st)
 	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, lookup))
@@ -61,12 +61,14 @@ func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
 }
 
 func TestMalformedRequests(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for _, request := range []string{
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 		"hello\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/9\r\nHost: x\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/9.9\r\nHost: x\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: a b\r\n\r\n",
@@ -89,7 +91,7 @@ func TestMalformedRequests(t *testing.T) {
 }
 
 func TestBodyTooLarge(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	body := strings.Repeat(" ", 64<<10+1)
 	for name, request := range map[string]string{
 		"announced": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
@@ -116,7 +118,7 @@ func TestBodyTooLarge(t *testing.T) {
 }
 
 func TestHeadersTooLarge(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for name, request := range map[string]string{
 		"header": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 17<<10) + "\r\n\r\n",
 		"target": "GET /api/lookup?q=" + strings.Repeat("x", 17<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -138,7 +140,7 @@ func TestHeadersTooLarge(t *testing.T) {
 }
 
 func TestContinueAndChunks(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	conn := dial(t, st)
 	body := bulkOf(t, "8.8.8.8")
 	conn.say(fmt.Sprintf("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
@@ -159,7 +161,7 @@ func TestContinueAndChunks(t *testing.T) {
 
 // Neither a request that trickles in nor a silent connection is kept longer than the time-outs.
 func TestSlowClientsAreCutOff(t *testing.T) {
-	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) {
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
 		c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 400*time.Millisecond
 	}))
 	for name, start := range map[string]string{
@@ -215,7 +217,7 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	st := edgetest.New(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {
 		conn.say(lookup)

@@ -30,7 +30,7 @@ func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, text, fault)
 		return
 	}
-	now := time.Now()
+	now := ctx.Time()
 	outcome := s.config.System.Lookup(q, s.clients.caller(ctx), now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)
@@ -40,7 +40,7 @@ func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
-	ctx.Response.SwapBody(appendResult(ctx.Response.SwapBody(nil)[:0], text, outcome.Entry))
+	writeResult(ctx, text, outcome.Entry)
 }
 
 // queryArgument returns the value of q, which shares memory with the request.
@@ -81,9 +81,11 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 	h.SetCanonical(headerSource, append(buf[:0], source...))
 }
 
-// appendResult appends the whole JSON of a result for the query as it was given.
-func appendResult(dst []byte, query string, e *geo.Entry) []byte {
-	dst = append(dst, `{"ok":true,"query":`...)
-	dst = geo.AppendQuoted(dst, query)
-	return append(dst, e.JSON...)
+// writeResult answers with a result for the query as it was written in text. The body is not copied when it lies ready.
+func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
+	if e.IsFor(text) {
+		ctx.Response.SetBodyRaw(e.Body)
+		return
+	}
+	ctx.Response.SwapBody(e.AppendFor(ctx.Response.SwapBody(nil)[:0], text))
 }

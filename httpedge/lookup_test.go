@@ -6,18 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
 	"gatehouse/httpedge/edgetest"
 )
 
-func withProvider(p geo.Provider) edgetest.Option {
-	return edgetest.WithActors(func(c *actors.Config) { c.Provider = p })
-}
-
 func TestLookupAnswersAndCaches(t *testing.T) {
 	provider := edgetest.NewProvider()
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	const want = `{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"","country":"Testland",` +
 		`"countryCode":"TL","regionName":"","city":"8.8.8.8","zip":"","lat":1.5,"lon":-2.25,"timezone":"Etc/UTC",` +
 		`"utcOffsetSeconds":0,"currency":""},"network":{"isp":"Test ISP","org":"","as":"AS64500 Test","asname":"","reverse":""},` +
@@ -42,7 +37,7 @@ func TestLookupAnswersAndCaches(t *testing.T) {
 }
 
 func TestLookupEchoesTheQueryAsGiven(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for target, want := range map[string]string{
 		"/api/lookup?q=8.8.8.8":                         "8.8.8.8",
 		"/api/lookup?q=%208.8.8.8%20":                   " 8.8.8.8 ",
@@ -63,7 +58,7 @@ func TestLookupEchoesTheQueryAsGiven(t *testing.T) {
 }
 
 func TestLookupRefusesWhatIsNoQuery(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for target, reason := range map[string]string{
 		"/api/lookup":                               "empty",
 		"/api/lookup?":                              "empty",
@@ -92,7 +87,7 @@ func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
 		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
 	}
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	for _, cache := range []string{"miss", "hit"} {
 		a := get(t, st, "/api/lookup?q=nowhere.example.com")
 		a.fails(t, 400, "invalid_query", "not_found")
@@ -106,7 +101,7 @@ func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
 func TestLookupFailuresAreNotCached(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
-	st := edgetest.New(t, withProvider(provider))
+	st := start(t, withProvider(provider))
 	for range 2 {
 		a := get(t, st, "/api/lookup?q=8.8.8.8")
 		a.fails(t, 502, "provider_unreachable", "")
@@ -119,7 +114,7 @@ func TestLookupFailuresAreNotCached(t *testing.T) {
 }
 
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	want := get(t, st, "/api/lookup?q=8.8.8.8")
 	got := send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
 	if got.status != 200 || got.body != "" {
@@ -131,7 +126,7 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 
 // A connection's memory is used again for its next request: what the cache and the log keep must be copies.
 func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	conn := dial(t, st)
 	ask := func(domain string) answer {
 		conn.say("GET /api/lookup?q=" + domain + " HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -148,5 +143,20 @@ func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
 	}
 	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body, `"city":"bbbbbbbbbb.example.com"`) {
 		t.Errorf("got %s, want the answer about the same domain", a.body)
+	}
+}
+
+func TestLookupBeforeTheSimulator(t *testing.T) {
+	st := edgetest.New(t)
+	for range 2 {
+		a := get(t, st, "/api/lookup?q=8.8.8.8")
+		if a.status != 200 || !strings.Contains(a.body, "(simulated)") {
+			t.Errorf("got %d %s, want 200 and a simulated answer", a.status, a.body)
+		}
+		a.has(t, "X-Geo-Source", "sim")
+	}
+	items(t, postBulk(t, st, bulkOf(t, "1.1.1.1", "1.0.0.1", "example.com", "8.8.8.8")), 4, 0)
+	if s := st.Simulator.Stats(); s.Items != 4 || s.Violations != 0 || s.Requests > 3 {
+		t.Errorf("got %+v, want four items in at most three requests", s)
 	}
 }

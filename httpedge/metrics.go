@@ -30,7 +30,7 @@ func methodName(method []byte) int {
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	inFlight  prometheus.Gauge
+	inFlight  atomic.Int64
 	panics    prometheus.Counter
 	logErrors prometheus.Counter
 	gatherer  prometheus.Gatherer
@@ -44,9 +44,6 @@ func newMetrics(registry *prometheus.Registry, conns *connections, log *LogBuffe
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.", Buckets: durationBuckets,
 		}, []string{"route"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "gatehouse_http_requests_in_flight", Help: "Requests in a handler now.",
-		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_http_panics_total", Help: "Requests whose handler panicked.",
 		}),
@@ -56,7 +53,10 @@ func newMetrics(registry *prometheus.Registry, conns *connections, log *LogBuffe
 		gatherer: registry,
 	}
 	all := []prometheus.Collector{
-		m.requests, m.durations, m.inFlight, m.panics, m.logErrors,
+		m.requests, m.durations, m.panics, m.logErrors,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "gatehouse_http_requests_in_flight", Help: "Requests in a handler now.",
+		}, func() float64 { return float64(m.inFlight.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open", Help: "Open connections of the public listener.",
 		}, func() float64 { return float64(conns.count()) }),

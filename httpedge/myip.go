@@ -31,5 +31,5 @@ func (s *Server) myIP(ctx *fasthttp.RequestCtx) {
 	}
 	ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
 	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
-	ctx.Response.SwapBody(appendResult(ctx.Response.SwapBody(nil)[:0], text, outcome.Entry))
+	writeResult(ctx, text, outcome.Entry)
 }

@@ -5,12 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"gatehouse/httpedge/edgetest"
 )
 
 func TestUnknownPathsAndMethods(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for _, test := range []struct {
 		method, path, code, allow string
 		geolocation               bool
@@ -56,7 +54,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 }
 
 func TestAbsoluteFormIsServed(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	conn := dial(t, st)
 	conn.say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
 	if a := conn.hear(); a.status != 200 {
@@ -65,7 +63,7 @@ func TestAbsoluteFormIsServed(t *testing.T) {
 }
 
 func TestPreflight(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for path, methods := range map[string]string{
 		"/api/my-ip": "GET, HEAD, OPTIONS", "/api/lookup": "GET, HEAD, OPTIONS", "/api/bulk": "POST, OPTIONS",
 	} {
@@ -86,7 +84,7 @@ func TestPreflight(t *testing.T) {
 }
 
 func TestExposedHeaders(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	const want = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup", "/api/my-ip", "/api/bulk"} {
 		a := get(t, st, path, "Origin", "https://app.example")
@@ -97,7 +95,7 @@ func TestExposedHeaders(t *testing.T) {
 }
 
 func TestRequestID(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	for _, id := range []string{"a", "Trace-1_2.3", strings.Repeat("x", 64)} {
 		get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", id).has(t, "X-Request-Id", id)
 	}
@@ -120,7 +118,7 @@ func TestRequestID(t *testing.T) {
 }
 
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
-	st := edgetest.New(t)
+	st := start(t)
 	conn := dial(t, st)
 	conn.say(strings.Repeat("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 3))
 	for range 3 {

@@ -35,7 +35,7 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	for _, value := range b.cookies() {
 		secrets = append(secrets, value)
 	}
-	for name, text := range map[string]string{"the log": st.Log.String(), "the journal": st.Journal.String(), "the metrics": metricsOf(t, st)} {
+	for name, text := range map[string]string{"the log": st.Log.String(), "the journal": st.Journal.String(), "the metrics": countersOf(t, st)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("got %q in %s", secret, name)
@@ -47,7 +47,7 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	}
 }
 
-func metricsOf(t *testing.T, st *edgetest.IdentityStack) string {
+func countersOf(t *testing.T, st *edgetest.IdentityStack) string {
 	t.Helper()
 	res, err := st.Client.Get(st.AdminURL + "/metrics")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,10 @@ type Server struct {
 	broken   *route       // what fasthttp could not read as a request
 	draining atomic.Bool
 	local    atomic.Bool // the admin listener can be reached from this machine only
+
+	mu        sync.Mutex
+	listeners []*boundedListener // public and admin, once served
+	stopped   bool
 }
 
 // New checks config and makes a Server that does not listen yet.
@@ -146,21 +151,40 @@ func (s *Server) newFastHTTP(endpoints []endpoint) *fasthttp.Server {
 }
 
 // Serve answers requests on both listeners, which it closes, until Shutdown. It returns nil then, and an error when a
-// listener fails. The public listener carries plain TCP or a Unix socket also when TLS is configured.
+// listener fails. The public listener carries plain TCP or a Unix socket also when TLS is configured. It is called once.
 func (s *Server) Serve(public, admin net.Listener) error {
 	s.local.Store(isLocal(admin.Addr()))
-	var ln net.Listener = s.conns.listener(public)
+	bounded := []*boundedListener{s.conns.listener(public), s.control.listener(admin)}
+	s.mu.Lock()
+	s.listeners = bounded
+	stopped := s.stopped
+	s.mu.Unlock()
+	if stopped {
+		return s.closeListeners()
+	}
+	var ln net.Listener = bounded[0]
 	if s.tls != nil {
 		ln = tls.NewListener(ln, s.tls)
 	}
 	ended := make(chan error, 2)
 	go func() { ended <- serve(s.public, ln, "public") }()
-	go func() { ended <- serve(s.admin, s.control.listener(admin), "admin") }()
-	first := <-ended
-	if first != nil {
-		return errors.Join(first, public.Close(), admin.Close(), <-ended)
+	go func() { ended <- serve(s.admin, bounded[1], "admin") }()
+	if first := <-ended; first != nil {
+		return errors.Join(first, s.closeListeners(), <-ended)
 	}
 	return <-ended
+}
+
+// closeListeners also ends a server that fasthttp has not quite started, and knows nothing of yet.
+func (s *Server) closeListeners() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	var errs error
+	for _, ln := range s.listeners {
+		errs = errors.Join(errs, ln.Close())
+	}
+	return errs
 }
 
 func serve(server *fasthttp.Server, ln net.Listener, name string) error {
@@ -185,6 +209,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = adminErr
 	}
 	s.control.closeAll()
+	err = errors.Join(err, s.closeListeners())
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}

@@ -14,11 +14,13 @@ const (
 
 // Budget counts what may still be sent to one endpoint of the upstream in the current window. It never lets more out
 // than the upstream allows: every request is charged before it is sent; the first of a window is a probe, and nothing
-// follows before it is answered; what the upstream tells can only lower the count within a window; and requests in
-// flight while a window ends are charged to the next one too. A Budget has one owner.
+// follows before it is answered; what the upstream tells later can only lower the count within a window; and requests
+// in flight while a window ends are charged to the next one too. A Budget has one owner.
 type Budget struct {
-	limit    int       // requests a window; 0 = not known
+	most     int       // requests a window that we may spend, as configured; 0 = no such number
+	limit    int       // requests a window, as the upstream last told it; 0 = not known
 	left     int       // of the current window, when limited
+	charged  int       // to the current window
 	inFlight int       // charged, not yet settled
 	heard    bool      // the upstream has answered a request of this window
 	told     bool      // and has told when the window ends
@@ -39,8 +41,8 @@ type Ticket struct {
 func NewBudget(perMinute int, share float64) Budget {
 	b := Budget{}
 	if perMinute > 0 {
-		b.limit = max(1, int(float64(perMinute)*share))
-		b.left = b.limit
+		b.most = max(1, int(float64(perMinute)*share))
+		b.limit, b.left = b.most, b.most
 	}
 	return b
 }
@@ -127,6 +129,7 @@ func (b *Budget) Charge(now time.Time) Ticket {
 		}
 	}
 	b.inFlight++
+	b.charged++
 	b.last = now
 	return Ticket{window: b.window, sent: now}
 }
@@ -154,7 +157,7 @@ func (b *Budget) roll(now time.Time) {
 		return
 	}
 	b.window++
-	b.left = max(0, b.limit-b.inFlight)
+	b.left, b.charged = max(0, b.limit-b.inFlight), b.inFlight
 	b.heard, b.told = false, false
 	b.reset = time.Time{}
 	if b.inFlight > 0 {
@@ -183,22 +186,37 @@ func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 
 // hear takes in what the upstream told beside an answer.
 func (b *Budget) hear(t Ticket, q Quota, now time.Time) {
-	remaining := max(0, q.Remaining-b.inFlight)
 	end := now.Add(q.Reset + budgetRounding)
 	switch {
-	case !b.Limited():
-		b.limit = q.Remaining + 1
-		b.left, b.reset, b.heard, b.told = remaining, end, true, true
-	case t.window != b.window:
-		return // told of a window that is over
+	case b.Limited() && t.window != b.window:
+		// told of a window that is over
 	case b.told && t.sent.Add(q.Reset).After(b.reset.Add(budgetRounding)):
 		b.window++ // the upstream has begun a new window before we thought that it would
-		b.left, b.reset = min(b.limit, remaining), end
-	default:
-		b.left = min(b.left, remaining)
-		if !b.told || end.Before(b.reset) {
+		b.charged = b.inFlight + 1
+		b.learn(q, end)
+	case b.told:
+		b.left = min(b.left, q.Remaining-b.inFlight)
+		if end.Before(b.reset) {
 			b.reset = end
 		}
-		b.told = true
+	default:
+		b.learn(q, end)
 	}
+	b.left = max(0, b.left)
+}
+
+// learn takes the first word in a window for what the upstream allows. What it says early in a window is its limit;
+// later, others may have spent a part.
+func (b *Budget) learn(q Quota, end time.Time) {
+	total := max(1, q.Remaining+b.charged)
+	switch {
+	case b.most == 0:
+		b.limit = total
+	case q.Reset >= budgetWindow-2*budgetRounding:
+		b.limit = min(b.most, total)
+	default:
+		b.limit = b.most
+	}
+	b.left = min(b.limit-b.charged, q.Remaining-b.inFlight)
+	b.reset, b.heard, b.told = end, true, true
 }

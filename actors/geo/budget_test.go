@@ -150,6 +150,14 @@ func TestBudget(t *testing.T) {
 			{at: 9600 * time.Millisecond, settle: 2, quota: told(4, 60*s), left: 4, next: 9600 * time.Millisecond, maySend: true},
 			{at: 10 * s, charge: true, left: 3, next: 10 * s, maySend: true},
 		}},
+		{"an upstream that allows less than we were told is believed", 15, 1, []step{
+			{at: 0, charge: true, left: 14},
+			{at: 0, settle: 1, quota: told(4, 59*s), left: 4, maySend: true},
+			{at: 60 * s, left: 5, next: 60 * s, maySend: true},
+			{at: 60 * s, charge: true, left: 4, next: 60 * s},
+			{at: 61 * s, settle: 2, quota: told(14, 59*s), left: 14, next: 61 * s, maySend: true},
+			{at: 121 * s, left: 15, next: 121 * s, maySend: true},
+		}},
 		{"a refusal empties the window", 45, 1, []step{
 			{at: 0, charge: true, left: 44},
 			{at: 0, settle: 1, quota: told(40, 60*s), left: 40, maySend: true},

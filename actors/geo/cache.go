@@ -1,6 +1,7 @@
 package geo
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"time"
@@ -15,22 +16,48 @@ const (
 	FallbackTTL = time.Minute      // an answer from the offline files in the place of an online one
 )
 
-// Entry is an answer as the cache holds it: rendered once, sent many times. It is never changed after it was made.
+// Entry is an answer as the cache holds it: rendered once, sent many times. What is exported is never changed after the
+// entry was made.
 type Entry struct {
-	JSON    []byte // a result's JSON from behind the value of "query" to its end, as AppendJSON prints it; nil beside Err
+	Body    []byte // the JSON of a result for the query in its canonical form; nil beside Err
 	Err     *Error // what the upstream found wrong with the query; nil with a result
 	Source  Source
 	Fetched time.Time
 	TTL     time.Duration
+
+	tail int       // where Body goes on behind the value of "query"
+	used time.Time // when the cache last moved it to the front; the cache's mutex guards it
 }
 
-// NewEntry renders what source answered at now. An answer whose error says anything else than CodeInvalidQuery must
-// not be cached.
-func NewEntry(a Answer, source Source, now time.Time) *Entry {
+// bodyHead is how the JSON of a result begins, up to the value of "query".
+const bodyHead = `{"ok":true,"query":`
+
+// NewEntry renders what source answered to q at now. An answer whose error says anything else than CodeInvalidQuery
+// must not be cached.
+func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
 	if a.Err != nil {
 		return &Entry{Err: a.Err, Source: source, Fetched: now, TTL: NotFoundTTL}
 	}
-	return &Entry{JSON: a.Result.AppendJSON(nil), Source: source, Fetched: now, TTL: ResultTTL}
+	var buf [1024]byte
+	body := AppendQuoted(append(buf[:0], bodyHead...), q.String())
+	tail := len(body)
+	body = bytes.Clone(a.Result.AppendJSON(body))
+	return &Entry{Body: body, Source: source, Fetched: now, TTL: ResultTTL, tail: tail}
+}
+
+// IsFor reports whether Body answers the query as it was written in text, which it does when that is the canonical form.
+func (e *Entry) IsFor(text string) bool {
+	written := e.Body[len(bodyHead)+1 : e.tail-1]
+	return string(written) == text
+}
+
+// AppendFor appends Body with the query as it was written in text.
+func (e *Entry) AppendFor(dst []byte, text string) []byte {
+	if e.IsFor(text) {
+		return append(dst, e.Body...)
+	}
+	dst = AppendQuoted(append(dst, bodyHead...), text)
+	return append(dst, e.Body[e.tail:]...)
 }
 
 // Age returns how long ago the entry was fetched, in whole seconds as the header Age counts them (RFC 9111 section 5.1).
@@ -129,11 +156,20 @@ func (c *Cache) Stats() CacheStats {
 	return s
 }
 
+// usedGrain is how exactly the cache knows when an entry was last used. Moving it to the front writes to its neighbours in the
+// list, which no core has at hand.
+const usedGrain = time.Second
+
 func (c *Cache) live(q Query, now time.Time) *Entry {
-	if e, ok := c.entries.Get(q); ok && e.live(now) {
-		return e
+	e, ok := c.entries.Peek(q)
+	if !ok || !e.live(now) {
+		return nil
 	}
-	return nil
+	if now.Sub(e.used) >= usedGrain {
+		e.used = now
+		c.entries.Get(q)
+	}
+	return e
 }
 
 func (c *Cache) put(q Query, e *Entry) {
@@ -149,7 +185,7 @@ func (c *Cache) put(q Query, e *Entry) {
 // dropped is called by the LRU for what it evicts.
 func (c *Cache) dropped(q Query, e *Entry) { c.stats.Bytes -= cost(q, e) }
 
-// entryOverhead estimates what an entry costs beside its JSON and its domain, in bytes: key, list element, map slot.
+// entryOverhead estimates what an entry costs beside its body and its domain, in bytes: key, list element, map slot.
 const entryOverhead = 320
 
-func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.JSON)) }
+func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.Body)) }

@@ -27,14 +27,14 @@ func newCache(t *testing.T, size int) *geo.Cache {
 }
 
 func entryOf(city string, now time.Time) *geo.Entry {
-	return geo.NewEntry(geo.Answer{Result: geo.Result{
+	return geo.NewEntry(geo.Query{}, geo.Answer{Result: geo.Result{
 		IP:       netip.MustParseAddr("8.8.8.8"),
 		Location: geo.Location{City: city},
 	}}, geo.SourceUpstream, now)
 }
 
 func TestCacheKeepsAnswersForTheirTime(t *testing.T) {
-	notFound := geo.NewEntry(geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch)
+	notFound := geo.NewEntry(geo.Query{}, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch)
 	for _, c := range []struct {
 		name  string
 		entry *geo.Entry

@@ -101,13 +101,10 @@ func countLabels(name string) (n int, valid bool) {
 	return n, true
 }
 
-// isLabel checks length and hyphens of a label in lower case. Hyphens as third and fourth character are set aside
-// for prefixes such as that of A-labels (RFC 5891 section 4.2.3.1).
+// isLabel checks length and hyphens of a label in lower case. Hyphens as third and fourth character are left alone where
+// there is nothing for IDNA to do: hosts of large networks are named so.
 func isLabel(s string) bool {
-	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	return len(s) < 4 || s[2:4] != "--" || s[:4] == acePrefix
+	return s != "" && len(s) <= maxLabel && s[0] != '-' && s[len(s)-1] != '-'
 }
 
 // isTopLevel reports whether s may end a domain: no top-level domain has a digit, lest it be taken for an address.

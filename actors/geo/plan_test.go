@@ -10,8 +10,9 @@ import (
 // spent returns a budget of limit requests a minute of which the upstream has just said that left are left.
 func spent(limit, left int, reset time.Duration) *geo.Budget {
 	b := geo.NewBudget(limit, 1)
-	ticket := b.Charge(epoch)
-	b.Settle(ticket, geo.Quota{Known: true, Remaining: left, Reset: reset - time.Second}, true, false, epoch)
+	for remaining := limit - 1; remaining >= left; remaining-- {
+		b.Settle(b.Charge(epoch), geo.Quota{Known: true, Remaining: remaining, Reset: reset - time.Second}, true, false, epoch)
+	}
 	return &b
 }
 

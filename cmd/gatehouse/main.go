@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	_ "time/tzdata" // zones are needed on machines and in containers without them too
 
@@ -20,6 +21,7 @@ const (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // net/http prints what an upstream sends unasked for, which may hold a query
 	ctx := interruptible(context.Background())
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }

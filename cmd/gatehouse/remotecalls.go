@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -88,9 +89,13 @@ func (r *remote) list(path, member string, columns []column) error {
 			return fmt.Errorf("read list: %w", err)
 		}
 		all = append(all, records...)
-		if after = next; next == "" {
+		switch next {
+		case "":
 			return r.printList(all, columns)
+		case after:
+			return errors.New("read list: the next page is the same again")
 		}
+		after = next
 	}
 }
 

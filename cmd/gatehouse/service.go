@@ -133,7 +133,7 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 		Breaker: geo.BreakerConfig{Failures: c.BreakerFailures, Cooldown: c.BreakerCooldown, Hold: c.ForbiddenHold},
 	}
 	if c.PTR != "off" {
-		if config.Reverse, err = s.openReverser(); err != nil {
+		if config.Reverse, err = s.openReverser(metrics); err != nil {
 			return nil, err
 		}
 	}

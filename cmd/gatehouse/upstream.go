@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/geo"
 	"gatehouse/providers/ipapi"
@@ -46,14 +49,40 @@ func (s *service) openFiles() (*mmdb.Provider, error) {
 	return files, nil
 }
 
-// openReverser starts to find reverse names.
-func (s *service) openReverser() (*ptr.Pool, error) {
+// openReverser starts to find reverse names, and to count them in metrics.
+func (s *service) openReverser(metrics prometheus.Registerer) (*ptr.Pool, error) {
 	pool, err := ptr.New(ptr.Config{Server: s.config.PTR})
 	if err != nil {
 		return nil, usagef("--ptr (GATEHOUSE_PTR): %v", err)
 	}
 	s.onStop(func() error { pool.Close(); return nil })
+	if err := countNames(pool, metrics); err != nil {
+		return nil, fmt.Errorf("reverse names: %w", err)
+	}
 	return pool, nil
+}
+
+// countNames shows what a pool of reverse names does.
+func countNames(pool *ptr.Pool, metrics prometheus.Registerer) error {
+	names := func(outcome string, read func(ptr.Stats) uint64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "gatehouse_ptr_names_total",
+			Help:        "Reverse names by outcome: resolved (also: there is none), failed, dropped for lack of room.",
+			ConstLabels: prometheus.Labels{"outcome": outcome},
+		}, func() float64 { return float64(read(pool.Stats())) })
+	}
+	var err error
+	for _, c := range []prometheus.Collector{
+		names("resolved", func(s ptr.Stats) uint64 { return s.Resolved }),
+		names("failed", func(s ptr.Stats) uint64 { return s.Failed }),
+		names("dropped", func(s ptr.Stats) uint64 { return s.Dropped }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "gatehouse_ptr_waiting", Help: "Reverse names that are being looked up or wait for it.",
+		}, func() float64 { now := pool.Stats(); return float64(now.InFlight + now.Queued) }),
+	} {
+		err = errors.Join(err, metrics.Register(c))
+	}
+	return err
 }
 
 // simulate starts a simulator in process at address and makes it the upstream.

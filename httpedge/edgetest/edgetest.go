@@ -1,4 +1,5 @@
-// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before a provider.
+// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before the client of
+// the upstream before the upstream's simulator.
 package edgetest
 
 import (
@@ -15,6 +16,7 @@ import (
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
+	"gatehouse/providers/sim"
 )
 
 // Stack is a running service.
@@ -24,40 +26,53 @@ type Stack struct {
 	Server        *httpedge.Server
 	System        *actors.System
 	Metrics       *prometheus.Registry
-	Log           *Log // all that was logged
+	Log           *Log        // all that was logged
+	Simulator     *sim.Server // the upstream; nil if the test brings its own provider
 
 	done chan error
 }
 
 // Option changes what New starts.
-type Option func(*setup)
+type Option func(*Setup)
 
-type setup struct {
-	edge   httpedge.Config
-	actors actors.Config
-	public string
+// Setup is what New starts. Tests change it by options.
+type Setup struct {
+	edge     httpedge.Config
+	actors   actors.Config
+	public   string
+	wrap     func(net.Listener) net.Listener
+	parallel bool
 }
 
 // WithActors changes the configuration of the actors: another provider, for one.
-func WithActors(change func(*actors.Config)) Option { return func(s *setup) { change(&s.actors) } }
+func WithActors(change func(*actors.Config)) Option { return func(s *Setup) { change(&s.actors) } }
 
 // WithEdge changes the configuration of the HTTP edge.
-func WithEdge(change func(*httpedge.Config)) Option { return func(s *setup) { change(&s.edge) } }
+func WithEdge(change func(*httpedge.Config)) Option { return func(s *Setup) { change(&s.edge) } }
 
 // WithListen makes the public server listen elsewhere than on a free port of 127.0.0.1.
-func WithListen(address string) Option { return func(s *setup) { s.public = address } }
+func WithListen(address string) Option { return func(s *Setup) { s.public = address } }
 
-// New starts a stack whose upstream is a Provider of its own. It is stopped at the end of the test, which fails if a
-// goroutine is left then: tests with a stack do not run in parallel.
+// WithWrappedListener changes the listener of the public server.
+func WithWrappedListener(wrap func(net.Listener) net.Listener) Option {
+	return func(s *Setup) { s.wrap = wrap }
+}
+
+// Parallel is for tests that run beside others: nobody counts the goroutines that are left, since they may be those
+// of another test.
+func Parallel() Option { return func(s *Setup) { s.parallel = true } }
+
+// New starts a stack whose upstream is a simulator without a budget, unless an option gives another provider. It is stopped at the end of the test, which fails if a
+// goroutine is left then.
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
-	checkGoroutines(t)
+	check := checkGoroutines(t)
 	log := newLog(t)
 	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
 	metrics := prometheus.NewRegistry()
-	s := &setup{public: "127.0.0.1:0"}
+	s := &Setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
 	s.actors = actors.Config{
-		Provider: NewProvider(), CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  logger, Metrics: metrics,
 	}
@@ -68,19 +83,23 @@ func New(t testing.TB, options ...Option) *Stack {
 	for _, option := range options {
 		option(s)
 	}
+	*check = !s.parallel
 	stack := &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	if s.actors.Provider == nil {
+		stack.Simulator, s.actors.Provider = startSimulator(t)
+	}
 	stack.start(t, s)
 	return stack
 }
 
-func (st *Stack) start(t testing.TB, s *setup) {
+func (st *Stack) start(t testing.TB, s *Setup) {
 	t.Helper()
 	var err error
 	if st.System, err = actors.New(s.actors); err != nil {
 		t.Fatal(err)
 	}
 	s.edge.System = st.System
-	public, admin := listen(t, s.public), listen(t, "127.0.0.1:0")
+	public, admin := s.wrap(listen(t, s.public)), listen(t, "127.0.0.1:0")
 	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
 	if s.edge.Issuer == "" {
 		s.edge.Issuer = st.URL
@@ -128,10 +147,14 @@ func baseURL(ln net.Listener, tls bool) string {
 	return scheme + ln.Addr().String()
 }
 
-// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not there before.
-func checkGoroutines(t testing.TB) {
-	before := goleak.IgnoreCurrent()
+// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not there before; but
+// only if it is told so in the meantime.
+func checkGoroutines(t testing.TB) *bool {
+	before, check := goleak.IgnoreCurrent(), new(bool)
 	t.Cleanup(func() {
+		if !*check {
+			return
+		}
 		err := goleak.Find(before,
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // both end by themselves
@@ -139,4 +162,5 @@ func checkGoroutines(t testing.TB) {
 			t.Errorf("got goroutines left: %v", err)
 		}
 	})
+	return check
 }

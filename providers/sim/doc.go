@@ -14,7 +14,7 @@
 // GET /_sim shows the settings and the statistics, PUT /_sim changes the settings it names, DELETE /_sim/stats sets
 // the statistics to zero, and POST /_sim/reset goes back to the state after the start. Settings describes the JSON.
 //
-//	curl -X PUT localhost:8090/_sim -d '{"tier":"free","faults":[{"kind":"status","status":503,"rate":0.1}]}'
+//	curl -X PUT localhost:8082/_sim -d '{"tier":"free","faults":[{"kind":"status","status":503,"rate":0.1}]}'
 //
 // Nothing is logged.
 package sim

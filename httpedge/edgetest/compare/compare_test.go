@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be one of the servers.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == serveCommand {
+		if err := serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "compare:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// BenchmarkCacheHitBesideRaw reports the CPU of a cache hit over loopback, that of a bare handler, and how many times
+// the one is the other: medians of 10 pairs. How often it is run and how long does not matter.
+func BenchmarkCacheHitBesideRaw(b *testing.B) {
+	m, err := comparison{pairs: 10, requests: 100_000, connections: 64}.run()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(m.raw.micros(), "raw-µs/req")
+	b.ReportMetric(m.gatehouse.micros(), "gatehouse-µs/req")
+	b.ReportMetric(m.ratio, "ratio")
+	b.ReportMetric(m.gatehouse.rate, "gatehouse-req/s")
+}
+
+func TestBothServersAnswerAlike(t *testing.T) {
+	pairs := 0
+	c := comparison{pairs: 2, requests: 640, connections: 4, each: func(_ int, p pair) {
+		pairs++
+		if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
+			t.Errorf("got %+v, want times and rates", p)
+		}
+	}}
+	m, err := c.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pairs != 2 || m.ratio <= 0 {
+		t.Errorf("got %d pairs and a ratio of %v, want 2 and one above 0", pairs, m.ratio)
+	}
+}
+
+func TestKeysAreDistinctAndOfOneLength(t *testing.T) {
+	seen := map[netip.Addr]bool{}
+	for i := range keys {
+		seen[key(i)] = true
+		if got := len(key(i).String()); got != len("20.100.100.100") {
+			t.Fatalf("got key %v of %d characters, want 14", key(i), got)
+		}
+	}
+	if len(seen) != keys {
+		t.Errorf("got %d distinct keys, want %d", len(seen), keys)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{4, 1, 100, 2}, 3},
+	} {
+		if got := median(c.values); got != c.want {
+			t.Errorf("median of %v: got %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+func TestClientRefusesWhatIsNoHit(t *testing.T) {
+	const hit = "HTTP/1.1 200 OK\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
+	for _, c := range []struct {
+		name, answer string
+		ok           bool
+	}{
+		{"hit", hit, true},
+		{"miss", strings.Replace(hit, "hit", "miss", 1), false},
+		{"error", strings.Replace(hit, "200 OK", "503 No", 1), false},
+		{"no length", strings.Replace(hit, "Content-Length", "Length", 1), false},
+		{"cut short", hit[:len(hit)-1], false},
+	} {
+		here, there := net.Pipe()
+		go func() {
+			there.Read(make([]byte, 1024))
+			there.Write([]byte(c.answer))
+			there.Close()
+		}()
+		client := &client{conn: here, requests: bytes.SplitAfter(bytes.Repeat([]byte("."), keys), nil), buffer: make([]byte, 1024)}
+		if err := client.run(1); (err == nil) != c.ok {
+			t.Errorf("%s: got %v, want ok = %v", c.name, err, c.ok)
+		}
+		here.Close()
+	}
+}
+
+func TestDifferentAnswersAreFound(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\nAge: 1\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
+	for _, c := range []struct {
+		name, other string
+		same        bool
+	}{
+		{"another age", strings.Replace(answer, "Age: 1", "Age: 23", 1), true},
+		{"another header", strings.Replace(answer, "hit", "miss", 1), false},
+		{"a header more", strings.Replace(answer, "\r\nAge", "\r\nServer: s\r\nAge", 1), false},
+		{"another body", strings.Replace(answer, "{}", "[]", 1), false},
+	} {
+		if err := sameAnswers(saying(t, answer), saying(t, c.other)); (err == nil) != c.same {
+			t.Errorf("%s: got %v, want same = %v", c.name, err, c.same)
+		}
+	}
+}
+
+// saying returns a client whose server says answer to the first request.
+func saying(t *testing.T, answer string) *client {
+	t.Helper()
+	here, there := net.Pipe()
+	deadline := time.Now().Add(10 * time.Second)
+	if err := there.SetDeadline(deadline); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		there.Read(make([]byte, 1024))
+		there.Write([]byte(answer))
+	}()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return &client{conn: here, requests: [][]byte{[]byte("request")}, buffer: make([]byte, 1024)}
+}

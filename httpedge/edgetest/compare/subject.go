@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// subject is a server in a process of its own, and the clients that ask it.
+type subject struct {
+	process *exec.Cmd
+	tell    io.WriteCloser
+	said    *bufio.Scanner
+	log     string
+	clients []*client
+}
+
+// startSubject starts this program again as a server of that kind.
+func startSubject(kind, log, profile string, connections int) (*subject, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	s := &subject{process: exec.Command(program, serveCommand, kind, log, profile), log: log}
+	s.process.Stderr = os.Stderr
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	if s.tell, err = s.process.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	if err := s.process.Start(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	s.said = bufio.NewScanner(out)
+	if err := s.connect(connections); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	return s, nil
+}
+
+func (s *subject) connect(connections int) error {
+	address, err := s.hear()
+	if err != nil {
+		return err
+	}
+	requests := requestsFor(address)
+	for i := range connections {
+		c, err := newClient(address, requests, i*keys/connections)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	return nil
+}
+
+// hear reads a line that the server says.
+func (s *subject) hear() (string, error) {
+	if !s.said.Scan() {
+		return "", errors.Join(errors.New("the server said nothing more"), s.said.Err())
+	}
+	return s.said.Text(), nil
+}
+
+// measure sends n requests, shared out among the clients, and reads what they cost.
+func (s *subject) measure(n int) (reading, error) {
+	if err := os.Truncate(s.log, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return reading{}, fmt.Errorf("empty the access log: %w", err)
+	}
+	each := max(1, n/len(s.clients))
+	before, err := s.cpu()
+	if err != nil {
+		return reading{}, err
+	}
+	start := time.Now()
+	if err := s.ask(each); err != nil {
+		return reading{}, err
+	}
+	elapsed := time.Since(start)
+	after, err := s.cpu()
+	if err != nil {
+		return reading{}, err
+	}
+	sent := each * len(s.clients)
+	return reading{cpu: (after - before) / time.Duration(sent), rate: float64(sent) / elapsed.Seconds()}, nil
+}
+
+// ask lets every client send n requests.
+func (s *subject) ask(n int) error {
+	errs := make([]error, len(s.clients))
+	var wg sync.WaitGroup
+	for i, c := range s.clients {
+		wg.Go(func() { errs[i] = c.run(n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// cpu returns the CPU time of the server's process so far.
+func (s *subject) cpu() (time.Duration, error) {
+	if _, err := io.WriteString(s.tell, "\n"); err != nil {
+		return 0, fmt.Errorf("ask for the CPU time: %w", err)
+	}
+	line, err := s.hear()
+	if err != nil {
+		return 0, err
+	}
+	micros, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time: %w", err)
+	}
+	return time.Duration(micros) * time.Microsecond, nil
+}
+
+// end closes the connections and waits for the process to end, which it does when nobody can tell it anything more.
+func (s *subject) end() error {
+	var errs []error
+	for _, c := range s.clients {
+		errs = append(errs, c.conn.Close())
+	}
+	errs = append(errs, s.tell.Close())
+	overdue := time.AfterFunc(20*time.Second, func() { s.process.Process.Kill() })
+	defer overdue.Stop()
+	return errors.Join(append(errs, s.process.Wait())...)
+}

@@ -1,0 +1,30 @@
+package edgetest_test
+
+import (
+	"net/http"
+	"testing"
+
+	"gatehouse/httpedge/edgetest/emulator"
+)
+
+// BenchmarkCachedLookup asks over one connection for what is cached, while all is well and while the breaker is open. The
+// client is the larger part of the cost; the two must not differ.
+func BenchmarkCachedLookup(b *testing.B) {
+	for name, fault := range map[string]emulator.Fault{"healthy": nil, "outage": emulator.Status(500)} {
+		b.Run(name, func(b *testing.B) {
+			e := emulator.New(b, emulator.Config{Key: apiKey})
+			s := newPro(b, e)
+			s.lookup("8.8.8.8").located(b, "8.8.8.8", "miss")
+			e.SetFault(fault)
+			for i := range failures {
+				s.lookup(cold(i))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := s.lookup("8.8.8.8"); r.status != http.StatusOK {
+					b.Fatalf("got %d, want 200", r.status)
+				}
+			}
+		})
+	}
+}

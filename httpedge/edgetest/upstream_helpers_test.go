@@ -1,0 +1,264 @@
+package edgetest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge"
+	"gatehouse/httpedge/edgetest"
+	"gatehouse/httpedge/edgetest/emulator"
+	"gatehouse/providers/ipapi"
+)
+
+const apiKey = "key-4711-of-the-commercial-tier"
+
+// patience is how long a test waits for what should come soon.
+const patience = 20 * time.Second
+
+// service is a stack whose upstream is an emulator.
+type service struct {
+	*edgetest.Stack
+	t testing.TB
+}
+
+// newService starts a stack with the emulator as its upstream of a tier. Callers are those that X-Forwarded-For names.
+func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...edgetest.Option) *service {
+	t.Helper()
+	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: tier, Key: apiKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard := []edgetest.Option{
+		edgetest.WithActors(func(c *actors.Config) {
+			c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
+		}),
+		edgetest.WithEdge(func(c *httpedge.Config) {
+			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		}),
+	}
+	st := edgetest.New(t, append(standard, options...)...)
+	t.Cleanup(client.Close)
+	st.Client.Transport = &http.Transport{MaxIdleConnsPerHost: 1024}
+	return &service{st, t}
+}
+
+// reply is an answer of the service, and how long it took.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+	took   time.Duration
+}
+
+// ask sends one request for caller, which may be "" for this machine. Unlike the methods below it may be used on any
+// goroutine.
+func (s *service) ask(method, path, body, caller string) (reply, error) {
+	request, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if caller != "" {
+		request.Header.Set("X-Forwarded-For", caller)
+	}
+	begun := time.Now()
+	response, err := s.Client.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.Header, string(text), time.Since(begun)}, err
+}
+
+func (s *service) must(r reply, err error) reply {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *service) lookup(query string) reply {
+	s.t.Helper()
+	return s.must(s.ask("GET", "/api/lookup?q="+query, "", ""))
+}
+
+func (s *service) myIP(caller string) reply {
+	s.t.Helper()
+	return s.must(s.ask("GET", "/api/my-ip", "", caller))
+}
+
+func (s *service) bulk(queries ...string) reply {
+	s.t.Helper()
+	return s.must(s.ask("POST", "/api/bulk", bulkOf(queries), ""))
+}
+
+func bulkOf(queries []string) string {
+	body, err := json.Marshal(map[string][]string{"queries": queries})
+	if err != nil {
+		panic(err) // strings
+	}
+	return string(body)
+}
+
+// metric returns the value of a series, named as /metrics prints it.
+func (s *service) metric(series string) float64 {
+	s.t.Helper()
+	for line := range strings.Lines(s.metrics()) {
+		if value, ok := strings.CutPrefix(line, series+" "); ok {
+			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return number
+		}
+	}
+	s.t.Fatalf("got no series %s", series)
+	return 0
+}
+
+func (s *service) metrics() string {
+	s.t.Helper()
+	response, err := s.Client.Get(s.AdminURL + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// item is a look-up's body, alone or in a bulk answer.
+type item struct {
+	OK         bool   `json:"ok"`
+	Query      string `json:"query"`
+	IP         string `json:"ip"`
+	Error      string `json:"error"`
+	Reason     string `json:"reason"`
+	RetryAfter int    `json:"retry_after"`
+	Location   struct {
+		City string `json:"city"`
+	} `json:"location"`
+}
+
+func (r reply) item(t testing.TB) item {
+	t.Helper()
+	var i item
+	if err := json.Unmarshal([]byte(r.body), &i); err != nil {
+		t.Fatalf("got body %q, want JSON: %v", r.body, err)
+	}
+	return i
+}
+
+// items returns the results of a bulk answer and checks their counts.
+func (r reply) items(t testing.TB) []item {
+	t.Helper()
+	var bulk struct {
+		OK            bool
+		Count, Failed int
+		Results       []item
+	}
+	if err := json.Unmarshal([]byte(r.body), &bulk); err != nil {
+		t.Fatalf("got body %q, want JSON: %v", r.body, err)
+	}
+	failed := 0
+	for _, i := range bulk.Results {
+		if !i.OK {
+			failed++
+		}
+	}
+	if !bulk.OK || bulk.Count != len(bulk.Results) || bulk.Failed != failed {
+		t.Errorf("got ok %v, count %d and failed %d beside %d results and %d failures", bulk.OK, bulk.Count, bulk.Failed, len(bulk.Results), failed)
+	}
+	return bulk.Results
+}
+
+// retryAfter returns the header's seconds; 0 = there is none.
+func (r reply) retryAfter(t testing.TB) int {
+	t.Helper()
+	text := r.header.Get("Retry-After")
+	if text == "" {
+		return 0
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 1 {
+		t.Errorf("got Retry-After %q, want whole seconds from 1 on", text)
+	}
+	return seconds
+}
+
+// located checks that r is the emulator's own answer to query, from the cache ("hit") or not ("miss").
+func (r reply) located(t testing.TB, query, cache string) {
+	t.Helper()
+	i := r.item(t)
+	if r.status != http.StatusOK || i.Location.City != emulator.City(query) || i.IP != addressOf(query) {
+		t.Errorf("got %d %s, want 200 and the upstream's answer to %s", r.status, r.body, query)
+	}
+	if got := r.header.Get("X-Cache"); got != cache {
+		t.Errorf("got X-Cache %q for %s, want %q", got, query, cache)
+	}
+	if got := r.header.Get("X-Geo-Source"); got != string(geo.SourceUpstream) {
+		t.Errorf("got X-Geo-Source %q for %s, want upstream", got, query)
+	}
+}
+
+// refused checks status and code of an error, and that it came within a time.
+func (r reply) refused(t testing.TB, status int, code geo.Code, within time.Duration) {
+	t.Helper()
+	if i := r.item(t); r.status != status || i.OK || i.Error != string(code) {
+		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
+	}
+	if got := r.header.Get("Cache-Control"); got != "no-store" {
+		t.Errorf("got Cache-Control %q on an error, want no-store", got)
+	}
+	if r.took > within {
+		t.Errorf("got the answer after %v, want it within %v", r.took, within)
+	}
+}
+
+// addressOf returns what the emulator says that query is.
+func addressOf(query string) string {
+	if addr, err := netip.ParseAddr(query); err == nil {
+		return addr.String()
+	}
+	return emulator.Address(query).String()
+}
+
+// cold returns the nth of many public addresses.
+func cold(n int) string { return fmt.Sprintf("9.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff) }
+
+// colds returns n addresses from the first on.
+func colds(first, n int) []string {
+	queries := make([]string, n)
+	for i := range queries {
+		queries[i] = cold(first + i)
+	}
+	return queries
+}
+
+// eventually waits until what holds holds.
+func eventually(t testing.TB, holds func() bool, what string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain for %s", patience, what)
+		}
+	}
+}

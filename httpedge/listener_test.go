@@ -1,0 +1,96 @@
+package httpedge_test
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"gatehouse/httpedge"
+	"gatehouse/httpedge/edgetest"
+)
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func mustListen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	ln, err := httpedge.Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// broken is a listener that fails for good.
+type broken struct{ net.Listener }
+
+func (broken) Accept() (net.Conn, error) { return nil, errors.New("broken for good") }
+
+func TestListen(t *testing.T) {
+	tcp := mustListen(t, "127.0.0.1:0")
+	if port := tcp.Addr().(*net.TCPAddr).Port; port == 0 {
+		t.Error("got port 0, want a real one")
+	}
+	if _, err := httpedge.Listen(tcp.Addr().String()); err == nil {
+		t.Error("got a second listener on a port, want an error")
+	}
+	if _, err := httpedge.Listen("nonsense"); err == nil {
+		t.Error("got a listener on nonsense, want an error")
+	}
+}
+
+func TestListenOnASocketFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.sock")
+	first := mustListen(t, "unix:"+path)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("got %v and %v, want a socket of mode 0660", info, err)
+	}
+	if _, err := httpedge.Listen("unix:" + path); err == nil {
+		t.Error("got a second listener on a socket in use, want an error")
+	}
+	first.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("got %v, want a stale socket file", err)
+	}
+	mustListen(t, "unix:"+path)
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := httpedge.Listen("unix:" + file); err == nil {
+		t.Error("got a listener in the place of a file, want an error")
+	}
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != "precious" {
+		t.Errorf("got %q and %v, want the file untouched", kept, err)
+	}
+}
+
+// scarce is a listener that runs out of file descriptors now and then.
+type scarce struct {
+	net.Listener
+	failures int
+}
+
+func (s *scarce) Accept() (net.Conn, error) {
+	if s.failures > 0 {
+		s.failures--
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return s.Listener.Accept()
+}
+
+func TestServerOutlivesALackOfFileDescriptors(t *testing.T) {
+	st := start(t, edgetest.WithWrappedListener(func(ln net.Listener) net.Listener { return &scarce{ln, 3} }))
+	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
+		t.Errorf("got %d, want 200", a.status)
+	}
+}

@@ -1,0 +1,158 @@
+package httpedge_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/httpedge"
+	"gatehouse/httpedge/edgetest"
+)
+
+// certificate writes a fresh pair for 127.0.0.1 to the files, one after the other.
+func certificate(t *testing.T, name, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, certFile, "CERTIFICATE", der)
+	writePEM(t, keyFile, "PRIVATE KEY", keyDER)
+}
+
+func writePEM(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// presented returns the name in the certificate that a new connection is shown.
+func presented(t *testing.T, address string, version uint16) (string, error) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, MinVersion: tls.VersionTLS10})
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certificate(t, "first", certFile, keyFile)
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.CertFile, c.KeyFile = certFile, keyFile }))
+	st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
+		t.Errorf("got %d over TLS, want 200", a.status)
+	}
+	a := send(t, st, "POST", st.URL+"/api/bulk", strings.Repeat(" ", 600<<10), "Content-Type", "application/json")
+	a.fails(t, 413, "payload_too_large", "")
+	address := strings.TrimPrefix(st.URL, "https://")
+	if _, err := presented(t, address, tls.VersionTLS11); err == nil {
+		t.Error("got a connection of TLS 1.1, want none")
+	}
+	if name, err := presented(t, address, tls.VersionTLS12); err != nil || name != "first" {
+		t.Errorf("got %q and %v, want first", name, err)
+	}
+
+	if err := os.WriteFile(certFile, []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a warning", func() bool {
+		return len(st.Log.Records("the TLS certificate cannot be read again; the old one stays in use")) == 1
+	}, address)
+	if name, err := presented(t, address, 0); err != nil || name != "first" {
+		t.Errorf("got %q and %v beside a broken file, want first", name, err)
+	}
+	later := time.NewTimer(1100 * time.Millisecond) // until the files are looked at again
+	<-later.C
+	if _, err := presented(t, address, 0); err != nil {
+		t.Fatal(err)
+	}
+	if warnings := st.Log.Records("the TLS certificate cannot be read again; the old one stays in use"); len(warnings) != 1 {
+		t.Errorf("got %d warnings of one broken file, want 1", len(warnings))
+	}
+	certificate(t, "second", certFile, keyFile)
+	await(t, "the new certificate", func() bool {
+		name, err := presented(t, address, 0)
+		return err == nil && name == "second"
+	}, address)
+	if strings.Contains(st.Log.String(), "127.0.0.1") {
+		t.Errorf("got an address in the log: %s", st.Log)
+	}
+}
+
+// await shakes hands with address until ok, for five seconds at most.
+func await(t *testing.T, what string, ok func() bool, address string) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range 50 {
+		if _, err := presented(t, address, 0); err != nil {
+			t.Fatal(err)
+		}
+		if ok() {
+			return
+		}
+		<-tick.C
+	}
+	t.Errorf("got no %s within 5s", what)
+}
+
+// A client that is silent, or speaks no TLS, holds up nobody.
+func TestTLSWithBadClients(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certificate(t, "first", certFile, keyFile)
+	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
+		c.CertFile, c.KeyFile, c.MaxConnections, c.ReadTimeout = certFile, keyFile, 3, 300*time.Millisecond
+	}))
+	address := strings.TrimPrefix(st.URL, "https://")
+	var silent []net.Conn
+	for range 5 { // more than are allowed
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		silent = append(silent, conn)
+	}
+	if _, err := silent[4].Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Log(err) // it may have been refused already
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 40 {
+		if _, err := presented(t, address, 0); err == nil {
+			return
+		}
+		<-tick.C
+	}
+	t.Error("got no connection 2s after silent clients came, want one")
+}
