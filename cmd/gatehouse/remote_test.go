@@ -48,8 +48,8 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 		"no JSON":         func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
 		"another JSON":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"clients":{}}`) },
 		"empty":           func(http.ResponseWriter, *http.Request) {},
-		"error page":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>\nbad", 502) },
-		"redirect":        func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) },
+		"error page":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>\nbad", http.StatusBadGateway) },
+		"redirect":        func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 		"cut off":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"page after page": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"clients":[],"next":"x"}`) },
 	} {
