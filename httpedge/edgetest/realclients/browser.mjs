@@ -1,0 +1,80 @@
+// A browser without a window, and what the tests of all clients need.
+import assert from 'node:assert/strict'
+import { text } from 'node:stream/consumers'
+
+// setup says where gatehouse is and who may use it: the test that runs these programs writes it to their input.
+export const setup = JSON.parse(await text(process.stdin))
+
+const maxSteps = 10
+
+// signIn opens the authorization URL as a person would: signs in, allows what is asked for, and returns the URL that the
+// client's callback would get.
+export async function signIn(url) {
+  const cookies = new Map()
+  let request = { url: new URL(url) } // with the body of a form
+  for (let step = 0; step < maxSteps; step++) {
+    const response = await fetch(request.url, { method: request.body ? 'POST' : 'GET', body: request.body, redirect: 'manual', headers: { cookie: header(cookies) } })
+    keep(cookies, response)
+    const page = await response.text()
+    const location = response.headers.get('location')
+    if (location !== null) {
+      const target = new URL(location, request.url)
+      if (target.origin !== new URL(setup.url).origin) return target
+      request = { url: target }
+      continue
+    }
+    assert.equal(response.status, 200, `${request.url.pathname}: ${page}`)
+    request = fillIn(page, request.url)
+  }
+  assert.fail(`no way back to the client in ${maxSteps} steps`)
+}
+
+// fillIn answers the form of a page, at the address base.
+function fillIn(page, base) {
+  const action = /<form method="post" action="([^"]*)"/.exec(page)
+  assert.ok(action, `no form in ${page}`)
+  const body = new URLSearchParams()
+  for (const [, name, value] of page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)) {
+    body.set(name, unescape(value))
+  }
+  if (page.includes('name="email"')) {
+    body.set('email', setup.user.email)
+    body.set('password', setup.user.password)
+  } else {
+    body.set('decision', 'allow')
+  }
+  return { url: new URL(unescape(action[1]), base), body }
+}
+
+function unescape(html) {
+  return html.replace(/&#(\d+);/g, (_, n) => String.fromCodePoint(n)).replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+}
+
+function keep(cookies, response) {
+  for (const line of response.headers.getSetCookie()) {
+    const [pair] = line.split(';')
+    const at = pair.indexOf('=')
+    cookies.set(pair.slice(0, at), pair.slice(at + 1))
+  }
+}
+
+function header(cookies) {
+  return [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+}
+
+// profile asks for the basic profile and returns the status and the e-mail address in it.
+export async function profile(accessToken) {
+  const response = await fetch(`${setup.url}/api/user`, { headers: { authorization: `Bearer ${accessToken}` } })
+  const { email } = await response.json()
+  return { status: response.status, email }
+}
+
+// assertWorks checks that the access token shows the profile of the person who signed in.
+export async function assertWorks(accessToken) {
+  assert.deepEqual(await profile(accessToken), { status: 200, email: setup.user.email })
+}
+
+// assertRefused checks that the access token shows nothing.
+export async function assertRefused(accessToken) {
+  assert.deepEqual(await profile(accessToken), { status: 401, email: undefined })
+}

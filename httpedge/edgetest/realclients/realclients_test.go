@@ -1,0 +1,69 @@
+// Package realclients_test runs published OAuth clients, as they are, against the real stack over HTTP.
+package realclients_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+// The callback of all clients. Nothing listens there: the programs look at the redirect and do not follow it.
+const callback = "https://app.example/callback"
+
+type client struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"`
+}
+
+// setup is what the programs read.
+type setup struct {
+	URL          string            `json:"url"`
+	RedirectURI  string            `json:"redirect_uri"`
+	Confidential client            `json:"confidential"`
+	Public       client            `json:"public"`
+	User         map[string]string `json:"user"`
+}
+
+// newSetup registers the clients and the user of one program.
+func newSetup(t *testing.T, st *edgetest.IdentityStack, email string) setup {
+	t.Helper()
+	register := func(public bool) client {
+		c := st.NewClient(t, func(c *oauth.Client) {
+			c.RedirectURIs, c.Public, c.DetailApproved = []string{callback}, public, true
+		})
+		return client{c.ID, c.Secret}
+	}
+	st.NewUser(t, "Rosa", email)
+	return setup{st.URL, callback, register(false), register(true), map[string]string{"email": email, "password": edgetest.Password}}
+}
+
+// TestPublishedClients runs each of them through the authorization code grant with PKCE, refresh, client credentials and
+// revocation. `make setup` installs them.
+func TestPublishedClients(t *testing.T) {
+	if _, err := os.Stat("node_modules/oauth4webapi"); err != nil {
+		t.Fatalf("got %v, want the clients installed: make setup", err)
+	}
+	st := edgetest.NewIdentity(t, nil)
+	for _, name := range []string{"oauth4webapi", "openid-client", "simple-oauth2"} {
+		t.Run(name, func(t *testing.T) {
+			input, err := json.Marshal(newSetup(t, st, name+"@example.com"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			node := exec.CommandContext(ctx, "node", name+".mjs")
+			node.Stdin = bytes.NewReader(input)
+			if output, err := node.CombinedOutput(); err != nil {
+				t.Errorf("got %v, want no objection:\n%s", err, output)
+			}
+		})
+	}
+}
