@@ -91,7 +91,7 @@ func (b *batch) settleCodes() error {
 		if !c.Used.IsZero() {
 			used = millis(c.Used)
 		}
-		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes), c.CodeChallenge,
+		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes), c.DefaultScopes, c.CodeChallenge,
 			millis(c.Expires), used, c.FamilyID)
 	})
 	b.codes = b.codes[:0]

@@ -32,7 +32,7 @@ func newTable(name, columns string) *table {
 
 var (
 	codesTable = newTable("authorization_codes",
-		"hash, client_id, user_id, redirect_uri, scopes, code_challenge, expires, used_at, family_id")
+		"hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id")
 	familiesTable = newTable("families", "id, client_id, user_id, scopes, generation, advanced, expires, ends, revoked")
 	refreshTable  = newTable("refresh_tokens", "hash, family_id, generation")
 	accessTable   = newTable("access_tokens", "hash, client_id, user_id, family_id, scopes, issued, expires")

@@ -10,7 +10,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-const selectCode = `SELECT client_id, user_id, redirect_uri, scopes, code_challenge, expires, used_at, family_id
+const selectCode = `SELECT client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id
 FROM authorization_codes WHERE hash = $1`
 
 // AuthorizationCode implements oauth.Store.
@@ -19,7 +19,7 @@ func (s *Store) AuthorizationCode(ctx context.Context, hash oauth.Hash) (*oauth.
 	var expires int64
 	var used sql.NullInt64
 	err := readOne(ctx, s, oauth.ErrNotFound, selectCode, []any{hash[:]}, func(r row) error {
-		return r.Scan(&c.ClientID, &c.UserID, &c.RedirectURI, &c.Scopes, &c.CodeChallenge, &expires, &used, &c.FamilyID)
+		return r.Scan(&c.ClientID, &c.UserID, &c.RedirectURI, &c.Scopes, &c.DefaultScopes, &c.CodeChallenge, &expires, &used, &c.FamilyID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read authorization code: %w", err)

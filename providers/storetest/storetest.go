@@ -125,7 +125,7 @@ func (w *world) token() oauth.AccessToken {
 func (w *world) code() oauth.AuthorizationCode {
 	return oauth.AuthorizationCode{
 		Hash: newHash(), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: "https://app.example/back?a=b", Scopes: oauth.ViewUser,
-		CodeChallenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", Expires: w.now.Add(time.Minute),
+		DefaultScopes: true, CodeChallenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", Expires: w.now.Add(time.Minute),
 	}
 }
 

@@ -104,6 +104,7 @@ CREATE TABLE authorization_codes (
     user_id        BIGINT NOT NULL,
     redirect_uri   TEXT NOT NULL,
     scopes         BIGINT NOT NULL,
+    default_scopes BOOLEAN NOT NULL,
     code_challenge TEXT NOT NULL,
     expires        BIGINT NOT NULL,
     used_at        BIGINT,
