@@ -24,8 +24,7 @@ const Password = "correct horse battery staple"
 // RedirectURI is registered for every client that an IdentityStack makes. Nothing listens there.
 const RedirectURI = "https://app.example/callback?tenant=1"
 
-// IdentityStack is a running service that offers both services. The identity service is on SQLite in a folder of the
-// test.
+// IdentityStack is a running service that offers both services.
 type IdentityStack struct {
 	*Stack
 	Identity *actors.Identity
@@ -40,15 +39,20 @@ type Client struct {
 	Secret string // "" for a public client
 }
 
-// NewIdentity is New with the identity service beside look-ups. Its clock is the real one; change may change how the identity
-// is made, nil = not.
+// NewIdentity is New with the identity service beside look-ups, on SQLite in a folder of the test. Its clock is the real one;
+// change may change how the identity is made, nil = not.
 func NewIdentity(t testing.TB, change func(*actors.IdentityConfig), options ...Option) *IdentityStack {
+	t.Helper()
+	return NewIdentityOn(t, "sqlite:"+filepath.Join(t.TempDir(), "gatehouse.db"), change, options...)
+}
+
+// NewIdentityOn is NewIdentity on the database that url names, which must outlast the test.
+func NewIdentityOn(t testing.TB, url string, change func(*actors.IdentityConfig), options ...Option) *IdentityStack {
 	t.Helper()
 	checkIdentityGoroutines(t)
 	st := &IdentityStack{Journal: newLog(t), Counters: prometheus.NewRegistry()}
 	logger := slog.New(httpedge.NewLogHandler(st.Journal.buffer, slog.LevelDebug, true))
 	var err error
-	url := "sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db")
 	st.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Migrate: true, Logger: logger, Metrics: st.Counters})
 	if err != nil {
 		t.Fatal(err)
