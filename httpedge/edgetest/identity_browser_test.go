@@ -1,0 +1,195 @@
+package edgetest_test
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+// browser keeps cookies and follows redirects as long as they stay on the service.
+type browser struct {
+	*row
+	client *http.Client
+}
+
+func (r *row) browser() *browser {
+	r.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: patience, CheckRedirect: stay}}
+}
+
+// page is what a browser shows, or where it is sent.
+type page struct {
+	reply
+	*row
+	path  string
+	query string
+	to    string // the redirect that was not followed
+	hops  []int  // the statuses of redirects, the last one included
+}
+
+// asking is the query of an ordinary authorization request; more overrides it.
+func asking(c edgetest.Client, more ...string) string {
+	uri := edgetest.RedirectURI
+	if len(c.RedirectURIs) > 0 {
+		uri = c.RedirectURIs[0]
+	}
+	return values(overridden([]string{"response_type", "code", "client_id", c.ID, "redirect_uri", uri, "scope", "view-user",
+		"state", "s t&ä", "code_challenge", challenge, "code_challenge_method", "S256"}, more)...).Encode()
+}
+
+// authorize opens an authorization request.
+func (b *browser) authorize(c edgetest.Client, more ...string) page {
+	b.t.Helper()
+	return b.open("GET", "/oauth/authorize?"+asking(c, more...), nil)
+}
+
+// open does one request, and those that redirects lead to.
+func (b *browser) open(method, target string, form url.Values, headers ...string) page {
+	b.t.Helper()
+	var hops []int
+	for range 8 {
+		request, err := http.NewRequest(method, b.URL+target, strings.NewReader(form.Encode()))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		request.Header.Set("X-Forwarded-For", b.caller)
+		if method == "POST" {
+			request.Header.Set("Content-Type", formType)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := b.client.Do(request)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		p := page{reply: readReply(b.t, response), row: b.row, to: response.Header.Get("Location")}
+		p.path, p.query, _ = strings.Cut(target, "?")
+		if p.to != "" {
+			hops = append(hops, p.status)
+		}
+		p.hops = hops
+		if !strings.HasPrefix(p.to, "/") {
+			return p
+		}
+		method, target, form = "GET", p.to, nil
+	}
+	b.t.Fatalf("got no end of redirects, at last to %s", target)
+	return page{}
+}
+
+// send sends the page's form, with changes to its fields; an empty value leaves a field out.
+func (b *browser) send(p page, changes ...string) page {
+	b.t.Helper()
+	action, fields := p.form()
+	for i := 0; i < len(changes); i += 2 {
+		fields.Set(changes[i], changes[i+1])
+		if changes[i+1] == "" {
+			fields.Del(changes[i])
+		}
+	}
+	return b.open("POST", action, fields)
+}
+
+// form returns where the page's form goes, and its fields.
+func (p page) form() (action string, fields url.Values) {
+	p.t.Helper()
+	root, err := html.Parse(strings.NewReader(p.body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	fields = url.Values{}
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		attributes := map[string]string{}
+		for _, a := range n.Attr {
+			attributes[a.Key] = a.Val
+		}
+		switch n.Data {
+		case "form":
+			action = attributes["action"]
+		case "input":
+			fields.Set(attributes["name"], attributes["value"])
+		}
+	}
+	if action == "" {
+		p.t.Fatalf("got %d at %s to %q, want a page with a form", p.status, p.path, p.to)
+	}
+	return action, fields
+}
+
+// signIn fills in the login page that p shows.
+func (b *browser) signIn(p page, u *account.User) page {
+	b.t.Helper()
+	p.shows(200, "/login")
+	return b.send(p, "email", u.Email, "password", edgetest.Password)
+}
+
+// consented signs in, allows what is asked, and returns the code.
+func (b *browser) consented(c edgetest.Client, u *account.User, more ...string) string {
+	b.t.Helper()
+	return b.send(b.signIn(b.authorize(c, more...), u), "decision", "allow").code()
+}
+
+// shows checks which page it is.
+func (p page) shows(status int, path string) {
+	p.t.Helper()
+	if p.status != status || p.path != path || p.to != "" {
+		p.t.Fatalf("got %d at %s to %q: %s, want %d at %s", p.status, p.path, p.to, p.body, status, path)
+	}
+}
+
+// returned checks that the browser is sent to the client, and returns the parameters.
+func (p page) returned() url.Values {
+	p.t.Helper()
+	u, err := url.Parse(p.to)
+	if err != nil || p.to == "" {
+		p.t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path, p.to, p.body)
+	}
+	q := u.Query()
+	if q.Get("iss") != p.URL {
+		p.t.Errorf("got iss %q, want %q", q.Get("iss"), p.URL)
+	}
+	return q
+}
+
+// code checks that the client gets a code and its state, and returns the code.
+func (p page) code() string {
+	p.t.Helper()
+	q := p.returned()
+	if !oauth.LooksLikeAuthorizationCode(q.Get("code")) || q.Get("state") != "s t&ä" || q.Has("error") {
+		p.t.Fatalf("got %v, want a code and the state", q)
+	}
+	return q.Get("code")
+}
+
+// refusal checks that the client gets an error, its description and the state.
+func (p page) refusal(code string) {
+	p.t.Helper()
+	q := p.returned()
+	if q.Get("error") != code || q.Get("error_description") == "" || q.Get("state") != "s t&ä" || q.Has("code") {
+		p.t.Errorf("got %v, want %s with the state", q, code)
+	}
+}
+
+// unredirected checks that there is an error page.
+func (p page) unredirected() {
+	p.t.Helper()
+	if p.status != 400 || p.to != "" || !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+		p.t.Errorf("got %d to %q: %s, want a page of 400", p.status, p.to, p.body)
+	}
+}
