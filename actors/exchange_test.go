@@ -51,6 +51,19 @@ func TestAnAccessTokenLastsAsLongAsItSays(t *testing.T) {
 	}
 }
 
+func TestAnOperatorsTokenIsShort(t *testing.T) {
+	h := build(t, nil)
+	operator, secret := h.register(t, oauth.Client{
+		Name: "operator", Operator: true, Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant,
+	})
+	answer := h.must(t, &oauth.TokenRequest{
+		Credentials: oauth.Credentials{ClientID: operator.ID, Secret: secret}, Grant: oauth.ClientCredentialsGrant, Scope: "server-operations",
+	})
+	if answer.ExpiresIn != 5*time.Minute {
+		t.Errorf("got %v, want 5m", answer.ExpiresIn)
+	}
+}
+
 // TestLifetimes follows a code and its family of refresh tokens through their lives.
 func TestLifetimes(t *testing.T) {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
