@@ -21,6 +21,7 @@ func TestReadmeMetrics(t *testing.T) {
 	d.ask(http.MethodPut, d.UpstreamURL+"/_sim", `{"faults":[{"kind":"status","status":503}]}`)
 	d.ask(http.MethodGet, d.BaseURL+"/api/lookup?q=8.8.4.4", "")
 	d.ask(http.MethodGet, d.BaseURL+"/api/lookup?q=9.9.9.9", "")
+	d.ask(http.MethodPost, d.BaseURL+"/oauth/token", "grant_type=client_credentials&client_id="+d.Clients.Public.ClientID)
 	want := exposed(d.ask(http.MethodGet, d.AdminURL+"/metrics", ""))
 
 	var got []string
@@ -48,6 +49,11 @@ type demo struct {
 	BaseURL     string `json:"base_url"`
 	AdminURL    string `json:"admin_url"`
 	UpstreamURL string `json:"upstream_url"`
+	Clients     struct {
+		Public struct {
+			ClientID string `json:"client_id"`
+		}
+	}
 }
 
 // startDemo starts a demo whose breaker opens at the first failure, and that looks for reverse names where nobody answers.
@@ -66,13 +72,14 @@ func startDemo(t *testing.T) *demo {
 	return d
 }
 
-// ask sends a request and returns the body of the answer, whatever its status.
+// ask sends a request, whose body is a form, and returns the body of the answer, whatever its status.
 func (d *demo) ask(method, url, body string) string {
 	d.t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
