@@ -23,6 +23,7 @@ test: setup ## Run every test with the race detector (at most 10 minutes)
 test-long: setup ## Repeat the tests, soak a server (SOAK=5m), then fuzz
 	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
+	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
 	scripts/fuzz 5m
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)

@@ -82,7 +82,7 @@ func runOnce(t *testing.T, env []string, args ...string) outcome {
 // lines is a writer whose text can be awaited.
 type lines struct {
 	mu   sync.Mutex
-	text string
+	text []byte
 	more chan struct{} // closed when text grows
 }
 
@@ -91,7 +91,7 @@ func newLines() *lines { return &lines{more: make(chan struct{})} }
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text += string(p)
+	l.text = append(l.text, p...)
 	close(l.more)
 	l.more = make(chan struct{})
 	return len(p), nil
@@ -100,7 +100,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.text
+	return string(l.text)
 }
 
 // await waits for a whole line that holds part, and returns it.
@@ -109,7 +109,7 @@ func (l *lines) await(t *testing.T, part string) string {
 	timeout := time.After(patience)
 	for {
 		l.mu.Lock()
-		text, more := l.text, l.more
+		text, more := string(l.text), l.more
 		l.mu.Unlock()
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, part) && strings.HasSuffix(line, "\n") {

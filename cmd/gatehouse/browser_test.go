@@ -1,0 +1,130 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	person     = "rosa@example.com"
+	password   = "correct horse battery staple"
+	callback   = "https://app.example/callback"
+	verifier   = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	userScopes = "view-user detail-user"
+)
+
+// browser is signed in as a person who allows one client everything: it gets codes without being asked again. It may be
+// used by several goroutines.
+type browser struct {
+	client *http.Client
+	query  url.Values // of the authorization request
+}
+
+// signIn signs the person in at base and allows the client what it asks for.
+func signIn(t *testing.T, base, clientID string) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{newClient(t, ""), authorization(clientID)}
+	b.client.Jar = jar
+	b.client.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if r.URL.Host == "app.example" {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	page := b.open(t, http.MethodGet, base+"/oauth/authorize?"+b.query.Encode(), nil)
+	page = b.send(t, page, url.Values{"email": {person}, "password": {password}})
+	if page = b.send(t, page, url.Values{"decision": {"allow"}}); page.Header.Get("Location") == "" {
+		t.Fatalf("got %s, want the way back to the client", page.Status)
+	}
+	return b
+}
+
+func authorization(clientID string) url.Values {
+	challenge := sha256.Sum256([]byte(verifier))
+	return url.Values{"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {callback}, "scope": {userScopes},
+		"skip_account_chooser": {"true"}, "code_challenge_method": {"S256"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}}
+}
+
+// send sends the form of a page with these fields filled in.
+func (b *browser) send(t *testing.T, page *http.Response, fields url.Values) *http.Response {
+	t.Helper()
+	root, err := html.Parse(page.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	action := ""
+	for n := range root.Descendants() {
+		switch {
+		case n.Type == html.ElementNode && n.Data == "form":
+			action = attribute(n, "action")
+		case n.Type == html.ElementNode && n.Data == "input" && attribute(n, "type") == "hidden":
+			fields.Set(attribute(n, "name"), attribute(n, "value"))
+		}
+	}
+	target, err := page.Request.URL.Parse(action)
+	if err != nil || action == "" {
+		t.Fatalf("got %s and error %v, want a page with a form", page.Status, err)
+	}
+	return b.open(t, http.MethodPost, target.String(), fields)
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func (b *browser) open(t *testing.T, method, url string, form url.Values) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	response, err := b.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return response
+}
+
+// code asks the server at base for an authorization code.
+func (b *browser) code(base string) (string, error) {
+	response, err := b.client.Get(base + "/oauth/authorize?" + b.query.Encode())
+	if err != nil {
+		return "", err
+	}
+	location, err := response.Location()
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return "", fmt.Errorf("status %s: %w", response.Status, err)
+	}
+	code := location.Query().Get("code")
+	if code == "" {
+		return "", fmt.Errorf("sent back with %s, without a code", location.Query().Get("error"))
+	}
+	return code, nil
+}

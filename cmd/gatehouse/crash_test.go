@@ -1,0 +1,67 @@
+package main
+
+import (
+	"flag"
+	"math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+var crashes = flag.Int("crashes", 3, "how often TestCrash kills a server on each database")
+
+// databases are the two kinds, each with the URL of an empty one.
+var databases = map[string]func(*testing.T) string{
+	"SQLite":     func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "g.db") },
+	"PostgreSQL": func(t *testing.T) string { return pgtest.Start(t) },
+}
+
+// TestCrash kills a server under load, at a moment that nothing chooses, and starts another on what it left: all that was
+// acknowledged is there, and nothing is granted twice. That goes for every crash, and for all of them at the end.
+func TestCrash(t *testing.T) {
+	for name, url := range databases {
+		t.Run(name, func(t *testing.T) {
+			s := newHouse(t, url(t), "--code-ttl=10m", "--refresh-grace=5m")
+			var history []*ledger
+			for range *crashes {
+				l := s.crash(t)
+				s.serve(t)
+				s.checkTokens(t, l)
+				s.checkUsers(t, l)
+				s.checkCodes(t, l)
+				s.checkFamilies(t, l)
+				t.Log(l)
+				if t.Failed() {
+					t.Fatalf("the server says:\n%s", s.server.stderr)
+				}
+				history = append(history, l)
+			}
+			for _, l := range history {
+				s.checkTokens(t, l)
+				s.checkUsers(t, l)
+			}
+			s.server.signal(t, syscall.SIGTERM)
+			if got := s.server.code(t); got != exitDone {
+				t.Errorf("got code %d, want 0; stderr:\n%s", got, s.server.stderr)
+			}
+			checkRows(t, s.env)
+		})
+	}
+}
+
+// crash loads the server, kills it, and returns what its clients know.
+func (s *house) crash(t *testing.T) *ledger {
+	t.Helper()
+	l := newLedger()
+	wait := s.load(t, l)
+	<-time.After(50*time.Millisecond + rand.N(500*time.Millisecond))
+	s.server.signal(t, syscall.SIGKILL)
+	<-s.server.ended
+	wait()
+	s.http.CloseIdleConnections()
+	s.browser.client.CloseIdleConnections()
+	return l
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// each calls check for every item, several at once.
+func each[T any](items []T, check func(T)) {
+	var workers sync.WaitGroup
+	for i := range 8 {
+		workers.Go(func() {
+			for j := i; j < len(items); j += 8 {
+				check(items[j])
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// isActive reports whether the server takes an access token for good.
+func (s *house) isActive(t *testing.T, token string) bool {
+	got, err := s.ask("/oauth/introspect", s.asClient("token", token))
+	if err != nil {
+		t.Error(err)
+	}
+	return got.Active
+}
+
+// checkTokens: an acknowledged token works, unless its revocation was acknowledged.
+func (s *house) checkTokens(t *testing.T, l *ledger) {
+	each(slices.Collect(maps.Keys(l.tokens)), func(token string) {
+		if f := l.tokens[token]; f != unsure && s.isActive(t, token) != (f == pending) {
+			t.Errorf("got an access token that works %v, want %v", f != pending, f == pending)
+		}
+	})
+}
+
+// checkUsers: an acknowledged user is there, and another is there once or not at all.
+func (s *house) checkUsers(t *testing.T, l *ledger) {
+	each(slices.Collect(maps.Keys(l.users)), func(phone string) {
+		if id := l.users[phone]; id != 0 {
+			status, body, err := s.manage(http.MethodGet, fmt.Sprintf("/users/%d", id), nil)
+			var user record
+			if err != nil || status != http.StatusOK || json.Unmarshal(body, &user) != nil || user.Phone == nil || *user.Phone != phone {
+				t.Errorf("got %d %s and error %v for user %d, want %s", status, body, err, id, phone)
+			}
+			return
+		}
+		status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": phone})
+		if err != nil || (status != http.StatusCreated && status != http.StatusConflict) {
+			t.Errorf("got %d %s and error %v for a user asked for again, want 201 or 409", status, body, err)
+		}
+	})
+}
+
+// redeemTwice sends a code twice at once, and returns the tokens of those that were answered.
+func (s *house) redeemTwice(t *testing.T, code string) (granted []string) {
+	var mu sync.Mutex
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			got, err := s.post("/oauth/token", s.redemption(code))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && got.status == http.StatusOK:
+				granted = append(granted, got.AccessToken)
+			case err != nil || got.Error != "invalid_grant":
+				t.Errorf("got %v and error %v for a code, want 200 or invalid_grant", got, err)
+			}
+		})
+	}
+	both.Wait()
+	return granted
+}
+
+// checkCodes: a code that nobody sent is good for one redemption, and one that was sent for one at most. Codes whose
+// redemption was acknowledged are checked with their families.
+func (s *house) checkCodes(t *testing.T, l *ledger) {
+	each(slices.Collect(maps.Keys(l.codes)), func(code string) {
+		if l.codes[code] == done {
+			return
+		}
+		granted := s.redeemTwice(t, code)
+		if len(granted) > 1 || (len(granted) == 0 && l.codes[code] == pending) {
+			t.Errorf("got %d redemptions of a code, want 1", len(granted))
+		}
+		if len(granted) == 0 {
+			l.note(func() { l.usedUnseen++ })
+		} else if s.isActive(t, granted[0]) {
+			t.Error("got a token that works after its code was sent twice, want it revoked")
+		}
+	})
+}
+
+// checkFamilies: the last refresh token that was acknowledged works, and what has been used before ends the family.
+func (s *house) checkFamilies(t *testing.T, l *ledger) {
+	each(l.families, func(f *family) {
+		got, err := s.ask("/oauth/token", s.rotation(f.refresh[len(f.refresh)-1]))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if status, _, err := s.profile(s.base, "/api/user", got.AccessToken); err != nil || status != http.StatusOK {
+			t.Errorf("got %d and error %v for a profile, want 200", status, err)
+		}
+		replay := s.redemption(f.code)
+		switch {
+		case f.code[len(f.code)-1]%3 == 0:
+			l.note(func() { l.tokens[got.AccessToken] = pending })
+			return // this one lives on
+		case f.code[len(f.code)-1]%3 == 1 && len(f.refresh) > 1:
+			replay = s.rotation(f.refresh[0])
+		}
+		if got, err := s.post("/oauth/token", replay); err != nil || got.Error != "invalid_grant" {
+			t.Errorf("got %v and error %v for what was used before, want invalid_grant", got, err)
+		}
+		for _, token := range append(f.access, got.AccessToken) {
+			if s.isActive(t, token) {
+				t.Error("got a token that works after a reuse in its family, want it revoked")
+			}
+			l.note(func() { l.tokens[token] = done })
+		}
+	})
+}
+
+// checkRows looks into the database when no server uses it: there are as many families as redeemed codes, so none was redeemed
+// twice, and nothing is damaged.
+func checkRows(t *testing.T, env []string) {
+	t.Helper()
+	_, url, _ := strings.Cut(env[0], "=")
+	driver, source := "pgx", url
+	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+		driver, source = "sqlite", path
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var families, redeemed, orphans int
+	if err := db.QueryRow(`SELECT (SELECT count(*) FROM families), (SELECT count(*) FROM authorization_codes WHERE used_at IS NOT NULL),
+		(SELECT count(*) FROM access_tokens WHERE family_id <> '' AND family_id NOT IN (SELECT id FROM families))`).Scan(&families, &redeemed, &orphans); err != nil {
+		t.Fatal(err)
+	}
+	if families != redeemed || families == 0 || orphans != 0 {
+		t.Errorf("got %d families, %d redeemed codes, %d tokens of no family, want as many families as codes, and none", families, redeemed, orphans)
+	}
+	if driver == "sqlite" {
+		var verdict string
+		if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+			t.Errorf("got %q and error %v from SQLite's check of the file, want ok", verdict, err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// fate is what a client knows of what it asked for.
+type fate int
+
+const (
+	unsure  fate = iota // it asked, and the answer did not come
+	pending             // it has it and did nothing with it
+	done                // the answer came
+)
+
+// family is the tokens that came from one code.
+type family struct {
+	code            string
+	access, refresh []string // by generation
+}
+
+// ledger is what the clients of a server know.
+type ledger struct {
+	mu       sync.Mutex
+	tokens   map[string]fate  // of access tokens: whether they were revoked
+	codes    map[string]fate  // whether they were redeemed
+	users    map[string]int64 // ids by phone number; 0 = unsure
+	families []*family
+
+	usedUnseen int // codes whose redemption had no answer and had happened
+}
+
+func newLedger() *ledger {
+	return &ledger{tokens: map[string]fate{}, codes: map[string]fate{}, users: map[string]int64{}}
+}
+
+// note changes the ledger.
+func (l *ledger) note(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// String counts what is in l.
+func (l *ledger) String() string {
+	tokens, codes, users := map[fate]int{}, map[fate]int{}, 0
+	for _, f := range l.tokens {
+		tokens[f]++
+	}
+	for _, f := range l.codes {
+		codes[f]++
+	}
+	for _, id := range l.users {
+		users += min(1, int(id))
+	}
+	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed); %d families; %d users, %d unsure",
+		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure], l.usedUnseen, len(l.families), users, len(l.users)-users)
+}
+
+// errUnexpected is an answer that a healthy server does not give. It was reported.
+var errUnexpected = errors.New("unexpected answer")
+
+// load has clients ask for all sorts of things until the server is gone. The function that it returns waits for them.
+func (s *house) load(t *testing.T, l *ledger) (wait func()) {
+	var workers sync.WaitGroup
+	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate, s.redeemAndRotate, s.leaveCode, s.addUser} {
+		for range 6 {
+			workers.Go(func() {
+				for {
+					err := work(l)
+					if errors.Is(err, errUnexpected) {
+						t.Error(err)
+					}
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+	}
+	return workers.Wait
+}
+
+// ask is post for an answer that has to be 200.
+func (s *house) ask(path string, form url.Values) (reply, error) {
+	r, err := s.post(path, form)
+	if err == nil && r.status != http.StatusOK {
+		err = fmt.Errorf("%w: got %v from %s for %s, want 200", errUnexpected, r, path, form.Get("grant_type"))
+	}
+	return r, err
+}
+
+// issueAndRevoke gets two tokens and revokes one.
+func (s *house) issueAndRevoke(l *ledger) error {
+	for _, revoke := range []bool{false, true} {
+		got, err := s.ask("/oauth/token", s.asClient("grant_type", "client_credentials"))
+		if err != nil {
+			return err
+		}
+		if !revoke {
+			l.note(func() { l.tokens[got.AccessToken] = pending })
+			continue
+		}
+		l.note(func() { l.tokens[got.AccessToken] = unsure })
+		if _, err := s.ask("/oauth/revoke", s.asClient("token", got.AccessToken)); err != nil {
+			return err
+		}
+		l.note(func() { l.tokens[got.AccessToken] = done })
+	}
+	return nil
+}
+
+// redeemAndRotate gets a code, redeems it and refreshes three times.
+func (s *house) redeemAndRotate(l *ledger) error {
+	code, err := s.browser.code(s.base)
+	if err != nil {
+		return err
+	}
+	l.note(func() { l.codes[code] = unsure })
+	got, err := s.ask("/oauth/token", s.redemption(code))
+	if err != nil {
+		return err
+	}
+	f := &family{code: code}
+	add := func() {
+		f.access, f.refresh = append(f.access, got.AccessToken), append(f.refresh, got.RefreshToken)
+		l.tokens[got.AccessToken] = pending
+	}
+	l.note(func() {
+		l.codes[code] = done
+		l.families = append(l.families, f)
+		add()
+	})
+	for range 3 {
+		if got, err = s.ask("/oauth/token", s.rotation(got.RefreshToken)); err != nil {
+			return err
+		}
+		l.note(add)
+	}
+	return nil
+}
+
+// leaveCode gets a code.
+func (s *house) leaveCode(l *ledger) error {
+	code, err := s.browser.code(s.base)
+	if err == nil {
+		l.note(func() { l.codes[code] = pending })
+	}
+	return err
+}
+
+var usersAdded atomic.Int64
+
+// addUser makes a user.
+func (s *house) addUser(l *ledger) error {
+	phone := fmt.Sprintf("+491511%07d", usersAdded.Add(1))
+	l.note(func() { l.users[phone] = 0 })
+	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": phone})
+	if err != nil {
+		return err
+	}
+	var user record
+	if status != http.StatusCreated || json.Unmarshal(body, &user) != nil {
+		return fmt.Errorf("%w: got %d for a new user, want 201", errUnexpected, status)
+	}
+	l.note(func() { l.users[phone] = user.ID })
+	return nil
+}
