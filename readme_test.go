@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,8 @@ type reader struct {
 	t       *testing.T
 	ports   *strings.Replacer // the ports that it names, by free ones
 	env     []string          // of servers, which then use those ports too
+	remote  string            // flags for the commands that speak to those servers
+	shell   string            // the file that carries variables from one block to the next
 	service *server           // what answers at the public port; nil = nothing yet
 	ran     int               // blocks of commands
 }
@@ -89,9 +92,12 @@ type reader struct {
 func newReader(t *testing.T) *reader {
 	public, admin, upstream := freePort(t), freePort(t), freePort(t)
 	return &reader{
-		t:     t,
-		ports: strings.NewReplacer("127.0.0.1:8080", public, "127.0.0.1:8081", admin, "127.0.0.1:8082", upstream),
-		env:   append(environment(), "GATEHOUSE_LISTEN="+public, "GATEHOUSE_ADMIN_LISTEN="+admin),
+		t: t,
+		ports: strings.NewReplacer("127.0.0.1:8080", public, "127.0.0.1:8081", admin, "127.0.0.1:8082", upstream,
+			url.QueryEscape("127.0.0.1:8080"), url.QueryEscape(public)),
+		env:    append(environment(), "GATEHOUSE_LISTEN="+public, "GATEHOUSE_ADMIN_LISTEN="+admin),
+		remote: " --base-url http://" + public + " --admin-url http://" + admin,
+		shell:  filepath.Join(t.TempDir(), "variables"),
 	}
 }
 
@@ -115,9 +121,9 @@ func freePort(t *testing.T) string {
 }
 
 var (
-	remark   = regexp.MustCompile(`(?m)[ \t]+#.*$`)
-	serving  = regexp.MustCompile(`^(\w+=\S+ )*(make run|bin/gatehouse (serve|demo|sim)\b.*)$`)
-	volatile = regexp.MustCompile(`(?m)^(Date|X-Request-Id|Age): .+$`)
+	remark  = regexp.MustCompile(`(?m)[ \t]+#.*$`)
+	serving = regexp.MustCompile(`^(\w+=\S+ )*(make run|bin/gatehouse (serve|demo|sim)\b.*)$`)
+	remote  = regexp.MustCompile(`bin/gatehouse (client|user) [a-z-]+`)
 )
 
 // run runs a block of commands. A server runs on until another of its kind is started; make test is only looked up,
@@ -137,35 +143,74 @@ func (r *reader) run(b, answer block) {
 	if script == "make -n test" && !strings.Contains(got, "go test") {
 		r.t.Errorf("README.md:%d: make test: got %q, want a run of go test", b.line, got)
 	}
-	switch answer.language {
-	case "json":
-		var want bytes.Buffer
-		if err := json.Compact(&want, []byte(answer.text)); err != nil {
-			r.t.Fatalf("README.md:%d: %v", answer.line, err)
-		}
-		if strings.TrimSuffix(got, "\n") != want.String() {
-			r.t.Errorf("README.md:%d: %s\ngot %s\nwant %s", answer.line, script, got, want.String())
-		}
-	case "console":
-		got, want := steady(got), steady(r.ports.Replace(answer.text))
-		if got != want {
-			r.t.Errorf("README.md:%d: %s\ngot:\n%s\nwant:\n%s", answer.line, script, got, want)
+	if answer.language == "" {
+		return
+	}
+	want := r.ports.Replace(answer.text)
+	if answer.language == "json" {
+		got, want = r.compact(b, got), r.compact(answer, want)
+	}
+	if !pattern(want).MatchString(lines(got)) {
+		r.t.Errorf("README.md:%d: %s\ngot:\n%s\nwant:\n%s", answer.line, script, got, want)
+	}
+}
+
+// compact returns a JSON text without what only people need.
+func (r *reader) compact(b block, text string) string {
+	r.t.Helper()
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(text)); err != nil {
+		r.t.Fatalf("README.md:%d: %v: %s", b.line, err, text)
+	}
+	return compact.String()
+}
+
+// lines returns an output with the line ends of this page.
+func lines(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
+
+// pattern returns what an answer of README.md stands for. An ellipsis in it is what is another each time: one or more
+// words with single spaces between, and nothing beyond a quotation mark, an ampersand or the end of the line. The width
+// of the space between columns does not count.
+func pattern(answer string) *regexp.Regexp {
+	words := regexp.QuoteMeta(lines(answer))
+	words = regexp.MustCompile(` {2,}`).ReplaceAllString(words, ` {2,}`)
+	words = strings.ReplaceAll(words, "…", `[^"&\s]+(?: [^"&\s]+)*`)
+	return regexp.MustCompile(`\A` + words + `\z`)
+}
+
+// TestPattern holds the ellipsis to what it stands for.
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		answer, output string
+		want           bool
+	}{
+		{`{"token":"…","n":1}`, `{"token":"gtat_0","n":1}`, true},
+		{`{"token":"…","n":1}`, `{"token":"","n":1}`, false},
+		{`{"token":"…","n":1}`, `{"token":"gtat_0","more":"","n":1}`, false},
+		{`?code=…&state=xyz`, `?code=gtac_0&state=xyz`, true},
+		{`?code=…&state=xyz`, `?code=gtac_0&error=no&state=xyz`, false},
+		{"Date: …\nAge: …", "Date: Sat, 21 Nov 2026 09:00:00 GMT\r\nAge: 14\r\n", true},
+		{"Date: …\nAge: …", "Date: Sat, 21 Nov 2026 09:00:00 GMT\nVary: Origin\nAge: 14", false},
+		{"…    Shop   yes", "0-1-2  Shop  yes", true},
+		{"…    Shop   yes", "0-1-2  Shop  no  yes", false},
+		{"…    Shop   yes", "0-1-2 Shop yes", false},
+		{"a.c", "abc", false},
+		{"exact", "exactly", false},
+	} {
+		if got := pattern(c.answer).MatchString(lines(c.output)); got != c.want {
+			t.Errorf("got %v for %q as %q, want %v", got, c.output, c.answer, c.want)
 		}
 	}
 }
 
-// steady returns an output without what is another each time.
-func steady(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	return strings.TrimSpace(volatile.ReplaceAllString(text, "$1: (any)"))
-}
-
-// output runs a script that ends by itself and returns what it prints.
+// output runs a script that ends by itself and returns what it prints. The script has the variables that those before it
+// set, as in one terminal.
 func (r *reader) output(b block, script string) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "sh", "-euc", script)
+	script = remote.ReplaceAllString(script, "$0"+r.remote)
+	command := exec.CommandContext(ctx, "sh", "-euc", "set -a; touch $0; . $0\n"+script+"\nexport -p >$0", r.shell)
 	command.Dir, command.Env = cleanCopy, environment()
 	var stderr strings.Builder
 	command.Stderr = &stderr
