@@ -51,7 +51,7 @@ func copyRepository(dir string) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{".git", "bin", "gatehouse-demo", "node_modules"}, path):
+		case entry.IsDir() && (slices.Contains([]string{".git", "bin", "gatehouse-demo"}, path) || entry.Name() == "node_modules"):
 			return filepath.SkipDir
 		case entry.IsDir():
 			return os.MkdirAll(filepath.Join(dir, path), 0o700)
