@@ -237,8 +237,8 @@ func (s *Server) refuseAdmin(ctx *fasthttp.RequestCtx, err error) {
 	problem := problemOf(err)
 	if problem == nil {
 		s.log.Error("admin request failed", "error", err, "request_id", string(ctx.Response.Header.PeekBytes(headerRequestID)))
-		problem = &adminProblem{status: fasthttp.StatusInternalServerError, code: "server_error",
-			message: "Something went wrong on our side. The request id helps to find out what."}
+		problem = &adminProblem{status: fasthttp.StatusServiceUnavailable, code: "temporarily_unavailable",
+			message: "The service cannot do this at the moment; its log says why. The request id helps to find it there."}
 	}
 	ctx.SetStatusCode(fasthttp.StatusBadRequest)
 	if problem.status != 0 {

@@ -22,15 +22,15 @@ const (
 	userScopes = "view-user detail-user"
 )
 
-// browser is signed in as a person who allows one client everything: it gets codes without being asked again. It may be
-// used by several goroutines.
+// browser is a person's. Signed in, and when the person has allowed one client what it asks for, it gets codes without being
+// asked again. It may be used by several goroutines.
 type browser struct {
 	client *http.Client
 	query  url.Values // of the authorization request
 }
 
-// signIn signs the person in at base and allows the client what it asks for.
-func signIn(t *testing.T, base, clientID string) *browser {
+// newBrowser returns one that nobody is signed in with.
+func newBrowser(t *testing.T, clientID string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -44,12 +44,22 @@ func signIn(t *testing.T, base, clientID string) *browser {
 		}
 		return nil
 	}
+	return b
+}
+
+// signIn signs the person in at base and returns the page that follows, which asks for consent.
+func (b *browser) signIn(t *testing.T, base string) *http.Response {
+	t.Helper()
 	page := b.open(t, http.MethodGet, base+"/oauth/authorize?"+b.query.Encode(), nil)
-	page = b.send(t, page, url.Values{"email": {person}, "password": {password}})
+	return b.send(t, page, url.Values{"email": {person}, "password": {password}})
+}
+
+// consent allows the client what it asks for.
+func (b *browser) consent(t *testing.T, page *http.Response) {
+	t.Helper()
 	if page = b.send(t, page, url.Values{"decision": {"allow"}}); page.Header.Get("Location") == "" {
 		t.Fatalf("got %s, want the way back to the client", page.Status)
 	}
-	return b
 }
 
 func authorization(clientID string) url.Values {

@@ -63,12 +63,14 @@ func (s *house) prepare(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal(body, &s.client)); err != nil || status != http.StatusCreated {
 		t.Fatalf("got %d %s and error %v, want a client", status, body, err)
 	}
-	s.browser = signIn(t, s.base, s.client.ClientID)
+	s.browser = newBrowser(t, s.client.ClientID)
+	s.browser.consent(t, s.browser.signIn(t, s.base))
 }
 
 // reply is what the token, revocation and introspection endpoints answer.
 type reply struct {
 	status       int
+	retryAfter   string
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 	Error        string `json:"error"`
@@ -78,7 +80,9 @@ type reply struct {
 func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, r.Error) } // without the tokens
 
 // post sends a form and reads the whole answer.
-func (s *house) post(path string, form url.Values) (reply, error) { return s.postAt(s.base, path, form) }
+func (s *house) post(path string, form url.Values) (reply, error) {
+	return s.postAt(s.base, path, form)
+}
 
 // postAt is post to another server.
 func (s *house) postAt(base, path string, form url.Values) (reply, error) {
@@ -87,7 +91,7 @@ func (s *house) postAt(base, path string, form url.Values) (reply, error) {
 		return reply{}, err
 	}
 	defer response.Body.Close()
-	r := reply{status: response.StatusCode}
+	r := reply{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
 	return r, json.NewDecoder(response.Body).Decode(&r)
 }
 

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// disk is where a database is, in a file called g.db.
+type disk struct {
+	dir   string
+	fill  func(*testing.T, *house)
+	empty func(*testing.T, *house)
+}
+
+// TestFullDisk fills the disk under a server: what would have to be written is refused as unavailable and has no effect,
+// what is read is answered, and everything works when there is room again.
+func TestFullDisk(t *testing.T) {
+	t.Run("file size limit", func(t *testing.T) { limitedFile(t).test(t) })
+	if small, ok := smallDisk(t); ok { // only root may mount one
+		t.Run("no room", small.test)
+	}
+}
+
+func (d *disk) test(t *testing.T) {
+	s := newHouse(t, "sqlite:"+filepath.Join(d.dir, "g.db"))
+	code, err := s.browser.code(s.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := s.browser.code(s.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.ask("/oauth/token", s.redemption(code))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fill(t, s)
+	s.fillFile(t)
+	s.checkFull(t, first, waiting)
+	d.empty(t, s)
+	s.checkRoom(t, first, waiting)
+}
+
+// fillFile has tokens issued until the last page of the file is full.
+func (s *house) fillFile(t *testing.T) {
+	t.Helper()
+	for range 1000 {
+		got, err := s.post("/oauth/token", s.asClient("grant_type", "client_credentials"))
+		switch {
+		case err == nil && got.status == http.StatusOK:
+			continue
+		case err != nil || got.status != http.StatusServiceUnavailable || got.Error != "temporarily_unavailable" || got.retryAfter == "":
+			t.Fatalf("got %v and error %v from a full disk, want 503, temporarily_unavailable and Retry-After", got, err)
+		}
+		return
+	}
+	t.Fatal("got 1000 tokens from a full disk, want a refusal")
+}
+
+func (s *house) checkFull(t *testing.T, first reply, waiting string) {
+	t.Helper()
+	for what, row := range map[string]struct {
+		path string
+		form url.Values
+	}{
+		"redemption": {"/oauth/token", s.redemption(waiting)},
+		"rotation":   {"/oauth/token", s.rotation(first.RefreshToken)},
+		"revocation": {"/oauth/revoke", s.asClient("token", first.AccessToken)},
+	} {
+		got, err := s.post(row.path, row.form)
+		if err != nil || got.status != http.StatusServiceUnavailable || got.Error != "temporarily_unavailable" {
+			t.Errorf("%s: got %v and error %v, want 503 and temporarily_unavailable", what, got, err)
+		}
+	}
+	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": "+4915110000000"})
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(body), "temporarily_unavailable") {
+		t.Errorf("got %d %s and error %v for a new user, want 503 and temporarily_unavailable", status, body, err)
+	}
+	if _, err := s.browser.code(s.base); err == nil || !strings.Contains(err.Error(), "temporarily_unavailable") {
+		t.Errorf("got error %v for a code, want temporarily_unavailable", err)
+	}
+	if page := newBrowser(t, s.client.ClientID).signIn(t, s.base); page.StatusCode != http.StatusServiceUnavailable || page.Header.Get("Retry-After") == "" {
+		t.Errorf("got %s for a sign-in, want 503 and Retry-After", page.Status)
+	}
+	if status, body, err := s.profile(s.base, "/api/user", first.AccessToken); err != nil || status != http.StatusOK {
+		t.Errorf("got %d %s and error %v for a profile, want 200", status, body, err)
+	}
+	if !s.isActive(t, first.AccessToken) {
+		t.Error("got a token that does not work, want one that does")
+	}
+	if status, _, err := s.manage(http.MethodGet, "/users", nil); err != nil || status != http.StatusOK {
+		t.Errorf("got %d and error %v for the list of users, want 200", status, err)
+	}
+}
+
+func (s *house) checkRoom(t *testing.T, first reply, waiting string) {
+	t.Helper()
+	if _, err := s.ask("/oauth/token", s.redemption(waiting)); err != nil {
+		t.Error(err)
+	}
+	second, err := s.ask("/oauth/token", s.rotation(first.RefreshToken))
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := s.ask("/oauth/revoke", s.asClient("token", second.AccessToken)); err != nil || s.isActive(t, second.AccessToken) {
+		t.Errorf("got a token that works after its revocation, error %v", err)
+	}
+	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": "+4915110000000"})
+	if err != nil || status != http.StatusCreated {
+		t.Errorf("got %d %s and error %v for a new user, want 201", status, body, err)
+	}
+	if strings.Contains(s.server.stderr.String(), first.AccessToken) {
+		t.Error("got a token in the log")
+	}
+}
+
+// limitedFile limits how large the server's files may get to what its log of writes is.
+func limitedFile(t *testing.T) *disk {
+	d := &disk{dir: t.TempDir()}
+	limit := func(t *testing.T, s *house, bytes string) {
+		t.Helper()
+		prlimit := exec.Command("prlimit", "--pid="+strconv.Itoa(s.server.cmd.Process.Pid), "--fsize="+bytes+":")
+		if output, err := prlimit.CombinedOutput(); err != nil {
+			t.Fatalf("prlimit: %v\n%s", err, output)
+		}
+	}
+	d.fill = func(t *testing.T, s *house) {
+		info, err := os.Stat(filepath.Join(d.dir, "g.db-wal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit(t, s, strconv.FormatInt(info.Size(), 10))
+	}
+	d.empty = func(t *testing.T, s *house) { limit(t, s, "unlimited") }
+	return d
+}
+
+// smallDisk mounts a disk of four megabytes; false = this user may not.
+func smallDisk(t *testing.T) (*disk, bool) {
+	d := &disk{dir: t.TempDir()}
+	err := syscall.Mount("gatehouse", d.dir, "tmpfs", 0, "size=4m")
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		return nil, false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(d.dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	ballast := filepath.Join(d.dir, "ballast")
+	d.fill = func(t *testing.T, _ *house) {
+		if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("got error %v from a disk that has less room, want %v", err, syscall.ENOSPC)
+		}
+	}
+	d.empty = func(t *testing.T, _ *house) {
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d, true
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gatehouse/providers/sqlstore/pgtest"
+)
+
+// seenWithin is how soon a server hears what another on the same database changed, with what it takes to look.
+const seenWithin = time.Second + 300*time.Millisecond
+
+// secondServer starts another server on the house's database and returns where it is.
+func (s *house) secondServer(t *testing.T) (base string) {
+	t.Helper()
+	p := start(t, s.env, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
+	listen, _ := p.ready(t)
+	return "http://" + listen
+}
+
+// tokens has the person allow the client once more.
+func (s *house) tokens(t *testing.T) reply {
+	t.Helper()
+	code, err := s.browser.code(s.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.ask("/oauth/token", s.redemption(code))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// shows waits until the server at base answers with this status, and fails if it takes too long.
+func (s *house) shows(t *testing.T, base, path, token string, want int) {
+	t.Helper()
+	for from := time.Now(); ; <-time.After(50 * time.Millisecond) {
+		status, _, err := s.profile(base, path, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == want {
+			return
+		}
+		if waited := time.Since(from); waited > seenWithin {
+			t.Errorf("got %d from %s after %v, want %d within a second", status, path, waited, want)
+			return
+		}
+	}
+}
+
+func TestOneCodeAtTwoServers(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	bases := []string{s.base, s.secondServer(t)}
+	for range 3 {
+		code, err := s.browser.code(s.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var winner atomic.Pointer[reply]
+		var granted, refused atomic.Int32
+		for i := range 64 {
+			all.Go(func() {
+				got, err := s.postAt(bases[i%2], "/oauth/token", s.redemption(code))
+				switch {
+				case err == nil && got.status == http.StatusOK:
+					granted.Add(1)
+					winner.Store(&got)
+				case err == nil && got.status == http.StatusBadRequest && got.Error == "invalid_grant":
+					refused.Add(1)
+				default:
+					t.Errorf("got %v and error %v, want 200 or 400 invalid_grant", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if granted.Load() != 1 || refused.Load() != 63 {
+			t.Fatalf("got %d redemptions and %d refusals, want 1 and 63", granted.Load(), refused.Load())
+		}
+		for _, base := range bases {
+			s.shows(t, base, "/api/user", winner.Load().AccessToken, http.StatusUnauthorized)
+		}
+	}
+}
+
+// TestChangesReachTheOtherServer: both have the token in memory when it, its client or its user changes at one of them.
+func TestChangesReachTheOtherServer(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	other := s.secondServer(t)
+	token := s.tokens(t).AccessToken
+	steps := []struct {
+		what, path string // of the change; "" = none
+		profile    string
+		want       int
+	}{
+		{"", "", "/api/user", http.StatusOK},
+		{"", "", "/api/user/details", http.StatusForbidden},
+		{"approval", "/clients/" + s.client.ClientID + "/approve", "/api/user/details", http.StatusOK},
+		{"end of approval", "/clients/" + s.client.ClientID + "/unapprove", "/api/user/details", http.StatusForbidden},
+		{"disabled client", "/clients/" + s.client.ClientID + "/disable", "/api/user", http.StatusUnauthorized},
+		{"enabled client", "/clients/" + s.client.ClientID + "/enable", "/api/user", http.StatusOK},
+	}
+	for _, step := range steps {
+		if step.path != "" {
+			if status, body, err := s.manage(http.MethodPost, step.path, nil); err != nil || status >= 300 {
+				t.Fatalf("%s: got %d %s and error %v, want it done", step.what, status, body, err)
+			}
+			if status, _, err := s.profile(s.base, step.profile, token); err != nil || status != step.want {
+				t.Errorf("%s: got %d and error %v at once where it was made, want %d", step.what, status, err, step.want)
+			}
+		}
+		s.shows(t, other, step.profile, token, step.want)
+	}
+	if _, err := s.ask("/oauth/revoke", s.asClient("token", token)); err != nil {
+		t.Fatal(err)
+	}
+	s.shows(t, other, "/api/user", token, http.StatusUnauthorized)
+}
+
+// TestRefreshAtTwoServers: what is used up at one is used up at the other, without a second's delay.
+func TestRefreshAtTwoServers(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t), "--refresh-grace=0s")
+	other := s.secondServer(t)
+	first := s.tokens(t)
+	second, err := s.postAt(other, "/oauth/token", s.rotation(first.RefreshToken))
+	if err != nil || second.status != http.StatusOK {
+		t.Fatalf("got %v and error %v at the other server, want 200", second, err)
+	}
+	if got, err := s.post("/oauth/token", s.rotation(first.RefreshToken)); err != nil || got.Error != "invalid_grant" {
+		t.Errorf("got %v and error %v for a used token, want invalid_grant", got, err)
+	}
+	if got, err := s.postAt(other, "/oauth/token", s.rotation(second.RefreshToken)); err != nil || !strings.Contains(got.Error, "invalid_grant") {
+		t.Errorf("got %v and error %v after a reuse in the family, want invalid_grant", got, err)
+	}
+	s.shows(t, other, "/api/user", second.AccessToken, http.StatusUnauthorized)
+}
