@@ -89,7 +89,14 @@ type reader struct {
 	ran     int               // blocks of commands
 }
 
+// newReader returns a reader who has a fresh clone: what another made in the copy is gone.
 func newReader(t *testing.T) *reader {
+	t.Helper()
+	for _, made := range []string{"gatehouse-demo", "gatehouse.db", "gatehouse.db-lock", "gatehouse.db-shm", "gatehouse.db-wal"} {
+		if err := os.RemoveAll(filepath.Join(cleanCopy, made)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	public, admin, upstream := freePort(t), freePort(t), freePort(t)
 	return &reader{
 		t: t,
