@@ -32,7 +32,7 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-compare: ## Measure a cache hit beside a bare fasthttp handler
+compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
 	go run ./httpedge/edgetest/compare
 
 lint: ## Check format, vet, staticcheck, go.mod and the build without cgo

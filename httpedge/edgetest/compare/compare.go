@@ -11,6 +11,7 @@ import (
 
 // comparison is how to compare. profiles may be "" and each nil; each is called after every pair.
 type comparison struct {
+	trial                        *trial
 	pairs, requests, connections int
 	profiles                     string
 	each                         func(i int, p pair)
@@ -25,29 +26,42 @@ type reading struct {
 func (r reading) micros() float64 { return float64(r.cpu.Nanoseconds()) / 1e3 }
 
 // pair is a measurement of each server, one right after the other.
-type pair struct{ raw, gatehouse reading }
+type pair struct {
+	raw, gatehouse reading
+	gauges         []float64 // of the trial, a second
+}
 
+// ratio is how many times the CPU of the one is that of the other.
 func (p pair) ratio() float64 { return float64(p.gatehouse.cpu) / float64(p.raw.cpu) }
+
+// share is how many times the rate of the one is that of the other.
+func (p pair) share() float64 { return p.gatehouse.rate / p.raw.rate }
 
 // medians are taken of each column apart.
 type medians struct {
 	raw, gatehouse reading
-	ratio          float64
+	ratio, share   float64
+	names          []string  // of the trial's gauges
+	gauges, shares []float64 // their rates; gatehouse's rate beside each
 }
 
-// run measures the pairs and returns their medians. Both servers run all the time; the one that is not asked is idle.
+// run measures the pairs, of which there is at least one, and returns their medians. Both servers run all the time; the one that is not asked is idle.
 func (c comparison) run() (m medians, err error) {
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
 		return m, fmt.Errorf("make a folder for logs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	raw, err := c.start(rawKind, dir)
+	requests, err := c.trial.prepare(dir)
+	if err != nil {
+		return m, err
+	}
+	raw, err := c.start(rawKind, dir, requests)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, raw.end()) }()
-	gatehouse, err := c.start(gatehouseKind, dir)
+	gatehouse, err := c.start(gatehouseKind, dir, requests)
 	if err != nil {
 		return m, err
 	}
@@ -56,23 +70,39 @@ func (c comparison) run() (m medians, err error) {
 		return m, err
 	}
 	for _, s := range []*subject{raw, gatehouse} { // warm-up
-		if _, err := s.measure(c.requests / 10); err != nil {
+		if _, err := s.measure(c.requests / 8); err != nil {
 			return m, err
 		}
 	}
-	return c.measure(raw, gatehouse)
+	gauges, err := c.gauges(dir)
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		for _, g := range gauges {
+			err = errors.Join(err, g.end())
+		}
+	}()
+	return c.measure(raw, gatehouse, gauges)
 }
 
-func (c comparison) start(kind, dir string) (*subject, error) {
+func (c comparison) gauges(dir string) ([]gauge, error) {
+	if c.trial.gauges == nil {
+		return nil, nil
+	}
+	return c.trial.gauges(dir)
+}
+
+func (c comparison) start(kind, dir string, requests func(host string) [][]byte) (*subject, error) {
 	profile := ""
 	if c.profiles != "" {
-		profile = filepath.Join(c.profiles, kind+".prof")
+		profile = filepath.Join(c.profiles, c.trial.name+"-"+kind+".prof")
 	}
-	return startSubject(kind, filepath.Join(dir, "access.log"), profile, c.connections)
+	return startSubject(c.trial, kind, dir, profile, requests, c.connections)
 }
 
 // measure takes the pairs, every other one in reverse order.
-func (c comparison) measure(raw, gatehouse *subject) (medians, error) {
+func (c comparison) measure(raw, gatehouse *subject, gauges []gauge) (medians, error) {
 	var pairs []pair
 	for i := range c.pairs {
 		var p pair
@@ -90,12 +120,23 @@ func (c comparison) measure(raw, gatehouse *subject) (medians, error) {
 			}
 			*o.r = r
 		}
+		for _, g := range gauges {
+			rate, err := g.measure(c.requests)
+			if err != nil {
+				return medians{}, err
+			}
+			p.gauges = append(p.gauges, rate)
+		}
 		pairs = append(pairs, p)
 		if c.each != nil {
 			c.each(i, p)
 		}
 	}
-	return mediansOf(pairs), nil
+	m := mediansOf(pairs)
+	for _, g := range gauges {
+		m.names = append(m.names, g.name)
+	}
+	return m, nil
 }
 
 func mediansOf(pairs []pair) medians {
@@ -107,7 +148,7 @@ func mediansOf(pairs []pair) medians {
 		return median(values)
 	}
 	cpu := func(read func(pair) float64) time.Duration { return time.Duration(of(read)) }
-	return medians{
+	m := medians{
 		raw: reading{
 			cpu:  cpu(func(p pair) float64 { return float64(p.raw.cpu) }),
 			rate: of(func(p pair) float64 { return p.raw.rate }),
@@ -117,7 +158,13 @@ func mediansOf(pairs []pair) medians {
 			rate: of(func(p pair) float64 { return p.gatehouse.rate }),
 		},
 		ratio: of(pair.ratio),
+		share: of(pair.share),
 	}
+	for i := range pairs[0].gauges {
+		m.gauges = append(m.gauges, of(func(p pair) float64 { return p.gauges[i] }))
+		m.shares = append(m.shares, of(func(p pair) float64 { return p.gatehouse.rate / p.gauges[i] }))
+	}
+	return m
 }
 
 // median returns the middle of values, which it sorts; of an even number the mean of the two in the middle.

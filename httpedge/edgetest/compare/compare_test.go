@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
@@ -23,36 +22,61 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkCacheHitBesideRaw reports the CPU of a cache hit over loopback, that of a bare handler, and how many times
-// the one is the other: medians of 10 pairs. How often it is run and how long does not matter.
-func BenchmarkCacheHitBesideRaw(b *testing.B) {
-	m, err := comparison{pairs: 10, requests: 100_000, connections: 64}.run()
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkBesideRaw reports the CPU of each kind of request over loopback, that of a bare handler, how many times the one is
+// the other, and how many times the rate of the one is that of the other: medians of 5 pairs. How often it is run and
+// how long does not matter.
+func BenchmarkBesideRaw(b *testing.B) {
+	for _, t := range trials {
+		b.Run(t.name, func(b *testing.B) {
+			m, err := comparison{trial: t, pairs: 5, requests: t.requests, connections: 64}.run()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(m.raw.micros(), "raw-µs/req")
+			b.ReportMetric(m.gatehouse.micros(), "gatehouse-µs/req")
+			b.ReportMetric(m.ratio, "ratio")
+			b.ReportMetric(m.share, "share")
+			b.ReportMetric(m.gatehouse.rate, "gatehouse-req/s")
+			for i, name := range m.names {
+				b.ReportMetric(m.gauges[i], name+"/s")
+				b.ReportMetric(m.shares[i], "of-"+name)
+			}
+		})
 	}
-	for b.Loop() {
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(m.raw.micros(), "raw-µs/req")
-	b.ReportMetric(m.gatehouse.micros(), "gatehouse-µs/req")
-	b.ReportMetric(m.ratio, "ratio")
-	b.ReportMetric(m.gatehouse.rate, "gatehouse-req/s")
 }
 
 func TestBothServersAnswerAlike(t *testing.T) {
-	pairs := 0
-	c := comparison{pairs: 2, requests: 640, connections: 4, each: func(_ int, p pair) {
-		pairs++
-		if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
-			t.Errorf("got %+v, want times and rates", p)
-		}
-	}}
-	m, err := c.run()
-	if err != nil {
-		t.Fatal(err)
+	for _, trial := range trials {
+		t.Run(trial.name, func(t *testing.T) {
+			pairs := 0
+			c := comparison{trial: trial, pairs: 2, requests: 640, connections: 4, each: func(_ int, p pair) {
+				pairs++
+				if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
+					t.Errorf("got %+v, want times and rates", p)
+				}
+				for i, rate := range p.gauges {
+					if rate <= 0 {
+						t.Errorf("got %v for gauge %d, want a rate", rate, i)
+					}
+				}
+			}}
+			m, err := c.run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pairs != 2 || m.ratio <= 0 || m.share <= 0 || len(m.gauges) != len(m.names) {
+				t.Errorf("got %d pairs and %+v, want 2, ratios above 0 and a rate for each gauge", pairs, m)
+			}
+		})
 	}
-	if pairs != 2 || m.ratio <= 0 {
-		t.Errorf("got %d pairs and a ratio of %v, want 2 and one above 0", pairs, m.ratio)
+}
+
+func TestUnknownTrialsAreRefused(t *testing.T) {
+	if err := reportAll(comparison{pairs: 1, connections: 1}, []string{"nothing"}); err == nil || !strings.Contains(err.Error(), "hit, profile, token") {
+		t.Errorf("got %v, want an error that names what there is", err)
 	}
 }
 
@@ -84,7 +108,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestClientRefusesWhatIsNoHit(t *testing.T) {
+func TestClientRefusesAnswersWithoutProof(t *testing.T) {
 	const hit = "HTTP/1.1 200 OK\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
 	for _, c := range []struct {
 		name, answer string
@@ -102,7 +126,7 @@ func TestClientRefusesWhatIsNoHit(t *testing.T) {
 			there.Write([]byte(c.answer))
 			there.Close()
 		}()
-		client := &client{conn: here, requests: bytes.SplitAfter(bytes.Repeat([]byte("."), keys), nil), buffer: make([]byte, 1024)}
+		client := &client{conn: here, requests: [][]byte{[]byte("request")}, proof: []byte("\r\nX-Cache: hit\r\n"), buffer: make([]byte, 1024)}
 		if err := client.run(1); (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want ok = %v", c.name, err, c.ok)
 		}

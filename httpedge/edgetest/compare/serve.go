@@ -8,23 +8,21 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
-	"gatehouse/actors/geo"
 	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
 )
 
-// serveCommand is the first argument of a process that is one of the two servers. The others are its kind, the file of
-// its access log and the file of its CPU profile, "" = none.
+// serveCommand is the first argument of a process that is one of the two servers. The others are the trial, its
+// kind, the folder of the trial and the file of its CPU profile, "" = none.
 const serveCommand = "serve"
 
 // The kinds of servers.
@@ -50,11 +48,15 @@ type server interface {
 // serve prints the address it listens on, then answers every line of in with the CPU time of the process so far, in
 // microseconds, until in ends.
 func serve(args []string, in io.Reader, out io.Writer) (err error) {
-	if len(args) != 3 {
-		return fmt.Errorf("got %d arguments, want kind, log file and profile", len(args))
+	if len(args) != 4 {
+		return fmt.Errorf("got %d arguments, want trial, kind, folder and profile", len(args))
 	}
-	kind, logFile, profile := args[0], args[1], args[2]
-	s, end, err := newServer(kind, logFile)
+	t, err := trialNamed(args[0])
+	if err != nil {
+		return err
+	}
+	kind, dir, profile := args[1], args[2], args[3]
+	s, end, err := newServer(t, kind, dir)
 	if err != nil {
 		return err
 	}
@@ -104,76 +106,57 @@ func cpuMicros() (int64, error) {
 	return (u.Utime.Nano() + u.Stime.Nano()) / 1e3, nil
 }
 
-func newServer(kind, logFile string) (s server, end func() error, err error) {
+func newServer(t *trial, kind, dir string) (s server, end func() error, err error) {
 	switch kind {
 	case rawKind:
-		s, err := newRaw()
-		return s, func() error { return nil }, err
+		handler, err := t.raw(dir)
+		return newRaw(handler), func() error { return nil }, err
 	case gatehouseKind:
-		return newGatehouse(logFile)
+		return newGatehouse(t, dir)
 	}
 	return nil, nil, fmt.Errorf("no server is called %q", kind)
 }
 
-// newGatehouse makes the real stack with everything on that serve has on, all keys in its cache.
-func newGatehouse(logFile string) (_ server, end func() error, err error) {
-	f, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// newGatehouse makes the real stack with everything on that serve has on.
+func newGatehouse(t *trial, dir string) (_ server, end func() error, err error) {
+	f, err := os.OpenFile(accessLog(dir), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the access log: %w", err)
 	}
 	log := httpedge.NewLogBuffer(f)
-	logger := slog.New(httpedge.NewLogHandler(log, slog.LevelInfo, true))
-	metrics := prometheus.NewRegistry()
-	provider := edgetest.NewProvider()
-	provider.Ask = locate
-	system, err := actors.New(actors.Config{
-		Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
-		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
-		Logger:  logger, Metrics: metrics,
-	})
-	if err != nil {
-		return nil, nil, errors.Join(err, log.Close(), f.Close())
+	st := &stack{
+		dir: dir, logger: slog.New(httpedge.NewLogHandler(log, slog.LevelInfo, true)), metrics: prometheus.NewRegistry(),
+		ends: []func() error{f.Close, log.Close},
 	}
-	end = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return errors.Join(system.Stop(ctx), log.Close(), f.Close())
-	}
-	if err := fill(system); err != nil {
-		return nil, nil, errors.Join(err, end())
-	}
-	edge, err := httpedge.New(httpedge.Config{
-		System: system, Logger: logger, Log: log, Metrics: metrics, MaxConnections: maxConnections,
+	st.edge = httpedge.Config{
+		Logger: st.logger, Log: log, Metrics: st.metrics, MaxConnections: maxConnections,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-	})
-	if err != nil {
-		return nil, nil, errors.Join(err, end())
 	}
-	return edge, end, nil
+	if err := t.gatehouse(st); err != nil {
+		return nil, nil, errors.Join(err, st.end())
+	}
+	edge, err := httpedge.New(st.edge)
+	if err != nil {
+		return nil, nil, errors.Join(err, st.end())
+	}
+	return edge, st.end, nil
 }
 
-// fill puts all keys into the cache.
-func fill(system *actors.System) error {
-	for i := range keys {
-		q, fault := geo.AddrQuery(key(i))
-		if fault != nil {
-			return fault
-		}
-		if o := system.Lookup(q, netip.Addr{}, time.Now()); o.Err != nil {
-			return o.Err
-		}
+func (st *stack) end() error {
+	var errs []error
+	for _, end := range slices.Backward(st.ends) {
+		errs = append(errs, end())
 	}
-	return nil
+	return errors.Join(errs...)
 }
+
+// accessLog is where gatehouse logs.
+func accessLog(dir string) string { return filepath.Join(dir, "access.log") }
 
 // rawServer is fasthttp and nothing else, with the settings of gatehouse's public server.
 type rawServer struct{ fasthttp.Server }
 
-func newRaw() (*rawServer, error) {
-	handler, err := newRawHandler()
-	if err != nil {
-		return nil, err
-	}
+func newRaw(handler fasthttp.RequestHandler) *rawServer {
 	return &rawServer{fasthttp.Server{
 		Handler:                      handler,
 		Concurrency:                  maxConnections + 1024,
@@ -187,7 +170,7 @@ func newRaw() (*rawServer, error) {
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
-	}}, nil
+	}}
 }
 
 // Serve serves public, and closes admin: there is nothing to administer.

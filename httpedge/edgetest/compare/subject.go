@@ -22,13 +22,13 @@ type subject struct {
 	clients []*client
 }
 
-// startSubject starts this program again as a server of that kind.
-func startSubject(kind, log, profile string, connections int) (*subject, error) {
+// startSubject starts this program again as a server of that kind, and connects clients that send the requests.
+func startSubject(t *trial, kind, dir, profile string, requests func(host string) [][]byte, connections int) (*subject, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	s := &subject{process: exec.Command(program, serveCommand, kind, log, profile), log: log}
+	s := &subject{process: exec.Command(program, serveCommand, t.name, kind, dir, profile), log: accessLog(dir)}
 	s.process.Stderr = os.Stderr
 	out, err := s.process.StdoutPipe()
 	if err != nil {
@@ -41,20 +41,20 @@ func startSubject(kind, log, profile string, connections int) (*subject, error) 
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	s.said = bufio.NewScanner(out)
-	if err := s.connect(connections); err != nil {
+	if err := s.connect(requests, t.proof, connections); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
 	return s, nil
 }
 
-func (s *subject) connect(connections int) error {
+func (s *subject) connect(requestsFor func(host string) [][]byte, proof string, connections int) error {
 	address, err := s.hear()
 	if err != nil {
 		return err
 	}
 	requests := requestsFor(address)
 	for i := range connections {
-		c, err := newClient(address, requests, i*keys/connections)
+		c, err := newClient(address, requests, proof, i*len(requests)/connections)
 		if err != nil {
 			return err
 		}

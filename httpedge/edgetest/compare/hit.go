@@ -2,12 +2,68 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/httpedge/edgetest"
 )
+
+// hitTrial is a look-up whose answer lies in the cache.
+var hitTrial = trial{
+	name: "hit", requests: 200_000, proof: "X-Cache: hit",
+	prepare:   func(string) (func(string) [][]byte, error) { return lookups, nil },
+	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawHandler() },
+	gatehouse: addLookups,
+}
+
+// lookups returns a request for each key.
+func lookups(host string) [][]byte {
+	requests := make([][]byte, keys)
+	for i := range requests {
+		requests[i] = fmt.Appendf(nil, "GET /api/lookup?q=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\n\r\n", key(i), host)
+	}
+	return requests
+}
+
+// addLookups adds the geolocation service with all keys in its cache.
+func addLookups(st *stack) error {
+	provider := edgetest.NewProvider()
+	provider.Ask = locate
+	system, err := actors.New(actors.Config{
+		Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
+		Logger:  st.logger, Metrics: st.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	st.edge.System = system
+	st.ends = append(st.ends, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return system.Stop(ctx)
+	})
+	return fill(system)
+}
+
+// fill puts all keys into the cache.
+func fill(system *actors.System) error {
+	for i := range keys {
+		q, fault := geo.AddrQuery(key(i))
+		if fault != nil {
+			return fault
+		}
+		if o := system.Lookup(q, netip.Addr{}, time.Now()); o.Err != nil {
+			return o.Err
+		}
+	}
+	return nil
+}
 
 // keys is how many addresses are asked about, in rotation.
 const keys = 4096

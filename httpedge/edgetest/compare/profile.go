@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/sqlstore"
+)
+
+// accessTokens is how many access tokens take turns. Each may ask 100 times a minute, so the measurements of a run together
+// should not send more than 95 requests for each, the warm-up included.
+const accessTokens = 10_000
+
+// profileTrial is a basic profile for an access token in use.
+var profileTrial = trial{
+	name: "profile", requests: 90_000, proof: "X-RateLimit-Limit: 100",
+	prepare: prepareProfiles, raw: newRawProfiles, gatehouse: addIdentity,
+}
+
+// profileFile is where the profile that is answered lies in the folder.
+const profileFile = "profile.json"
+
+func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
+	store, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	client, _, err := register(store)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa", Gender: "female", Created: now, Updated: now}
+	if err := store.CreateUser(context.Background(), user); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, profileFile), user.AppendBasic(nil), 0o600); err != nil {
+		return nil, fmt.Errorf("keep the profile: %w", err)
+	}
+	tokens, err := issue(store, client.ID, user.ID)
+	return func(host string) [][]byte {
+		requests := make([][]byte, len(tokens))
+		for i, token := range tokens {
+			requests[i] = fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n\r\n", host, token)
+		}
+		return requests
+	}, err
+}
+
+// issue keeps the access tokens of a user.
+func issue(store *sqlstore.Store, clientID string, userID int64) ([]string, error) {
+	keys, err := store.AccessTokenKeys(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	tokens := make([]string, accessTokens)
+	for i := range tokens {
+		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
+	}
+	var next atomic.Int64
+	return tokens, together(len(tokens), func() *oauth.Issue {
+		return &oauth.Issue{Token: oauth.AccessToken{
+			Hash: oauth.HashOf(tokens[next.Add(1)-1]), ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
+			Issued: now, Expires: now.Add(time.Hour),
+		}}
+	}, store)
+}
+
+// newRawProfiles answers the profile that lies in the folder.
+func newRawProfiles(dir string) (fasthttp.RequestHandler, error) {
+	body, err := os.ReadFile(filepath.Join(dir, profileFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the profile: %w", err)
+	}
+	return newFixedHandler(newHeaders(
+		"X-Request-Id", "00112233445566778899aabbccddeeff",
+		"X-Content-Type-Options", "nosniff",
+		"Vary", "Origin",
+		"Cache-Control", "no-store",
+		"X-RateLimit-Limit", "100",
+		"X-RateLimit-Remaining", "50",
+		"X-RateLimit-Reset", strconv.FormatInt(time.Now().Unix(), 10),
+	), body), nil
+}

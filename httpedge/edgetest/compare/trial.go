@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge"
+)
+
+// trial is a kind of request whose cost is measured.
+type trial struct {
+	name     string
+	requests int    // of one measurement, unless told otherwise
+	proof    string // a header line of every answer that is as it should be
+	// prepare puts what the servers need into a folder, and returns the requests that are sent in rotation to a host.
+	prepare func(dir string) (func(host string) [][]byte, error)
+	// raw returns a handler that answers as gatehouse does, without its work.
+	raw func(dir string) (fasthttp.RequestHandler, error)
+	// gatehouse adds what answers the requests to the stack.
+	gatehouse func(*stack) error
+	// gauges returns what is measured beside the servers; optional.
+	gauges func(dir string) ([]gauge, error)
+}
+
+// gauge is a rate of something without a server, measured after each pair.
+type gauge struct {
+	name    string
+	measure func(n int) (perSecond float64, err error)
+	end     func() error
+}
+
+// stack is the real stack while it is put together.
+type stack struct {
+	dir     string
+	logger  *slog.Logger
+	metrics *prometheus.Registry
+	edge    httpedge.Config
+	ends    []func() error // the last is called first
+}
+
+var trials = []*trial{&hitTrial, &profileTrial, &tokenTrial}
+
+func trialNamed(name string) (*trial, error) {
+	var names []string
+	for _, t := range trials {
+		if t.name == name {
+			return t, nil
+		}
+		names = append(names, t.name)
+	}
+	return nil, fmt.Errorf("nothing to measure is called %q: there are %s", name, strings.Join(names, ", "))
+}
