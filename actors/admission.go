@@ -42,6 +42,13 @@ type Admission struct {
 // Admit decides about a request to endpoint with a bearer token at now, and counts it. token may share memory with the
 // request. It returns within four seconds, and at once when the token was used a short time ago.
 func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admission {
+	if s.limits.stopped.Load() {
+		return Admission{Verdict: TryLater}
+	}
+	hash := oauth.HashOf(token)
+	if admission, settled := s.limits.admitInUse(&hash, endpoint, now); settled {
+		return admission // what is in use was genuine when it came, and its actor knows when it ends
+	}
 	expires, ok := s.keys.CheckAccessToken(token)
 	if !ok {
 		return Admission{Verdict: TokenInvalid}
@@ -49,7 +56,7 @@ func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admissi
 	if !now.Before(expires) {
 		return Admission{Verdict: TokenExpired}
 	}
-	return s.limits.admit(oauth.HashOf(token), endpoint, now)
+	return s.limits.admitAfterLoad(hash, endpoint, now)
 }
 
 // AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an operator, so that it may use
@@ -58,20 +65,20 @@ func (s *Identity) AdmitOperator(token string, now time.Time) Verdict {
 	return s.Admit(token, adminAPI, now).Verdict
 }
 
-// admit asks the token's actor.
-func (l *limits) admit(hash oauth.Hash, endpoint Endpoint, now time.Time) Admission {
-	if l.stopped.Load() {
-		return Admission{Verdict: TryLater}
+// admitInUse asks the token's actor. False says that there is none, or that it does not know enough.
+func (l *limits) admitInUse(hash *oauth.Hash, endpoint Endpoint, now time.Time) (_ Admission, settled bool) {
+	pid := l.directory.find(hash)
+	if pid == nil {
+		return Admission{}, false
 	}
-	if pid := l.directory.find(&hash); pid != nil {
-		switch reply := l.ask(pid, endpoint, now); reply.outcome {
-		case askDecided:
-			return reply.admission
-		case askFailed:
-			return Admission{Verdict: TryLater}
-		}
+	reply := l.ask(pid, endpoint, now)
+	switch reply.outcome {
+	case askDecided:
+		return reply.admission, true
+	case askFailed:
+		return Admission{Verdict: TryLater}, true
 	}
-	return l.admitAfterLoad(hash, endpoint, now)
+	return Admission{}, false
 }
 
 // admitAfterLoad asks the token's actor once there is one that knows enough.

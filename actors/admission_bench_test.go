@@ -43,10 +43,10 @@ func BenchmarkAsk(b *testing.B) {
 	d := openDoor(b, nil)
 	hash := oauth.HashOf(d.token("app", oauth.ViewUser))
 	now := time.Now()
-	d.limits.admit(hash, BasicProfile, now)
+	d.limits.admitAfterLoad(hash, BasicProfile, now)
 	b.ReportAllocs()
 	for b.Loop() {
-		d.limits.admit(hash, BasicProfile, now)
+		d.limits.admitInUse(&hash, BasicProfile, now)
 	}
 }
 

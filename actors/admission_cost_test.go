@@ -34,8 +34,8 @@ func TestMemoryOfAnIdleActor(t *testing.T) {
 	}
 	before := heap()
 	for i := range hashes {
-		d.limits.admit(hashes[i], BasicProfile, time.Now())
-		d.limits.admit(hashes[i], DetailedProfile, time.Now())
+		d.limits.admitAfterLoad(hashes[i], BasicProfile, time.Now())
+		d.limits.admitAfterLoad(hashes[i], DetailedProfile, time.Now())
 	}
 	each := (heap() - before) / n
 	t.Logf("%d bytes an actor", each)

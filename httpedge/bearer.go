@@ -46,11 +46,17 @@ func bearerToken(h *fasthttp.RequestHeader) (token string, tried bool) {
 func isToken68(s string) bool {
 	s = strings.TrimRight(s, "=")
 	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~+/", c) >= 0:
-		default:
+		if !token68[s[i]] {
 			return false
 		}
 	}
 	return s != ""
 }
+
+// token68 holds what may be in a b64token before its padding.
+var token68 = func() (allowed [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
+		allowed[c] = true
+	}
+	return allowed
+}()
