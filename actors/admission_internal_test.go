@@ -522,15 +522,15 @@ func TestAnAskToAnActorThatHasLeft(t *testing.T) {
 		now := time.Now()
 		wantVerdict(t, "in use", d.Admit(token, BasicProfile, now), Admitted)
 		hash := oauth.HashOf(token)
-		pid := d.limits.directory.find(&hash)
+		resident := d.limits.directory.resident(&hash)
 		d.revoke(token)
-		if reply := d.limits.ask(pid, BasicProfile, now); reply.outcome != askRejected {
+		if reply := d.limits.ask(resident.mailbox, BasicProfile, now); reply.outcome != askRejected {
 			t.Errorf("got outcome %d, want it rejected", reply.outcome)
 		}
 		if took := time.Since(now); took != 0 {
 			t.Errorf("got an answer after %v, want it at once", took)
 		}
-		if _, known := d.Identity.actors.ProcessRegistry.Get(pid); known {
+		if _, known := d.Identity.actors.ProcessRegistry.Get(resident.pid); known {
 			t.Error("got the actor kept by the library")
 		}
 	})
@@ -627,7 +627,7 @@ func TestADirectoryShrinks(t *testing.T) {
 	for i := range 1000 {
 		hash := oauth.Hash{0: 1, 1: byte(i), 2: byte(i >> 8)}
 		pids[hash] = actor.NewPID("", fmt.Sprint(i))
-		if !d.insert(&hash, pids[hash], 0) {
+		if !d.insert(&hash, resident{pid: pids[hash]}, 0) {
 			t.Fatal("got an insert refused")
 		}
 	}

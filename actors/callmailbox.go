@@ -33,6 +33,9 @@ type callPolicy struct {
 	panicked func() // called on the goroutine that panicked, before its stack is gone
 }
 
+// introduction asks a mailbox for itself. It is answered when the sender goes on, and the actor does not hear of it.
+type introduction struct{ mailbox *callMailbox }
+
 // otherMessage is a message that is no ask, in a chain.
 type otherMessage struct {
 	next    *otherMessage
@@ -42,11 +45,18 @@ type otherMessage struct {
 
 // PostUserMessage implements actor.Mailbox.
 func (m *callMailbox) PostUserMessage(message any) {
-	ask, ok := message.(*admitAsk)
-	if !ok {
+	switch message := message.(type) {
+	case *admitAsk:
+		m.postAsk(message)
+	case *introduction:
+		message.mailbox = m
+	default:
 		m.post(&otherMessage{message: message})
-		return
 	}
+}
+
+// postAsk has an ask answered, possibly after it returns.
+func (m *callMailbox) postAsk(ask *admitAsk) {
 	m.mu.Lock()
 	switch {
 	case m.stopped:

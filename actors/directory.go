@@ -20,15 +20,22 @@ type directory struct {
 type directoryShard struct {
 	mu      sync.RWMutex
 	epoch   uint64 // grows with each revocation in the shard
-	actors  map[oauth.Hash]*actor.PID
+	actors  map[oauth.Hash]resident
 	loading map[oauth.Hash]chan struct{} // closed when the load has ended
 	peak    int                          // entries since the map was made
+}
+
+// resident is an actor and its mailbox, to which messages may be posted without the detour by way of the PID: each step of
+// that is memory of the actor that a request has to wait for. The zero value is none.
+type resident struct {
+	pid     *actor.PID
+	mailbox *callMailbox
 }
 
 func newDirectory() *directory {
 	d := &directory{}
 	for i := range d.shards {
-		d.shards[i].actors = make(map[oauth.Hash]*actor.PID)
+		d.shards[i].actors = make(map[oauth.Hash]resident)
 		d.shards[i].loading = make(map[oauth.Hash]chan struct{})
 	}
 	return d
@@ -37,12 +44,15 @@ func newDirectory() *directory {
 func (d *directory) shard(hash *oauth.Hash) *directoryShard { return &d.shards[hash[0]] }
 
 // find returns the actor of a token; nil when there is none.
-func (d *directory) find(hash *oauth.Hash) *actor.PID {
+func (d *directory) find(hash *oauth.Hash) *actor.PID { return d.resident(hash).pid }
+
+// resident returns the actor of a token with its mailbox.
+func (d *directory) resident(hash *oauth.Hash) resident {
 	shard := d.shard(hash)
 	shard.mu.RLock()
-	pid := shard.actors[*hash]
+	r := shard.actors[*hash]
 	shard.mu.RUnlock()
-	return pid
+	return r
 }
 
 // epoch returns the epoch of a token's shard, which insert wants to see again.
@@ -53,16 +63,16 @@ func (d *directory) epoch(hash *oauth.Hash) uint64 {
 	return shard.epoch
 }
 
-// insert makes pid the actor of a token whose row was read at epoch, or reports false when a token of the shard was revoked
+// insert makes r the actor of a token whose row was read at epoch, or reports false when a token of the shard was revoked
 // since: that might be the token.
-func (d *directory) insert(hash *oauth.Hash, pid *actor.PID, epoch uint64) bool {
+func (d *directory) insert(hash *oauth.Hash, r resident, epoch uint64) bool {
 	shard := d.shard(hash)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if shard.epoch != epoch {
 		return false
 	}
-	shard.actors[*hash] = pid
+	shard.actors[*hash] = r
 	shard.peak = max(shard.peak, len(shard.actors))
 	d.size.Add(1)
 	return true
@@ -73,7 +83,7 @@ func (d *directory) remove(hash *oauth.Hash, pid *actor.PID) bool {
 	shard := d.shard(hash)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if shard.actors[*hash] != pid {
+	if shard.actors[*hash].pid != pid {
 		return false
 	}
 	delete(shard.actors, *hash)
@@ -97,7 +107,7 @@ func (d *directory) take(hashes []oauth.Hash) []*actor.PID {
 		shard.mu.Lock()
 		shard.epoch++
 		for _, i := range indexes {
-			if pid := shard.actors[hashes[i]]; pid != nil {
+			if pid := shard.actors[hashes[i]].pid; pid != nil {
 				delete(shard.actors, hashes[i])
 				taken = append(taken, pid)
 			}
@@ -144,8 +154,8 @@ func (d *directory) members(n int, dst []member) []member {
 	if shard.peak > 64 && len(shard.actors) < shard.peak/4 {
 		shard.actors, shard.peak = maps.Collect(maps.All(shard.actors)), len(shard.actors)
 	}
-	for hash, pid := range shard.actors {
-		dst = append(dst, member{hash: hash, pid: pid})
+	for hash, r := range shard.actors {
+		dst = append(dst, member{hash: hash, pid: r.pid})
 	}
 	return dst
 }

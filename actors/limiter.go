@@ -103,12 +103,12 @@ func (s *Identity) forget(hashes []oauth.Hash) {
 	}
 }
 
-// ask asks an actor about a request.
-func (l *limits) ask(pid *actor.PID, endpoint Endpoint, now time.Time) askReply {
+// ask asks the actor with that mailbox about a request.
+func (l *limits) ask(mailbox *callMailbox, endpoint Endpoint, now time.Time) askReply {
 	a := l.asks.Get().(*admitAsk)
 	a.endpoint, a.now = endpoint, now
 	a.state.Store(askOpen)
-	l.identity.root.Send(pid, a)
+	mailbox.postAsk(a)
 	if !a.wait() {
 		return askReply{outcome: askFailed}
 	}

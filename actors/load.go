@@ -63,7 +63,9 @@ func (l *limits) settle(ctx context.Context, hash *oauth.Hash, stale *actor.PID,
 	}
 	pid := l.identity.root.Spawn(l.props)
 	l.identity.root.Send(pid, &begin{session: *session})
-	if !l.directory.insert(hash, pid, epoch) {
+	door := &introduction{}
+	l.identity.root.Send(pid, door)
+	if !l.directory.insert(hash, resident{pid: pid, mailbox: door.mailbox}, epoch) {
 		l.identity.root.Stop(pid)
 		return TryLater, false
 	}
