@@ -20,7 +20,7 @@ setup: ## Install what the tests need, or say what is missing
 test: setup ## Run every test with the race detector (at most 10 minutes)
 	CGO_ENABLED=1 go test -race -timeout 9m ./...
 
-test-long: setup ## Repeat the tests, soak a server (SOAK=5m), then fuzz
+test-long: setup ## Repeat the tests, soak and kill servers (SOAK=5m), fuzz
 	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50

@@ -88,10 +88,16 @@ func (s *house) load(t *testing.T, l *ledger) (wait func()) {
 	return workers.Wait
 }
 
+// errLater is an answer of a server that has too much to do.
+var errLater = errors.New("temporarily unavailable")
+
 // ask is post for an answer that has to be 200.
 func (s *house) ask(path string, form url.Values) (reply, error) {
 	r, err := s.post(path, form)
-	if err == nil && r.status != http.StatusOK {
+	switch {
+	case err == nil && r.status == http.StatusServiceUnavailable:
+		err = errLater
+	case err == nil && r.status != http.StatusOK:
 		err = fmt.Errorf("%w: got %v from %s for %s, want 200", errUnexpected, r, path, form.Get("grant_type"))
 	}
 	return r, err
