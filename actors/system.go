@@ -65,13 +65,14 @@ func New(config Config) (*System, error) {
 		return nil, err
 	}
 	s := &System{
-		config:  config,
-		terms:   config.Provider.Terms(),
-		cache:   cache,
-		breaker: geo.NewBreaker(config.Breaker),
-		gate:    newGate(),
-		idle:    make(chan struct{}),
+		config: config,
+		terms:  config.Provider.Terms(),
+		cache:  cache,
+		gate:   newGate(),
+		idle:   make(chan struct{}),
 	}
+	config.Breaker.Changed = s.breakerChanged
+	s.breaker = geo.NewBreaker(config.Breaker)
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	if s.metrics, err = newSystemMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
@@ -82,6 +83,16 @@ func New(config Config) (*System, error) {
 	s.root = s.actors.Root
 	s.spawn()
 	return s, nil
+}
+
+// breakerChanged tells the operator what became of the upstream.
+func (s *System) breakerChanged(state geo.BreakerState) {
+	switch state {
+	case geo.BreakerOpen:
+		s.config.Logger.Warn("the upstream fails: it is left alone for a while", "cooldown", s.config.Breaker.Cooldown.String())
+	case geo.BreakerClosed:
+		s.config.Logger.Info("the upstream answers again")
+	}
 }
 
 // spawn starts the pool and the batcher.

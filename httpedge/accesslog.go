@@ -13,118 +13,95 @@ import (
 
 // Bounds of a LogBuffer.
 const (
-	logBlockBytes = 64 << 10
-	logBlocks     = 4 // that may wait to be written
+	logFlushBytes = 64 << 10 // that wait are written at once
+	logMaxBytes   = 512 << 10
+	logMaxUrgent  = 64 << 10 // beyond that, for errors
 	logDelay      = 100 * time.Millisecond
+	logPatience   = 2 * time.Second // with a sink, when the buffer is flushed or closed
 )
 
-// LogBuffer gathers log lines and writes them to its sink in blocks of 64 KiB, or after 100 ms. When the sink is slower
-// than the lines come, lines are dropped and counted; nobody waits for it. It may be used by many goroutines.
+// LogBuffer gathers log lines and writes them to its sink by the 64 KiB, or after 100 ms. When the sink is slower than
+// the lines come, lines are dropped and counted; nobody waits for it. It may be used by many goroutines.
 type LogBuffer struct {
+	sink    io.Writer
 	dropped atomic.Uint64
+	wake    chan struct{}   // there is much to write, or something urgent
+	flush   chan chan error // wants to know when all is written
+	spare   []byte          // run's own: what was written last, to be filled again
 	quit    chan struct{}
 	done    chan struct{}
-	wake    chan struct{} // a block is full
-	full    chan []byte   // blocks to be written
-	free    chan []byte   // blocks to be filled
 
 	mu     sync.Mutex
-	active []byte // being filled
+	lines  []byte
 	closed bool
-
-	sinkMu sync.Mutex
-	sink   io.Writer
 }
 
 // NewLogBuffer returns a buffer before sink. Close ends its goroutine.
 func NewLogBuffer(sink io.Writer) *LogBuffer {
 	b := &LogBuffer{
 		sink: sink,
-		quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
-		full: make(chan []byte, logBlocks), free: make(chan []byte, logBlocks),
-		active: make([]byte, 0, logBlockBytes),
-	}
-	for range logBlocks {
-		b.free <- nil // made when needed
+		wake: make(chan struct{}, 1), flush: make(chan chan error),
+		quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	go b.run()
 	return b
 }
 
-// Write takes in one line, or drops it. It never fails before Close.
+// Write takes in one line, or drops it. It fails after Close only.
 func (b *LogBuffer) Write(line []byte) (int, error) {
+	return b.take(line, logMaxBytes, logFlushBytes)
+}
+
+// take appends line to what waits, unless that is then more than most, and has it written at once when it is wake or more.
+func (b *LogBuffer) take(line []byte, most, wake int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return 0, errors.New("write log: the buffer is closed")
-	}
-	if len(b.active)+len(line) > logBlockBytes && !b.turn() || len(line) > logBlockBytes {
+	switch {
+	case b.closed:
+		return 0, errLogClosed
+	case len(b.lines)+len(line) > most:
 		b.dropped.Add(1)
 		return len(line), nil
 	}
-	b.active = append(b.active, line...)
-	return len(line), nil
-}
-
-// turn hands the active block over and takes a free one, or reports that there is none. b.mu is held.
-func (b *LogBuffer) turn() bool {
-	select {
-	case block := <-b.free:
-		b.full <- b.active // never blocks: there are only so many blocks
-		if block == nil {
-			block = make([]byte, 0, logBlockBytes)
-		}
-		b.active = block[:0]
+	b.lines = append(b.lines, line...)
+	if len(b.lines) >= wake {
 		select {
 		case b.wake <- struct{}{}:
 		default:
 		}
-		return true
-	default:
-		return false
 	}
+	return len(line), nil
 }
+
+var errLogClosed = errors.New("write log: the buffer is closed")
 
 // Dropped returns how many lines were dropped so far.
 func (b *LogBuffer) Dropped() uint64 { return b.dropped.Load() }
 
-// Flush writes out what is there, and returns the sink's error.
+// Flush writes out what is there and returns the sink's error. It waits 2 s at most.
 func (b *LogBuffer) Flush() error {
-	b.sinkMu.Lock()
-	defer b.sinkMu.Unlock()
-	return b.flush()
-}
-
-// flush writes the waiting blocks and the active one. b.sinkMu is held.
-func (b *LogBuffer) flush() error {
-	err := b.putFull()
-	b.mu.Lock()
-	if len(b.active) > 0 {
-		b.turn() // there is a free block: putFull just returned some, if not
+	timer := time.NewTimer(logPatience)
+	defer timer.Stop()
+	written := make(chan error, 1)
+	select {
+	case b.flush <- written:
+	case <-b.done:
+		return errLogClosed
+	case <-timer.C:
+		return errLogStalled
 	}
-	b.mu.Unlock()
-	return errors.Join(err, b.putFull())
-}
-
-// putFull writes the blocks that wait now. b.sinkMu is held: nobody else takes from b.full.
-func (b *LogBuffer) putFull() error {
-	var errs error
-	for range len(b.full) {
-		block := <-b.full
-		errs = errors.Join(errs, b.put(block))
-		b.free <- block
+	select {
+	case err := <-written:
+		return err
+	case <-timer.C:
+		return errLogStalled
 	}
-	return errs
 }
 
-func (b *LogBuffer) put(p []byte) error {
-	if _, err := b.sink.Write(p); err != nil {
-		return fmt.Errorf("write log: %w", err)
-	}
-	return nil
-}
+var errLogStalled = errors.New("write log: its sink takes nothing")
 
-// Close writes out what is there and ends the goroutine. Later lines are errors.
+// Close writes out what is there and ends the goroutine. Later lines are errors. It waits 2 s at most: a sink that takes
+// nothing keeps the goroutine until it does.
 func (b *LogBuffer) Close() error {
 	b.mu.Lock()
 	wasClosed := b.closed
@@ -133,11 +110,15 @@ func (b *LogBuffer) Close() error {
 	if wasClosed {
 		return nil
 	}
+	err := b.Flush()
 	close(b.quit)
-	<-b.done
-	return b.Flush()
+	if err == nil {
+		<-b.done
+	}
+	return err
 }
 
+// run is the only one to write to the sink.
 func (b *LogBuffer) run() {
 	defer close(b.done)
 	ticker := time.NewTicker(logDelay)
@@ -145,16 +126,33 @@ func (b *LogBuffer) run() {
 	for {
 		select {
 		case <-b.wake:
-			b.sinkMu.Lock()
-			err := b.putFull()
-			b.sinkMu.Unlock()
-			b.lost(err)
+			b.lost(b.put())
 		case <-ticker.C:
-			b.lost(b.Flush())
+			b.lost(b.put())
+		case written := <-b.flush:
+			written <- b.put()
 		case <-b.quit:
+			b.lost(b.put())
 			return
 		}
 	}
+}
+
+// put writes out what waits.
+func (b *LogBuffer) put() error {
+	b.mu.Lock()
+	lines := b.lines
+	b.lines = b.spare[:0]
+	b.mu.Unlock()
+	var err error
+	if len(lines) > 0 {
+		_, err = b.sink.Write(lines)
+	}
+	b.spare = lines
+	if err != nil {
+		return fmt.Errorf("write log: %w", err)
+	}
+	return nil
 }
 
 // lost counts a block that the sink refused: there is nowhere else to say so.
@@ -164,16 +162,11 @@ func (b *LogBuffer) lost(err error) {
 	}
 }
 
-// urgent writes a line straight to the sink, behind everything that came before it.
+// urgent takes lines that are written at once, and for which there is room when there is none for others.
 type urgent struct{ buffer *LogBuffer }
 
 func (u urgent) Write(line []byte) (int, error) {
-	u.buffer.sinkMu.Lock()
-	defer u.buffer.sinkMu.Unlock()
-	if err := errors.Join(u.buffer.flush(), u.buffer.put(line)); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	return u.buffer.take(line, logMaxBytes+logMaxUrgent, 0)
 }
 
 // NewLogHandler returns a handler that prints to b from level on, as JSON or as text. Records of level Error do not

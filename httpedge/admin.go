@@ -1,10 +1,19 @@
 package httpedge
 
 import (
+	"net/http/pprof"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
+)
+
+// pathProfiles is where Go's profiles are; their index, whose links are relative, is below.
+const (
+	pathProfiles    = "/debug/pprof"
+	patternProfiles = "/debug/{profile:*}"
 )
 
 func (s *Server) adminEndpoints() []endpoint {
@@ -15,8 +24,7 @@ func (s *Server) adminEndpoints() []endpoint {
 		{pattern: "/metrics", methods: get, handle: metrics, quiet: true},
 		{pattern: "/healthz", methods: get, handle: healthy, quiet: true},
 		{pattern: "/readyz", methods: get, handle: s.ready, quiet: true},
-		{pattern: "/debug/pprof", methods: get, handle: s.profile, quiet: true},
-		{pattern: "/debug/pprof/{profile}", methods: getPost, handle: s.profile, quiet: true},
+		{pattern: patternProfiles, methods: getPost, handle: s.profile, quiet: true},
 	}
 	if s.config.Identity != nil {
 		all = append(all, s.adminAPI()...)
@@ -43,11 +51,21 @@ func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 	ctx.SetBodyString(`{"status":"` + status + `"}`)
 }
 
+var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
+
 // profile shows the inside of the process, memory included: to this machine only.
 func (s *Server) profile(ctx *fasthttp.RequestCtx) {
-	if !s.local.Load() {
+	path := string(ctx.Path())
+	switch {
+	case !s.local.Load(), path == pathProfiles+"/cmdline": // the command line may hold a key
 		notFound(ctx)
-		return
+	case path == pathProfiles:
+		ctx.Redirect(pathProfiles+"/", fasthttp.StatusFound)
+	case path == pathProfiles+"/":
+		profileIndex(ctx)
+	case strings.HasPrefix(path, pathProfiles+"/"):
+		pprofhandler.PprofHandler(ctx)
+	default:
+		notFound(ctx)
 	}
-	pprofhandler.PprofHandler(ctx)
 }

@@ -52,7 +52,7 @@ func statusOf(code geo.Code) int {
 func message(e *geo.Error) string {
 	switch e.Code {
 	case geo.CodeRateLimited:
-		return "The rate limit for queries to the upstream provider is reached. Try again later; cached queries are still answered."
+		return "Too many queries for now: the upstream provider's limit, or the limit for one caller here, is reached. Try again later; cached queries are still answered."
 	case geo.CodeProviderUnreachable:
 		return "The upstream provider does not answer. Try again later; cached queries are still answered."
 	case geo.CodeOverloaded:
@@ -101,7 +101,7 @@ func appendErrorTail(dst []byte, e *geo.Error, message string, inList bool) []by
 	dst = append(dst, `,"reason":"`...)
 	dst = append(dst, e.Reason...)
 	dst = append(dst, '"')
-	if seconds := retryAfter(e); inList && seconds > 0 && e.Code != geo.CodeProviderUnreachable {
+	if seconds := retryAfter(e); inList && seconds > 0 {
 		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), int64(seconds), 10)
 	}
 	return append(dst, '}')

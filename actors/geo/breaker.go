@@ -9,11 +9,13 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// BreakerConfig says when a Breaker refuses. All fields are required.
+// BreakerConfig says when a Breaker refuses. Fields are required unless they say otherwise.
 type BreakerConfig struct {
 	Failures int           // failed exchanges in a row that open it, at least 1
 	Cooldown time.Duration // time it stays open before one probe is let through
 	Hold     time.Duration // time it stays shut after the upstream answered that it does not want us (HTTP 403)
+	// Changed is told of each new state; optional. It must neither block nor use the breaker.
+	Changed func(BreakerState)
 }
 
 // Breaker keeps requests from an upstream that fails. Network errors, time-outs and nonsense count as failures;
@@ -50,13 +52,26 @@ func NewBreaker(config BreakerConfig) *Breaker {
 	return b
 }
 
-// changed notes when an open breaker lets a probe through; the library does not tell.
+// changed notes when an open breaker lets a probe through, which the library does not tell.
 func (b *Breaker) changed(_ string, _, to gobreaker.State) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if to == gobreaker.StateOpen {
+		b.mu.Lock()
 		b.until = time.Now().Add(b.config.Cooldown)
+		b.mu.Unlock()
 	}
+	if b.config.Changed != nil {
+		b.config.Changed(stateOf(to))
+	}
+}
+
+func stateOf(s gobreaker.State) BreakerState {
+	switch s {
+	case gobreaker.StateOpen:
+		return BreakerOpen
+	case gobreaker.StateHalfOpen:
+		return BreakerHalfOpen
+	}
+	return BreakerClosed
 }
 
 // Do runs exchange unless the breaker refuses, and learns from its error. A refusal is an *Error.
@@ -81,13 +96,11 @@ func (b *Breaker) State(now time.Time) (BreakerState, time.Duration) {
 	if held := b.held(now); held > 0 {
 		return BreakerOpen, held
 	}
-	switch b.inner.State() {
-	case gobreaker.StateOpen:
-		return BreakerOpen, b.rest(now)
-	case gobreaker.StateHalfOpen:
-		return BreakerHalfOpen, 0
+	state := stateOf(b.inner.State())
+	if state == BreakerOpen {
+		return state, b.rest(now)
 	}
-	return BreakerClosed, 0
+	return state, 0
 }
 
 func (b *Breaker) held(now time.Time) time.Duration {

@@ -19,11 +19,10 @@ const (
 type Budget struct {
 	most     int       // requests a window that we may spend, as configured; 0 = no such number
 	limit    int       // requests a window, as the upstream last told it; 0 = not known
-	left     int       // of the current window, when limited
 	charged  int       // to the current window
+	rest     int       // of the current window, the least that was told; untold = nothing was
 	inFlight int       // charged, not yet settled
 	heard    bool      // the upstream has answered a request of this window
-	told     bool      // and has told when the window ends
 	window   uint64    // counts the windows
 	reset    time.Time // when the window ends; zero while none is open
 	paused   time.Time // without a limit: nothing leaves before
@@ -39,13 +38,16 @@ type Ticket struct {
 // NewBudget returns the budget of an endpoint that allows perMinute requests (0 = not known: not limited before the
 // upstream tells a number), of which share, above 0 and at most 1, is ours; at least one request is.
 func NewBudget(perMinute int, share float64) Budget {
-	b := Budget{}
+	b := Budget{rest: untold}
 	if perMinute > 0 {
 		b.most = max(1, int(float64(perMinute)*share))
-		b.limit, b.left = b.most, b.most
+		b.limit = b.most
 	}
 	return b
 }
+
+// untold stands for a rest that the upstream has not told in the current window.
+const untold = math.MaxInt
 
 // Limited reports whether the number of requests is known to be limited.
 func (b *Budget) Limited() bool { return b.limit > 0 }
@@ -55,7 +57,11 @@ func (b *Budget) Left(now time.Time) int {
 	switch {
 	case b.Limited():
 		b.roll(now)
-		return b.left
+		left := b.limit - b.charged
+		if b.rest != untold {
+			left = min(left, b.rest-b.inFlight) // what is in flight may not have been counted yet
+		}
+		return max(0, left)
 	case now.Before(b.paused):
 		return 0
 	}
@@ -122,11 +128,8 @@ func (b *Budget) Paced(now time.Time) time.Time {
 // Charge takes one request out of the budget; call it before the request is sent, and Settle after.
 func (b *Budget) Charge(now time.Time) Ticket {
 	b.roll(now)
-	if b.Limited() {
-		b.left--
-		if b.reset.IsZero() {
-			b.reset = now.Add(budgetWindow + budgetRounding)
-		}
+	if b.Limited() && b.reset.IsZero() {
+		b.reset = now.Add(budgetWindow + budgetRounding)
 	}
 	b.inFlight++
 	b.charged++
@@ -145,8 +148,10 @@ func (b *Budget) Settle(t Ticket, q Quota, answered, throttled bool, now time.Ti
 	switch {
 	case throttled:
 		b.pause(t, q, now)
-	case q.Known:
+	case q.Known && (!b.Limited() || t.window == b.window):
 		b.hear(t, q, now)
+	case b.rest != untold:
+		b.rest-- // nobody knows whether it was counted in this window
 	}
 }
 
@@ -157,8 +162,7 @@ func (b *Budget) roll(now time.Time) {
 		return
 	}
 	b.window++
-	b.left, b.charged = max(0, b.limit-b.inFlight), b.inFlight
-	b.heard, b.told = false, false
+	b.charged, b.rest, b.heard = b.inFlight, untold, false
 	b.reset = time.Time{}
 	if b.inFlight > 0 {
 		b.reset = now.Add(budgetWindow + budgetRounding)
@@ -181,28 +185,25 @@ func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 	case end.After(b.reset):
 		b.reset = end
 	}
-	b.left, b.told = 0, true
+	b.rest = 0
 }
 
 // hear takes in what the upstream told beside an answer.
 func (b *Budget) hear(t Ticket, q Quota, now time.Time) {
 	end := now.Add(q.Reset + budgetRounding)
 	switch {
-	case b.Limited() && t.window != b.window:
-		// told of a window that is over
-	case b.told && t.sent.Add(q.Reset).After(b.reset.Add(budgetRounding)):
+	case b.rest == untold:
+		b.learn(q, end)
+	case t.sent.Add(q.Reset).After(b.reset.Add(budgetRounding)):
 		b.window++ // the upstream has begun a new window before we thought that it would
 		b.charged = b.inFlight + 1
 		b.learn(q, end)
-	case b.told:
-		b.left = min(b.left, q.Remaining-b.inFlight)
+	default:
+		b.rest = min(b.rest, q.Remaining)
 		if end.Before(b.reset) {
 			b.reset = end
 		}
-	default:
-		b.learn(q, end)
 	}
-	b.left = max(0, b.left)
 }
 
 // learn takes the first word in a window for what the upstream allows. What it says early in a window is its limit;
@@ -217,6 +218,5 @@ func (b *Budget) learn(q Quota, end time.Time) {
 	default:
 		b.limit = b.most
 	}
-	b.left = min(b.limit-b.charged, q.Remaining-b.inFlight)
-	b.reset, b.heard, b.told = end, true, true
+	b.rest, b.reset, b.heard = q.Remaining, end, true
 }

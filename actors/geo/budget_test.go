@@ -124,6 +124,20 @@ func TestBudget(t *testing.T) {
 			{at: 0, charge: true, left: 12, maySend: true},
 			{at: 1 * s, settle: 2, quota: told(5, 59*s), left: 4, next: 1 * s, maySend: true},
 		}},
+		{"requests that were counted before they ended are counted once", 15, 1, []step{
+			{at: 0, charge: true, left: 14},
+			{at: 0, settle: 1, quota: told(14, 60*s), left: 14, maySend: true},
+			{at: 0, charge: true, left: 13, maySend: true},
+			{at: 0, charge: true, left: 12, maySend: true},
+			{at: 1 * s, settle: 2, quota: told(12, 59*s), left: 11, next: 1 * s, maySend: true},
+			{at: 2 * s, settle: 3, quota: told(12, 58*s), left: 12, next: 2 * s, maySend: true},
+		}},
+		{"one that ended without a word may have been counted", 15, 1, []step{
+			{at: 0, charge: true, left: 14},
+			{at: 0, settle: 1, quota: told(9, 30*s), left: 9, maySend: true},
+			{at: 0, charge: true, left: 8, maySend: true},
+			{at: 3 * s, settle: 2, left: 8, next: 3 * s, maySend: true},
+		}},
 		{"what is told never raises the count", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(3, 60*s), left: 3, maySend: true},

@@ -104,15 +104,17 @@ func (r *record) addr() (netip.Addr, bool) {
 	return addr.Unmap(), err == nil && addr.Zone() == ""
 }
 
-// failure returns what the upstream's message means.
+// failure returns what the upstream's message means. One that nobody has heard of says nothing about the query.
 func failure(message string) *geo.Error {
 	switch message {
+	case "invalid query":
+		return errNotFound
 	case "private range":
 		return errPrivateRange
 	case "reserved range":
 		return errReservedRange
 	}
-	return errNotFound
+	return errBadElement
 }
 
 // plausible reports whether there is such a place and such an offset.

@@ -185,9 +185,9 @@ func TestSingleAnswers(t *testing.T) {
 		{"private range", "8.8.8.8", `{"status":"fail","message":"private range","query":"8.8.8.8"}`, invalid(geo.ReasonPrivateRange)},
 		{"reserved range", "8.8.8.8", `{"status":"fail","message":"reserved range","query":"8.8.8.8"}`, invalid(geo.ReasonReservedRange)},
 		{"invalid query", "8.8.8.8", `{"status":"fail","message":"invalid query","query":"8.8.8.8"}`, invalid(geo.ReasonNotFound)},
-		{"another message", "8.8.8.8", `{"status":"fail","message":"no idea","query":"8.8.8.8"}`, invalid(geo.ReasonNotFound)},
+		{"another message", "8.8.8.8", `{"status":"fail","message":"no idea","query":"8.8.8.8"}`, geo.Answer{Err: &geo.Error{Code: geo.CodeProviderUnreachable}}},
 		{"domain unknown", "nowhere.example", `{"status":"fail","message":"invalid query","query":"nowhere.example"}`, invalid(geo.ReasonNotFound)},
-		{"domain, no message", "nowhere.example", `{"status":"fail"}`, invalid(geo.ReasonNotFound)},
+		{"domain, no message", "nowhere.example", `{"status":"fail"}`, geo.Answer{Err: &geo.Error{Code: geo.CodeProviderUnreachable}}},
 	} {
 		c := newClient(t, ipapi.Free, always(row.body))
 		reply, err := c.Single(within(t), query(t, row.query))

@@ -35,7 +35,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 		return nil, geo.Quota{}, kindOf(ctx, err)
 	}
 	defer response.Body.Close()
-	quota := readQuota(response.Header)
+	quota := readQuota(response)
 	if err := statusError(response.StatusCode); err != nil {
 		return nil, quota, err
 	}
@@ -70,15 +70,18 @@ func statusError(status int) error {
 // longestReset bounds what the upstream can say of its window, which is one minute by its documentation.
 const longestReset = time.Hour
 
-// readQuota returns what X-Rl and X-Ttl say, and nothing unless both are whole numbers. Negative ones count as 0.
-func readQuota(h http.Header) geo.Quota {
-	remaining, err := strconv.Atoi(h.Get("X-Rl"))
+// readQuota returns what X-Rl and X-Ttl say, and nothing unless both are whole numbers; beside a refusal for the rate
+// limit X-Ttl is enough. Negative ones count as 0.
+func readQuota(r *http.Response) geo.Quota {
+	seconds, err := strconv.Atoi(r.Header.Get("X-Ttl"))
 	if err != nil {
 		return geo.Quota{}
 	}
-	seconds, err := strconv.Atoi(h.Get("X-Ttl"))
-	if err != nil {
-		return geo.Quota{}
+	remaining := 0
+	if r.StatusCode != http.StatusTooManyRequests {
+		if remaining, err = strconv.Atoi(r.Header.Get("X-Rl")); err != nil {
+			return geo.Quota{}
+		}
 	}
 	seconds = min(max(0, seconds), int(longestReset/time.Second))
 	return geo.Quota{Known: true, Remaining: max(0, remaining), Reset: time.Duration(seconds) * time.Second}

@@ -228,6 +228,13 @@ func TestQuota(t *testing.T) {
 		{"99999999999999999999", "60", geo.Quota{}},
 	} {
 		for _, code := range []int{200, 429, 403, 500} {
+			want := row.want
+			if code == 429 { // whatever is said to be left, nothing is
+				want.Remaining = 0
+				if row.reset == "60" {
+					want = geo.Quota{Known: true, Reset: time.Minute}
+				}
+			}
 			c := newClient(t, ipapi.Free, func(w http.ResponseWriter, r *http.Request) {
 				for name, value := range map[string]string{"X-Rl": row.remaining, "X-Ttl": row.reset} {
 					if value != "" {
@@ -240,12 +247,12 @@ func TestQuota(t *testing.T) {
 				}
 			})
 			reply, err := c.Single(within(t), query(t, "8.8.8.8"))
-			if reply.Quota != row.want || (err == nil) != (code == 200) {
-				t.Errorf("%q %q single %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, row.want)
+			if reply.Quota != want || (err == nil) != (code == 200) {
+				t.Errorf("%q %q single %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, want)
 			}
 			reply, err = c.Batch(within(t), queries(t, "8.8.8.8"))
-			if reply.Quota != row.want || err == nil {
-				t.Errorf("%q %q batch %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, row.want)
+			if reply.Quota != want || err == nil {
+				t.Errorf("%q %q batch %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, want)
 			}
 		}
 	}
