@@ -154,10 +154,16 @@ func (c *adminCall) pathValue(name string) string {
 // clientID returns the id in the path; what no id can be is oauth.ErrNotFound.
 func (c *adminCall) clientID() (string, error) {
 	id := c.pathValue("id")
-	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+	if !isClientID(id) {
 		return "", oauth.ErrNotFound
 	}
 	return id, nil
+}
+
+// isClientID reports whether text is a UUID as ids of clients are written.
+func isClientID(text string) bool {
+	id, err := uuid.Parse(text)
+	return err == nil && id.String() == text
 }
 
 // userID returns the id in the path; what no id can be is account.ErrNotFound.
@@ -169,6 +175,9 @@ func (c *adminCall) userID() (int64, error) {
 	}
 	return id, nil
 }
+
+// errAfter is for a page that begins after what no record of the list can be.
+var errAfter = &adminProblem{fields: map[string]string{"after": "must be the next of the page before"}}
 
 // page returns from where and how many records are asked for.
 func (c *adminCall) page() (after string, limit int, err error) {

@@ -68,6 +68,9 @@ func listClients(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if after != "" && !isClientID(after) {
+		return nil, errAfter
+	}
 	clients, err := c.identity.Clients(c.context, after, limit)
 	if err != nil {
 		return nil, err

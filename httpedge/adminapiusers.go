@@ -64,7 +64,7 @@ func listUsers(c *adminCall) (any, error) {
 	var after int64
 	if text != "" {
 		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
-			return nil, &adminProblem{fields: map[string]string{"after": "must be the next of the page before"}}
+			return nil, errAfter
 		}
 	}
 	users, err := c.identity.Users(c.context, after, limit)
