@@ -172,6 +172,9 @@ func TestWrongSettings(t *testing.T) {
 		{"database in words", nil, []string{"--database-url=host=h password=" + secret}, []string{"--database-url", "sqlite:"}},
 		{"database without path", nil, []string{"--database-url=sqlite:"}, []string{"--database-url", `"sqlite:"`}},
 		{"database with a broken password", nil, []string{"--database-url=postgres://me:" + secret + "%zz@h/d"}, []string{"--database-url", "%XX", "redacted@h"}},
+		{"database with an unknown sslmode", []string{"GATEHOUSE_DATABASE_URL=postgres://me:" + secret + "@h/d?sslmode=bogus"}, nil, []string{"GATEHOUSE_DATABASE_URL", "redacted@h", "sslmode"}},
+		{"database on port 99999", nil, []string{"--database-url=postgres://me:" + secret + "@h:99999/d"}, []string{"--database-url", "redacted@h:99999", "65535"}},
+		{"database with an authority that is missing", nil, file("database-url: postgresql://h/d?sslmode=verify-full&sslrootcert=/no/" + secret), []string{"database-url in ", "?redacted", "files"}},
 		{"migrate", nil, []string{"--migrate=maybe"}, []string{"--migrate", `"maybe"`, "true or false"}},
 		{"issuer without scheme", []string{"GATEHOUSE_BASE_URL=id.example.com"}, nil, []string{"GATEHOUSE_BASE_URL", `"id.example.com"`, "https://"}},
 		{"issuer in the clear", nil, []string{"--base-url=http://id.example.com"}, []string{"--base-url", "https, or http on loopback"}},
@@ -181,6 +184,8 @@ func TestWrongSettings(t *testing.T) {
 		{"issuer with an empty fragment", nil, []string{"--base-url=https://id.example.com#"}, []string{"--base-url", "no fragment"}},
 		{"issuer with a user", nil, []string{"--base-url=https://me:" + secret + "@id.example.com"}, []string{"--base-url", "redacted@id.example.com", "no user"}},
 		{"issuer with half a port", nil, []string{"--base-url=https://id.example.com:"}, []string{"--base-url", "port"}},
+		{"issuer on port 99999", []string{"GATEHOUSE_BASE_URL=https://id.example.com:99999"}, nil, []string{"GATEHOUSE_BASE_URL", "id.example.com:99999", "65535"}},
+		{"issuer on port 0", nil, []string{"--base-url=http://[::1]:0"}, []string{"--base-url", "65535"}},
 		{"no issuer off loopback", nil, []string{"--listen=192.0.2.1:80"}, []string{"--base-url", "must be given"}},
 		{"no issuer on all addresses", []string{"GATEHOUSE_LISTEN=:8080"}, nil, []string{"--base-url", "must be given"}},
 		{"code lifetime", nil, []string{"--code-ttl=11m"}, []string{"--code-ttl", `"11m"`, "10m0s"}},
@@ -278,6 +283,25 @@ func TestDatabasePasswordIsNotShown(t *testing.T) {
 		got := printed(t, []string{"GATEHOUSE_DATABASE_URL=" + url})["database-url"]
 		if strings.Contains(got.Value, secret) || !strings.HasPrefix(got.Value, "postgres://") || !strings.Contains(got.Value, redacted) {
 			t.Errorf("got %q, want a PostgreSQL URL without its password", got.Value)
+		}
+	}
+}
+
+func TestConfigRefusesWhatServeRefuses(t *testing.T) {
+	for name, value := range map[string]string{
+		"GATEHOUSE_DATABASE_URL": "postgres://me:" + secret + "@h/d?sslmode=bogus", "GATEHOUSE_BASE_URL": "https://id.example.com:99999",
+	} {
+		got := runOnce(t, []string{name + "=" + value}, "config")
+		if got.code != exitUsage || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, name) || strings.Contains(got.stderr, secret) {
+			t.Errorf("got code %d, stdout %q, stderr %q, want 2 and one line with %s", got.code, got.stdout, got.stderr, name)
+		}
+	}
+}
+
+func TestPostgresURLsThatAreServed(t *testing.T) {
+	for _, url := range []string{"postgres://db/gatehouse", "postgres://me@[::1]:5433/gatehouse?sslmode=verify-full", "postgresql://a,b:5433/d?sslmode=disable"} {
+		if got := printed(t, nil, "--database-url="+url)["database-url"].Value; got == "" {
+			t.Errorf("got no value for %s, want it accepted", url)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"gatehouse/actors/oauth"
 )
 
@@ -41,10 +43,21 @@ func (v *values) database(name, text string) string {
 	if !server && (!isFile || path == "" || strings.HasPrefix(path, "//")) {
 		v.refuse(name, "must be sqlite: and the path of a file, or postgres://USER:PASSWORD@HOST/DATABASE")
 	}
-	if _, err := url.Parse(text); server && err != nil {
-		v.refuse(name, "must be a URL: special characters of a password are written as %%XX")
+	if server {
+		v.postgres(name, text)
 	}
 	return text
+}
+
+// postgres checks the URL of a PostgreSQL server. What its parser says quotes the URL, so that it is never passed on.
+func (v *values) postgres(name, text string) {
+	if _, err := url.Parse(text); err != nil {
+		v.refuse(name, "must be a URL: special characters of a password are written as %%XX")
+		return
+	}
+	if _, err := pgx.ParseConfig(text); err != nil {
+		v.refuse(name, "must be a PostgreSQL URL with a port from 1 to 65535, an sslmode such as require or verify-full, and files that exist")
+	}
 }
 
 // issuer checks the URL that clients know the service by (RFC 8414 section 2). One slash at its end is taken off.
@@ -62,6 +75,8 @@ func (v *values) issuer(name, text string) string {
 		v.refuse(name, "must be a URL with no user, no path, no query and no fragment")
 	case strings.HasSuffix(u.Host, ":"):
 		v.refuse(name, "must have a port behind its colon, or no colon")
+	case u.Port() != "" && !isHostPort(u.Host, 1):
+		v.refuse(name, "must have a port from 1 to 65535")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		v.refuse(name, "must be https, or http on loopback")
 	}
