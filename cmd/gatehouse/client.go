@@ -23,6 +23,12 @@ type clientCommand struct {
 	Delete       clientDelete       `cmd:"" help:"Remove a client with everything that it was given."`
 }
 
+// Help is shown by gatehouse client --help.
+func (*clientCommand) Help() string {
+	return "Example:\n\n    gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback\n" +
+		"    gatehouse client list --demo ./gatehouse-demo"
+}
+
 // clientExample is an example for a command about one client, which it registers first.
 func clientExample(command, rest string) string {
 	return strings.TrimRight("Example:\n\n    client=$(gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --json |\n"+

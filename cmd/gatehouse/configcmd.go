@@ -18,7 +18,7 @@ type configCommand struct {
 // Help is shown by gatehouse config --help.
 func (*configCommand) Help() string {
 	return "Prints what gatehouse serve would run with under the same flags, environment and file. Secrets are not shown.\n\n" +
-		"Example:\n\n    gatehouse config --config gatehouse.yaml"
+		"Example:\n\n    GATEHOUSE_LOG_LEVEL=debug gatehouse config --listen 127.0.0.1:9090"
 }
 
 // settingRow is a setting as it is printed.

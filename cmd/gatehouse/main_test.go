@@ -132,7 +132,7 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate", "status"}, {"migrate", "up"}, {"config"}, {"version"}}
+	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"}, {"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"config"}, {"version"}}
 	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)

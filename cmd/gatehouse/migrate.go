@@ -16,6 +16,11 @@ type migrateCommand struct {
 	Up     migrateUp     `cmd:"" help:"Take the steps that are missing."`
 }
 
+// Help is shown by gatehouse migrate --help.
+func (*migrateCommand) Help() string {
+	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
+}
+
 // migrateFlags are those of both.
 type migrateFlags struct {
 	JSON bool `name:"json" help:"Print JSON."`

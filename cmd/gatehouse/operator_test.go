@@ -193,12 +193,17 @@ func TestUsersAtTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestExamplesInHelpWork pastes the examples of all commands that speak to a server into a shell.
+// TestExamplesInHelpWork pastes the examples of all commands that end by themselves into a shell.
 func TestExamplesInHelpWork(t *testing.T) {
 	above, _ := startDemo(t)
-	for _, command := range append(remoteCommands, []string{"init"}, []string{"migrate", "status"}, []string{"migrate", "up"}) {
+	local := [][]string{{"client"}, {"user"}, {"init"}, {"migrate"}, {"migrate", "status"}, {"migrate", "up"}, {"config"}, {"version"}}
+	for _, command := range append(local, remoteCommands...) {
 		help := runOnce(t, nil, append(command, "--help")...).stdout
-		_, example, _ := strings.Cut(help, "Example:\n\n")
+		_, example, found := strings.Cut(help, "Example:\n\n")
+		if !found {
+			t.Errorf("%v: got help without an example", command)
+			continue
+		}
 		example, _, _ = strings.Cut(example, "\n\n")
 		shell := exec.Command("sh", "-e", "-c", example)
 		shell.Dir, shell.Env = above, []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}

@@ -20,6 +20,11 @@ type userCommand struct {
 	RevokeTokens  userRevokeTokens  `cmd:"" help:"End all tokens of a user."`
 }
 
+// Help is shown by gatehouse user --help.
+func (*userCommand) Help() string {
+	return "Example:\n\n    gatehouse user list --demo ./gatehouse-demo\n    gatehouse user show --demo ./gatehouse-demo 1"
+}
+
 func userPath(id string, more string) string {
 	path := "/admin/v1/users/" + url.PathEscape(id)
 	if more != "" {
