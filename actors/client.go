@@ -157,7 +157,7 @@ func (a *clientActor) rotate(m *rotation) {
 		return
 	}
 	scopes, fault := oauth.CheckRotate(m.token, c, m.request, m.now)
-	if fault != nil {
+	if fault != nil && !(fault.Code == oauth.InvalidScope && m.token.Outdated(m.now, a.lifetimes.RefreshGrace)) {
 		m.end(fault)
 		return
 	}

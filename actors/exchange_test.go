@@ -191,6 +191,23 @@ func TestReplayEndsWhatIsInUse(t *testing.T) {
 	h.wantFault(t, "refresh", h.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
 }
 
+// TestAnOldRefreshTokenEndsTheFamilyWhateverItAsksFor presents an outdated token with scopes that are refused.
+func TestAnOldRefreshTokenEndsTheFamilyWhateverItAsksFor(t *testing.T) {
+	for _, scope := range []string{"bogus", "server-operations", "view-user detail-user"} {
+		h := build(t, nil)
+		first := h.tokens(t)
+		second := h.must(t, h.refreshRequest(first.RefreshToken))
+		withinGrace := h.refreshRequest(first.RefreshToken)
+		withinGrace.Scope = scope
+		h.wantFault(t, scope+" within the grace", withinGrace, oauth.InvalidScope)
+		third := h.must(t, h.refreshRequest(second.RefreshToken))
+		h.wantVerdict(t, scope+" before", third.AccessToken, actors.Admitted)
+		h.wantFault(t, scope+" two generations back", withinGrace, oauth.InvalidGrant)
+		h.wantVerdict(t, scope+" after", third.AccessToken, actors.TokenInvalid)
+		h.wantFault(t, scope+" and the family", h.refreshRequest(third.RefreshToken), oauth.InvalidGrant)
+	}
+}
+
 func TestAnOldRefreshTokenEndsTheFamily(t *testing.T) {
 	h := build(t, func(c *actors.IdentityConfig) { c.Lifetimes.RefreshGrace = 0 })
 	first := h.tokens(t)

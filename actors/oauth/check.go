@@ -70,6 +70,13 @@ func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time)
 	return asked, nil
 }
 
+// Outdated reports whether the token will never be accepted again: its family has gone on for longer than grace. Whoever
+// presents it ends the family (RFC 9700 section 4.14), whatever else is wrong with the request.
+func (t *RefreshToken) Outdated(now time.Time, grace time.Duration) bool {
+	behind := t.Family.Generation - t.Generation
+	return behind > 1 || behind == 1 && !now.Before(t.Family.Advanced.Add(grace))
+}
+
 // CheckClientCredentials returns the scopes that a client gets for itself (RFC 6749 section 4.4), none when it asks for
 // none, or an InvalidScope error.
 func CheckClientCredentials(c *Client, r *TokenRequest) (Scopes, *Error) {
