@@ -40,12 +40,13 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	served := map[string]bool{}
 	for _, e := range slices.Concat(s.publicEndpoints(), s.adminEndpoints()) {
 		for _, method := range e.methods {
-			switch {
-			case method == http.MethodHead:
-			case e.pattern == patternProfiles: // one route, since the router takes no index beside a wildcard
-				served["GET /debug/pprof/"], served[method+" /debug/pprof/{profile}"] = true, true
-			default:
+			if e.pattern != patternProfiles {
 				served[method+" "+e.pattern] = true
+				continue
+			}
+			served[method+" /debug/pprof/{profile}"] = true // one route, since the router takes no index beside a wildcard
+			if method != http.MethodPost {
+				served[method+" /debug/pprof/"] = true
 			}
 		}
 	}
@@ -65,6 +66,28 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 		if !described[e] {
 			t.Errorf("got %s served and not described", e)
 		}
+	}
+}
+
+// TestOpenAPIChallengesOperators looks for the challenges of RFC 6750 section 3 at all that needs an operator's token.
+func TestOpenAPIChallengesOperators(t *testing.T) {
+	found := 0
+	for path, item := range loadOpenAPI(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if method == http.MethodHead || !strings.HasPrefix(path, "/admin/") {
+				continue
+			}
+			found++
+			for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+				response := operation.Responses.Status(status)
+				if response == nil || response.Value.Headers["WWW-Authenticate"] == nil || !response.Value.Headers["WWW-Authenticate"].Value.Required {
+					t.Errorf("%s %s: got no WWW-Authenticate with %d, want one", method, path, status)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("got no operation of the admin API, want all")
 	}
 }
 

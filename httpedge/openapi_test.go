@@ -169,3 +169,17 @@ func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
 		"GET /.well-known/oauth-authorization-server 200", "POST /oauth/introspect 200", "POST /oauth/introspect 400", "POST /oauth/revoke 200",
 		"POST /oauth/revoke 400", "GET /login 200", "POST /login 303", "GET /consent 200", "POST /consent 303", "GET /accounts 200", "GET /logout 200")
 }
+
+func TestOperatorRefusalsAreAsDescribed(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	d := describe(t, st.Stack)
+	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
+	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
+	for _, authorization := range []string{"", "Bearer garbage", "Bearer " + users} {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			send(t, st.Stack, method, st.AdminURL+"/admin/v1/users", "", "Authorization", authorization)
+		}
+	}
+	d.covers("GET /admin/v1/users 401", "GET /admin/v1/users 403", "HEAD /admin/v1/users 401", "HEAD /admin/v1/users 403",
+		"POST /admin/v1/users 401", "POST /admin/v1/users 403")
+}
