@@ -13,6 +13,7 @@ import (
 // and so are those of another type: end tells them all at once.
 type object struct {
 	members  map[string]json.RawMessage
+	known    map[string]bool // members that were asked for; they may be again, by a change that is made anew
 	problems map[string]string
 }
 
@@ -22,7 +23,7 @@ func (c *adminCall) object() (*object, error) {
 		return nil, &adminProblem{status: fasthttp.StatusUnsupportedMediaType, code: "unsupported_media_type",
 			message: "Send the body as Content-Type: application/json."}
 	}
-	o := &object{members: map[string]json.RawMessage{}, problems: map[string]string{}}
+	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{}, problems: map[string]string{}}
 	body := c.PostBody()
 	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
 		return nil, &adminProblem{message: "The body must be one JSON object."}
@@ -74,7 +75,7 @@ func (o *object) member(name, must string, to any) (given bool) {
 	if !ok {
 		return false
 	}
-	delete(o.members, name)
+	o.known[name] = true
 	if string(value) == "null" || json.Unmarshal(value, to) != nil {
 		o.refuse(name, must)
 		return false
@@ -96,7 +97,7 @@ func (o *object) text(name string, to *string) (given bool) {
 // clearable sets *to to a member that is a string, or to "" when it is null.
 func (o *object) clearable(name string, to *string) {
 	if string(o.members[name]) == "null" {
-		delete(o.members, name)
+		o.known[name] = true
 		*to = ""
 		return
 	}
@@ -127,7 +128,9 @@ func (o *object) texts(name string, to *[]string) (given bool) {
 // end returns what was wrong with the members, also that some are not known.
 func (o *object) end() error {
 	for name := range o.members {
-		o.refuse(name, "is not known here")
+		if !o.known[name] {
+			o.refuse(name, "is not known here")
+		}
 	}
 	if len(o.problems) > 0 {
 		return &adminProblem{fields: o.problems}
