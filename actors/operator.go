@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,8 +50,9 @@ func (s *Identity) CreateClient(ctx context.Context, c oauth.Client, now time.Ti
 }
 
 // UpdateClient lets change alter a copy of a client's record and puts it in the place of the old one; from its return on every
-// request sees it. What change does to the id, the kind (public or not), the secrets and the time of creation is undone. Its error is
-// oauth.ErrNotFound, a *oauth.RegistrationError, change's or a failure.
+// request sees it. What change does to the id, the kind (public or not), the secrets, the time of creation and the version is undone.
+// It is called again, on another copy, when another process changed the record in between. Its error is oauth.ErrNotFound, a
+// *oauth.RegistrationError, oauth.ErrBusy, change's or a failure.
 func (s *Identity) UpdateClient(ctx context.Context, id string, change func(*oauth.Client) error) (*oauth.Client, error) {
 	return s.changeClient(ctx, id, func(c *oauth.Client) error {
 		before := *c
@@ -58,7 +60,7 @@ func (s *Identity) UpdateClient(ctx context.Context, id string, change func(*oau
 		if err := change(c); err != nil {
 			return err
 		}
-		c.ID, c.Public, c.Secrets, c.Created = before.ID, before.Public, before.Secrets, before.Created
+		c.ID, c.Public, c.Secrets, c.Created, c.Version = before.ID, before.Public, before.Secrets, before.Created, before.Version
 		return nil
 	})
 }
@@ -108,13 +110,28 @@ func (s *Identity) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// changeClient replaces a client's record by a changed copy.
+// changeTries is how often a change is applied to a record that another process keeps changing.
+const changeTries = 20
+
+// changeClient replaces a client's record by a changed copy. When another process changed it in between, change is called again, on
+// what that one wrote; oauth.ErrBusy says that this went on.
 func (s *Identity) changeClient(ctx context.Context, id string, change func(*oauth.Client) error) (*oauth.Client, error) {
 	release, err := s.beginChange(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	for range changeTries {
+		c, err := s.tryChangeClient(ctx, id, change)
+		if !errors.Is(err, oauth.ErrConflict) {
+			return c, err
+		}
+	}
+	return nil, fmt.Errorf("update client: changed by others all the time: %w", oauth.ErrBusy)
+}
+
+// tryChangeClient returns oauth.ErrConflict when another process changed the client in between.
+func (s *Identity) tryChangeClient(ctx context.Context, id string, change func(*oauth.Client) error) (*oauth.Client, error) {
 	old, err := s.config.Tokens.Client(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read client: %w", err)

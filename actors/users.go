@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,15 +65,16 @@ func checkNewUser(u *account.User, password string, now time.Time) error {
 }
 
 // UpdateUser lets change alter a copy of a user and puts it in the place of the old one; from its return on every request sees
-// it. What change does to ID, ServiceID, PasswordHash and Created is undone. Its error is account.ErrNotFound,
-// account.FieldErrors, account.ErrTaken, change's or a failure.
+// it. What change does to ID, ServiceID, PasswordHash, Created and Version is undone. It is called again, on another copy, when
+// another process changed the user in between. Its error is account.ErrNotFound, account.FieldErrors, account.ErrTaken,
+// oauth.ErrBusy, change's or a failure.
 func (s *Identity) UpdateUser(ctx context.Context, id int64, change func(*account.User) error, now time.Time) (*account.User, error) {
 	return s.changeUser(ctx, id, now, func(u *account.User) error {
 		before := *u
 		if err := change(u); err != nil {
 			return err
 		}
-		u.ID, u.ServiceID, u.PasswordHash, u.Created = before.ID, before.ServiceID, before.PasswordHash, before.Created
+		u.ID, u.ServiceID, u.PasswordHash, u.Created, u.Version = before.ID, before.ServiceID, before.PasswordHash, before.Created, before.Version
 		u.Tidy()
 		if err := u.Check(now); err != nil {
 			return err
@@ -170,13 +172,25 @@ func (s *Identity) RevokeUserTokens(ctx context.Context, id int64) error {
 	return nil
 }
 
-// changeUser replaces a user's record by a changed copy.
+// changeUser replaces a user's record by a changed copy. When another process changed it in between, change is called again, on what
+// that one wrote; oauth.ErrBusy says that this went on.
 func (s *Identity) changeUser(ctx context.Context, id int64, now time.Time, change func(*account.User) error) (*account.User, error) {
 	release, err := s.beginUserChange(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	for range changeTries {
+		u, err := s.tryChangeUser(ctx, id, now, change)
+		if !errors.Is(err, account.ErrConflict) {
+			return u, err
+		}
+	}
+	return nil, fmt.Errorf("update user: changed by others all the time: %w", oauth.ErrBusy)
+}
+
+// tryChangeUser returns account.ErrConflict when another process changed the user in between.
+func (s *Identity) tryChangeUser(ctx context.Context, id int64, now time.Time, change func(*account.User) error) (*account.User, error) {
 	old, err := s.config.Accounts.User(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read user: %w", err)

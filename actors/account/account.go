@@ -26,6 +26,7 @@ type User struct {
 	Disabled       bool
 	Created        time.Time
 	Updated        time.Time
+	Version        int64 // how often it was changed; set by the Store
 }
 
 // Session is a browser's sign-in as it is kept.
@@ -52,6 +53,8 @@ var (
 	ErrNotFound = errors.New("no such record")
 	// ErrTaken says that the e-mail address, phone number or username belongs to another user.
 	ErrTaken = errors.New("already taken")
+	// ErrConflict says that the record was changed since it was read; nothing was written.
+	ErrConflict = errors.New("the record was changed since it was read")
 )
 
 // Store keeps users, sessions and consents. Its methods may be called by many goroutines; a write has lasted when its
@@ -63,9 +66,10 @@ type Store interface {
 	UserByPhone(ctx context.Context, phone string) (*User, error)
 	// Users returns up to limit users with an id above after, by id.
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
-	// CreateUser keeps u and sets its ID and ServiceID, or returns ErrTaken.
+	// CreateUser keeps u and sets its ID, ServiceID and Version, or returns ErrTaken.
 	CreateUser(ctx context.Context, u *User) error
-	// UpdateUser replaces the user with u's ID by u, or returns ErrTaken or ErrNotFound.
+	// UpdateUser replaces the user with u's ID by u and sets u's Version, or returns ErrTaken, ErrNotFound or, unless u's Version is
+	// the present one, ErrConflict.
 	UpdateUser(ctx context.Context, u *User) error
 	// DeleteUser ends everything of the user: profile, sessions, consents, codes and tokens. It returns the hashes of the
 	// access tokens that ended.

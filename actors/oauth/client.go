@@ -68,6 +68,7 @@ type Client struct {
 	Grants          GrantTypes // that it may use
 	Secrets         []Secret   // live ones, oldest first: at most two; none for a public client
 	Created         time.Time
+	Version         int64 // how often it was changed; set by the Store
 }
 
 // Secret is a client secret as it is kept: nobody can read it back.

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrNotFound says that there is no such record.
 	ErrNotFound = errors.New("no such record")
+	// ErrConflict says that the record was changed since it was read; nothing was written.
+	ErrConflict = errors.New("the record was changed since it was read")
 	// ErrBusy says that too much waits to be written; nothing was written.
 	ErrBusy = errors.New("too much waits to be written")
 	// ErrUnknownOutcome says that a write was begun and not confirmed in time: it may or may not last.
@@ -29,9 +31,10 @@ type Store interface {
 	AccessToken(ctx context.Context, hash Hash) (*AccessToken, error)
 	// Clients returns up to limit clients with an id above after, by id.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
-	// CreateClient keeps c with its ID.
+	// CreateClient keeps c with its ID and sets its Version.
 	CreateClient(ctx context.Context, c *Client) error
-	// UpdateClient replaces the client with c's ID by c, secrets and redirect URIs included, or returns ErrNotFound.
+	// UpdateClient replaces the client with c's ID by c, secrets and redirect URIs included, and sets c's Version, or returns
+	// ErrNotFound or, unless c's Version is the present one, ErrConflict.
 	UpdateClient(ctx context.Context, c *Client) error
 	// DeleteClient ends everything of the client: record, consents, codes and tokens. It returns the hashes of the
 	// access tokens that ended.

@@ -174,7 +174,7 @@ func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) 
 	case err != nil:
 		d.fail("read the demo's client", err)
 	case !sameClient(there, &want, file.ClientSecret):
-		want.Created = there.Created
+		want.Created, want.Version = there.Created, there.Version
 		d.keep(ctx, file, want, d.store.UpdateClient)
 		d.note("the client %s did not match and is set anew", want.Name)
 	}

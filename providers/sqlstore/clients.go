@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -10,7 +11,7 @@ import (
 
 // A client comes as one row for each pair of a redirect URI and a secret, so that one statement reads it whole.
 const clientColumns = `SELECT c.id, c.name, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
-c.detail_approved, c.scopes, c.grants, c.created,
+c.detail_approved, c.scopes, c.grants, c.created, c.version,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
 
@@ -54,7 +55,7 @@ func (s *Store) readClients(ctx context.Context, text string, args ...any) (clie
 		var hash []byte
 		var created, uriPosition, secretPosition, secretCreated int64
 		if err := r.Scan(&c.ID, &c.Name, &c.Public, &c.Operator, &c.IntrospectAny, &c.LoopbackAnyPort, &c.Disabled,
-			&c.DetailApproved, &c.Scopes, &c.Grants, &created,
+			&c.DetailApproved, &c.Scopes, &c.Grants, &created, &c.Version,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
@@ -77,10 +78,12 @@ func (s *Store) readClients(ctx context.Context, text string, args ...any) (clie
 
 const (
 	insertClient = `INSERT INTO clients
-(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (id) DO NOTHING`
+(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
-disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11 WHERE id = $1`
+disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, version = version + 1
+WHERE id = $1 AND version = $12`
+	clientExists = `SELECT id FROM clients WHERE id = $1`
 
 	deleteRedirectURIs = `DELETE FROM redirect_uris WHERE client_id = $1`
 	insertRedirectURI  = `INSERT INTO redirect_uris (client_id, position, uri) VALUES ($1, $2, $3)`
@@ -95,34 +98,62 @@ var (
 
 // CreateClient implements oauth.Store. A second client with the ID is an error.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
-	return wrap("create client", s.do(ctx, func(b *batch) error {
-		return b.putClient(insertClient, errClientExists, c)
-	}))
+	created := *c
+	created.Version = 0
+	err := s.do(ctx, func(b *batch) error { return b.createClient(&created) })
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	c.Version = created.Version
+	return nil
 }
 
 // UpdateClient implements oauth.Store.
 func (s *Store) UpdateClient(ctx context.Context, c *oauth.Client) error {
-	return wrap("update client", s.do(ctx, func(b *batch) error {
-		return b.putClient(updateClient, oauth.ErrNotFound, c)
-	}))
+	if err := s.do(ctx, func(b *batch) error { return b.updateClient(c) }); err != nil {
+		return fmt.Errorf("update client: %w", err)
+	}
+	c.Version++
+	return nil
 }
 
-func (b *batch) putClient(text string, unchanged error, c *oauth.Client) error {
+func (b *batch) createClient(c *oauth.Client) error {
+	written, err := b.putClient(insertClient, c)
+	if err == nil && !written {
+		err = refusal{errClientExists}
+	}
+	return err
+}
+
+func (b *batch) updateClient(c *oauth.Client) error {
+	written, err := b.putClient(updateClient, c)
+	if err != nil || written {
+		return err
+	}
+	err = b.conn.one(b.ctx, clientExists, []any{c.ID}, new(string))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return refusal{oauth.ErrNotFound}
+	case err != nil:
+		return err
+	}
+	return refusal{oauth.ErrConflict}
+}
+
+// putClient writes c with its redirect URIs and secrets, or nothing when the statement changes no row.
+func (b *batch) putClient(text string, c *oauth.Client) (written bool, err error) {
 	if !isText(c.ID) || !isText(c.Name) {
-		return refusal{errText}
+		return false, refusal{errText}
 	}
 	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny, c.LoopbackAnyPort, c.Disabled,
-		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created))
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return refusal{unchanged}
+		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created), c.Version)
+	if err != nil || n == 0 {
+		return false, err
 	}
 	if err := b.putRedirectURIs(c); err != nil {
-		return err
+		return false, err
 	}
-	return b.putSecrets(c)
+	return true, b.putSecrets(c)
 }
 
 func (b *batch) putRedirectURIs(c *oauth.Client) error {

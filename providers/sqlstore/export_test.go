@@ -68,8 +68,8 @@ func Statements() []string {
 		takeCode, usedCode, advanceFamily, repeatAdvance, liveFamily,
 		endAccessToken, endFamily, endFamilyTokens, endUserCodes, endUserFamilies, endUserFamilyTokens, endUserTokens,
 		endGrantCodes, endGrantFamilies, endGrantFamilyTokens, endGrantTokens, endConsent,
-		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients,
-		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, otherUser, updateUser, deleteUserCodes, deleteUserFamilies,
+		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients, clientExists, updateClient,
+		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser, updateUser, deleteUserCodes, deleteUserFamilies,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, upsertConsent,
 	}, sweepSteps...)

@@ -14,7 +14,7 @@ import (
 )
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
-profile_picture, password_hash, disabled, created, updated FROM users `
+profile_picture, password_hash, disabled, created, updated, version FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
@@ -69,7 +69,7 @@ func scanUser(r row) (*account.User, error) {
 	var u account.User
 	var created, updated int64
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio, &u.PlaceOfBirth,
-		&u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash, &u.Disabled, &created, &updated)
+		&u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash, &u.Disabled, &created, &updated, &u.Version)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
@@ -83,13 +83,14 @@ func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s !=
 const (
 	nextUserID = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
 	insertUser = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
-bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`
-	userExists = `SELECT id FROM users WHERE id = $1`
-	otherUser  = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR phone_key = $3 OR username_key = $4) LIMIT 1`
-	updateUser = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5, phone_key = $6, username = $7,
+bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING`
+	userVersion = `SELECT version FROM users WHERE id = $1`
+	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR phone_key = $3 OR username_key = $4) LIMIT 1`
+	updateUser  = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5, phone_key = $6, username = $7,
 username_key = $8, gender = $9, bio = $10, place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14,
-password_hash = $15, disabled = $16, created = $17, updated = $18 WHERE id = $1`
+password_hash = $15, disabled = $16, created = $17, updated = $18,
+version = version + 1 WHERE id = $1 AND version = $19`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
 	deleteUserCodes = `DELETE FROM authorization_codes
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1)`
@@ -103,7 +104,7 @@ func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
 		return fmt.Errorf("create user: %w", err)
 	}
 	created := *u
-	created.ServiceID = id.String()
+	created.ServiceID, created.Version = id.String(), 0
 	err = s.do(ctx, func(b *batch) error {
 		if err := checkUser(&created); err != nil {
 			return err
@@ -123,32 +124,50 @@ func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
 	if err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
-	u.ID, u.ServiceID = created.ID, created.ServiceID
+	u.ID, u.ServiceID, u.Version = created.ID, created.ServiceID, created.Version
 	return nil
 }
 
 // UpdateUser implements account.Store. ServiceID is never changed.
 func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
-	return wrap("update user", s.do(ctx, func(b *batch) error {
-		if err := checkUser(u); err != nil {
-			return err
-		}
-		err := b.conn.one(b.ctx, userExists, []any{u.ID}, new(int64))
-		if errors.Is(err, sql.ErrNoRows) {
-			return refusal{account.ErrNotFound}
-		}
-		if err != nil {
-			return err
-		}
-		if err := b.checkFree(u); err != nil {
-			return err
-		}
-		n, err := b.conn.exec(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
-		if err == nil && n == 0 {
-			err = refusal{account.ErrNotFound}
-		}
+	if err := s.do(ctx, func(b *batch) error { return b.updateUser(u) }); err != nil {
+		return fmt.Errorf("update user: %w", err)
+	}
+	u.Version++
+	return nil
+}
+
+func (b *batch) updateUser(u *account.User) error {
+	if err := checkUser(u); err != nil {
 		return err
-	}))
+	}
+	if err := b.checkVersion(u); err != nil {
+		return err
+	}
+	if err := b.checkFree(u); err != nil {
+		return err
+	}
+	n, err := b.conn.exec(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
+	if err != nil || n > 0 {
+		return err
+	}
+	if err := b.checkVersion(u); err != nil { // by another process, just now
+		return err
+	}
+	return refusal{account.ErrConflict}
+}
+
+// checkVersion refuses a user who is gone or was changed since u was read. What it finds may change before the next statement.
+func (b *batch) checkVersion(u *account.User) error {
+	var version int64
+	err := b.conn.one(b.ctx, userVersion, []any{u.ID}, &version)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return refusal{account.ErrNotFound}
+	case err == nil && version != u.Version:
+		return refusal{account.ErrConflict}
+	}
+	return err
 }
 
 func checkUser(u *account.User) error {
@@ -175,7 +194,8 @@ func (b *batch) checkFree(u *account.User) error {
 
 func userValues(u *account.User) []any {
 	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(u.Phone), u.Username, key(fold(u.Username)), u.Gender, u.Bio,
-		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash, u.Disabled, millis(u.Created), millis(u.Updated)}
+		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash, u.Disabled, millis(u.Created), millis(u.Updated),
+		u.Version}
 }
 
 // DeleteUser implements account.Store; it returns ErrNotFound when there is no such user.

@@ -16,6 +16,7 @@ import (
 var clientTests = map[string]func(*testing.T, *world){
 	"ClientIsReadBack":          clientIsReadBack,
 	"ClientIsReplaced":          clientIsReplaced,
+	"ClientIsReplacedOnce":      clientIsReplacedOnce,
 	"ClientIDIsTakenOnce":       clientIDIsTakenOnce,
 	"ClientThatIsNotThere":      clientThatIsNotThere,
 	"ClientsComeInPages":        clientsComeInPages,
@@ -70,6 +71,28 @@ func clientIsReplaced(t *testing.T, w *world) {
 		t.Errorf("consent to a client that was changed: got %v, want none", err)
 	}
 	w.sameClient(w.client)
+}
+
+func clientIsReplacedOnce(t *testing.T, w *world) {
+	c := w.fullClient()
+	w.must(w.CreateClient(w.ctx, c))
+	first, second := *c, *c
+	first.Name, second.Secrets, second.RedirectURIs = "First", nil, nil
+	w.must(w.UpdateClient(w.ctx, &first))
+	w.gone("change of what was read before another", w.UpdateClient(w.ctx, &second), oauth.ErrConflict)
+	w.sameClient(&first)
+	for _, version := range []int64{-1, 7} {
+		ahead := first
+		ahead.Version = version
+		w.gone("change of a version that there is not", w.UpdateClient(w.ctx, &ahead), oauth.ErrConflict)
+	}
+	if second.Version != c.Version {
+		t.Errorf("version after a refused change: got %d, want %d", second.Version, c.Version)
+	}
+	second = first
+	second.Disabled = !first.Disabled
+	w.must(w.UpdateClient(w.ctx, &second))
+	w.sameClient(&second)
 }
 
 func clientIDIsTakenOnce(t *testing.T, w *world) {

@@ -170,6 +170,7 @@ func codeThatCannotBeRedeemedIsGone(t *testing.T, w *world) {
 		w.outcome(what, r.Outcome, oauth.OutcomeGone)
 		w.alive(what, r.Access.Hash, false)
 	}
+	w.user.Version = disabled.Version
 	w.must(w.UpdateUser(w.ctx, w.user))
 	r := w.redeem(code.Hash, code.Expires.Add(-time.Millisecond))
 	w.do(r)

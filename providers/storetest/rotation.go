@@ -150,10 +150,12 @@ func rotationByDisabledUser(t *testing.T, w *world) {
 	w.do(current, previous)
 	w.outcome("current", current.Outcome, oauth.OutcomeGone)
 	w.outcome("with grace", previous.Outcome, oauth.OutcomeGone)
+	w.user.Version = disabled.Version
 	w.must(w.UpdateUser(w.ctx, w.user))
 	next := w.rotate(r.Family, 1, w.now, time.Minute)
 	w.do(next)
 	w.outcome("of a user who is enabled again", next.Outcome, oauth.OutcomeDone)
+	disabled.Version = w.user.Version
 	w.must(w.UpdateUser(w.ctx, &disabled))
 	repeat := w.rotate(r.Family, 1, w.now, time.Minute)
 	w.do(repeat)

@@ -14,6 +14,7 @@ import (
 var userTests = map[string]func(*testing.T, *world){
 	"UserIsReadBack":            userIsReadBack,
 	"UserIsReplaced":            userIsReplaced,
+	"UserIsReplacedOnce":        userIsReplacedOnce,
 	"UserIsFoundWithoutCase":    userIsFoundWithoutCase,
 	"UserIdentifiersAreUnique":  userIdentifiersAreUnique,
 	"UserIDsAreNeverReused":     userIDsAreNeverReused,
@@ -65,6 +66,28 @@ func userIsReplaced(t *testing.T, w *world) {
 	if got, err := w.UserByEmail(w.ctx, "new@example.org"); err != nil || got.ID != u.ID {
 		t.Errorf("new e-mail address: got %v, error %v, want user %d", got, err, u.ID)
 	}
+}
+
+func userIsReplacedOnce(t *testing.T, w *world) {
+	u := w.fullUser()
+	w.must(w.CreateUser(w.ctx, u))
+	first, second := *u, *u
+	first.PasswordHash, second.Disabled = "", true
+	w.must(w.UpdateUser(w.ctx, &first))
+	w.gone("change of what was read before another", w.UpdateUser(w.ctx, &second), account.ErrConflict)
+	w.sameUser(&first)
+	for _, version := range []int64{-1, 7} {
+		ahead := first
+		ahead.Version = version
+		w.gone("change of a version that there is not", w.UpdateUser(w.ctx, &ahead), account.ErrConflict)
+	}
+	if second.Version != u.Version {
+		t.Errorf("version after a refused change: got %d, want %d", second.Version, u.Version)
+	}
+	second = first
+	second.Disabled = true
+	w.must(w.UpdateUser(w.ctx, &second))
+	w.sameUser(&second)
 }
 
 func userIsFoundWithoutCase(t *testing.T, w *world) {

@@ -12,7 +12,8 @@ CREATE TABLE clients (
     detail_approved   BOOLEAN NOT NULL,
     scopes            BIGINT NOT NULL,
     grants            BIGINT NOT NULL,
-    created           BIGINT NOT NULL
+    created           BIGINT NOT NULL,
+    version           BIGINT NOT NULL -- how often it was changed
 );
 
 CREATE TABLE client_secrets (
@@ -51,7 +52,8 @@ CREATE TABLE users (
     password_hash   TEXT NOT NULL,
     disabled        BOOLEAN NOT NULL,
     created         BIGINT NOT NULL,
-    updated         BIGINT NOT NULL
+    updated         BIGINT NOT NULL,
+    version         BIGINT NOT NULL -- how often it was changed
 );
 
 -- The last number given out. A user's id is never given to another, so that it cannot be taken from the users that are left.
