@@ -150,6 +150,7 @@ func writeProblem(ctx *fasthttp.RequestCtx, status int, code, message string) {
 	body = append(body, `","message":`...)
 	body = geo.AppendQuoted(body, message)
 	if isTokenPath(ctx.URI().PathOriginal()) {
+		ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
 		body = append(body, `,"error_description":`...)
 		body = geo.AppendQuoted(body, message)
 		body = append(body, `,"hint":"See the description of this endpoint."`...)
@@ -160,7 +161,11 @@ func writeProblem(ctx *fasthttp.RequestCtx, status int, code, message string) {
 // refuseBroken answers what fasthttp could not read as a request. The connection ends with the answer.
 func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	start := time.Now()
-	prepare(ctx, true)
+	path := ctx.URI().PathOriginal()
+	prepare(ctx, isGeolocation(path))
+	if isIdentity(path) && s.config.Identity != nil {
+		s.allowOrigin(ctx)
+	}
 	var tooSmall *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {

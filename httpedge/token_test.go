@@ -74,8 +74,11 @@ func TestTokenEndpointTakesOnlyFormsByPost(t *testing.T) {
 				t.Errorf("got %s, want a hint that names the right type", a.body)
 			}
 		}
-		a := send(t, st.Stack, "POST", st.URL+path, "a="+strings.Repeat("x", 70_000), "Content-Type", "application/x-www-form-urlencoded")
+		a := send(t, st.Stack, "POST", st.URL+path, "a="+strings.Repeat("x", 70_000), "Content-Type", "application/x-www-form-urlencoded",
+			"Origin", "https://elsewhere.example")
 		a.failsAs(t, 413, "payload_too_large")
+		a.has(t, "Pragma", "no-cache")
+		a.has(t, "Access-Control-Allow-Origin", "")
 	}
 	for _, kind := range []string{"application/x-www-form-urlencoded; charset=utf-8", "Application/X-WWW-Form-urlencoded ;charset=x"} {
 		if a := send(t, st.Stack, "POST", st.URL+"/oauth/token", body, "Content-Type", kind); a.status != 200 {
