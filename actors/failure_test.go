@@ -332,8 +332,8 @@ func TestReverseNames(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					later := lookup(s, nth(i+1))
-					if !later.Cached || string(later.Entry.Body) != want || later.Entry.Fetched != o.Entry.Fetched {
-						t.Errorf("later: got %s of %v, want %s of %v", later.Entry.Body, later.Entry.Fetched, want, o.Entry.Fetched)
+					if !later.Cached || string(later.Entry.Body) != want || later.Entry.Fetched() != o.Entry.Fetched() {
+						t.Errorf("later: got %s of %v, want %s of %v", later.Entry.Body, later.Entry.Fetched(), want, o.Entry.Fetched())
 					}
 				}
 			})

@@ -222,7 +222,7 @@ func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
 					if took := time.Since(began); took > 5*time.Second {
 						t.Errorf("got an answer after %v", took)
 					}
-					if got := o.Err == nil && o.Entry.Source == geo.SourceMMDB; got != c.want {
+					if got := o.Err == nil && o.Entry.Source() == geo.SourceMMDB; got != c.want {
 						t.Errorf("got %v, want an answer from the files %t", o.Err, c.want)
 					}
 				}
@@ -239,17 +239,17 @@ func TestOfflineAnswersDoNotLast(t *testing.T) {
 			config.Fallback = files()
 			config.Breaker.Hold = 20 * time.Second
 		})
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceMMDB || o.Entry.TTL != time.Minute {
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
 			t.Fatalf("got %+v, want an answer from the files for a minute", o)
 		}
 		wantCode(t, "what the files do not know", lookup(s, nth(404)), geo.CodeProviderUnreachable)
 		u.fail = func(geo.Endpoint) error { return nil }
 		time.Sleep(59 * time.Second)
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceMMDB || !o.Cached {
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || !o.Cached {
 			t.Errorf("after 59 s: got %+v, want the files' answer out of the cache", o)
 		}
 		time.Sleep(2 * time.Second)
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source != geo.SourceUpstream {
+		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceUpstream {
 			t.Errorf("after 61 s: got %+v, want the upstream's", o)
 		}
 	})

@@ -33,8 +33,7 @@ func (s *System) offline(ctx context.Context, q geo.Query, a *answer) {
 		return
 	}
 	now := time.Now()
-	entry := geo.NewEntry(q, reply.Answers[0], s.config.Fallback.Terms().Source, now)
-	entry.TTL = geo.FallbackTTL
+	entry := geo.NewFallbackEntry(q, reply.Answers[0], s.config.Fallback.Terms().Source, now)
 	s.metrics.fallbacks.Inc()
 	a.Outcome = geo.Outcome{Entry: s.cache.PutFallback(q, entry, now)}
 }

@@ -77,6 +77,6 @@ func (r *reverseRound) found(i int, name string) {
 	}
 	old := r.done.answers[i].Entry
 	q := r.done.flights[i].query
-	named := geo.NewEntry(q, r.answers[i], old.Source, old.Fetched)
+	named := geo.NewEntry(q, r.answers[i], old.Source(), old.Fetched())
 	r.worker.system.root.Send(r.worker.system.batcher, &lateReverse{query: q, old: old, new: named})
 }

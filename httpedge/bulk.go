@@ -181,11 +181,11 @@ func (b *bulkBatch) note(e *geo.Entry) {
 		return
 	}
 	for _, known := range b.sources {
-		if known == e.Source {
+		if known == e.Source() {
 			return
 		}
 	}
-	b.sources = append(b.sources, e.Source)
+	b.sources = append(b.sources, e.Source())
 }
 
 func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {

@@ -66,14 +66,14 @@ func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
 	h, e := &ctx.Response.Header, o.Entry
 	var buf [48]byte
 	value := append(buf[:0], "private, max-age="...)
-	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL/time.Second), 10))
+	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL()/time.Second), 10))
 	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(e.Age(now)), 10))
 	verdict := cacheMiss
 	if o.Cached {
 		verdict = cacheHit
 	}
 	h.SetCanonical(headerCache, verdict)
-	setSource(h, e.Source)
+	setSource(h, e.Source())
 }
 
 func setSource(h *fasthttp.ResponseHeader, source geo.Source) {

@@ -23,7 +23,7 @@ func (s *Server) myIP(ctx *fasthttp.RequestCtx) {
 	}
 	outcome := s.config.System.Lookup(q, caller, time.Now())
 	if outcome.Entry != nil {
-		setSource(&ctx.Response.Header, outcome.Entry.Source)
+		setSource(&ctx.Response.Header, outcome.Entry.Source())
 	}
 	if outcome.Err != nil {
 		writeError(ctx, text, outcome.Err)

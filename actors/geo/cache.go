@@ -3,6 +3,7 @@ package geo
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,18 +17,20 @@ const (
 	FallbackTTL = time.Minute      // an answer from the offline files in the place of an online one
 )
 
-// Entry is an answer as the cache holds it: rendered once, sent many times. What is exported is never changed after the
-// entry was made.
+// Entry is an answer as the cache holds it: rendered once, sent many times. What can be seen of it never changes. It
+// fills one cache line: the hot path waits for memory more than for anything else.
 type Entry struct {
-	Body    []byte // the JSON of a result for the query in its canonical form; nil beside Err
-	Err     *Error // what the upstream found wrong with the query; nil with a result
-	Source  Source
-	Fetched time.Time
-	TTL     time.Duration
+	Body []byte // the JSON of a result for the query in its canonical form; nil beside Err
+	Err  *Error // what the upstream found wrong with the query; nil with a result
 
-	tail int       // where Body goes on behind the value of "query"
-	used time.Time // when the cache last moved it to the front; the cache's mutex guards it
+	fetched int64  // nanoseconds since 1970
+	used    int64  // when the cache last moved it to the front; the cache's mutex guards it
+	ttl     uint16 // seconds
+	tail    uint16 // where Body goes on behind the value of "query"
+	source  uint8  // in sources
 }
+
+var sources = [...]Source{SourceUpstream, SourceMMDB, SourceSim}
 
 // bodyHead is how the JSON of a result begins, up to the value of "query".
 const bodyHead = `{"ok":true,"query":`
@@ -35,20 +38,44 @@ const bodyHead = `{"ok":true,"query":`
 // NewEntry renders what source answered to q at now. An answer whose error says anything else than CodeInvalidQuery
 // must not be cached.
 func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
+	ttl := ResultTTL
 	if a.Err != nil {
-		return &Entry{Err: a.Err, Source: source, Fetched: now, TTL: NotFoundTTL}
+		ttl = NotFoundTTL
 	}
-	var buf [1024]byte
-	body := AppendQuoted(append(buf[:0], bodyHead...), q.String())
-	tail := len(body)
-	body = bytes.Clone(a.Result.AppendJSON(body))
-	return &Entry{Body: body, Source: source, Fetched: now, TTL: ResultTTL, tail: tail}
+	return newEntry(q, a, source, now, ttl)
 }
+
+// NewFallbackEntry is NewEntry for a result of the offline files in the place of an online one.
+func NewFallbackEntry(q Query, a Answer, source Source, now time.Time) *Entry {
+	return newEntry(q, a, source, now, FallbackTTL)
+}
+
+func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration) *Entry {
+	e := &Entry{
+		Err: a.Err, fetched: now.UnixNano(), ttl: uint16(ttl / time.Second),
+		source: uint8(slices.Index(sources[:], source)),
+	}
+	if a.Err == nil {
+		var buf [1024]byte
+		body := AppendQuoted(append(buf[:0], bodyHead...), q.String())
+		e.tail = uint16(len(body))
+		e.Body = bytes.Clone(a.Result.AppendJSON(body))
+	}
+	return e
+}
+
+// Source returns what answered.
+func (e *Entry) Source() Source { return sources[e.source] }
+
+// Fetched returns when the answer came.
+func (e *Entry) Fetched() time.Time { return time.Unix(0, e.fetched) }
+
+// TTL returns how long the answer is kept, from Fetched.
+func (e *Entry) TTL() time.Duration { return time.Duration(e.ttl) * time.Second }
 
 // IsFor reports whether Body answers the query as it was written in text, which it does when that is the canonical form.
 func (e *Entry) IsFor(text string) bool {
-	written := e.Body[len(bodyHead)+1 : e.tail-1]
-	return string(written) == text
+	return string(e.Body[len(bodyHead)+1:e.tail-1]) == text
 }
 
 // AppendFor appends Body with the query as it was written in text.
@@ -61,9 +88,11 @@ func (e *Entry) AppendFor(dst []byte, text string) []byte {
 }
 
 // Age returns how long ago the entry was fetched, in whole seconds as the header Age counts them (RFC 9111 section 5.1).
-func (e *Entry) Age(now time.Time) int { return max(0, int(now.Sub(e.Fetched)/time.Second)) }
+func (e *Entry) Age(now time.Time) int {
+	return max(0, int((now.UnixNano()-e.fetched)/int64(time.Second)))
+}
 
-func (e *Entry) live(now time.Time) bool { return now.Sub(e.Fetched) < e.TTL }
+func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
 
 // Outcome is what a look-up came to.
 type Outcome struct {
@@ -162,11 +191,12 @@ const usedGrain = time.Second
 
 func (c *Cache) live(q Query, now time.Time) *Entry {
 	e, ok := c.entries.Peek(q)
-	if !ok || !e.live(now) {
+	at := now.UnixNano()
+	if !ok || !e.live(at) {
 		return nil
 	}
-	if now.Sub(e.used) >= usedGrain {
-		e.used = now
+	if at-e.used >= int64(usedGrain) {
+		e.used = at
 		c.entries.Get(q)
 	}
 	return e
