@@ -1,7 +1,9 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -292,6 +294,35 @@ func TestMigrateAndInit(t *testing.T) {
 	}
 	if got := runOnce(t, nil, "init", "--database-url=postgres://me:"+secret+"@127.0.0.1:1/x"); got.code != exitFailed || strings.Contains(got.stderr, secret) || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("got code %d, stderr %q for a database that is not there, want 1 and one line without the password", got.code, got.stderr)
+	}
+}
+
+// TestDatabaseOfANewerGatehouse marks a database as migrated further than this program can.
+func TestDatabaseOfANewerGatehouse(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gatehouse.db")
+	database := "--database-url=sqlite:" + path
+	if got := runOnce(t, nil, "migrate", "up", database); got.code != exitDone {
+		t.Fatalf("got code %d, stderr %q", got.code, got.stderr)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, 1)")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		append([]string{"serve", "--roles=identity", database}, anyPorts...),
+		append([]string{"serve", "--roles=identity", "--migrate=false", database}, anyPorts...),
+		append([]string{"demo", "--dir=" + dir}, anyPorts...),
+		{"init", database}, {"migrate", "up", database}, {"migrate", "status", database},
+	} {
+		got := runOnce(t, nil, args...)
+		if got.code != exitFailed || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "made by a newer gatehouse") {
+			t.Errorf("%v: got code %d, stderr %q, want 1 and one line", args, got.code, got.stderr)
+		}
 	}
 }
 

@@ -16,8 +16,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ErrSchema says that the database's schema is not the one of this program.
-var ErrSchema = errors.New("the database schema is not up to date: run gatehouse migrate up")
+// What else may be wrong with a database's schema.
+var (
+	// ErrSchema says that the schema is older than that of this program.
+	ErrSchema = errors.New("the database schema is not up to date: run gatehouse migrate up")
+	// ErrNewer says that the schema is newer: this program could read it wrongly, or write what the newer one cannot read.
+	ErrNewer = errors.New("the database was made by a newer gatehouse")
+)
 
 // Migration is a step of the schema.
 type Migration struct {
@@ -27,7 +32,7 @@ type Migration struct {
 }
 
 // Migrate brings the schema up to date and returns the steps that it took, none when there was nothing to do. Only URL,
-// Logger and WriteTimeout of config matter.
+// Logger and WriteTimeout of config matter. Its error is ErrNewer or another.
 func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	var taken []Migration
 	err := withDatabase(ctx, config, func(db *sql.DB, e engine) (err error) {
@@ -37,11 +42,12 @@ func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	return taken, err
 }
 
-// Migrations returns all steps of the schema, in order. It changes nothing in a database that was migrated once.
+// Migrations returns all steps of the schema, in order. It changes nothing in a database that was migrated once. Its error is ErrNewer
+// or another.
 func Migrations(ctx context.Context, config Config) ([]Migration, error) {
 	var all []Migration
 	err := withDatabase(ctx, config, func(db *sql.DB, e engine) error {
-		provider, err := newProvider(db, e)
+		provider, _, err := openProvider(ctx, db, e)
 		if err != nil {
 			return err
 		}
@@ -91,8 +97,24 @@ func newProvider(db *sql.DB, e engine) (*goose.Provider, error) {
 	return provider, nil
 }
 
+// openProvider returns what migrates db, and whether there is something to migrate; ErrNewer when it was migrated further than this
+// program can.
+func openProvider(ctx context.Context, db *sql.DB, e engine) (provider *goose.Provider, old bool, err error) {
+	if provider, err = newProvider(db, e); err != nil {
+		return nil, false, err
+	}
+	current, target, err := provider.GetVersions(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("read schema version: %w", err)
+	}
+	if current > target {
+		return nil, false, fmt.Errorf("schema version is %d, not %d: %w", current, target, ErrNewer)
+	}
+	return provider, current < target, nil
+}
+
 func migrate(ctx context.Context, db *sql.DB, e engine) ([]Migration, error) {
-	provider, err := newProvider(db, e)
+	provider, _, err := openProvider(ctx, db, e)
 	if err != nil {
 		return nil, err
 	}
@@ -107,18 +129,11 @@ func migrate(ctx context.Context, db *sql.DB, e engine) ([]Migration, error) {
 	return taken, nil
 }
 
-// checkSchema returns ErrSchema unless the schema is the newest that this program knows.
+// checkSchema returns ErrSchema or ErrNewer unless the schema is that of this program.
 func checkSchema(ctx context.Context, db *sql.DB, e engine) error {
-	provider, err := newProvider(db, e)
-	if err != nil {
-		return err
+	_, old, err := openProvider(ctx, db, e)
+	if err == nil && old {
+		err = ErrSchema
 	}
-	current, target, err := provider.GetVersions(ctx)
-	if err != nil {
-		return fmt.Errorf("read schema version: %w", err)
-	}
-	if current != target {
-		return fmt.Errorf("schema version is %d, not %d: %w", current, target, ErrSchema)
-	}
-	return nil
+	return err
 }

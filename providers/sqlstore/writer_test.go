@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,32 @@ func TestSchemaIsChecked(t *testing.T) {
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			config := sqlstore.Config{URL: d.make(t), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			s := open(t, config)
+			if err := sqlstore.Execute(t.Context(), s, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, TRUE)"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			errs := map[string]error{}
+			_, errs["migrate"] = sqlstore.Migrate(t.Context(), config)
+			_, errs["migrations"] = sqlstore.Migrations(t.Context(), config)
+			_, errs["open"] = sqlstore.Open(t.Context(), config)
+			config.Migrate = true
+			_, errs["open and migrate"] = sqlstore.Open(t.Context(), config)
+			for what, err := range errs {
+				if !errors.Is(err, sqlstore.ErrNewer) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: got %v, want one line and ErrNewer", what, err)
+				}
 			}
 		})
 	}
