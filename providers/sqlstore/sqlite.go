@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -34,6 +35,43 @@ func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, er
 	opened[1].SetMaxOpenConns(sqliteReaders)
 	opened[1].SetMaxIdleConns(sqliteReaders)
 	return opened[0], opened[1], opened[2], nil
+}
+
+// locate is parseURL with a path that leads over no symbolic link, so that one file has one name, whoever opens it.
+func locate(url string) (engine, string, error) {
+	e, path, err := parseURL(url)
+	if err != nil || e != sqliteEngine {
+		return e, path, err
+	}
+	if path, err = resolve(path); err != nil {
+		return e, "", fmt.Errorf("find database file: %w", err)
+	}
+	return e, path, nil
+}
+
+// resolve follows the symbolic links of a path whose last element need not exist, nor that which it links to. No path is cleaned before
+// its links were followed, since .. behind a link leads elsewhere.
+func resolve(path string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return resolved, err
+	}
+	folder, name := filepath.Split(path)
+	if folder == "" {
+		folder = "."
+	}
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return "", err
+	}
+	path = filepath.Join(folder, name)
+	target, err := os.Readlink(path)
+	switch {
+	case err != nil:
+		return path, nil // no link, and nothing else
+	case filepath.IsAbs(target):
+		return resolve(target)
+	}
+	return resolve(folder + string(filepath.Separator) + target)
 }
 
 // sqliteDSN names a file in a way that no character of its path is taken for an option.

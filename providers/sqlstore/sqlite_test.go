@@ -94,6 +94,68 @@ func TestFileIsForOneServer(t *testing.T) {
 	open(t, sqlstore.Config{URL: url, Exclusive: true})
 }
 
+// TestFileHasOneLockWhateverItsName opens one file by its path and through links, before it is there and afterwards.
+func TestFileHasOneLockWhateverItsName(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "data/deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{
+		"file": "data/g.db", "whole": filepath.Join(folder, "data/g.db"), "twice": "file", "folder": "data", "up": "deep/../../data/g.db",
+		"deep": "data/deep",
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := sqlstore.Config{Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	names := []string{"file", "data/g.db", "whole", "twice", "folder/g.db", "up", "deep/../g.db"}
+	for _, first := range names {
+		files, err := filepath.Glob(filepath.Join(folder, "data/g.db*"))
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.URL = "sqlite:" + folder + "/" + first
+		server := open(t, config)
+		for _, second := range names {
+			config.URL = "sqlite:" + folder + "/" + second
+			if s, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
+				t.Errorf("%s beside %s: got %v, want %v", second, first, err, sqlstore.ErrInUse)
+				if err == nil {
+					s.Close()
+				}
+			}
+		}
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("file opened as %s: got %v, %v, want mode 600", first, info, err)
+		}
+	}
+}
+
+func TestLinksThatLeadNowhere(t *testing.T) {
+	folder := t.TempDir()
+	config := sqlstore.Config{Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	for link, target := range map[string]string{"round": "round", "there": "back", "back": "there", "lost": "nowhere/g.db"} {
+		path := filepath.Join(folder, link)
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"round", "there", "lost", "lost/g.db", "round/g.db"} {
+		config.URL = "sqlite:" + filepath.Join(folder, name)
+		if s, err := sqlstore.Open(t.Context(), config); err == nil {
+			t.Errorf("%s: got no error", name)
+			s.Close()
+		}
+	}
+}
+
 func TestTwoProcessesOnOneFile(t *testing.T) {
 	url, _ := sqlite(t)
 	redeemThroughTwo(t, url)

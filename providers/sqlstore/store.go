@@ -72,7 +72,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 }
 
 func lockExclusive(config Config) (*os.File, error) {
-	e, path, err := parseURL(config.URL)
+	e, path, err := locate(config.URL)
 	if err != nil || e != sqliteEngine || !config.Exclusive {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ type pools struct {
 }
 
 func openPools(ctx context.Context, config Config) (p pools, err error) {
-	if p.engine, p.path, err = parseURL(config.URL); err != nil {
+	if p.engine, p.path, err = locate(config.URL); err != nil {
 		return p, err
 	}
 	if p.engine == postgresEngine {
