@@ -107,13 +107,13 @@ func (s *Identity) IssueCode(ctx context.Context, code oauth.AuthorizationCode, 
 		return "", &oauth.Error{Code: oauth.UnauthorizedClient, Description: "The client is unknown.", Hint: "Check client_id."}
 	}
 	if err != nil {
-		return "", s.fault(err, "read a client")
+		return "", s.authorizeFault(err, "read a client")
 	}
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
 	m := &grant{reply: newReply(), op: oauth.SaveCode{Code: code}}
 	s.root.Send(e.pid, m)
-	if fault := s.fault(m.wait(ctx, &m.op), "keep an authorization code"); fault != nil {
+	if fault := s.authorizeFault(m.wait(ctx, &m.op), "keep an authorization code"); fault != nil {
 		return "", fault
 	}
 	return plain, nil

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/actors"
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -321,6 +323,17 @@ func TestAWriteThatHasBegunIsAwaited(t *testing.T) {
 	}
 }
 
+func TestWhatIsTemporary(t *testing.T) {
+	for err, want := range map[error]bool{
+		oauth.ErrBusy: true, account.ErrBusy: true, oauth.ErrUnknownOutcome: true, context.DeadlineExceeded: true, context.Canceled: true,
+		errors.New("disk full"): false, oauth.ErrNotFound: false,
+	} {
+		if got := actors.IsTemporary(fmt.Errorf("save consent: %w", err)); got != want {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
+	}
+}
+
 func TestAStoreThatFails(t *testing.T) {
 	h := build(t, nil)
 	code, refresh := h.code(t), h.tokens(t).RefreshToken
@@ -333,9 +346,12 @@ func TestAStoreThatFails(t *testing.T) {
 				t.Errorf("%s: got %+v", name, fault)
 			}
 		}
-		if _, fault := h.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: h.client.ID}, time.Now()); fault == nil ||
-			fault.Code != oauth.TemporarilyUnavailable {
-			t.Errorf("code: got %v", fault)
+		want := oauth.ServerError
+		if actors.IsTemporary(err) {
+			want = oauth.TemporarilyUnavailable
+		}
+		if _, fault := h.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: h.client.ID}, time.Now()); fault == nil || fault.Code != want {
+			t.Errorf("code while %v: got %v, want %s", err, fault, want)
 		}
 	}
 	h.vault.failing, h.vault.readable = nil, errors.New("disk gone")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -16,6 +17,30 @@ var errUnavailable = &oauth.Error{
 	RetryAfter:  time.Second,
 }
 
+// errFailed is what clients of the authorization endpoint are told of a failure.
+var errFailed = &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."}
+
+// IsTemporary reports whether err, of a method of an Identity, comes from load, from time that ran out or from a stop: the same
+// request may be served a moment later. Every other error that the method does not document is a failure.
+func IsTemporary(err error) bool {
+	return isOverload(err) || errors.Is(err, account.ErrBusy) || errors.Is(err, oauth.ErrUnknownOutcome) || errors.Is(err, errStopped)
+}
+
+func isOverload(err error) bool {
+	return errors.Is(err, oauth.ErrBusy) || errors.Is(err, errRefused) || errors.Is(err, errTooLate) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// authorizeFault is fault for the authorization endpoint, which has no status to tell a failure from load by: it says
+// server_error (RFC 6749 section 4.1.2.1).
+func (s *Identity) authorizeFault(err error, step string) *oauth.Error {
+	fault := s.fault(err, step)
+	if fault == errUnavailable && !IsTemporary(err) {
+		return errFailed
+	}
+	return fault
+}
+
 // fault returns what a client is told of err, nil for nil, and logs what is not told. step says what was attempted.
 func (s *Identity) fault(err error, step string) *oauth.Error {
 	var told *oauth.Error
@@ -24,8 +49,7 @@ func (s *Identity) fault(err error, step string) *oauth.Error {
 		return nil
 	case errors.As(err, &told):
 		return told
-	case errors.Is(err, oauth.ErrBusy), errors.Is(err, errRefused), errors.Is(err, errTooLate),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case isOverload(err):
 		s.metrics.overloads.Inc()
 	default:
 		s.config.Logger.Error("a write or read of the identity service failed", "step", step, "error", err)

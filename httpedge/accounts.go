@@ -40,8 +40,8 @@ func (s *Server) choose(v *visit, visitors []visitor) {
 }
 
 func (s *Server) showAccounts(v *visit, visitors []visitor, status int, problems ...pages.Problem) {
-	s.writePage(v.http, status, pages.Accounts{
+	s.show(v, status, pages.Accounts{
 		Client: v.clientName(), Action: v.path(pathAccounts), FormToken: v.bind("accounts").newFormToken(v.now),
 		Accounts: accountsOf(visitors), Another: v.path(pathLogin), Problems: problems,
-	}, v.redirectURI())
+	})
 }

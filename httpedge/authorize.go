@@ -11,6 +11,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
@@ -220,10 +221,14 @@ func (s *Server) refuse(v *visit, fault *oauth.Error) {
 	redirect(v.http, v.pending.request.ErrorURL(fault, s.config.Issuer))
 }
 
-// refuseFailed ends the flow because of something on our side.
+// refuseFailed ends the flow because of something on our side: temporarily_unavailable when it passes, else server_error.
 func (s *Server) refuseFailed(v *visit, step string, err error) {
 	s.log.Error(step, "error", err)
-	s.refuse(v, &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."})
+	if actors.IsTemporary(err) {
+		s.refuse(v, &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."})
+		return
+	}
+	s.refuse(v, &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."})
 }
 
 // path returns where a page is, with the pending request.
@@ -267,11 +272,4 @@ func (v *visit) clientName() string {
 		return ""
 	}
 	return v.pending.client.Name
-}
-
-func (v *visit) redirectURI() string {
-	if v.pending == nil {
-		return ""
-	}
-	return v.pending.request.RedirectURI
 }

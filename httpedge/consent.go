@@ -46,12 +46,12 @@ func (v *visit) consentForm(who visitor) binding {
 
 func (s *Server) showConsent(v *visit, who visitor, status int, problems ...pages.Problem) {
 	request := v.pending.request
-	s.writePage(v.http, status, pages.Consent{
+	s.show(v, status, pages.Consent{
 		Client: v.clientName(), Account: who.account(), Permissions: permissions(request.Scopes),
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.pathChosen(pathConsent, v.choice), FormToken: v.consentForm(who).newFormToken(v.now),
 		Another: v.path(pathAccounts), Problems: problems,
-	}, request.RedirectURI)
+	})
 }
 
 // permissions says what scopes let a client do, each after "will be able to".

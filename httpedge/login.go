@@ -100,10 +100,10 @@ func (s *Server) showLogin(v *visit, status int, problems ...pages.Problem) {
 	if len(email) > maxSecretText {
 		email = ""
 	}
-	s.writePage(v.http, status, pages.Login{
+	s.show(v, status, pages.Login{
 		Client: v.clientName(), Action: v.path(pathLogin), FormToken: v.loginForm().newFormToken(v.now),
 		Email: email, Problems: problems,
-	}, v.redirectURI())
+	})
 }
 
 func (v *visit) loginForm() binding { return v.bind("login") }

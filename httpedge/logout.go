@@ -16,10 +16,10 @@ func (s *Server) logout(v *visit) {
 	form := v.bind("logout")
 	switch {
 	case !v.http.IsPost():
-		s.writePage(v.http, fasthttp.StatusOK, pages.Logout{Accounts: accountsOf(visitors), FormToken: form.newFormToken(v.now)}, "")
+		s.writePage(v.http, fasthttp.StatusOK, pages.Logout{Accounts: accountsOf(visitors), FormToken: form.newFormToken(v.now)})
 	case !form.checkFormToken(value(v.form, fieldFormToken), v.now):
 		s.writePage(v.http, fasthttp.StatusForbidden, pages.Logout{Accounts: accountsOf(visitors), FormToken: form.newFormToken(v.now),
-			Problems: []pages.Problem{{Text: textStaleForm}}}, "")
+			Problems: []pages.Problem{{Text: textStaleForm}}})
 	default:
 		s.signOut(v, visitors)
 	}

@@ -68,14 +68,32 @@ func redirect(ctx *fasthttp.RequestCtx, location string) {
 // page is one of package pages.
 type page interface{ Render() ([]byte, error) }
 
-// writePage answers with a page.
-func (s *Server) writePage(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
+// show answers with a page of the browser flow, or tells the client that asked for it that there is none.
+func (s *Server) show(v *visit, status int, p page) {
+	if v.pending == nil {
+		s.writePage(v.http, status, p)
+		return
+	}
+	body, err := p.Render()
+	if err != nil {
+		s.refuseFailed(v, "write a page", err)
+		return
+	}
+	sendPage(v.http, status, body, v.pending.request.RedirectURI)
+}
+
+// writePage answers with a page that leads to no client.
+func (s *Server) writePage(ctx *fasthttp.RequestCtx, status int, p page) {
 	body, err := p.Render()
 	if err != nil {
 		s.log.Error("write a page", "error", err)
 		writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side.")
 		return
 	}
+	sendPage(ctx, status, body, "")
+}
+
+func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
 	setPageHeaders(ctx, redirectURI)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
@@ -87,7 +105,7 @@ func (s *Server) writeMessage(ctx *fasthttp.RequestCtx, status int, m pages.Mess
 	if status >= fasthttp.StatusInternalServerError {
 		m.Reference = string(ctx.Response.Header.PeekBytes(headerRequestID))
 	}
-	s.writePage(ctx, status, m, "")
+	s.writePage(ctx, status, m)
 }
 
 // writeFailure answers with a page for something that went wrong on our side and may go right in a moment.

@@ -1,0 +1,86 @@
+package httpedge_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"gatehouse/actors"
+	people "gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+// failingAccounts is a store of accounts whose consents can be made to fail; nil = not.
+type failingAccounts struct {
+	people.Store
+	reads, writes atomic.Pointer[error]
+}
+
+func (s *failingAccounts) Consent(ctx context.Context, userID int64, clientID string) (*people.Consent, error) {
+	if err := s.reads.Load(); err != nil {
+		return nil, *err
+	}
+	return s.Store.Consent(ctx, userID, clientID)
+}
+
+func (s *failingAccounts) SaveConsent(ctx context.Context, c *people.Consent) error {
+	if err := s.writes.Load(); err != nil {
+		return *err
+	}
+	return s.Store.SaveConsent(ctx, c)
+}
+
+// failingCodes is a store whose operations on codes and tokens can be made to fail; nil = not.
+type failingCodes struct {
+	oauth.Store
+	failing atomic.Pointer[error]
+}
+
+func (s *failingCodes) Submit(op oauth.Operation) {
+	if err := s.failing.Load(); err != nil {
+		op.Done(*err)
+		return
+	}
+	s.Store.Submit(op)
+}
+
+// TestClientsAreToldOfOurFailures fails after the redirect URI was found to be the client's, with what passes and what does not.
+func TestClientsAreToldOfOurFailures(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("disk full"), "server_error"},
+		{context.DeadlineExceeded, "temporarily_unavailable"},
+		{oauth.ErrUnknownOutcome, "temporarily_unavailable"},
+	} {
+		t.Run(test.err.Error(), func(t *testing.T) {
+			accounts, codes := &failingAccounts{}, &failingCodes{}
+			st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) {
+				accounts.Store, codes.Store = c.Accounts, c.Tokens
+				c.Accounts, c.Tokens = accounts, codes
+			})
+			c := st.NewClient(t, nil)
+			st.NewUser(t, "Rosa", rosa)
+			b := newBrowser(t, st)
+
+			consent := b.signIn(asked(c), rosa)
+			accounts.writes.Store(&test.err)
+			b.send(consent, "decision", "allow").failsWith(t, st, test.want)
+			accounts.writes.Store(nil)
+
+			consent = b.signIn(asked(c, "prompt", "login"), rosa)
+			codes.failing.Store(&test.err)
+			b.send(consent, "decision", "allow").failsWith(t, st, test.want)
+			codes.failing.Store(nil)
+
+			accounts.reads.Store(&test.err)
+			b.get("/oauth/authorize?"+asked(c, "skip_account_chooser", "true").Encode()).failsWith(t, st, test.want)
+			if p := b.get("/oauth/authorize?" + asked(c, "redirect_uri", "https://elsewhere.example/").Encode()); p.status != 400 {
+				t.Errorf("got %d for a redirect URI of nobody, want 400", p.status)
+			}
+		})
+	}
+}
