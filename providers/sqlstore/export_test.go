@@ -44,6 +44,12 @@ func Pragmas(ctx context.Context, s *Store, name string) (values []string, err e
 	return append(values, value), err
 }
 
+// Readers returns how many connections of the readers are open, and how many of them are idle.
+func Readers(s *Store) (open, idle int) {
+	stats := s.pools.read.Stats()
+	return stats.OpenConnections, stats.Idle
+}
+
 // Plan returns how SQLite executes a statement.
 func Plan(ctx context.Context, s *Store, text string) (steps []string, err error) {
 	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 20)...)

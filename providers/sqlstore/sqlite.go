@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -35,6 +36,21 @@ func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, er
 	opened[1].SetMaxOpenConns(sqliteReaders)
 	opened[1].SetMaxIdleConns(sqliteReaders)
 	return opened[0], opened[1], opened[2], nil
+}
+
+// warm opens all connections of the readers, so that no request has to.
+func warm(ctx context.Context, read *sql.DB) (err error) {
+	for range sqliteReaders {
+		conn, connErr := read.Conn(ctx)
+		if connErr != nil {
+			return fmt.Errorf("open database: %w", connErr)
+		}
+		defer func() { err = errors.Join(err, conn.Close()) }() // back to the pool, when all are open
+		if err = conn.PingContext(ctx); err != nil {
+			return fmt.Errorf("open database: %w", err)
+		}
+	}
+	return nil
 }
 
 // locate is parseURL with a path that leads over no symbolic link, so that one file has one name, whoever opens it.

@@ -47,6 +47,13 @@ func TestPragmas(t *testing.T) {
 	}
 }
 
+func TestReadersAreOpenFromTheStart(t *testing.T) {
+	url, _ := sqlite(t)
+	if open, idle := sqlstore.Readers(open(t, sqlstore.Config{URL: url})); open != 4 || idle != 4 {
+		t.Errorf("got %d connections, %d of them idle, want 4 and 4", open, idle)
+	}
+}
+
 func TestStatementsUseAnIndex(t *testing.T) {
 	url, _ := sqlite(t)
 	s := open(t, sqlstore.Config{URL: url})

@@ -92,6 +92,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
+	if p.engine == sqliteEngine {
+		if err := warm(ctx, p.read); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
 	s := &Store{
 		config: config, pools: p, queue: newQueue(config.QueueLength), conn: newConn(p),
 		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{}, 1),
