@@ -168,7 +168,9 @@ func TestChangesOfTwoProcessesHold(t *testing.T) {
 		for _, change := range []func() error{
 			func() error { return w.renameClient(a, name) },
 			func() error { return w.renameUser(a, name) },
-			func() error { return a.ResetPassword(t.Context(), w.user, "another passphrase "+strconv.Itoa(round), "", time.Now()) },
+			func() error {
+				return a.ResetPassword(t.Context(), w.user, "another passphrase "+strconv.Itoa(round), "", time.Now())
+			},
 			func() (err error) {
 				if _, kept, err = b.RotateSecret(t.Context(), w.client, time.Now()); err != nil {
 					return err
