@@ -115,12 +115,13 @@ func (s *Identity) refresh(ctx context.Context, e *clientEntry, now time.Time) e
 	return err
 }
 
-// swapClient makes a record that was just written the one that everybody sees.
+// swapClient makes a record that was just written the one that everybody sees, unless what another process wrote upon it has been read
+// already.
 func (s *Identity) swapClient(record *oauth.Client) {
 	s.clients.mu.Lock()
 	defer s.clients.mu.Unlock()
 	s.clients.epoch++
-	if e := s.clients.entries[record.ID]; e != nil {
+	if e := s.clients.entries[record.ID]; e != nil && e.state.client.Load().Version <= record.Version {
 		e.state.client.Store(record)
 	}
 }
