@@ -25,12 +25,18 @@ func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, text, fault)
 		return
 	}
+	now := ctx.Time()
+	if e := s.config.System.Hit(text, now); e != nil {
+		setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
+		ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
+		ctx.Response.SetBodyRaw(e.Body)
+		return
+	}
 	q, fault := geo.ParseQuery(text)
 	if fault != nil {
 		writeError(ctx, text, fault)
 		return
 	}
-	now := ctx.Time()
 	outcome := s.config.System.Lookup(q, s.clients.caller(ctx), now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)
