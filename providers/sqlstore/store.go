@@ -50,7 +50,7 @@ type Store struct {
 }
 
 // Open opens a database, makes it when it is a SQLite file that does not exist, and starts to write and to clean up. Its error is one
-// line without the password of the URL; it is ErrInUse, ErrSchema, ErrNewer or another.
+// line without the password of the URL; it is ErrInUse, ErrLinked, ErrSchema, ErrNewer or another.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
