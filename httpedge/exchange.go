@@ -85,6 +85,7 @@ func (r *route) finish(ctx *fasthttp.RequestCtx, start time.Time) {
 
 func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
+	answered(ctx, start.Add(elapsed))
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
 	if !r.log.enabled() {
