@@ -195,3 +195,12 @@ func waitForLock(t *testing.T, tx *sql.Tx) {
 		}
 	}
 }
+
+func TestServerThatLetsNobodyWrite(t *testing.T) {
+	url := pgtest.Start(t)
+	open(t, sqlstore.Config{URL: url})
+	config := sqlstore.Config{URL: url + "&default_transaction_read_only=on", Logger: slog.New(slog.DiscardHandler)}
+	if _, err := sqlstore.Open(t.Context(), config); err == nil || !strings.Contains(err.Error(), "nobody write") {
+		t.Errorf("got %v, want that nobody can write", err)
+	}
+}

@@ -84,6 +84,9 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkWritable(ctx); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	if config.Migrate {
 		_, err = migrate(ctx, p.write, p.engine)
 	} else {
@@ -184,6 +187,24 @@ func openPools(ctx context.Context, config Config) (p pools, err error) {
 		return p, errors.Join(fmt.Errorf("open database: %w", err), p.close())
 	}
 	return p, nil
+}
+
+// checkWritable finds out at once that nothing can be written: a file without the permission, a server that follows another.
+func (p pools) checkWritable(ctx context.Context) error {
+	if p.engine == sqliteEngine {
+		if _, err := p.write.ExecContext(ctx, "BEGIN IMMEDIATE; PRAGMA user_version = 1; ROLLBACK"); err != nil {
+			return fmt.Errorf("write to database: %w", err)
+		}
+		return nil
+	}
+	var readOnly string
+	if err := p.write.QueryRowContext(ctx, "SELECT current_setting('transaction_read_only')").Scan(&readOnly); err != nil {
+		return fmt.Errorf("connect to database: %w", err)
+	}
+	if readOnly == "on" {
+		return errors.New("the database server lets nobody write")
+	}
+	return nil
 }
 
 func (p pools) close() error {
