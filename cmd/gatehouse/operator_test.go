@@ -102,6 +102,17 @@ func TestOperatorsDay(t *testing.T) {
 	if got := len(decode[[]record](t, remote("client", "list"))); got != 4 {
 		t.Errorf("got %d clients, want 4", got)
 	}
+	machine := decode[record](t, remote("client", "create", "--name=Machine", "--scope=", "--grant=client_credentials"))
+	if len(machine.Scopes) != 0 {
+		t.Errorf("got scopes %v for an empty --scope, want none", machine.Scopes)
+	}
+	if got := remote("client", "create", "--name=Nothing", "--grant="); got.code != exitFailed || !strings.Contains(got.stderr, "grants") {
+		t.Errorf("got code %d, stderr %q for an empty --grant, want 1 and grants", got.code, got.stderr)
+	}
+	decode[record](t, remote("client", "update", machine.ClientID, "--scope=view-user"))
+	if got := decode[record](t, remote("client", "update", machine.ClientID, "--scope=")); len(got.Scopes) != 0 {
+		t.Errorf("got scopes %v after an empty --scope, want none", got.Scopes)
+	}
 	works := func(secret string, want int) {
 		t.Helper()
 		if got := tokenStatus(t, base, shop.ClientID, secret); got != want {
