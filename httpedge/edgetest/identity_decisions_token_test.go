@@ -67,7 +67,9 @@ func TestDecisionsOfTheTokenEndpoint(t *testing.T) {
 			for query, status := range map[string]int{
 				"&grant_type=client_credentials": 400, "&client_id=" + c.ID: 400, "&client_secret=" + c.Secret: 400, "&scope=&scope=": 400,
 				"&code=a&code=a": 400, "&refresh_token=x&refresh_token=": 400, "&redirect_uri=&redirect_uri=": 400, "&code_verifier=a&code_verifier=b": 400,
-				"&scope=": 200, "&code=&refresh_token=": 200, "&nobody_knows=1&nobody_knows=2": 200, "&resource=%20": 200,
+				"&scope=": 200, "&code=&refresh_token=": 200, "&nobody_knows=1&resource=2": 200, "&resource=%20": 200,
+				"&nobody_knows=1&nobody_knows=2": 400, "&nobody_knows=&nobody_knows=": 400, "&nobody_knows=%zz": 400, "&nobody%zzknows=1": 400,
+				"&nobody_knows=%00": 400, "&nobody%0aknows=1": 400, "&nobody_knows=%c3%28": 400, "&nobody_knows=%": 400,
 				"&scope=%ff": 400, "&scope=%00": 400, "&scope=%0a": 400, "&code=%7f": 400, "&scope=%c2%80": 400, "&scope=%zz": 400,
 			} {
 				a := r.send("POST", r.URL+"/oauth/token", body+query, "Content-Type", formType)
