@@ -204,6 +204,13 @@ func TestDecisionsOfTheTokenEndpoint(t *testing.T) {
 			}
 			r.profile(old(59*time.Minute).AccessToken).object(r.t, 200)
 			r.profile(old(61*time.Minute).AccessToken).denied(r.t, 401, "token_expired")
+			r.profile(old(time.Hour).AccessToken).denied(r.t, 401, "token_expired") // in that second, not the one after it
+			r.profile(old(time.Hour-10*time.Second).AccessToken).object(r.t, 200)
+			fresh := r.issue(c, u, oauth.ViewUser)
+			about := r.post("/oauth/introspect", []string{"token", fresh.access, "client_id", c.ID, "client_secret", c.Secret}).object(r.t, 200)
+			if exp, iat := about["exp"].(float64), about["iat"].(float64); exp-iat != 3600 {
+				r.t.Errorf("got exp %v and iat %v, want the 3600 seconds of expires_in between them", exp, iat)
+			}
 			const day = 24 * time.Hour
 			r.token(renewal(c, old(30*day-time.Minute).RefreshToken)...).tokens(r.t)
 			r.token(renewal(c, old(30*day+time.Minute).RefreshToken)...).fails(r.t, 400, "invalid_grant")
