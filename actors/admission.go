@@ -67,11 +67,11 @@ func (s *Identity) AdmitOperator(token string, now time.Time) Verdict {
 
 // admitInUse asks the token's actor. False says that there is none, or that it does not know enough.
 func (l *limits) admitInUse(hash *oauth.Hash, endpoint Endpoint, now time.Time) (_ Admission, settled bool) {
-	mailbox := l.directory.resident(hash).mailbox
-	if mailbox == nil {
+	a := l.directory.find(hash)
+	if a == nil {
 		return Admission{}, false
 	}
-	reply := l.ask(mailbox, endpoint, now)
+	reply := l.ask(a, endpoint, now)
 	switch reply.outcome {
 	case askDecided:
 		return reply.admission, true
@@ -86,9 +86,9 @@ func (l *limits) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Tim
 	ctx, cancel := context.WithTimeout(l.lifetime, loadPatience)
 	defer cancel()
 	for ctx.Err() == nil {
-		resident := l.directory.resident(&hash)
-		if resident.pid != nil {
-			switch reply := l.ask(resident.mailbox, endpoint, now); reply.outcome {
+		a := l.directory.find(&hash)
+		if a != nil {
+			switch reply := l.ask(a, endpoint, now); reply.outcome {
 			case askDecided:
 				return reply.admission
 			case askFailed:
@@ -97,7 +97,7 @@ func (l *limits) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Tim
 				continue // it has left the directory
 			}
 		}
-		if verdict := l.load(ctx, &hash, resident.pid, now); verdict != again {
+		if verdict := l.load(ctx, &hash, a, now); verdict != again {
 			return Admission{Verdict: verdict}
 		}
 	}
