@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,6 +122,28 @@ func TestChangesReachTheOtherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.shows(t, other, "/api/user", token, http.StatusUnauthorized)
+}
+
+// TestConsentAtTwoServers sends a form by which the client was let in to the other server too. Cookies do not tell ports apart.
+func TestConsentAtTwoServers(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	other := s.secondServer(t)
+	s.browser.query.Set("prompt", "consent")
+	fields := url.Values{"decision": {"allow"}}
+	target := fillIn(t, s.browser.open(t, http.MethodGet, s.base+"/oauth/authorize?"+s.browser.query.Encode(), nil), fields)
+	for _, step := range []struct {
+		base string
+		want int
+	}{{s.base, http.StatusSeeOther}, {other, http.StatusForbidden}, {s.base, http.StatusForbidden}} {
+		if got := s.browser.open(t, http.MethodPost, step.base+target.RequestURI(), fields); got.StatusCode != step.want {
+			t.Errorf("got %s to %q, want %d", got.Status, got.Header.Get("Location"), step.want)
+		}
+	}
+	again := s.browser.open(t, http.MethodGet, other+"/oauth/authorize?"+s.browser.query.Encode(), nil)
+	if again.StatusCode != http.StatusOK {
+		t.Fatalf("got %s, want the question once more", again.Status)
+	}
+	s.browser.consent(t, again)
 }
 
 // TestRefreshAtTwoServers: what is used up at one is used up at the other, without a second's delay.
