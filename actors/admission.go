@@ -16,6 +16,7 @@ const (
 	BasicProfile    Endpoint = iota // GET /api/user: 100 requests a minute and access token
 	DetailedProfile                 // GET /api/user/details: 50
 	adminAPI                        // no limit
+	introspection                   // no limit, and no scope
 )
 
 // Verdict says what a bearer token is good for at an endpoint, in the order of the checks.
@@ -46,7 +47,12 @@ func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admissi
 		return Admission{Verdict: TryLater}
 	}
 	hash := oauth.HashOf(token)
-	if admission, settled := s.limits.admitInUse(&hash, endpoint, now); settled {
+	return s.admit(token, &hash, endpoint, now)
+}
+
+// admit is Admit for a token whose hash is known.
+func (s *Identity) admit(token string, hash *oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+	if admission, settled := s.limits.admitInUse(hash, endpoint, now); settled {
 		return admission // what is in use was genuine when it came, and its actor knows when it ends
 	}
 	expires, ok := s.keys.CheckAccessToken(token)
@@ -56,7 +62,7 @@ func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admissi
 	if !now.Before(expires) {
 		return Admission{Verdict: TokenExpired}
 	}
-	return s.limits.admitAfterLoad(hash, endpoint, now)
+	return s.limits.admitAfterLoad(*hash, endpoint, now)
 }
 
 // AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an operator, so that it may use

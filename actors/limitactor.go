@@ -19,7 +19,7 @@ const (
 var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50}
 
 // scopeOf is the scope that each endpoint requires (interface document, section 2.6).
-var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, adminAPI: oauth.ServerOperations}
+var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, adminAPI: oauth.ServerOperations, introspection: 0}
 
 // session is what an access token stands for. It and the actor are small, since there may be a million of them.
 type session struct {
@@ -27,7 +27,20 @@ type session struct {
 	read    int64 // what the stores said is no older than that, by limits.clock
 	client  *clientState
 	user    *userState // nil = none
+	lasts   uint32     // seconds from the issue to expires
 	scopes  oauth.Scopes
+}
+
+// describe returns what introspection tells of the token. It may be called by any goroutine: what it reads is never changed.
+func (s *session) describe() oauth.Introspection {
+	about := oauth.Introspection{
+		Active: true, Scopes: s.scopes, ClientID: s.client.client.Load().ID,
+		Issued: time.Unix(s.expires-int64(s.lasts), 0), Expires: time.Unix(s.expires, 0),
+	}
+	if s.user != nil {
+		about.UserID = s.user.id
+	}
+	return about
 }
 
 // limitActor owns the windows of one access token. It never blocks and runs on the goroutines of those who ask. Asks are
@@ -115,7 +128,7 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
-	if endpoint != adminAPI {
+	if int(endpoint) < len(limitOf) {
 		if rate = a.count(endpoint, now); !rate.Allowed {
 			return Admission{Verdict: RateLimited, Rate: rate}
 		}
@@ -123,6 +136,7 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 	verdict := Admitted
 	var profile []byte
 	switch {
+	case endpoint == introspection:
 	case !a.session.scopes.Contains(scopeOf[endpoint]):
 		verdict = InsufficientScope
 	case endpoint == adminAPI:

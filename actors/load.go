@@ -77,7 +77,7 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 	if err != nil {
 		return nil, l.failed("read access token", err)
 	}
-	s := &session{expires: token.Expires.Unix(), scopes: token.Scopes, read: l.clock(read)}
+	s := &session{expires: token.Expires.Unix(), lasts: uint32(token.Expires.Unix() - token.Issued.Unix()), scopes: token.Scopes, read: l.clock(read)}
 	client, err := l.identity.clientEntry(ctx, token.ClientID, read)
 	if err != nil {
 		return nil, l.failed("read client of access token", err)

@@ -17,7 +17,7 @@ import (
 
 // introspectTrial asks about access tokens, as a resource server does.
 var introspectTrial = trial{
-	name: "introspect", requests: 60_000, proof: "Pragma: no-cache",
+	name: "introspect", requests: 90_000, proof: "Pragma: no-cache",
 	prepare: prepareIntrospection, raw: newRawIntrospection, gatehouse: addIdentity,
 }
 
