@@ -128,7 +128,7 @@ func openDoor(t testing.TB, change func(*IdentityConfig)) *door {
 
 // token makes an access token of the user 7, or of nobody when it can be used for operations, that lasts an hour.
 func (d *door) token(client string, scopes oauth.Scopes) string {
-	token := d.keys.NewAccessToken(time.Now().Add(time.Hour))
+	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	row := oauth.AccessToken{Hash: oauth.HashOf(token), ClientID: client, Scopes: scopes, UserID: 7,
 		Issued: time.Now(), Expires: time.Now().Add(time.Hour).Truncate(time.Second)}
 	if scopes&oauth.UserScopes == 0 {
@@ -168,8 +168,8 @@ func TestVerdicts(t *testing.T) {
 		{"no token", "", BasicProfile, TokenInvalid},
 		{"garbage", "gtat_garbage", BasicProfile, TokenInvalid},
 		{"of another key", foreign.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"genuine but unknown", d.keys.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"genuine, unknown and expired", d.keys.NewAccessToken(time.Now().Add(-time.Second)), BasicProfile, TokenExpired},
+		{"genuine but unknown", d.keys.newAccessToken(hour, time.Now()), BasicProfile, TokenInvalid},
+		{"genuine, unknown and expired", d.keys.newAccessToken(time.Now().Add(-time.Second), time.Now()), BasicProfile, TokenExpired},
 		{"basic", d.token("app", oauth.ViewUser), BasicProfile, Admitted},
 		{"basic with the other scope", d.token("app", oauth.DetailUser), BasicProfile, InsufficientScope},
 		{"detailed", d.token("app", both), DetailedProfile, Admitted},
@@ -265,7 +265,7 @@ func TestRefusalsInScopeAreCounted(t *testing.T) {
 // TestUnknownTokensMakeNoActor asks with a revoked token from many goroutines.
 func TestUnknownTokensMakeNoActor(t *testing.T) {
 	d := openDoor(t, nil)
-	token := d.keys.NewAccessToken(time.Now().Add(time.Hour))
+	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() { wantVerdict(t, "unknown", d.Admit(token, BasicProfile, time.Now()), TokenInvalid) })

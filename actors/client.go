@@ -14,7 +14,7 @@ import (
 type clientActor struct {
 	state     *clientState
 	store     oauth.Store
-	keys      *oauth.Keys
+	keys      *keyring
 	lifetimes oauth.Lifetimes
 }
 
@@ -211,7 +211,7 @@ func (a *clientActor) accessToken(m *tokenAsk, c *oauth.Client, scopes oauth.Sco
 		lifetime = min(lifetime, operatorTokens)
 	}
 	expires := m.now.Truncate(time.Second).Add(lifetime)
-	m.response.AccessToken = a.keys.NewAccessToken(expires)
+	m.response.AccessToken = a.keys.newAccessToken(expires, m.now)
 	m.response.ExpiresIn = lifetime
 	m.response.Scopes = scopes
 	return oauth.AccessToken{

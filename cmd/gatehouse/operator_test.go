@@ -143,6 +143,13 @@ func TestOperatorsDay(t *testing.T) {
 	works(second.ClientSecret, 401)
 	decode[record](t, remote("client", "enable", shop.ClientID))
 	works(second.ClientSecret, 200)
+	if got := remote("keys", "rotate"); got.code != exitDone || !strings.Contains(got.stdout, "rotate_again_at") {
+		t.Errorf("got code %d, stdout %q for a rotation, want 0 and when the next can be", got.code, got.stdout)
+	}
+	if got := remote("keys", "rotate"); got.code != exitFailed || !strings.Contains(got.stderr, "previous key") {
+		t.Errorf("got code %d, stderr %q for another at once, want 1 and why", got.code, got.stderr)
+	}
+	works(second.ClientSecret, 200)
 	decode[record](t, remote("client", "delete", shop.ClientID))
 	if got := remote("client", "show", shop.ClientID); got.code != exitFailed || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("got code %d, stdout %q, stderr %q for a deleted client, want 1 and one line", got.code, got.stdout, got.stderr)

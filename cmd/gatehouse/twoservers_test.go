@@ -146,6 +146,31 @@ func TestConsentAtTwoServers(t *testing.T) {
 	s.browser.consent(t, again)
 }
 
+// TestKeysRotatedAtOneServer: at no time does either refuse what the other has issued.
+func TestKeysRotatedAtOneServer(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	bases := []string{s.base, s.secondServer(t)}
+	old := s.tokens(t).AccessToken
+	if status, body, err := s.manage(http.MethodPost, "/keys/rotate", nil); err != nil || status != http.StatusOK {
+		t.Fatalf("got %d %s and error %v, want a rotation", status, body, err)
+	}
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end) && !t.Failed(); <-time.After(100 * time.Millisecond) {
+		for i, issuer := range bases {
+			got, err := s.postAt(issuer, "/oauth/token", s.asClient("grant_type", "client_credentials"))
+			if err != nil || got.status != http.StatusOK {
+				t.Fatalf("got %v and error %v, want a token", got, err)
+			}
+			about, err := s.postAt(bases[1-i], "/oauth/introspect", s.asClient("token", got.AccessToken))
+			if err != nil || !about.Active {
+				t.Errorf("got %v, active %t, and error %v for a token of the other server, want it good", about, about.Active, err)
+			}
+			if status, _, err := s.profile(issuer, "/api/user", old); err != nil || status != http.StatusOK {
+				t.Errorf("got %d and error %v for a token from before the rotation, want 200", status, err)
+			}
+		}
+	}
+}
+
 // TestRefreshAtTwoServers: what is used up at one is used up at the other, without a second's delay.
 func TestRefreshAtTwoServers(t *testing.T) {
 	s := newHouse(t, pgtest.Start(t), "--refresh-grace=0s")
