@@ -55,13 +55,13 @@ func (s *Server) showConsent(v *visit, who visitor, status int, problems ...page
 }
 
 // permissions says what scopes let a client do, each after "will be able to".
-func permissions(scopes oauth.Scopes) []string {
-	var all []string
+func permissions(scopes oauth.Scopes) []pages.Permission {
+	var all []pages.Permission
 	if scopes.Contains(oauth.ViewUser) {
-		all = append(all, "see your name, email address, username, profile picture and gender")
+		all = append(all, pages.Permission{Text: "see your name, email address, username, profile picture and gender"})
 	}
 	if scopes.Contains(oauth.DetailUser) {
-		all = append(all, "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself")
+		all = append(all, pages.Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself"})
 	}
 	return all
 }
