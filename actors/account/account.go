@@ -57,7 +57,7 @@ var (
 	ErrConflict = errors.New("the record was changed since it was read")
 )
 
-// Store keeps users, sessions and consents. Its methods may be called by many goroutines; a write has lasted when its
+// Store keeps users, sessions, consents and challenges. Its methods may be called by many goroutines; a write has lasted when its
 // method returns nil, and every read that begins later sees it. E-mail addresses and usernames are compared without
 // regard to case.
 type Store interface {
@@ -87,4 +87,6 @@ type Store interface {
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
 	SaveConsent(ctx context.Context, c *Consent) error
+
+	ChallengeStore
 }

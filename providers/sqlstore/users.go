@@ -99,33 +99,49 @@ WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = 
 
 // CreateUser implements account.Store. IDs are given out in order and never twice; u's own are overwritten.
 func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
-	id, err := uuid.NewRandom()
-	if err != nil {
+	created := *u
+	if err := newUserIdentity(&created); err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
-	created := *u
-	created.ServiceID, created.Version = id.String(), 0
-	err = s.do(ctx, func(b *batch) error {
-		if err := checkUser(&created); err != nil {
+	err := s.do(ctx, func(b *batch) error {
+		if err := b.checkNew(&created); err != nil {
 			return err
 		}
-		if err := b.checkFree(&created); err != nil {
-			return err
-		}
-		if err := b.conn.one(b.ctx, nextUserID, nil, &created.ID); err != nil {
-			return err
-		}
-		n, err := b.conn.exec(b.ctx, insertUser, append([]any{created.ID, created.ServiceID}, userValues(&created)...)...)
-		if err == nil && n == 0 {
-			err = refusal{account.ErrTaken} // by another process, just now; a number is lost
-		}
-		return err
+		return b.insertUser(&created)
 	})
 	if err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
 	u.ID, u.ServiceID, u.Version = created.ID, created.ServiceID, created.Version
 	return nil
+}
+
+// newUserIdentity gives u a ServiceID of its own.
+func newUserIdentity(u *account.User) error {
+	id, err := uuid.NewRandom()
+	u.ServiceID, u.Version = id.String(), 0
+	return err
+}
+
+// checkNew refuses a user who cannot be kept.
+func (b *batch) checkNew(u *account.User) error {
+	if err := checkUser(u); err != nil {
+		return err
+	}
+	u.ID = 0 // nobody's
+	return b.checkFree(u)
+}
+
+// insertUser keeps u, whom checkNew has passed, and sets its ID.
+func (b *batch) insertUser(u *account.User) error {
+	if err := b.conn.one(b.ctx, nextUserID, nil, &u.ID); err != nil {
+		return err
+	}
+	n, err := b.conn.exec(b.ctx, insertUser, append([]any{u.ID, u.ServiceID}, userValues(u)...)...)
+	if err == nil && n == 0 {
+		err = refusal{account.ErrTaken} // by another process, just now; a number is lost
+	}
+	return err
 }
 
 // UpdateUser implements account.Store. ServiceID is never changed.
