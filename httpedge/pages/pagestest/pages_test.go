@@ -1,0 +1,92 @@
+// Package pagestest looks at every golden page in chromium.
+package pagestest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"gatehouse/httpedge/edgetest/browser"
+	"gatehouse/httpedge/pages"
+)
+
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	var stop func()
+	var err error
+	if chromium, stop, err = browser.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+const golden = "../testdata"
+
+// names returns the golden pages' names.
+func names(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(golden, "*.html"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d golden pages, %v, want some", len(files), err)
+	}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(file), ".html")
+	}
+	return files
+}
+
+// serve serves the golden pages as the service does.
+func serve(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+pages.StyleSource+"; base-uri 'none'; frame-ancestors 'none'")
+		http.ServeFile(w, r, filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestEveryPageIsAccessibleAndFits(t *testing.T) {
+	url := serve(t)
+	tab := browser.Open(t, chromium)
+	for _, view := range browser.Views {
+		if err := browser.Look(tab, view); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names(t) {
+			if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			examine(t, tab, name+"-"+view.Name)
+		}
+	}
+}
+
+func examine(t *testing.T, tab context.Context, name string) {
+	t.Helper()
+	if over, err := browser.Overflow(tab); err != nil || over > 0 {
+		t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", name, over, err)
+	}
+	found, err := browser.Examine(tab)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, violation := range found {
+		t.Errorf("%s: got %s", name, violation)
+	}
+	if err := browser.Keep(tab, name); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
