@@ -46,6 +46,7 @@ type Consent struct {
 	ClientID string
 	Scopes   uint8 // as oauth.Scopes
 	Granted  time.Time
+	Used     time.Time // when the client last got a code by it, to the minute; zero = never
 }
 
 // What a Store may answer beside other errors.
@@ -85,8 +86,11 @@ type Store interface {
 	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error
 
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
+	// Consents returns all consents of a user. Used takes account also of the refresh tokens that the client has exchanged.
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
 	SaveConsent(ctx context.Context, c *Consent) error
+	// UseConsent replaces Used, unless the kept one is later, or returns ErrNotFound.
+	UseConsent(ctx context.Context, c *Consent) error
 
 	ChallengeStore
 }

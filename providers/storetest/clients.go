@@ -58,7 +58,9 @@ func clientIsReplaced(t *testing.T, w *world) {
 	for _, change := range []func(*oauth.Client){
 		func(c *oauth.Client) { c.Secrets = c.Secrets[1:] },
 		func(c *oauth.Client) { c.RedirectURIs = []string{"https://b.example/"} },
-		func(c *oauth.Client) { c.DetailApproved, c.Disabled, c.Name, c.URI = false, false, "New", "http://localhost/" },
+		func(c *oauth.Client) {
+			c.DetailApproved, c.Disabled, c.Name, c.URI = false, false, "New", "http://localhost/"
+		},
 		func(c *oauth.Client) { c.Secrets, c.RedirectURIs, c.Scopes, c.Grants, c.URI = nil, nil, 0, 0, "" },
 	} {
 		changed := *c
