@@ -4,6 +4,8 @@ package account
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 )
@@ -38,6 +40,12 @@ type Session struct {
 	Seen     time.Time // last used, to the minute
 	Expires  time.Time
 	Device   string // browser and system in a few words; never an address
+}
+
+// ID names a session to its user. Nothing can be learned from it about the cookie's value or its hash.
+func (s *Session) ID() string {
+	sum := sha256.Sum256(append([]byte("gatehouse: name of a session "), s.Hash[:]...))
+	return hex.EncodeToString(sum[:12])
 }
 
 // Consent is what a user has granted a client.
