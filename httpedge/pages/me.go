@@ -1,5 +1,7 @@
 package pages
 
+import "slices"
+
 // Me is the page of one's own account. Its forms go to /me (the profile's documented field names), /me/apps (field
 // client_id) and /me/sessions (field session, or all=true), all with FormToken; its links to /me/password, /me/email,
 // /me/phone and /me/delete.
@@ -23,6 +25,11 @@ type Me struct {
 // Render returns the page.
 func (p Me) Render() ([]byte, error) { return render(me, p) }
 
+// Others reports whether a session besides this browser's can be ended.
+func (p Me) Others() bool {
+	return slices.ContainsFunc(p.Sessions, func(s Session) bool { return !s.Current })
+}
+
 // Profile is what a person may change without a code, under the documented field names.
 type Profile struct {
 	Name           string
@@ -44,6 +51,9 @@ type Connection struct {
 	Granted     string   // a day, such as "3 May 2026"
 	LastUsed    string   // such as "today"; "" = never
 }
+
+// Site returns where URI leads, or nil.
+func (c Connection) Site() *Site { return siteOf(c.URI) }
 
 // Session is a browser in which a person is signed in.
 type Session struct {

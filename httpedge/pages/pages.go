@@ -82,10 +82,25 @@ func (p Problems) At(field string) *Problem {
 	return nil
 }
 
+// Mark returns the attributes that tie a field's input to what is said about it: to its hints, elements of the page, and,
+// if it is wrong, to its problem. Names are the templates' own, never from outside.
+func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
+	var invalid string
+	if p.At(field) != nil {
+		hints = append(hints, field+"-wrong")
+		invalid = ` aria-invalid="true"`
+	}
+	if len(hints) == 0 {
+		return ""
+	}
+	return template.HTMLAttr(invalid + ` aria-describedby="` + strings.Join(hints, " ") + `"`)
+}
+
 // Message is a page that says something and asks for nothing: an error, or that a person has signed out.
 type Message struct {
 	Title     string
-	Text      string // one or two sentences
+	Text      string // what happened, in one or two sentences
+	Fault     string // whose doing it is; "" = nothing to say
 	Advice    string // what to do; "" = nothing
 	Reference string // id by which operators find the request; "" = none
 	Link      string // path; "" = none

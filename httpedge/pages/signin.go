@@ -100,6 +100,9 @@ func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
 // AsksPassword reports whether the page has the field password.
 func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
 
+// Changes reports whether the code is for something of an account that is signed in.
+func (p Verify) Changes() bool { return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange }
+
 // WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours, else hours.
 func (p Verify) WaitText() string {
 	switch {
