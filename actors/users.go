@@ -153,29 +153,13 @@ func (s *Identity) replacePassword(ctx context.Context, id int64, hash, keep str
 	if err != nil {
 		return nil, err
 	}
-	if err := s.config.Accounts.DeleteSessions(ctx, id, oauth.HashOf(keep)); err != nil {
-		return nil, fmt.Errorf("end sessions: %w", err)
-	}
-	return changed, s.RevokeUserTokens(ctx, id)
+	return changed, s.endAfterPassword(ctx, id, keep)
 }
 
 // RevokeUserTokens ends all refresh families, codes and access tokens of a user, of whom there need not be any. They are refused from
 // its return on.
 func (s *Identity) RevokeUserTokens(ctx context.Context, id int64) error {
-	if !s.inflight.enter() {
-		return errStopped
-	}
-	defer s.inflight.leave()
-	op := &oauth.Revoke{UserID: id}
-	r := newReply()
-	r.late = func() { s.forgetLater(op.Revoked) }
-	op.OnDone(r.end)
-	s.config.Tokens.Submit(op)
-	if err := r.wait(ctx, op); err != nil {
-		return fmt.Errorf("revoke tokens: %w", err)
-	}
-	s.forget(op.Revoked)
-	return nil
+	return s.revokeAll(ctx, &oauth.Revoke{UserID: id})
 }
 
 // changeUser replaces a user's record by a changed copy. When another process changed it in between, change is called again, on what

@@ -80,7 +80,7 @@ type Store interface {
 	// UpdateUser replaces the user with u's ID by u and sets u's Version, or returns ErrTaken, ErrNotFound or, unless u's Version is
 	// the present one, ErrConflict.
 	UpdateUser(ctx context.Context, u *User) error
-	// DeleteUser ends everything of the user: profile, sessions, consents, codes and tokens. It returns the hashes of the
+	// DeleteUser ends everything of the user: profile, sessions, consents, challenges, codes and tokens. It returns the hashes of the
 	// access tokens that ended.
 	DeleteUser(ctx context.Context, id int64) (tokens [][32]byte, err error)
 

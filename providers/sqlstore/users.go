@@ -91,6 +91,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 username_key = $8, gender = $9, bio = $10, place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14,
 password_hash = $15, disabled = $16, created = $17, updated = $18,
 version = version + 1 WHERE id = $1 AND version = $19`
+	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0
+OR lower(address) IN (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone_key FROM users WHERE id = $1)`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
 	deleteUserCodes = `DELETE FROM authorization_codes
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1)`
@@ -218,6 +220,9 @@ func userValues(u *account.User) []any {
 func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
 	var ended []oauth.Hash
 	err := s.do(ctx, func(b *batch) error {
+		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
+			return err
+		}
 		n, err := b.conn.exec(b.ctx, deleteUser, id) // and with it sessions and consents
 		if err != nil {
 			return err
