@@ -27,6 +27,7 @@ type cookieNames struct {
 	session string // tokens of sessions, the newest first, with dots between
 	known   string // marks of accounts that have signed in here, likewise
 	secret  string // 256 random bits that forms are bound to
+	code    string // token of the challenge that asks for a code
 	secure  bool
 }
 
@@ -35,7 +36,8 @@ func newCookieNames(issuer string) cookieNames {
 	if secure {
 		prefix = "__Host-"
 	}
-	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form", secure: secure}
+	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form",
+		code: prefix + "gatehouse-code", secure: secure}
 }
 
 // read returns the values in a cookie, at most limit. It shares no memory with the request.
