@@ -60,33 +60,54 @@ func serve(t *testing.T) string {
 
 func TestEveryPageIsAccessibleAndFits(t *testing.T) {
 	url := serve(t)
-	tab := browser.Open(t, chromium)
 	for _, view := range browser.Views {
-		if err := browser.Look(tab, view); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names(t) {
-			if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
-				t.Fatalf("%s: %v", name, err)
+		t.Run(view.Name, func(t *testing.T) {
+			t.Parallel()
+			tab := browser.Open(t, chromium)
+			if err := browser.Look(tab, view); err != nil {
+				t.Fatal(err)
 			}
-			examine(t, tab, name+"-"+view.Name)
-		}
+			for _, name := range names(t) {
+				t.Run(name, func(t *testing.T) { examine(t, tab, url+"/"+name, name+"-"+view.Name) })
+			}
+		})
 	}
 }
 
-func examine(t *testing.T, tab context.Context, name string) {
-	t.Helper()
+func examine(t *testing.T, tab context.Context, page, picture string) {
+	if err := chromedp.Do(tab, chromedp.Navigate(page)); err != nil {
+		t.Fatal(err)
+	}
 	if over, err := browser.Overflow(tab); err != nil || over > 0 {
-		t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", name, over, err)
+		t.Errorf("got a page %d pixels wider than the window, %v, want none", over, err)
 	}
 	found, err := browser.Examine(tab)
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatal(err)
 	}
 	for _, violation := range found {
-		t.Errorf("%s: got %s", name, violation)
+		t.Errorf("got %s", violation)
 	}
-	if err := browser.Keep(tab, name); err != nil {
-		t.Errorf("%s: %v", name, err)
+	if err := browser.Keep(tab, picture); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAxeFindsWhatIsWrong makes sure that the examination can fail.
+func TestAxeFindsWhatIsWrong(t *testing.T) {
+	tab := browser.Open(t, chromium)
+	const bad = `document.querySelectorAll("label").forEach(l => l.remove()); document.body.style.width = "5000px"; true`
+	if err := chromedp.Do(tab, chromedp.Navigate(serve(t)+"/phone")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Run(tab, chromedp.Evaluate[bool](bad)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := browser.Examine(tab)
+	if err != nil || !strings.Contains(strings.Join(found, "\n"), "label: ") {
+		t.Errorf("got %q, %v, want an input without a label", found, err)
+	}
+	if over, err := browser.Overflow(tab); err != nil || over <= 0 {
+		t.Errorf("got a page %d pixels wider than the window, %v, want some", over, err)
 	}
 }
