@@ -15,8 +15,8 @@ var fieldWords = map[string]struct{ subject, missing string }{
 	"phone_number": {"The phone number", "Enter your phone number."},
 }
 
-// fieldProblems returns what account.FieldErrors, or one FieldError, say for the form that was sent; nil for another error.
-func fieldProblems(err error) []pages.Problem {
+// problemsOf returns what account.FieldErrors, or one FieldError, say for the form that was sent; nil for another error.
+func problemsOf(err error) []pages.Problem {
 	var fields account.FieldErrors
 	var field account.FieldError
 	if errors.As(err, &field) {

@@ -74,7 +74,7 @@ func (s *Server) dropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.coo
 
 // begun goes on to the page for the code, or shows the page before with what is wrong.
 func (s *Server) begun(v *visit, f *codeFlow, token string, err error) {
-	switch problems := fieldProblems(err); {
+	switch problems := problemsOf(err); {
 	case err == nil:
 		s.keepCode(v.http, token)
 		redirect(v.http, v.path(f.path))
@@ -177,7 +177,7 @@ func (s *Server) confirmCode(v *visit, f *codeFlow, token string, c *account.Cha
 // refuseCode shows the page again after a code that did not lead on.
 func (s *Server) refuseCode(v *visit, f *codeFlow, token string, c *account.Challenge, err error) {
 	again := func(status int, problems ...pages.Problem) { s.showVerify(v, f, token, c, status, "", problems...) }
-	problems := fieldProblems(err)
+	problems := problemsOf(err)
 	wait := setRetryAfter(v.http, err)
 	switch {
 	case problems != nil:
