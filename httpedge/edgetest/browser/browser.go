@@ -75,7 +75,10 @@ func Look(ctx context.Context, v View) error {
 		return fmt.Errorf("set the window's size: %w", err)
 	}
 	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // colours that change by and by are examined at their end
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("set the colour scheme: %w", err)
@@ -91,7 +94,8 @@ func Examine(ctx context.Context) ([]string, error) {
 	}
 	const run = `axe.run(document, {resultTypes: ["violations"]}).then(result => JSON.stringify(result.violations.flatMap(
 		v => v.nodes.map(n => v.id + ": " + n.html + ": " + n.failureSummary))))`
-	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](source+"\n;true")); err != nil {
+	load := "typeof axe !== 'undefined' || (() => {" + source + "\n})() || true"
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](load)); err != nil {
 		return nil, fmt.Errorf("load axe-core: %w", err)
 	}
 	result, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
