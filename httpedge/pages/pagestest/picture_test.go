@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "make the README's picture anew")
 
 const (
 	picture       = "../signin.png"
-	pictureWidth  = 480 // of each half
-	pictureHeight = 640
+	pictureWidth  = 560 // of each half
+	pictureHeight = 764
 )
 
 // TestPictureOfTheSignInPage makes the picture that the README shows, when asked to: the page by day and by night. Fonts
@@ -27,12 +27,13 @@ const (
 func TestPictureOfTheSignInPage(t *testing.T) {
 	if *update {
 		tab := browser.Open(t, chromium)
-		if err := chromedp.Do(tab, chromedp.Navigate(serve(t)+"/login")); err != nil {
-			t.Fatal(err)
-		}
+		page := serve(t) + "/login"
 		both := image.NewRGBA(image.Rect(0, 0, 2*pictureWidth, pictureHeight))
 		for i, dark := range []bool{false, true} {
 			if err := browser.Look(tab, browser.View{Width: pictureWidth, Dark: dark}); err != nil {
+				t.Fatal(err)
+			}
+			if err := chromedp.Do(tab, chromedp.Navigate(page)); err != nil {
 				t.Fatal(err)
 			}
 			data, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
