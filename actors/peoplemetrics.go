@@ -30,7 +30,7 @@ func newPeopleMetrics(registry prometheus.Registerer) (*peopleMetrics, error) {
 	}
 	m := &peopleMetrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by what with (password, phone, registration, reset) and result: ok, wrong, throttled, refused or failed.", "by", "result"),
+			"Attempts to sign in by what with (password, phone, registration, reset) and result: ok, wrong, expired, throttled, refused or failed.", "by", "result"),
 		registrations: vector("gatehouse_registrations_total", "Accounts that people have made, by channel.", "channel"),
 		codeRequests: vector("gatehouse_code_requests_total",
 			"Requests for a code by purpose and result: ok, throttled, refused or failed.", "purpose", "result"),
