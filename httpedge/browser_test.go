@@ -230,7 +230,7 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 	for i := range 6 {
 		email := "user" + strconv.Itoa(i) + "@example.com"
 		st.NewUser(t, "User", email)
-		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/accounts")
+		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/me")
 		if i == 0 {
 			first = b.cookies()["gatehouse"]
 		}
@@ -252,7 +252,7 @@ func TestSignInRotatesTheSession(t *testing.T) {
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	in := func() map[string]string {
-		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 		return b.cookies()
 	}
 	before, after := in(), in()
@@ -270,7 +270,7 @@ func TestLogout(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 	session := b.cookies()["gatehouse"]
 	page := b.get("/logout")
 	b.send(page, "form_token", "").shows(t, 403, "/logout")
@@ -442,7 +442,7 @@ func TestConsentFormEndsWithItsSession(t *testing.T) {
 	action, fields := b.signIn(asked(c), rosa).form(t)
 	fields.Set("decision", "allow")
 	old := b.cookies()["gatehouse-form"]
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 	p := newBrowser(t, st).once("POST", action, fields, "Cookie", "gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
 	p.shows(t, 403, "/consent")
 }

@@ -61,7 +61,7 @@ func (s *Server) identityEndpoints() []endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	post := []string{fasthttp.MethodPost}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
-	return []endpoint{
+	return append(s.personEndpoints(), []endpoint{
 		{pattern: pathToken, methods: post, handle: s.token, clients: true},
 		{pattern: pathRevoke, methods: post, handle: s.revoke, clients: true},
 		{pattern: pathIntrospect, methods: post, handle: s.introspect},
@@ -82,7 +82,7 @@ func (s *Server) identityEndpoints() []endpoint {
 		{pattern: pathReset, methods: show, handle: s.offered(account.Email, s.reset)},
 		{pattern: pathResetVerify, methods: show, handle: s.offered(account.Email, s.verify(resetFlow))},
 		{pattern: pathResetResend, methods: post, handle: s.offered(account.Email, s.resendCode(resetFlow))},
-	}
+	}...)
 }
 
 // isTokenPath reports whether errors at path have the four members of the token endpoint's.
@@ -102,7 +102,7 @@ func isIdentity(path []byte) bool {
 		pathReset, pathResetVerify, pathResetResend:
 		return true
 	}
-	return isTokenPath(path)
+	return isTokenPath(path) || isPersonal(path)
 }
 
 // isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim

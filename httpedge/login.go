@@ -89,7 +89,7 @@ func (s *Server) welcome(v *visit, email string, signedIn *actors.SignedIn) {
 	s.keepKnown(v.http, email, signedIn.Known)
 	v.secret = s.renewBrowserSecret(v.http)
 	if v.pending == nil {
-		redirect(v.http, pathAccounts)
+		redirect(v.http, pathMe)
 		return
 	}
 	redirect(v.http, v.pathChosen(pathAuthorize, choice{userID: user.ID, signedIn: true}))

@@ -50,13 +50,6 @@ func wrong(code string) string {
 	return "123456"
 }
 
-// firstForm returns where the first form of a page goes and what is in it.
-func (p page) firstForm(t *testing.T) (string, url.Values) {
-	t.Helper()
-	first, _, _ := strings.Cut(p.body, "</form>")
-	return page{answer: answer{body: first + "</form>", status: p.status}}.form(t)
-}
-
 func TestRegisterByEmail(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
@@ -85,7 +78,7 @@ func TestRegisterByEmail(t *testing.T) {
 	}
 	other := newBrowser(t, st.IdentityStack)
 	p = other.get("/login")
-	other.send(p, "email", strings.ToLower(ida), "password", newWord).shows(t, 200, "/accounts")
+	other.send(p, "email", strings.ToLower(ida), "password", newWord).shows(t, 200, "/me")
 }
 
 // TestRegistrationTellsNobodyWhoHasAnAccount compares all that a browser is told.
@@ -222,7 +215,7 @@ func TestPhoneRegistersAndSignsIn(t *testing.T) {
 	again := newBrowser(t, st.IdentityStack)
 	p = again.send(again.get("/register/phone"), "phone_number", "0014155550123")
 	p = again.send(p, "code", st.mail.Next(t, idaPhone).Code)
-	p.shows(t, 200, "/accounts")
+	p.shows(t, 200, "/me")
 	if !strings.Contains(p.body, idaPhone[1:]) {
 		t.Errorf("got %s, want the same account", p.body)
 	}
@@ -235,7 +228,7 @@ func TestResetByCode(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Harbour Master", ida)
 	before := newBrowser(t, st.IdentityStack)
-	before.send(before.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 200, "/accounts")
+	before.send(before.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 200, "/me")
 
 	b := newBrowser(t, st.IdentityStack)
 	p := b.send(b.get("/reset"), "email", strings.ToLower(ida))
@@ -250,13 +243,13 @@ func TestResetByCode(t *testing.T) {
 		b.send(p, "code", code.Code, "password", "safe harbour 17").shows(t, 422, "/reset/verify")
 	}
 	b.send(p, "code", code.Code, "password", newWord+" 2").shows(t, 422, "/reset/verify")
-	b.send(p, "code", code.Code, "password", "quiet tidal lamps").shows(t, 200, "/accounts")
+	b.send(p, "code", code.Code, "password", "quiet tidal lamps").shows(t, 200, "/me")
 	if got := before.get("/accounts"); strings.Contains(got.body, ida) {
 		t.Error("got the old session alive after a reset")
 	}
 	in := newBrowser(t, st.IdentityStack)
 	in.send(in.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 422, "/login")
-	in.send(in.get("/login"), "email", ida, "password", "quiet tidal lamps").shows(t, 200, "/accounts")
+	in.send(in.get("/login"), "email", ida, "password", "quiet tidal lamps").shows(t, 200, "/me")
 
 	b.send(b.get("/reset"), "email", "nobody@example.com").shows(t, 200, "/reset/verify")
 	if m := st.mail.Next(t, "nobody@example.com"); m.Kind != people.NoAccount || m.Code != "" {
@@ -398,14 +391,14 @@ func TestAnExpiredCodeIsReplaced(t *testing.T) {
 	st.planted(t, b, func(c *people.Challenge) { c.Expires = c.Sent })
 	p := b.get("/register/verify?" + asked(c).Encode())
 	p.shows(t, 200, "/register/verify")
-	action, fields := p.firstForm(t)
+	action, fields := p.form(t)
 	fields.Set("code", "246810")
 	p = b.open("POST", action, fields)
 	p.shows(t, 422, "/register/verify")
 	if !strings.Contains(p.body, "Ask for a new one") {
 		t.Errorf("got %s", p.body)
 	}
-	p = b.send(p) // the last form of the page, which asks for another code
+	p = b.sendTo(p, "/register/resend")
 	p.shows(t, 200, "/register/verify")
 	if !strings.Contains(p.body, "We sent a new code") {
 		t.Errorf("got %s, want that a code was sent", p.body)
@@ -459,11 +452,11 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	b := newBrowser(t, st.IdentityStack)
 	st.planted(t, b, func(*people.Challenge) {})
 	mine := b.get("/register/verify")
-	action, fields := mine.firstForm(t)
+	action, fields := mine.form(t)
 	fields.Set("code", "246810")
-	_, resend := mine.form(t)
+	resend := mine.formTo(t, "/register/resend").fields
 	st.planted(t, mallory, func(c *people.Challenge) { c.Address = "m@example.com" })
-	_, hers := mallory.get("/register/verify").firstForm(t)
+	_, hers := mallory.get("/register/verify").form(t)
 	for name, token := range map[string]string{"no token": "", "another browser's": hers.Get("form_token"), "the other form's": resend.Get("form_token")} {
 		forged := query("code", "246810", "form_token", token)
 		if p := b.once("POST", action, forged); p.status != 403 || b.cookies()["gatehouse"] != "" {

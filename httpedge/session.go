@@ -193,3 +193,18 @@ func (s *Server) keepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 	}
 	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
 }
+
+// dropKnown removes this browser's mark for the account with that address.
+func (s *Server) dropKnown(ctx *fasthttp.RequestCtx, email string) {
+	var all []string
+	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
+		if mark, tag, _ := strings.Cut(kept, "~"); tag != tagOf(mark, email) {
+			all = append(all, kept)
+		}
+	}
+	lasts := knownMaxAge
+	if all == nil {
+		lasts = 0
+	}
+	s.cookies.write(ctx, s.cookies.known, all, lasts)
+}
