@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -116,14 +117,17 @@ func Overflow(ctx context.Context) (int, error) {
 
 // Keep writes a picture of the whole page, as PNG, to screenshots/name.png in the folder of the test.
 func Keep(ctx context.Context, name string) error {
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	yes := true
+	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &yes, FromSurface: &yes, OptimizeForSpeed: &yes,
+	})
 	if err != nil {
 		return fmt.Errorf("take a screenshot: %w", err)
 	}
 	if err := os.MkdirAll("screenshots", 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join("screenshots", name+".png"), picture, 0o644)
+	return os.WriteFile(filepath.Join("screenshots", name+".png"), shot.Data, 0o644)
 }
 
 // axe returns the script, from wherever in the module the test runs.
