@@ -13,6 +13,14 @@ var fieldWords = map[string]struct{ subject, missing string }{
 	"email":        {"This", "Enter your email address."},
 	"password":     {"The password", "Enter a password."},
 	"phone_number": {"The phone number", "Enter your phone number."},
+
+	"username":        {"The username", ""},
+	"gender":          {"The gender", ""},
+	"bio":             {"The text about you", ""},
+	"place_of_birth":  {"The place of birth", ""},
+	"date_of_birth":   {"The date of birth", ""},
+	"address":         {"The address", ""},
+	"profile_picture": {"The link", ""},
 }
 
 // problemsOf returns what account.FieldErrors, or one FieldError, say for the form that was sent; nil for another error.
