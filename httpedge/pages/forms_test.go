@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"gatehouse/actors/account"
 )
 
 // TestBrowsersKnowWhatBelongsInAField compares each field's autocomplete attribute (HTML section 4.10.18.7).
@@ -130,5 +133,22 @@ func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
 	}
 	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(style); foreign != "" {
 		t.Errorf("got %s in the style sheet, want nothing from elsewhere", foreign)
+	}
+}
+
+// TestPagesNameTheRules compares what the pages promise with the rules about accounts.
+func TestPagesNameTheRules(t *testing.T) {
+	password := fmt.Sprintf("At least %d characters.", account.MinPassword)
+	code := fmt.Sprintf("It is good for %d minutes.", int(account.CodeLifetime.Minutes()))
+	for name, want := range map[string]string{"register": password, "verify_reset": password, "me_password": password, "verify_registration": code, "verify_phone": code} {
+		got := render(t, all[name])
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s: got a page without %q", name, want)
+		}
+		for _, n := range nodes(t, got) {
+			if attr(n, "autocomplete") == "new-password" && attr(n, "minlength") != strconv.Itoa(account.MinPassword) {
+				t.Errorf("%s: got minlength=%q, want %d", name, attr(n, "minlength"), account.MinPassword)
+			}
+		}
 	}
 }
