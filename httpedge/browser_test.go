@@ -382,7 +382,7 @@ func TestHostileCookies(t *testing.T) {
 	c := st.NewClient(t, nil)
 	for _, cookie := range []string{"gatehouse=", "gatehouse=....", "gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
 		"gatehouse=\xff\xfe; gatehouse-form=x; gatehouse-known=~~~", "gatehouse-form=" + strings.Repeat("A", 43), "gatehouse=' OR 1=1 --", "=;;;==;", "gatehouse=a; gatehouse=b"} {
-		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login", "/accounts", "/logout", "/consent"} {
+		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login", "/accounts", "/logout", "/consent", "/me", "/me/delete"} {
 			conn := dial(t, st.Stack)
 			conn.say("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: " + cookie + "\r\n\r\n")
 			if a := conn.hear(); a.status >= 400 {
@@ -406,7 +406,7 @@ func TestNamesArePlainText(t *testing.T) {
 	login := b.get("/oauth/authorize?" + asked(c).Encode())
 	consent := b.send(login, "email", rosa, "password", edgetest.Password)
 	consent.shows(t, 200, "/consent")
-	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()), b.get("/accounts"), b.get("/logout")} {
+	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()), b.get("/accounts"), b.get("/logout"), b.get("/me")} {
 		if strings.Contains(p.body, "<script") || !strings.Contains(p.body, "&lt;script&gt;") {
 			t.Errorf("%s: got %s, want the name as text", p.path, p.body)
 		}

@@ -62,7 +62,7 @@ func TestAddressesAreChangedByCode(t *testing.T) {
 		t.Errorf("got %+v, want a code by SMS", code)
 	}
 	p = b.send(p, "code", code.Code)
-	p.says(t, "Your phone number is changed.", idaPhone)
+	p.says(t, "Your phone number is changed.", idaPhone[1:])
 	fresh := newBrowser(t, st.IdentityStack)
 	fresh.send(fresh.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422, "/login")
 	fresh.send(fresh.get("/login"), "email", "NEW@example.com", "password", edgetest.Password).shows(t, 200, "/me")
