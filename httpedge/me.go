@@ -31,18 +31,17 @@ const (
 func (s *Server) personEndpoints() []endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
-	post := []string{fasthttp.MethodPost}
 	return []endpoint{
 		{pattern: pathMe, methods: show, handle: s.personal(s.me)},
-		{pattern: pathMeApps, methods: post, handle: s.personal(s.removeApp)},
-		{pattern: pathMeSessions, methods: post, handle: s.personal(s.endSessions)},
+		{pattern: pathMeApps, methods: show, handle: s.personal(s.removeApp)},
+		{pattern: pathMeSessions, methods: show, handle: s.personal(s.endSessions)},
 		{pattern: pathMePassword, methods: show, handle: s.personal(s.changePassword)},
 		{pattern: pathMeEmail, methods: show, handle: s.reachable(account.Email, s.changeAddress(emailChange))},
 		{pattern: pathMeEmailVerify, methods: show, handle: s.reachable(account.Email, s.verifyAddress(emailChange))},
-		{pattern: pathMeEmailResend, methods: post, handle: s.reachable(account.Email, s.resendAddress(emailChange))},
+		{pattern: pathMeEmailResend, methods: show, handle: s.reachable(account.Email, s.resendAddress(emailChange))},
 		{pattern: pathMePhone, methods: show, handle: s.reachable(account.SMS, s.changeAddress(phoneChange))},
 		{pattern: pathMePhoneVerify, methods: show, handle: s.reachable(account.SMS, s.verifyAddress(phoneChange))},
-		{pattern: pathMePhoneResend, methods: post, handle: s.reachable(account.SMS, s.resendAddress(phoneChange))},
+		{pattern: pathMePhoneResend, methods: show, handle: s.reachable(account.SMS, s.resendAddress(phoneChange))},
 		{pattern: pathMeDelete, methods: show, handle: s.personal(s.deleteAccount)},
 		{pattern: pathMeDeleted, methods: get, handle: s.flow(s.showDeleted)},
 	}

@@ -46,8 +46,16 @@ func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
 			t.Errorf("POST %s: got %d to %q, want 303 to /login", path, p.status, p.location)
 		}
 	}
+	for _, path := range []string{"/me/apps", "/me/sessions", "/me/phone/resend"} {
+		if p := b.once("GET", path, nil); p.status != 302 || p.location != "/login" {
+			t.Errorf("GET %s: got %d to %q, want 302 to /login", path, p.status, p.location)
+		}
+	}
 	p := b.get("/login?return_to=https://evil.example/")
 	b.send(p, "email", ada, "password", edgetest.Password).shows(t, 200, "/me")
+	for path, to := range map[string]string{"/me/apps": "/me", "/me/sessions": "/me", "/me/email/resend": "/me/email", "/login": "/login"} {
+		b.get(path).shows(t, 200, to)
+	}
 }
 
 // sessionIDs returns the values of the buttons that end sessions.

@@ -163,6 +163,10 @@ func (s *Server) confirmAddress(p *person, f *addressChange, token string, c *ac
 func (s *Server) resendAddress(f *addressChange) func(*person) {
 	resend := s.resendCode(&f.codeFlow)
 	return func(p *person) {
+		if !p.http.IsPost() {
+			redirect(p.http, f.path) // by who loads again what the form has answered
+			return
+		}
 		if _, _, ok := s.addressChallenge(p, f); ok {
 			resend(p.visit)
 		}

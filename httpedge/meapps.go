@@ -34,6 +34,10 @@ func (p *person) shownSessions(all []*account.Session) []pages.Session {
 
 // removeApp takes back what a client was granted.
 func (s *Server) removeApp(p *person) {
+	if !p.http.IsPost() {
+		redirect(p.http, pathMe) // by who loads again what a form has answered
+		return
+	}
 	if !p.sentMe() {
 		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.user), pages.Problem{Text: textStaleForm})
 		return
@@ -51,6 +55,10 @@ func (s *Server) removeApp(p *person) {
 
 // endSessions ends one session, or all but this one.
 func (s *Server) endSessions(p *person) {
+	if !p.http.IsPost() {
+		redirect(p.http, pathMe) // by who loads again what a form has answered
+		return
+	}
 	if !p.sentMe() {
 		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.user), pages.Problem{Text: textStaleForm})
 		return
