@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	courierQueue   = 1000             // messages that wait, for each channel
-	courierWorkers = 4                // messages of a channel that are sent at once
-	sendTime       = 30 * time.Second // the longest time that one may take
-	stale          = 5 * time.Minute  // a message that has waited so long is not sent: its code has ended
+	courierQueue   = 1000                 // messages that wait, for each channel
+	courierWorkers = 4                    // messages of a channel that are sent at once
+	sendTime       = 30 * time.Second     // the longest time that one may take
+	stale          = account.CodeLifetime // a message that has waited so long is not sent
 )
 
 // errNoMessenger says that nothing was configured that could bring a message to people.
