@@ -327,7 +327,7 @@ func TestPageHeaders(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil), b.once("GET", "/logout", nil), b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
+	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil), b.once("GET", "/logout", nil), b.once("GET", "/me", nil), b.once("GET", "/me/delete", nil), b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
 		p.has(t, "X-Content-Type-Options", "nosniff")
 		p.has(t, "Referrer-Policy", "no-referrer")
 		p.has(t, "Cache-Control", "no-store")

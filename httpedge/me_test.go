@@ -74,6 +74,9 @@ func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
 	p.says(t, ada)
 	b.sendTo(chooser, "/accounts", "account", "4711").shows(t, 422, "/accounts")
 	b.sendTo(chooser, "/accounts", "account", account(u.ID), "form_token", "").shows(t, 403, "/accounts")
+	b.sendTo(chooser, "/accounts", "account", account(bo.ID)).says(t, "bo@example.com")
+	b.sendTo(p, "/me", "name", "Ada in another tab").shows(t, 403, "/me") // shown for the account before
+	p = b.sendTo(chooser, "/accounts", "account", account(u.ID))
 	b.sendTo(p, "/me", "name", "Ada L").shows(t, 200, "/me")
 	if kept, err := st.Store.User(t.Context(), bo.ID); err != nil || kept.Name != "Bo" {
 		t.Errorf("got %+v, %v, want the other account as it was", kept, err)
