@@ -15,13 +15,15 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// IdentityConfig is what an Identity is made of. All fields are required but Shared.
+// IdentityConfig is what an Identity is made of. All fields are required but Shared, Messenger and Channels.
 type IdentityConfig struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
-	Session   time.Duration // how long a browser's sign-in lasts
-	Shared    bool          // other processes write to the same stores: what is held in memory is read again after a second
+	Session   time.Duration      // how long a browser's sign-in lasts
+	Shared    bool               // other processes write to the same stores: what is held in memory is read again after a second
+	Messenger account.CodeSender // brings codes to people; nil = nobody can be reached
+	Channels  account.Channels   // that Messenger has
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -38,7 +40,9 @@ type IdentityConfig struct {
 //   - A clientActor, one a client, hands the store the operations on its codes and tokens in the order of its messages. It holds no
 //     state that could be lost.
 //   - A limitActor, one an access token in use, owns its windows. A restart begins new ones.
-//   - The throttles of failed attempts are in memory. A restart forgets the attempts.
+//   - The throttles of failed attempts, and of callers who ask for codes, are in memory. A restart forgets the attempts. Codes and
+//     how many were sent to whom are the store's.
+//   - The courier owns the messages that wait to be sent. A restart loses them, and people ask for another code.
 type Identity struct {
 	config       IdentityConfig
 	keys         keyring
@@ -49,6 +53,7 @@ type Identity struct {
 	wrongSecrets *throttle
 	limits       *limits
 	people       *people
+	courier      *courier
 	inflight     inflight
 	tasks        sync.WaitGroup     // what goes on after its caller has left, or without one
 	end          context.CancelFunc // of tasks without a caller
@@ -71,7 +76,9 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 	if s.metrics, err = newIdentityMetrics(config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s.people = newPeople(keys)
+	if s.people, err = newPeople(keys, config.Metrics); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	s.adopt(keys)
 	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler) // it prints messages, which hold secrets
@@ -81,6 +88,7 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 		s.actors.Shutdown()
 		return nil, fmt.Errorf("start the limits: %w", err)
 	}
+	s.courier = newCourier(config.Messenger, s.metrics, config.Logger)
 	lifetime, end := context.WithCancel(context.Background())
 	s.end = end
 	if config.Shared {
@@ -90,7 +98,7 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 	return s, nil
 }
 
-// Stop refuses new work, lets what is under way end until ctx does, and ends the actors. It must be called once, before the
+// Stop refuses new work, lets what is under way end until ctx does, sends the messages that wait and ends the actors. It must be called once, before the
 // stores are closed.
 func (s *Identity) Stop(ctx context.Context) error {
 	s.end()
@@ -105,5 +113,5 @@ func (s *Identity) Stop(ctx context.Context) error {
 	}
 	s.tasks.Wait()
 	s.actors.Shutdown()
-	return err
+	return errors.Join(err, s.courier.stop(ctx))
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
@@ -18,24 +20,37 @@ const (
 	passwordsWaiting     = 64 // that may wait to be hashed
 )
 
+// Codes that one address may ask for, whoever they are for: a burst at once and then one for each interval. Many people may share the
+// address, so the limits of each recipient are the narrow ones.
+const (
+	codesAsked       = 60
+	codesAskedEvery  = 20 * time.Second
+	codesAskedCaller = 10_000
+)
+
 // people is what sign-ins and changes of users share.
 type people struct {
 	hasher  *account.Hasher
 	guard   *guard
 	callers *throttle
+	asking  *throttle // who asks for codes
 	known   knownBrowsers
 	change  chan struct{} // holds a token while a user is being changed
+	metrics *peopleMetrics
 }
 
 // newPeople leaves at least half of the processors to everything but passwords, if there are two.
-func newPeople(keys oauth.Keys) *people {
+func newPeople(keys oauth.Keys, registry prometheus.Registerer) (*people, error) {
+	metrics, err := newPeopleMetrics(registry)
 	return &people{
 		hasher:  account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting),
 		guard:   newGuard(),
 		callers: newThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
+		asking:  newThrottle(codesAsked, codesAskedEvery, codesAskedCaller),
 		known:   newKnownBrowsers(keys),
 		change:  make(chan struct{}, 1),
-	}
+		metrics: metrics,
+	}, err
 }
 
 // beginUserChange waits until no other change of users is under way in this process, so that none that reads a record and writes it

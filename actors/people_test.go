@@ -38,10 +38,18 @@ type household struct {
 	keys     oauth.Keys
 }
 
-// pausingAccounts is an account.Store that lets a test do something before a session is kept.
+// pausingAccounts is an account.Store that lets a test do something before a session is kept or a consent is read.
 type pausingAccounts struct {
 	*sqlstore.Store
 	beforeSession func()
+	beforeConsent func()
+}
+
+func (p *pausingAccounts) Consent(ctx context.Context, userID int64, clientID string) (*account.Consent, error) {
+	if p.beforeConsent != nil {
+		p.beforeConsent()
+	}
+	return p.Store.Consent(ctx, userID, clientID)
 }
 
 func (p *pausingAccounts) CreateSession(ctx context.Context, session *account.Session) error {

@@ -78,7 +78,8 @@ func (s *Identity) consent(ctx context.Context, userID int64, clientID string) (
 	return *consent, nil
 }
 
-// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before.
+// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before, for a code that is issued
+// next.
 func (s *Identity) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
 	release, err := s.beginUserChange(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Identity) GrantConsent(ctx context.Context, userID int64, clientID stri
 	if err != nil {
 		return err
 	}
-	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now}
+	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now, Used: now}
 	if err := s.config.Accounts.SaveConsent(ctx, consent); err != nil {
 		return fmt.Errorf("save consent: %w", err)
 	}

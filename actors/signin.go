@@ -17,11 +17,11 @@ import (
 // them is not told.
 var ErrWrongCredentials = errors.New("wrong e-mail address or password")
 
-// ThrottledError says that too many failed attempts came before.
+// ThrottledError says that too many failed attempts, or requests for codes, came before.
 type ThrottledError struct{ RetryAfter time.Duration }
 
 // Error implements error.
-func (e *ThrottledError) Error() string { return "too many failed attempts" }
+func (e *ThrottledError) Error() string { return "too many attempts" }
 
 // SignIn is an attempt to sign in.
 type SignIn struct {
@@ -39,58 +39,46 @@ type SignedIn struct {
 	User  *account.User
 }
 
+// Visitor is who proves something with a browser.
+type Visitor struct {
+	Caller netip.Addr
+	Device string // browser and system in a few words
+	Known  string // as in SignIn
+}
+
 // SignIn starts a session. Its error is ErrWrongCredentials, a *ThrottledError or a failure. It takes the same time for an unknown
 // address as for a wrong password.
-func (s *Identity) SignIn(ctx context.Context, attempt SignIn, now time.Time) (*SignedIn, error) {
+func (s *Identity) SignIn(ctx context.Context, attempt SignIn, now time.Time) (in *SignedIn, err error) {
 	if !s.inflight.enter() {
 		return nil, errStopped
 	}
 	defer s.inflight.leave()
+	defer func() { s.people.metrics.signedIn(byPassword, err) }()
 	attempt.Email = strings.ToLower(strings.TrimSpace(attempt.Email))
 	if len(attempt.Password) > utf8.UTFMax*account.MaxPassword {
 		attempt.Password = "" // nobody's, and as long in the checking
 	}
-	u, err := s.config.Accounts.UserByEmail(ctx, attempt.Email)
-	if err != nil && !errors.Is(err, account.ErrNotFound) {
-		return nil, fmt.Errorf("read user: %w", err)
-	}
+	u, err := orNobody(s.config.Accounts.UserByEmail(ctx, attempt.Email))
 	if err != nil {
-		u = &account.User{}
-	}
-	return s.guarded(ctx, attempt, u, now)
-}
-
-// guarded checks the password unless too many were wrong before. u is the zero User when nobody has the address.
-func (s *Identity) guarded(ctx context.Context, attempt SignIn, u *account.User, now time.Time) (*SignedIn, error) {
-	target := oauth.HashOf(attempt.Email)
-	limited := attempt.Caller.IsValid()
-	delayed := !s.people.known.knows(attempt.Known, u, now)
-	if limited {
-		if wait := s.people.callers.take(attempt.Caller, now); wait > 0 {
-			return nil, &ThrottledError{RetryAfter: wait}
-		}
-	}
-	if delayed {
-		if wait := s.people.guard.begin(target, attempt.Caller, now); wait > 0 {
-			if limited {
-				s.people.callers.forgive(attempt.Caller)
-			}
-			return nil, &ThrottledError{RetryAfter: wait}
-		}
-	}
-	in, err := s.authenticate(ctx, attempt, u, now)
-	if errors.Is(err, ErrWrongCredentials) {
 		return nil, err
 	}
-	if limited {
-		s.people.callers.forgive(attempt.Caller)
-	}
-	if err == nil {
-		s.people.guard.succeed(target)
-	} else if delayed {
-		s.people.guard.undo(target)
-	}
+	g := guess{account: oauth.HashOf(attempt.Email), caller: attempt.Caller, known: s.people.known.knows(attempt.Known, u, now)}
+	err = s.people.try(g, now, func() error {
+		in, err = s.authenticate(ctx, attempt, u, now)
+		return err
+	})
 	return in, err
+}
+
+// orNobody turns a user that was not found into the zero User.
+func orNobody(u *account.User, err error) (*account.User, error) {
+	if errors.Is(err, account.ErrNotFound) {
+		return &account.User{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read user: %w", err)
+	}
+	return u, nil
 }
 
 // authenticate starts a session for u if the password is right.
@@ -105,9 +93,14 @@ func (s *Identity) authenticate(ctx context.Context, attempt SignIn, u *account.
 	if outdated {
 		u = s.hashAnew(ctx, u, attempt.Password, now)
 	}
+	return s.startSession(ctx, u, attempt.Device, now)
+}
+
+// startSession starts a session for u, who has proven to be that user.
+func (s *Identity) startSession(ctx context.Context, u *account.User, device string, now time.Time) (*SignedIn, error) {
 	in := &SignedIn{Token: account.NewSecret(), Known: s.people.known.mark(u, now), User: u}
 	session := &account.Session{Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: now.Add(s.config.Session), Device: attempt.Device}
+		Expires: now.Add(s.config.Session), Device: device}
 	if err := s.config.Accounts.CreateSession(ctx, session); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}

@@ -140,36 +140,26 @@ func (s *Identity) ResetPassword(ctx context.Context, id int64, password, keep s
 	if err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}
-	_, err = s.changeUser(ctx, id, now, func(u *account.User) error {
+	_, err = s.replacePassword(ctx, id, hash, keep, now)
+	return err
+}
+
+// replacePassword does what ResetPassword does, with the hash of the password.
+func (s *Identity) replacePassword(ctx context.Context, id int64, hash, keep string, now time.Time) (*account.User, error) {
+	changed, err := s.changeUser(ctx, id, now, func(u *account.User) error {
 		u.PasswordHash = hash
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.config.Accounts.DeleteSessions(ctx, id, oauth.HashOf(keep)); err != nil {
-		return fmt.Errorf("end sessions: %w", err)
-	}
-	return s.RevokeUserTokens(ctx, id)
+	return changed, s.endAfterPassword(ctx, id, keep)
 }
 
 // RevokeUserTokens ends all refresh families, codes and access tokens of a user, of whom there need not be any. They are refused from
 // its return on.
 func (s *Identity) RevokeUserTokens(ctx context.Context, id int64) error {
-	if !s.inflight.enter() {
-		return errStopped
-	}
-	defer s.inflight.leave()
-	op := &oauth.Revoke{UserID: id}
-	r := newReply()
-	r.late = func() { s.forgetLater(op.Revoked) }
-	op.OnDone(r.end)
-	s.config.Tokens.Submit(op)
-	if err := r.wait(ctx, op); err != nil {
-		return fmt.Errorf("revoke tokens: %w", err)
-	}
-	s.forget(op.Revoked)
-	return nil
+	return s.revokeAll(ctx, &oauth.Revoke{UserID: id})
 }
 
 // changeUser replaces a user's record by a changed copy. When another process changed it in between, change is called again, on what

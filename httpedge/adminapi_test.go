@@ -135,6 +135,12 @@ func TestOperatorManagesClients(t *testing.T) {
 	if got["name"] != "The Shop" || fmt.Sprint(got["redirect_uris"]) != "[https://shop.example/b https://shop.example/c]" || fmt.Sprint(got["scopes"]) != "[view-user detail-user]" {
 		t.Errorf("got %v, want the changes and the rest as before", got)
 	}
+	for _, change := range [][2]string{{`"https://shop.example/about"`, "https://shop.example/about"}, {`""`, "<nil>"}, {`"http://localhost:8080/"`, "http://localhost:8080/"}, {"null", "<nil>"}} {
+		got := o.does(200, "PATCH", "/clients/"+id, `{"client_uri":`+change[0]+`}`)
+		if uri := fmt.Sprint(got.object(t)["client_uri"]); uri != change[1] {
+			t.Errorf("client_uri after %s: got %s, want %s", change[0], uri, change[1])
+		}
+	}
 	o.does(200, "POST", "/clients/"+id+"/disable", "")
 	if works(second) {
 		t.Error("got a token for a disabled client, want none")
@@ -268,6 +274,8 @@ func TestAdminRequestsThatAreRefused(t *testing.T) {
 		{"empty scope", "POST", "/clients", `{"name":"x","scopes":[""]}`, 400, "invalid_request", []string{"scopes"}},
 		{"unknown grant", "POST", "/clients", `{"name":"x","grants":["password"]}`, 400, "invalid_request", []string{"grants"}},
 		{"no redirect URI", "POST", "/clients", `{"name":"x"}`, 400, "invalid_request", []string{"redirect_uris"}},
+		{"page about it on plain http", "POST", "/clients", `{"name":"x","redirect_uris":["https://a.example/"],"client_uri":"http://a.example/"}`, 400, "invalid_request", []string{"client_uri"}},
+		{"page about it that is a script", "PATCH", "/clients/" + c.ID, `{"client_uri":"javascript:alert(1)"}`, 400, "invalid_request", []string{"client_uri"}},
 		{"wildcard", "POST", "/clients", `{"name":"x","redirect_uris":["https://*.example.com/"]}`, 400, "invalid_request", []string{"redirect_uris"}},
 		{"public operator", "POST", "/clients", `{"name":"x","public":true,"operator":true}`, 400, "invalid_request", []string{"operator"}},
 		{"scope of operators", "POST", "/clients", `{"name":"x","redirect_uris":["https://a.example/"],"scopes":["server-operations"]}`, 400, "invalid_request", []string{"scopes"}},

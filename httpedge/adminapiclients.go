@@ -13,6 +13,7 @@ type clientRecord struct {
 	ClientID        string         `json:"client_id"`
 	ClientSecret    string         `json:"client_secret,omitempty"` // in the answer to its registration alone
 	Name            string         `json:"name"`
+	ClientURI       *string        `json:"client_uri"`
 	RedirectURIs    []string       `json:"redirect_uris"`
 	Scopes          []string       `json:"scopes"`
 	Grants          []string       `json:"grants"`
@@ -42,7 +43,7 @@ type newSecretRecord struct {
 
 func newClientRecord(c *oauth.Client) clientRecord {
 	r := clientRecord{
-		ClientID: c.ID, Name: c.Name, RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()), Grants: orEmpty(c.Grants.Names()),
+		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI), RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()), Grants: orEmpty(c.Grants.Names()),
 		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved, LoopbackAnyPort: c.LoopbackAnyPort,
 		IntrospectAny: c.IntrospectAny, Disabled: c.Disabled, Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
 	}
@@ -123,6 +124,7 @@ func setDefaults(c *oauth.Client) {
 // registration changes of client what o holds of that which can be changed later.
 func registration(o *object, client *oauth.Client) {
 	o.text("name", &client.Name)
+	o.clearable("client_uri", &client.URI)
 	o.texts("redirect_uris", &client.RedirectURIs)
 	o.flag("loopback_any_port", &client.LoopbackAnyPort)
 	o.flag("introspect_any", &client.IntrospectAny)

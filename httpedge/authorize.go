@@ -88,7 +88,8 @@ func (s *Server) flow(handle func(*visit)) fasthttp.RequestHandler {
 func (s *Server) readPage(v *visit) bool {
 	if crossSite(v.http) {
 		s.writeMessage(v.http, fasthttp.StatusForbidden, pages.Message{Title: "This form came from another site",
-			Text: "For your safety nothing was done.", Advice: "Go back to the application and start again."})
+			Text: "For your safety nothing was done.", Fault: "Another site tried to act in your name, or your browser hides where you are.",
+			Advice: "Go back to the application and start again."})
 		return false
 	}
 	var ok bool
@@ -102,6 +103,16 @@ func (s *Server) readPage(v *visit) bool {
 // refusePage answers 400 with a page.
 func (s *Server) refusePage(v *visit, text, advice string) {
 	s.writeMessage(v.http, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: text, Advice: advice})
+}
+
+// refuseRequest answers 400 with a page about an authorization request that must not be answered by a redirect.
+func (s *Server) refuseRequest(v *visit, fault *oauth.Error) {
+	advice := "Go back to the application and start again. If this happens again, tell the people who run it."
+	if fault.Hint != "" {
+		advice += " For them: " + fault.Hint
+	}
+	s.writeMessage(v.http, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: fault.Description,
+		Fault: "The cause lies with the application that sent you here, not with you.", Advice: advice})
 }
 
 // readPending reads the authorization request, if there is one, or answers what is wrong with it: on a page as long as it is not
@@ -118,7 +129,7 @@ func (s *Server) readPending(v *visit) bool {
 	}
 	request, fault := oauth.ParseAuthorizationRequest(params, s.config.SkipChooserParameter)
 	if fault != nil {
-		s.refusePage(v, fault.Description, fault.Hint)
+		s.refuseRequest(v, fault)
 		return false
 	}
 	client, err := s.config.Identity.Client(v.ctx, request.ClientID)
@@ -127,7 +138,7 @@ func (s *Server) readPending(v *visit) bool {
 		return false
 	}
 	if fault := request.CheckClient(client); fault != nil {
-		s.refusePage(v, fault.Description, fault.Hint)
+		s.refuseRequest(v, fault)
 		return false
 	}
 	v.pending = &pending{request, client, query}
@@ -226,7 +237,7 @@ func (s *Server) issue(v *visit, who visitor, decision oauth.Decision) {
 			return
 		}
 	}
-	code, fault := s.config.Identity.IssueCode(v.ctx, oauth.AuthorizationCode{
+	code, fault := s.config.Identity.IssueConsentedCode(v.ctx, oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.user.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes, CodeChallenge: request.CodeChallenge,
 	}, v.now)

@@ -230,7 +230,7 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 	for i := range 6 {
 		email := "user" + strconv.Itoa(i) + "@example.com"
 		st.NewUser(t, "User", email)
-		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/accounts")
+		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/me")
 		if i == 0 {
 			first = b.cookies()["gatehouse"]
 		}
@@ -252,7 +252,7 @@ func TestSignInRotatesTheSession(t *testing.T) {
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	in := func() map[string]string {
-		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 		return b.cookies()
 	}
 	before, after := in(), in()
@@ -270,7 +270,7 @@ func TestLogout(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 	session := b.cookies()["gatehouse"]
 	page := b.get("/logout")
 	b.send(page, "form_token", "").shows(t, 403, "/logout")
@@ -327,7 +327,7 @@ func TestPageHeaders(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil), b.once("GET", "/logout", nil), b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
+	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil), b.once("GET", "/logout", nil), b.once("GET", "/me", nil), b.once("GET", "/me/delete", nil), b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
 		p.has(t, "X-Content-Type-Options", "nosniff")
 		p.has(t, "Referrer-Policy", "no-referrer")
 		p.has(t, "Cache-Control", "no-store")
@@ -382,7 +382,7 @@ func TestHostileCookies(t *testing.T) {
 	c := st.NewClient(t, nil)
 	for _, cookie := range []string{"gatehouse=", "gatehouse=....", "gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
 		"gatehouse=\xff\xfe; gatehouse-form=x; gatehouse-known=~~~", "gatehouse-form=" + strings.Repeat("A", 43), "gatehouse=' OR 1=1 --", "=;;;==;", "gatehouse=a; gatehouse=b"} {
-		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login", "/accounts", "/logout", "/consent"} {
+		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login", "/accounts", "/logout", "/consent", "/me", "/me/delete"} {
 			conn := dial(t, st.Stack)
 			conn.say("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: " + cookie + "\r\n\r\n")
 			if a := conn.hear(); a.status >= 400 {
@@ -406,7 +406,7 @@ func TestNamesArePlainText(t *testing.T) {
 	login := b.get("/oauth/authorize?" + asked(c).Encode())
 	consent := b.send(login, "email", rosa, "password", edgetest.Password)
 	consent.shows(t, 200, "/consent")
-	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()), b.get("/accounts"), b.get("/logout")} {
+	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()), b.get("/accounts"), b.get("/logout"), b.get("/me")} {
 		if strings.Contains(p.body, "<script") || !strings.Contains(p.body, "&lt;script&gt;") {
 			t.Errorf("%s: got %s, want the name as text", p.path, p.body)
 		}
@@ -442,7 +442,7 @@ func TestConsentFormEndsWithItsSession(t *testing.T) {
 	action, fields := b.signIn(asked(c), rosa).form(t)
 	fields.Set("decision", "allow")
 	old := b.cookies()["gatehouse-form"]
-	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/accounts")
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
 	p := newBrowser(t, st).once("POST", action, fields, "Cookie", "gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
 	p.shows(t, 403, "/consent")
 }

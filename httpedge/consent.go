@@ -54,28 +54,36 @@ func (s *Server) consentForm(v *visit, who visitor) (binding, error) {
 }
 
 func (s *Server) showConsent(v *visit, who visitor, status int, problems ...pages.Problem) {
-	request := v.pending.request
+	request, client := v.pending.request, v.pending.client
+	granted, err := s.config.Identity.Consent(v.ctx, who.user.ID, client.ID)
+	if err != nil {
+		s.refuseFailed(v, "read a consent", err)
+		return
+	}
 	form, err := s.consentForm(v, who)
 	if err != nil {
 		s.refuseFailed(v, "read a consent", err)
 		return
 	}
 	s.show(v, status, pages.Consent{
-		Client: v.clientName(), Account: who.account(), Permissions: permissions(request.Scopes),
+		Client: client.Name, ClientURI: client.URI, Account: who.account(), Permissions: permissions(request.Scopes, granted),
+		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.pathChosen(pathConsent, v.choice), FormToken: form.newFormToken(v.now),
 		Another: v.path(pathAccounts), Problems: problems,
 	})
 }
 
-// permissions says what scopes let a client do, each after "will be able to".
-func permissions(scopes oauth.Scopes) []string {
-	var all []string
+// permissions says what scopes let a client do, each after "will be able to", and which of them were granted before.
+func permissions(scopes, granted oauth.Scopes) []pages.Permission {
+	var all []pages.Permission
 	if scopes.Contains(oauth.ViewUser) {
-		all = append(all, "see your name, email address, username, profile picture and gender")
+		all = append(all, pages.Permission{Text: "see your name, email address, username, profile picture and gender",
+			Granted: granted.Contains(oauth.ViewUser)})
 	}
 	if scopes.Contains(oauth.DetailUser) {
-		all = append(all, "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself")
+		all = append(all, pages.Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself",
+			Granted: granted.Contains(oauth.DetailUser)})
 	}
 	return all
 }

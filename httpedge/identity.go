@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -24,6 +25,16 @@ const (
 	pathAccounts   = "/accounts"
 	pathConsent    = "/consent"
 	pathLogout     = "/logout"
+
+	pathRegister       = "/register"
+	pathRegisterVerify = "/register/verify"
+	pathRegisterResend = "/register/resend"
+	pathPhone          = "/register/phone"
+	pathPhoneVerify    = "/register/phone/verify"
+	pathPhoneResend    = "/register/phone/resend"
+	pathReset          = "/reset"
+	pathResetVerify    = "/reset/verify"
+	pathResetResend    = "/reset/resend"
 )
 
 // identityEdge is what the identity endpoints share.
@@ -52,7 +63,7 @@ func (s *Server) identityEndpoints() []endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	post := []string{fasthttp.MethodPost}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
-	return []endpoint{
+	return append(s.personEndpoints(), []endpoint{
 		{pattern: pathToken, methods: post, handle: s.token, clients: true},
 		{pattern: pathRevoke, methods: post, handle: s.revoke, clients: true},
 		{pattern: pathIntrospect, methods: post, handle: s.introspect},
@@ -64,7 +75,16 @@ func (s *Server) identityEndpoints() []endpoint {
 		{pattern: pathAccounts, methods: show, handle: s.flow(s.accounts)},
 		{pattern: pathConsent, methods: show, handle: s.flow(s.consent)},
 		{pattern: pathLogout, methods: show, handle: s.flow(s.logout)},
-	}
+		{pattern: pathRegister, methods: show, handle: s.offered(account.Email, s.register)},
+		{pattern: pathRegisterVerify, methods: show, handle: s.offered(account.Email, s.verify(registerFlow))},
+		{pattern: pathRegisterResend, methods: post, handle: s.offered(account.Email, s.resendCode(registerFlow))},
+		{pattern: pathPhone, methods: show, handle: s.offered(account.SMS, s.phone)},
+		{pattern: pathPhoneVerify, methods: show, handle: s.offered(account.SMS, s.verify(phoneFlow))},
+		{pattern: pathPhoneResend, methods: post, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
+		{pattern: pathReset, methods: show, handle: s.offered(account.Email, s.reset)},
+		{pattern: pathResetVerify, methods: show, handle: s.offered(account.Email, s.verify(resetFlow))},
+		{pattern: pathResetResend, methods: post, handle: s.offered(account.Email, s.resendCode(resetFlow))},
+	}...)
 }
 
 // isTokenPath reports whether errors at path have the four members of the token endpoint's.
@@ -79,10 +99,12 @@ func isTokenPath(path []byte) bool {
 // isIdentity reports whether path is one of the identity service.
 func isIdentity(path []byte) bool {
 	switch string(path) {
-	case pathAuthorize, pathMetadata, pathBasic, pathDetailed, pathLogin, pathAccounts, pathConsent, pathLogout:
+	case pathAuthorize, pathMetadata, pathBasic, pathDetailed, pathLogin, pathAccounts, pathConsent, pathLogout,
+		pathRegister, pathRegisterVerify, pathRegisterResend, pathPhone, pathPhoneVerify, pathPhoneResend,
+		pathReset, pathResetVerify, pathResetResend:
 		return true
 	}
-	return isTokenPath(path)
+	return isTokenPath(path) || isPersonal(path)
 }
 
 // isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim

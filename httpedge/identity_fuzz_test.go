@@ -84,7 +84,7 @@ func FuzzBrowserFlow(f *testing.F) {
 	st := edgetest.NewIdentity(f, nil)
 	c := st.NewClient(f, nil)
 	good := asked(c).Encode()
-	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout"} {
+	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout", "/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted"} {
 		f.Add("GET", path, good, "", "")
 		f.Add("POST", path, good, "form_token=x&decision=allow&account=1&email=a&password=b", "gatehouse=a.b; gatehouse-form="+strings.Repeat("A", 43))
 	}
@@ -96,7 +96,7 @@ func FuzzBrowserFlow(f *testing.F) {
 			method = "POST"
 		}
 		switch path {
-		case "/oauth/authorize", "/login", "/accounts", "/consent":
+		case "/oauth/authorize", "/login", "/accounts", "/consent", "/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted":
 		default:
 			path = "/logout"
 		}

@@ -76,17 +76,11 @@ type page struct {
 // get opens path and follows redirects as long as they stay on the service.
 func (b *browser) get(path string) page { return b.open("GET", path, nil) }
 
-// send sends the page's form, with changes to its fields: name, value, name, value…; "" leaves the field out.
+// send sends the page's first form, with changes to its fields: name, value, name, value…; "" leaves the field out.
 func (b *browser) send(p page, changes ...string) page {
 	b.t.Helper()
 	action, fields := p.form(b.t)
-	for i := 0; i < len(changes); i += 2 {
-		fields.Set(changes[i], changes[i+1])
-		if changes[i+1] == "" {
-			fields.Del(changes[i])
-		}
-	}
-	return b.open("POST", action, fields)
+	return b.open("POST", action, changed(fields, changes))
 }
 
 func (b *browser) open(method, path string, form url.Values, headers ...string) page {
@@ -131,26 +125,82 @@ func (b *browser) once(method, path string, form url.Values, headers ...string) 
 	return page{a, path, location}
 }
 
-// form returns where the page's form goes and what is in it.
-func (p page) form(t *testing.T) (action string, fields url.Values) {
+// webForm is a form of a page: where it goes and what is in it, without its buttons.
+type webForm struct {
+	action string
+	fields url.Values
+}
+
+// forms returns the page's forms.
+func (p page) forms(t *testing.T) []webForm {
 	t.Helper()
-	fields = url.Values{}
 	root, err := html.Parse(strings.NewReader(p.body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all []webForm
 	for n := range root.Descendants() {
 		switch {
 		case n.Type == html.ElementNode && n.Data == "form":
-			action = attribute(n, "action")
-		case n.Type == html.ElementNode && n.Data == "input":
-			fields.Set(attribute(n, "name"), attribute(n, "value"))
+			all = append(all, webForm{attribute(n, "action"), url.Values{}})
+		case n.Type == html.ElementNode && n.Data == "input" && attribute(n, "type") != "checkbox":
+			all[len(all)-1].fields.Set(attribute(n, "name"), attribute(n, "value"))
+		case n.Type == html.ElementNode && n.Data == "textarea":
+			all[len(all)-1].fields.Set(attribute(n, "name"), text(n))
 		}
 	}
-	if action == "" {
+	if len(all) == 0 {
 		t.Fatalf("got %d %s, want a page with a form", p.status, p.body)
 	}
-	return action, fields
+	return all
+}
+
+// form returns where the page's first form goes and what is in it.
+func (p page) form(t *testing.T) (action string, fields url.Values) {
+	t.Helper()
+	first := p.forms(t)[0]
+	return first.action, first.fields
+}
+
+// formTo returns the page's first form that goes to path.
+func (p page) formTo(t *testing.T, path string) webForm {
+	t.Helper()
+	for _, f := range p.forms(t) {
+		if to, _, _ := strings.Cut(f.action, "?"); to == path {
+			return f
+		}
+	}
+	t.Fatalf("got %d %s, want a form that goes to %s", p.status, p.body, path)
+	return webForm{}
+}
+
+// sendTo sends the page's first form that goes to path, with changes to its fields as in send.
+func (b *browser) sendTo(p page, path string, changes ...string) page {
+	b.t.Helper()
+	form := p.formTo(b.t, path)
+	return b.open("POST", form.action, changed(form.fields, changes))
+}
+
+// changed sets fields: name, value, name, value…; "" leaves the field out.
+func changed(fields url.Values, changes []string) url.Values {
+	for i := 0; i < len(changes); i += 2 {
+		fields.Set(changes[i], changes[i+1])
+		if changes[i+1] == "" {
+			fields.Del(changes[i])
+		}
+	}
+	return fields
+}
+
+// text returns the text in n.
+func text(n *html.Node) string {
+	var all strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			all.WriteString(c.Data)
+		}
+	}
+	return all.String()
 }
 
 func attribute(n *html.Node, key string) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors"
+	"gatehouse/actors/account"
 	"gatehouse/httpedge/pages"
 )
 
@@ -88,7 +89,7 @@ func (s *Server) welcome(v *visit, email string, signedIn *actors.SignedIn) {
 	s.keepKnown(v.http, email, signedIn.Known)
 	v.secret = s.renewBrowserSecret(v.http)
 	if v.pending == nil {
-		redirect(v.http, pathAccounts)
+		redirect(v.http, pathMe)
 		return
 	}
 	redirect(v.http, v.pathChosen(pathAuthorize, newChoice(user.ID, true)))
@@ -96,13 +97,11 @@ func (s *Server) welcome(v *visit, email string, signedIn *actors.SignedIn) {
 
 // showLogin shows the form, with the address as it was entered.
 func (s *Server) showLogin(v *visit, status int, problems ...pages.Problem) {
-	email := value(v.form, "email")
-	if len(email) > maxSecretText {
-		email = ""
-	}
 	s.show(v, status, pages.Login{
 		Client: v.clientName(), Action: v.path(pathLogin), FormToken: v.loginForm().newFormToken(v.now),
-		Email: email, Problems: problems,
+		Email: v.shown("email"), Problems: problems,
+		Register: s.pathIf(v, account.Email, pathRegister), Phone: s.pathIf(v, account.SMS, pathPhone),
+		Reset: s.pathIf(v, account.Email, pathReset),
 	})
 }
 

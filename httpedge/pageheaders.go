@@ -100,9 +100,10 @@ func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI str
 	ctx.Response.SetBodyRaw(body)
 }
 
-// writeMessage answers with a page that says what is wrong, and never sends the browser anywhere.
+// writeMessage answers with a page that says what happened, and never sends the browser anywhere. On an error it also gives the
+// request's id.
 func (s *Server) writeMessage(ctx *fasthttp.RequestCtx, status int, m pages.Message) {
-	if status >= fasthttp.StatusInternalServerError {
+	if status >= fasthttp.StatusBadRequest {
 		m.Reference = string(ctx.Response.Header.PeekBytes(headerRequestID))
 	}
 	s.writePage(ctx, status, m)
@@ -117,6 +118,7 @@ func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, step string, err error) 
 	s.writeMessage(ctx, fasthttp.StatusServiceUnavailable, pages.Message{
 		Title:  "Please try again",
 		Text:   "The service could not do this just now.",
+		Fault:  "It is our fault, not yours.",
 		Advice: "Wait a few seconds and load this page again.",
 	})
 }

@@ -47,6 +47,54 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	}
 }
 
+// TestNothingOfAnAccountIsLoggedOrCounted neither what is kept of a person nor what was entered, right or wrong.
+func TestNothingOfAnAccountIsLoggedOrCounted(t *testing.T) {
+	st := newReachable(t)
+	st.NewUser(t, "Rosamunde", rosa)
+	c := st.NewClient(t, nil)
+	b, home := atHome(t, st.IdentityStack, rosa)
+	access := b.letIn(c)
+	secrets := []string{"Rosamunde", rosa, edgetest.Password, access, home.formTo(t, "/me").fields.Get("form_token")}
+	secret := func(text string) string {
+		secrets = append(secrets, text)
+		return text
+	}
+	b.sendTo(home, "/me", "username", secret("rosamunde-secret"), "bio", secret("secret-biography"), "address", secret("4711 Secret Road"),
+		"place_of_birth", secret("Secretville"), "date_of_birth", secret("1971-07-11"), "profile_picture", "https://secret-picture.example/"+secret("secret-picture"))
+	b.sendTo(b.get("/me"), "/me", "username", secret("bad secret username"), "date_of_birth", secret("secret-date"))
+	secrets = append(secrets, sessionIDs(b.get("/me"))...)
+	b.sendTo(b.get("/me"), "/me/sessions", "session", secret("secret-session-id"))
+	b.sendTo(b.get("/me"), "/me/apps", "client_id", secret("secret-client-id"))
+	b.sendTo(b.get("/me"), "/me/apps", "client_id", c.ID)
+	b.send(b.get("/me/password"), "current_password", secret("secret-wrong-1"), "new_password", secret("secret-new-password"))
+	b.send(b.get("/me/email"), "email", secret("secret-nowhere"), "current_password", edgetest.Password)
+	for path, to := range map[string]string{"/me/email": "secret-new@example.com", "/me/phone": idaPhone} {
+		p := b.send(b.get(path), "email", to, "phone_number", to, "current_password", edgetest.Password)
+		p.shows(t, 200, path+"/verify")
+		b.send(p, "code", secret("secret-wrong-code"))
+		b.send(p, "code", st.mail.Next(t, to).Code).shows(t, 200, "/me")
+		secret(to)
+	}
+	for _, value := range b.cookies() {
+		secret(value)
+	}
+	b.send(b.get("/me/delete"), "confirm", "delete", "current_password", secret("secret-wrong-2"))
+	p := b.send(b.get("/me/delete"), "confirm", "delete", "current_password", edgetest.Password)
+	p.shows(t, 200, "/me/deleted")
+	_, done, _ := strings.Cut(p.path, "done=")
+	secret(done)
+	for name, text := range map[string]string{"the log": st.Log.String(), "the journal": st.Journal.String(), "the metrics": countersOf(t, st.IdentityStack)} {
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
+				t.Errorf("got %q in %s", secret, name)
+			}
+		}
+	}
+	if !strings.Contains(st.Log.String(), "/me/phone/verify") {
+		t.Error("got a log without the requests: nothing was tried")
+	}
+}
+
 func countersOf(t *testing.T, st *edgetest.IdentityStack) string {
 	t.Helper()
 	res, err := st.Client.Get(st.AdminURL + "/metrics")

@@ -27,6 +27,7 @@ type cookieNames struct {
 	session string // tokens of sessions, the newest first, with dots between
 	known   string // marks of accounts that have signed in here, likewise
 	secret  string // 256 random bits that forms are bound to
+	code    string // token of the challenge that asks for a code
 	secure  bool
 }
 
@@ -35,7 +36,8 @@ func newCookieNames(issuer string) cookieNames {
 	if secure {
 		prefix = "__Host-"
 	}
-	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form", secure: secure}
+	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form",
+		code: prefix + "gatehouse-code", secure: secure}
 }
 
 // read returns the values in a cookie, at most limit. It shares no memory with the request.
@@ -190,4 +192,19 @@ func (s *Server) keepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 		}
 	}
 	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
+}
+
+// dropKnown removes this browser's mark for the account with that address.
+func (s *Server) dropKnown(ctx *fasthttp.RequestCtx, email string) {
+	var all []string
+	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
+		if mark, tag, _ := strings.Cut(kept, "~"); tag != tagOf(mark, email) {
+			all = append(all, kept)
+		}
+	}
+	lasts := knownMaxAge
+	if all == nil {
+		lasts = 0
+	}
+	s.cookies.write(ctx, s.cookies.known, all, lasts)
 }

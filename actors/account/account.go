@@ -4,6 +4,8 @@ package account
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 )
@@ -40,12 +42,19 @@ type Session struct {
 	Device   string // browser and system in a few words; never an address
 }
 
+// ID names a session to its user. Nothing can be learned from it about the cookie's value or its hash.
+func (s *Session) ID() string {
+	sum := sha256.Sum256(append([]byte("gatehouse: name of a session "), s.Hash[:]...))
+	return hex.EncodeToString(sum[:12])
+}
+
 // Consent is what a user has granted a client.
 type Consent struct {
 	UserID   int64
 	ClientID string
 	Scopes   uint8 // as oauth.Scopes
 	Granted  time.Time
+	Used     time.Time // when the client last got a code by it, to the minute; zero = never
 }
 
 // What a Store may answer beside other errors.
@@ -57,7 +66,7 @@ var (
 	ErrConflict = errors.New("the record was changed since it was read")
 )
 
-// Store keeps users, sessions and consents. Its methods may be called by many goroutines; a write has lasted when its
+// Store keeps users, sessions, consents and challenges. Its methods may be called by many goroutines; a write has lasted when its
 // method returns nil, and every read that begins later sees it. E-mail addresses and usernames are compared without
 // regard to case.
 type Store interface {
@@ -71,7 +80,7 @@ type Store interface {
 	// UpdateUser replaces the user with u's ID by u and sets u's Version, or returns ErrTaken, ErrNotFound or, unless u's Version is
 	// the present one, ErrConflict.
 	UpdateUser(ctx context.Context, u *User) error
-	// DeleteUser ends everything of the user: profile, sessions, consents, codes and tokens. It returns the hashes of the
+	// DeleteUser ends everything of the user: profile, sessions, consents, challenges, codes and tokens. It returns the hashes of the
 	// access tokens that ended.
 	DeleteUser(ctx context.Context, id int64) (tokens [][32]byte, err error)
 
@@ -85,6 +94,11 @@ type Store interface {
 	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error
 
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
+	// Consents returns all consents of a user. Used takes account also of the refresh tokens that the client has exchanged.
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
 	SaveConsent(ctx context.Context, c *Consent) error
+	// UseConsent replaces Used, unless the kept one is later, or returns ErrNotFound.
+	UseConsent(ctx context.Context, c *Consent) error
+
+	ChallengeStore
 }

@@ -123,6 +123,16 @@ func TestPasswordRules(t *testing.T) {
 	}
 }
 
+// TestPasswordOfShortParts has parts that say little by themselves.
+func TestPasswordOfShortParts(t *testing.T) {
+	u := &account.User{Name: "Bea Lee", Email: "bea@example.com"}
+	for password, fine := range map[string]bool{"bea@example.com": false, "my bea lee 1970": false, "beaver and lee": true} {
+		if err := account.CheckPassword(password, u); (err == nil) != fine {
+			t.Errorf("%s: got %v, want it fine %v", password, err, fine)
+		}
+	}
+}
+
 func TestSecrets(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {

@@ -75,7 +75,7 @@ func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 // personal are the parts of what is known about u that are long enough to matter, lower case.
 func personal(u *User) []string {
 	local, _, _ := strings.Cut(u.Email, "@")
-	parts := append(strings.Fields(u.Name), local, u.Username, strings.TrimPrefix(u.Phone, "+"))
+	parts := append(strings.Fields(u.Name), local, u.Email, u.Name, u.Username, strings.TrimPrefix(u.Phone, "+"))
 	var long []string
 	for _, part := range parts {
 		if utf8.RuneCountInString(part) >= 4 {

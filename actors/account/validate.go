@@ -29,15 +29,23 @@ func (e FieldErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Tidy removes the space around fields, and from a phone number what people write between its digits.
+// Tidy removes the space around fields, and brings a phone number into the form by which its owner will be known.
 func (u *User) Tidy() {
 	for _, field := range []*string{&u.Name, &u.Email, &u.Username, &u.Gender, &u.Bio, &u.PlaceOfBirth, &u.DateOfBirth,
 		&u.Address, &u.ProfilePicture} {
 		*field = strings.TrimSpace(*field)
 	}
-	u.Phone = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "", ".", "", "/", "").Replace(u.Phone)
+	u.Phone = tidyPhone(u.Phone)
 	u.Bio = strings.ReplaceAll(u.Bio, "\r\n", "\n")
 	u.Address = strings.ReplaceAll(u.Address, "\r\n", "\n")
+}
+
+// tidyPhone returns what ParsePhone does, and of what it refuses the digits and letters, for Check to judge.
+func tidyPhone(text string) string {
+	if phone, err := ParsePhone(text); err == nil {
+		return phone
+	}
+	return strings.NewReplacer(" ", "", "-", "", "(", "", ")", "", ".", "", "/", "").Replace(text)
 }
 
 // Check returns FieldErrors unless every field of u that people fill in may be kept at now.

@@ -82,3 +82,14 @@ func TestTidy(t *testing.T) {
 		t.Errorf("got %+v", u)
 	}
 }
+
+// TestTidyPhone gives a number that is written in different ways one form.
+func TestTidyPhone(t *testing.T) {
+	for text, want := range map[string]string{"+49 (0)170 1234567": "+491701234567", "00491701234567": "+491701234567", "": "",
+		"+1 2 3": "+123", "x": "x"} {
+		u := account.User{Phone: text}
+		if u.Tidy(); u.Phone != want {
+			t.Errorf("%q: got %q, want %q", text, u.Phone, want)
+		}
+	}
+}

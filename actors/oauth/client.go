@@ -57,6 +57,7 @@ func (g GrantTypes) String() string { return strings.Join(g.Names(), " ") }
 type Client struct {
 	ID              string // UUID
 	Name            string // shown to users, 1 to 100 characters
+	URI             string // of a page about it, which users are shown (client_uri, RFC 7591 section 2); "" = none
 	Public          bool   // it cannot keep a secret: PKCE is required, client_credentials is not for it
 	Operator        bool   // it may hold ServerOperations
 	IntrospectAny   bool   // it may introspect every token, not only its own

@@ -78,7 +78,9 @@ func valid() (confidential, public, operator oauth.Client) {
 
 func TestRegistration(t *testing.T) {
 	confidential, public, operator := valid()
-	for _, c := range []oauth.Client{confidential, public, operator} {
+	described, local := public, confidential
+	described.URI, local.URI = "https://app.example:8443/about?lang=en", "http://[::1]:8080/"
+	for _, c := range []oauth.Client{confidential, public, operator, described, local} {
 		if err := c.CheckRegistration(); err != nil {
 			t.Errorf("%s: got %v, want nil", c.Name, err)
 		}
@@ -92,6 +94,14 @@ func TestRegistration(t *testing.T) {
 		{"name", confidential, func(c *oauth.Client) { c.Name = strings.Repeat("é", 101) }},
 		{"name", confidential, func(c *oauth.Client) { c.Name = "a\nb" }},
 		{"name", confidential, func(c *oauth.Client) { c.Name = "a\xff" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "http://shop.example/" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "HTTPS://shop.example/" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "javascript:alert(1)" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "//shop.example/" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "https:///about" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "https://user@shop.example/" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "https://shop.example/\" onclick=\"x" }},
+		{"client_uri", confidential, func(c *oauth.Client) { c.URI = "https://shop.example/" + strings.Repeat("a", 2000) }},
 		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = nil }},
 		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = []string{"http://shop.example/cb"} }},
 		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = []string{"com.example.app:/cb"} }},

@@ -48,6 +48,26 @@ func CheckRedirectURI(uri string, public bool) error {
 	return nil
 }
 
+// checkClientURI returns why people must not be sent to uri, for operators to read, or nil. It must be absolute and be https, or http
+// on 127.0.0.1, [::1] or localhost; without fragment and user information.
+func checkClientURI(uri string) error {
+	if err := checkURICharacters(uri); err != nil {
+		return err
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return errors.New("it is not a URI")
+	case u.User != nil:
+		return errors.New("it must not hold a user name or password")
+	case strings.HasPrefix(uri, "https://"):
+		return checkHost(u)
+	case strings.HasPrefix(uri, "http://"):
+		return checkLocal(u)
+	}
+	return errors.New("it must begin with https://, as https://app.example/about")
+}
+
 // checkURICharacters holds uri to the characters of RFC 3986, and to those that no redirect URI needs to have.
 func checkURICharacters(uri string) error {
 	if uri == "" || len(uri) > longestRedirectURI {
@@ -58,7 +78,7 @@ func checkURICharacters(uri string) error {
 		case c == '#':
 			return errors.New("it must not have a fragment")
 		case c == '*':
-			return errors.New("it must not hold a wildcard: register each URI")
+			return errors.New("it must not hold a wildcard")
 		case c == '%' && (len(uri) < i+3 || !hexDigit(uri[i+1]) || !hexDigit(uri[i+2])):
 			return errors.New("it holds a % that two hexadecimal digits do not follow")
 		case !unreserved(c) && !strings.ContainsRune("%:/?[]@!$&'()+,;=", rune(c)):

@@ -15,7 +15,7 @@ const (
 
 // RegistrationError says to an operator what is wrong with a client record.
 type RegistrationError struct {
-	Field   string // name, redirect_uris, scopes, grants, public, operator, introspect_any, loopback_any_port or secrets
+	Field   string // name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any, loopback_any_port or secrets
 	Message string // one sentence
 }
 
@@ -28,11 +28,21 @@ func (c *Client) CheckRegistration() error {
 		return &RegistrationError{"name", "it must have 1 to 100 characters, none of them control characters"}
 	}
 	for _, check := range []func(*Client) *RegistrationError{
-		(*Client).checkKind, (*Client).checkRedirectURIs, (*Client).checkGrants, (*Client).checkScopes,
+		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants, (*Client).checkScopes,
 	} {
 		if err := check(c); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (c *Client) checkURI() *RegistrationError {
+	if c.URI == "" {
+		return nil
+	}
+	if err := checkClientURI(c.URI); err != nil {
+		return &RegistrationError{"client_uri", err.Error()}
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func clientPath(id string, more ...string) string {
 type clientCreate struct {
 	remoteFlags
 	Name              string   `name:"name" required:"" placeholder:"NAME" help:"What users read when they are asked for consent."`
+	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about it that users are shown: https, or http on this machine."`
 	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to. May be repeated."`
 	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, separated by spaces or repeated; \"\" = nothing (default: view-user; server-operations for an operator)."`
 	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
@@ -71,6 +72,9 @@ func (c *clientCreate) Run(p *program, parsed *kong.Context) error {
 	body := map[string]any{
 		"name": c.Name, "public": c.Public, "operator": c.Operator, "detail_user_approved": c.ApproveDetailUser,
 		"loopback_any_port": c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
+	}
+	if c.ClientURI != "" {
+		body["client_uri"] = c.ClientURI
 	}
 	setList(body, "redirect_uris", c.RedirectURI)
 	setWords(body, "scopes", c.Scope)
@@ -140,6 +144,7 @@ type clientUpdate struct {
 	remoteFlags
 	ID              string   `arg:"" name:"id" help:"The client_id."`
 	Name            *string  `name:"name" placeholder:"NAME" help:"What users read when they are asked for consent."`
+	ClientURI       *string  `name:"client-uri" placeholder:"URL" help:"Page about it that users are shown: https, or http on this machine; \"\" removes it."`
 	RedirectURI     []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to, in place of all before. May be repeated."`
 	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, in place of all before; \"\" = nothing."`
 	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens, in place of all before. May be repeated."`
@@ -156,6 +161,7 @@ func (*clientUpdate) Help() string {
 func (c *clientUpdate) Run(p *program, parsed *kong.Context) error {
 	body := map[string]any{}
 	setText(body, "name", c.Name)
+	setText(body, "client_uri", c.ClientURI)
 	setList(body, "redirect_uris", c.RedirectURI)
 	setWords(body, "scopes", c.Scope)
 	setWords(body, "grants", c.Grant)

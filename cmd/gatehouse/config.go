@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/providers/messenger"
 )
 
 // config is the checked settings of a process that serves.
@@ -39,6 +40,10 @@ type config struct {
 	DefaultScopes oauth.Scopes // 0 = none
 	SkipChooser   string       // name of a parameter
 
+	Messengers      []messenger.Target // none = nobody can be reached
+	MessengerSecret string             // of webhooks; secret
+	MessengerFrom   string             // of e-mails
+
 	Listen, AdminListen string
 	TrustedProxies      []netip.Prefix
 	ForwardedHeader     string
@@ -58,6 +63,7 @@ type config struct {
 type defaults struct {
 	ptr            string // "" = by provider
 	trustedProxies []string
+	messenger      []string
 	logFormat      string
 }
 
@@ -88,6 +94,10 @@ func newConfig(s settings, db databaseSettings, u upstreamSettings, d defaults, 
 		DefaultScopes: v.scopes("default-scope", s.DefaultScope),
 		SkipChooser:   v.parameter("skip-chooser-parameter", s.SkipChooserParameter),
 
+		Messengers:      v.messengers("messenger", orDefault(s.Messenger, d.messenger)),
+		MessengerSecret: v.signingSecret("messenger-secret", s.MessengerSecret),
+		MessengerFrom:   v.sender("messenger-from", s.MessengerFrom),
+
 		Listen:          v.address("listen", s.Listen),
 		AdminListen:     v.address("admin-listen", s.AdminListen),
 		TrustedProxies:  v.prefixes("trusted-proxies", orDefault(s.TrustedProxies, d.trustedProxies)),
@@ -108,6 +118,7 @@ func newConfig(s settings, db databaseSettings, u upstreamSettings, d defaults, 
 	c.TLSCert, c.TLSKey = v.keyPair(s.TLSCert, s.TLSKey)
 	v.checkProvider(c)
 	v.checkIssuer(c)
+	v.checkMessengers(c)
 	return c, v.err
 }
 

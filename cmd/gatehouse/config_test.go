@@ -200,6 +200,18 @@ func TestWrongSettings(t *testing.T) {
 		{"default scope of operators", nil, []string{"--default-scope=server-operations"}, []string{"--default-scope", "view-user detail-user"}},
 		{"parameter with a space", nil, []string{"--skip-chooser-parameter=a b"}, []string{"--skip-chooser-parameter", `"a b"`}},
 		{"parameter that has a meaning", nil, []string{"--skip-chooser-parameter=state"}, []string{"--skip-chooser-parameter", "meaning"}},
+		{"messenger of no kind", []string{"GATEHOUSE_MESSENGER=pigeon"}, nil, []string{"GATEHOUSE_MESSENGER", `"pigeon"`, "must be log"}},
+		{"second messenger of no kind", nil, []string{"--messenger=log,pigeon"}, []string{"--messenger", `"log,pigeon"`, "must be log"}},
+		{"messenger of no channel", nil, []string{"--messenger=fax=log"}, []string{"--messenger", "sms= or email="}},
+		{"webhook in the clear", nil, []string{"--messenger=http://me:" + secret + "@sms.example.com/"}, []string{"--messenger", "redacted@sms.example.com", "http on loopback"}},
+		{"webhook without secret", nil, []string{"--messenger=https://h/?" + secret}, []string{"--messenger", "?redacted", "GATEHOUSE_MESSENGER_SECRET"}},
+		{"webhook with half a secret", nil, []string{"--messenger=https://h/", "--messenger-secret=" + secret}, []string{"--messenger-secret", "at least 32"}},
+		{"half a secret of no use", []string{"GATEHOUSE_MESSENGER_SECRET=" + secret}, nil, []string{"GATEHOUSE_MESSENGER_SECRET", "at least 32"}},
+		{"text messages by SMTP", nil, []string{"--messenger=sms=smtp://h"}, []string{"--messenger", "text messages"}},
+		{"password with a comma", nil, []string{"--messenger=smtp://me:" + secret + ",@h"}, []string{"--messenger", "redacted@h"}},
+		{"password with a slash", nil, []string{"--messenger=smtp://me:/" + secret + "@h"}, []string{"--messenger", "redacted@h"}},
+		{"mail from nobody", []string{"GATEHOUSE_MESSENGER=smtp://me:" + secret + "@h"}, nil, []string{"GATEHOUSE_MESSENGER", "redacted@h", "GATEHOUSE_MESSENGER_FROM"}},
+		{"mail from no address", nil, []string{"--messenger-from=nobody"}, []string{"--messenger-from", `"nobody"`, "e-mail address"}},
 		{"setting of another command in a file", nil, file("client-secret: " + secret), []string{"--config", "client-secret"}},
 		{"listen without port", []string{"GATEHOUSE_LISTEN=localhost"}, nil, []string{"GATEHOUSE_LISTEN", `"localhost"`, "HOST:PORT"}},
 		{"listen on port 65536", nil, []string{"--listen=:65536"}, []string{"--listen", `":65536"`}},
@@ -283,6 +295,21 @@ func TestDatabasePasswordIsNotShown(t *testing.T) {
 		got := printed(t, []string{"GATEHOUSE_DATABASE_URL=" + url})["database-url"]
 		if strings.Contains(got.Value, secret) || !strings.HasPrefix(got.Value, "postgres://") || !strings.Contains(got.Value, redacted) {
 			t.Errorf("got %q, want a PostgreSQL URL without its password", got.Value)
+		}
+	}
+}
+
+func TestMessengersAreShownWithoutPasswords(t *testing.T) {
+	rows := printed(t, []string{
+		"GATEHOUSE_MESSENGER=sms=https://me:" + secret + "@sms.example.com/hook?key=" + secret + ", smtps://me:" + secret + "@mail.example.com,log",
+		"GATEHOUSE_MESSENGER_SECRET=" + strings.Repeat(secret, 4), "GATEHOUSE_MESSENGER_FROM=Atlas <no-reply@example.com>",
+	})
+	for name, want := range map[string]string{
+		"messenger":        "sms=https://redacted@sms.example.com/hook?redacted,smtps://redacted@mail.example.com,log",
+		"messenger-secret": "redacted", "messenger-from": "Atlas <no-reply@example.com>",
+	} {
+		if got := rows[name].Value; got != want {
+			t.Errorf("got %s %q, want %q", name, got, want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (*demoCommand) Help() string {
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
-var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, logFormat: "text"}
+var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, messenger: []string{"log"}, logFormat: "text"}
 
 // Run serves a demo until the program is asked to stop.
 func (c *demoCommand) Run(p *program, parsed *kong.Context) error {

@@ -59,6 +59,7 @@ type record struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 	Name         string
+	ClientURI    *string  `json:"client_uri"`
 	RedirectURIs []string `json:"redirect_uris"`
 	Scopes       []string
 	Grants       []string
@@ -95,8 +96,8 @@ func TestOperatorsDay(t *testing.T) {
 	if len(shop.RedirectURIs) != 2 || shop.RedirectURIs[1] != "https://shop.example/b?x=1,2" || len(shop.Scopes) != 2 || len(shop.Grants) != 2 || !shop.Approved {
 		t.Errorf("got %+v, want what the flags say", shop)
 	}
-	app := decode[record](t, remote("client", "create", "--name=App", "--public", "--redirect-uri=com.example.app:/back"))
-	if app.ClientSecret != "" || !app.Public {
+	app := decode[record](t, remote("client", "create", "--name=App", "--client-uri=http://localhost:9000/app", "--public", "--redirect-uri=com.example.app:/back"))
+	if app.ClientSecret != "" || !app.Public || app.ClientURI == nil || *app.ClientURI != "http://localhost:9000/app" {
 		t.Errorf("got %+v, want a public client without secret", app)
 	}
 	if got := len(decode[[]record](t, remote("client", "list"))); got != 4 {
@@ -133,6 +134,15 @@ func TestOperatorsDay(t *testing.T) {
 	}
 	if got := decode[record](t, remote("client", "update", shop.ClientID, "--name=The Shop", "--scope=view-user")); got.Name != "The Shop" || len(got.Scopes) != 1 || len(got.RedirectURIs) != 2 {
 		t.Errorf("got %+v, want name and scopes changed alone", got)
+	}
+	if got := decode[record](t, remote("client", "update", shop.ClientID, "--client-uri=https://shop.example/about")); got.ClientURI == nil || *got.ClientURI != "https://shop.example/about" {
+		t.Errorf("got %+v, want the page about it", got)
+	}
+	if got := decode[record](t, remote("client", "update", shop.ClientID, "--client-uri=")); got.ClientURI != nil {
+		t.Errorf("got %+v, want no page about it", got)
+	}
+	if got := remote("client", "update", shop.ClientID, "--client-uri=http://shop.example/"); got.code != exitFailed || !strings.Contains(got.stderr, "client_uri") {
+		t.Errorf("got code %d, stderr %q for a page on plain http, want 1 and why", got.code, got.stderr)
 	}
 	if got := decode[record](t, remote("client", "unapprove", shop.ClientID)); got.Approved {
 		t.Errorf("got %+v, want it not approved", got)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/alecthomas/kong"
 
+	"gatehouse/providers/messenger"
 	"gatehouse/providers/sim"
 )
 
@@ -24,5 +27,10 @@ func (c *serveCommand) Run(p *program, parsed *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.runService(config, func(s *service) error { return s.start(p.ctx, "127.0.0.1:0", sim.Config{}) })
+	return p.runService(config, func(s *service) error {
+		if config.Identity && slices.ContainsFunc(config.Messengers, messenger.Target.IsLog) {
+			s.log.Warn("codes for people are written to this log: whoever reads it can sign in as anybody")
+		}
+		return s.start(p.ctx, "127.0.0.1:0", sim.Config{})
+	})
 }

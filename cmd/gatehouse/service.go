@@ -87,7 +87,7 @@ func (s *service) start(ctx context.Context, simListen string, simulated sim.Con
 	var issuer string
 	if s.config.Identity {
 		issuer = first(s.config.BaseURL, defaultIssuer(s.public, s.config.TLSCert != ""))
-		if err := s.startIdentity(ctx, metrics); err != nil {
+		if err := s.startIdentity(ctx, issuer, metrics); err != nil {
 			return err
 		}
 	}

@@ -25,16 +25,19 @@ type databaseSettings struct {
 
 // identitySettings are the settings of the identity service beside its database.
 type identitySettings struct {
-	BaseURL              string `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"The address that clients know the public endpoints by, which is the issuer (default: http:// or https:// and the public address, if that is on loopback)."`
-	CodeTTL              string `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" group:"identity" placeholder:"TIME" help:"How long an authorization code lasts (${default})."`
-	AccessTokenTTL       string `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" group:"identity" placeholder:"TIME" help:"How long an access token lasts (${default})."`
-	RefreshTokenTTL      string `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" group:"identity" placeholder:"TIME" help:"How long a refresh token lasts from its last use (${default})."`
-	RefreshFamilyTTL     string `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" group:"identity" placeholder:"TIME" help:"How long it lasts in all, however much it is used (${default})."`
-	RefreshGrace         string `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" group:"identity" placeholder:"TIME" help:"How long the refresh token before is still accepted; 0s = not at all (${default})."`
-	SessionTTL           string `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in from its last use (${default})."`
-	DefaultScope         string `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"What an authorization request without a scope asks for; none = it is refused (${default})."`
-	SkipChooserParameter string `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"What the parameter is called that skips the account chooser (${default})."`
-	Migrate              string `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" group:"identity" placeholder:"BOOL" help:"Bring the database's schema up to date at the start: true, or false to refuse an old one (${default})."`
+	BaseURL              string   `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"The address that clients know the public endpoints by, which is the issuer (default: http:// or https:// and the public address, if that is on loopback)."`
+	CodeTTL              string   `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" group:"identity" placeholder:"TIME" help:"How long an authorization code lasts (${default})."`
+	AccessTokenTTL       string   `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" group:"identity" placeholder:"TIME" help:"How long an access token lasts (${default})."`
+	RefreshTokenTTL      string   `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" group:"identity" placeholder:"TIME" help:"How long a refresh token lasts from its last use (${default})."`
+	RefreshFamilyTTL     string   `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" group:"identity" placeholder:"TIME" help:"How long it lasts in all, however much it is used (${default})."`
+	RefreshGrace         string   `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" group:"identity" placeholder:"TIME" help:"How long the refresh token before is still accepted; 0s = not at all (${default})."`
+	SessionTTL           string   `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in from its last use (${default})."`
+	DefaultScope         string   `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"What an authorization request without a scope asks for; none = it is refused (${default})."`
+	SkipChooserParameter string   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"What the parameter is called that skips the account chooser (${default})."`
+	Messenger            []string `name:"messenger" variable:"GATEHOUSE_MESSENGER" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST, each with sms= or email= before it if it is for one channel; the first that serves a channel does (default: none; log in a demo)."`
+	MessengerSecret      string   `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" secret:"" group:"identity" placeholder:"SECRET" help:"What webhooks are signed with, at least 32 characters. Other users of the machine see flags: rather use the variable or the file."`
+	MessengerFrom        string   `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"The e-mail address that messages by SMTP are from."`
+	Migrate              string   `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" group:"identity" placeholder:"BOOL" help:"Bring the database's schema up to date at the start: true, or false to refuse an old one (${default})."`
 }
 
 // settings are the settings of everything else.

@@ -103,10 +103,11 @@ func (b *browser) send(p page, changes ...string) page {
 	return b.open("POST", action, fields)
 }
 
-// form returns where the page's form goes, and its fields.
+// form returns where the page's first form goes, and its fields.
 func (p page) form() (action string, fields url.Values) {
 	p.t.Helper()
-	root, err := html.Parse(strings.NewReader(p.body))
+	first, _, _ := strings.Cut(p.body, "</form>")
+	root, err := html.Parse(strings.NewReader(first))
 	if err != nil {
 		p.t.Fatal(err)
 	}

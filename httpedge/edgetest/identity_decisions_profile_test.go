@@ -386,7 +386,7 @@ func wrongPasswords(r *row) {
 	if wait := p.retryAfter(r.t); wait < 1 || wait > 10 {
 		r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
 	}
-	if p := try(known, u.Email, edgetest.Password); p.status != 200 || p.path != "/accounts" {
+	if p := try(known, u.Email, edgetest.Password); p.status != 200 || p.path != "/me" {
 		r.t.Errorf("got %d at %s, want a known browser signed in at once", p.status, p.path)
 	}
 	many := &row{r.IdentityStack, r.t, "203.0.113.99"}

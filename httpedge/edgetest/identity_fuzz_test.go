@@ -199,11 +199,11 @@ func FuzzCookies(f *testing.F) {
 			return
 		}
 		q := "?" + asking(s.client)
-		for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout"} {
+		for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout", "/me", "/me/delete"} {
 			get := handled(t, s.URL, "GET", path+q, "", "Cookie", cookie)
 			post := handled(t, s.URL, "POST", path+q, form, "Cookie", cookie, "Content-Type", formType)
 			for _, r := range []reply{get, post} {
-				if strings.Contains(r.header.Get("Location"), "code=gtac_") {
+				if strings.Contains(r.header.Get("Location"), "code=gtac_") || strings.HasPrefix(path, "/me") && r.header.Get("Location") != "/login" && r.status < 400 {
 					t.Errorf("%s: got %d, want nobody signed in", path, r.status)
 				}
 			}

@@ -158,6 +158,7 @@ func (m *marked) misuse(c edgetest.Client, u *account.User, tokens pair) {
 func (m *marked) signIn(c edgetest.Client, u *account.User) {
 	b := m.browser()
 	b.open("GET", "/oauth/authorize?"+asking(c), nil, "Cookie", "gatehouse="+m.mark("session", account.NewSecret()))
+	b.open("GET", "/me", nil, "Cookie", "gatehouse="+m.mark("session of an account", account.NewSecret()))
 	b.send(b.open("GET", "/login", nil), "email", u.Email, "password", m.mark("late password", "marked-late-password"))
 }
 

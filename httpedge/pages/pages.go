@@ -18,11 +18,19 @@ var files embed.FS
 var (
 	style = readStyle()
 
-	login    = parse("login.html")
-	accounts = parse("accounts.html")
-	consent  = parse("consent.html")
-	logout   = parse("logout.html")
-	message  = parse("message.html")
+	login      = parse("login.html")
+	register   = parse("register.html")
+	phone      = parse("phone.html")
+	reset      = parse("reset.html")
+	verify     = parse("verify.html")
+	accounts   = parse("accounts.html")
+	consent    = parse("consent.html")
+	logout     = parse("logout.html")
+	me         = parse("me.html")
+	mePassword = parse("mepassword.html")
+	meAddress  = parse("meaddress.html")
+	meDelete   = parse("medelete.html")
+	message    = parse("message.html")
 )
 
 // StyleSource is the source expression that lets the pages' style sheet pass a Content-Security-Policy.
@@ -60,77 +68,39 @@ type Problem struct {
 	Text  string // one sentence
 }
 
-// Account is a signed-in person as the pages show it.
-type Account struct {
-	ID      int64
-	Name    string
-	Address string // e-mail address or phone number; "" = none
-}
+// Problems is all that a person has to correct on a page, in the order of the fields. The zero value says that nothing is
+// wrong.
+type Problems []Problem
 
-// Login is the page that asks for an e-mail address and a password.
-type Login struct {
-	Client    string // name of the client that asked for it; "" = none did
-	Action    string // path and query that the form is sent to
-	FormToken string // anti-forgery token
-	Email     string // as it was entered
-	Problems  []Problem
-}
-
-// Render returns the page.
-func (p Login) Render() ([]byte, error) { return render(login, p) }
-
-// Problem returns the text of the first problem with a field, or "".
-func (p Login) Problem(field string) string {
-	for _, problem := range p.Problems {
-		if problem.Field == field {
-			return problem.Text
+// At returns the first problem with a field, or nil.
+func (p Problems) At(field string) *Problem {
+	for i := range p {
+		if p[i].Field == field {
+			return &p[i]
 		}
 	}
-	return ""
+	return nil
 }
 
-// Accounts is the page on which a person chooses one of the browser's accounts for a client, or sees them.
-type Accounts struct {
-	Client    string // "" = nobody asks for a choice, it only shows the accounts
-	Action    string
-	FormToken string
-	Accounts  []Account
-	Another   string // path and query of the page to sign in to one more
-	Problems  []Problem
+// Mark returns the attributes that tie a field's input to what is said about it: to its hints, elements of the page, and,
+// if it is wrong, to its problem. Names are the templates' own, never from outside.
+func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
+	var invalid string
+	if p.At(field) != nil {
+		hints = append(hints, field+"-wrong")
+		invalid = ` aria-invalid="true"`
+	}
+	if len(hints) == 0 {
+		return ""
+	}
+	return template.HTMLAttr(invalid + ` aria-describedby="` + strings.Join(hints, " ") + `"`)
 }
-
-// Render returns the page.
-func (p Accounts) Render() ([]byte, error) { return render(accounts, p) }
-
-// Consent is the page that asks a person to let a client in.
-type Consent struct {
-	Client      string
-	Account     Account
-	Permissions []string // what the client will be able to do, each after "will be able to"
-	Destination string   // where the browser goes next, whatever is decided
-	Action      string
-	FormToken   string
-	Another     string // path and query of the chooser
-	Problems    []Problem
-}
-
-// Render returns the page.
-func (p Consent) Render() ([]byte, error) { return render(consent, p) }
-
-// Logout is the page that asks whether to sign out.
-type Logout struct {
-	Accounts  []Account // that the browser is signed in to
-	FormToken string
-	Problems  []Problem
-}
-
-// Render returns the page.
-func (p Logout) Render() ([]byte, error) { return render(logout, p) }
 
 // Message is a page that says something and asks for nothing: an error, or that a person has signed out.
 type Message struct {
 	Title     string
-	Text      string // one or two sentences
+	Text      string // what happened, in one or two sentences
+	Fault     string // whose doing it is; "" = nothing to say
 	Advice    string // what to do; "" = nothing
 	Reference string // id by which operators find the request; "" = none
 	Link      string // path; "" = none

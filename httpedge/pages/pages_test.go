@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,56 +13,6 @@ import (
 
 	"gatehouse/httpedge/pages"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-type page interface{ Render() ([]byte, error) }
-
-// hostile is what somebody could call himself or his program.
-const hostile = `</title><script>alert(1)</script>" onfocus="x" ' {{.}} &amp; ` + "\u202egnp\u202c `"
-
-var (
-	rosa  = pages.Account{ID: 7, Name: "Rosa Liebermann", Address: "rosa@example.com"}
-	kofi  = pages.Account{ID: 9007199254740991, Name: "Kofi", Address: "+4915112345678"}
-	rogue = pages.Account{ID: 8, Name: hostile, Address: hostile}
-)
-
-var all = map[string]page{
-	"login":       pages.Login{Client: "Atlas", Action: "/login?client_id=a&state=%26%3D+x", FormToken: "token"},
-	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{{Field: "email", Text: "Enter your email address."}, {Field: "password", Text: "Enter your password."}, {Text: "Wrong."}}},
-	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile,
-		Problems: []pages.Problem{{Field: "email", Text: hostile}}},
-	"accounts":         pages.Accounts{Client: "Atlas", Action: "/accounts?client_id=a", FormToken: "token", Accounts: []pages.Account{rosa, kofi}, Another: "/login?client_id=a"},
-	"accounts_shown":   pages.Accounts{Accounts: []pages.Account{rosa, {ID: 9, Name: "Without address"}}, Another: "/login"},
-	"accounts_none":    pages.Accounts{Another: "/login"},
-	"accounts_hostile": pages.Accounts{Client: hostile, Action: "/accounts", FormToken: hostile, Accounts: []pages.Account{rogue}, Another: "/login", Problems: []pages.Problem{{Text: hostile}}},
-	"consent":          pages.Consent{Client: "Atlas", Account: rosa, Permissions: []string{"see your name", "see your address"}, Destination: "https://atlas.example", Action: "/consent?client_id=a", FormToken: "token", Another: "/accounts?client_id=a"},
-	"consent_nothing":  pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
-	"consent_hostile":  pages.Consent{Client: hostile, Account: rogue, Permissions: []string{hostile}, Destination: hostile, Action: "/consent", FormToken: hostile, Another: "/accounts", Problems: []pages.Problem{{Text: hostile}}},
-	"logout":           pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token"},
-	"logout_none":      pages.Logout{},
-	"message":          pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Advice: "Go back.", Reference: "abc", Link: "/login", LinkText: "Sign in"},
-	"message_hostile":  pages.Message{Title: hostile, Text: hostile},
-}
-
-func TestGolden(t *testing.T) {
-	for name, p := range all {
-		got := render(t, p)
-		path := filepath.Join("testdata", name+".html")
-		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s: got another page than %s (-update writes it anew):\n%s", name, path, got)
-		}
-	}
-}
 
 func TestPagesAreSmallAndStandAlone(t *testing.T) {
 	foreign := regexp.MustCompile(`(?i)<(script|img|link|iframe|object|embed|base|svg|video)\b|[\s"']on\w+=|javascript:|@import|url\(`)
@@ -78,12 +26,21 @@ func TestPagesAreSmallAndStandAlone(t *testing.T) {
 				t.Errorf("%s: got element %s, want none of its kind", name, n.Data)
 			}
 			for _, a := range n.Attr {
-				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || (a.Key == "href" || a.Key == "action") && !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || leadsAway(n, a) {
 					t.Errorf("%s: got attribute %s=%q, want none such", name, a.Key, a.Val)
 				}
 			}
 		}
 	}
+}
+
+// leadsAway reports whether an attribute leads to another origin, other than a link to a client's site in a tab of its own
+// that learns nothing of this page.
+func leadsAway(n *html.Node, a html.Attribute) bool {
+	if a.Key != "href" && a.Key != "action" || strings.HasPrefix(a.Val, "/") || strings.HasPrefix(a.Val, "#") {
+		return false
+	}
+	return n.Data != "a" || attr(n, "target") != "_blank" || attr(n, "rel") != "noopener noreferrer" || !strings.HasPrefix(a.Val, "https://")
 }
 
 func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
@@ -100,11 +57,13 @@ func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
 			switch {
 			case n.Data == "label":
 				labels[attr(n, "for")] = true
-			case n.Data == "input" && attr(n, "type") != "hidden":
+			case (n.Data == "input" || n.Data == "textarea") && attr(n, "type") != "hidden" && !has(n, "hidden"):
 				inputs = append(inputs, attr(n, "id"))
 				if by := attr(n, "aria-describedby"); by != "" {
-					targets = append(targets, by)
+					targets = append(targets, strings.Fields(by)...)
 				}
+			case attr(n, "aria-labelledby") != "":
+				targets = append(targets, attr(n, "aria-labelledby"))
 			case n.Data == "a" && strings.HasPrefix(attr(n, "href"), "#"):
 				targets = append(targets, attr(n, "href")[1:])
 			}
@@ -118,23 +77,6 @@ func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
 			if !ids[id] {
 				t.Errorf("%s: got a reference to %q, which is not there", name, id)
 			}
-		}
-	}
-}
-
-func TestWhatComesFromOutsideIsText(t *testing.T) {
-	for name, p := range all {
-		if !strings.HasSuffix(name, "_hostile") {
-			continue
-		}
-		found := false
-		for _, n := range nodes(t, render(t, p)) {
-			for c := n.FirstChild; c != nil; c = c.NextSibling {
-				found = found || c.Type == html.TextNode && c.Data == hostile
-			}
-		}
-		if !found {
-			t.Errorf("%s: got no node with exactly the hostile text", name)
 		}
 	}
 }
@@ -181,4 +123,8 @@ func attr(n *html.Node, key string) string {
 		}
 	}
 	return ""
+}
+
+func has(n *html.Node, key string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
 }

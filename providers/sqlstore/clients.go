@@ -10,7 +10,7 @@ import (
 )
 
 // A client comes as one row for each pair of a redirect URI and a secret, so that one statement reads it whole.
-const clientColumns = `SELECT c.id, c.name, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
+const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
 c.detail_approved, c.scopes, c.grants, c.created, c.version,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
@@ -54,7 +54,7 @@ func (s *Store) readClients(ctx context.Context, text string, args ...any) (clie
 		var secret oauth.Secret
 		var hash []byte
 		var created, uriPosition, secretPosition, secretCreated int64
-		if err := r.Scan(&c.ID, &c.Name, &c.Public, &c.Operator, &c.IntrospectAny, &c.LoopbackAnyPort, &c.Disabled,
+		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny, &c.LoopbackAnyPort, &c.Disabled,
 			&c.DetailApproved, &c.Scopes, &c.Grants, &created, &c.Version,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
@@ -78,10 +78,10 @@ func (s *Store) readClients(ctx context.Context, text string, args ...any) (clie
 
 const (
 	insertClient = `INSERT INTO clients
-(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING`
+(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
-disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, version = version + 1
+disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13, version = version + 1
 WHERE id = $1 AND version = $12`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
 
@@ -142,11 +142,11 @@ func (b *batch) updateClient(c *oauth.Client) error {
 
 // putClient writes c with its redirect URIs and secrets, or nothing when the statement changes no row.
 func (b *batch) putClient(text string, c *oauth.Client) (written bool, err error) {
-	if !isText(c.ID) || !isText(c.Name) {
+	if !isText(c.ID) || !isText(c.Name) || !isText(c.URI) {
 		return false, refusal{errText}
 	}
 	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny, c.LoopbackAnyPort, c.Disabled,
-		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created), c.Version)
+		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created), c.Version, c.URI)
 	if err != nil || n == 0 {
 		return false, err
 	}

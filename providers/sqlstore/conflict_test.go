@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
@@ -70,4 +71,59 @@ func wins(t *testing.T, conflict error, change func(i int) error) {
 	if done != 1 {
 		t.Errorf("got %d changes done, want 1", done)
 	}
+}
+
+// TestOneOfManyStoresTakesACode has two Stores on one database ask, guess and enter at the same time.
+func TestOneOfManyStoresTakesACode(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			url := d.make(t)
+			stores := []*sqlstore.Store{open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})}
+			now := time.Now()
+			for round := range 5 {
+				challenges := make([]*account.Challenge, 8)
+				counts := count(t, len(challenges), func(i int) error {
+					c := &account.Challenge{Hash: [32]byte{byte(round), byte(i)}, Purpose: account.ForRegistration, Channel: account.Email,
+						Address: fmt.Sprintf("ada%d@example.org", round), Ends: now.Add(account.ChallengeLifetime)}
+					c.Renew("code", now)
+					challenges[i] = c
+					return stores[i%2].CreateChallenge(t.Context(), c)
+				})
+				if len(counts) != 1 {
+					t.Fatalf("got %d codes sent, want 1", len(counts))
+				}
+				c := challenges[counts[0]]
+				if tried := count(t, 16, func(i int) error { return stores[i%2].CountTry(t.Context(), c, now) }); len(tried) != account.CodeTries {
+					t.Errorf("got %d tries, want %d", len(tried), account.CodeTries)
+				}
+				made := count(t, 8, func(i int) error {
+					return stores[i%2].TakeChallenge(t.Context(), c, &account.User{Name: "Ada", Email: c.Address}, now)
+				})
+				if len(made) != 1 {
+					t.Errorf("got the code taken %d times, want once", len(made))
+				}
+			}
+		})
+	}
+}
+
+// count returns which of several callers at once succeed; the others must be refused.
+func count(t *testing.T, n int, do func(i int) error) (done []int) {
+	t.Helper()
+	var callers sync.WaitGroup
+	errs := make([]error, n)
+	for i := range errs {
+		callers.Go(func() { errs[i] = do(i) })
+	}
+	callers.Wait()
+	for i, err := range errs {
+		var limit *account.SendLimitError
+		switch {
+		case err == nil:
+			done = append(done, i)
+		case !errors.As(err, &limit) && !errors.Is(err, account.ErrNotFound) && !errors.Is(err, account.ErrTaken):
+			t.Error(err)
+		}
+	}
+	return done
 }

@@ -97,11 +97,15 @@ func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte)
 }
 
 const (
-	selectConsent  = `SELECT user_id, client_id, scopes, granted FROM consents WHERE user_id = $1 AND client_id = $2`
-	selectConsents = `SELECT user_id, client_id, scopes, granted FROM consents WHERE user_id = $1 ORDER BY client_id`
-	upsertConsent  = `INSERT INTO consents (user_id, client_id, scopes, granted)
-SELECT u.id, c.id, $3, $4 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
-ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, granted = excluded.granted`
+	selectConsent = `SELECT user_id, client_id, scopes, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
+	// The last column is when a family of the grant was last advanced.
+	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.granted, c.used,
+COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
+FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
+	upsertConsent = `INSERT INTO consents (user_id, client_id, scopes, granted, used)
+SELECT u.id, c.id, $3, $4, $5 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
+ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, granted = excluded.granted, used = excluded.used`
+	useConsent = `UPDATE consents SET used = CASE WHEN used > $3 THEN used ELSE $3 END WHERE user_id = $1 AND client_id = $2`
 )
 
 // Consent implements account.Store; it returns ErrNotFound when nothing was granted.
@@ -131,9 +135,9 @@ func (s *Store) Consents(ctx context.Context, userID int64) (consents []*account
 
 func scanConsent(r row) (*account.Consent, error) {
 	var c account.Consent
-	var granted int64
-	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &granted)
-	c.Granted = fromMillis(granted)
+	var granted, used, advanced int64
+	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &granted, &used, &advanced)
+	c.Granted, c.Used = fromMillis(granted), fromMillis(max(used, advanced))
 	return &c, err
 }
 
@@ -144,6 +148,16 @@ func (s *Store) SaveConsent(ctx context.Context, c *account.Consent) error {
 		if !isText(c.ClientID) {
 			return refusal{account.ErrNotFound}
 		}
-		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted))
+		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted), millis(c.Used))
+	}))
+}
+
+// UseConsent implements account.Store.
+func (s *Store) UseConsent(ctx context.Context, c *account.Consent) error {
+	return wrap("use consent", s.do(ctx, func(b *batch) error {
+		if !isText(c.ClientID) {
+			return refusal{account.ErrNotFound}
+		}
+		return b.change(useConsent, c.UserID, c.ClientID, millis(c.Used))
 	}))
 }

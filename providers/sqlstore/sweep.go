@@ -19,6 +19,10 @@ var sweepSteps = []string{
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`,
 	`DELETE FROM sessions WHERE hash IN
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM challenges WHERE hash IN
+(SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`,
+	`DELETE FROM code_sends WHERE (recipient, number) IN
+(SELECT recipient, number FROM code_sends WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
 	`DELETE FROM refresh_tokens WHERE hash IN
 (SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND f.expires <= $1 LIMIT $2)`,
 	`DELETE FROM authorization_codes WHERE hash IN

@@ -91,6 +91,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 username_key = $8, gender = $9, bio = $10, place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14,
 password_hash = $15, disabled = $16, created = $17, updated = $18,
 version = version + 1 WHERE id = $1 AND version = $19`
+	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0
+OR lower(address) IN (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone_key FROM users WHERE id = $1)`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
 	deleteUserCodes = `DELETE FROM authorization_codes
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1)`
@@ -99,33 +101,49 @@ WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = 
 
 // CreateUser implements account.Store. IDs are given out in order and never twice; u's own are overwritten.
 func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
-	id, err := uuid.NewRandom()
-	if err != nil {
+	created := *u
+	if err := newUserIdentity(&created); err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
-	created := *u
-	created.ServiceID, created.Version = id.String(), 0
-	err = s.do(ctx, func(b *batch) error {
-		if err := checkUser(&created); err != nil {
+	err := s.do(ctx, func(b *batch) error {
+		if err := b.checkNew(&created); err != nil {
 			return err
 		}
-		if err := b.checkFree(&created); err != nil {
-			return err
-		}
-		if err := b.conn.one(b.ctx, nextUserID, nil, &created.ID); err != nil {
-			return err
-		}
-		n, err := b.conn.exec(b.ctx, insertUser, append([]any{created.ID, created.ServiceID}, userValues(&created)...)...)
-		if err == nil && n == 0 {
-			err = refusal{account.ErrTaken} // by another process, just now; a number is lost
-		}
-		return err
+		return b.insertUser(&created)
 	})
 	if err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
 	u.ID, u.ServiceID, u.Version = created.ID, created.ServiceID, created.Version
 	return nil
+}
+
+// newUserIdentity gives u a ServiceID of its own.
+func newUserIdentity(u *account.User) error {
+	id, err := uuid.NewRandom()
+	u.ServiceID, u.Version = id.String(), 0
+	return err
+}
+
+// checkNew refuses a user who cannot be kept.
+func (b *batch) checkNew(u *account.User) error {
+	if err := checkUser(u); err != nil {
+		return err
+	}
+	u.ID = 0 // nobody's
+	return b.checkFree(u)
+}
+
+// insertUser keeps u, whom checkNew has passed, and sets its ID.
+func (b *batch) insertUser(u *account.User) error {
+	if err := b.conn.one(b.ctx, nextUserID, nil, &u.ID); err != nil {
+		return err
+	}
+	n, err := b.conn.exec(b.ctx, insertUser, append([]any{u.ID, u.ServiceID}, userValues(u)...)...)
+	if err == nil && n == 0 {
+		err = refusal{account.ErrTaken} // by another process, just now; a number is lost
+	}
+	return err
 }
 
 // UpdateUser implements account.Store. ServiceID is never changed.
@@ -205,6 +223,9 @@ func userValues(u *account.User) []any {
 func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
 	var ended []oauth.Hash
 	err := s.do(ctx, func(b *batch) error {
+		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
+			return err
+		}
 		n, err := b.conn.exec(b.ctx, deleteUser, id) // and with it sessions and consents
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ var clientTests = map[string]func(*testing.T, *world){
 
 func (w *world) fullClient() *oauth.Client {
 	return &oauth.Client{
-		ID: uuid.NewString(), Name: "Überapp 🚀", Public: true, Operator: true, IntrospectAny: true, LoopbackAnyPort: true,
+		ID: uuid.NewString(), Name: "Überapp 🚀", URI: "https://app.example/about", Public: true, Operator: true, IntrospectAny: true, LoopbackAnyPort: true,
 		Disabled: true, DetailApproved: true, RedirectURIs: []string{"https://z.example/", "https://a.example/", "app.example:/x"},
 		Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant,
 		Secrets: []oauth.Secret{
@@ -58,8 +58,10 @@ func clientIsReplaced(t *testing.T, w *world) {
 	for _, change := range []func(*oauth.Client){
 		func(c *oauth.Client) { c.Secrets = c.Secrets[1:] },
 		func(c *oauth.Client) { c.RedirectURIs = []string{"https://b.example/"} },
-		func(c *oauth.Client) { c.DetailApproved, c.Disabled, c.Name = false, false, "New" },
-		func(c *oauth.Client) { c.Secrets, c.RedirectURIs, c.Scopes, c.Grants = nil, nil, 0, 0 },
+		func(c *oauth.Client) {
+			c.DetailApproved, c.Disabled, c.Name, c.URI = false, false, "New", "http://localhost/"
+		},
+		func(c *oauth.Client) { c.Secrets, c.RedirectURIs, c.Scopes, c.Grants, c.URI = nil, nil, 0, 0, "" },
 	} {
 		changed := *c
 		change(&changed)

@@ -25,7 +25,7 @@ type Store interface {
 // Run runs all tests, each on a Store that open returns: an empty one that does not sweep by itself while the test lasts.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *world){
-		codeTests, rotationTests, revocationTests, orderTests, clientTests, userTests, sessionTests, sweepTests,
+		codeTests, rotationTests, revocationTests, orderTests, clientTests, userTests, sessionTests, challengeTests, sweepTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ var userTests = map[string]func(*testing.T, *world){
 	"UserRegisteredTwiceAtOnce": userRegisteredTwiceAtOnce,
 	"AddressClaimedAtOnce":      addressClaimedAtOnce,
 	"DeleteUserEndsTheirTokens": deleteUser,
+	"DeleteUserEndsChallenges":  deleteUserWithChallenges,
 }
 
 func (w *world) fullUser() *account.User {
@@ -271,4 +272,22 @@ func deleteUser(t *testing.T, w *world) {
 	gone := func(user, _ int) bool { return user == 0 }
 	c.check(w, gone)
 	c.consents(w, gone)
+}
+
+func deleteUserWithChallenges(t *testing.T, w *world) {
+	u := w.fullUser()
+	w.must(w.CreateUser(w.ctx, u))
+	keep := []*account.Challenge{w.asked("other@example.org")}
+	end := []*account.Challenge{w.asked("ada@EXAMPLE.org"), w.asked(u.Phone)}
+	w.user = u
+	end = append(end, w.asked("new@example.org"))
+	_, err := w.DeleteUser(w.ctx, u.ID)
+	w.must(err)
+	for _, c := range keep {
+		w.sameChallenge(c, w.now.Add(account.SendInterval))
+	}
+	for _, c := range end {
+		_, err := w.Challenge(w.ctx, c.Hash)
+		w.gone("challenge at "+c.Address, err, account.ErrNotFound)
+	}
 }

@@ -1,0 +1,61 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+// TestSecondAccount joins the browser, and the person chooses with which one to go on.
+func TestSecondAccount(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.NewUser(t, "Bea", "bea@example.com")
+		p.visit(p.app.asks("view-user"))
+		p.sees("/accounts", "Choose an account", "Atlas", "Ada")
+		p.follow("+ Use another account")
+		p.signIn("bea@example.com", edgetest.Password)
+		p.sees("/consent", "Allow Atlas", "Bea")
+		p.follow("Use another account")
+		p.sees("/accounts", "Choose an account", "Ada", "Bea")
+		p.press(ada)
+		p.sees("/consent", "Allow Atlas", "Ada")
+		p.lacks("Bea")
+		p.press("Allow")
+		if _, name := p.profile(p.token(p.app)); name != "Ada" {
+			t.Errorf("got name %q, want Ada", name)
+		}
+		p.visit(p.app.asks("view-user"))
+		p.press("B Bea bea@example.com")
+		p.sees("/consent", "Allow Atlas", "Bea")
+	})
+}
+
+func TestSignOutOfOneAccount(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.signedIn("Bea", "bea@example.com")
+		p.visit("/accounts")
+		p.sees("/accounts", "Your accounts", "Ada", "Bea")
+		p.press("Sign out of Ada")
+		p.sees("/accounts", "Your accounts", "Bea")
+		p.lacks("Ada")
+		p.follow("Sign out")
+		p.press("Sign out")
+		p.visit("/accounts")
+		p.sees("/accounts", "You are not signed in.")
+	})
+}
+
+func TestSignOutOfAllAccounts(t *testing.T) {
+	p := newHouse(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.signedIn("Bea", "bea@example.com")
+	p.follow("Switch account")
+	p.follow("Sign out of all")
+	p.sees("/logout", "Sign out", "Ada", "Bea")
+	p.press("Sign out")
+	p.sees("/logout", "signed out")
+	p.visit(p.app.asks("view-user"))
+	p.sees("/login", "Sign in")
+}

@@ -1,0 +1,26 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"gatehouse/httpedge/edgetest/browser"
+)
+
+// chromium is the one process that all tests share. Each person has a profile of their own in it.
+var chromium context.Context
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	ctx, stop, err := browser.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	chromium = ctx
+	return m.Run()
+}

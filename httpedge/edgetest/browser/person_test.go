@@ -1,0 +1,259 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"gatehouse/httpedge/edgetest/browser"
+)
+
+// patience is how long a person waits for a page.
+const patience = 10 * time.Second
+
+// person sits at a browser that nobody has used before, reads what it shows and does what the page offers.
+type person struct {
+	*house
+	t       *testing.T
+	tab     context.Context
+	scripts bool  // the browser runs scripts; then each page is examined by axe-core
+	status  int64 // of the page that is shown
+	path    string
+	query   url.Values
+}
+
+// person opens a browser, which runs no scripts unless scripts.
+func (h *house) person(t *testing.T, scripts bool) *person {
+	t.Helper()
+	p := &person{house: h, t: t, tab: browser.Open(t, chromium), scripts: scripts}
+	if !scripts {
+		if _, err := chromedp.Call(p.tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := browser.Look(p.tab, browser.Views[0]); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// story tells a story twice: to a browser that runs scripts and to one that does not.
+func story(t *testing.T, tell func(t *testing.T, p *person)) {
+	t.Helper()
+	for _, scripts := range []bool{true, false} {
+		t.Run(map[bool]string{true: "scripts", false: "no scripts"}[scripts], func(t *testing.T) {
+			tell(t, newHouse(t).person(t, scripts))
+		})
+	}
+}
+
+// do does one thing in the tab.
+func (p *person) do(what string, action chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.tab, patience)
+	defer cancel()
+	if err := settled(ctx, func() error { return chromedp.Do(ctx, action) }); err != nil {
+		p.t.Fatalf("%s at %s: %v", what, p.path, err)
+	}
+}
+
+// leave does one thing that leads to another page, and waits for that.
+func (p *person) leave(what string, action chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.tab, patience)
+	defer cancel()
+	var response *network.Response
+	err := settled(ctx, func() (err error) {
+		response, err = chromedp.RunResponse(ctx, action)
+		return err
+	})
+	if err != nil {
+		p.t.Fatalf("%s at %s: %v; the page says:\n%s", what, p.path, err, p.read())
+	}
+	p.arrive(response)
+}
+
+func (p *person) arrive(response *network.Response) {
+	p.t.Helper()
+	u, err := url.Parse(response.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.status, p.path, p.query = response.Status, u.Path, u.Query()
+	if p.scripts && strings.HasPrefix(response.URL, p.URL+"/") {
+		p.examine()
+	}
+}
+
+// settled does f again while the browser is still busy with the change from one page to another: then it knows elements that are gone.
+func settled(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "with given id") {
+			return err
+		}
+	}
+}
+
+// visit enters an address, which is a path of the service or a URL.
+func (p *person) visit(address string) {
+	p.t.Helper()
+	if strings.HasPrefix(address, "/") {
+		address = p.URL + address
+	}
+	p.leave("visit "+address, chromedp.Navigate(address))
+}
+
+// press presses the button with that text, also what of it only a screen reader says.
+func (p *person) press(button string) {
+	p.t.Helper()
+	p.leave("press "+button, click(fmt.Sprintf(`//button[normalize-space(.)="%s"]`, button)))
+}
+
+// follow follows the link with that text to another page.
+func (p *person) follow(link string) {
+	p.t.Helper()
+	p.leave("follow "+link, click(fmt.Sprintf(`//a[normalize-space(.)="%s"][not(starts-with(@href, "#"))]`, link)))
+}
+
+// tick ticks the checkbox of that name.
+func (p *person) tick(field string) {
+	p.t.Helper()
+	p.do("tick "+field, click(fmt.Sprintf(`//input[@type="checkbox"][@name="%s"]`, field)))
+}
+
+func click(path string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.Search(path)) }
+
+// fill writes text into the field of that name, in the place of what was there.
+func (p *person) fill(field, text string) {
+	p.t.Helper()
+	p.do("fill "+field, chromedp.QueryAfter(chromedp.CSS(fmt.Sprintf(`[name="%s"]`, field)),
+		func(ctx context.Context, t *chromedp.Target, nodes []*chromedp.Node) (chromedp.Void, error) {
+			if _, err := cdp.Call(ctx, t, dom.Focus, dom.FocusParams{NodeID: nodes[0].NodeID}); err != nil {
+				return chromedp.Void{}, err
+			}
+			for _, command := range []string{"selectAll", "delete"} {
+				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Commands: []string{command}}
+				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key); err != nil {
+					return chromedp.Void{}, err
+				}
+			}
+			_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
+			return chromedp.Void{}, err
+		}, chromedp.NodeVisible))
+}
+
+// evaluate returns what a JavaScript expression is on the page, also where the page itself may run none.
+func evaluate[T any](p *person, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.tab, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		p.t.Fatalf("evaluate %s at %s: %v", expression, p.path, err)
+	}
+	return value
+}
+
+// value returns what is in the field of that name.
+func (p *person) value(field string) string {
+	p.t.Helper()
+	return evaluate[string](p, fmt.Sprintf(`document.getElementsByName(%q)[0].value`, field))
+}
+
+// read returns the text of the page.
+func (p *person) read() string {
+	p.t.Helper()
+	return evaluate[string](p, `document.body.innerText`)
+}
+
+// sees checks which page it is, and that it says all of texts.
+func (p *person) sees(path, heading string, texts ...string) {
+	p.t.Helper()
+	all := p.read()
+	if p.path != path || p.status != 200 || !strings.Contains(all, heading) {
+		p.t.Fatalf("got %d at %s:\n%s\nwant %s with %q", p.status, p.path, all, path, heading)
+	}
+	p.hears(all, texts)
+}
+
+// refused checks that the page is shown again with a problem: that it is one of the summary, and is tied to the field unless that is "".
+func (p *person) refused(path, field, problem string) {
+	p.t.Helper()
+	all := p.read()
+	if p.path != path || p.status < 400 || p.status > 499 {
+		p.t.Fatalf("got %d at %s:\n%s\nwant %s with a problem", p.status, p.path, all, path)
+	}
+	p.hears(all, []string{problem})
+	if field == "" {
+		return
+	}
+	const tied = `(field => field.getAttribute("aria-invalid") === "true" && document.querySelector("a[href='#" + field.id + "']") !== null &&
+		field.getAttribute("aria-describedby").split(" ").every(id => document.getElementById(id) !== null))(document.getElementsByName(%q)[0])`
+	if !evaluate[bool](p, fmt.Sprintf(tied, field)) {
+		p.t.Errorf("got no problem with %s at %s, want it marked, described, and linked from the summary", field, p.path)
+	}
+}
+
+func (p *person) hears(all string, texts []string) {
+	p.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			p.t.Errorf("got at %s:\n%s\nwant %q", p.path, all, text)
+		}
+	}
+}
+
+// lacks checks that the page says none of texts.
+func (p *person) lacks(texts ...string) {
+	p.t.Helper()
+	all := p.read()
+	for _, text := range texts {
+		if strings.Contains(all, text) {
+			p.t.Errorf("got at %s:\n%s\nwant no %q", p.path, all, text)
+		}
+	}
+}
+
+// seen are the pages that were examined, by the kinds of elements that they have.
+var seen sync.Map
+
+// examine has axe-core look at the page in all views, unless it has seen one of the same kinds of elements. It also looks for what is wider than a
+// small window.
+func (p *person) examine() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.tab, 3*patience)
+	defer cancel()
+	const kinds = `[...new Set([...document.querySelectorAll("body *")].map(e => e.localName + "." + e.className + "#" + e.id))].join()`
+	page := evaluate[string](p, kinds)
+	if _, known := seen.LoadOrStore(page, true); known {
+		return
+	}
+	for i := range browser.Views {
+		v := browser.Views[(i+1)%len(browser.Views)] // the first at the end: it is what people go on with
+		if err := browser.Look(ctx, v); err != nil {
+			p.t.Fatal(err)
+		}
+		problems, err := browser.Examine(ctx)
+		if err != nil {
+			p.t.Fatalf("examine %s: %v", p.path, err)
+		}
+		for _, problem := range problems {
+			p.t.Errorf("%d at %s, %s: %s", p.status, p.path, v.Name, problem)
+		}
+		if wide, err := browser.Overflow(ctx); err != nil || wide > 0 {
+			p.t.Errorf("%d at %s, %s: got %d pixels too many, %v, want none", p.status, p.path, v.Name, wide, err)
+		}
+	}
+}

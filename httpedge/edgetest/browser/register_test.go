@@ -1,0 +1,62 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/edgetest"
+)
+
+// register fills in the page to register.
+func (p *person) register(name, email, password string) {
+	p.t.Helper()
+	p.fill("name", name)
+	p.fill("email", email)
+	p.fill("password", password)
+	p.press("Continue")
+}
+
+// TestRegisterOnTheWayToAnApp has a newcomer end where the app waits.
+func TestRegisterOnTheWayToAnApp(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.visit(p.app.asks("view-user"))
+		p.follow("Create an account")
+		p.sees("/register", "Create your account", "Atlas")
+		p.register("Bea", "bea@example.com", edgetest.Password)
+		p.sees("/register/verify", "Check your email", "bea@example.com", "Atlas", "You can ask for a new code in")
+		p.fill("code", p.code("bea@example.com", account.RegisterCode))
+		p.press("Continue")
+		p.sees("/consent", "Allow Atlas", "Bea")
+		p.press("Allow")
+		if status, name := p.profile(p.token(p.app)); status != 200 || name != "Bea" {
+			t.Errorf("got %d and name %q, want 200 and Bea", status, name)
+		}
+	})
+}
+
+func TestRegisterWithWhatCannotBe(t *testing.T) {
+	p := newHouse(t).person(t, true)
+	p.visit("/register")
+	p.register("", "bea@example", "short")
+	for _, field := range []string{"name", "email", "password"} {
+		p.refused("/register", field, "")
+	}
+	p.register("Bea", "bea@example.com", "bea@example.com")
+	p.refused("/register", "password", "")
+	p.fill("password", edgetest.Password)
+	p.press("Continue")
+	p.sees("/register/verify", "Check your email")
+}
+
+// TestRegisterWithAnAddressThatHasAnAccount shows the same page as to anybody, and no code works there.
+func TestRegisterWithAnAddressThatHasAnAccount(t *testing.T) {
+	p := newHouse(t).person(t, true)
+	p.NewUser(t, "Ada", "ada@example.com")
+	p.visit("/register")
+	p.register("Eve", "Ada@Example.com", edgetest.Password)
+	p.sees("/register/verify", "Check your email")
+	p.notice("Ada@Example.com", account.AccountExists)
+	p.fill("code", "123456")
+	p.press("Continue")
+	p.refused("/register/verify", "code", "not the code")
+}

@@ -1,0 +1,130 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/edgetest"
+)
+
+// TestChangePassword ends other sessions and what apps were given.
+func TestChangePassword(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		left := p.person(t, p.scripts)
+		left.signedIn("Ada", "ada@example.com")
+		left.allow(p.app)
+		token := left.token(p.app)
+
+		p.visit("/login")
+		p.signIn("ada@example.com", edgetest.Password)
+		p.follow("Change password")
+		p.sees("/me/password", "Change your password")
+		p.change("wrong horse battery staple", newPassword)
+		p.refused("/me/password", "current_password", "")
+		p.change(edgetest.Password, "password12")
+		p.refused("/me/password", "new_password", "")
+		p.change(edgetest.Password, newPassword)
+		p.sees("/me", "Your account")
+
+		if status, _ := p.profile(token); status != 401 {
+			t.Errorf("got %d with a token from before, want 401", status)
+		}
+		left.visit("/me")
+		left.signIn("ada@example.com", edgetest.Password)
+		left.refused("/login", "", "do not belong together")
+		left.fill("password", newPassword)
+		left.press("Sign in")
+		left.sees("/me", "Your account")
+	})
+}
+
+// change fills in the page for another password.
+func (p *person) change(current, next string) {
+	p.t.Helper()
+	p.fill("current_password", current)
+	p.fill("new_password", next)
+	p.press("Change password")
+}
+
+func TestChangeEmail(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.follow("Change email address")
+		p.sees("/me/email", "Change your email address", "ada@example.com")
+		p.fill("email", "countess@example.com")
+		p.fill("current_password", "wrong horse battery staple")
+		p.press("Send the code")
+		p.refused("/me/email", "current_password", "")
+		p.fill("current_password", edgetest.Password)
+		p.press("Send the code")
+		p.sees("/me/email/verify", "Check your email", "countess@example.com")
+		code := p.code("countess@example.com", account.ChangeCode)
+		p.fill("code", other(code))
+		p.press("Confirm")
+		p.refused("/me/email/verify", "code", "not the code")
+		p.fill("code", code)
+		p.press("Confirm")
+		p.sees("/me", "Your account", "countess@example.com")
+		p.lacks("ada@example.com")
+	})
+}
+
+// TestChangeEmailToThatOfAnother looks as for anybody, and the other is told.
+func TestChangeEmailToThatOfAnother(t *testing.T) {
+	p := newHouse(t).person(t, true)
+	p.NewUser(t, "Bea", "bea@example.com")
+	p.signedIn("Ada", "ada@example.com")
+	p.follow("Change email address")
+	p.fill("email", "bea@example.com")
+	p.fill("current_password", edgetest.Password)
+	p.press("Send the code")
+	p.sees("/me/email/verify", "Check your email", "bea@example.com")
+	p.notice("bea@example.com", account.AccountExists)
+}
+
+func TestAddPhone(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.follow("Add phone number")
+		p.sees("/me/phone", "Add your phone number")
+		p.fill("phone_number", "+1 202 555 0123")
+		p.fill("current_password", edgetest.Password)
+		p.press("Send the code")
+		p.sees("/me/phone/verify", "Check your phone")
+		p.fill("code", p.code(number, account.ChangeCode))
+		p.press("Confirm")
+		p.sees("/me", "Your account", number)
+
+		q := p.person(t, p.scripts)
+		q.visit("/register/phone")
+		q.alter(t, "UPDATE code_sends SET sent = 1")
+		q.byPhone()
+		q.press("Continue")
+		q.sees("/me", "Your account", "Ada")
+	})
+}
+
+// TestDeleteAccount removes everything at once.
+func TestDeleteAccount(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.allow(p.app)
+		token := p.token(p.app)
+		p.visit("/me")
+		p.follow("Delete account")
+		p.sees("/me/delete", "Delete your account?")
+		p.fill("current_password", edgetest.Password)
+		p.press("Delete account")
+		p.refused("/me/delete", "confirm", "")
+		p.tick("confirm")
+		p.fill("current_password", edgetest.Password)
+		p.press("Delete account")
+		p.sees("/me/deleted", "Your account is deleted")
+		if status, _ := p.profile(token); status != 401 {
+			t.Errorf("got %d with a token of nobody, want 401", status)
+		}
+		p.visit("/login")
+		p.signIn("ada@example.com", edgetest.Password)
+		p.refused("/login", "", "do not belong together")
+	})
+}

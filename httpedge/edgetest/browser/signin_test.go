@@ -1,0 +1,58 @@
+package browser_test
+
+import (
+	"testing"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+// signIn fills in the page to sign in.
+func (p *person) signIn(email, password string) {
+	p.t.Helper()
+	p.sees("/login", "Sign in")
+	p.fill("email", email)
+	p.fill("password", password)
+	p.press("Sign in")
+}
+
+// TestSignInAndAllow is the shortest way of a person with an account to an app.
+func TestSignInAndAllow(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit(p.app.asks("view-user"))
+		p.sees("/login", "Sign in", "Atlas")
+		p.signIn("ada@example.com", edgetest.Password)
+		p.sees("/consent", "Allow Atlas to use your account?", "Ada", "ada@example.com", "see your name")
+		p.press("Allow")
+		if status, name := p.profile(p.token(p.app)); status != 200 || name != "Ada" {
+			t.Errorf("got %d and name %q, want 200 and Ada", status, name)
+		}
+	})
+}
+
+func TestWrongPassword(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit("/login")
+		p.signIn("ada@example.com", "wrong horse battery staple")
+		p.refused("/login", "", "do not belong together")
+		p.fill("password", edgetest.Password)
+		p.press("Sign in")
+		p.sees("/me", "Your account", "Ada")
+	})
+}
+
+func TestSignOut(t *testing.T) {
+	story(t, func(t *testing.T, p *person) {
+		p.NewUser(t, "Ada", "ada@example.com")
+		p.visit("/login")
+		p.signIn("ada@example.com", edgetest.Password)
+		p.sees("/me", "Your account")
+		p.follow("Sign out")
+		p.sees("/logout", "Sign out", "Ada")
+		p.press("Sign out")
+		p.sees("/logout", "signed out")
+		p.visit("/accounts")
+		p.sees("/accounts", "You are not signed in.")
+	})
+}

@@ -1,0 +1,150 @@
+package httpedge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+func (b *browser) letIn(c edgetest.Client, more ...string) string {
+	b.t.Helper()
+	p := b.get("/oauth/authorize?" + asked(c, more...).Encode())
+	if path, _, _ := strings.Cut(p.path, "?"); path == "/accounts" {
+		action, fields := p.form(b.t)
+		_, id, _ := strings.Cut(p.body, `name="account" value="`)
+		id, _, _ = strings.Cut(id, `"`)
+		fields.Set("account", id)
+		p = b.open("POST", action, fields)
+	}
+	p.shows(b.t, 200, "/consent")
+	code := b.send(p, "decision", "allow").gets(b.t, b.st)
+	return redeem(b.t, b.st, c, code).object(b.t)["access_token"].(string)
+}
+
+func profileStatus(t *testing.T, st *edgetest.IdentityStack, token string) int {
+	t.Helper()
+	return send(t, st.Stack, "GET", st.URL+"/api/user", "", "Authorization", "Bearer "+token).status
+}
+
+func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	st.NewUser(t, "Ada", ada)
+	c := st.NewClient(t, func(c *oauth.Client) { c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2" })
+	other := st.NewClient(t, func(c *oauth.Client) { c.Name = "Other" })
+	b, _ := atHome(t, st, ada)
+	token, kept := b.letIn(c), b.letIn(other)
+	if got := profileStatus(t, st, token); got != 200 {
+		t.Fatalf("got %d, want 200", got)
+	}
+	p := b.get("/me")
+	p.says(t, "Atlas &lt;maps&gt;", "https://atlas.example/about?a=1&amp;b=2", "can see your name", time.Now().UTC().Format("2 January 2006"), "just now")
+	p = b.sendTo(p, "/me/apps", "client_id", c.ID)
+	p.shows(t, 200, "/me")
+	p.says(t, "The app can no longer use your account.")
+	if strings.Contains(p.body, "Atlas") || !strings.Contains(p.body, "Other") {
+		t.Errorf("got %s, want the other app alone", p.body)
+	}
+	if got := profileStatus(t, st, token); got != 401 {
+		t.Errorf("removed: got %d, want 401", got)
+	}
+	if got := profileStatus(t, st, kept); got != 200 {
+		t.Errorf("the other app: got %d, want 200", got)
+	}
+	if p := b.get("/oauth/authorize?" + asked(c, "prompt", "none").Encode()); p.status == 200 || !strings.Contains(p.location, "error=consent_required") {
+		t.Errorf("got %d to %s, want consent_required", p.status, p.location)
+	}
+	for _, id := range []string{"", "none", "a\x00b", "\xff", c.ID + "0"} {
+		b.sendTo(b.get("/me"), "/me/apps", "client_id", id).shows(t, 422, "/me/apps")
+	}
+}
+
+func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	st.NewUser(t, "Ada", ada)
+	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
+	approved := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
+	b, _ := atHome(t, st, ada)
+	first := b.letIn(c)
+	ask := func(c edgetest.Client) page {
+		p := b.get("/oauth/authorize?" + asked(c, "scope", "view-user detail-user").Encode())
+		_, id, _ := strings.Cut(p.body, `name="account" value="`)
+		id, _, _ = strings.Cut(id, `"`)
+		p = b.send(p, "account", id)
+		p.shows(t, 200, "/consent")
+		return p
+	}
+	p := ask(c)
+	p.says(t, "atlas.example", "allowed before", "Not yet:")
+	if strings.Count(p.body, "allowed before") != 1 {
+		t.Errorf("got %s, want one permission marked", p.body)
+	}
+	if p := ask(approved); strings.Contains(p.body, "allowed before") || strings.Contains(p.body, "Not yet:") {
+		t.Errorf("got %s, want nothing marked and nothing missing", p.body)
+	}
+	b.send(p, "decision", "deny").failsWith(t, st, "access_denied")
+	if got := profileStatus(t, st, first); got != 200 {
+		t.Errorf("after deny: got %d, want what was granted before to go on", got)
+	}
+}
+
+func TestSessionsAreShownAndEnded(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	st.NewUser(t, "Ada", ada)
+	phone := newBrowser(t, st)
+	login := phone.get("/login")
+	_, fields := login.form(t)
+	fields.Set("email", ada)
+	fields.Set("password", edgetest.Password)
+	phone.once("POST", "/login", fields, "User-Agent", "Mozilla/5.0 (iPhone) Safari/605")
+	away, _ := atHome(t, st, ada)
+	b, p := atHome(t, st, ada)
+	p.says(t, "Safari on iPhone", "this browser", "just now")
+	for _, secret := range []string{b.cookies()["gatehouse"], away.cookies()["gatehouse"], "127.0.0.1"} {
+		if strings.Contains(p.body, secret) {
+			t.Errorf("got %q on the page", secret)
+		}
+	}
+	ids := sessionIDs(p)
+	if len(ids) != 3 {
+		t.Fatalf("got sessions %q, want 3", ids)
+	}
+	_, after, _ := strings.Cut(p.body, "Safari on iPhone")
+	p = b.sendTo(p, "/me/sessions", "session", sessionIDs(page{answer: answer{body: after}})[0])
+	p.shows(t, 200, "/me")
+	p.says(t, "The session is ended.")
+	phone.get("/me").shows(t, 200, "/login")
+	away.get("/me").shows(t, 200, "/me")
+	for _, id := range []string{"", "x", ids[0] + "0"} {
+		b.sendTo(p, "/me/sessions", "session", id).shows(t, 422, "/me/sessions")
+	}
+	b.sendTo(p, "/me/sessions", "all", "true").says(t, "All other sessions are ended.")
+	away.get("/me").shows(t, 200, "/login")
+	p = b.get("/me")
+	p.shows(t, 200, "/me")
+	b.sendTo(p, "/me/sessions", "session", sessionIDs(p)[0]).shows(t, 200, "/logout")
+	if b.cookies()["gatehouse"] != "" {
+		t.Error("got a session cookie, want none")
+	}
+}
+
+func sessionIDs(p page) []string {
+	var ids []string
+	for _, part := range strings.Split(p.body, `name="session" value="`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func TestSessionOfAnotherIsNotEnded(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	st.NewUser(t, "Ada", ada)
+	st.NewUser(t, "Bo", "bo@example.com")
+	bo, p := atHome(t, st, "bo@example.com")
+	b, mine := atHome(t, st, ada)
+	b.sendTo(mine, "/me/sessions", "session", sessionIDs(p)[0]).shows(t, 422, "/me/sessions")
+	bo.get("/me").shows(t, 200, "/me")
+}

@@ -1,0 +1,78 @@
+package httpedge
+
+import (
+	"strconv"
+	"time"
+)
+
+// notice says on the next page what has gone well.
+type notice byte
+
+// The notices of the account's page.
+const (
+	noticeSaved notice = iota + 1
+	noticePassword
+	noticeEmail
+	noticePhone
+	noticeAppRemoved
+	noticeSessionEnded
+	noticeSessionsEnded
+	noticeDeleted
+)
+
+var noticeTexts = map[notice]string{
+	noticeSaved:         "Your profile is saved.",
+	noticePassword:      "Your password is changed. You are signed out everywhere else, and apps have to ask you to sign in again.",
+	noticeEmail:         "Your email address is changed.",
+	noticePhone:         "Your phone number is changed.",
+	noticeAppRemoved:    "The app can no longer use your account.",
+	noticeSessionEnded:  "The session is ended.",
+	noticeSessionsEnded: "All other sessions are ended.",
+}
+
+const (
+	noticeLifetime = time.Minute
+	paramNotice    = "done"
+)
+
+// toNotice returns path with a notice that this browser alone is shown, for a short time.
+func (v *visit) toNotice(path string, n notice) string {
+	return path + "?" + paramNotice + "=" + v.bind("notice").seal([]byte{byte(n)}, v.now)
+}
+
+// noticed returns the notice that this page was opened with; 0 = none.
+func (v *visit) noticed() notice {
+	payload, _, ok := v.bind("notice").open(string(v.http.QueryArgs().Peek(paramNotice)), 1, noticeLifetime, v.now)
+	if !ok {
+		return 0
+	}
+	return notice(payload[0])
+}
+
+// notice returns the text of the notice that this page was opened with.
+func (v *visit) notice() string { return noticeTexts[v.noticed()] }
+
+// day returns a day for people to read, by UTC.
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+// ago says for people how long before now t was, as a day when that is a week; "" = never.
+func ago(t, now time.Time) string {
+	age := now.Sub(t)
+	switch {
+	case t.IsZero():
+		return ""
+	case age < 2*time.Minute:
+		return "just now"
+	case age < time.Hour:
+		return strconv.Itoa(int(age/time.Minute)) + " minutes ago"
+	case age < 2*time.Hour:
+		return "an hour ago"
+	case age < 24*time.Hour:
+		return strconv.Itoa(int(age/time.Hour)) + " hours ago"
+	case age < 48*time.Hour:
+		return "a day ago"
+	case age < 7*24*time.Hour:
+		return strconv.Itoa(int(age/(24*time.Hour))) + " days ago"
+	}
+	return day(t)
+}

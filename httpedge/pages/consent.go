@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"net/url"
+	"unicode"
+)
+
+// Account is a signed-in person as the pages show it.
+type Account struct {
+	ID      int64
+	Name    string
+	Address string // e-mail address or phone number; "" = none
+}
+
+// Initial returns the first letter or digit of the name, as a capital; "?" = there is none.
+func (a Account) Initial() string {
+	for _, r := range a.Name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return string(unicode.ToUpper(r))
+		}
+	}
+	return "?"
+}
+
+// Site is a page of a client's owner.
+type Site struct {
+	URL  string
+	Host string // where the link leads, for people
+}
+
+// siteOf returns the site at uri, or nil unless it is an http or https URL.
+func siteOf(uri string) *Site {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return nil
+	}
+	return &Site{u.String(), u.Host}
+}
+
+// Accounts is the page on which a person chooses one of the browser's accounts, and signs out of them.
+type Accounts struct {
+	Client       string // "" = no client asks for the choice
+	Action       string // path and query that the choice is sent to, as field account
+	FormToken    string
+	Accounts     []Account
+	Another      string // path and query of the page to sign in to one more
+	SignOut      string // path and query of the form that signs out of one account, its field account; "" = not offered
+	SignOutToken string // its anti-forgery token
+	Me           string // path of the profile page that a choice without a client leads to; "" = the accounts are only shown
+	Problems     Problems
+}
+
+// Render returns the page.
+func (p Accounts) Render() ([]byte, error) { return render(accounts, p) }
+
+// Chooses reports whether the accounts are buttons.
+func (p Accounts) Chooses() bool { return p.Client != "" || p.Me != "" }
+
+// Several reports whether there is more than one account.
+func (p Accounts) Several() bool { return len(p.Accounts) > 1 }
+
+// Permission is one thing that a client asks for.
+type Permission struct {
+	Text    string // after "will be able to"
+	Granted bool   // it was allowed before
+}
+
+// Consent is the page that asks a person to let a client in.
+type Consent struct {
+	Client      string
+	ClientURI   string // page about the client, which its owner gave; "" = none. Shown if it is http or https
+	Account     Account
+	Permissions []Permission
+	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it
+	Destination string // where the browser goes next, whatever is decided
+	Action      string
+	FormToken   string
+	Another     string // path and query of the chooser
+	Problems    Problems
+}
+
+// Render returns the page.
+func (p Consent) Render() ([]byte, error) { return render(consent, p) }
+
+// Site returns where ClientURI leads, or nil.
+func (p Consent) Site() *Site { return siteOf(p.ClientURI) }
+
+// Logout is the page that asks whether to sign out.
+type Logout struct {
+	Accounts  []Account // that the browser is signed in to
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Logout) Render() ([]byte, error) { return render(logout, p) }

@@ -1,0 +1,154 @@
+package pages_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"gatehouse/actors/account"
+)
+
+// TestBrowsersKnowWhatBelongsInAField compares each field's autocomplete attribute (HTML section 4.10.18.7).
+func TestBrowsersKnowWhatBelongsInAField(t *testing.T) {
+	for _, row := range []struct{ page, field, want string }{
+		{"login", "email", "username"}, {"login", "password", "current-password"},
+		{"register", "name", "name"}, {"register", "email", "username"}, {"register", "password", "new-password"},
+		{"phone", "phone_number", "tel"}, {"reset", "email", "username"},
+		{"verify_registration", "code", "one-time-code"}, {"verify_phone", "name", "name"}, {"verify_reset", "password", "new-password"},
+		{"me_password", "current_password", "current-password"}, {"me_password", "new_password", "new-password"},
+		{"me_email", "email", "email"}, {"me_email", "current_password", "current-password"}, {"me_phone_change", "phone_number", "tel"},
+		{"me_delete", "current_password", "current-password"},
+		{"me", "name", "name"}, {"me", "username", "nickname"}, {"me", "gender", "sex"}, {"me", "date_of_birth", "bday"},
+		{"me", "address", "street-address"}, {"me", "profile_picture", "photo"},
+	} {
+		field := named(nodes(t, render(t, all[row.page])), row.field)
+		if field == nil || attr(field, "autocomplete") != row.want || attr(field, "id") != row.field {
+			t.Errorf("%s: got field %s %v, want it with its name as id and autocomplete=%q", row.page, row.field, field, row.want)
+		}
+	}
+}
+
+func named(all []*html.Node, name string) *html.Node {
+	for _, n := range all {
+		if attr(n, "name") == name && n.Data != "meta" {
+			return n
+		}
+	}
+	return nil
+}
+
+// TestFormsAreGuardedAndForgetSecrets looks at the forms of every page.
+func TestFormsAreGuardedAndForgetSecrets(t *testing.T) {
+	for name, p := range all {
+		for _, n := range nodes(t, render(t, p)) {
+			if n.Data == "form" {
+				if token := formToken(n); token == nil || attr(token, "value") == "" || attr(n, "method") != "post" {
+					t.Errorf("%s: got a form to %q without post or an anti-forgery token", name, attr(n, "action"))
+				}
+			}
+			if (attr(n, "type") == "password" || attr(n, "name") == "code") && has(n, "value") {
+				t.Errorf("%s: got a value in %s, want none to come back", name, attr(n, "name"))
+			}
+			if index := attr(n, "tabindex"); index != "" && index != "-1" {
+				t.Errorf("%s: got tabindex=%s, want the order of the page", name, index)
+			}
+		}
+	}
+}
+
+func formToken(form *html.Node) *html.Node {
+	for n := range form.Descendants() {
+		if attr(n, "name") == "form_token" && attr(n, "type") == "hidden" {
+			return n
+		}
+	}
+	return nil
+}
+
+// TestProblemsComeFirst wants the summary before every field, focused, and said in the title.
+func TestProblemsComeFirst(t *testing.T) {
+	for name, p := range all {
+		if !strings.HasSuffix(name, "_again") {
+			continue
+		}
+		elements := nodes(t, render(t, p))
+		summary := slices.IndexFunc(elements, func(n *html.Node) bool { return attr(n, "class") == "summary" })
+		field := slices.IndexFunc(elements, func(n *html.Node) bool {
+			return (n.Data == "input" || n.Data == "button") && attr(n, "type") != "hidden"
+		})
+		focused := slices.DeleteFunc(slices.Clone(elements), func(n *html.Node) bool { return !has(n, "autofocus") })
+		if summary < 0 || field < summary || len(focused) != 1 || focused[0] != elements[summary] {
+			t.Errorf("%s: got the summary at %d, the first field at %d, %d focused, want the summary first and focused alone", name, summary, field, len(focused))
+		}
+		title := slices.IndexFunc(elements, func(n *html.Node) bool { return n.Data == "title" })
+		if text := elements[title].FirstChild.Data; !strings.HasPrefix(text, "Error: ") {
+			t.Errorf("%s: got title %q, want it to begin with Error", name, text)
+		}
+	}
+}
+
+// TestHeadingsAreInOrder wants one first heading, and no level left out.
+func TestHeadingsAreInOrder(t *testing.T) {
+	for name, p := range all {
+		var levels []int
+		for _, n := range nodes(t, render(t, p)) {
+			if len(n.Data) == 2 && n.Data[0] == 'h' && n.Data != "hr" {
+				level, err := strconv.Atoi(n.Data[1:])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(levels) > 0 && (level == 1 || level > levels[len(levels)-1]+1) {
+					t.Errorf("%s: got heading %d after %v", name, level, levels)
+				}
+				levels = append(levels, level)
+			}
+		}
+		if len(levels) == 0 || levels[0] != 1 {
+			t.Errorf("%s: got headings %v, want the first of level 1", name, levels)
+		}
+	}
+}
+
+// TestStyleSheetAsksWhatPeopleWant reads the one style sheet: colours by preference, and nothing that moves unless it may.
+func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
+	text, err := os.ReadFile("style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	style := string(text)
+	for _, want := range []string{"color-scheme:light dark", "(prefers-color-scheme:dark)", "(prefers-contrast:more)", "(forced-colors:active)", ":focus-visible{outline:"} {
+		if !strings.Contains(style, want) {
+			t.Errorf("got a style sheet without %s", want)
+		}
+	}
+	still, moving, found := strings.Cut(style, "@media (prefers-reduced-motion:no-preference){")
+	if motion := regexp.MustCompile(`transition|animation|scroll-behavior|@keyframes`); !found || motion.MatchString(still) || !motion.MatchString(moving) {
+		t.Error("got motion outside of prefers-reduced-motion:no-preference, or none at all")
+	}
+	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(style); foreign != "" {
+		t.Errorf("got %s in the style sheet, want nothing from elsewhere", foreign)
+	}
+}
+
+// TestPagesNameTheRules compares what the pages promise with the rules about accounts.
+func TestPagesNameTheRules(t *testing.T) {
+	password := fmt.Sprintf("At least %d characters.", account.MinPassword)
+	code := fmt.Sprintf("It is good for %d minutes.", int(account.CodeLifetime.Minutes()))
+	for name, want := range map[string]string{"register": password, "verify_reset": password, "me_password": password, "verify_registration": code, "verify_phone": code} {
+		got := render(t, all[name])
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s: got a page without %q", name, want)
+		}
+		for _, n := range nodes(t, got) {
+			if attr(n, "autocomplete") == "new-password" && attr(n, "minlength") != strconv.Itoa(account.MinPassword) {
+				t.Errorf("%s: got minlength=%q, want %d", name, attr(n, "minlength"), account.MinPassword)
+			}
+		}
+	}
+}

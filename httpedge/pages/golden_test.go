@@ -1,0 +1,206 @@
+package pages_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gatehouse/httpedge/pages"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+type page interface{ Render() ([]byte, error) }
+
+// hostile is what somebody could call himself or his program.
+const hostile = `</title><script>alert(1)</script>" onfocus="x" ' {{.}} &amp; ` + "\u202egnp\u202c `"
+
+const flowQuery = "?client_id=a&state=%26%3D+x"
+
+var (
+	rosa  = pages.Account{ID: 7, Name: "Rosa Liebermann", Address: "rosa@example.com"}
+	kofi  = pages.Account{ID: 9007199254740991, Name: "Kofi", Address: "+4915112345678"}
+	bare  = pages.Account{ID: 9, Name: "李小龍"}
+	rogue = pages.Account{ID: 8, Name: hostile, Address: hostile}
+	long  = pages.Account{ID: 10, Name: strings.Repeat("Wolfeschlegelsteinhausenbergerdorff", 5), Address: strings.Repeat("x", 60) + "@" + strings.Repeat("sub.", 20) + "example.com"}
+
+	wrong = []pages.Problem{{Text: hostile}}
+	basic = pages.Permission{Text: "see your name, email address, username, profile picture and gender"}
+	full  = pages.Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself"}
+	seen  = pages.Permission{Text: basic.Text, Granted: true}
+
+	profile = pages.Profile{Name: "Rosa Liebermann", Username: "rosa", Gender: "female", Bio: "I mend clocks.\nAnd boats.", PlaceOfBirth: "Lübeck",
+		DateOfBirth: "1990-12-31", Address: "Hafenstraße 12\n23568 Lübeck", ProfilePicture: "https://example.com/rosa.png"}
+	rosaMe = pages.Me{
+		Account: rosa, FormToken: "token", Fields: profile, Email: "rosa@example.com", Phone: "+4915112345678",
+		EmailOffered: true, PhoneOffered: true, HasPassword: true, Accounts: "/accounts", Logout: "/logout",
+		Connections: []pages.Connection{
+			{ClientID: "a", Name: "Atlas", URI: "https://atlas.example/about", Permissions: []string{basic.Text}, Granted: "3 May 2026", LastUsed: "today"},
+			{ClientID: "b", Name: "Bureau of Weights and Measures", Permissions: []string{basic.Text, full.Text}, Granted: "12 December 2025"},
+		},
+		Sessions: []pages.Session{
+			{ID: "1", Device: "Firefox on Linux", Since: "3 May 2026", Seen: "now", Current: true},
+			{ID: "2", Device: "Chrome on Android", Since: "1 May 2026", Seen: "yesterday"},
+			{ID: "3", Since: "12 December 2025", Seen: "20 April 2026"},
+		},
+	}
+)
+
+// all is every page in every state that a person can see.
+var all = map[string]page{
+	"login": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, FormToken: "token", Register: "/register" + flowQuery,
+		Phone: "/register/phone" + flowQuery, Reset: "/reset" + flowQuery},
+	"login_alone":  pages.Login{Action: "/login", FormToken: "token"},
+	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: "Your account is deleted.", Register: "/register", Reset: "/reset"},
+	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
+		{Field: "email", Text: "Enter your email address."}, {Field: "password", Text: "Enter your password."}, {Text: "Too many attempts to sign in have failed. Try again in 9 seconds."}}},
+	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: hostile,
+		Problems: []pages.Problem{{Field: "email", Text: hostile}}},
+	"login_long": pages.Login{Client: long.Name, Action: "/login", FormToken: "token", Email: long.Address, Register: "/register", Phone: "/register/phone", Reset: "/reset"},
+
+	"register": pages.Register{Client: "Atlas", Action: "/register" + flowQuery, FormToken: "token", Login: "/login" + flowQuery, Phone: "/register/phone" + flowQuery},
+	"register_again": pages.Register{Action: "/register", FormToken: "token", Name: "Rosa Liebermann", Email: "rosa@example", Login: "/login", Problems: []pages.Problem{
+		{Field: "name", Text: "Enter your name."}, {Field: "email", Text: "This is not an email address."}, {Field: "password", Text: "The password must have at least 10 characters."}}},
+	"register_hostile": pages.Register{Client: hostile, Action: "/register", FormToken: hostile, Name: hostile, Email: hostile, Login: "/login", Problems: wrong},
+
+	"phone": pages.Phone{Client: "Atlas", Action: "/register/phone" + flowQuery, FormToken: "token", Login: "/login" + flowQuery},
+	"phone_again": pages.Phone{Action: "/register/phone", FormToken: "token", Number: "0151 12345678", Login: "/login",
+		Problems: []pages.Problem{{Field: "phone_number", Text: "Enter the number with its country code."}}},
+	"phone_hostile": pages.Phone{Client: hostile, Action: "/register/phone", FormToken: hostile, Number: hostile, Login: "/login", Problems: wrong},
+
+	"reset":         pages.Reset{Client: "Atlas", Action: "/reset" + flowQuery, FormToken: "token", Login: "/login" + flowQuery},
+	"reset_again":   pages.Reset{Action: "/reset", FormToken: "token", Email: "rosa", Login: "/login", Problems: []pages.Problem{{Field: "email", Text: "This is not an email address."}}},
+	"reset_hostile": pages.Reset{Client: hostile, Action: "/reset", FormToken: hostile, Email: hostile, Login: "/login", Problems: wrong},
+
+	"verify_registration": pages.Verify{Client: "Atlas", Action: "/register/verify" + flowQuery, FormToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/register" + flowQuery},
+	"verify_resend": pages.Verify{Action: "/register/verify", FormToken: "token", Address: "rosa@example.com", Resend: "/register/resend",
+		ResendToken: "token", Back: "/register", Notice: "We sent a new code."},
+	"verify_again": pages.Verify{Action: "/register/verify", FormToken: "token", Address: "rosa@example.com", Resend: "/register/resend", ResendToken: "token", Wait: 3000,
+		Problems: []pages.Problem{{Field: "code", Text: "This is not the code that we sent. You can try 3 more times."}}},
+	"verify_phone": pages.Verify{Kind: pages.VerifyPhone, Client: "Atlas", Action: "/register/phone/verify", FormToken: "token", Address: "+4915112345678",
+		Resend: "/register/phone/resend", ResendToken: "token", Back: "/register/phone"},
+	"verify_phone_again": pages.Verify{Kind: pages.VerifyPhone, Action: "/register/phone/verify", FormToken: "token", Address: "+4915112345678", Wait: 1,
+		Problems: []pages.Problem{{Field: "name", Text: "You are new here: enter your name."}}},
+	"verify_reset": pages.Verify{Kind: pages.VerifyReset, Client: "Atlas", Action: "/reset/verify", FormToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/reset"},
+	"verify_reset_again": pages.Verify{Kind: pages.VerifyReset, Action: "/reset/verify", FormToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset",
+		Problems: []pages.Problem{{Field: "code", Text: "Enter the code."}, {Field: "password", Text: "The password is one of those that are tried first."}}},
+	"verify_email_change": pages.Verify{Kind: pages.VerifyEmailChange, Action: "/me/email/verify", FormToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/me/email"},
+	"verify_phone_change": pages.Verify{Kind: pages.VerifyPhoneChange, Action: "/me/phone/verify", FormToken: "token", Address: "+4915112345678", Wait: 30, Back: "/me/phone"},
+	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,
+		Resend: "/register/phone/resend", ResendToken: hostile, Back: "/register/phone", Notice: hostile, Problems: wrong},
+
+	"accounts": pages.Accounts{Client: "Atlas", Action: "/accounts" + flowQuery, FormToken: "token", Accounts: []pages.Account{rosa, kofi, bare},
+		Another: "/login" + flowQuery, SignOut: "/accounts/signout" + flowQuery, SignOutToken: "token"},
+	"accounts_again": pages.Accounts{Client: "Atlas", Action: "/accounts", FormToken: "token", Accounts: []pages.Account{rosa}, Another: "/login",
+		Problems: []pages.Problem{{Text: "Choose one of these accounts, or use another."}}},
+	"accounts_me":    pages.Accounts{Action: "/accounts", FormToken: "token", Accounts: []pages.Account{rosa, kofi}, Another: "/login", SignOut: "/accounts/signout", SignOutToken: "token", Me: "/me"},
+	"accounts_shown": pages.Accounts{Accounts: []pages.Account{rosa, bare}, Another: "/login"},
+	"accounts_none":  pages.Accounts{Another: "/login"},
+	"accounts_long": pages.Accounts{Client: long.Name, Action: "/accounts", FormToken: "token", Accounts: []pages.Account{long, rosa},
+		Another: "/login", SignOut: "/accounts/signout", SignOutToken: "token"},
+	"accounts_hostile": pages.Accounts{Client: hostile, Action: "/accounts", FormToken: hostile, Accounts: []pages.Account{rogue}, Another: "/login",
+		SignOut: "/accounts/signout", SignOutToken: hostile, Problems: wrong},
+
+	"consent": pages.Consent{Client: "Atlas", ClientURI: "https://atlas.example/about", Account: rosa, Permissions: []pages.Permission{basic},
+		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
+	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
+		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
+	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
+		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
+	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
+		Unapproved: true, Destination: "https://" + strings.Repeat("sub.", 40) + "example", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_hostile": pages.Consent{Client: hostile, ClientURI: "javascript:alert(1)//" + hostile, Account: rogue, Permissions: []pages.Permission{{Text: hostile}},
+		Destination: hostile, Action: "/consent", FormToken: hostile, Another: "/accounts", Problems: wrong},
+
+	"logout":       pages.Logout{Accounts: []pages.Account{rosa, kofi}, FormToken: "token"},
+	"logout_none":  pages.Logout{},
+	"logout_again": pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token", Problems: []pages.Problem{{Text: "This form was open for too long. Please try again."}}},
+
+	"me": rosaMe,
+	"me_saved": func() pages.Me {
+		me := rosaMe
+		me.Notice = "Your profile is saved."
+		me.Connections = nil
+		me.Sessions = me.Sessions[:1]
+		return me
+	}(),
+	"me_phone":  pages.Me{Account: kofi, FormToken: "token", Fields: pages.Profile{Name: "Kofi"}, Phone: kofi.Address, EmailOffered: true, Sessions: rosaMe.Sessions[:1]},
+	"me_closed": pages.Me{Account: rosa, FormToken: "token", Fields: pages.Profile{Name: "Rosa"}, Email: rosa.Address, HasPassword: true, Sessions: rosaMe.Sessions[:2]},
+	"me_again": func() pages.Me {
+		me := rosaMe
+		me.Fields = pages.Profile{Name: "", Username: "r!", DateOfBirth: "31.12.1990", ProfilePicture: "rosa.png", Gender: strings.Repeat("x", 120), Bio: "b", Address: "a"}
+		me.Problems = []pages.Problem{{Field: "name", Text: "Enter your name."}, {Field: "username", Text: "The username must have 3 to 30 characters."},
+			{Field: "gender", Text: "The gender must have at most 100 characters."}, {Field: "profile_picture", Text: "The picture must be an http or https URL."},
+			{Field: "date_of_birth", Text: "The date of birth must be a day of the calendar in the form YYYY-MM-DD."}}
+		return me
+	}(),
+	"me_long": func() pages.Me {
+		me := rosaMe
+		me.Account, me.Email = long, long.Address
+		me.Connections = []pages.Connection{{ClientID: "a", Name: long.Name, URI: "https://" + strings.Repeat("sub.", 40) + "example/", Permissions: []string{full.Text}, Granted: "3 May 2026"}}
+		me.Sessions = []pages.Session{{ID: "1", Device: long.Name, Since: "3 May 2026", Seen: "now", Current: true}, {ID: "2", Device: long.Name, Since: "3 May 2026", Seen: "now"}}
+		return me
+	}(),
+	"me_hostile": pages.Me{Account: rogue, FormToken: hostile, Fields: pages.Profile{Name: hostile, Username: hostile, Gender: hostile, Bio: hostile, PlaceOfBirth: hostile,
+		DateOfBirth: hostile, Address: hostile, ProfilePicture: hostile}, Email: hostile, Phone: hostile, Problems: wrong, Notice: hostile,
+		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}},
+		Sessions:    []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+
+	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
+	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
+		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, e-mail address, phone number or username."}}},
+	"me_password_hostile": pages.MePassword{Account: rogue, Action: "/me/password", FormToken: hostile, Problems: wrong},
+
+	"me_email":     pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
+	"me_email_add": pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},
+	"me_email_again": pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, Address: "rosa@", NeedsPassword: true, Action: "/me/email", FormToken: "token", Problems: []pages.Problem{
+		{Field: "email", Text: "This is not an email address."}, {Field: "current_password", Text: "Enter your password."}}},
+	"me_phone_change":    pages.MeAddress{Account: kofi, Channel: "phone", Current: kofi.Address, NeedsPassword: true, Action: "/me/phone", FormToken: "token"},
+	"me_address_hostile": pages.MeAddress{Account: rogue, Channel: "email", Current: hostile, Address: hostile, Action: "/me/email", FormToken: hostile, Problems: wrong},
+
+	"me_delete":         pages.MeDelete{Account: rosa, NeedsPassword: true, Action: "/me/delete", FormToken: "token"},
+	"me_delete_again":   pages.MeDelete{Account: rosa, Action: "/me/delete", FormToken: "token", Problems: []pages.Problem{{Field: "confirm", Text: "Mark the box to delete your account."}}},
+	"me_delete_hostile": pages.MeDelete{Account: rogue, Action: "/me/delete", FormToken: hostile, Problems: wrong},
+
+	"message": pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Fault: "The cause lies with the application that sent you here, not with you.",
+		Advice: "Go back to the application and start again. If this happens again, tell the people who run it. For them: Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
+	"message_link":    pages.Message{Title: "Your account is deleted", Text: "Everything in it is gone.", Link: "/login", LinkText: "Sign in"},
+	"message_hostile": pages.Message{Title: hostile, Text: hostile, Fault: hostile, Advice: hostile, Reference: hostile, Link: "/login", LinkText: hostile},
+}
+
+func TestGolden(t *testing.T) {
+	written, err := filepath.Glob("testdata/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range written {
+		if _, ok := all[strings.TrimSuffix(filepath.Base(path), ".html")]; ok {
+			continue
+		}
+		if !*update {
+			t.Errorf("got golden file %s, want one for each page only (-update removes it)", path)
+		} else if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, p := range all {
+		got := render(t, p)
+		path := filepath.Join("testdata", name+".html")
+		if *update {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: got another page than %s (-update writes it anew):\n%s", name, path, got)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package pages
+
+import "slices"
+
+// Me is the page of one's own account. Its forms go to /me (the profile's documented field names), /me/apps (field
+// client_id) and /me/sessions (field session, or all=true), all with FormToken; its links to /me/password, /me/email,
+// /me/phone and /me/delete.
+type Me struct {
+	Account      Account
+	FormToken    string
+	Fields       Profile // as it was entered, or as it is
+	Email        string  // verified; "" = none
+	Phone        string  // verified, E.164; "" = none
+	EmailOffered bool    // the e-mail address can be changed
+	PhoneOffered bool    // the phone number can be changed
+	HasPassword  bool    // the account has one, which can be changed
+	Connections  []Connection
+	Sessions     []Session
+	Accounts     string // path of the chooser; "" = not shown
+	Logout       string // path; "" = not shown
+	Notice       string // something that has gone well, in one sentence; "" = nothing
+	Problems     Problems
+}
+
+// Render returns the page.
+func (p Me) Render() ([]byte, error) { return render(me, p) }
+
+// Others reports whether a session besides this browser's can be ended.
+func (p Me) Others() bool {
+	return slices.ContainsFunc(p.Sessions, func(s Session) bool { return !s.Current })
+}
+
+// Profile is what a person may change without a code, under the documented field names.
+type Profile struct {
+	Name           string
+	Username       string
+	Gender         string
+	Bio            string
+	PlaceOfBirth   string
+	DateOfBirth    string // YYYY-MM-DD
+	Address        string
+	ProfilePicture string // URL
+}
+
+// Connection is a client that a person has let in.
+type Connection struct {
+	ClientID    string
+	Name        string
+	URI         string   // page about the client; "" = none. Shown if it is http or https
+	Permissions []string // each after "can"
+	Granted     string   // a day, such as "3 May 2026"
+	LastUsed    string   // such as "today"; "" = never
+}
+
+// Site returns where URI leads, or nil.
+func (c Connection) Site() *Site { return siteOf(c.URI) }
+
+// Session is a browser in which a person is signed in.
+type Session struct {
+	ID      string // value of the field session
+	Device  string // browser and system in a few words; "" = unknown
+	Since   string // a day, such as "3 May 2026"
+	Seen    string // when it was last used, such as "today"
+	Current bool   // it is this browser's
+}
+
+// MePassword is the page that asks for a new password. Its fields are current_password and new_password.
+type MePassword struct {
+	Account   Account
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
+
+// MeAddress is the page that asks for a new e-mail address or phone number. Its fields are email or phone_number, and
+// current_password.
+type MeAddress struct {
+	Account       Account
+	Channel       string // "email" or "phone"
+	Current       string // "" = none yet
+	Address       string // as it was entered
+	NeedsPassword bool   // the page asks for the password
+	Action        string
+	FormToken     string
+	Problems      Problems
+}
+
+// Render returns the page.
+func (p MeAddress) Render() ([]byte, error) { return render(meAddress, p) }
+
+// ToPhone reports whether it is about the phone number.
+func (p MeAddress) ToPhone() bool { return p.Channel == "phone" }
+
+// MeDelete is the page that asks whether to delete the account. Its fields are confirm, which must be "delete", and
+// current_password.
+type MeDelete struct {
+	Account       Account
+	NeedsPassword bool // the page asks for the password
+	Action        string
+	FormToken     string
+	Problems      Problems
+}
+
+// Render returns the page.
+func (p MeDelete) Render() ([]byte, error) { return render(meDelete, p) }

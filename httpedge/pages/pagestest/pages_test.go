@@ -1,0 +1,131 @@
+// Package pagestest looks at every golden page in chromium.
+package pagestest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"gatehouse/httpedge/edgetest/browser"
+	"gatehouse/httpedge/pages"
+)
+
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	var stop func()
+	var err error
+	if chromium, stop, err = browser.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+const golden = "../testdata"
+
+// names returns the golden pages' names.
+func names(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(golden, "*.html"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d golden pages, %v, want some", len(files), err)
+	}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(file), ".html")
+	}
+	return files
+}
+
+// serve serves the golden pages as the service does.
+func serve(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+pages.StyleSource+"; base-uri 'none'; frame-ancestors 'none'")
+		http.ServeFile(w, r, filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestEveryPageIsAccessibleAndFits loads each page once a width, and then changes the colours.
+func TestEveryPageIsAccessibleAndFits(t *testing.T) {
+	url := serve(t)
+	for _, views := range byWidth(browser.Views) {
+		t.Run(strconv.FormatInt(views[0].Width, 10), func(t *testing.T) {
+			t.Parallel()
+			tab := browser.Open(t, chromium)
+			for _, name := range names(t) {
+				t.Run(name, func(t *testing.T) { examine(t, tab, views, url, name) })
+			}
+		})
+	}
+}
+
+func byWidth(all []browser.View) [][]browser.View {
+	var parts [][]browser.View
+	for _, view := range all {
+		if last := len(parts) - 1; last >= 0 && parts[last][0].Width == view.Width {
+			parts[last] = append(parts[last], view)
+		} else {
+			parts = append(parts, []browser.View{view})
+		}
+	}
+	return parts
+}
+
+func examine(t *testing.T, tab context.Context, views []browser.View, url, name string) {
+	for i, view := range views {
+		if err := browser.Look(tab, view); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if over, err := browser.Overflow(tab); err != nil || over > 0 {
+			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", view.Name, over, err)
+		}
+		found, err := browser.Examine(tab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, violation := range found {
+			t.Errorf("%s: got %s", view.Name, violation)
+		}
+		if err := browser.Keep(tab, name+"-"+view.Name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAxeFindsWhatIsWrong makes sure that the examination can fail.
+func TestAxeFindsWhatIsWrong(t *testing.T) {
+	tab := browser.Open(t, chromium)
+	const bad = `document.querySelectorAll("label").forEach(l => l.remove()); document.body.style.width = "5000px"; true`
+	if err := chromedp.Do(tab, chromedp.Navigate(serve(t)+"/phone")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Run(tab, chromedp.Evaluate[bool](bad)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := browser.Examine(tab)
+	if err != nil || !strings.Contains(strings.Join(found, "\n"), "label: ") {
+		t.Errorf("got %q, %v, want an input without a label", found, err)
+	}
+	if over, err := browser.Overflow(tab); err != nil || over <= 0 {
+		t.Errorf("got a page %d pixels wider than the window, %v, want some", over, err)
+	}
+}

@@ -1,0 +1,117 @@
+package pages
+
+import "strconv"
+
+// Login is the page that asks for an e-mail address and a password.
+type Login struct {
+	Client    string // name of the client that asked for it; "" = none did
+	Action    string // path and query that the form is sent to
+	FormToken string // anti-forgery token
+	Email     string // as it was entered
+	Register  string // path and query of the page to register by e-mail; "" = not offered
+	Phone     string // path and query of the page to sign in by phone number; "" = not offered
+	Reset     string // path and query of the page for a forgotten password; "" = not offered
+	Notice    string // something that has gone well, in one sentence; "" = nothing
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Login) Render() ([]byte, error) { return render(login, p) }
+
+// Register is the page that asks for what an account by e-mail needs. Its fields are name, email and password.
+type Register struct {
+	Client    string
+	Action    string
+	FormToken string
+	Name      string // as it was entered
+	Email     string // as it was entered
+	Login     string // path and query of the page to sign in
+	Phone     string // path and query of the page to register by phone number; "" = not offered
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Register) Render() ([]byte, error) { return render(register, p) }
+
+// Phone is the page that asks for a phone number, to sign in or to register. Its field is phone_number.
+type Phone struct {
+	Client    string
+	Action    string
+	FormToken string
+	Number    string // as it was entered
+	Login     string // path and query of the page to sign in by e-mail
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Phone) Render() ([]byte, error) { return render(phone, p) }
+
+// Reset is the page that asks for the address of an account whose password is forgotten. Its field is email.
+type Reset struct {
+	Client    string
+	Action    string
+	FormToken string
+	Email     string // as it was entered
+	Login     string // path and query of the page to sign in
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p Reset) Render() ([]byte, error) { return render(reset, p) }
+
+// VerifyKind says what a code that was sent is for.
+type VerifyKind uint8
+
+// What a code can be for. The zero value is VerifyRegistration.
+const (
+	VerifyRegistration VerifyKind = iota // a new account by e-mail
+	VerifyPhone                          // to sign in or register by phone number: the page asks for a name too
+	VerifyReset                          // a forgotten password: the page asks for a new one too
+	VerifyEmailChange                    // a new e-mail address of an account
+	VerifyPhoneChange                    // a new phone number of an account
+)
+
+// Verify is the page that asks for the code that was sent to an address. Its fields are code, name (VerifyPhone) and
+// password (VerifyReset).
+type Verify struct {
+	Kind        VerifyKind
+	Client      string
+	Action      string
+	FormToken   string
+	Address     string // where the code was sent
+	Name        string // as it was entered
+	Resend      string // path and query that the form for a new code is sent to; "" = it must not be offered yet
+	ResendToken string // its anti-forgery token
+	Wait        int    // seconds until a new code may be sent; 0 = now
+	Back        string // path and query of the page before, to correct the address; "" = none
+	Notice      string // something that has gone well, in one sentence; "" = nothing
+	Problems    Problems
+}
+
+// Render returns the page.
+func (p Verify) Render() ([]byte, error) { return render(verify, p) }
+
+// ToPhone reports whether the code went to a phone number.
+func (p Verify) ToPhone() bool { return p.Kind == VerifyPhone || p.Kind == VerifyPhoneChange }
+
+// AsksName reports whether the page has the field name.
+func (p Verify) AsksName() bool { return p.Kind == VerifyPhone }
+
+// AsksPassword reports whether the page has the field password.
+func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
+
+// Changes reports whether the code is for something of an account that is signed in.
+func (p Verify) Changes() bool { return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange }
+
+// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours, else hours.
+func (p Verify) WaitText() string {
+	switch {
+	case p.Wait == 1:
+		return "1 second"
+	case p.Wait <= 120:
+		return strconv.Itoa(p.Wait) + " seconds"
+	case p.Wait <= 120*60:
+		return strconv.Itoa((p.Wait+59)/60) + " minutes"
+	}
+	return strconv.Itoa((p.Wait+3599)/3600) + " hours"
+}

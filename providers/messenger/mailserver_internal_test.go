@@ -1,0 +1,166 @@
+package messenger
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+)
+
+// mailServer is a real SMTP server on loopback.
+type mailServer struct {
+	t        *testing.T
+	address  string
+	password string // of the user atlas; "" = everybody may send
+	refusal  error  // of every recipient; nil = none
+
+	mu   sync.Mutex
+	got  []mailed
+	seen []string // the commands of all sessions: AUTH, MAIL
+}
+
+// mailed is a message that the server took.
+type mailed struct {
+	from, to, data string
+	encrypted      bool
+	hello          string
+}
+
+// testCertificate is that of httptest.
+func testCertificate(t *testing.T) *tls.Config {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return &tls.Config{Certificates: server.TLS.Certificates}
+}
+
+// startMail runs a server that offers STARTTLS if config is not nil, or TLS from the start if implicit. change may change it first.
+func startMail(t *testing.T, config *tls.Config, implicit bool, change func(*mailServer)) *mailServer {
+	t.Helper()
+	s := &mailServer{t: t}
+	if change != nil {
+		change(s)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = ln.Addr().String()
+	server := smtp.NewServer(s)
+	server.Domain, server.AllowInsecureAuth, server.ErrorLog = "mail.example.com", true, quiet{}
+	if implicit {
+		ln = tls.NewListener(ln, config)
+	} else {
+		server.TLSConfig = config
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("close the mail server: %v", err)
+		}
+		if err := <-ended; err != nil && !errors.Is(err, smtp.ErrServerClosed) {
+			t.Errorf("mail server: %v", err)
+		}
+	})
+	return s
+}
+
+// quiet logs nothing: tests break connections.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+func (quiet) Println(...any)        {}
+
+// one returns the message that the server has, which must be the only one.
+func (s *mailServer) one() mailed {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.got) != 1 {
+		s.t.Fatalf("got %d messages, want 1", len(s.got))
+	}
+	return s.got[0]
+}
+
+// saw reports whether a client got as far as that command.
+func (s *mailServer) saw(command string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.seen, command)
+}
+
+func (s *mailServer) note(command string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, command)
+}
+
+// NewSession implements smtp.Backend.
+func (s *mailServer) NewSession(c *smtp.Conn) (smtp.Session, error) {
+	_, encrypted := c.TLSConnectionState()
+	return &mailSession{server: s, signedIn: s.password == "", mailed: mailed{encrypted: encrypted, hello: c.Hostname()}}, nil
+}
+
+type mailSession struct {
+	mailed
+	server   *mailServer
+	signedIn bool
+}
+
+// AuthMechanisms implements smtp.AuthSession.
+func (s *mailSession) AuthMechanisms() []string {
+	if s.server.password == "" {
+		return nil
+	}
+	return []string{sasl.Plain}
+}
+
+// Auth implements smtp.AuthSession.
+func (s *mailSession) Auth(string) (sasl.Server, error) {
+	s.server.note("AUTH")
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user != "atlas" || password != s.server.password {
+			return errors.New("wrong password " + password)
+		}
+		s.signedIn = true
+		return nil
+	}), nil
+}
+
+func (s *mailSession) Mail(from string, _ *smtp.MailOptions) error {
+	s.server.note("MAIL")
+	if !s.signedIn {
+		return smtp.ErrAuthRequired
+	}
+	s.from = from
+	return nil
+}
+
+func (s *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.to = to
+	return s.server.refusal
+}
+
+func (s *mailSession) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	s.data = strings.ReplaceAll(string(data), "\r\n", "\n")
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	s.server.got = append(s.server.got, s.mailed)
+	return nil
+}
+
+func (s *mailSession) Reset()        {}
+func (s *mailSession) Logout() error { return nil }

@@ -1,0 +1,210 @@
+package messenger
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"gatehouse/actors/account"
+)
+
+var resetCode = account.Message{Channel: account.Email, To: "ada@example.com", Kind: account.ResetCode, Code: "271828"}
+
+// newTestPost returns a messenger for that URL, which is dialled at address.
+func newTestPost(t *testing.T, rawURL, address string) *post {
+	t.Helper()
+	target, err := ParseTarget(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := ParseSender("Atlas <no-reply@example.com>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPost(target, from, "id.example.com:8443")
+	if address != "" {
+		p.address = address
+	}
+	return p
+}
+
+func TestMailArrives(t *testing.T) {
+	s := startMail(t, nil, false, nil)
+	if err := newTestPost(t, "smtp://"+s.address, "").Send(t.Context(), resetCode); err != nil {
+		t.Fatal(err)
+	}
+	got := s.one()
+	if got.from != "no-reply@example.com" || got.to != "ada@example.com" || got.hello != "id.example.com" {
+		t.Errorf("got mail from %q to %q after hello %q, want no-reply@example.com, ada@example.com and id.example.com", got.from, got.to, got.hello)
+	}
+	letter, err := mail.ReadMessage(strings.NewReader(got.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"From": `"Atlas" <no-reply@example.com>`, "To": "<ada@example.com>", "Subject": "Your code for id.example.com:8443",
+		"Auto-Submitted": "auto-generated", "Content-Type": "text/plain; charset=UTF-8", "User-Agent": "",
+	} {
+		if got := letter.Header.Get(name); got != want {
+			t.Errorf("got %s %q, want %q", name, got, want)
+		}
+	}
+	if sent, err := letter.Header.Date(); err != nil || time.Since(sent) > time.Minute {
+		t.Errorf("got date %v, %v, want now", sent, err)
+	}
+	if id := letter.Header.Get("Message-ID"); !strings.HasSuffix(id, "@id.example.com>") {
+		t.Errorf("got id %q, want one of id.example.com", id)
+	}
+	body, err := io.ReadAll(quotedprintable.NewReader(letter.Body))
+	if want := compose(resetCode, "id.example.com:8443").body; err != nil || strings.TrimSpace(string(body)) != strings.TrimSpace(want) {
+		t.Errorf("got body %q, %v, want %q", body, err, want)
+	}
+}
+
+// TestMailEncryption has the name example.com lead to loopback, so that the server counts as a remote one.
+func TestMailEncryption(t *testing.T) {
+	login := func(s *mailServer) { s.password = "s3cr3t" }
+	for _, test := range []struct {
+		name             string
+		url              string
+		offers, implicit bool
+		want             error // nil = it arrives
+		encrypted        bool
+	}{
+		{"nothing offered on loopback", "smtp://127.0.0.1", false, false, nil, false},
+		{"offered on loopback", "smtp://localhost", true, false, nil, true},
+		{"nothing offered elsewhere", "smtp://atlas:s3cr3t@example.com", false, false, errNoTLS, false},
+		{"offered elsewhere", "smtp://atlas:s3cr3t@example.com", true, false, nil, true},
+		{"offered by another", "smtp://atlas:s3cr3t@example.org", true, false, errTLS, false},
+		{"nothing offered to who does not mind", "smtp+insecure://atlas:s3cr3t@example.com", false, false, nil, false},
+		{"offered to who does not mind by another", "smtp+insecure://atlas:s3cr3t@example.org", true, false, nil, true},
+		{"from the start", "smtps://atlas:s3cr3t@example.com", true, true, nil, true},
+		{"from the start by another", "smtps://atlas:s3cr3t@example.org", true, true, errTLS, false},
+		{"not from the start", "smtps://atlas:s3cr3t@example.com", false, false, errTLS, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			change := login
+			if !strings.Contains(test.url, "@") {
+				change = nil
+			}
+			config := testCertificate(t)
+			if !test.offers {
+				config = nil
+			}
+			s := startMail(t, config, test.implicit, change)
+			err := newTestPost(t, test.url, s.address).Send(t.Context(), resetCode)
+			if !errors.Is(err, test.want) {
+				t.Fatalf("got %v, want %v", err, test.want)
+			}
+			if test.want != nil {
+				if s.saw("AUTH") || s.saw("MAIL") {
+					t.Errorf("got a client that went on, want none")
+				}
+				return
+			}
+			if got := s.one().encrypted; got != test.encrypted {
+				t.Errorf("got encrypted %v, want %v", got, test.encrypted)
+			}
+		})
+	}
+}
+
+func TestMailPorts(t *testing.T) {
+	for url, want := range map[string]string{
+		"smtp://mail.example.com": "mail.example.com:587", "smtps://mail.example.com/": "mail.example.com:465",
+		"smtp+insecure://[::1]:2525": "[::1]:2525", "smtp://localhost:25": "localhost:25",
+	} {
+		if got := newTestPost(t, url, "").address; got != want {
+			t.Errorf("%s: got %s, want %s", url, got, want)
+		}
+	}
+}
+
+// TestMailErrors says nothing of what the server said, which quotes what it was told.
+func TestMailErrors(t *testing.T) {
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refusing := startMail(t, nil, false, func(s *mailServer) {
+		s.refusal = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no ada@example.com here"}
+	})
+	locked := startMail(t, nil, false, func(s *mailServer) { s.password = "another" })
+	open := startMail(t, nil, false, nil)
+	for _, test := range []struct{ name, url, want string }{
+		{"nobody there", "smtp://" + nobody.Addr().String(), "cannot connect"},
+		{"recipient refused", "smtp://" + refusing.address, "answered 550"},
+		{"wrong password", "smtp://atlas:s3cr3t@" + locked.address, "answered 454"},
+		{"no password where one is needed", "smtp://" + locked.address, "answered 502"},
+		{"no way to sign in", "smtp://atlas:s3cr3t@" + open.address, "no way to sign in"},
+	} {
+		err := newTestPost(t, test.url, "").Send(t.Context(), resetCode)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+			continue
+		}
+		for _, private := range []string{"ada@", "271828", "s3cr3t"} {
+			if strings.Contains(err.Error(), private) {
+				t.Errorf("%s: got %v, want no %s in it", test.name, err, private)
+			}
+		}
+	}
+}
+
+// TestMailServerThatHangs stops answering after each of the commands.
+func TestMailServerThatHangs(t *testing.T) {
+	for _, silent := range []string{"", "EHLO", "MAIL", "DATA"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			serveUntil(ln, silent)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		err = newTestPost(t, "smtp://"+ln.Addr().String(), "").Send(ctx, resetCode)
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+			t.Errorf("silent after %q: got %v after %v, want the end of its time", silent, err, time.Since(began))
+		}
+		cancel()
+		<-ended
+		if err := ln.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// serveUntil speaks SMTP to one client until it sends the command silent, and then waits for it to leave.
+func serveUntil(ln net.Listener, silent string) {
+	conn, err := ln.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	lines := bufio.NewScanner(conn)
+	if silent != "" {
+		io.WriteString(conn, "220 mail.example.com\r\n")
+	}
+	quiet := silent == ""
+	for lines.Scan() {
+		quiet = quiet || strings.HasPrefix(lines.Text(), silent)
+		if !quiet {
+			io.WriteString(conn, map[bool]string{true: "354", false: "250"}[lines.Text() == "DATA"]+" go on\r\n")
+		}
+	}
+}
