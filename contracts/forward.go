@@ -87,7 +87,6 @@ func Forward(base *url.URL, transport http.RoundTripper) http.Handler {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(base)
-			r.Out.Host = r.In.Host
 			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 				if values, ok := r.In.Header[name]; ok {
 					r.Out.Header[name] = values

@@ -2,9 +2,11 @@ package contracts
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -113,8 +115,13 @@ func (p *Parameter) accept(v any) (any, error) {
 			return v, nil
 		}
 	case float64:
-		if p.Type == Integer && v == float64(int(v)) {
-			return int(v), nil
+		return p.accept(json.Number(strconv.FormatFloat(v, 'f', -1, 64)))
+	case json.Number:
+		if p.Type == String && len(p.Choices) == 0 { // libraries for consumers take "5" for a number
+			return v.String(), nil
+		}
+		if n, err := strconv.Atoi(v.String()); p.Type == Integer && err == nil {
+			return n, nil
 		}
 	case int:
 		if p.Type == Integer {
