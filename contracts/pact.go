@@ -21,6 +21,7 @@ type Pact struct {
 
 // Interaction is one request with the answer that is expected.
 type Interaction struct {
+	ID          string // that a broker has given it; "" = none
 	Description string
 	States      []StateUse // in the order in which they are set up; empty = none was asked for
 	Method      string     // "" unless HTTP
@@ -71,6 +72,7 @@ func nameOf(v any) string {
 
 func readInteraction(body map[string]any) Interaction {
 	it := Interaction{body: body, States: readStates(body)}
+	it.ID, _ = body["_id"].(string)
 	it.Description, _ = body["description"].(string)
 	it.Pending, _ = body["pending"].(bool)
 	request, ok := body["request"].(map[string]any)
