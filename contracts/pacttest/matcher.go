@@ -68,7 +68,9 @@ func FromState(expression, example string) matchers.Matcher {
 
 // Matching returns a matcher of headers that match the whole regular expression. A header with commas counts as several
 // values, each of which must match.
-func Matching(example, expression string) matchers.Matcher { return matchers.Regex(example, expression) }
+func Matching(example, expression string) matchers.Matcher {
+	return matchers.Regex(example, expression)
+}
 
 // JSONType matches a Content-Type of JSON, with or without parameters.
 var JSONType = Matching("application/json", "^application/json.*")
