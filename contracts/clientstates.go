@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,9 @@ const (
 	DefaultClientSecret = "gtcs_contractsecret0contractsecret0contractsecret"
 	DefaultRedirectURI  = "https://app.example/callback"
 	DefaultScope        = "view-user detail-user"
+
+	OtherClientID     = "a1f0c7de-0c3b-4a0f-8d53-6d0be5a1f2b4"
+	OtherClientSecret = "gtcs_iLLoKojAXjNPqi0BoeXdciuPxFsv3O5Jag6B0a5gQdV28ESz4"
 
 	loopbackRedirectURI = "http://127.0.0.1:8085/callback"
 )
@@ -44,9 +48,20 @@ func clientStates() []State {
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
 		Parameter{"loopback_any_port", Boolean, false, nil, "Whether its redirect URI on loopback may have another port."})
 	public[2].Default = DefaultRedirectURI + " " + loopbackRedirectURI
+	another := slices.Clone(confidential)
+	for i := range another {
+		switch another[i].Name {
+		case "client_id":
+			another[i].Default = OtherClientID
+		case "client_secret":
+			another[i].Default = OtherClientSecret
+		}
+	}
 	return []State{
 		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
 			confidential, clientValues, putClient},
+		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
+			another, clientValues, putClient},
 		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, putClient},
 	}
 }
@@ -90,9 +105,14 @@ func (w *world) keepClient(ctx context.Context) error {
 		w.client.Version = there.Version
 		err = w.store.UpdateClient(ctx, w.client)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		w.nameClient()
 	}
+	return err
+}
+
+// nameClient puts what there is to know of the present client among the values.
+func (w *world) nameClient() {
 	w.values["client_id"] = w.client.ID
 	delete(w.values, "client_secret")
 	if !w.client.Public {
@@ -102,7 +122,6 @@ func (w *world) keepClient(ctx context.Context) error {
 	if len(w.client.RedirectURIs) > 0 {
 		w.values["redirect_uri"] = w.client.RedirectURIs[0]
 	}
-	return nil
 }
 
 // needClient makes a client unless there is one.

@@ -34,6 +34,8 @@ func userStates() []State {
 			userParameters("name"), userValues, putUser},
 		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
 			userParameters("name", "phone_number"), userValues, putUser},
+		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
+			nil, userValues, disableUser},
 	}
 }
 
@@ -70,8 +72,20 @@ func putUser(ctx context.Context, w *world, a arguments) error {
 		return err
 	}
 	w.user = u
-	w.values["user_id"], w.values["service_id"] = u.ID, u.ServiceID
+	w.nameUser()
 	return nil
+}
+
+// nameUser puts what there is to know of the present user among the values.
+func (w *world) nameUser() {
+	w.values["user_id"], w.values["service_id"] = w.user.ID, w.user.ServiceID
+}
+
+func disableUser(ctx context.Context, w *world, _ arguments) error {
+	if err := w.needUser(ctx); err != nil {
+		return err
+	}
+	return w.identity.DisableUser(ctx, w.user.ID, time.Now())
 }
 
 // needUser makes a user unless there is one.

@@ -110,8 +110,8 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		{"an introspection of an expired refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "expired")}, refreshToken},
 		{"an introspection of a used refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "used")}, refreshToken},
 		{"an introspection of a token of another client", []state{otherClient(), given("an access token", "access_token", accessToken), confidential()}, accessToken},
-		{"an introspection of a token of a disabled user", []state{confidential(), given("a user with every profile field set", "disabled", true),
-			given("an access token", "access_token", accessToken)}, accessToken},
+		{"an introspection of a token of a disabled user", []state{confidential(), given("an access token", "access_token", accessToken),
+			given("the user is disabled")}, accessToken},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: post("/oauth/introspect", signed("token", row.token)),

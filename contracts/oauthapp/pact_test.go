@@ -72,7 +72,7 @@ func public(more ...any) state {
 }
 
 func otherClient() state {
-	return given("a confidential client", "client_id", otherClientID, "client_secret", otherSecret)
+	return given("another client", "client_id", otherClientID, "client_secret", otherSecret)
 }
 
 // newApp returns the application with the mock at base for a service.

@@ -174,15 +174,20 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
-	for _, row := range []struct{ name, path, limit string }{
-		{"the last basic profile of the minute", basicPath, "100"},
-		{"the last detailed profile of the minute", detailedPath, "50"},
+	basic := object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}
+	detailed := maps.Clone(basic)
+	detailed["service_id"] = pacttest.NotEmpty(serviceID)
+	for _, row := range []struct {
+		name, path, limit string
+		fields            object
+	}{
+		{"the last basic profile of the minute", basicPath, "100", basic},
+		{"the last detailed profile of the minute", detailedPath, "50", detailed},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: []state{confidential(), given("an access token"), given("the limit of "+row.path+" is used up", "remaining", 1)},
-			Request: getProfile(row.path, theToken),
-			Response: pacttest.Response{Status: 200, Header: counted(row.limit, "0"),
-				JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace"), "service_id": pacttest.NotEmpty(serviceID)}},
+			Request:  getProfile(row.path, theToken),
+			Response: pacttest.Response{Status: 200, Header: counted(row.limit, "0"), JSON: row.fields},
 		}, func(t *testing.T, base string) {
 			if row.path == basicPath {
 				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
@@ -199,12 +204,11 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
-	scope := []state{confidential(), given("an access token", "scope", "detail-user"), given("the limit of /api/user/details is used up")}
 	p.Test(t, pacttest.Interaction{
 		Name:     "a basic profile does not count for detailed ones",
-		Given:    append([]state{confidential(), given("an access token")}, scope[2]),
+		Given:    []state{confidential(), given("an access token"), given("the limit of /api/user/details is used up")},
 		Request:  getProfile(basicPath, theToken),
-		Response: pacttest.Response{Status: 200, Header: counted("100", "99"), JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}},
+		Response: pacttest.Response{Status: 200, Header: counted("100", "99"), JSON: basic},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			if _, got, err := a.Profile(ctx, accessToken); err != nil || got.Remaining != 99 {

@@ -54,7 +54,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			{"with a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, "Bearer " + refreshToken, refreshToken, invalidChallenge},
 			{"with a revoked token", []state{confidential(), given("an access token", "kind", "revoked")}, theToken, accessToken, invalidChallenge},
 			{"with a token of a disabled client", []state{confidential("disabled", true), given("an access token")}, theToken, accessToken, invalidChallenge},
-			{"with a token of a disabled user", []state{confidential(), given("a user with every profile field set", "disabled", true), given("an access token")},
+			{"with a token of a disabled user", []state{confidential(), given("an access token"), given("the user is disabled")},
 				theToken, accessToken, invalidChallenge},
 		} {
 			p.Test(t, pacttest.Interaction{

@@ -187,8 +187,8 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 		{"a refresh with an expired token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "expired")}, withToken, refresh(""), "invalid_grant"},
 		{"a refresh with a revoked token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "revoked")}, withToken, refresh(""), "invalid_grant"},
 		{"a refresh with a token of another client", []state{otherClient(), given("a refresh token", "refresh_token", refreshToken), confidential()}, withToken, refresh(""), "invalid_grant"},
-		{"a refresh for a disabled user", []state{confidential(), given("a user with every profile field set", "disabled", true),
-			given("a refresh token", "refresh_token", refreshToken)}, withToken, refresh(""), "invalid_grant"},
+		{"a refresh for a disabled user", []state{confidential(), given("a refresh token", "refresh_token", refreshToken),
+			given("the user is disabled")}, withToken, refresh(""), "invalid_grant"},
 		{"a refresh for more than was granted", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "scope", "view-user")},
 			append(withToken[:4:4], "scope", "view-user detail-user"), refresh("view-user detail-user"), "invalid_scope"},
 	} {
@@ -205,20 +205,21 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 
 // busyTimes are when a request may succeed later.
 func busyTimes(t *testing.T, p *pacttest.Pact) {
-	about := signed("token", refreshToken)
+	about := signed("token", accessToken)
 	for _, endpoint := range []struct {
-		path string
-		form url.Values
-		ask  func(context.Context, *oauthapp.App) error
+		path  string
+		given state
+		form  url.Values
+		ask   func(context.Context, *oauthapp.App) error
 	}{
-		{"/oauth/token", signed("grant_type", "refresh_token", "refresh_token", refreshToken),
+		{"/oauth/token", given("a refresh token", "refresh_token", refreshToken), signed("grant_type", "refresh_token", "refresh_token", refreshToken),
 			func(ctx context.Context, a *oauthapp.App) error {
 				_, err := a.Refresh(ctx, refreshToken, "")
 				return err
 			}},
-		{"/oauth/revoke", about, func(ctx context.Context, a *oauthapp.App) error { return a.Revoke(ctx, refreshToken) }},
-		{"/oauth/introspect", about, func(ctx context.Context, a *oauthapp.App) error {
-			_, err := a.Introspect(ctx, refreshToken, "")
+		{"/oauth/revoke", given("an access token", "access_token", accessToken), about, func(ctx context.Context, a *oauthapp.App) error { return a.Revoke(ctx, accessToken) }},
+		{"/oauth/introspect", given("an access token", "access_token", accessToken), about, func(ctx context.Context, a *oauthapp.App) error {
+			_, err := a.Introspect(ctx, accessToken, "")
 			return err
 		}},
 	} {
@@ -228,7 +229,7 @@ func busyTimes(t *testing.T, p *pacttest.Pact) {
 			secret string
 			status int
 		}{
-			{"with too much to do", []state{confidential(), given("a refresh token", "refresh_token", refreshToken), given("the identity service is busy")}, secret, 503},
+			{"with too much to do", []state{confidential(), endpoint.given, given("the identity service is busy")}, secret, 503},
 			{"after too many wrong secrets", []state{confidential(), given("this address has failed to authenticate too often")}, otherSecret, 429},
 		} {
 			f := url.Values{}
