@@ -45,7 +45,7 @@ type world struct {
 	secret  string        // its secret; "" for a public client
 	user    *account.User // likewise
 	values  map[string]any
-	settled map[string]map[string]any // what states gave, by name and arguments
+	settled map[string]settled // by state and arguments
 
 	overload func() error // ends the look-ups
 	stops    []func() error
@@ -54,7 +54,7 @@ type world struct {
 // newWorld starts a world that holds nothing yet. template is a database file with the newest schema and no rows of ours; issuer
 // is the base URL that clients know.
 func newWorld(ctx context.Context, template []byte, issuer string, logger *slog.Logger) (w *world, err error) {
-	w = &world{values: map[string]any{}, settled: map[string]map[string]any{}}
+	w = &world{values: map[string]any{}, settled: map[string]settled{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start a world: %w", err), w.close())
