@@ -53,8 +53,11 @@ func getLookup(q ...any) pacttest.Request {
 	return r
 }
 
+// requestID matches what every answer carries.
+var requestID = pacttest.Matching("4bf92f3577b34da6", "^[0-9A-Za-z._-]{1,64}$")
+
 func header(pairs ...any) map[string]any {
-	h := map[string]any{"Content-Type": pacttest.JSONType}
+	h := map[string]any{"Content-Type": pacttest.JSONType, "X-Request-Id": requestID}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		h[pairs[i].(string)] = pairs[i+1]
 	}

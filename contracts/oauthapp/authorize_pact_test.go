@@ -160,6 +160,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
+	elsewhere(t, p)
 	withQuery := redirectURI + "?tenant=1"
 	p.Test(t, pacttest.Interaction{
 		Name:  "an authorization whose redirect URI has a query",
@@ -180,6 +181,39 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
+}
+
+// elsewhere are redirects to programs on the person's own machine (RFC 8252).
+func elsewhere(t *testing.T, p *pacttest.Pact) {
+	answers := given("a person answers the question for consent", "decision", "allow")
+	for _, row := range []struct {
+		name, uri string
+		given     []state
+	}{
+		{"an authorization of a program on the person's machine, at a port of its own", "http://127.0.0.1:49152/callback",
+			[]state{public("redirect_uri", "http://127.0.0.1/callback", "loopback_any_port", true), answers}},
+		{"an authorization of a program on the person's machine, with a scheme of its own", "com.example.app:/callback",
+			[]state{public("redirect_uri", "com.example.app:/callback"), answers}},
+	} {
+		query := form("response_type", "code", "client_id", clientID, "redirect_uri", row.uri, "scope", "view-user", "state", "s1",
+			"code_challenge", challenge, "code_challenge_method", "S256")
+		p.Test(t, pacttest.Interaction{
+			Name: row.name, Given: row.given, Request: authorization(query, false),
+			Response: pacttest.Response{Status: 303, Header: map[string]any{"Location": comeBack(row.uri, codePart, statePart("s1"), issPart)}},
+		}, func(t *testing.T, base string) {
+			app := newPublicApp(base)
+			app.RedirectURI = row.uri
+			withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
+				location, err := visit(ctx, a, a.AuthorizationPath(oauthapp.Authorization{Scope: "view-user", State: "s1", Verifier: verifier}), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := a.Callback(location, "s1"); err != nil || got != code {
+					t.Errorf("got %q, %v from %s, want the code", got, err, location)
+				}
+			})
+		})
+	}
 }
 
 func redirectedErrors(t *testing.T, p *pacttest.Pact) {
@@ -295,6 +329,8 @@ func authorizationPages(t *testing.T, p *pacttest.Pact) {
 			asked("scope", "view-user", "state", "s1", "prompt", "login"), true, "/login"},
 		{"an authorization for which the person has to consent again", allowed, oauthapp.Authorization{Scope: "view-user", State: "s1", Prompt: "consent", SkipAccountChooser: true},
 			asked("scope", "view-user", "state", "s1", "prompt", "consent", "skip_account_chooser", "true"), true, "/consent"},
+		{"an authorization for which the person has to sign in and consent again", allowed, oauthapp.Authorization{Scope: "view-user", State: "s1", Prompt: "login consent"},
+			asked("scope", "view-user", "state", "s1", "prompt", "login consent"), true, "/login"},
 		{"an authorization for more than was given before", allowed, oauthapp.Authorization{Scope: "view-user detail-user", State: "s1", SkipAccountChooser: true},
 			asked("scope", "view-user detail-user", "state", "s1", "skip_account_chooser", "true"), true, "/consent"},
 		{"an authorization of a person who may have several accounts", someone, oauthapp.Authorization{Scope: "view-user", State: "s1"},
@@ -329,7 +365,9 @@ func authorizationPages(t *testing.T, p *pacttest.Pact) {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: authorization(row.query, false),
 			Response: pacttest.Response{Status: 400, Header: map[string]any{"Content-Type": pacttest.Matching("text/html; charset=utf-8", "^text/html.*"),
-				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}},
+				"Cache-Control": "no-store", "X-Request-Id": requestID, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Content-Security-Policy": pacttest.Matching("default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+					"^default-src 'none';.*base-uri 'none'.*frame-ancestors 'none'.*$")}},
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := visit(ctx, a, "/oauth/authorize?"+row.query.Encode(), false)

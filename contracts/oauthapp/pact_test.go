@@ -123,9 +123,12 @@ func with(r pacttest.Request, pairs ...any) pacttest.Request {
 	return r
 }
 
+// requestID matches what every answer carries.
+var requestID = pacttest.Matching("4bf92f3577b34da6", "^[0-9A-Za-z._-]{1,64}$")
+
 // header returns what every answer in JSON has, and more.
 func header(pairs ...any) map[string]any {
-	h := map[string]any{"Content-Type": pacttest.JSONType}
+	h := map[string]any{"Content-Type": pacttest.JSONType, "X-Request-Id": requestID}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		h[pairs[i].(string)] = pairs[i+1]
 	}

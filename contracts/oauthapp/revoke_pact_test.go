@@ -20,7 +20,8 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 		token string
 	}{
 		{"a revocation of a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp, signed("token", refreshToken), refreshToken},
-		{"a revocation of an access token", []state{confidential(), given("an access token", "access_token", accessToken)}, newApp, signed("token", accessToken), accessToken},
+		{"a revocation of an access token", []state{confidential(), given("an access token", "access_token", accessToken)}, newApp,
+			signed("token", accessToken, "token_type_hint", "access_token"), accessToken},
 		{"a revocation with HTTP Basic", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newBasicApp, form("token", refreshToken), refreshToken},
 		{"a revocation by a public client", []state{public(), given("a refresh token", "refresh_token", refreshToken)}, newPublicApp,
 			form("token", refreshToken, "client_id", clientID), refreshToken},
@@ -38,14 +39,14 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 200, Header: notStored(), JSON: pacttest.OnlyKeys(object{})},
 		}, func(t *testing.T, base string) {
 			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				if err := a.Revoke(ctx, row.token); err != nil {
+				if err := a.Revoke(ctx, row.token, row.form.Get("token_type_hint")); err != nil {
 					t.Error(err)
 				}
 			})
 		})
 	}
 	aboutTokenRefusals(t, p, "a revocation", "/oauth/revoke", func(ctx context.Context, a *oauthapp.App, token string) error {
-		return a.Revoke(ctx, token)
+		return a.Revoke(ctx, token, "")
 	})
 }
 

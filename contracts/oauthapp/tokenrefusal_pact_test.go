@@ -205,7 +205,7 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 
 // busyTimes are when a request may succeed later.
 func busyTimes(t *testing.T, p *pacttest.Pact) {
-	about := signed("token", accessToken)
+	tokenForm := signed("token", accessToken)
 	for _, endpoint := range []struct {
 		path  string
 		given state
@@ -217,8 +217,8 @@ func busyTimes(t *testing.T, p *pacttest.Pact) {
 				_, err := a.Refresh(ctx, refreshToken, "")
 				return err
 			}},
-		{"/oauth/revoke", given("an access token", "access_token", accessToken), about, func(ctx context.Context, a *oauthapp.App) error { return a.Revoke(ctx, accessToken) }},
-		{"/oauth/introspect", given("an access token", "access_token", accessToken), about, func(ctx context.Context, a *oauthapp.App) error {
+		{"/oauth/revoke", given("an access token", "access_token", accessToken), tokenForm, func(ctx context.Context, a *oauthapp.App) error { return a.Revoke(ctx, accessToken, "") }},
+		{"/oauth/introspect", given("an access token", "access_token", accessToken), tokenForm, func(ctx context.Context, a *oauthapp.App) error {
 			_, err := a.Introspect(ctx, accessToken, "")
 			return err
 		}},

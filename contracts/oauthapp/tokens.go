@@ -65,9 +65,9 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 }
 
 // Revoke ends a token (RFC 7009): a refresh token with all that belongs to it, or one access token. A token that is unknown
-// is no error.
-func (a *App) Revoke(ctx context.Context, token string) error {
-	response, err := a.post(ctx, "/oauth/revoke", url.Values{"token": {token}})
+// is no error. hint is as for Introspect.
+func (a *App) Revoke(ctx context.Context, token, hint string) error {
+	response, err := a.post(ctx, "/oauth/revoke", about(token, hint))
 	if err != nil {
 		return err
 	}
@@ -87,14 +87,18 @@ type Introspection struct {
 
 // Introspect asks about a token. hint is "access_token", "refresh_token" or "".
 func (a *App) Introspect(ctx context.Context, token, hint string) (*Introspection, error) {
+	response, err := a.post(ctx, "/oauth/introspect", about(token, hint))
+	if err != nil {
+		return nil, err
+	}
+	known := new(Introspection)
+	return known, response.decode(known)
+}
+
+func about(token, hint string) url.Values {
 	form := url.Values{"token": {token}}
 	if hint != "" {
 		form.Set("token_type_hint", hint)
 	}
-	response, err := a.post(ctx, "/oauth/introspect", form)
-	if err != nil {
-		return nil, err
-	}
-	about := new(Introspection)
-	return about, response.decode(about)
+	return form
 }
