@@ -120,6 +120,8 @@ func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 	switch pattern {
 	case "GET ":
 		send(w, http.StatusOK, b.index())
+	case "GET pacts/provider/*/for-verification":
+		b.sendList(w, r, false)
 	case "POST pacts/provider/*/for-verification":
 		b.list(w, r)
 	case "GET pacts/provider/*/consumer/*/version/*":
@@ -201,6 +203,11 @@ func (b *Broker) list(w http.ResponseWriter, r *http.Request) {
 	}
 	b.requests = append(b.requests, request)
 	pending, _ := request["includePendingStatus"].(bool)
+	b.sendList(w, r, pending)
+}
+
+// sendList answers with all pacts, and with whether they may fail if that is asked for.
+func (b *Broker) sendList(w http.ResponseWriter, r *http.Request, pending bool) {
 	list := []any{}
 	for _, p := range b.pacts {
 		properties := map[string]any{"notices": []any{
