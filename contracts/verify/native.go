@@ -38,6 +38,9 @@ import (
 
 // begin sets the library up once.
 var begin = sync.OnceFunc(func() {
+	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil { // else it tells its makers of each run
+		panic(err)
+	}
 	level := C.CString("OFF")
 	defer C.free(unsafe.Pointer(level))
 	C.pactffi_init_with_log_level(level)
