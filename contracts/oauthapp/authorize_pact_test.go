@@ -157,6 +157,10 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 				if _, err := a.Callback(location, row.request.State+"x"); err == nil {
 					t.Error("got a code for another state, want none")
 				}
+				a.Issuer = "https://other.example"
+				if _, err := a.Callback(location, row.request.State); err == nil {
+					t.Error("got a code of another issuer, want none")
+				}
 			})
 		})
 	}
