@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +62,8 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 	}
 	p.names[in.Name] = struct{}{}
 	t.Run(in.Name, func(t *testing.T) {
-		mock, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: p.consumer, Provider: p.provider, PactDir: p.dir, LogDir: p.dir})
+		folder := t.TempDir() // the library would read and write a common file once for each interaction
+		mock, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: p.consumer, Provider: p.provider, PactDir: folder, LogDir: folder})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,6 +79,9 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 				return nil
 			})
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.written.add(filepath.Join(folder, p.file())); err != nil {
 			t.Error(err)
 		}
 	})

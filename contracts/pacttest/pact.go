@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "write the pact files instead of compari
 // Pact gathers the interactions of one consumer with one provider. It is for one test and its subtests, one at a time.
 type Pact struct {
 	consumer, provider string
-	dir                string              // where the library writes while the test runs
 	names              map[string]struct{} // of the interactions so far
+	written            *file               // what the library made of them
 }
 
 // New returns a Pact without interactions. When t and its subtests have passed, the interactions are compared with those of the
@@ -28,7 +28,7 @@ type Pact struct {
 // compared.
 func New(t *testing.T, folder, consumer, provider string) *Pact {
 	t.Helper()
-	p := &Pact{consumer, provider, t.TempDir(), map[string]struct{}{}}
+	p := &Pact{consumer, provider, map[string]struct{}{}, new(file)}
 	t.Cleanup(func() {
 		if !t.Failed() && !partial() {
 			p.settle(t, filepath.Join(folder, p.file()))
@@ -46,11 +46,7 @@ func (p *Pact) file() string { return p.consumer + "-" + p.provider + ".json" }
 
 // settle compares what was gathered with the committed file, or writes that.
 func (p *Pact) settle(t *testing.T, path string) {
-	raw, err := os.ReadFile(filepath.Join(p.dir, p.file()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := canonical(raw)
+	got, err := p.written.canonical()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,29 +75,43 @@ func firstDifference(a, b []byte) int {
 	return min(len(linesA), len(linesB)) + 1
 }
 
-// canonical returns a pact file in the form in which it is kept: interactions by description, members by name, and no versions
-// of the programs that wrote it.
-func canonical(raw []byte) ([]byte, error) {
-	var pact struct {
-		Consumer     any              `json:"consumer"`
-		Interactions []map[string]any `json:"interactions"`
-		Metadata     map[string]any   `json:"metadata"`
-		Provider     any              `json:"provider"`
+// file is a pact file.
+type file struct {
+	Consumer     any              `json:"consumer"`
+	Interactions []map[string]any `json:"interactions"`
+	Metadata     map[string]any   `json:"metadata"`
+	Provider     any              `json:"provider"`
+}
+
+// add reads another pact file of the same two.
+func (f *file) add(path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
 	}
+	var other file
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
-	if err := decoder.Decode(&pact); err != nil {
-		return nil, fmt.Errorf("read a pact: %w", err)
+	if err := decoder.Decode(&other); err != nil {
+		return fmt.Errorf("read a pact: %w", err)
 	}
-	slices.SortFunc(pact.Interactions, func(a, b map[string]any) int {
+	other.Interactions = append(f.Interactions, other.Interactions...)
+	*f = other
+	return nil
+}
+
+// canonical returns the file as it is kept: interactions by description, members by name, and no versions of the programs
+// that wrote it.
+func (f *file) canonical() ([]byte, error) {
+	slices.SortFunc(f.Interactions, func(a, b map[string]any) int {
 		return strings.Compare(fmt.Sprint(a["description"]), fmt.Sprint(b["description"]))
 	})
-	pact.Metadata = map[string]any{"pactSpecification": pact.Metadata["pactSpecification"]}
+	f.Metadata = map[string]any{"pactSpecification": f.Metadata["pactSpecification"]}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(pact); err != nil {
+	if err := encoder.Encode(f); err != nil {
 		return nil, fmt.Errorf("write a pact: %w", err)
 	}
 	return out.Bytes(), nil
