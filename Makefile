@@ -23,6 +23,7 @@ pact-lib: ## Fetch the library that contract tests are linked with
 	scripts/pact-lib
 
 contracts: pact-lib ## Check the contracts with client programs and with the upstream
+	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck
 	$(PACTENV) go test -race -tags pact -count 1 -timeout 5m ./contracts/... ./cmd/pactcheck
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
