@@ -149,6 +149,7 @@ func TestTearDown(t *testing.T) {
 // TestStatesOfOneInteraction are about the same client and user.
 func TestStatesOfOneInteraction(t *testing.T) {
 	p := start(t, contracts.Config{})
+	ask(t, p, "GET", "/api/user", "") // the interaction before
 	setUp(t, p, "a confidential client", map[string]any{"detail_user_approved": false})
 	user := setUp(t, p, "a user registered by phone", nil)
 	values := setUp(t, p, "an access token", nil)

@@ -1,6 +1,6 @@
 //go:build pact
 
-package contracts_test
+package verify_test
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // gatehousePacts reads the committed pacts whose provider is gatehouse.
 func gatehousePacts(t *testing.T) []*contracts.Pact {
 	t.Helper()
-	files, err := filepath.Glob("pacts/*.json")
+	files, err := filepath.Glob("../pacts/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,15 @@ func gatehousePacts(t *testing.T) []*contracts.Pact {
 
 // TestCommittedPacts verifies them with the verifier of pact-go, as the team of a provider would.
 func TestCommittedPacts(t *testing.T) {
-	p := start(t, contracts.Config{})
+	p, err := contracts.Start(t.Context(), contracts.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, pact := range gatehousePacts(t) {
 		t.Run(pact.Consumer, func(t *testing.T) {
 			if err := pact.Check(); err != nil {
