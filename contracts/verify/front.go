@@ -83,7 +83,7 @@ func (f *front) seen() (answered string, problems []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.answer != nil {
-		answered = strings.TrimSpace(fmt.Sprintf("%d %s", f.answer.status, shortened(f.answer.body.String())))
+		answered = strings.TrimSpace(fmt.Sprintf("%d %s", f.answer.status, legible(f.answer.body.String())))
 	}
 	return answered, f.states
 }

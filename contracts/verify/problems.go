@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,6 +114,25 @@ func shortened(s string) string {
 		cut--
 	}
 	return s[:cut] + "…"
+}
+
+// unread are the parts of a page that nobody reads, pageTitle what it is called.
+var (
+	pageTitle = regexp.MustCompile(`(?is)<title>(.*?)</title>`)
+	unread    = regexp.MustCompile(`(?is)<(style|script|head)\b.*?</(?:style|script|head)>|<[^>]*>`)
+)
+
+// legible returns a body as people read it: of a page its words alone.
+func legible(body string) string {
+	if !strings.HasPrefix(strings.ToLower(body), "<!doctype html") {
+		return shortened(body)
+	}
+	title := pageTitle.FindStringSubmatch(body)
+	words := strings.Join(strings.Fields(html.UnescapeString(unread.ReplaceAllString(body, " "))), " ")
+	if title != nil {
+		words = "page \"" + html.UnescapeString(title[1]) + "\": " + words
+	}
+	return shortened(words)
 }
 
 // secrets are codes, tokens and client secrets of gatehouse.

@@ -3,6 +3,7 @@
 package verify_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -136,5 +137,25 @@ func TestImpossibleStateIsTheReason(t *testing.T) {
 	got := try(t, pactOf(t, body+`{}}}}`), false)[0]
 	if got.Result != report.Failed || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "10.0.0.1") {
 		t.Errorf("got %+v, want the state as the reason", got)
+	}
+}
+
+// TestPageIsSaidInWords has a page for an answer.
+func TestPageIsSaidInWords(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
+	if !strings.HasPrefix(got.Answer, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Answer, "<{") {
+		t.Errorf("got %s, want the title and the words of the page", got.Answer)
+	}
+}
+
+// TestSecretsAreNotTold expects a token of another form, so that the one that came is a difference.
+func TestSecretsAreNotTold(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a token","providerStates":[{"name":"a confidential client"}],
+"request":{"method":"POST","path":"/oauth/token","headers":{"Content-Type":["application/x-www-form-urlencoded"]},
+"body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"grant_type=client_credentials&client_id=`+contracts.DefaultClientID+`&client_secret=`+contracts.DefaultClientSecret+`"}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
+	text := got.Answer + got.Problems[0].String()
+	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") || regexp.MustCompile(`gtat_\w`).MatchString(text) {
+		t.Errorf("got %+v, want the token to be left out", got)
 	}
 }
