@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"gatehouse/actors/oauth"
 	"gatehouse/contracts"
 )
 
@@ -178,22 +177,23 @@ func TestNamedAgain(t *testing.T) {
 // TestGivenSecrets are used as a pact gives them, since verifiers put no values of states into forms.
 func TestGivenSecrets(t *testing.T) {
 	p := start(t, contracts.Config{})
-	code := oauth.NewAuthorizationCode()
+	code := contracts.ExampleCode
 	values := setUp(t, p, "an authorization code", map[string]any{"code": code})
 	got := token(t, p, values, "grant_type", "authorization_code", "code", code, "redirect_uri", contracts.DefaultRedirectURI)
 	if values["code"] != code || got.status != 200 {
 		t.Errorf("got %d %s for the code, want 200", got.status, got.body)
 	}
-	refresh := oauth.NewRefreshToken()
+	refresh := contracts.ExampleRefreshToken
 	values = setUp(t, p, "a refresh token", map[string]any{"refresh_token": refresh})
 	if got := token(t, p, values, "grant_type", "refresh_token", "refresh_token", refresh); got.status != 200 {
 		t.Errorf("got %d %s for the refresh token, want 200", got.status, got.body)
 	}
 	keys := contracts.Keys()
-	access := keys.NewAccessToken(time.Now().Add(time.Hour))
-	values = setUp(t, p, "an access token", map[string]any{"access_token": access})
-	if got := ask(t, p, "GET", "/api/user", "", "Authorization", "Bearer "+access); values["access_token"] != access || got.status != 200 {
-		t.Errorf("got %d %s for the access token, want 200", got.status, got.body)
+	for _, access := range []string{contracts.ExampleAccessToken, keys.NewAccessToken(time.Now().Add(time.Hour))} {
+		values = setUp(t, p, "an access token", map[string]any{"access_token": access})
+		if got := ask(t, p, "GET", "/api/user", "", "Authorization", "Bearer "+access); values["access_token"] != access || got.status != 200 {
+			t.Errorf("got %d %s for the access token, want 200", got.status, got.body)
+		}
 	}
 }
 

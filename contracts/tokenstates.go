@@ -18,6 +18,13 @@ const (
 	CodeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
+// Values of the right form that a pact may give as parameters, for forms. The access token ends in the year 2100.
+const (
+	ExampleCode         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
+	ExampleRefreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
+	ExampleAccessToken  = "gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4"
+)
+
 // longAgo is further in the past than any lifetime.
 const longAgo = -365 * 24 * time.Hour
 
@@ -26,7 +33,7 @@ func tokenStates() []State {
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
 		{"an authorization code", "A code for the client that a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code; by default a new one."},
+			{"code", String, nil, nil, "The code; by default a new one. A pact may use `" + ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
 			granted,
 			{"redirect_uri", String, nil, nil, "Of the authorization request; by default the client's first."},
@@ -34,12 +41,12 @@ func tokenStates() []State {
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
 		}, append([]Value{{"code", "The code."}}, owners...), putCode},
 		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
-			{"refresh_token", String, nil, nil, "The refresh token; by default a new one."},
+			{"refresh_token", String, nil, nil, "The refresh token; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
 			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
 			granted,
 		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), putRefreshToken},
 		{"an access token", "An access token of the client: for a user, or for itself.", []Parameter{
-			{"access_token", String, nil, nil, "The access token, signed with the key that is the SHA-256 of \"gatehouse contracts\"; by default a new one."},
+			{"access_token", String, nil, nil, "The access token; by default a new one. A pact may use `" + ExampleAccessToken + "`, or another that is signed with the SHA-256 of \"gatehouse contracts\"."},
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "What became of it. An expired one is always new."},
 			granted,
 			{"user", Boolean, true, nil, "Whether a user has granted it; if not, it is the client's own."},
