@@ -1,12 +1,14 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run setup test test-long fuzz bench compare lint clean
+.PHONY: help build run setup pact-lib contracts pactcheck pactcheck-dist test test-long fuzz bench compare lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
 SOAK     := 5m
+PACTLIB  := $(CURDIR)/.tools/pact
+PACTENV  := CGO_ENABLED=1 CGO_LDFLAGS='-L$(PACTLIB) -Wl,-rpath,$(PACTLIB)' PACT_DO_NOT_TRACK=true PACT_LOG_LEVEL=ERROR
 
 help: ## Say what can be made (the default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static binary bin/gatehouse
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gatehouse ./cmd/gatehouse
@@ -17,7 +19,20 @@ run: build ## Build, then serve a demo with a simulated upstream
 setup: ## Install what the tests need, or say what is missing
 	scripts/setup
 
-test: setup ## Run every test with the race detector (at most 10 minutes)
+pact-lib: ## Fetch the library that contract tests are linked with
+	scripts/pact-lib
+
+contracts: pact-lib ## Check the contracts with client programs and with the upstream
+	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck
+	$(PACTENV) go test -race -tags pact -count 1 -timeout 5m ./contracts/... ./cmd/pactcheck
+
+pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
+	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pactcheck ./cmd/pactcheck
+
+pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
+	scripts/pactcheck-dist
+
+test: setup contracts ## Run every test with the race detector (at most 10 minutes)
 	CGO_ENABLED=1 go test -race -timeout 9m ./...
 
 test-long: setup ## Repeat the tests, soak and kill servers (SOAK=5m), fuzz

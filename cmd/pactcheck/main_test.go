@@ -1,0 +1,140 @@
+//go:build pact
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// outcome is how a command ended.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func pactcheck(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, &stdout, &stderr)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// interaction is one that holds when body is part of the answer to a look-up.
+func interaction(description, state, body string) string {
+	return fmt.Sprintf(`{"type":"Synchronous/HTTP","description":%q,"providerStates":[{"name":%q}],
+"request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
+}
+
+const known = "the upstream knows a query"
+
+// Two interactions: one holds, one does not.
+var (
+	good = interaction("a look-up", known, `{"ok":true}`)
+	bad  = interaction("a look-up of a planet", known, `{"planet":"Earth"}`)
+)
+
+func pactText(provider string, interactions ...string) string {
+	return `{"consumer":{"name":"shop"},"provider":{"name":"` + provider + `"},"interactions":[` + strings.Join(interactions, ",") +
+		`],"metadata":{"pactSpecification":{"version":"4.0"}}}`
+}
+
+// write puts a file into a folder of the test.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestExitCodes(t *testing.T) {
+	pact := func(interactions ...string) string { return write(t, "p.json", pactText("gatehouse", interactions...)) }
+	for _, row := range []struct {
+		name string
+		args []string
+		want int
+		said string // on stderr, or on stdout for 0 and 1
+	}{
+		{"nothing", nil, 2, "--help"},
+		{"unknown flag", []string{"verify", "--nonsense", "x"}, 2, "--nonsense"},
+		{"no pact", []string{"verify"}, 2, "source"},
+		{"no file", []string{"verify", "/nowhere/p.json"}, 2, "/nowhere/p.json"},
+		{"no JSON", []string{"verify", write(t, "p.json", "x")}, 2, "is not a pact"},
+		{"empty folder", []string{"verify", t.TempDir()}, 2, "nothing to verify"},
+		{"no interaction", []string{"verify", pact()}, 2, "nothing to verify"},
+		{"other provider", []string{"verify", write(t, "p.json", pactText("bank", good))}, 2, "nothing to verify"},
+		{"other consumer", []string{"verify", "--consumer", "bank", pact(good)}, 2, "nothing to verify"},
+		{"unknown state", []string{"verify", pact(good, interaction("x", "the upstream knows a quary", "{}"))}, 2, `did you mean "the upstream knows a query"?`},
+		{"publish what", []string{"verify", "--publish", pact(good)}, 2, "--provider-version"},
+		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2, "--provider-branch"},
+		{"no address", []string{"verify", "--base-url", "x", pact(good)}, 2, "--base-url"},
+		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2, "--base-url"},
+		{"all holds", []string{"verify", pact(good)}, 0, "✓ a look-up  [GET /api/lookup]"},
+		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a look-up of a planet  [GET /api/lookup]"},
+		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 1, "1 verified, 0 failed"},
+		{"help", []string{"verify", "--help"}, 0, "Example"},
+	} {
+		got := pactcheck(t, row.args...)
+		said := got.stderr
+		if row.want < 2 {
+			said = got.stdout
+		}
+		if got.code != row.want || !strings.Contains(said, row.said) {
+			t.Errorf("%s: got %+v, want %d and %q", row.name, got, row.want, row.said)
+		}
+	}
+}
+
+// TestNothingRunsWithAnUnknownState has an interaction before the one that cannot be tried.
+func TestNothingRunsWithAnUnknownState(t *testing.T) {
+	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
+	if got.code != 2 || strings.Contains(got.stdout, "✓") || !strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
+		t.Errorf("got %+v, want a refusal that names state and interaction, and nothing tried", got)
+	}
+}
+
+// TestFailureCanBeActedOn reads what a consumer team gets to read.
+func TestFailureCanBeActedOn(t *testing.T) {
+	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", bad)))
+	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "answered: 200 {\"ok\":true"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %s, want %q in it", got.stdout, want)
+		}
+	}
+}
+
+func TestFoldersAndOtherProviders(t *testing.T) {
+	folder := filepath.Dir(write(t, "a.json", pactText("gatehouse", good)))
+	for name, content := range map[string]string{"b.json": pactText("bank", bad), "notes.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := pactcheck(t, "verify", folder)
+	if got.code != 0 || !strings.Contains(got.stdout, "1 interaction of 1 pact: 1 verified") || !strings.Contains(got.stdout, "left out: "+filepath.Join(folder, "b.json")) {
+		t.Errorf("got %+v, want one pact verified and one left out", got)
+	}
+}
+
+// TestEveryCommandHasHelpAndExample reads the help of all commands.
+func TestEveryCommandHasHelpAndExample(t *testing.T) {
+	for _, command := range []string{"", "verify", "states", "serve", "prepare", "version"} {
+		got := pactcheck(t, strings.Fields(command+" --help")...)
+		if got.code != 0 || !strings.Contains(got.stdout, "Example") || !strings.Contains(got.stdout, "pactcheck "+command) {
+			t.Errorf("%s: got %+v, want help with an example", command, got)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if got := pactcheck(t, "version"); got.code != 0 || !strings.Contains(got.stdout, "libpact_ffi 0.4.28") {
+		t.Errorf("got %+v, want the pinned library", got)
+	}
+}

@@ -1,0 +1,271 @@
+// Package brokertest is a stand-in for a Pact Broker: the part of its HTTP interface that verifiers use, with the links and
+// the shapes of the real one.
+package brokertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Broker is a running stand-in. Fields are set before the first request.
+type Broker struct {
+	URL      string
+	Provider string
+	Token    string // asked for if not ""
+	Username string // with Password: likewise
+	Password string
+	Refuse   string // answered 500 when a request's path ends so; "" = none
+
+	t      testing.TB
+	server *httptest.Server
+
+	mu        sync.Mutex
+	pacts     []pact
+	requests  []map[string]any
+	published []Published
+	branches  []string
+	tags      []string
+}
+
+// pact is a pact of the broker.
+type pact struct {
+	content  map[string]any
+	consumer string
+	pending  bool
+}
+
+// Published is a result that a verifier told.
+type Published struct {
+	Consumer string
+	Body     map[string]any
+}
+
+// New starts a stand-in for pacts of that provider. It ends with the test.
+func New(t testing.TB, provider string) *Broker {
+	b := &Broker{Provider: provider, t: t}
+	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
+	b.URL = b.server.URL
+	t.Cleanup(b.server.Close)
+	return b
+}
+
+// Add puts a pact into the broker, as it is published; pending ones may fail.
+func (b *Broker) Add(content []byte, pending bool) {
+	b.t.Helper()
+	var p pact
+	if err := json.Unmarshal(content, &p.content); err != nil {
+		b.t.Fatal(err)
+	}
+	consumer, _ := p.content["consumer"].(map[string]any)
+	p.consumer, _ = consumer["name"].(string)
+	p.pending = pending
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pacts = append(b.pacts, p)
+}
+
+// Requests are the bodies by which pacts for verification were asked for.
+func (b *Broker) Requests() []map[string]any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.requests
+}
+
+// Published are the results that were told, in their order.
+func (b *Broker) Published() []Published {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.published
+}
+
+// Branches are the branches that were told, as branch@version; Tags the tags, likewise.
+func (b *Broker) Branches() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.branches
+}
+
+// Tags are the tags that were told, as tag@version.
+func (b *Broker) Tags() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tags
+}
+
+func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
+	if !b.allowed(r) {
+		w.Header().Set("WWW-Authenticate", `Basic realm="Restricted area"`)
+		send(w, http.StatusUnauthorized, map[string]any{"error": "Unauthorized"})
+		return
+	}
+	if b.Refuse != "" && strings.HasSuffix(r.URL.Path, b.Refuse) {
+		send(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{"message": "An error has occurred. The details have been logged.", "reference": "a1b2"}})
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	parts := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
+	for i := range parts {
+		parts[i], _ = url.PathUnescape(parts[i])
+	}
+	pattern := r.Method + " " + shape(parts)
+	switch pattern {
+	case "GET ":
+		send(w, http.StatusOK, b.index())
+	case "GET pacts/provider/*/for-verification":
+		b.sendList(w, r, false)
+	case "POST pacts/provider/*/for-verification":
+		b.list(w, r)
+	case "GET pacts/provider/*/consumer/*/version/*":
+		b.show(w, parts[4])
+	case "GET pacticipants/*":
+		send(w, http.StatusOK, b.pacticipant(parts[1]))
+	case "PUT pacticipants/*/branches/*/versions/*":
+		b.branches = append(b.branches, parts[3]+"@"+parts[5])
+		send(w, http.StatusCreated, map[string]any{"_links": map[string]any{}})
+	case "PUT pacticipants/*/versions/*/tags/*":
+		b.tags = append(b.tags, parts[5]+"@"+parts[3])
+		send(w, http.StatusCreated, map[string]any{"_links": map[string]any{}})
+	case "POST pacts/provider/*/consumer/*/pact-version/*/metadata/*/verification-results":
+		b.take(w, r, parts[4])
+	default:
+		send(w, http.StatusNotFound, map[string]any{"error": "The requested document was not found on this server."})
+	}
+}
+
+// fixed are the segments of paths that are no names.
+var fixed = strings.Fields("pacts provider for-verification consumer version pacticipants branches versions tags pact-version metadata verification-results")
+
+// shape returns a path with * in the place of names, which follow a segment that is fixed.
+func shape(parts []string) string {
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = p
+		named := i > 0 && parts[i-1] != "pacts" && all[i-1] != "*"
+		if named || i > 0 && !slices.Contains(fixed, p) {
+			all[i] = "*"
+		}
+	}
+	return strings.Join(all, "/")
+}
+
+func (b *Broker) allowed(r *http.Request) bool {
+	switch {
+	case b.Token != "":
+		return r.Header.Get("Authorization") == "Bearer "+b.Token
+	case b.Username != "":
+		user, password, _ := r.BasicAuth()
+		return user == b.Username && password == b.Password
+	}
+	return true
+}
+
+func send(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/hal+json;charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the verifier sees that it is cut off
+}
+
+func to(format string, args ...any) map[string]any {
+	for i, a := range args[1:] {
+		args[i+1] = url.PathEscape(fmt.Sprint(a))
+	}
+	return map[string]any{"href": fmt.Sprintf(format, args...)}
+}
+
+func (b *Broker) index() map[string]any {
+	templated := func(path string) map[string]any {
+		return map[string]any{"href": b.URL + path, "templated": true}
+	}
+	return map[string]any{"_links": map[string]any{
+		"self":                               map[string]any{"href": b.URL, "title": "Index", "templated": false},
+		"pb:provider-pacts-for-verification": templated("/pacts/provider/{provider}/for-verification"),
+		"pb:latest-provider-pacts":           templated("/pacts/provider/{provider}/latest"),
+		"pb:pacticipant-branch-version":      templated("/pacticipants/{pacticipant}/branches/{branch}/versions/{version}"),
+		"pb:webhooks":                        map[string]any{"href": b.URL + "/webhooks", "templated": false},
+		"curies":                             []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=index", "templated": true}},
+	}}
+}
+
+func (b *Broker) list(w http.ResponseWriter, r *http.Request) {
+	var request map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		send(w, http.StatusBadRequest, map[string]any{"errors": map[string]any{"body": []string{"is no JSON"}}})
+		return
+	}
+	b.requests = append(b.requests, request)
+	pending, _ := request["includePendingStatus"].(bool)
+	b.sendList(w, r, pending)
+}
+
+// sendList answers with all pacts, and with whether they may fail if that is asked for.
+func (b *Broker) sendList(w http.ResponseWriter, r *http.Request, pending bool) {
+	list := []any{}
+	for _, p := range b.pacts {
+		properties := map[string]any{"notices": []any{
+			map[string]any{"when": "before_verification", "text": "The pact at " + b.URL + " is being verified because it matches a selector."},
+			map[string]any{"when": "after_verification:success_false_published_true", "text": "It failed."},
+		}}
+		if pending {
+			properties["pending"] = p.pending
+		}
+		self := to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.Provider, p.consumer)
+		self["name"] = "Pact between " + p.consumer + " and " + b.Provider
+		list = append(list, map[string]any{"shortDescription": "latest from main", "verificationProperties": properties, "_links": map[string]any{"self": self}})
+	}
+	send(w, http.StatusOK, map[string]any{"_embedded": map[string]any{"pacts": list}, "_links": map[string]any{
+		"self": map[string]any{"href": b.URL + r.URL.Path, "title": "Pacts to be verified"}}})
+}
+
+func (b *Broker) show(w http.ResponseWriter, consumer string) {
+	for _, p := range b.pacts {
+		if p.consumer != consumer {
+			continue
+		}
+		content := map[string]any{}
+		for key, value := range p.content {
+			content[key] = value
+		}
+		content["createdAt"] = "2026-11-21T00:00:00+00:00"
+		content["_links"] = map[string]any{
+			"self":        to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.Provider, consumer),
+			"pb:consumer": to("%s/pacticipants/%s", b.URL, consumer),
+			"pb:provider": to("%s/pacticipants/%s", b.URL, b.Provider),
+			"pb:publish-verification-results": to("%s/pacts/provider/%s/consumer/%s/pact-version/%s/metadata/%s/verification-results",
+				b.URL, b.Provider, consumer, "c0ffee", "Y3ZuPTE"),
+			"curies": []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=pact", "templated": true}},
+		}
+		send(w, http.StatusOK, content)
+		return
+	}
+	send(w, http.StatusNotFound, map[string]any{"error": "The requested document was not found on this server."})
+}
+
+func (b *Broker) pacticipant(name string) map[string]any {
+	at := b.URL + "/pacticipants/" + url.PathEscape(name)
+	return map[string]any{"name": name, "mainBranch": "main", "_links": map[string]any{
+		"self":              map[string]any{"href": at},
+		"pb:version":        map[string]any{"title": "Get, create or delete a pacticipant version", "href": at + "/versions/{version}", "templated": true},
+		"pb:version-tag":    map[string]any{"title": "Get, create or delete a tag", "href": at + "/versions/{version}/tags/{tag}", "templated": true},
+		"pb:branch-version": map[string]any{"title": "Get or add/create a branch version", "href": at + "/branches/{branch}/versions/{version}", "templated": true},
+	}}
+}
+
+func (b *Broker) take(w http.ResponseWriter, r *http.Request, consumer string) {
+	content, err := io.ReadAll(r.Body)
+	var body map[string]any
+	if err != nil || json.Unmarshal(content, &body) != nil || body["providerApplicationVersion"] == nil || body["success"] == nil {
+		send(w, http.StatusBadRequest, map[string]any{"errors": map[string]any{"success": []string{"can't be blank"}}})
+		return
+	}
+	b.published = append(b.published, Published{consumer, body})
+	send(w, http.StatusCreated, body)
+}

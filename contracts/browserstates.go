@@ -1,0 +1,68 @@
+package contracts
+
+import (
+	"context"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+// sessionCookie is what the cookie of browser sessions is called when the service is reached by plain HTTP.
+const sessionCookie = "gatehouse"
+
+func browserStates() []State {
+	cookie := Value{"cookie", "What the browser sends in the header Cookie."}
+	owners := append(append([]Value{cookie}, clientValues...), userValues...)
+	return []State{
+		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
+			nil, nil, func(context.Context, *world, arguments) error { return nil }},
+		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
+			nil, append([]Value{cookie}, userValues...), signIn},
+		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
+			"authorization request with skip_account_chooser=true, or with prompt=none, is answered with a code at once.",
+			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, allow},
+		{"a person answers the question for consent", "There is a browser between client and service: an authorization request is answered " +
+			"with the redirect that ends it when a signed-in person has gone through all its pages.",
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, answerConsent},
+	}
+}
+
+func signIn(ctx context.Context, w *world, _ arguments) error {
+	if err := w.needUser(ctx); err != nil {
+		return err
+	}
+	now, token := time.Now(), account.NewSecret()
+	session := &account.Session{Hash: oauth.HashOf(token), UserID: w.user.ID, Created: now, SignedIn: now, Seen: now,
+		Expires: now.Add(sessionLifetime), Device: "Contract test"}
+	if err := w.store.CreateSession(ctx, session); err != nil {
+		return err
+	}
+	w.values["cookie"] = sessionCookie + "=" + token
+	return nil
+}
+
+// needSession makes a client and a session unless there are some.
+func (w *world) needSession(ctx context.Context) error {
+	if err := w.needClient(ctx); err != nil {
+		return err
+	}
+	_, err := w.setUp(ctx, "a person is signed in", nil)
+	return err
+}
+
+func allow(ctx context.Context, w *world, a arguments) error {
+	scopes, err := scopesOf(a)
+	if err != nil {
+		return err
+	}
+	if err := w.needSession(ctx); err != nil {
+		return err
+	}
+	return w.identity.GrantConsent(ctx, w.user.ID, w.client.ID, scopes, time.Now())
+}
+
+func answerConsent(ctx context.Context, w *world, a arguments) error {
+	w.decision = a.text("decision")
+	return w.needSession(ctx)
+}

@@ -1,0 +1,30 @@
+package bulklookupclient
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Permission is what web pages may do at an endpoint.
+type Permission struct {
+	Origins []string // "*" = all
+	Methods []string
+	Headers []string // of requests
+	Exposed []string // headers of answers that a page may read
+}
+
+// Preflight asks what web pages of origin may do at path, as a browser asks before it lets them.
+func (c *Client) Preflight(ctx context.Context, origin, method, path string) (Permission, error) {
+	response, err := c.Do(ctx, Request{Method: fasthttp.MethodOptions, Path: path,
+		Header: map[string]string{"Origin": origin, "Access-Control-Request-Method": method}})
+	if err != nil {
+		return Permission{}, err
+	}
+	return Permission{
+		Origins: response.values("Access-Control-Allow-Origin"),
+		Methods: response.values("Access-Control-Allow-Methods"),
+		Headers: response.values("Access-Control-Allow-Headers"),
+		Exposed: response.values("Access-Control-Expose-Headers"),
+	}, nil
+}

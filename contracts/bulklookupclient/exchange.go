@@ -1,0 +1,81 @@
+package bulklookupclient
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Request is one that Client has no method of its own for.
+type Request struct {
+	Method      string // "" = GET
+	Path        string // with the query
+	ContentType string // of Body
+	Body        []byte
+	Header      map[string]string // further headers
+}
+
+// Response is the answer to a Request that was not refused.
+type Response struct {
+	Status int
+	Body   []byte
+	header fasthttp.ResponseHeader
+}
+
+// Header returns all values of a header, joined by commas; "" when there is none.
+func (r *Response) Header(name string) string {
+	var all []string
+	for _, v := range r.header.PeekAll(name) {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, ", ")
+}
+
+// values returns the members of a header that is a list.
+func (r *Response) values(name string) []string {
+	var all []string
+	for v := range strings.SplitSeq(r.Header(name), ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// Do sends a request. A status of 400 or more is an *Error.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI(c.base + r.Path)
+	request.Header.SetMethod(r.Method)
+	request.Header.Set(fasthttp.HeaderAccept, "application/json")
+	if r.ContentType != "" {
+		request.Header.SetContentType(r.ContentType)
+	}
+	for name, value := range r.Header {
+		request.Header.Set(name, value)
+	}
+	request.SetBody(r.Body)
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(patience)
+	}
+	if err := c.http.DoDeadline(request, response, deadline); err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	answer := &Response{Status: response.StatusCode(), Body: append([]byte(nil), response.Body()...)}
+	response.Header.CopyTo(&answer.header)
+	if answer.Status >= 400 {
+		return nil, refusalOf(answer)
+	}
+	kind, _, err := mime.ParseMediaType(answer.Header(fasthttp.HeaderContentType))
+	if len(answer.Body) > 0 && (err != nil || kind != "application/json") {
+		return nil, fmt.Errorf("got an answer with status %d that is not JSON", answer.Status)
+	}
+	return answer, nil
+}

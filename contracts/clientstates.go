@@ -1,0 +1,143 @@
+package contracts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+// What clients have unless a pact says otherwise. The secret is worth nothing outside a Provider.
+const (
+	DefaultClientID     = "0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90"
+	DefaultClientSecret = "gtcs_contractsecret0contractsecret0contractsecret"
+	DefaultRedirectURI  = "https://app.example/callback"
+	DefaultScope        = "view-user detail-user"
+
+	OtherClientID     = "a1f0c7de-0c3b-4a0f-8d53-6d0be5a1f2b4"
+	OtherClientSecret = "gtcs_iLLoKojAXjNPqi0BoeXdciuPxFsv3O5Jag6B0a5gQdV28ESz4"
+
+	loopbackRedirectURI = "http://127.0.0.1:8085/callback"
+)
+
+var clientValues = []Value{
+	{"client_id", "The client's id."},
+	{"client_secret", "Its secret; missing for a public client."},
+	{"redirect_uri", "Its first redirect URI."},
+}
+
+func clientStates() []State {
+	shared := []Parameter{
+		{"client_id", String, DefaultClientID, nil, "A UUID."},
+		{"name", String, "Contract", nil, "As people see it."},
+		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
+		{"scope", String, DefaultScope, nil, "The scopes that it may ask for."},
+		{"disabled", Boolean, false, nil, "Whether an operator has disabled it."},
+		{"detail_user_approved", Boolean, true, nil, "Whether an operator has approved it for detailed profiles."},
+	}
+	confidential := append(shared[:len(shared):len(shared)],
+		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret."},
+		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
+		Parameter{"operator", Boolean, false, nil, "Whether it may hold server-operations; add that to scope as well."},
+		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
+	public := append(shared[:len(shared):len(shared)],
+		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
+		Parameter{"loopback_any_port", Boolean, false, nil, "Whether its redirect URI on loopback may have another port."})
+	public[2].Default = DefaultRedirectURI + " " + loopbackRedirectURI
+	another := slices.Clone(confidential)
+	for i := range another {
+		switch another[i].Name {
+		case "client_id":
+			another[i].Default = OtherClientID
+		case "client_secret":
+			another[i].Default = OtherClientSecret
+		}
+	}
+	return []State{
+		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
+			confidential, clientValues, putClient},
+		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
+			another, clientValues, putClient},
+		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, putClient},
+	}
+}
+
+func putClient(ctx context.Context, w *world, a arguments) error {
+	c := &oauth.Client{
+		ID: a.text("client_id"), Name: a.text("name"), RedirectURIs: strings.Fields(a.text("redirect_uri")),
+		Operator: a.flag("operator"), IntrospectAny: a.flag("introspect_any"), LoopbackAnyPort: a.flag("loopback_any_port"),
+		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
+	}
+	var err error
+	if c.Scopes, err = scopesOf(a); err != nil {
+		return err
+	}
+	for _, name := range strings.Fields(a.text("grants")) {
+		grant, ok := oauth.ParseGrantType(name)
+		if !ok {
+			return fmt.Errorf("there is no grant type %s", name)
+		}
+		c.Grants |= grant
+	}
+	secret := a.text("client_secret")
+	c.Public = secret == ""
+	if !c.Public {
+		c.Secrets = []oauth.Secret{{ID: "Contract", Hash: oauth.HashOf(secret), Created: c.Created}}
+	}
+	if err := c.CheckRegistration(); err != nil {
+		return err
+	}
+	w.client, w.secret = c, secret
+	return w.keepClient(ctx)
+}
+
+// keepClient writes the present client, in the place of one with the same id.
+func (w *world) keepClient(ctx context.Context) error {
+	there, err := w.store.Client(ctx, w.client.ID)
+	switch {
+	case errors.Is(err, oauth.ErrNotFound):
+		err = w.store.CreateClient(ctx, w.client)
+	case err == nil:
+		w.client.Version = there.Version
+		err = w.store.UpdateClient(ctx, w.client)
+	}
+	if err == nil {
+		w.nameClient()
+	}
+	return err
+}
+
+// nameClient puts what there is to know of the present client among the values.
+func (w *world) nameClient() {
+	w.values["client_id"] = w.client.ID
+	delete(w.values, "client_secret")
+	if !w.client.Public {
+		w.values["client_secret"] = w.secret
+	}
+	delete(w.values, "redirect_uri")
+	if len(w.client.RedirectURIs) > 0 {
+		w.values["redirect_uri"] = w.client.RedirectURIs[0]
+	}
+}
+
+// needClient makes a client unless there is one.
+func (w *world) needClient(ctx context.Context) error {
+	if w.client != nil {
+		return nil
+	}
+	_, err := w.setUp(ctx, "a confidential client", nil)
+	return err
+}
+
+// scopesOf reads the parameter scope.
+func scopesOf(a arguments) (oauth.Scopes, error) {
+	scopes, fault := oauth.ParseScopes(a.text("scope"))
+	if fault != nil {
+		return 0, fmt.Errorf("scope: %s", fault.Description)
+	}
+	return scopes, nil
+}

@@ -1,0 +1,129 @@
+//go:build pact
+
+package oauthapp_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"gatehouse/contracts/oauthapp"
+	"gatehouse/contracts/pacttest"
+)
+
+// otherRequests are with a method or path that there is not.
+func otherRequests(t *testing.T, p *pacttest.Pact) {
+	for _, row := range []struct{ method, path, allow string }{
+		{"GET", "/oauth/token", "POST, OPTIONS"},
+		{"PUT", "/oauth/token", "POST, OPTIONS"},
+		{"GET", "/oauth/revoke", "POST, OPTIONS"},
+		{"GET", "/oauth/introspect", "POST, OPTIONS"},
+		{"POST", basicPath, "GET, HEAD, OPTIONS"},
+		{"POST", detailedPath, "GET, HEAD, OPTIONS"},
+		{"POST", "/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS"},
+	} {
+		body := object{"error": "method_not_allowed", "message": pacttest.NotEmpty("Use another.")}
+		if row.path == "/oauth/token" {
+			body = four("method_not_allowed")
+		}
+		p.Test(t, pacttest.Interaction{
+			Name:     row.method + " at " + row.path,
+			Request:  pacttest.Request{Method: row.method, Path: row.path, Header: map[string]any{"Accept": "application/json"}},
+			Response: pacttest.Response{Status: 405, Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
+		}, func(t *testing.T, base string) {
+			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
+				_, err := a.Do(ctx, oauthapp.Request{Method: row.method, Path: row.path})
+				if got := wantRefusal(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow, strings.Split(row.allow, ", ")) {
+					t.Errorf("got %v allowed, want %s", got.Allow, row.allow)
+				}
+			})
+		})
+	}
+	p.Test(t, pacttest.Interaction{
+		Name: "a profile at a service that is not there", Request: getProfile("/v2/api/user", "Bearer "+accessToken),
+		Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"),
+			JSON: object{"error": "not_found", "message": pacttest.NotEmpty("There is nothing.")}},
+	}, func(t *testing.T, base string) {
+		withApp(t, newApp(base+"/v2"), func(ctx context.Context, a *oauthapp.App) {
+			_, _, err := a.Profile(ctx, accessToken)
+			wantRefusal(t, err, 404, "not_found")
+		})
+	})
+}
+
+const (
+	origin  = "https://app.example" // of redirectURI
+	exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
+)
+
+// newPageApp is newPublicApp as a web page.
+func newPageApp(base string) *oauthapp.App {
+	a := newPublicApp(base)
+	a.Origin = origin
+	return a
+}
+
+func webPages(t *testing.T, p *pacttest.Pact) {
+	for _, row := range []struct{ method, path, allow string }{
+		{"POST", "/oauth/token", "POST, OPTIONS"},
+		{"POST", "/oauth/revoke", "POST, OPTIONS"},
+		{"GET", basicPath, "GET, HEAD, OPTIONS"},
+		{"GET", detailedPath, "GET, HEAD, OPTIONS"},
+	} {
+		p.Test(t, pacttest.Interaction{
+			Name: "a preflight of " + row.path, Given: []state{public()},
+			Request: pacttest.Request{Method: "OPTIONS", Path: row.path, Header: map[string]any{"Origin": origin, "Access-Control-Request-Method": row.method}},
+			Response: pacttest.Response{Status: 204, Header: map[string]any{"Access-Control-Allow-Origin": origin, "Vary": "Origin",
+				"Access-Control-Allow-Methods": row.allow, "Access-Control-Allow-Headers": "Accept, Authorization, Content-Type, X-Request-Id",
+				"Access-Control-Expose-Headers": exposed, "Access-Control-Max-Age": pacttest.Digits("86400")}},
+		}, func(t *testing.T, base string) {
+			withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+				got, err := a.Preflight(ctx, row.method, row.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Contains(got.Origins, origin) || !slices.Contains(got.Methods, row.method) || !slices.Contains(got.Headers, "Authorization") ||
+					!slices.Contains(got.Exposed, "X-RateLimit-Reset") {
+					t.Errorf("got %+v, want %s allowed for %s", got, row.method, origin)
+				}
+			})
+		})
+	}
+	cors := []any{"Access-Control-Allow-Origin", origin, "Access-Control-Expose-Headers", exposed, "Vary", "Origin"}
+	aCode := given("an authorization code", "code", code, "code_challenge", challenge)
+	p.Test(t, pacttest.Interaction{
+		Name: "an exchange of a code by a web page", Given: []state{public(), aCode},
+		Request: with(post("/oauth/token", form("grant_type", "authorization_code", "code", code, "redirect_uri", redirectURI, "code_verifier", verifier,
+			"client_id", clientID)), "Origin", origin),
+		Response: pacttest.Response{Status: 200, Header: notStored(cors...), JSON: issued(withRefresh)},
+	}, func(t *testing.T, base string) {
+		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+			if _, err := a.Exchange(ctx, code, verifier); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	p.Test(t, pacttest.Interaction{
+		Name: "the basic profile for a web page", Given: []state{public(), given("an access token")},
+		Request: with(getProfile(basicPath, theToken), "Origin", origin),
+		Response: pacttest.Response{Status: 200, Header: counted("100", "99", cors...),
+			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}},
+	}, func(t *testing.T, base string) {
+		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+			if _, _, err := a.Profile(ctx, accessToken); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	p.Test(t, pacttest.Interaction{
+		Name: "the basic profile for a web page with an expired token", Given: []state{public(), given("an access token", "kind", "expired")},
+		Request:  with(getProfile(basicPath, theToken), "Origin", origin),
+		Response: pacttest.Response{Status: 401, Header: header(cors...), JSON: three("token_expired")},
+	}, func(t *testing.T, base string) {
+		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+			_, _, err := a.Profile(ctx, accessToken)
+			wantRefusal(t, err, 401, "token_expired")
+		})
+	})
+}

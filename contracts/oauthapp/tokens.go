@@ -1,0 +1,104 @@
+package oauthapp
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+)
+
+// Tokens is what a grant is exchanged for (RFC 6749 section 5.1).
+type Tokens struct {
+	AccessToken  string
+	Lifetime     time.Duration // of the access token, from the answer on
+	RefreshToken string        // "" = none was issued
+	Scope        string        // what was granted, where it is not what was asked for; else ""
+}
+
+// Exchange redeems the code that Callback returned. verifier is that of the authorization request; "" = it had none.
+func (a *App) Exchange(ctx context.Context, code, verifier string) (*Tokens, error) {
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.RedirectURI}}
+	if verifier != "" {
+		form.Set("code_verifier", verifier)
+	}
+	return a.tokens(ctx, form)
+}
+
+// Refresh returns new tokens for a refresh token, which is used up by that. scope asks for a part of what was granted; "" =
+// all.
+func (a *App) Refresh(ctx context.Context, refreshToken, scope string) (*Tokens, error) {
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refreshToken}}
+	if scope != "" {
+		form.Set("scope", scope)
+	}
+	return a.tokens(ctx, form)
+}
+
+// ClientCredentials returns an access token of the client itself. scope "" asks for none.
+func (a *App) ClientCredentials(ctx context.Context, scope string) (*Tokens, error) {
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if scope != "" {
+		form.Set("scope", scope)
+	}
+	return a.tokens(ctx, form)
+}
+
+func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
+	response, err := a.post(ctx, "/oauth/token", form)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		AccessToken  string `json:"access_token"`
+		TokenType    string `json:"token_type"`
+		ExpiresIn    int    `json:"expires_in"`
+		RefreshToken string `json:"refresh_token"`
+		Scope        string `json:"scope"`
+	}
+	if err := response.decode(&body); err != nil {
+		return nil, err
+	}
+	if body.AccessToken == "" || body.TokenType != "Bearer" || body.ExpiresIn < 1 {
+		return nil, errors.New("got a token response without a bearer token")
+	}
+	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken, body.Scope}, nil
+}
+
+// Revoke ends a token (RFC 7009): a refresh token with all that belongs to it, or one access token. A token that is unknown
+// is no error. hint is as for Introspect.
+func (a *App) Revoke(ctx context.Context, token, hint string) error {
+	response, err := a.post(ctx, "/oauth/revoke", about(token, hint))
+	if err != nil {
+		return err
+	}
+	return response.decode(&struct{}{})
+}
+
+// Introspection is what is known of a token (RFC 7662 section 2.2). Unless it is active, nothing is.
+type Introspection struct {
+	Active   bool   `json:"active"`
+	Scope    string `json:"scope"` // "" = none
+	ClientID string `json:"client_id"`
+	Type     string `json:"token_type"` // "Bearer" for an access token, "" for a refresh token
+	Subject  string `json:"sub"`        // the user's id; "" = the token is the client's own
+	Issued   int64  `json:"iat"`        // Unix seconds; 0 = not said
+	Expires  int64  `json:"exp"`        // Unix seconds
+}
+
+// Introspect asks about a token. hint is "access_token", "refresh_token" or "".
+func (a *App) Introspect(ctx context.Context, token, hint string) (*Introspection, error) {
+	response, err := a.post(ctx, "/oauth/introspect", about(token, hint))
+	if err != nil {
+		return nil, err
+	}
+	known := new(Introspection)
+	return known, response.decode(known)
+}
+
+func about(token, hint string) url.Values {
+	form := url.Values{"token": {token}}
+	if hint != "" {
+		form.Set("token_type_hint", hint)
+	}
+	return form
+}

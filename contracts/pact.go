@@ -1,0 +1,193 @@
+package contracts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+)
+
+// Pact is what a consumer expects of a provider (versions 1 to 4 of the specification).
+type Pact struct {
+	Source             string // where it was read
+	Consumer, Provider string
+	Interactions       []Interaction
+
+	whole map[string]any
+}
+
+// Interaction is one request with the answer that is expected.
+type Interaction struct {
+	ID          string // that a broker has given it; "" = none
+	Description string
+	States      []StateUse // in the order in which they are set up; empty = none was asked for
+	Method      string     // "" unless HTTP
+	Path        string     // as in the example, with its query
+	HTTP        bool       // false = a message or something else that gatehouse does not do
+	Pending     bool       // it may fail (version 4)
+
+	body map[string]any
+}
+
+// StateUse is a state as a pact asks for it.
+type StateUse struct {
+	Name       string
+	Parameters map[string]any
+}
+
+// ReadPact reads a pact file. source is how errors and reports name it.
+func ReadPact(data []byte, source string) (*Pact, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var whole map[string]any
+	if err := d.Decode(&whole); err != nil {
+		return nil, fmt.Errorf("%s is not a pact: %w", source, err)
+	}
+	p := &Pact{Source: source, Consumer: nameOf(whole["consumer"]), Provider: nameOf(whole["provider"]), whole: whole}
+	if p.Consumer == "" || p.Provider == "" {
+		return nil, fmt.Errorf("%s is not a pact: it names no consumer or no provider", source)
+	}
+	all, _ := whole["interactions"].([]any)
+	messages, _ := whole["messages"].([]any)
+	for i, one := range append(all[:len(all):len(all)], messages...) {
+		body, ok := one.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is not a pact: interaction %d is no object", source, i+1)
+		}
+		interaction := readInteraction(body)
+		interaction.HTTP = interaction.HTTP && i < len(all)
+		p.Interactions = append(p.Interactions, interaction)
+	}
+	return p, nil
+}
+
+func nameOf(v any) string {
+	party, _ := v.(map[string]any)
+	name, _ := party["name"].(string)
+	return name
+}
+
+func readInteraction(body map[string]any) Interaction {
+	it := Interaction{body: body, States: readStates(body)}
+	it.ID, _ = body["_id"].(string)
+	it.Description, _ = body["description"].(string)
+	it.Pending, _ = body["pending"].(bool)
+	request, ok := body["request"].(map[string]any)
+	kind, typed := body["type"].(string)
+	if it.HTTP = ok && (!typed || kind == "Synchronous/HTTP"); !it.HTTP {
+		return it
+	}
+	it.Method, _ = request["method"].(string)
+	it.Path, _ = request["path"].(string)
+	if query, ok := request["query"].(string); ok && query != "" {
+		it.Path += "?" + query
+	}
+	return it
+}
+
+func readStates(body map[string]any) []StateUse {
+	var uses []StateUse
+	if list, ok := body["providerStates"].([]any); ok {
+		for _, one := range list {
+			state, _ := one.(map[string]any)
+			name, _ := state["name"].(string)
+			params, _ := state["params"].(map[string]any)
+			uses = append(uses, StateUse{name, params})
+		}
+		return uses
+	}
+	for _, member := range []string{"providerState", "provider_state"} {
+		if name, ok := body[member].(string); ok && name != "" {
+			return []StateUse{{Name: name}}
+		}
+	}
+	return nil
+}
+
+// Check returns what keeps the pact from being tried: states that there are not, or not with such parameters. It joins
+// *StateErrors, each with the interaction that has it.
+func (p *Pact) Check() error {
+	var all []error
+	for _, it := range p.Interactions {
+		for _, state := range it.States {
+			if err := CheckState(state.Name, state.Parameters); err != nil {
+				all = append(all, fmt.Errorf("%s: interaction %q: %w", p.Source, it.Description, err))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Prepared returns the pact for a verifier that follows redirects: it asks the Provider by HideLocation to answer with
+// HiddenLocation what the pact expects as Location.
+func (p *Pact) Prepared() ([]byte, error) { return p.prepared(p.Interactions) }
+
+// Alone returns Prepared with the interaction of that index and no other.
+func (p *Pact) Alone(i int) ([]byte, error) { return p.prepared(p.Interactions[i : i+1]) }
+
+func (p *Pact) prepared(interactions []Interaction) ([]byte, error) {
+	whole := maps.Clone(p.whole)
+	delete(whole, "messages")
+	delete(whole, "_links")
+	list := []any{}
+	for _, it := range interactions {
+		body := maps.Clone(it.body)
+		if it.HTTP {
+			body["request"] = hiding(it.body["request"])
+			body["response"] = hidden(it.body["response"])
+		}
+		list = append(list, body)
+	}
+	whole["interactions"] = list
+	return json.Marshal(whole)
+}
+
+// hiding returns a request with HideLocation.
+func hiding(request any) map[string]any {
+	r, _ := request.(map[string]any)
+	r = maps.Clone(r)
+	headers, _ := r["headers"].(map[string]any)
+	if headers = maps.Clone(headers); headers == nil {
+		headers = map[string]any{}
+	}
+	headers[HideLocation] = "true"
+	r["headers"] = headers
+	return r
+}
+
+// hidden returns a response that has HiddenLocation in the place of Location, in the header and in the rules about it.
+func hidden(response any) any {
+	r, ok := response.(map[string]any)
+	if !ok {
+		return response
+	}
+	r = maps.Clone(r)
+	if headers, ok := r["headers"].(map[string]any); ok {
+		r["headers"] = renamed(headers)
+	}
+	if rules, ok := r["matchingRules"].(map[string]any); ok {
+		rules = renamed(rules)
+		if header, ok := rules["header"].(map[string]any); ok {
+			rules["header"] = renamed(header)
+		}
+		r["matchingRules"] = rules
+	}
+	return r
+}
+
+// locationRule is how version 2 names a rule about Location.
+var locationRule = regexp.MustCompile(`(?i)^(\$\.headers?)(\.location|\['location'\])`)
+
+func renamed(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		if strings.EqualFold(key, "Location") {
+			key = HiddenLocation
+		}
+		out[locationRule.ReplaceAllString(key, "${1}['"+HiddenLocation+"']")] = value
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package contracts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gatehouse/contracts"
+)
+
+const parties = `"consumer":{"name":"shop"},"provider":{"name":"gatehouse"}`
+
+func readPact(t *testing.T, text string) *contracts.Pact {
+	t.Helper()
+	p, err := contracts.ReadPact([]byte(text), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestVersionsOfPacts reads one interaction as versions 1 to 4 write it.
+func TestVersionsOfPacts(t *testing.T) {
+	for _, row := range []struct{ interaction, want string }{
+		{`{"description":"d","provider_state":"s","request":{"method":"GET","path":"/a","query":"b=1"}}`, "[{s map[]}] GET /a?b=1 true false"},
+		{`{"description":"d","providerState":"s","request":{"method":"GET","path":"/a"}}`, "[{s map[]}] GET /a true false"},
+		{`{"description":"d","providerStates":[{"name":"s","params":{"n":5}},{"name":"r"}],"request":{"method":"GET","path":"/a"}}`, "[{s map[n:5]} {r map[]}] GET /a true false"},
+		{`{"type":"Synchronous/HTTP","description":"d","pending":true,"request":{"method":"GET","path":"/a"}}`, "[] GET /a true true"},
+		{`{"type":"Asynchronous/Messages","description":"d"}`, "[]   false false"},
+	} {
+		it := readPact(t, `{`+parties+`,"interactions":[`+row.interaction+`]}`).Interactions[0]
+		if got := fmt.Sprint(it.States, " ", it.Method, " ", it.Path, " ", it.HTTP, " ", it.Pending); got != row.want || it.Description != "d" {
+			t.Errorf("%s: got %s, want %s", row.interaction, got, row.want)
+		}
+	}
+	if p := readPact(t, `{`+parties+`,"messages":[{"description":"m"}]}`); len(p.Interactions) != 1 || p.Interactions[0].HTTP {
+		t.Errorf("got %+v, want the message to be seen", p.Interactions)
+	}
+}
+
+func TestNoPact(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"consumer":{"name":"a"}}`, `{` + parties + `,"interactions":[1]}`} {
+		if _, err := contracts.ReadPact([]byte(text), "p.json"); err == nil || !strings.Contains(err.Error(), "p.json is not a pact") {
+			t.Errorf("%s: got %v, want an error that names the file", text, err)
+		}
+	}
+}
+
+func TestCheckNamesEveryProblem(t *testing.T) {
+	p := readPact(t, `{`+parties+`,"interactions":[{"description":"one","providerState":"a usr"},{"description":"two","providerState":"a user"},
+{"description":"three","providerStates":[{"name":"a user","params":{"size":1}}]}]}`)
+	err := p.Check()
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	for _, want := range []string{`p.json: interaction "one": state "a usr": there is no such state; did you mean "a user"?`, `interaction "three": state "a user": it has no parameter "size"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "two") {
+		t.Errorf("got %v, want nothing about the second", err)
+	}
+}
+
+// TestPreparedRedirects hides Location with its rules, as the versions write them, and changes nothing else.
+func TestPreparedRedirects(t *testing.T) {
+	for _, row := range []struct{ response, want string }{
+		{`{"status":302,"headers":{"location":"u"},"matchingRules":{"$.headers.location":{"match":"regex","regex":"u.*"}}}`,
+			`{"headers":{"X-Pact-Location":"u"},"matchingRules":{"$.headers['X-Pact-Location']":{"match":"regex","regex":"u.*"}},"status":302}`},
+		{`{"status":302,"headers":{"Location":["u"],"A":["Location"]},"matchingRules":{"header":{"Location":{"matchers":[]}},"body":{}}}`,
+			`{"headers":{"A":["Location"],"X-Pact-Location":["u"]},"matchingRules":{"body":{},"header":{"X-Pact-Location":{"matchers":[]}}},"status":302}`},
+		{`{"status":200,"body":{"Location":39.0}}`, `{"body":{"Location":39.0},"status":200}`},
+	} {
+		p := readPact(t, `{`+parties+`,"_links":{},"interactions":[{"description":"a","request":{"method":"GET","path":"/","headers":{"B":"c"}},"response":`+row.response+`}]}`)
+		text, err := p.Alone(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Links        any `json:"_links"`
+			Interactions []struct {
+				Request  struct{ Headers map[string]string }
+				Response json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got.Interactions[0].Response) != row.want || got.Links != nil {
+			t.Errorf("got %s, want %s", got.Interactions[0].Response, row.want)
+		}
+		if h := got.Interactions[0].Request.Headers; h["B"] != "c" || h[contracts.HideLocation] != "true" {
+			t.Errorf("got request headers %v, want one more", h)
+		}
+	}
+}
+
+func TestOneInteractionAlone(t *testing.T) {
+	p := readPact(t, `{`+parties+`,"interactions":[{"description":"a"},{"description":"b"}]}`)
+	text, err := p.Alone(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readPact(t, string(text)).Interactions; len(got) != 1 || got[0].Description != "b" || len(p.Interactions) != 2 {
+		t.Errorf("got %+v, want the second", got)
+	}
+}

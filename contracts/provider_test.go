@@ -1,0 +1,312 @@
+package contracts_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gatehouse/contracts"
+)
+
+func start(t *testing.T, config contracts.Config) *contracts.Provider {
+	t.Helper()
+	p, err := contracts.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("got %v, want the provider to end", err)
+		}
+	})
+	return p
+}
+
+// setUp puts the provider into a state.
+func setUp(t *testing.T, p *contracts.Provider, state string, parameters map[string]any) map[string]any {
+	t.Helper()
+	values, err := p.SetUp(t.Context(), state, parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// answer is what the service said.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) object(t *testing.T) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal([]byte(a.body), &o); err != nil {
+		t.Fatalf("got %d %s, want a JSON object", a.status, a.body)
+	}
+	return o
+}
+
+// ask sends a request with headers name, value, name, value…
+func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers ...string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(content)}
+}
+
+func token(t *testing.T, p *contracts.Provider, values map[string]any, pairs ...string) answer {
+	t.Helper()
+	form := url.Values{"client_id": {values["client_id"].(string)}}
+	if secret, ok := values["client_secret"].(string); ok {
+		form.Set("client_secret", secret)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return ask(t, p, "POST", "/oauth/token", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+}
+
+func bearer(values map[string]any) []string {
+	return []string{"Authorization", "Bearer " + values["access_token"].(string)}
+}
+
+// TestEveryStateGivesItsValues sets up each state of the catalogue twice, by itself.
+func TestEveryStateGivesItsValues(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for _, s := range contracts.Catalogue() {
+		t.Run(s.Name, func(t *testing.T) {
+			began := time.Now()
+			values := setUp(t, p, s.Name, nil)
+			again := setUp(t, p, s.Name, nil)
+			for _, v := range s.Values {
+				if values[v.Name] == nil || values[v.Name] == "" {
+					t.Errorf("got no value %s, want one", v.Name)
+				}
+				if again[v.Name] != values[v.Name] {
+					t.Errorf("got %v at the second time, want %v", again[v.Name], values[v.Name])
+				}
+			}
+			if len(values) != len(s.Values) {
+				t.Errorf("got %v, want the values of the catalogue alone", values)
+			}
+			if err := p.TearDown(t.Context()); err != nil {
+				t.Error(err)
+			}
+			t.Log(time.Since(began))
+		})
+	}
+}
+
+// TestInteractionsAreApart has a client in one interaction, and looks for it in the next.
+func TestInteractionsAreApart(t *testing.T) {
+	p := start(t, contracts.Config{})
+	values := setUp(t, p, "a confidential client", nil)
+	if got := token(t, p, values, "grant_type", "client_credentials"); got.status != 200 {
+		t.Errorf("got %d %s, want a token", got.status, got.body)
+	}
+	setUp(t, p, "", nil)
+	if got := token(t, p, values, "grant_type", "client_credentials"); got.status != 401 {
+		t.Errorf("got %d %s in the next interaction, want the client to be gone", got.status, got.body)
+	}
+}
+
+func TestTearDown(t *testing.T) {
+	p := start(t, contracts.Config{})
+	values := setUp(t, p, "an access token", nil)
+	if err := p.TearDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, p, "GET", "/api/user", "", bearer(values)...); got.status != 401 {
+		t.Errorf("got %d %s, want the token to be gone", got.status, got.body)
+	}
+}
+
+// TestStatesOfOneInteraction are about the same client and user.
+func TestStatesOfOneInteraction(t *testing.T) {
+	p := start(t, contracts.Config{})
+	ask(t, p, "GET", "/api/user", "") // the interaction before
+	setUp(t, p, "a confidential client", map[string]any{"detail_user_approved": false})
+	user := setUp(t, p, "a user registered by phone", nil)
+	values := setUp(t, p, "an access token", nil)
+	if values["user_id"] != user["user_id"] {
+		t.Errorf("got a token of user %v, want %v", values["user_id"], user["user_id"])
+	}
+	if got := ask(t, p, "GET", "/api/user", "", bearer(values)...); got.status != 200 || got.object(t)["email"] != nil {
+		t.Errorf("got %d %s, want a profile without an address", got.status, got.body)
+	}
+	if got := ask(t, p, "GET", "/api/user/details", "", bearer(values)...); got.status != 403 || got.object(t)["error"] != "unapproved_scope" {
+		t.Errorf("got %d %s, want the client not to be approved", got.status, got.body)
+	}
+}
+
+// TestNamedAgain sets a client's state up for a second time, after that of another.
+func TestNamedAgain(t *testing.T) {
+	p := start(t, contracts.Config{})
+	first := setUp(t, p, "a confidential client", nil)
+	setUp(t, p, "a public client", map[string]any{"client_id": "5d0f3f4e-1111-4222-8333-944455556666"})
+	setUp(t, p, "a confidential client", nil)
+	if values := setUp(t, p, "an authorization code", nil); values["client_id"] != first["client_id"] || values["client_secret"] == nil {
+		t.Errorf("got a code of %v, want %v", values["client_id"], first["client_id"])
+	}
+}
+
+// TestGivenSecrets are used as a pact gives them, since verifiers put no values of states into forms.
+func TestGivenSecrets(t *testing.T) {
+	p := start(t, contracts.Config{})
+	code := contracts.ExampleCode
+	values := setUp(t, p, "an authorization code", map[string]any{"code": code})
+	got := token(t, p, values, "grant_type", "authorization_code", "code", code, "redirect_uri", contracts.DefaultRedirectURI)
+	if values["code"] != code || got.status != 200 {
+		t.Errorf("got %d %s for the code, want 200", got.status, got.body)
+	}
+	refresh := contracts.ExampleRefreshToken
+	values = setUp(t, p, "a refresh token", map[string]any{"refresh_token": refresh})
+	if got := token(t, p, values, "grant_type", "refresh_token", "refresh_token", refresh); got.status != 200 {
+		t.Errorf("got %d %s for the refresh token, want 200", got.status, got.body)
+	}
+	keys := contracts.Keys()
+	for _, access := range []string{contracts.ExampleAccessToken, keys.NewAccessToken(time.Now().Add(time.Hour))} {
+		values = setUp(t, p, "an access token", map[string]any{"access_token": access})
+		if got := ask(t, p, "GET", "/api/user", "", "Authorization", "Bearer "+access); values["access_token"] != access || got.status != 200 {
+			t.Errorf("got %d %s for the access token, want 200", got.status, got.body)
+		}
+	}
+}
+
+func TestImpossibleArguments(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for _, row := range []struct {
+		state      string
+		parameters map[string]any
+		want       string
+	}{
+		{"a confidential client", map[string]any{"scope": "everything"}, "scope"},
+		{"a confidential client", map[string]any{"grants": "password"}, "password"},
+		{"a user", map[string]any{"date_of_birth": "1990-02-31"}, "date_of_birth"},
+		{"an access token", map[string]any{"access_token": "gtat_x"}, "access_token"},
+		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"}, "access_token"},
+		{"the limit of /api/user is used up", map[string]any{"remaining": 100}, "remaining"},
+		{"the upstream knows a query", map[string]any{"query": "10.0.0.1"}, "10.0.0.1"},
+		{"the upstream does not know a query", nil, ""},
+		{"the upstream does not know a query", map[string]any{"query": "8.8.8.8"}, "8.8.8.8"},
+		{"the caller asks from an address", map[string]any{"address": "home"}, "address"},
+		{"the upstream's budget is empty", map[string]any{"seconds": 61}, "seconds"},
+	} {
+		_, err := p.SetUp(t.Context(), row.state, row.parameters)
+		if row.want == "" && err == nil {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s %v: got %v, want an error about %q", row.state, row.parameters, err, row.want)
+		}
+	}
+}
+
+// TestBrokenProvider breaks the service as a mutant does.
+func TestBrokenProvider(t *testing.T) {
+	p := start(t, contracts.Config{Wrap: func(service http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Broken", r.URL.Path)
+			service.ServeHTTP(w, r)
+		})
+	}})
+	setUp(t, p, "", nil)
+	if got := ask(t, p, "GET", "/api/lookup?q=8.8.8.8", ""); got.status != 200 || got.header.Get("X-Broken") != "/api/lookup" {
+		t.Errorf("got %d %v, want the changed answer", got.status, got.header)
+	}
+	if got := ask(t, p, "POST", "/_pact/state", `{"state":""}`); got.header.Get("X-Broken") != "" {
+		t.Errorf("got %v, want state changes to be left alone", got.header)
+	}
+}
+
+func TestHiddenRedirect(t *testing.T) {
+	p := start(t, contracts.Config{})
+	values := setUp(t, p, "a person has allowed the client", nil)
+	path := "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID}, "redirect_uri": {contracts.DefaultRedirectURI},
+		"scope": {"view-user"}, "state": {"xyz"}, "skip_account_chooser": {"true"}}.Encode()
+	cookie := []string{"Cookie", values["cookie"].(string)}
+	if got := ask(t, p, "GET", path, "", cookie...); got.status != 302 || !strings.Contains(got.header.Get("Location"), "?code=") {
+		t.Errorf("got %d to %q, want a code", got.status, got.header.Get("Location"))
+	}
+	got := ask(t, p, "GET", path, "", append(cookie, contracts.HideLocation, "true")...)
+	if got.status != 302 || got.header.Get("Location") != "" || !strings.Contains(got.header.Get(contracts.HiddenLocation), "?code=") {
+		t.Errorf("got %d %v, want the same under another name", got.status, got.header)
+	}
+}
+
+// TestPersonDecides lets the provider be the browser in front of the service.
+func TestPersonDecides(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for decision, want := range map[string]string{"allow": "code=", "deny": "error=access_denied"} {
+		setUp(t, p, "a person answers the question for consent", map[string]any{"decision": decision})
+		path := "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID},
+			"redirect_uri": {contracts.DefaultRedirectURI}, "scope": {"view-user"}, "state": {"a b&c"}}.Encode()
+		got := ask(t, p, "GET", path, "")
+		if location := got.header.Get("Location"); got.status != 303 || !strings.Contains(location, want) || !strings.Contains(location, "state=a+b%26c") && !strings.Contains(location, "state=a%20b%26c") {
+			t.Errorf("%s: got %d to %q, want %s", decision, got.status, location, want)
+		}
+	}
+}
+
+func TestCallersAddress(t *testing.T) {
+	p := start(t, contracts.Config{})
+	setUp(t, p, "the caller asks from an address", map[string]any{"address": "2600::1"})
+	if got := ask(t, p, "GET", "/api/my-ip", ""); got.status != 200 || got.object(t)["ip"] != "2600::1" {
+		t.Errorf("got %d %s, want the address", got.status, got.body)
+	}
+}
+
+// TestStateChanges are made over HTTP, as verifiers in other languages make them.
+func TestStateChanges(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for _, row := range []struct {
+		method, body string
+		status       int
+		want         string
+	}{
+		{"POST", `{"action":"setup","state":"a confidential client","params":{"client_id":"5d0f3f4e-1111-4222-8333-944455556666"}}`, 200, `"client_id":"5d0f3f4e-1111-4222-8333-944455556666"`},
+		{"POST", `{"state":"a confidential client","client_id":"5d0f3f4e-1111-4222-8333-944455556666"}`, 200, `"client_id":"5d0f3f4e-1111-4222-8333-944455556666"`},
+		{"POST", `{"action":"setup","state":"","params":{}}`, 200, "{}"},
+		{"POST", `{"action":"teardown","state":"a confidential client","params":{}}`, 200, "{}"},
+		{"POST", `{"action":"setup","state":"a confidental client"}`, 400, `did you mean "a confidential client"?`},
+		{"POST", `{"action":"setup","state":"a confidential client","params":{"id":1}}`, 400, `no parameter "id"`},
+		{"POST", `{"action":"setup","state":"a confidential client","params":{"disabled":"yes"}}`, 400, "want a value of type boolean"},
+		{"POST", `{"action":"setup","state":"an access token","params":{"kind":"stale"}}`, 400, "want one of live, expired, revoked"},
+		{"POST", `{"action":"prepare","state":""}`, 400, "want setup or teardown"},
+		{"POST", `[]`, 400, "JSON object"},
+		{"GET", "", 405, "POST"},
+	} {
+		if got := ask(t, p, row.method, "/_pact/state", row.body); got.status != row.status || !strings.Contains(got.body, row.want) {
+			t.Errorf("%s: got %d %s, want %d %s", row.body, got.status, got.body, row.status, row.want)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}

@@ -1,0 +1,121 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/contracts/report"
+)
+
+// run is a verification with each of the results.
+func run() *report.Run {
+	return &report.Run{Provider: "here", Started: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Took: 1500 * time.Millisecond, Pacts: []*report.Pact{{
+		Source: "p.json", Consumer: "shop | co", Provider: "gatehouse", Notices: []string{"it is the newest"}, Published: true,
+		Interactions: []*report.Interaction{
+			{Description: "one", Request: "GET /a", Result: report.Verified, Took: time.Second},
+			{Description: "two <b>", Request: "GET /b", Result: report.Failed, States: []string{`a user {"name":"x"}`}, Answer: "200 {}",
+				Problems: []report.Problem{{Where: "body $.id", Expected: "5", Actual: `"5"`, Reason: "a number is due"}, {Where: "header X", Expected: "1", Reason: "it is missing\x01"}}},
+			{Description: "three", Request: "GET /c", Result: report.Pending, Problems: []report.Problem{{Reason: "no answer"}}},
+		},
+	}}}
+}
+
+func TestLiveLines(t *testing.T) {
+	var b strings.Builder
+	l, r := &report.Live{W: &b}, run()
+	l.Pact(r.Pacts[0])
+	for _, it := range r.Pacts[0].Interactions {
+		l.Interaction(it)
+	}
+	l.Published(r.Pacts[0])
+	l.End(r)
+	want := `shop | co (p.json)
+  note: it is the newest
+  ✓ one  [GET /a]
+  ✗ two <b>  [GET /b]
+      body $.id: expected 5, got "5" (a number is due)
+      header X: expected 1, got nothing (it is missing` + "\x01" + `)
+      given:    a user {"name":"x"}
+      answered: 200 {}
+  ~ three  [GET /c]
+      no answer
+  published to the broker
+
+3 interactions of 1 pact: 1 verified, 1 failed, 1 pending in 1.5 s
+`
+	if b.String() != want || l.Err != nil {
+		t.Errorf("got %s and error %v, want %s", b.String(), l.Err, want)
+	}
+}
+
+// broken is a full disk.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+func TestUnwritableOutputIsKept(t *testing.T) {
+	l := &report.Live{W: broken{}}
+	l.End(run())
+	if l.Err == nil {
+		t.Error("got no error, want the writer's")
+	}
+	for _, write := range []func(*report.Run) error{
+		func(r *report.Run) error { return r.WriteJSON(broken{}) },
+		func(r *report.Run) error { return r.WriteJUnit(broken{}) },
+		func(r *report.Run) error { return r.WriteMarkdown(broken{}) },
+	} {
+		if err := write(run()); err == nil {
+			t.Error("got no error, want the writer's")
+		}
+	}
+}
+
+func TestOK(t *testing.T) {
+	r := run()
+	if r.OK() || r.Pacts[0].Verified() {
+		t.Error("got a run with a failure taken for a good one")
+	}
+	its := r.Pacts[0].Interactions
+	r.Pacts[0].Interactions = []*report.Interaction{its[0], its[2]}
+	if !r.OK() || r.Pacts[0].Verified() {
+		t.Error("got a pending failure taken for more than that")
+	}
+	r.Pacts[0].PublishError = "500"
+	if r.OK() {
+		t.Error("got a result that was not published taken for a good one")
+	}
+}
+
+func TestJUnitCounts(t *testing.T) {
+	r := run()
+	r.Pacts[0].PublishError = "the broker answers 500"
+	var b bytes.Buffer
+	if err := r.WriteJUnit(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<testsuites tests="4" failures="1" errors="1" skipped="1" time="1.500">`, `timestamp="2026-11-21T12:00:00Z"`,
+		`name="two &lt;b&gt;"`, `<skipped message="no answer"`, `<error message="the broker answers 500"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %s, want %s in it", b.String(), want)
+		}
+	}
+	if err := xml.Unmarshal(b.Bytes(), new(struct{})); err != nil {
+		t.Errorf("got %v, want XML", err)
+	}
+}
+
+func TestMarkdownIsSafe(t *testing.T) {
+	var b strings.Builder
+	if err := run().WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`| shop \| co | 1 | 1 | 1 |`, "## ✗ shop \\| co: two &lt;b>", `body $.id: expected 5, got "5" (a number is due)`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %s, want %s in it", b.String(), want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package contracts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+)
+
+// settled is a state that was set up: its values, and the client and user that it names for later states, nil = none.
+type settled struct {
+	values map[string]any
+	client *oauth.Client
+	secret string
+	user   *account.User
+}
+
+// setUp puts the world into a state and returns its values. The same state with the same arguments is set up once; again, later
+// states are about its client and user.
+func (w *world) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
+	s, args, err := resolve(name, parameters)
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	key := name + string(arguments)
+	if before, ok := w.settled[key]; ok {
+		w.name(before)
+		return before.values, nil
+	}
+	client, user := w.client, w.user
+	if err := s.setUp(ctx, w, args); err != nil {
+		return nil, fmt.Errorf("set up the state %q: %w", name, err)
+	}
+	now := settled{values: map[string]any{}}
+	for _, v := range s.Values {
+		if value, ok := w.values[v.Name]; ok {
+			now.values[v.Name] = value
+		}
+	}
+	if w.client != client {
+		now.client, now.secret = w.client, w.secret
+	}
+	if w.user != user {
+		now.user = w.user
+	}
+	w.settled[key] = now
+	return now.values, nil
+}
+
+// name makes later states be about the client and the user of a state that was set up.
+func (w *world) name(s settled) {
+	if s.client != nil {
+		w.client, w.secret = s.client, s.secret
+		w.nameClient()
+	}
+	if s.user != nil {
+		w.user = s.user
+		w.nameUser()
+	}
+}

@@ -1,0 +1,294 @@
+package contracts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors"
+	"gatehouse/actors/oauth"
+)
+
+// What a pact may send as PKCE (RFC 7636 appendix B).
+const (
+	CodeVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+	CodeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+)
+
+// Values of the right form that a pact may give as parameters, for forms. The access token ends in the year 2100.
+const (
+	ExampleCode         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
+	ExampleRefreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
+	ExampleAccessToken  = "gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4"
+)
+
+// longAgo is further in the past than any lifetime.
+const longAgo = -365 * 24 * time.Hour
+
+func tokenStates() []State {
+	granted := Parameter{"scope", String, DefaultScope, nil, "The scopes that were granted."}
+	owners := append(append([]Value{}, clientValues...), userValues...)
+	return []State{
+		{"an authorization code", "A code for the client that a user has allowed.", []Parameter{
+			{"code", String, nil, nil, "The code; by default a new one. A pact may use `" + ExampleCode + "`."},
+			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
+			granted,
+			{"redirect_uri", String, nil, nil, "Of the authorization request; by default the client's first."},
+			{"code_challenge", String, nil, nil, "Of the authorization request, S256; by default that of " + CodeVerifier + " for a public client and none for another."},
+			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
+		}, append([]Value{{"code", "The code."}}, owners...), putCode},
+		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
+			{"refresh_token", String, nil, nil, "The refresh token; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
+			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
+			granted,
+		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), putRefreshToken},
+		{"an access token", "An access token of the client: for a user, or for itself.", []Parameter{
+			{"access_token", String, nil, nil, "The access token; by default a new one. A pact may use `" + ExampleAccessToken + "`, or another that is signed with the SHA-256 of \"gatehouse contracts\"."},
+			{"kind", String, "live", []string{"live", "expired", "revoked"}, "What became of it. An expired one is always new."},
+			granted,
+			{"user", Boolean, true, nil, "Whether a user has granted it; if not, it is the client's own."},
+		}, append([]Value{{"access_token", "The access token."}}, owners...), putAccessToken},
+		limitState("/api/user", actors.BasicProfile, 100, owners),
+		limitState("/api/user/details", actors.DetailedProfile, 50, owners),
+	}
+}
+
+// code returns a new authorization code for the present client and user, and what is kept of it.
+func (w *world) code(ctx context.Context, a arguments) (string, *oauth.AuthorizationCode, error) {
+	if err := errors.Join(w.needClient(ctx), w.needUser(ctx)); err != nil {
+		return "", nil, err
+	}
+	scopes, err := scopesOf(a)
+	if err != nil {
+		return "", nil, err
+	}
+	plain := given(a, "code", oauth.NewAuthorizationCode)
+	code := &oauth.AuthorizationCode{
+		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
+		DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: time.Now().Add(lifetimes.Code),
+	}
+	if code.RedirectURI == "" && len(w.client.RedirectURIs) > 0 {
+		code.RedirectURI = w.client.RedirectURIs[0]
+	}
+	if code.CodeChallenge == "" && w.client.Public {
+		code.CodeChallenge = CodeChallenge
+	}
+	return plain, code, nil
+}
+
+func putCode(ctx context.Context, w *world, a arguments) error {
+	plain, code, err := w.code(ctx, a)
+	if err != nil {
+		return err
+	}
+	if a.text("kind") == "expired" {
+		code.Expires = time.Now().Add(-time.Minute)
+	}
+	if err := w.save(ctx, code); err != nil {
+		return err
+	}
+	if a.text("kind") == "used" {
+		if _, err := w.redeem(ctx, code, arguments{}, time.Now()); err != nil {
+			return err
+		}
+	}
+	w.values["code"] = plain
+	return nil
+}
+
+func (w *world) save(ctx context.Context, code *oauth.AuthorizationCode) error {
+	op := &oauth.SaveCode{Code: *code}
+	return w.submit(ctx, op)
+}
+
+// pair is an access token and a refresh token of one family.
+type pair struct {
+	access, refresh, family string
+	expires                 time.Time // of the access token
+}
+
+// given returns an argument, or a new value when there is none.
+func given(a arguments, name string, fresh func() string) string {
+	if s := a.text(name); s != "" {
+		return s
+	}
+	return fresh()
+}
+
+// newPair returns the tokens that the arguments name, and new ones for the others, issued at a time.
+func (w *world) newPair(a arguments, at time.Time) (pair, error) {
+	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: given(a, "refresh_token", oauth.NewRefreshToken), family: uuid.NewString()}
+	if p.access = a.text("access_token"); p.access == "" {
+		p.access = w.keys.NewAccessToken(p.expires)
+		return p, nil
+	}
+	expires, ok := w.keys.CheckAccessToken(p.access)
+	if !ok {
+		return pair{}, errors.New("access_token: it is not signed with the key of contracts")
+	}
+	p.expires = expires
+	return p, nil
+}
+
+// redeem exchanges a code at a time.
+func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arguments, at time.Time) (pair, error) {
+	p, err := w.newPair(a, at)
+	if err != nil {
+		return pair{}, err
+	}
+	hash := oauth.HashOf(p.refresh)
+	op := &oauth.Redeem{
+		Code: code.Hash, Now: at, Refresh: &hash,
+		Family: oauth.Family{ID: p.family, ClientID: code.ClientID, UserID: code.UserID, Scopes: code.Scopes, Generation: 1,
+			Advanced: at, Expires: at.Add(lifetimes.RefreshToken), Ends: at.Add(lifetimes.RefreshFamily)},
+		Access: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
+			Scopes: code.Scopes, Issued: at, Expires: p.expires},
+	}
+	if err := w.submit(ctx, op); err != nil {
+		return pair{}, err
+	}
+	if op.Outcome != oauth.OutcomeDone {
+		return pair{}, errors.New("the store did not take the code")
+	}
+	return p, nil
+}
+
+// submit waits until the store has executed op.
+func (w *world) submit(ctx context.Context, op oauth.Operation) error {
+	done := make(chan error, 1)
+	op.OnDone(func(err error) { done <- err })
+	w.store.Submit(op)
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// issue makes a code and redeems it at a time, at which it was new.
+func (w *world) issue(ctx context.Context, a arguments, at time.Time) (pair, *oauth.AuthorizationCode, error) {
+	_, code, err := w.code(ctx, a)
+	if err != nil {
+		return pair{}, nil, err
+	}
+	code.Expires = at.Add(lifetimes.Code)
+	if err := w.save(ctx, code); err != nil {
+		return pair{}, nil, err
+	}
+	p, err := w.redeem(ctx, code, a, at)
+	return p, code, err
+}
+
+func putRefreshToken(ctx context.Context, w *world, a arguments) error {
+	kind, at := a.text("kind"), time.Now()
+	if kind == "expired" {
+		at = at.Add(longAgo)
+	}
+	p, code, err := w.issue(ctx, a, at)
+	if err != nil {
+		return err
+	}
+	w.values["refresh_token"], w.values["access_token"] = p.refresh, p.access
+	switch kind {
+	case "revoked":
+		return w.submit(ctx, &oauth.Revoke{FamilyID: p.family})
+	case "used":
+		return w.replace(ctx, p, code)
+	}
+	return nil
+}
+
+// replace uses a refresh token so long ago that its grace time is over.
+func (w *world) replace(ctx context.Context, p pair, code *oauth.AuthorizationCode) error {
+	now := time.Now()
+	access := w.keys.NewAccessToken(now.Add(lifetimes.AccessToken))
+	op := &oauth.Rotate{
+		FamilyID: p.family, Generation: 1, Now: now.Add(longAgo), Grace: lifetimes.RefreshGrace, Expires: now.Add(lifetimes.RefreshToken),
+		Refresh: oauth.HashOf(oauth.NewRefreshToken()),
+		Access: oauth.AccessToken{Hash: oauth.HashOf(access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
+			Scopes: code.Scopes, Issued: now, Expires: now.Add(lifetimes.AccessToken)},
+	}
+	if err := w.submit(ctx, op); err != nil {
+		return err
+	}
+	if op.Outcome != oauth.OutcomeDone {
+		return errors.New("the store did not take the refresh token")
+	}
+	return nil
+}
+
+func putAccessToken(ctx context.Context, w *world, a arguments) error {
+	kind := a.text("kind")
+	if kind == "expired" && a.text("access_token") != "" {
+		return errors.New("access_token: an expired one cannot be given")
+	}
+	token, err := w.accessToken(ctx, a)
+	if err != nil {
+		return err
+	}
+	w.values["access_token"] = token
+	switch kind {
+	case "expired":
+		w.values["access_token"] = w.keys.NewAccessToken(time.Now().Add(-time.Minute))
+	case "revoked":
+		hash := oauth.HashOf(token)
+		return w.submit(ctx, &oauth.Revoke{Access: &hash})
+	}
+	return nil
+}
+
+func (w *world) accessToken(ctx context.Context, a arguments) (string, error) {
+	now := time.Now()
+	if a.flag("user") {
+		p, _, err := w.issue(ctx, a, now)
+		return p.access, err
+	}
+	if err := w.needClient(ctx); err != nil {
+		return "", err
+	}
+	scopes, err := scopesOf(a)
+	if err != nil {
+		return "", err
+	}
+	p, err := w.newPair(a, now)
+	if err != nil {
+		return "", err
+	}
+	return p.access, w.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: w.client.ID,
+		Scopes: scopes &^ oauth.UserScopes, Issued: now, Expires: p.expires}})
+}
+
+func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value) State {
+	return State{"the limit of " + path + " is used up", "The requests of this minute are spent: those of a state's access token before, or of a new one.",
+		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Requests that are left, at most %d.", limit-1)}},
+		append([]Value{{"access_token", "The access token."}}, owners...),
+		func(ctx context.Context, w *world, a arguments) error {
+			used := limit - a.number("remaining")
+			if used < 1 || used > limit {
+				return fmt.Errorf("remaining: got %d, want 0 to %d", limit-used, limit-1)
+			}
+			return w.useUp(ctx, endpoint, used)
+		}}
+}
+
+// useUp makes requests with the present access token.
+func (w *world) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
+	if _, ok := w.values["access_token"]; !ok {
+		if _, err := w.setUp(ctx, "an access token", nil); err != nil {
+			return err
+		}
+	}
+	token, _ := w.values["access_token"].(string)
+	for range requests {
+		switch admission := w.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
+		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
+		default:
+			return errors.New("the access token is not live, or is used up already")
+		}
+	}
+	return nil
+}

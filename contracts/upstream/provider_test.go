@@ -1,0 +1,149 @@
+//go:build pact
+
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pact-foundation/pact-go/v2/models"
+	"github.com/pact-foundation/pact-go/v2/provider"
+
+	"gatehouse/providers/sim"
+)
+
+const pactFile = "../pacts/gatehouse-ip-api.json"
+
+// TestSimulatorKeepsThePact verifies the simulator against what the client relies on.
+func TestSimulatorKeepsThePact(t *testing.T) {
+	s := startSimulator(t)
+	handlers := s.handlers(t)
+	for _, name := range stateNames(t) {
+		if handlers[name] == nil {
+			t.Fatalf("got the state %q in %s, which nobody sets up", name, pactFile)
+		}
+	}
+	err := provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
+		Provider: "ip-api", ProviderBaseURL: s.base, PactFiles: []string{pactFile}, FailIfNoPactsFound: true,
+		StateHandlers: handlers, DisableColoredOutput: true,
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// stateNames returns the provider states that the pact asks for; the verifier only warns of those that there are not.
+func stateNames(t *testing.T) []string {
+	t.Helper()
+	content, err := os.ReadFile(pactFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pact struct {
+		Interactions []struct {
+			ProviderStates []struct{ Name string }
+		}
+	}
+	if err := json.Unmarshal(content, &pact); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range pact.Interactions {
+		for _, s := range i.ProviderStates {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatalf("got no states in %s, want some", pactFile)
+	}
+	return names
+}
+
+// simulator is a running one. Its states are set over its own admin interface.
+type simulator struct{ base string }
+
+func startSimulator(t *testing.T) *simulator {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := sim.New(sim.Config{Key: key})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("got %v, want the simulator to stop", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("got %v, want the simulator to end in order", err)
+		}
+	})
+	return &simulator{"http://" + ln.Addr().String()}
+}
+
+// handlers set up the states of the pact, and go back to the start after each.
+func (s *simulator) handlers(t *testing.T) models.StateHandlers {
+	state := func(setUp func(models.ProviderState) error) models.StateHandler {
+		return func(starts bool, state models.ProviderState) (models.ProviderStateResponse, error) {
+			if !starts {
+				return nil, s.send(t, http.MethodPost, "/_sim/reset", nil, http.StatusOK)
+			}
+			return nil, setUp(state)
+		}
+	}
+	settings := func(changed string) func(models.ProviderState) error {
+		return func(models.ProviderState) error {
+			return s.send(t, http.MethodPut, "/_sim", []byte(changed), http.StatusOK)
+		}
+	}
+	return models.StateHandlers{
+		"":             state(func(models.ProviderState) error { return nil }),
+		freeTier:       state(settings(`{"tier":"free"}`)),
+		commercialTier: state(settings(`{"tier":"pro"}`)),
+		usedUp: state(func(models.ProviderState) error {
+			if err := s.send(t, http.MethodPut, "/_sim", []byte(`{"tier":"free","singles_per_window":1,"batches_per_window":1}`), http.StatusOK); err != nil {
+				return err
+			}
+			if err := s.send(t, http.MethodGet, "/json/9.9.9.9", nil, http.StatusOK); err != nil {
+				return err
+			}
+			return s.send(t, http.MethodPost, "/batch", []byte(`["9.9.9.9"]`), http.StatusOK)
+		}),
+		failing: state(func(state models.ProviderState) error {
+			parameters := state.Parameters
+			if nested, ok := parameters["params"].(map[string]any); ok {
+				parameters = nested
+			}
+			changed := fmt.Appendf(nil, `{"faults":[{"kind":"status","status":%v}]}`, parameters["status"])
+			return s.send(t, http.MethodPut, "/_sim", changed, http.StatusOK)
+		}),
+	}
+}
+
+// send makes a request of the simulator, or returns why it was refused.
+func (s *simulator) send(t *testing.T, method, path string, body []byte, want int) error {
+	request, err := http.NewRequestWithContext(t.Context(), method, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != want {
+		return fmt.Errorf("%s %s: got status %d, want %d", method, path, response.StatusCode, want)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package contracts
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gatehouse/actors/account"
+)
+
+var userValues = []Value{
+	{"user_id", "The user's id, an integer."},
+	{"service_id", "The user's service_id, a UUID."},
+}
+
+// profile are the values of a user who has told everything.
+var profile = map[string]string{
+	"name": "Ada Lovelace", "email": "ada@example.com", "username": "ada", "gender": "female",
+	"profile_picture": "https://example.com/ada.png", "bio": "Wrote the first program.", "phone_number": "+12025550123",
+	"place_of_birth": "London", "date_of_birth": "1990-12-10", "address": "12 St James's Square, London",
+}
+
+// profileFields are its keys in the order of the interface document.
+var profileFields = strings.Fields("name email username gender profile_picture bio phone_number place_of_birth date_of_birth address")
+
+func userStates() []State {
+	return []State{
+		{"a user", "A user of whom nothing but these fields is set. Later states are about this user, or about the last one.",
+			userParameters("name", "email"), userValues, putUser},
+		{"a user with every profile field set", "A user whose detailed profile has no null.",
+			userParameters(profileFields...), userValues, putUser},
+		{"a user with no optional profile field", "A user with a name alone: all else is null.",
+			userParameters("name"), userValues, putUser},
+		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
+			userParameters("name", "phone_number"), userValues, putUser},
+		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
+			nil, userValues, disableUser},
+	}
+}
+
+// userParameters are all fields, of which those with these names have a default.
+func userParameters(set ...string) []Parameter {
+	var all []Parameter
+	for _, field := range profileFields {
+		p := Parameter{field, String, nil, nil, "Of the profile; null when left out."}
+		for _, name := range set {
+			if name == field {
+				p.Default, p.Description = profile[field], "Of the profile."
+			}
+		}
+		all = append(all, p)
+	}
+	return append(all, Parameter{"disabled", Boolean, false, nil, "Whether an operator has disabled the user."})
+}
+
+func putUser(ctx context.Context, w *world, a arguments) error {
+	now := time.Now()
+	u := &account.User{
+		Name: a.text("name"), Email: a.text("email"), Username: a.text("username"), Gender: a.text("gender"),
+		ProfilePicture: a.text("profile_picture"), Bio: a.text("bio"), Phone: a.text("phone_number"),
+		PlaceOfBirth: a.text("place_of_birth"), DateOfBirth: a.text("date_of_birth"), Address: a.text("address"),
+		Disabled: a.flag("disabled"), Created: now, Updated: now,
+	}
+	if err := u.Check(now); err != nil {
+		return err
+	}
+	if err := w.store.CreateUser(ctx, u); err != nil {
+		if errors.Is(err, account.ErrTaken) {
+			return errors.New("another user of this interaction has the same email, phone_number or username")
+		}
+		return err
+	}
+	w.user = u
+	w.nameUser()
+	return nil
+}
+
+// nameUser puts what there is to know of the present user among the values.
+func (w *world) nameUser() {
+	w.values["user_id"], w.values["service_id"] = w.user.ID, w.user.ServiceID
+}
+
+func disableUser(ctx context.Context, w *world, _ arguments) error {
+	if err := w.needUser(ctx); err != nil {
+		return err
+	}
+	return w.identity.DisableUser(ctx, w.user.ID, time.Now())
+}
+
+// needUser makes a user unless there is one.
+func (w *world) needUser(ctx context.Context) error {
+	if w.user != nil {
+		return nil
+	}
+	_, err := w.setUp(ctx, "a user with every profile field set", nil)
+	return err
+}

@@ -1,0 +1,96 @@
+//go:build pact
+
+package verify_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pact-foundation/pact-go/v2/models"
+	"github.com/pact-foundation/pact-go/v2/provider"
+
+	"gatehouse/contracts"
+)
+
+// gatehousePacts reads the committed pacts whose provider is gatehouse.
+func gatehousePacts(t *testing.T) []*contracts.Pact {
+	t.Helper()
+	files, err := filepath.Glob("../pacts/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*contracts.Pact
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := contracts.ReadPact(data, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Provider == "gatehouse" {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("got no pacts, want those of two consumers")
+	}
+	return all
+}
+
+// TestCommittedPacts verifies them with the verifier of pact-go, as the team of a provider would.
+func TestCommittedPacts(t *testing.T) {
+	p, err := contracts.Start(t.Context(), contracts.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, pact := range gatehousePacts(t) {
+		t.Run(pact.Consumer, func(t *testing.T) {
+			if err := pact.Check(); err != nil {
+				t.Fatal(err)
+			}
+			prepared, err := pact.Prepared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "pact.json")
+			if err := os.WriteFile(file, prepared, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
+				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file}, FailIfNoPactsFound: true,
+				StateHandlers: handlers(t, p), DisableColoredOutput: true,
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// handlers are the catalogue as pact-go wants it.
+func handlers(t *testing.T, p *contracts.Provider) models.StateHandlers {
+	all := models.StateHandlers{}
+	for _, s := range contracts.Catalogue() {
+		all[s.Name] = func(setUp bool, state models.ProviderState) (models.ProviderStateResponse, error) {
+			if !setUp {
+				return nil, p.TearDown(t.Context())
+			}
+			values, err := p.SetUp(t.Context(), state.Name, state.Parameters)
+			if err != nil {
+				err = errors.Join(errors.New("state "+state.Name), err)
+				t.Error(err)
+			}
+			return values, err
+		}
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+//go:build pact
+
+package verify
+
+/*
+#cgo LDFLAGS: -lpact_ffi
+#include <stdlib.h>
+
+// The part of pact.h (libpact_ffi 0.4.28) that is used here.
+typedef struct VerifierHandle VerifierHandle;
+void pactffi_init_with_log_level(const char *level);
+const char *pactffi_version(void);
+void pactffi_string_delete(char *string);
+VerifierHandle *pactffi_verifier_new_for_application(const char *name, const char *version);
+void pactffi_verifier_shutdown(VerifierHandle *handle);
+void pactffi_verifier_set_provider_info(VerifierHandle *handle, const char *name, const char *scheme, const char *host, unsigned short port, const char *path);
+void pactffi_verifier_set_provider_state(VerifierHandle *handle, const char *url, unsigned char teardown, unsigned char body);
+int pactffi_verifier_set_verification_options(VerifierHandle *handle, unsigned char disable_ssl_verification, unsigned long request_timeout);
+int pactffi_verifier_set_coloured_output(VerifierHandle *handle, unsigned char coloured_output);
+int pactffi_verifier_set_no_pacts_is_error(VerifierHandle *handle, unsigned char is_error);
+void pactffi_verifier_add_file_source(VerifierHandle *handle, const char *file);
+int pactffi_verifier_execute(VerifierHandle *handle);
+const char *pactffi_verifier_json(const VerifierHandle *handle);
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// begin sets the library up once.
+var begin = sync.OnceFunc(func() {
+	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil { // else it tells its makers of each run
+		panic(err)
+	}
+	level := C.CString("OFF")
+	defer C.free(unsafe.Pointer(level))
+	C.pactffi_init_with_log_level(level)
+})
+
+// LibraryVersion is that of libpact_ffi.
+func LibraryVersion() string { return C.GoString(C.pactffi_version()) }
+
+// running is held while the library verifies.
+var running sync.Mutex
+
+// executed runs a verifier. The library prints a report to file descriptor 1, which goes nowhere meanwhile.
+func executed(h *C.VerifierHandle) (result C.int, err error) {
+	running.Lock()
+	defer running.Unlock()
+	kept, err := syscall.Dup(1)
+	if err != nil {
+		return 0, fmt.Errorf("keep standard output: %w", err)
+	}
+	defer func() { err = errors.Join(err, syscall.Dup3(kept, 1, 0), syscall.Close(kept)) }()
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer nowhere.Close()
+	if err := syscall.Dup3(int(nowhere.Fd()), 1, 0); err != nil {
+		return 0, fmt.Errorf("silence the library: %w", err)
+	}
+	return C.pactffi_verifier_execute(h), nil
+}
+
+// native verifies the pact in file against base and returns what the library says of it as JSON.
+func native(file, provider string, base *url.URL, states string, timeout time.Duration) (report []byte, passed bool, err error) {
+	begin()
+	var allocated []*C.char
+	text := func(s string) *C.char {
+		c := C.CString(s)
+		allocated = append(allocated, c)
+		return c
+	}
+	defer func() {
+		for _, c := range allocated {
+			C.free(unsafe.Pointer(c))
+		}
+	}()
+	port, err := strconv.ParseUint(base.Port(), 10, 16)
+	if err != nil {
+		return nil, false, fmt.Errorf("port of the service: %w", err)
+	}
+	h := C.pactffi_verifier_new_for_application(text("pactcheck"), text("1"))
+	if h == nil {
+		return nil, false, errors.New("libpact_ffi gives no verifier")
+	}
+	defer C.pactffi_verifier_shutdown(h)
+	C.pactffi_verifier_set_provider_info(h, text(provider), text(base.Scheme), text(base.Hostname()), C.ushort(port), text(base.Path))
+	if states != "" {
+		C.pactffi_verifier_set_provider_state(h, text(states), 1, 1)
+	}
+	C.pactffi_verifier_set_verification_options(h, 0, C.ulong(timeout.Milliseconds()))
+	C.pactffi_verifier_set_coloured_output(h, 0)
+	C.pactffi_verifier_set_no_pacts_is_error(h, 1)
+	C.pactffi_verifier_add_file_source(h, text(file))
+	result, err := executed(h)
+	if err != nil {
+		return nil, false, err
+	}
+	if result != 0 && result != 1 {
+		return nil, false, fmt.Errorf("libpact_ffi could not verify (code %d)", int(result))
+	}
+	answer := C.pactffi_verifier_json(h)
+	if answer == nil {
+		return nil, false, errors.New("libpact_ffi says nothing of the verification")
+	}
+	defer C.pactffi_string_delete((*C.char)(unsafe.Pointer(answer)))
+	return []byte(C.GoString(answer)), result == 0, nil
+}

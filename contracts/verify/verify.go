@@ -1,0 +1,145 @@
+//go:build pact
+
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/report"
+)
+
+// requestTimeout is how long the service has for each request and state change.
+const requestTimeout = 20 * time.Second
+
+// Target is what is tried.
+type Target struct {
+	Base     *url.URL // of the service
+	StateURL string   // where states are changed; "" = they are there already
+}
+
+// Of returns a Provider as a target.
+func Of(p *contracts.Provider) (Target, error) {
+	base, err := url.Parse(p.URL())
+	return Target{base, p.StateURL()}, err
+}
+
+// Verifier tries pacts on one target. One goroutine uses it.
+type Verifier struct {
+	target Target
+	front  *front
+	folder string
+}
+
+// New returns a Verifier. Close ends it.
+func New(target Target) (*Verifier, error) {
+	folder, err := os.MkdirTemp("", "pactcheck-")
+	if err != nil {
+		return nil, err
+	}
+	front, err := newFront(target)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	return &Verifier{target, front, folder}, nil
+}
+
+// Close ends the Verifier.
+func (v *Verifier) Close() error { return errors.Join(v.front.close(), os.RemoveAll(v.folder)) }
+
+// Pact tries all interactions of a pact, each by itself, and hands each to live when it is done. What fails is Pending if the
+// pact or the interaction may fail. Its error says that something went wrong beside the contract, or that ctx has ended.
+func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, live func(*report.Interaction)) ([]*report.Interaction, error) {
+	var all []*report.Interaction
+	for i := range p.Interactions {
+		if err := ctx.Err(); err != nil {
+			return all, err
+		}
+		it, err := v.interaction(p, i)
+		if err != nil {
+			return all, fmt.Errorf("%s: interaction %q: %w", p.Source, p.Interactions[i].Description, err)
+		}
+		if it.Result == report.Failed && (pending || p.Interactions[i].Pending) {
+			it.Result = report.Pending
+		}
+		all = append(all, it)
+		live(it)
+	}
+	return all, nil
+}
+
+// interaction tries one interaction.
+func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, error) {
+	began, expected := time.Now(), &p.Interactions[i]
+	it := &report.Interaction{Description: expected.Description, States: stateNames(expected.States),
+		Request: expected.Method + " " + expected.Path, Result: report.Verified}
+	if !expected.HTTP {
+		it.Request, it.Result = "no HTTP request", report.Failed
+		it.Problems = []report.Problem{{Reason: "gatehouse answers HTTP requests; it sends and takes no messages"}}
+		return it, nil
+	}
+	pact, err := p.Alone(i)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(v.folder, "pact.json")
+	if err := os.WriteFile(file, pact, 0o600); err != nil {
+		return nil, err
+	}
+	states := ""
+	if v.target.StateURL != "" {
+		states = v.front.url.String() + statePath
+	}
+	v.front.begin()
+	text, passed, err := native(file, p.Provider, v.front.url, states, requestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	it.Took = time.Since(began)
+	return it, v.explain(it, text, passed)
+}
+
+// explain says in it what the library found.
+func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) error {
+	problems, err := problemsOf(text)
+	if err != nil {
+		return err
+	}
+	answered, states := v.front.seen()
+	if passed && len(problems) == 0 && len(states) == 0 {
+		return nil
+	}
+	it.Result, it.Answer = report.Failed, answered
+	for _, s := range states {
+		it.Problems = append(it.Problems, report.Problem{Where: "state", Reason: s})
+	}
+	if len(states) == 0 {
+		it.Problems = problems
+	}
+	if len(it.Problems) == 0 {
+		it.Problems = []report.Problem{{Reason: "the verifier gives no reason"}}
+	}
+	return nil
+}
+
+// stateNames returns states as people read them.
+func stateNames(uses []contracts.StateUse) []string {
+	var names []string
+	for _, s := range uses {
+		name := s.Name
+		if len(s.Parameters) > 0 {
+			if params, err := json.Marshal(s.Parameters); err == nil {
+				name += " " + redacted(string(params))
+			}
+		}
+		names = append(names, name)
+	}
+	return names
+}

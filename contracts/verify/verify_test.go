@@ -1,0 +1,161 @@
+//go:build pact
+
+package verify_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/report"
+	"gatehouse/contracts/verify"
+)
+
+// pactOf returns a pact with these interactions, as JSON.
+func pactOf(t *testing.T, interactions string) *contracts.Pact {
+	t.Helper()
+	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[`+interactions+
+		`],"metadata":{"pactSpecification":{"version":"4.0"}}}`), "shop.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// try verifies the pact against a provider of its own.
+func try(t *testing.T, p *contracts.Pact, pending bool) []*report.Interaction {
+	t.Helper()
+	provider, err := contracts.Start(t.Context(), contracts.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := verify.Of(provider)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := verify.New(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	live := 0
+	all, err := v.Pact(t.Context(), p, pending, func(*report.Interaction) { live++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live != len(p.Interactions) || len(all) != live {
+		t.Errorf("got %d results and %d live ones, want %d", len(all), live, len(p.Interactions))
+	}
+	return all
+}
+
+const lookup = `{"type":"Synchronous/HTTP","description":"a look-up","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
+"request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":`
+
+func TestVerifiedInteraction(t *testing.T) {
+	got := try(t, pactOf(t, lookup+`{"ok":true,"query":"8.8.8.8"}}}}`), false)
+	if got[0].Result != report.Verified || got[0].Problems != nil {
+		t.Errorf("got %+v, want it verified", got[0])
+	}
+}
+
+// TestFailureSaysWhatCameWhere asks for a field, a type and a status that there are not.
+func TestFailureSaysWhatCameWhere(t *testing.T) {
+	body := strings.Replace(lookup, `"status":200`, `"status":201`, 1)
+	got := try(t, pactOf(t, body+`{"ok":"yes","planet":"Earth"}}}}`), false)[0]
+	if got.Result != report.Failed || !strings.HasPrefix(got.Answer, `200 {"ok":true`) || got.Request != "GET /api/lookup" {
+		t.Fatalf("got %+v, want a failure with the answer", got)
+	}
+	text := ""
+	for _, p := range got.Problems {
+		text += p.String() + "\n"
+	}
+	for _, want := range []string{"status: expected 201, got 200", `body $.ok: expected "yes", got true`, "body $: ", "missing the following keys: planet"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q in it", text, want)
+		}
+	}
+}
+
+func TestPendingPactMayFail(t *testing.T) {
+	if got := try(t, pactOf(t, lookup+`{"planet":"Earth"}}}}`), true)[0]; got.Result != report.Pending || len(got.Problems) == 0 {
+		t.Errorf("got %+v, want it pending, with the problem", got)
+	}
+}
+
+const authorize = `{"type":"Synchronous/HTTP","description":"a redirect","providerStates":[{"name":"a public client"}],
+"request":{"method":"GET","path":"/oauth/authorize","query":{"response_type":["token"],"client_id":["` + contracts.DefaultClientID + `"],"redirect_uri":["https://app.example/callback"],"state":["xyz"]}},
+"response":{"status":302,"headers":{"Location":["https://app.example/callback?error=X"]},"matchingRules":{"header":{"Location":{"combine":"AND","matchers":[{"match":"regex","regex":"REGEX"}]}}}}}`
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://app\\.example/callback\\?.*error=unsupported_response_type.*`, 1)), false)[0]
+	if got.Result != report.Verified {
+		t.Errorf("got %+v, want it verified", got)
+	}
+}
+
+func TestWrongRedirectIsSaidOfLocation(t *testing.T) {
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://other\\.example/.*`, 1)), false)[0]
+	if got.Result != report.Failed || got.Problems[0].Where != "header Location" {
+		t.Errorf("got %+v, want a failure of the header Location", got)
+	}
+}
+
+// TestRedirectIsNoPage expects a page where the service redirects to one.
+func TestRedirectIsNoPage(t *testing.T) {
+	body := strings.Replace(authorize, `"status":302`, `"status":200`, 1)
+	body = body[:strings.Index(body, `,"headers"`)] + "}}"
+	body = strings.Replace(body, `["token"]`, `["code"],"code_challenge":["`+contracts.CodeChallenge+`"],"code_challenge_method":["S256"]`, 1)
+	got := try(t, pactOf(t, body), false)[0]
+	if got.Result != report.Failed || !strings.Contains(got.Problems[0].String(), "expected 200, got 302") {
+		t.Errorf("got %+v, want a failure of the status", got)
+	}
+}
+
+func TestMessageIsNothingForGatehouse(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Asynchronous/Messages","description":"an event","contents":{"content":"x"}}`), false)[0]
+	if got.Result != report.Failed || !strings.Contains(got.Problems[0].Reason, "no messages") {
+		t.Errorf("got %+v, want a failure that says why", got)
+	}
+}
+
+// TestImpossibleStateIsTheReason has parameters that no client can have.
+func TestImpossibleStateIsTheReason(t *testing.T) {
+	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`, `"the upstream knows a query","params":{"query":"10.0.0.1"}`, 1)
+	got := try(t, pactOf(t, body+`{}}}}`), false)[0]
+	if got.Result != report.Failed || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "10.0.0.1") {
+		t.Errorf("got %+v, want the state as the reason", got)
+	}
+}
+
+// TestPageIsSaidInWords has a page for an answer.
+func TestPageIsSaidInWords(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
+	if !strings.HasPrefix(got.Answer, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Answer, "<{") {
+		t.Errorf("got %s, want the title and the words of the page", got.Answer)
+	}
+}
+
+// TestSecretsAreNotTold expects a token of another form, so that the one that came is a difference.
+func TestSecretsAreNotTold(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a token","providerStates":[{"name":"a confidential client"}],
+"request":{"method":"POST","path":"/oauth/token","headers":{"Content-Type":["application/x-www-form-urlencoded"]},
+"body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"grant_type=client_credentials&client_id=`+contracts.DefaultClientID+`&client_secret=`+contracts.DefaultClientSecret+`"}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
+	text := got.Answer + got.Problems[0].String()
+	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") || regexp.MustCompile(`gtat_\w`).MatchString(text) {
+		t.Errorf("got %+v, want the token to be left out", got)
+	}
+}
