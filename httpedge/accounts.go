@@ -42,7 +42,7 @@ func (s *Server) choose(v *visit, visitors []visitor) {
 		redirect(v.http, pathMe)
 		return
 	}
-	redirect(v.http, v.pathChosen(pathAuthorize, choice{userID: chosen.user.ID}))
+	redirect(v.http, v.pathChosen(pathAuthorize, newChoice(chosen.user.ID, false)))
 }
 
 // putFirst makes the chosen account the one that this browser goes on with.
