@@ -77,13 +77,13 @@ func (s *Server) identityEndpoints() []endpoint {
 		{pattern: pathLogout, methods: show, handle: s.flow(s.logout)},
 		{pattern: pathRegister, methods: show, handle: s.offered(account.Email, s.register)},
 		{pattern: pathRegisterVerify, methods: show, handle: s.offered(account.Email, s.verify(registerFlow))},
-		{pattern: pathRegisterResend, methods: post, handle: s.offered(account.Email, s.resendCode(registerFlow))},
+		{pattern: pathRegisterResend, methods: show, handle: s.offered(account.Email, s.resendCode(registerFlow))},
 		{pattern: pathPhone, methods: show, handle: s.offered(account.SMS, s.phone)},
 		{pattern: pathPhoneVerify, methods: show, handle: s.offered(account.SMS, s.verify(phoneFlow))},
-		{pattern: pathPhoneResend, methods: post, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
+		{pattern: pathPhoneResend, methods: show, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
 		{pattern: pathReset, methods: show, handle: s.offered(account.Email, s.reset)},
 		{pattern: pathResetVerify, methods: show, handle: s.offered(account.Email, s.verify(resetFlow))},
-		{pattern: pathResetResend, methods: post, handle: s.offered(account.Email, s.resendCode(resetFlow))},
+		{pattern: pathResetResend, methods: show, handle: s.offered(account.Email, s.resendCode(resetFlow))},
 	}...)
 }
 

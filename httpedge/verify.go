@@ -3,7 +3,6 @@ package httpedge
 import (
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -198,6 +197,10 @@ func (s *Server) refuseCode(v *visit, f *codeFlow, token string, c *account.Chal
 // resendCode takes the form that asks for another code.
 func (s *Server) resendCode(f *codeFlow) func(*visit) {
 	return func(v *visit) {
+		if !v.http.IsPost() {
+			redirect(v.http, v.path(f.path)) // by who loads again what the form has answered
+			return
+		}
 		token, c, ok := s.challenge(v, f)
 		if !ok {
 			return
@@ -236,12 +239,11 @@ func (v *visit) verifyForm(path, token string) binding { return v.bind(path + " 
 func (s *Server) showVerify(v *visit, f *codeFlow, token string, c *account.Challenge, status int, notice string, problems ...pages.Problem) {
 	p := pages.Verify{
 		Kind: f.kind, Client: v.clientName(), Action: v.path(f.path), FormToken: v.verifyForm(f.path, token).newFormToken(v.now),
+		Resend: v.path(f.resend), ResendToken: v.verifyForm(f.resend, token).newFormToken(v.now),
 		Address: c.Address, Name: v.shown("name"), Back: v.path(f.start), Notice: notice, Problems: problems,
 	}
 	if wait := c.Again.Sub(v.now); wait > 0 {
-		p.Wait = int((wait + time.Second - 1) / time.Second)
-	} else {
-		p.Resend, p.ResendToken = v.path(f.resend), v.verifyForm(f.resend, token).newFormToken(v.now)
+		p.Wait = int(wholeSeconds(wait))
 	}
 	s.show(v, status, p)
 }
