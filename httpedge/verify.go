@@ -3,6 +3,7 @@ package httpedge
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -18,6 +19,9 @@ const (
 	textCodeGone    = "This code is no longer good. Please start again."
 	textCodeSent    = "We sent a new code. Only the new one works now."
 )
+
+// justNow is how long after a sign-in a form that was sent before leads on.
+const justNow = 10 * time.Second
 
 // paramSent says on the page for a code that another one was sent just now.
 const paramSent = "sent"
@@ -140,12 +144,29 @@ func (s *Server) challenge(v *visit, f *codeFlow) (string, *account.Challenge, b
 		return token, c, true
 	case err != nil && !errors.Is(err, actors.ErrCodeExpired):
 		s.writeFailure(v.http, "read a challenge", err)
+	case v.http.IsPost() && f.purpose != account.ForChange && s.welcomed(v):
 	case v.http.IsPost():
 		f.restart(s, v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 	default:
 		redirect(v.http, v.path(f.start))
 	}
 	return "", nil, false
+}
+
+// welcomed goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
+func (s *Server) welcomed(v *visit) bool {
+	visitors, err := s.visitors(v)
+	switch {
+	case err != nil:
+		s.writeFailure(v.http, "read sessions", err)
+	case len(visitors) == 0 || v.now.Sub(visitors[0].session.SignedIn) >= justNow:
+		return false
+	case v.pending == nil:
+		redirect(v.http, pathMe)
+	default:
+		redirect(v.http, v.pathChosen(pathAuthorize, newChoice(visitors[0].user.ID, false)))
+	}
+	return true
 }
 
 func (s *Server) confirmCode(v *visit, f *codeFlow, token string, c *account.Challenge) {
