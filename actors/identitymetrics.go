@@ -70,8 +70,8 @@ const (
 
 // messageKinds are what people are sent by each channel.
 var messageKinds = map[account.Channel][]account.Kind{
-	account.SMS:   {account.PhoneCode, account.ChangeCode, account.AccountExists},
-	account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists, account.NoAccount},
+	account.SMS:   {account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft},
+	account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists, account.NoAccount, account.AddressLeft},
 }
 
 // showMessages makes the counters of messages visible before the first, so that its rise is seen.

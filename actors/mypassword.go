@@ -59,26 +59,26 @@ func (s *Identity) Prove(ctx context.Context, u *account.User, p Proof, now time
 	})
 }
 
-// ChangePassword gives u, as it was read, another password when p proves the present one, and ends all sessions but the one of the token
-// keep, all refresh families, codes and access tokens; they are refused from its return on. It returns the browser's new mark
-// (SignedIn.Known). Its error is one of Prove's, an account.FieldError about the new password, account.ErrNotFound, account.ErrBusy or a
+// ChangePassword gives u, as it was read, another password when p proves the present one, and ends all sessions, refresh families, codes and
+// access tokens; they are refused from its return on. The browser gets a new session in the place of p.Session, whose token somebody
+// else may know. Its error is one of Prove's, an account.FieldError about the new password, account.ErrNotFound, account.ErrBusy or a
 // failure, after which it has to be done again.
-func (s *Identity) ChangePassword(ctx context.Context, u *account.User, p Proof, password, keep string, now time.Time) (known string, err error) {
+func (s *Identity) ChangePassword(ctx context.Context, u *account.User, p Proof, password string, now time.Time) (*SignedIn, error) {
 	if err := s.Prove(ctx, u, p, now); err != nil {
-		return "", err
+		return nil, err
 	}
 	if u.PasswordHash == "" {
-		return "", account.FieldError{Field: "password", Message: "is not how this account signs in"}
+		return nil, account.FieldError{Field: "password", Message: "is not how this account signs in"}
 	}
 	if err := account.CheckPassword(password, u); err != nil {
-		return "", err
+		return nil, err
 	}
 	if password == p.Password {
-		return "", account.FieldError{Field: "password", Message: "is the one that you have now"}
+		return nil, account.FieldError{Field: "password", Message: "is the one that you have now"}
 	}
 	hash, err := s.people.hasher.Hash(ctx, password)
 	if err != nil {
-		return "", fmt.Errorf("hash password: %w", err)
+		return nil, fmt.Errorf("hash password: %w", err)
 	}
 	changed, err := s.changeUser(ctx, u.ID, now, func(c *account.User) error {
 		if c.PasswordHash != u.PasswordHash {
@@ -88,9 +88,12 @@ func (s *Identity) ChangePassword(ctx context.Context, u *account.User, p Proof,
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return s.people.known.mark(changed, now), s.endAfterPassword(ctx, u.ID, keep)
+	if err := s.endAfterPassword(ctx, u.ID, ""); err != nil {
+		return nil, err
+	}
+	return s.startSession(ctx, changed, p.Session.Device, now)
 }
 
 // endAfterPassword ends what somebody who knew a former password may have got.

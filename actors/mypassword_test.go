@@ -36,28 +36,32 @@ func TestPasswordChangeEndsEverythingElse(t *testing.T) {
 	} {
 		p := proof
 		p.Password = c.given
-		_, err := h.ChangePassword(t.Context(), here.User, p, c.next, here.Token, now)
+		_, err := h.ChangePassword(t.Context(), here.User, p, c.next, now)
 		var field account.FieldError
 		if errors.Is(c.want, actors.ErrWrongCredentials) && !errors.Is(err, c.want) || c.given == password && (!errors.As(err, &field) || field.Field != "password") {
 			t.Errorf("%s: got %v, want %T", c.name, err, c.want)
 		}
 	}
 	h.wantVerdict(t, "after refusals", token, actors.Admitted)
-	known, err := h.ChangePassword(t.Context(), here.User, proof, another, here.Token, now)
+	again, err := h.ChangePassword(t.Context(), here.User, proof, another, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.wantVerdict(t, "after", token, actors.TokenInvalid)
 	h.wantSession(t, "elsewhere", elsewhere.Token, now, false)
-	h.wantSession(t, "here", here.Token, now, true)
-	if _, err := h.ChangePassword(t.Context(), here.User, proof, "otters-of-nine-lamps", here.Token, now); !errors.Is(err, actors.ErrWrongCredentials) {
+	h.wantSession(t, "here, by the former token", here.Token, now, false)
+	h.wantSession(t, "here", again.Token, now, true)
+	if device := h.at(t, again, now).Device; device != "test" {
+		t.Errorf("device of the new session: got %q, want test", device)
+	}
+	if _, err := h.ChangePassword(t.Context(), here.User, proof, "otters-of-nine-lamps", now); !errors.Is(err, actors.ErrWrongCredentials) {
 		t.Errorf("by the former password: got %v, want ErrWrongCredentials", err)
 	}
 	if _, err := h.signIn(t, password, "", now.Add(time.Hour)); !errors.Is(err, actors.ErrWrongCredentials) {
 		t.Errorf("sign in with the former password: got %v, want ErrWrongCredentials", err)
 	}
 	for range 8 { // no guess delays a browser that is known
-		if _, err := h.signIn(t, "not-the-password", known, now.Add(time.Hour)); !errors.Is(err, actors.ErrWrongCredentials) {
+		if _, err := h.signIn(t, "not-the-password", again.Known, now.Add(time.Hour)); !errors.Is(err, actors.ErrWrongCredentials) {
 			t.Errorf("in the browser: got %v, want no delay", err)
 		}
 	}
@@ -108,7 +112,7 @@ func TestWithoutAPasswordTheSignInMustBeRecent(t *testing.T) {
 		t.Errorf("another's session: got %v, want ErrSignInAgain", err)
 	}
 	var field account.FieldError
-	if _, err := h.ChangePassword(t.Context(), bo, actors.Proof{Session: session}, another, "", now); !errors.As(err, &field) {
+	if _, err := h.ChangePassword(t.Context(), bo, actors.Proof{Session: session}, another, now); !errors.As(err, &field) {
 		t.Errorf("a password without an address: got %v, want an account.FieldError", err)
 	}
 }

@@ -107,7 +107,7 @@ func checkChange(u *account.User, channel account.Channel, address string) error
 	return nil
 }
 
-// ConfirmChange gives a user the address or number that the code was sent to. Its error is ErrWrongCode, ErrCodeExpired (also when the code
+// ConfirmChange gives a user the address or number that the code was sent to; the former one is told. Its error is ErrWrongCode, ErrCodeExpired (also when the code
 // is for another user), a *ThrottledError, account.ErrTaken, account.ErrNotFound or a failure.
 func (s *Identity) ConfirmChange(ctx context.Context, userID int64, token, code string, now time.Time) (*account.User, error) {
 	c, err := s.challenge(ctx, token, now)
@@ -123,12 +123,27 @@ func (s *Identity) ConfirmChange(ctx context.Context, userID int64, token, code 
 	if err := s.take(ctx, c, nil, now); err != nil {
 		return nil, err
 	}
-	return s.changeUser(ctx, userID, now, func(u *account.User) error {
+	former := ""
+	u, err := s.changeUser(ctx, userID, now, func(u *account.User) error {
 		if c.Channel == account.SMS {
-			u.Phone = c.Address
+			former, u.Phone = u.Phone, c.Address
 		} else {
-			u.Email = c.Address
+			former, u.Email = u.Email, c.Address
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	if former != "" {
+		s.tell(account.Message{Channel: c.Channel, To: former, Kind: account.AddressLeft})
+	}
+	return u, nil
+}
+
+// tell sends a message without which everything is as it should be.
+func (s *Identity) tell(m account.Message) {
+	if err := s.courier.post(m); err != nil {
+		s.config.Logger.Warn("a message was not sent", "channel", string(m.Channel), "kind", string(m.Kind), "error", err)
+	}
 }

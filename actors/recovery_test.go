@@ -122,6 +122,7 @@ func TestChangeOfAnAddress(t *testing.T) {
 	if err != nil || u.Email != "new@example.com" {
 		t.Errorf("got %+v, %v, want the new address", u, err)
 	}
+	r.message(t, eve, account.AddressLeft)
 	_, err = r.ConfirmChange(t.Context(), in.User.ID, token, code, r.now)
 	wantError(t, "again", err, actors.ErrCodeExpired)
 	token, code = begin(account.SMS, evePhone, account.ChangeCode)

@@ -41,7 +41,8 @@ const (
 type identityEdge struct {
 	cookies  cookieNames
 	origins  *clientOrigins
-	spent    *spent // tokens of consent forms
+	spent    *spent // tokens of forms that can be sent once
+	answers  *answers
 	metadata []byte // the answer of pathMetadata
 	database *databaseCheck
 }
@@ -54,6 +55,7 @@ func newIdentityEdge(config *Config) identityEdge {
 		cookies:  newCookieNames(config.Issuer),
 		origins:  &clientOrigins{list: config.Identity.Clients, log: config.Logger},
 		spent:    newSpent(time.Now()),
+		answers:  newAnswers(),
 		metadata: oauth.Metadata(config.Issuer),
 		database: &databaseCheck{identity: config.Identity, log: config.Logger},
 	}
@@ -75,15 +77,15 @@ func (s *Server) identityEndpoints() []endpoint {
 		{pattern: pathAccounts, methods: show, handle: s.flow(s.accounts)},
 		{pattern: pathConsent, methods: show, handle: s.flow(s.consent)},
 		{pattern: pathLogout, methods: show, handle: s.flow(s.logout)},
-		{pattern: pathRegister, methods: show, handle: s.offered(account.Email, s.register)},
+		{pattern: pathRegister, methods: show, handle: s.once(s.offered(account.Email, s.register))},
 		{pattern: pathRegisterVerify, methods: show, handle: s.offered(account.Email, s.verify(registerFlow))},
-		{pattern: pathRegisterResend, methods: post, handle: s.offered(account.Email, s.resendCode(registerFlow))},
-		{pattern: pathPhone, methods: show, handle: s.offered(account.SMS, s.phone)},
+		{pattern: pathRegisterResend, methods: show, handle: s.offered(account.Email, s.resendCode(registerFlow))},
+		{pattern: pathPhone, methods: show, handle: s.once(s.offered(account.SMS, s.phone))},
 		{pattern: pathPhoneVerify, methods: show, handle: s.offered(account.SMS, s.verify(phoneFlow))},
-		{pattern: pathPhoneResend, methods: post, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
-		{pattern: pathReset, methods: show, handle: s.offered(account.Email, s.reset)},
+		{pattern: pathPhoneResend, methods: show, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
+		{pattern: pathReset, methods: show, handle: s.once(s.offered(account.Email, s.reset))},
 		{pattern: pathResetVerify, methods: show, handle: s.offered(account.Email, s.verify(resetFlow))},
-		{pattern: pathResetResend, methods: post, handle: s.offered(account.Email, s.resendCode(resetFlow))},
+		{pattern: pathResetResend, methods: show, handle: s.offered(account.Email, s.resendCode(resetFlow))},
 	}...)
 }
 

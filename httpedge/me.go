@@ -33,16 +33,16 @@ func (s *Server) personEndpoints() []endpoint {
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	return []endpoint{
 		{pattern: pathMe, methods: show, handle: s.personal(s.me)},
-		{pattern: pathMeApps, methods: show, handle: s.personal(s.removeApp)},
-		{pattern: pathMeSessions, methods: show, handle: s.personal(s.endSessions)},
-		{pattern: pathMePassword, methods: show, handle: s.personal(s.changePassword)},
-		{pattern: pathMeEmail, methods: show, handle: s.reachable(account.Email, s.changeAddress(emailChange))},
-		{pattern: pathMeEmailVerify, methods: show, handle: s.reachable(account.Email, s.verifyAddress(emailChange))},
+		{pattern: pathMeApps, methods: show, handle: s.once(s.personal(s.removeApp))},
+		{pattern: pathMeSessions, methods: show, handle: s.once(s.personal(s.endSessions))},
+		{pattern: pathMePassword, methods: show, handle: s.once(s.personal(s.changePassword))},
+		{pattern: pathMeEmail, methods: show, handle: s.once(s.reachable(account.Email, s.changeAddress(emailChange)))},
+		{pattern: pathMeEmailVerify, methods: show, handle: s.once(s.reachable(account.Email, s.verifyAddress(emailChange)))},
 		{pattern: pathMeEmailResend, methods: show, handle: s.reachable(account.Email, s.resendAddress(emailChange))},
-		{pattern: pathMePhone, methods: show, handle: s.reachable(account.SMS, s.changeAddress(phoneChange))},
-		{pattern: pathMePhoneVerify, methods: show, handle: s.reachable(account.SMS, s.verifyAddress(phoneChange))},
+		{pattern: pathMePhone, methods: show, handle: s.once(s.reachable(account.SMS, s.changeAddress(phoneChange)))},
+		{pattern: pathMePhoneVerify, methods: show, handle: s.once(s.reachable(account.SMS, s.verifyAddress(phoneChange)))},
 		{pattern: pathMePhoneResend, methods: show, handle: s.reachable(account.SMS, s.resendAddress(phoneChange))},
-		{pattern: pathMeDelete, methods: show, handle: s.personal(s.deleteAccount)},
+		{pattern: pathMeDelete, methods: show, handle: s.once(s.personal(s.deleteAccount))},
 		{pattern: pathMeDeleted, methods: get, handle: s.flow(s.showDeleted)},
 	}
 }

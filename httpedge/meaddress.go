@@ -164,7 +164,7 @@ func (s *Server) resendAddress(f *addressChange) func(*person) {
 	resend := s.resendCode(&f.codeFlow)
 	return func(p *person) {
 		if !p.http.IsPost() {
-			redirect(p.http, f.path) // by who loads again what the form has answered
+			resend(p.visit)
 			return
 		}
 		if _, _, ok := s.addressChallenge(p, f); ok {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/httpedge/pages"
 )
@@ -31,7 +32,7 @@ func (s *Server) changePassword(p *person) {
 }
 
 func (s *Server) takePassword(p *person, next string, show func(int, ...pages.Problem)) {
-	known, err := s.config.Identity.ChangePassword(p.ctx, p.user, s.proof(p), next, p.token, p.now)
+	in, err := s.config.Identity.ChangePassword(p.ctx, p.user, s.proof(p), next, p.now)
 	var wrong account.FieldError
 	switch {
 	case s.refuseProof(p, err, show):
@@ -42,7 +43,18 @@ func (s *Server) takePassword(p *person, next string, show func(int, ...pages.Pr
 	case err != nil:
 		s.writeFailure(p.http, "change a password", err)
 	default:
-		s.keepKnown(p.http, p.user.Email, known)
-		redirect(p.http, p.toNotice(pathMe, noticePassword))
+		s.renewSession(p, in)
 	}
+}
+
+// renewSession goes on with the session that has taken the place of the former one.
+func (s *Server) renewSession(p *person, in *actors.SignedIn) {
+	session, user, err := s.config.Identity.Session(p.ctx, in.Token, p.now)
+	if err != nil {
+		s.writeFailure(p.http, "read a new session", err)
+		return
+	}
+	s.keepSessions(p.visit, append([]visitor{{in.Token, session, user}}, p.others...))
+	s.keepKnown(p.http, user.Email, in.Known)
+	redirect(p.http, p.toNotice(pathMe, noticePassword))
 }

@@ -32,8 +32,12 @@ func TestPasswordIsChanged(t *testing.T) {
 			t.Errorf("got %s, want no password in it", p.body)
 		}
 	}
+	before := b.cookies()["gatehouse"]
 	p := b.send(b.get("/me/password"), "current_password", edgetest.Password, "new_password", newWord)
 	p.shows(t, 200, "/me")
+	if stolen := newBrowser(t, st).once("GET", "/me", nil, "Cookie", "gatehouse="+before); stolen.status != 302 {
+		t.Errorf("got %d by the former token, want 302", stolen.status)
+	}
 	p.says(t, "Your password is changed.")
 	if got := profileStatus(t, st, token); got != 401 {
 		t.Errorf("got %d, want 401", got)

@@ -20,6 +20,9 @@ const (
 	textCodeSent    = "We sent a new code. Only the new one works now."
 )
 
+// justNow is how long after a sign-in a form that was sent before leads on.
+const justNow = 10 * time.Second
+
 // paramSent says on the page for a code that another one was sent just now.
 const paramSent = "sent"
 
@@ -141,12 +144,29 @@ func (s *Server) challenge(v *visit, f *codeFlow) (string, *account.Challenge, b
 		return token, c, true
 	case err != nil && !errors.Is(err, actors.ErrCodeExpired):
 		s.writeFailure(v.http, "read a challenge", err)
+	case v.http.IsPost() && f.purpose != account.ForChange && s.welcomed(v):
 	case v.http.IsPost():
 		f.restart(s, v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 	default:
 		redirect(v.http, v.path(f.start))
 	}
 	return "", nil, false
+}
+
+// welcomed goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
+func (s *Server) welcomed(v *visit) bool {
+	visitors, err := s.visitors(v)
+	switch {
+	case err != nil:
+		s.writeFailure(v.http, "read sessions", err)
+	case len(visitors) == 0 || v.now.Sub(visitors[0].session.SignedIn) >= justNow:
+		return false
+	case v.pending == nil:
+		redirect(v.http, pathMe)
+	default:
+		redirect(v.http, v.pathChosen(pathAuthorize, newChoice(visitors[0].user.ID, false)))
+	}
+	return true
 }
 
 func (s *Server) confirmCode(v *visit, f *codeFlow, token string, c *account.Challenge) {
@@ -198,6 +218,10 @@ func (s *Server) refuseCode(v *visit, f *codeFlow, token string, c *account.Chal
 // resendCode takes the form that asks for another code.
 func (s *Server) resendCode(f *codeFlow) func(*visit) {
 	return func(v *visit) {
+		if !v.http.IsPost() {
+			redirect(v.http, v.path(f.path)) // by who loads again what the form has answered
+			return
+		}
 		token, c, ok := s.challenge(v, f)
 		if !ok {
 			return
@@ -236,12 +260,11 @@ func (v *visit) verifyForm(path, token string) binding { return v.bind(path + " 
 func (s *Server) showVerify(v *visit, f *codeFlow, token string, c *account.Challenge, status int, notice string, problems ...pages.Problem) {
 	p := pages.Verify{
 		Kind: f.kind, Client: v.clientName(), Action: v.path(f.path), FormToken: v.verifyForm(f.path, token).newFormToken(v.now),
+		Resend: v.path(f.resend), ResendToken: v.verifyForm(f.resend, token).newFormToken(v.now),
 		Address: c.Address, Name: v.shown("name"), Back: v.path(f.start), Notice: notice, Problems: problems,
 	}
 	if wait := c.Again.Sub(v.now); wait > 0 {
-		p.Wait = int((wait + time.Second - 1) / time.Second)
-	} else {
-		p.Resend, p.ResendToken = v.path(f.resend), v.verifyForm(f.resend, token).newFormToken(v.now)
+		p.Wait = int(wholeSeconds(wait))
 	}
 	s.show(v, status, p)
 }

@@ -47,10 +47,11 @@ const (
 	ChangeCode    Kind = "change_code"    // the code that makes an address or number that of an account
 	AccountExists Kind = "account_exists" // somebody wanted to register or use an address or number that has an account; no code
 	NoAccount     Kind = "no_account"     // somebody wanted a new password for an address that has no account; no code
+	AddressLeft   Kind = "address_left"   // an account has another address or number in the place of this one; no code
 )
 
 // HasCode reports whether messages of the kind carry a code.
-func (k Kind) HasCode() bool { return k != AccountExists && k != NoAccount }
+func (k Kind) HasCode() bool { return k != AccountExists && k != NoAccount && k != AddressLeft }
 
 // Message is what a person is told outside of the browser.
 type Message struct {

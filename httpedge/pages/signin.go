@@ -80,7 +80,7 @@ type Verify struct {
 	FormToken   string
 	Address     string // where the code was sent
 	Name        string // as it was entered
-	Resend      string // path and query that the form for a new code is sent to; "" = it must not be offered yet
+	Resend      string // path and query that the form for a new code is sent to
 	ResendToken string // its anti-forgery token
 	Wait        int    // seconds until a new code may be sent; 0 = now
 	Back        string // path and query of the page before, to correct the address; "" = none

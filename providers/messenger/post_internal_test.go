@@ -165,46 +165,84 @@ func TestMailErrors(t *testing.T) {
 
 // TestMailServerThatHangs stops answering after each of the commands.
 func TestMailServerThatHangs(t *testing.T) {
-	for _, silent := range []string{"", "EHLO", "MAIL", "DATA"} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			serveUntil(ln, silent)
-		}()
+	for _, silent := range []string{"EHLO", "MAIL", "DATA"} {
+		quiet := false
+		address, ended := serveOne(t, func(line string) (string, bool) {
+			quiet = quiet || strings.HasPrefix(line, silent)
+			return map[bool]string{true: "", false: "250 go on\r\n"}[quiet], true
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()
-		err = newTestPost(t, "smtp://"+ln.Addr().String(), "").Send(ctx, resetCode)
+		err := newTestPost(t, "smtp://"+address, "").Send(ctx, resetCode)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
 			t.Errorf("silent after %q: got %v after %v, want the end of its time", silent, err, time.Since(began))
 		}
 		cancel()
 		<-ended
-		if err := ln.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
-// serveUntil speaks SMTP to one client until it sends the command silent, and then waits for it to leave.
-func serveUntil(ln net.Listener, silent string) {
-	conn, err := ln.Accept()
+// serveOne has answer speak with one client, line by line, until one of them leaves, and closes the connection. ended is
+// closed then.
+func serveOne(t *testing.T, answer func(line string) (text string, stay bool)) (address string, ended chan struct{}) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return
+		t.Fatal(err)
 	}
-	defer conn.Close()
-	lines := bufio.NewScanner(conn)
-	if silent != "" {
-		io.WriteString(conn, "220 mail.example.com\r\n")
-	}
-	quiet := silent == ""
-	for lines.Scan() {
-		quiet = quiet || strings.HasPrefix(lines.Text(), silent)
-		if !quiet {
-			io.WriteString(conn, map[bool]string{true: "354", false: "250"}[lines.Text() == "DATA"]+" go on\r\n")
+	t.Cleanup(func() { ln.Close() })
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		conn, err := ln.Accept()
+		if err != nil {
+			return
 		}
+		defer conn.Close()
+		io.WriteString(conn, "220 mail.example.com\r\n")
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			text, stay := answer(lines.Text())
+			if !stay {
+				return
+			}
+			io.WriteString(conn, text)
+		}
+	}()
+	return ln.Addr().String(), ended
+}
+
+// TestMailThatWasTakenIsSent has a server take the message and leave without another word.
+func TestMailThatWasTakenIsSent(t *testing.T) {
+	data, taken := false, false
+	address, ended := serveOne(t, func(line string) (string, bool) {
+		switch {
+		case line == "DATA":
+			data = true
+			return "354 go on\r\n", true
+		case data && line == ".":
+			data, taken = false, true
+		case data:
+			return "", true
+		case taken:
+			return "", false
+		}
+		return "250 go on\r\n", true
+	})
+	if err := newTestPost(t, "smtp://"+address, "").Send(t.Context(), resetCode); err != nil {
+		t.Errorf("got %v, want nil: the server has the message", err)
+	}
+	<-ended
+}
+
+// TestMailThatFailsLeavesNoConnection goes on only when the client has left.
+func TestMailThatFailsLeavesNoConnection(t *testing.T) {
+	address, ended := serveOne(t, func(string) (string, bool) { return "250 go on\r\n", true })
+	if err := newTestPost(t, "smtp://example.com", address).Send(t.Context(), resetCode); !errors.Is(err, errNoTLS) {
+		t.Errorf("got %v, want errNoTLS", err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("got a connection left open, want it closed")
 	}
 }

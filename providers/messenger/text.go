@@ -27,6 +27,9 @@ func shortText(m account.Message, service string) string {
 	if m.Kind == account.AccountExists {
 		return "Somebody wanted to use this number at " + service + ". It has an account: sign in with a code." + ignore
 	}
+	if m.Kind == account.AddressLeft {
+		return "Your account at " + service + " has another number now. If you did not change it, tell " + service + "."
+	}
 	return m.Code + " is your code for " + service + ". It lasts " + lasts + "." + ignore
 }
 
@@ -44,6 +47,9 @@ func longText(m account.Message, service string) text {
 	case account.NoAccount:
 		return text{"No account at " + service, "Somebody, perhaps you, asked for a new password at " + service +
 			". There is no account with this address: perhaps you have registered with another one." + ignore}
+	case account.AddressLeft:
+		return text{"Your account at " + service, "The email address of your account at " + service + " was changed. It is no longer this one.\n\n" +
+			"If you did not change it, tell the people who run " + service + " at once: somebody else uses your account.\n"}
 	}
 	return text{"Your code for " + service, code + "Enter it on the page where you asked for it." + ignore}
 }

@@ -10,12 +10,15 @@ import (
 func TestTextsSayWhatIsNeeded(t *testing.T) {
 	service := strings.Repeat("i", 36) + ".com"
 	for channel, kinds := range map[account.Channel][]account.Kind{
-		account.SMS:   {account.PhoneCode, account.ChangeCode, account.AccountExists},
-		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists, account.NoAccount},
+		account.SMS:   {account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft},
+		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists, account.NoAccount, account.AddressLeft},
 	} {
 		for _, kind := range kinds {
 			m := account.Message{Channel: channel, To: "ada@example.com", Kind: kind}
 			wants := []string{service, "If this was not you, ignore"}
+			if kind == account.AddressLeft {
+				wants[1] = "If you did not change it, tell"
+			}
 			if kind.HasCode() {
 				m.Code = "271828"
 				wants = append(wants, "271828", "5 minutes")

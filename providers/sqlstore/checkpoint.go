@@ -39,34 +39,57 @@ func (s *Store) checkpointUntil(ctx context.Context) {
 }
 
 func (s *Store) checkpoint(ctx context.Context) error {
-	size, err := s.walSize(ctx, "NOOP")
-	if err != nil || size < passiveBytes {
-		return err
+	empty := s.emptyLog.Swap(false)
+	size, _, err := s.walSize(ctx, "NOOP")
+	if err == nil && size < passiveBytes && !empty {
+		return nil
 	}
 	mode := "PASSIVE"
-	if size >= truncateBytes {
+	if size >= truncateBytes || empty {
 		mode = "TRUNCATE"
 	}
 	start := time.Now()
-	if _, err := s.walSize(ctx, mode); err != nil {
+	busy := false
+	if err == nil {
+		_, busy, err = s.walSize(ctx, mode)
+	}
+	if empty && (err != nil || busy) {
+		s.emptyLog.Store(true) // after the next commit
+	}
+	if err != nil {
 		return err
 	}
 	s.metrics.checkpointTime.Observe(time.Since(start).Seconds())
 	return nil
 }
 
-// walSize performs a checkpoint of a mode (NOOP does nothing) and returns how long the log is that is not to be overwritten yet.
-func (s *Store) walSize(ctx context.Context, mode string) (int64, error) {
+// walSize performs a checkpoint of a mode (NOOP does nothing) and returns how long the log is that is not to be overwritten yet, and
+// whether somebody kept it from being done.
+func (s *Store) walSize(ctx context.Context, mode string) (size int64, kept bool, err error) {
 	var busy, frames, copied int64
 	if err := s.pools.checkpoint.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied); err != nil {
-		return 0, fmt.Errorf("checkpoint %s: %w", mode, err)
+		return 0, false, fmt.Errorf("checkpoint %s: %w", mode, err)
 	}
 	if frames == copied {
 		frames = 0 // the next write starts the log anew
 	}
-	size := max(0, frames) * s.pageSize
+	size = max(0, frames) * s.pageSize
 	s.metrics.walSize.Set(float64(size))
-	return size, nil
+	return size, busy != 0, nil
+}
+
+// forget makes the checkpointer empty the log soon: what was deleted is overwritten in the database file, but still in the log.
+func (s *Store) forget() {
+	s.emptyLog.Store(true)
+	s.tellOfLog()
+}
+
+// tellOfLog wakes the checkpointer, now or when it has time.
+func (s *Store) tellOfLog() {
+	select {
+	case s.logGrew <- struct{}{}:
+	default:
+	}
 }
 
 // truncateWAL copies the whole log and empties it. A reader or another process may keep it from that; the next Open goes on.
@@ -74,6 +97,6 @@ func (s *Store) truncateWAL() error {
 	if s.pools.checkpoint == nil {
 		return nil
 	}
-	_, err := s.walSize(context.Background(), "TRUNCATE")
+	_, _, err := s.walSize(context.Background(), "TRUNCATE")
 	return err
 }

@@ -105,6 +105,7 @@ func sqliteDSN(path string, config Config, pragmas ...string) string {
 		"synchronous(FULL)",
 		"foreign_keys(1)",
 		"wal_autocheckpoint(0)", // the checkpointer's work
+		"secure_delete(1)",      // what is deleted is overwritten
 		"temp_store(MEMORY)",
 	}, pragmas...)}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode()

@@ -32,6 +32,7 @@ func TestPragmas(t *testing.T) {
 		"foreign_keys":       {"1"},
 		"busy_timeout":       {"3000"},
 		"wal_autocheckpoint": {"0"},
+		"secure_delete":      {"1"},
 		"query_only":         {"0", "1", "1", "1", "1", "0"},
 	} {
 		got, err := sqlstore.Pragmas(t.Context(), s, name)

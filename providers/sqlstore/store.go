@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/actors/account"
@@ -39,6 +40,7 @@ type Store struct {
 	metrics  *storeMetrics
 	pageSize int64         // of SQLite
 	logGrew  chan struct{} // tells the checkpointer of commits
+	emptyLog atomic.Bool   // it is to leave nothing in SQLite's log, which may hold what was deleted
 	reads    statements
 
 	stop    context.CancelFunc // ends what runs beside the writer

@@ -242,6 +242,7 @@ func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("delete user: %w", err)
 	}
+	s.forget()
 	tokens := make([][32]byte, len(ended))
 	for i, hash := range ended {
 		tokens[i] = hash

@@ -84,10 +84,7 @@ func (s *Store) transact(ops []oauth.Operation) error {
 		return err
 	}
 	s.metrics.commitTime.Observe(time.Since(start).Seconds())
-	select {
-	case s.logGrew <- struct{}{}:
-	default:
-	}
+	s.tellOfLog()
 	return nil
 }
 

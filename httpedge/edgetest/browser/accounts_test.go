@@ -32,19 +32,18 @@ func TestSecondAccount(t *testing.T) {
 }
 
 func TestSignOutOfOneAccount(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.signedIn("Ada", "ada@example.com")
-		p.signedIn("Bea", "bea@example.com")
-		p.visit("/accounts")
-		p.sees("/accounts", "Your accounts", "Ada", "Bea")
-		p.press("Sign out of Ada")
-		p.sees("/accounts", "Your accounts", "Bea")
-		p.lacks("Ada")
-		p.follow("Sign out")
-		p.press("Sign out")
-		p.visit("/accounts")
-		p.sees("/accounts", "You are not signed in.")
-	})
+	p := newHouse(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.signedIn("Bea", "bea@example.com")
+	p.visit("/accounts")
+	p.sees("/accounts", "Your accounts", "Ada", "Bea")
+	p.press("Sign out of Ada")
+	p.sees("/accounts", "Your accounts", "Bea")
+	p.lacks("Ada")
+	p.follow("Sign out")
+	p.press("Sign out")
+	p.visit("/accounts")
+	p.sees("/accounts", "You are not signed in.")
 }
 
 func TestSignOutOfAllAccounts(t *testing.T) {

@@ -37,21 +37,20 @@ func TestWrongCode(t *testing.T) {
 
 // TestExpiredCode is replaced by a new one, which may be asked for when the last was sent long enough ago.
 func TestExpiredCode(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		code := p.registering()
-		p.lacks("Send a new code")
-		p.alter(t, "UPDATE challenges SET expires = 1")
-		p.alter(t, "UPDATE code_sends SET sent = 1")
-		p.confirm(code)
-		p.refused("/register/verify", "code", "no longer good")
-		p.press("Send a new code")
-		p.sees("/register/verify", "We sent a new code")
-		renewed := p.code("bea@example.com", account.RegisterCode)
-		p.confirm(code)
-		p.refused("/register/verify", "code", "not the code")
-		p.confirm(renewed)
-		p.sees("/me", "Your account", "Bea")
-	})
+	p := newHouse(t).person(t, true)
+	code := p.registering()
+	p.lacks("Send a new code")
+	p.alter(t, "UPDATE challenges SET expires = 1")
+	p.alter(t, "UPDATE code_sends SET sent = 1")
+	p.confirm(code)
+	p.refused("/register/verify", "code", "no longer good")
+	p.press("Send a new code")
+	p.sees("/register/verify", "We sent a new code")
+	renewed := p.code("bea@example.com", account.RegisterCode)
+	p.confirm(code)
+	p.refused("/register/verify", "code", "not the code")
+	p.confirm(renewed)
+	p.sees("/me", "Your account", "Bea")
 }
 
 // TestCodeThatWasTriedTooOften is no longer good, even when it is entered at last.

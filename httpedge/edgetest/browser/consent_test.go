@@ -67,19 +67,18 @@ func TestConsentIsRemembered(t *testing.T) {
 }
 
 func TestPromptLogin(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.signedIn("Ada", "ada@example.com")
-		p.visit(p.app.asks("view-user", "prompt", "login"))
-		p.signIn("ada@example.com", edgetest.Password)
-		p.sees("/consent", "Allow Atlas", "Ada")
-		p.press("Allow")
-		p.token(p.app)
-		p.visit(p.app.asks("view-user", "prompt", "login"))
-		p.signIn("ada@example.com", edgetest.Password)
-		if p.back(p.app).Get("code") == "" {
-			t.Errorf("got %v, want a code: the consent is remembered", p.query)
-		}
-	})
+	p := newHouse(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.visit(p.app.asks("view-user", "prompt", "login"))
+	p.signIn("ada@example.com", edgetest.Password)
+	p.sees("/consent", "Allow Atlas", "Ada")
+	p.press("Allow")
+	p.token(p.app)
+	p.visit(p.app.asks("view-user", "prompt", "login"))
+	p.signIn("ada@example.com", edgetest.Password)
+	if p.back(p.app).Get("code") == "" {
+		t.Errorf("got %v, want a code: the consent is remembered", p.query)
+	}
 }
 
 func TestPromptConsent(t *testing.T) {

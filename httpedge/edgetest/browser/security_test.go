@@ -47,26 +47,25 @@ func (p *person) change(current, next string) {
 }
 
 func TestChangeEmail(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.signedIn("Ada", "ada@example.com")
-		p.follow("Change email address")
-		p.sees("/me/email", "Change your email address", "ada@example.com")
-		p.fill("email", "countess@example.com")
-		p.fill("current_password", "wrong horse battery staple")
-		p.press("Send the code")
-		p.refused("/me/email", "current_password", "")
-		p.fill("current_password", edgetest.Password)
-		p.press("Send the code")
-		p.sees("/me/email/verify", "Check your email", "countess@example.com")
-		code := p.code("countess@example.com", account.ChangeCode)
-		p.fill("code", other(code))
-		p.press("Confirm")
-		p.refused("/me/email/verify", "code", "not the code")
-		p.fill("code", code)
-		p.press("Confirm")
-		p.sees("/me", "Your account", "countess@example.com")
-		p.lacks("ada@example.com")
-	})
+	p := newHouse(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.follow("Change email address")
+	p.sees("/me/email", "Change your email address", "ada@example.com")
+	p.fill("email", "countess@example.com")
+	p.fill("current_password", "wrong horse battery staple")
+	p.press("Send the code")
+	p.refused("/me/email", "current_password", "")
+	p.fill("current_password", edgetest.Password)
+	p.press("Send the code")
+	p.sees("/me/email/verify", "Check your email", "countess@example.com")
+	code := p.code("countess@example.com", account.ChangeCode)
+	p.fill("code", other(code))
+	p.press("Confirm")
+	p.refused("/me/email/verify", "code", "not the code")
+	p.fill("code", code)
+	p.press("Confirm")
+	p.sees("/me", "Your account", "countess@example.com")
+	p.lacks("ada@example.com")
 }
 
 // TestChangeEmailToThatOfAnother looks as for anybody, and the other is told.
@@ -83,25 +82,24 @@ func TestChangeEmailToThatOfAnother(t *testing.T) {
 }
 
 func TestAddPhone(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.signedIn("Ada", "ada@example.com")
-		p.follow("Add phone number")
-		p.sees("/me/phone", "Add your phone number")
-		p.fill("phone_number", "+1 202 555 0123")
-		p.fill("current_password", edgetest.Password)
-		p.press("Send the code")
-		p.sees("/me/phone/verify", "Check your phone")
-		p.fill("code", p.code(number, account.ChangeCode))
-		p.press("Confirm")
-		p.sees("/me", "Your account", number)
+	p := newHouse(t).person(t, true)
+	p.signedIn("Ada", "ada@example.com")
+	p.follow("Add phone number")
+	p.sees("/me/phone", "Add your phone number")
+	p.fill("phone_number", "+1 202 555 0123")
+	p.fill("current_password", edgetest.Password)
+	p.press("Send the code")
+	p.sees("/me/phone/verify", "Check your phone")
+	p.fill("code", p.code(number, account.ChangeCode))
+	p.press("Confirm")
+	p.sees("/me", "Your account", number)
 
-		q := p.person(t, p.scripts)
-		q.visit("/register/phone")
-		q.alter(t, "UPDATE code_sends SET sent = 1")
-		q.byPhone()
-		q.press("Continue")
-		q.sees("/me", "Your account", "Ada")
-	})
+	q := p.person(t, p.scripts)
+	q.visit("/register/phone")
+	q.alter(t, "UPDATE code_sends SET sent = 1")
+	q.byPhone()
+	q.press("Continue")
+	q.sees("/me", "Your account", "Ada")
 }
 
 // TestDeleteAccount removes everything at once.
