@@ -148,3 +148,16 @@ func types(schema object) []string {
 	}
 	return all
 }
+
+// Operations returns the operations of an OpenAPI document that client programs build on, such as "GET /api/user".
+func Operations(openAPI []byte) ([]string, error) {
+	d, err := readDocument(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, o := range d.operations() {
+		all = append(all, o.String())
+	}
+	return all, nil
+}
