@@ -65,7 +65,7 @@ func authorizeMutants() []Mutant {
 		}),
 	}
 	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
-		all = append(all, spoiled(authorize, 302, name+" is missing", parameter(func(q url.Values) { q.Del(name) })))
+		all = append(all, spoiled(authorize, 302, name+" is missing", parameter(func(q url.Values) { q.Del(name) })).of(name+"="))
 	}
 	for _, name := range []string{"code", "state", "iss", "error"} {
 		all = append(all, spoiled(authorize, 303, name+" is missing", parameter(func(q url.Values) { q.Del(name) })))
@@ -76,7 +76,7 @@ func authorizeMutants() []Mutant {
 			if q.Get("error") == code {
 				q.Set("error", "access_denied")
 			}
-		})))
+		})).of(code))
 	}
 	return append(all, spoiled(authorize, 303, "access_denied is called consent_required", parameter(func(q url.Values) {
 		if q.Get("error") == "access_denied" {

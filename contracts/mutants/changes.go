@@ -128,7 +128,7 @@ func coded(code string) func(*answer) bool {
 
 // asked is a Mutant that gives the service another request.
 func asked(operation, name string, f func(*http.Request)) Mutant {
-	return Mutant{name, operation, 0, func(service http.Handler) http.Handler {
+	return Mutant{name, operation, 0, "", func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method+" "+r.URL.Path == operation {
 				f(r)

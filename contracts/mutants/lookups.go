@@ -75,7 +75,7 @@ func lookupMutants() []Mutant {
 	}
 	for _, reason := range []string{"malformed", "has_scheme", "has_path", "private_range", "reserved_range", "not_found", "empty"} {
 		all = append(all, spoiled(lookup, 400, "the reason "+reason+" is not given",
-			when(func(a *answer) bool { return bytes.Contains(a.body, []byte(`"reason":"`+reason+`"`)) }, set("reason", ""))))
+			when(func(a *answer) bool { return bytes.Contains(a.body, []byte(`"reason":"`+reason+`"`)) }, set("reason", ""))).of(reason))
 	}
 	return append(all,
 		spoiled(lookup, 200, "there is one member more", extra("")),

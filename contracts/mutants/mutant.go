@@ -21,6 +21,7 @@ type Mutant struct {
 	Name      string // what is wrong, such as "email is missing"
 	Operation string // where, such as "GET /api/user"
 	Status    int    // of the right answers that it spoils; 0 = any
+	Word      string // that is in those answers, such as an error code; "" = none in particular
 	// Wrap puts what is wrong before the real service.
 	Wrap func(service http.Handler) http.Handler
 }
@@ -53,7 +54,7 @@ type change func(*answer)
 
 // spoiled returns a Mutant that answers as the service does, but for a change.
 func spoiled(operation string, status int, name string, f change) Mutant {
-	return Mutant{name, operation, status, func(service http.Handler) http.Handler {
+	return Mutant{name, operation, status, "", func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method+" "+r.URL.Path != operation {
 				service.ServeHTTP(w, r)
@@ -70,6 +71,12 @@ func spoiled(operation string, status int, name string, f change) Mutant {
 			a.send(w)
 		})
 	}}
+}
+
+// of returns m with a Word.
+func (m Mutant) of(word string) Mutant {
+	m.Word = word
+	return m
 }
 
 // answerOf asks the service.

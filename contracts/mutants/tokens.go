@@ -69,7 +69,7 @@ func tokenMutants() []Mutant {
 	for code, wrong := range map[string]string{"invalid_request": "bad_request", "invalid_grant": "invalid_request", "unauthorized_client": "invalid_client",
 		"unsupported_grant_type": "invalid_request", "invalid_scope": "invalid_request", "invalid_client": "invalid_request",
 		"temporarily_unavailable": "server_error"} {
-		all = append(all, spoiled(token, 0, code+" is called "+wrong, when(coded(code), set("error", wrong))))
+		all = append(all, spoiled(token, 0, code+" is called "+wrong, when(coded(code), set("error", wrong))).of(code))
 	}
 	return all
 }
@@ -80,11 +80,11 @@ func tokenMisbehaviour() []Mutant {
 		return when(func(a *answer) bool { return a.form.Has(field) && coded("invalid_grant")(a) }, instead(200, issued))
 	}
 	return []Mutant{
-		spoiled(token, 400, "any code is good", grants("code")),
-		spoiled(token, 400, "any refresh token is good", grants("refresh_token")),
+		spoiled(token, 400, "any code is good", grants("code")).of("invalid_grant"),
+		spoiled(token, 400, "any refresh token is good", grants("refresh_token")).of("invalid_grant"),
 		spoiled(token, 401, "any secret is good", instead(200, issued)),
-		spoiled(token, 400, "any scope is good", when(coded("invalid_scope"), instead(200, issued))),
-		spoiled(token, 400, "clients get any grant", when(coded("unauthorized_client"), instead(200, issued))),
+		spoiled(token, 400, "any scope is good", when(coded("invalid_scope"), instead(200, issued))).of("invalid_scope"),
+		spoiled(token, 400, "clients get any grant", when(coded("unauthorized_client"), instead(200, issued))).of("unauthorized_client"),
 		spoiled(token, 400, "code_verifier is not compared", when(func(a *answer) bool { return a.form.Has("code_verifier") }, instead(200, issued))),
 		spoiled(token, 200, "refresh tokens are refused", when(func(a *answer) bool { return a.form.Has("refresh_token") }, instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(token, 200, "public clients need a secret", when(func(a *answer) bool {
