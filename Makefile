@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run setup pact-lib contracts pactcheck pactcheck-dist test test-long fuzz bench compare lint clean
+.PHONY: help build run setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -22,9 +22,12 @@ setup: ## Install what the tests need, or say what is missing
 pact-lib: ## Fetch the library that contract tests are linked with
 	scripts/pact-lib
 
-contracts: pact-lib ## Check the contracts with client programs and with the upstream
+contract-tools:
+	scripts/contract-tools
+
+contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
 	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck
-	$(PACTENV) go test -race -tags pact -count 1 -timeout 5m ./contracts/... ./cmd/pactcheck
+	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
 	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/pactcheck ./cmd/pactcheck

@@ -125,6 +125,41 @@ func (p *Pact) Check() error {
 // HiddenLocation what the pact expects as Location.
 func (p *Pact) Prepared() ([]byte, error) { return p.prepared(p.Interactions) }
 
+// Portable returns Prepared for verifiers of other makes. libpact_ffi 0.4 keeps a challenge as several values, split at its commas, and newer
+// ones compare it as the one value that it is.
+func (p *Pact) Portable() ([]byte, error) {
+	whole := make([]Interaction, len(p.Interactions))
+	for i, it := range p.Interactions {
+		it.body = maps.Clone(it.body)
+		it.body["response"] = challenging(it.body["response"])
+		whole[i] = it
+	}
+	return p.prepared(whole)
+}
+
+// challenging returns a response with each challenge as one value.
+func challenging(response any) any {
+	r, ok := response.(map[string]any)
+	headers, has := r["headers"].(map[string]any)
+	if !ok || !has {
+		return response
+	}
+	r, headers = maps.Clone(r), maps.Clone(headers)
+	for name, value := range headers {
+		values, ok := value.([]any)
+		if !ok || !strings.EqualFold(name, "WWW-Authenticate") {
+			continue
+		}
+		parts := make([]string, len(values))
+		for i, v := range values {
+			parts[i] = fmt.Sprint(v)
+		}
+		headers[name] = []any{strings.Join(parts, ", ")}
+	}
+	r["headers"] = headers
+	return r
+}
+
 // Alone returns Prepared with the interaction of that index and no other.
 func (p *Pact) Alone(i int) ([]byte, error) { return p.prepared(p.Interactions[i : i+1]) }
 

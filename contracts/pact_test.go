@@ -107,3 +107,24 @@ func TestOneInteractionAlone(t *testing.T) {
 		t.Errorf("got %+v, want the second", got)
 	}
 }
+
+// TestPortableChallenge has a challenge that was split at its comma.
+func TestPortableChallenge(t *testing.T) {
+	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
+"response":{"status":401,"headers":{"www-authenticate":["Bearer realm=\"g\"","error=\"e\""],"Allow":["GET","HEAD"]}}}]}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Portable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"www-authenticate":["Bearer realm=\"g\", error=\"e\""]`, `"Allow":["GET","HEAD"]`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("got %s, want %s in it", got, want)
+		}
+	}
+	if before, err := p.Prepared(); err != nil || !strings.Contains(string(before), `"error=\"e\""]`) {
+		t.Errorf("got %s and error %v, want the pact itself unchanged", before, err)
+	}
+}

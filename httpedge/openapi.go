@@ -13,6 +13,9 @@ const pathOpenAPI = "/openapi.yaml"
 //go:embed openapi.yaml
 var openAPI []byte
 
+// OpenAPI returns that document. The caller must not change it.
+func OpenAPI() []byte { return openAPI }
+
 var contentTypeYAML = []byte("application/yaml")
 
 // showOpenAPI answers GET /openapi.yaml.

@@ -47,7 +47,7 @@ func TestNothingIsPublishedUnasked(t *testing.T) {
 
 func TestFailedPublishIsAFailure(t *testing.T) {
 	b := newBroker(t, false, good)
-	b.Refuse = "/verification-results"
+	b.Refuse("/verification-results")
 	if got := pactcheck(t, append(publishing, b.URL)...); got.code != 1 || !strings.Contains(got.stdout, "the broker did not take the result") {
 		t.Errorf("got %+v, want a failure", got)
 	}
@@ -102,7 +102,7 @@ func TestWorkInProgress(t *testing.T) {
 // TestBrokerCredentials gives them by environment and by flag.
 func TestBrokerCredentials(t *testing.T) {
 	b := newBroker(t, false, good)
-	b.Token = "secret"
+	b.WantToken("secret")
 	if got := pactcheck(t, "verify", b.URL); got.code != 2 || !strings.Contains(got.stderr, "401") {
 		t.Errorf("got %+v without a token, want a refusal", got)
 	}
@@ -111,7 +111,7 @@ func TestBrokerCredentials(t *testing.T) {
 		t.Errorf("got %+v with a token", got)
 	}
 	b = newBroker(t, false, good)
-	b.Username, b.Password = "u", "p"
+	b.WantPassword("u", "p")
 	t.Setenv("PACT_BROKER_TOKEN", "")
 	t.Setenv("PACT_BROKER_USERNAME", "u")
 	if got := pactcheck(t, "verify", "--broker-password", "p", b.URL); got.code != 0 {

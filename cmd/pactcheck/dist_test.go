@@ -39,7 +39,7 @@ func TestPackedTool(t *testing.T) {
 			t.Errorf("%s: got %v: %s, want %q", row.args[0], err, out, row.want)
 		}
 	}
-	for _, name := range []string{"STATES.md", "LICENSE", "pacts/oauth-app-gatehouse.json"} {
+	for _, name := range []string{"STATES.md", "LICENSE", "README.md", "pacts/oauth-app-gatehouse.json", "examples/goconsumer/go.mod", "examples/jsconsumer/client.test.js"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			t.Errorf("got %v, want %s in the archive", err, name)
 		}

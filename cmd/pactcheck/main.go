@@ -49,11 +49,12 @@ func stayLocal() error {
 
 // commands is the command line as kong reads it: one field a command.
 type commands struct {
-	Verify  verifyCommand  `cmd:"" help:"Verify pacts: of files, of folders, or of a Pact Broker."`
-	States  statesCommand  `cmd:"" help:"Print the provider states that pacts may ask for."`
-	Serve   serveCommand   `cmd:"" help:"Serve gatehouse and its states for a verifier in another language."`
-	Prepare prepareCommand `cmd:"" help:"Copy pacts for a verifier that follows redirects."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Verify   verifyCommand   `cmd:"" help:"Verify pacts: of files, of folders, or of a Pact Broker."`
+	States   statesCommand   `cmd:"" help:"Print the provider states that pacts may ask for."`
+	Serve    serveCommand    `cmd:"" help:"Serve gatehouse and its states for a verifier in another language."`
+	Prepare  prepareCommand  `cmd:"" help:"Copy pacts for a verifier that follows redirects."`
+	Coverage coverageCommand `cmd:"" help:"Say which parts of gatehouse's interface pacts pin, and which they do not."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // program is what a command gets beside its own flags.

@@ -125,7 +125,7 @@ func TestFoldersAndOtherProviders(t *testing.T) {
 
 // TestEveryCommandHasHelpAndExample reads the help of all commands.
 func TestEveryCommandHasHelpAndExample(t *testing.T) {
-	for _, command := range []string{"", "verify", "states", "serve", "prepare", "version"} {
+	for _, command := range []string{"", "verify", "states", "serve", "prepare", "coverage", "version"} {
 		got := pactcheck(t, strings.Fields(command+" --help")...)
 		if got.code != 0 || !strings.Contains(got.stdout, "Example") || !strings.Contains(got.stdout, "pactcheck "+command) {
 			t.Errorf("%s: got %+v, want help with an example", command, got)

@@ -16,7 +16,8 @@ type prepareCommand struct {
 // Help is shown by pactcheck prepare --help.
 func (*prepareCommand) Help() string {
 	return "Verifiers follow redirects, so that they never see one. In the copies the header Location is called X-Pact-Location, and requests ask " +
-		"pactcheck serve to call it so too. The status stays as it is.\n\nExample:\n\n    pactcheck prepare --out ready pacts/"
+		"pactcheck serve to call it so too. The status stays as it is. Challenges in WWW-Authenticate become one value, as verifiers newer than the " +
+		"library here compare them.\n\nExample:\n\n    pactcheck prepare --out ready pacts/"
 }
 
 // Run writes a copy of each pact under its own name.
@@ -48,7 +49,7 @@ func (c *prepareCommand) copy(p *program, file string) error {
 	if err != nil {
 		return usagef("%s", err)
 	}
-	prepared, err := pact.Prepared()
+	prepared, err := pact.Portable()
 	if err != nil {
 		return err
 	}

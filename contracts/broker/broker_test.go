@@ -79,7 +79,7 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 func TestRefusedResultIsAnError(t *testing.T) {
 	for _, refused := range []string{"/verification-results", "/branches/main/versions/1", "/tags/dev", "/pacticipants/gatehouse"} {
 		b := brokertest.New(t, "gatehouse")
-		b.Refuse = refused
+		b.Refuse(refused)
 		b.Add([]byte(pact), false)
 		c := client(t, broker.Config{URL: b.URL})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
@@ -106,7 +106,8 @@ func TestCredentials(t *testing.T) {
 		{"none", broker.Config{Username: "u", Password: "p"}, broker.Config{}, true},
 	} {
 		b := brokertest.New(t, "gatehouse")
-		b.Token, b.Username, b.Password = row.wanted.Token, row.wanted.Username, row.wanted.Password
+		b.WantToken(row.wanted.Token)
+		b.WantPassword(row.wanted.Username, row.wanted.Password)
 		row.config.URL = b.URL
 		_, err := client(t, row.config).Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 		if rejected := err != nil && strings.Contains(err.Error(), "401"); rejected != row.wantRejected || err != nil && !rejected {

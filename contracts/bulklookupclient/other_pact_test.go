@@ -93,6 +93,36 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
+	batch := postQueries("8.8.8.8")
+	for _, row := range []struct {
+		name    string
+		request pacttest.Request
+		send    bulklookupclient.Request
+	}{
+		{"a question of a web page for the caller's own address", get("/api/my-ip"), bulklookupclient.Request{Path: "/api/my-ip"}},
+		{"a bulk look-up of a web page", batch, bulklookupclient.Request{Method: "POST", Path: "/api/bulk", ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
+	} {
+		row.request.Header["Origin"] = origin
+		row.send.Header = map[string]string{"Origin": origin}
+		p.Test(t, pacttest.Interaction{
+			Name: row.name,
+			Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8"),
+				pacttest.Given("the caller asks from an address", "address", "8.8.8.8")},
+			Request: row.request,
+			Response: pacttest.Response{Status: 200, JSON: object{"ok": true}, Header: header(
+				"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", exposed)},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				got, err := c.Do(ctx, row.send)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if all := got.Header("Access-Control-Expose-Headers"); !strings.Contains(all, exposed) {
+					t.Errorf("got %q exposed, want %s", all, exposed)
+				}
+			})
+		})
+	}
 	request := getLookup("8.8.8.8")
 	request.Header["Origin"] = origin
 	p.Test(t, pacttest.Interaction{

@@ -144,7 +144,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: authorization(row.query, row.signedIn),
-			Response: pacttest.Response{Status: row.status, Header: map[string]any{"Location": row.location, "Cache-Control": "no-store"}},
+			Response: pacttest.Response{Status: row.status, Header: map[string]any{"X-Request-Id": requestID, "Location": row.location, "Cache-Control": "no-store"}},
 		}, func(t *testing.T, base string) {
 			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
 				location, err := visit(ctx, a, a.AuthorizationPath(row.request), row.signedIn)
@@ -171,7 +171,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 		Given: []state{confidential("redirect_uri", withQuery), aUser, allowed},
 		Request: authorization(form("response_type", "code", "client_id", clientID, "redirect_uri", withQuery, "scope", both, "state", "s1",
 			"skip_account_chooser", "true"), true),
-		Response: pacttest.Response{Status: 302, Header: map[string]any{"Location": comeBack(withQuery, codePart, statePart("s1"), issPart)}},
+		Response: pacttest.Response{Status: 302, Header: map[string]any{"X-Request-Id": requestID, "Location": comeBack(withQuery, codePart, statePart("s1"), issPart)}},
 	}, func(t *testing.T, base string) {
 		app := newApp(base)
 		app.RedirectURI = withQuery
@@ -203,7 +203,7 @@ func elsewhere(t *testing.T, p *pacttest.Pact) {
 			"code_challenge", challenge, "code_challenge_method", "S256")
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: authorization(query, false),
-			Response: pacttest.Response{Status: 303, Header: map[string]any{"Location": comeBack(row.uri, codePart, statePart("s1"), issPart)}},
+			Response: pacttest.Response{Status: 303, Header: map[string]any{"X-Request-Id": requestID, "Location": comeBack(row.uri, codePart, statePart("s1"), issPart)}},
 		}, func(t *testing.T, base string) {
 			app := newPublicApp(base)
 			app.RedirectURI = row.uri
@@ -299,7 +299,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 	}
 	p.Test(t, pacttest.Interaction{
 		Name: "an authorization of an unknown scope without state", Given: client, Request: authorization(asked("scope", "fly"), false),
-		Response: pacttest.Response{Status: 302, Header: map[string]any{"Location": comeBack(redirectURI, errorPart("invalid_scope"), textPart, issPart)}},
+		Response: pacttest.Response{Status: 302, Header: map[string]any{"X-Request-Id": requestID, "Location": comeBack(redirectURI, errorPart("invalid_scope"), textPart, issPart)}},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			location, err := visit(ctx, a, a.AuthorizationPath(oauthapp.Authorization{Scope: "fly"}), false)

@@ -20,13 +20,15 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 	refresh := object{"active": true, "scope": "view-user detail-user", "client_id": clientID, "sub": pacttest.Pattern("17", "^[1-9][0-9]*$"),
 		"exp": pacttest.Integer(endsAt)}
 	closed := func(names ...string) any {
-		members := object{"active": pacttest.Any(true)}
+		members := object{"active": true}
 		for _, name := range names {
-			members[name] = pacttest.Any("")
-		}
-		for _, name := range []string{"iat", "exp"} {
-			if _, ok := members[name]; ok {
+			switch name {
+			case "iat", "exp":
 				members[name] = pacttest.Integer(endsAt)
+			case "token_type":
+				members[name] = "Bearer"
+			default:
+				members[name] = pacttest.Any("")
 			}
 		}
 		return pacttest.OnlyKeys(members)
@@ -49,12 +51,12 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		{"an introspection with HTTP Basic", []state{confidential(), anAccessToken}, newBasicApp, form("token", accessToken), accessToken, "", userToken,
 			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
 		{"an introspection of an access token with all members that there are", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken), accessToken, "",
-			closed("scope", "client_id", "token_type", "sub", "iat", "exp"), oauthapp.Introspection{Active: true, Issued: endsAt, Expires: endsAt}},
+			closed("scope", "client_id", "token_type", "sub", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
 		{"an introspection of the client's own access token", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
 			signed("token", accessToken), accessToken, "", ownToken,
 			oauthapp.Introspection{Active: true, ClientID: clientID, Type: "Bearer", Issued: issuedAt, Expires: endsAt}},
 		{"an introspection of the client's own access token with all members that there are", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
-			signed("token", accessToken), accessToken, "", closed("scope", "client_id", "token_type", "iat", "exp"), oauthapp.Introspection{Active: true, Issued: endsAt, Expires: endsAt}},
+			signed("token", accessToken), accessToken, "", closed("scope", "client_id", "token_type", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
 		{"an introspection of a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
 			signed("token", refreshToken, "token_type_hint", aRefreshToken), refreshToken, aRefreshToken, refresh,
 			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Subject: "17", Expires: endsAt}},

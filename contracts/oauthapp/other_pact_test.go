@@ -22,9 +22,10 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		{"POST", basicPath, "GET, HEAD, OPTIONS"},
 		{"POST", detailedPath, "GET, HEAD, OPTIONS"},
 		{"POST", "/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS"},
+		{"POST", "/oauth/authorize", "GET, OPTIONS"},
 	} {
 		body := object{"error": "method_not_allowed", "message": pacttest.NotEmpty("Use another.")}
-		if row.path == "/oauth/token" {
+		if slices.Contains([]string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"}, row.path) {
 			body = four("method_not_allowed")
 		}
 		p.Test(t, pacttest.Interaction{
@@ -40,6 +41,17 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
+	p.Test(t, pacttest.Interaction{
+		Name:    "POST at " + basicPath + ", with all members that there are",
+		Request: pacttest.Request{Method: "POST", Path: basicPath, Header: map[string]any{"Accept": "application/json"}},
+		Response: pacttest.Response{Status: 405, Header: header(), JSON: pacttest.OnlyKeys(object{"error": "method_not_allowed",
+			"message": pacttest.Any("Use another.")})},
+	}, func(t *testing.T, base string) {
+		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
+			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: basicPath})
+			wantRefusal(t, err, 405, "method_not_allowed")
+		})
+	})
 	p.Test(t, pacttest.Interaction{
 		Name: "a profile at a service that is not there", Request: getProfile("/v2/api/user", "Bearer "+accessToken),
 		Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"),
@@ -112,6 +124,29 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 			if _, _, err := a.Profile(ctx, accessToken); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	p.Test(t, pacttest.Interaction{
+		Name: "the detailed profile for a web page", Given: []state{public("detail_user_approved", true), given("an access token")},
+		Request: with(getProfile(detailedPath, theToken), "Origin", origin),
+		Response: pacttest.Response{Status: 200, Header: counted("50", "49", cors...),
+			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace"), "service_id": pacttest.NotEmpty("1f0e9d8c-7b6a-4958-8776-655443322110")}},
+	}, func(t *testing.T, base string) {
+		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+			if _, _, err := a.Details(ctx, accessToken); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	p.Test(t, pacttest.Interaction{
+		Name: "a revocation by a web page", Given: []state{public(), given("a refresh token", "refresh_token", refreshToken)},
+		Request:  with(post("/oauth/revoke", form("token", refreshToken, "client_id", clientID)), "Origin", origin),
+		Response: pacttest.Response{Status: 200, Header: notStored(cors...), JSON: object{}},
+	}, func(t *testing.T, base string) {
+		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
+			if err := a.Revoke(ctx, refreshToken, ""); err != nil {
 				t.Error(err)
 			}
 		})

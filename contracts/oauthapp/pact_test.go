@@ -96,6 +96,12 @@ func newBasicApp(base string) *oauthapp.App {
 // basic is the header of newBasicApp.
 const basic = "Basic M2Q4ZjZmMGUtN2E1NS00YjJiLTljMzktMWY1ZjRhMWQyYzc3Omd0Y3Nfa3NvNzZlSzdFTXFWbkg0Z1lHZ3RtcHpJc2JMNEJWbkFLclRvM09iMmVobjRhYVRaZQ=="
 
+// wrongBasic likewise, with otherSecret.
+const wrongBasic = "Basic M2Q4ZjZmMGUtN2E1NS00YjJiLTljMzktMWY1ZjRhMWQyYzc3Omd0Y3NfaUxMb0tvakFYak5QcWkwQm9lWGRjaXVQeEZzdjNPNUphZzZCMGE1Z1FkVjI4RVN6NA=="
+
+// basicChallenge is what a client gets that has used HTTP Basic in vain.
+const basicChallenge = `Basic realm="gatehouse", charset="UTF-8"`
+
 // form returns names and values in turn as a form.
 func form(pairs ...string) url.Values {
 	f := url.Values{}

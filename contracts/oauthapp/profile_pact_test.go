@@ -130,8 +130,12 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 func closedProfiles(t *testing.T, p *pacttest.Pact) {
 	examples := func(fields object) object {
 		e := maps.Clone(fields)
-		for name := range e {
-			e[name] = pacttest.Any("x")
+		for name, value := range map[string]string{"name": "Ada Lovelace", "email": "ada@mail.example", "profile_picture": "https://pictures.example/ada.png",
+			"username": "ada", "gender": "female", "bio": "Wrote the first program.", "phone_number": "+14155550100", "place_of_birth": "London",
+			"date_of_birth": "1990-12-10", "address": "12 St James's Square, London", "service_id": "1f0e9d8c-7b6a-4958-8776-655443322110"} {
+			if _, ok := e[name]; ok {
+				e[name] = pacttest.Any(value)
+			}
 		}
 		e["id"] = pacttest.Integer(17)
 		return e

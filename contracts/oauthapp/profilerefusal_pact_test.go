@@ -130,7 +130,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 				Response: pacttest.Response{Status: status, Header: h, JSON: body}}, ask)
 			closed := object{}
 			for member := range body {
-				closed[member] = pacttest.Any("x")
+				closed[member] = pacttest.Any("Something is wrong.")
 			}
 			closed["error"] = code
 			if _, ok := closed["retry_after"]; ok {
@@ -160,6 +160,17 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
 			wantRefusal(t, err, 403, "insufficient_scope")
+		})
+	})
+	p.Test(t, pacttest.Interaction{
+		Name:  "the basic profile with too much to do, with all members that there are",
+		Given: []state{confidential(), given("an access token"), given("the identity service is busy")}, Request: getProfile(basicPath, theToken),
+		Response: pacttest.Response{Status: 503, Header: header(),
+			JSON: pacttest.OnlyKeys(object{"error": "temporarily_unavailable", "message": pacttest.Any("Later.")})},
+	}, func(t *testing.T, base string) {
+		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
+			_, _, err := a.Profile(ctx, accessToken)
+			wantRefusal(t, err, 503, "temporarily_unavailable")
 		})
 	})
 	for _, e := range endpoints {

@@ -64,6 +64,19 @@ func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string, ask f
 		})
 	})
 	p.Test(t, pacttest.Interaction{
+		Name: what + " with a wrong secret in HTTP Basic", Given: []state{confidential()},
+		Request:  with(post(path, form("token", refreshToken)), "Authorization", wrongBasic),
+		Response: pacttest.Response{Status: 401, Header: notStored("WWW-Authenticate", basicChallenge), JSON: four("invalid_client")},
+	}, func(t *testing.T, base string) {
+		app := newBasicApp(base)
+		app.Secret = otherSecret
+		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
+			if got := wantRefusal(t, ask(ctx, a, refreshToken), 401, "invalid_client"); got.Challenge == "" {
+				t.Errorf("got %+v, want a challenge", got)
+			}
+		})
+	})
+	p.Test(t, pacttest.Interaction{
 		Name: what + " that does not say of what", Given: []state{confidential()}, Request: post(path, signed()),
 		Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {

@@ -5,6 +5,7 @@ package oauthapp_test
 import (
 	"context"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +37,11 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 		a.Secret = otherSecret
 		return a
 	}
-	wrongBasic := func(base string) *oauthapp.App {
+	wrongBasicApp := func(base string) *oauthapp.App {
 		a := wrongSecret(base)
 		a.Basic = true
 		return a
 	}
-	const wrongHeader = "Basic M2Q4ZjZmMGUtN2E1NS00YjJiLTljMzktMWY1ZjRhMWQyYzc3Omd0Y3NfaUxMb0tvakFYak5QcWkwQm9lWGRjaXVQeEZzdjNPNUphZzZCMGE1Z1FkVjI4RVN6NA=="
 	for _, row := range []struct {
 		name   string
 		given  []state
@@ -69,7 +69,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 		{"a token request of an unknown client", nil, newApp, signed("grant_type", "client_credentials"), "", askForOwn(""), 401, "invalid_client"},
 		{"a token request with a wrong secret", []state{confidential()}, wrongSecret,
 			form("grant_type", "client_credentials", "client_id", clientID, "client_secret", otherSecret), "", askForOwn(""), 401, "invalid_client"},
-		{"a token request with a wrong secret in HTTP Basic", []state{confidential()}, wrongBasic, own, wrongHeader, askForOwn(""), 401, "invalid_client"},
+		{"a token request with a wrong secret in HTTP Basic", []state{confidential()}, wrongBasicApp, own, wrongBasic, askForOwn(""), 401, "invalid_client"},
 		{"a token request without the secret", []state{confidential()}, newPublicApp,
 			form("grant_type", "client_credentials", "client_id", clientID), "", askForOwn(""), 401, "invalid_client"},
 		{"a token request of a public client with a secret", []state{public()}, newApp, signed("grant_type", "refresh_token", "refresh_token", refreshToken), "",
@@ -93,7 +93,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 		request, h := post("/oauth/token", row.form), notStored()
 		if row.basic != "" {
 			request = with(request, "Authorization", row.basic)
-			h["WWW-Authenticate"] = `Basic realm="gatehouse", charset="UTF-8"`
+			h["WWW-Authenticate"] = basicChallenge
 		}
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: request, Response: pacttest.Response{Status: row.status, Header: h, JSON: four(row.code)},
@@ -130,6 +130,15 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: "/oauth/token", Body: `{"grant_type":"client_credentials"}`,
 				Header: map[string]string{"Content-Type": "application/json", "Authorization": basic}})
 			wantRefusal(t, err, 400, "invalid_request")
+		})
+	})
+	large := signed("grant_type", "client_credentials", "scope", strings.Repeat("view-user ", 7000))
+	p.Test(t, pacttest.Interaction{
+		Name: "a token request of more than 64 KiB", Request: post("/oauth/token", large),
+		Response: pacttest.Response{Status: 413, Header: header("Cache-Control", "no-store"), JSON: four("payload_too_large")},
+	}, func(t *testing.T, base string) {
+		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
+			wantRefusal(t, sendForm(large)(ctx, a), 413, "payload_too_large")
 		})
 	})
 	p.Test(t, pacttest.Interaction{

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Live writes a verification as it goes, one line an interaction. The first error of its writer is kept in Err.
+// Live writes a verification as it goes, one line an interaction, without control characters of pacts and answers. The first error of
+// its writer is kept in Err.
 type Live struct {
 	W   io.Writer
 	Err error
@@ -14,7 +15,7 @@ type Live struct {
 
 func (l *Live) printf(format string, args ...any) {
 	if l.Err == nil {
-		_, l.Err = fmt.Fprintf(l.W, format, args...)
+		_, l.Err = io.WriteString(l.W, clean(fmt.Sprintf(format, args...)))
 	}
 }
 

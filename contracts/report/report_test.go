@@ -38,7 +38,7 @@ func TestLiveLines(t *testing.T) {
   ✓ one  [GET /a]
   ✗ two <b>  [GET /b]
       body $.id: expected 5, got "5" (a number is due)
-      header X: expected 1, got nothing (it is missing` + "\x01" + `)
+      header X: expected 1, got nothing (it is missing)
       given:    a user {"name":"x"}
       answered: 200 {}
   ~ three  [GET /c]

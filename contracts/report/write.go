@@ -103,10 +103,10 @@ func (r *Run) suite(p *Pact) junitSuite {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// clean returns s without the characters that XML 1.0 cannot hold.
+// clean returns s without the characters that XML 1.0 cannot hold, which are those that terminals obey.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r == 0xFFFE || r == 0xFFFF {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF {
 			return -1
 		}
 		return r

@@ -49,27 +49,51 @@ var begin = sync.OnceFunc(func() {
 // LibraryVersion is that of libpact_ffi.
 func LibraryVersion() string { return C.GoString(C.pactffi_version()) }
 
-// running is held while the library verifies.
-var running sync.Mutex
+// silence keeps file descriptor 1 while the library, which prints a report there, verifies.
+var silence struct {
+	mu      sync.Mutex
+	running int // verifications under way
+	kept    int // what was file descriptor 1, while there are some
+}
 
-// executed runs a verifier. The library prints a report to file descriptor 1, which goes nowhere meanwhile.
+// executed runs a verifier. Several may run at once. What the process writes to file descriptor 1 meanwhile goes nowhere.
 func executed(h *C.VerifierHandle) (result C.int, err error) {
-	running.Lock()
-	defer running.Unlock()
-	kept, err := syscall.Dup(1)
-	if err != nil {
-		return 0, fmt.Errorf("keep standard output: %w", err)
-	}
-	defer func() { err = errors.Join(err, syscall.Dup3(kept, 1, 0), syscall.Close(kept)) }()
-	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer nowhere.Close()
-	if err := syscall.Dup3(int(nowhere.Fd()), 1, 0); err != nil {
+	if err := beginSilence(); err != nil {
 		return 0, fmt.Errorf("silence the library: %w", err)
 	}
+	defer func() { err = errors.Join(err, endSilence()) }()
 	return C.pactffi_verifier_execute(h), nil
+}
+
+func beginSilence() (err error) {
+	silence.mu.Lock()
+	defer silence.mu.Unlock()
+	if silence.running > 0 {
+		silence.running++
+		return nil
+	}
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, nowhere.Close()) }()
+	if silence.kept, err = syscall.Dup(1); err != nil {
+		return err
+	}
+	if err := syscall.Dup3(int(nowhere.Fd()), 1, 0); err != nil {
+		return errors.Join(err, syscall.Close(silence.kept))
+	}
+	silence.running = 1
+	return nil
+}
+
+func endSilence() error {
+	silence.mu.Lock()
+	defer silence.mu.Unlock()
+	if silence.running--; silence.running > 0 {
+		return nil
+	}
+	return errors.Join(syscall.Dup3(silence.kept, 1, 0), syscall.Close(silence.kept))
 }
 
 // native verifies the pact in file against base and returns what the library says of it as JSON.

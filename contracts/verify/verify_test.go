@@ -159,3 +159,22 @@ func TestSecretsAreNotTold(t *testing.T) {
 		t.Errorf("got %+v, want the token to be left out", got)
 	}
 }
+
+// TestVerifiersAtOnce has several, each with a provider of its own, of which every second one holds nothing of what is expected.
+func TestVerifiersAtOnce(t *testing.T) {
+	for i := range 6 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			body, want := `{"ok":true}}}}`, report.Verified
+			if i%2 == 1 {
+				body, want = `{"planet":"Earth"}}}}`, report.Failed
+			}
+			one := lookup + body
+			for _, it := range try(t, pactOf(t, one+","+one+","+one), false) {
+				if it.Result != want {
+					t.Errorf("got %+v, want it %s", it, want)
+				}
+			}
+		})
+	}
+}

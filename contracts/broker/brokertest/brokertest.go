@@ -15,19 +15,19 @@ import (
 	"testing"
 )
 
-// Broker is a running stand-in. Fields are set before the first request.
+// Broker is a running stand-in. Its methods may be called by many goroutines.
 type Broker struct {
 	URL      string
-	Provider string
-	Token    string // asked for if not ""
-	Username string // with Password: likewise
-	Password string
-	Refuse   string // answered 500 when a request's path ends so; "" = none
+	provider string
 
 	t      testing.TB
 	server *httptest.Server
 
 	mu        sync.Mutex
+	token     string // asked for if not ""
+	username  string // with password: likewise
+	password  string
+	refused   string // the end of paths that are answered 500; "" = none
 	pacts     []pact
 	requests  []map[string]any
 	published []Published
@@ -50,11 +50,32 @@ type Published struct {
 
 // New starts a stand-in for pacts of that provider. It ends with the test.
 func New(t testing.TB, provider string) *Broker {
-	b := &Broker{Provider: provider, t: t}
+	b := &Broker{provider: provider, t: t}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	b.URL = b.server.URL
 	t.Cleanup(b.server.Close)
 	return b
+}
+
+// WantToken makes the broker ask for a bearer token.
+func (b *Broker) WantToken(token string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.token = token
+}
+
+// WantPassword makes the broker ask for a name and a password.
+func (b *Broker) WantPassword(username, password string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.username, b.password = username, password
+}
+
+// Refuse makes the broker answer 500 where a path ends so.
+func (b *Broker) Refuse(end string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = end
 }
 
 // Add puts a pact into the broker, as it is published; pending ones may fail.
@@ -101,17 +122,17 @@ func (b *Broker) Tags() []string {
 }
 
 func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if !b.allowed(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Restricted area"`)
 		send(w, http.StatusUnauthorized, map[string]any{"error": "Unauthorized"})
 		return
 	}
-	if b.Refuse != "" && strings.HasSuffix(r.URL.Path, b.Refuse) {
+	if b.refused != "" && strings.HasSuffix(r.URL.Path, b.refused) {
 		send(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{"message": "An error has occurred. The details have been logged.", "reference": "a1b2"}})
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	parts := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
@@ -159,11 +180,11 @@ func shape(parts []string) string {
 
 func (b *Broker) allowed(r *http.Request) bool {
 	switch {
-	case b.Token != "":
-		return r.Header.Get("Authorization") == "Bearer "+b.Token
-	case b.Username != "":
+	case b.token != "":
+		return r.Header.Get("Authorization") == "Bearer "+b.token
+	case b.username != "":
 		user, password, _ := r.BasicAuth()
-		return user == b.Username && password == b.Password
+		return user == b.username && password == b.password
 	}
 	return true
 }
@@ -217,8 +238,8 @@ func (b *Broker) sendList(w http.ResponseWriter, r *http.Request, pending bool) 
 		if pending {
 			properties["pending"] = p.pending
 		}
-		self := to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.Provider, p.consumer)
-		self["name"] = "Pact between " + p.consumer + " and " + b.Provider
+		self := to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.provider, p.consumer)
+		self["name"] = "Pact between " + p.consumer + " and " + b.provider
 		list = append(list, map[string]any{"shortDescription": "latest from main", "verificationProperties": properties, "_links": map[string]any{"self": self}})
 	}
 	send(w, http.StatusOK, map[string]any{"_embedded": map[string]any{"pacts": list}, "_links": map[string]any{
@@ -236,11 +257,11 @@ func (b *Broker) show(w http.ResponseWriter, consumer string) {
 		}
 		content["createdAt"] = "2026-11-21T00:00:00+00:00"
 		content["_links"] = map[string]any{
-			"self":        to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.Provider, consumer),
+			"self":        to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.provider, consumer),
 			"pb:consumer": to("%s/pacticipants/%s", b.URL, consumer),
-			"pb:provider": to("%s/pacticipants/%s", b.URL, b.Provider),
+			"pb:provider": to("%s/pacticipants/%s", b.URL, b.provider),
 			"pb:publish-verification-results": to("%s/pacts/provider/%s/consumer/%s/pact-version/%s/metadata/%s/verification-results",
-				b.URL, b.Provider, consumer, "c0ffee", "Y3ZuPTE"),
+				b.URL, b.provider, consumer, "c0ffee", "Y3ZuPTE"),
 			"curies": []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=pact", "templated": true}},
 		}
 		send(w, http.StatusOK, content)

@@ -20,7 +20,7 @@ const pact = `{"consumer":{"name":"web shop"},"provider":{"name":"gatehouse"},"i
 // TestReferenceVerifier has the stand-in used by the verifier of libpact_ffi, which was made for the real broker.
 func TestReferenceVerifier(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
-	b.Token = "secret"
+	b.WantToken("secret")
 	b.Add([]byte(pact), false)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := io.WriteString(w, "hello"); err != nil {

@@ -1,0 +1,175 @@
+package coverage
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Part is something of the interface that client programs rely on.
+type Part struct {
+	// Name says what it is, such as "GET /api/user 200 body $.email: null". Names are unique.
+	Name string `json:"name"`
+	// PinnedBy are interactions that would fail without it; empty = none.
+	PinnedBy []string `json:"pinned_by"`
+	// Excluded is why no pact pins it; "" = one should.
+	Excluded string `json:"excluded,omitempty"`
+
+	pins func(*interaction) bool
+}
+
+// gatherer collects the parts of a document.
+type gatherer struct {
+	*document
+	parts []*Part
+	names map[string]*Part
+}
+
+func (d *document) parts() []*Part {
+	g := &gatherer{d, nil, map[string]*Part{}}
+	for _, o := range d.operations() {
+		g.operation(o)
+	}
+	return g.parts
+}
+
+// add adds a part. What several answers share is one part, that any of them may pin.
+func (g *gatherer) add(name string, pins func(*interaction) bool) {
+	if p, ok := g.names[name]; ok {
+		before := p.pins
+		p.pins = func(i *interaction) bool { return before(i) || pins(i) }
+		return
+	}
+	p := &Part{Name: name, PinnedBy: []string{}, pins: pins}
+	g.names[name] = p
+	g.parts = append(g.parts, p)
+}
+
+func (g *gatherer) operation(o operation) {
+	of := func(i *interaction) bool { return i.method == o.method && i.path == o.path }
+	g.add(o.String(), of)
+	g.parameters(o, of)
+	g.form(o, of)
+	g.limits(o, of)
+	responses := members(o.body["responses"])
+	listed := slices.Sorted(maps.Keys(responses))
+	for _, status := range listed {
+		answered := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
+		if status == "default" {
+			answered = func(i *interaction) bool {
+				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" && i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
+			}
+		}
+		name := o.String() + " " + status
+		response, _ := g.resolve(responses[status])
+		g.add(name, answered)
+		g.headers(o, name, response, of, answered)
+		if schema := content(response); schema != nil {
+			g.body(name+" body", schema, "$", answered)
+		}
+	}
+}
+
+// known reports whether the document has the path.
+func (g *gatherer) known(path string) bool {
+	_, ok := members(g.root["paths"])[path]
+	return ok
+}
+
+// parameters are those of the query.
+func (g *gatherer) parameters(o operation, of func(*interaction) bool) {
+	for _, p := range list(o.body["parameters"]) {
+		parameter, _ := g.resolve(p)
+		name, schema := parameter["name"].(string), members(parameter["schema"])
+		g.sent(o.String()+" query "+name, schema, func(i *interaction) []string {
+			if !of(i) {
+				return nil
+			}
+			return i.query[name]
+		})
+	}
+}
+
+// form are the parameters of a form body.
+func (g *gatherer) form(o operation, of func(*interaction) bool) {
+	request, _ := g.resolve(o.body["requestBody"])
+	schema, _ := g.resolve(members(members(request["content"])["application/x-www-form-urlencoded"])["schema"])
+	for _, name := range slices.Sorted(maps.Keys(members(schema["properties"]))) {
+		g.sent(o.String()+" form "+name, members(members(schema["properties"])[name]), func(i *interaction) []string {
+			if !of(i) {
+				return nil
+			}
+			return i.form[name]
+		})
+	}
+}
+
+// sent adds a parameter, and each of its values if they are listed. values are those of an interaction.
+func (g *gatherer) sent(name string, schema object, values func(*interaction) []string) {
+	g.add(name, func(i *interaction) bool { return len(values(i)) > 0 })
+	for _, value := range append(list(schema["enum"]), constant(schema)...) {
+		g.add(fmt.Sprintf("%s: %v", name, value), func(i *interaction) bool {
+			return i.status < 400 && slices.Contains(values(i), fmt.Sprint(value))
+		})
+	}
+}
+
+// limits are how many elements an array of the request may have: the most and the least are taken, one more and one less refused.
+func (g *gatherer) limits(o operation, of func(*interaction) bool) {
+	request, _ := g.resolve(o.body["requestBody"])
+	schema, _ := g.resolve(content(request))
+	for name, property := range members(schema["properties"]) {
+		least, hasLeast := members(property)["minItems"].(int)
+		most, hasMost := members(property)["maxItems"].(int)
+		if !hasLeast || !hasMost {
+			continue
+		}
+		for _, count := range []int{least - 1, least, most, most + 1} {
+			taken := count >= least && count <= most
+			g.add(fmt.Sprintf("%s %s of %d", o, name, count), func(i *interaction) bool {
+				elements, ok := members(i.json)[name].([]any)
+				return of(i) && ok && len(elements) == count && (i.status < 300) == taken
+			})
+		}
+	}
+}
+
+// headers adds those of a response: one that is always there for each status, any other once for the operation.
+func (g *gatherer) headers(o operation, response string, r object, of, answered func(*interaction) bool) {
+	headers := members(r["headers"])
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		header, _ := g.resolve(headers[name])
+		where, when := response, answered
+		if always, _ := header["required"].(bool); !always {
+			where = o.String()
+			when = func(i *interaction) bool { return of(i) || answered(i) }
+		}
+		where += " header " + name
+		g.add(where, func(i *interaction) bool { return when(i) && i.header(name) != nil })
+		schema := members(header["schema"])
+		for _, value := range append(list(schema["enum"]), constant(schema)...) {
+			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return when(i) && i.header(name).only(fmt.Sprint(value)) })
+		}
+		g.redirects(o, name, members(header["x-parameters"]), of)
+	}
+}
+
+// redirects adds the parameters of a URI in a header.
+func (g *gatherer) redirects(o operation, header string, parameters object, of func(*interaction) bool) {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		where := o.String() + " header " + header + " parameter " + name
+		g.add(where, func(i *interaction) bool { return of(i) && i.header(header).has(name, "") })
+		for _, value := range list(members(parameters[name])["enum"]) {
+			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return of(i) && i.header(header).has(name, value.(string)) })
+		}
+	}
+}
+
+// constant returns the one value that a schema allows, if it is one.
+func constant(schema object) []any {
+	if value, ok := schema["const"]; ok {
+		return []any{value}
+	}
+	return nil
+}

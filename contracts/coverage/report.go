@@ -1,0 +1,131 @@
+package coverage
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Report is which parts pacts pin.
+type Report struct {
+	Parts []*Part `json:"parts"`
+	// Stale are exclusions of what is pinned or is not there.
+	Stale []string `json:"stale_exclusions"`
+}
+
+// mostNamed is how many interactions are named for one part.
+const mostNamed = 3
+
+// Measure compares pact files with an OpenAPI document.
+func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, error) {
+	d, err := readDocument(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	var all []*interaction
+	for _, text := range pacts {
+		some, err := readPact(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	r := &Report{Parts: d.parts(), Stale: []string{}}
+	for _, p := range r.Parts {
+		for _, i := range all {
+			if len(p.PinnedBy) < mostNamed && p.pins(i) {
+				p.PinnedBy = append(p.PinnedBy, i.name)
+			}
+		}
+	}
+	for _, e := range exclusions {
+		n := slices.IndexFunc(r.Parts, func(p *Part) bool { return p.Name == e.Part })
+		if n < 0 || len(r.Parts[n].PinnedBy) > 0 || r.Parts[n].Excluded != "" {
+			r.Stale = append(r.Stale, e.Part)
+			continue
+		}
+		r.Parts[n].Excluded = e.Reason
+	}
+	return r, nil
+}
+
+// Missing returns the parts that no pact pins and that are not excluded.
+func (r *Report) Missing() []*Part {
+	return slices.DeleteFunc(slices.Clone(r.Parts), func(p *Part) bool { return len(p.PinnedBy) > 0 || p.Excluded != "" })
+}
+
+// Counts returns how many parts there are, and how many are pinned and excluded.
+func (r *Report) Counts() (all, pinned, excluded int) {
+	for _, p := range r.Parts {
+		switch {
+		case len(p.PinnedBy) > 0:
+			pinned++
+		case p.Excluded != "":
+			excluded++
+		}
+	}
+	return len(r.Parts), pinned, excluded
+}
+
+// Percent is the share of the parts that are pinned, of those that are not excluded. It is rounded down.
+func (r *Report) Percent() int {
+	all, pinned, excluded := r.Counts()
+	if all == excluded {
+		return 100
+	}
+	return pinned * 100 / (all - excluded)
+}
+
+// Summary is one line about the whole.
+func (r *Report) Summary() string {
+	all, pinned, excluded := r.Counts()
+	return fmt.Sprintf("%d%% of the contract is pinned: %d of %d parts, and %d that are excluded", r.Percent(), pinned, all-excluded, excluded)
+}
+
+// WriteText writes what is missing, for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, p := range r.Missing() {
+		fmt.Fprintf(&b, "✗ %s\n", p.Name)
+	}
+	for _, name := range r.Stale {
+		fmt.Fprintf(&b, "! %s is excluded for nothing: it is pinned, or not there\n", name)
+	}
+	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
+	return err
+}
+
+// WriteJSON writes every part, with what pins it.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteMarkdown writes a table of what is missing and what is excluded, for a pull request or a job summary.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Coverage of the contract\n\n%s.\n", r.Summary())
+	if missing := r.Missing(); len(missing) > 0 {
+		b.WriteString("\n| Not pinned |\n|---|\n")
+		for _, p := range missing {
+			fmt.Fprintf(&b, "| %s |\n", cell(p.Name))
+		}
+	}
+	b.WriteString("\n| Excluded | Why |\n|---|---|\n")
+	for _, p := range r.Parts {
+		if p.Excluded != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", cell(p.Name), cell(p.Excluded))
+		}
+	}
+	for _, name := range r.Stale {
+		fmt.Fprintf(&b, "| %s | for nothing: it is pinned, or not there |\n", cell(name))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

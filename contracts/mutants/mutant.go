@@ -1,0 +1,149 @@
+// Package mutants holds services that are broken on purpose: gatehouse with one thing wrong. Pacts that are worth anything fail with
+// each of them.
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mutant is one broken service.
+type Mutant struct {
+	Name      string // what is wrong, such as "email is missing"
+	Operation string // where, such as "GET /api/user"
+	Status    int    // of the right answers that it spoils; 0 = any
+	Word      string // that is in those answers, such as an error code; "" = none in particular
+	// Wrap puts what is wrong before the real service.
+	Wrap func(service http.Handler) http.Handler
+}
+
+// String names the mutant as reports do.
+func (m Mutant) String() string {
+	if m.Status == 0 {
+		return m.Operation + ": " + m.Name
+	}
+	return fmt.Sprintf("%s %d: %s", m.Operation, m.Status, m.Name)
+}
+
+// All returns every mutant. Their strings are unique.
+func All() []Mutant {
+	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(), authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
+		lookupMutants(), bulkMutants(), edgeMutants())
+}
+
+// answer is the right answer, which a change spoils.
+type answer struct {
+	request *http.Request
+	form    url.Values // that was sent; nil = none
+	status  int
+	header  http.Header
+	body    []byte
+}
+
+// change spoils an answer.
+type change func(*answer)
+
+// spoiled returns a Mutant that answers as the service does, but for a change.
+func spoiled(operation string, status int, name string, f change) Mutant {
+	return Mutant{name, operation, status, "", func(service http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+" "+r.URL.Path != operation {
+				service.ServeHTTP(w, r)
+				return
+			}
+			a, err := answerOf(service, r)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			if status == 0 || a.status == status {
+				f(a)
+			}
+			a.send(w)
+		})
+	}}
+}
+
+// of returns m with a Word.
+func (m Mutant) of(word string) Mutant {
+	m.Word = word
+	return m
+}
+
+// answerOf asks the service.
+func answerOf(service http.Handler, r *http.Request) (*answer, error) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{request: r}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		a.form, _ = url.ParseQuery(string(sent)) // what cannot be read is not looked at
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	recorder := httptest.NewRecorder()
+	service.ServeHTTP(recorder, r)
+	a.status, a.header, a.body = recorder.Code, recorder.Header(), recorder.Body.Bytes()
+	return a, nil
+}
+
+func (a *answer) send(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.header)
+	if a.request.Method != http.MethodHead {
+		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // who asked is gone if it fails
+}
+
+// value puts v into the place of the body.
+func (a *answer) value(v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // what was read as JSON can be written
+	}
+	a.body = body
+	a.header.Set("Content-Type", "application/json")
+}
+
+// object changes the body, or what path leads to in it: names of members, and * for all elements of an array.
+func (a *answer) object(path string, f func(map[string]any)) {
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.UseNumber()
+	var body any
+	if d.Decode(&body) != nil {
+		return
+	}
+	steps := strings.Split(path, ".")
+	if path == "" {
+		steps = nil
+	}
+	visit(body, steps, f)
+	a.value(body)
+}
+
+func visit(v any, steps []string, f func(map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(steps) == 0 {
+			f(v)
+			return
+		}
+		visit(v[steps[0]], steps[1:], f)
+	case []any:
+		for _, element := range v {
+			if len(steps) > 0 && steps[0] == "*" {
+				visit(element, steps[1:], f)
+			}
+		}
+	}
+}

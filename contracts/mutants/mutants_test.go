@@ -1,0 +1,180 @@
+//go:build pact
+
+package mutants_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/mutants"
+	"gatehouse/contracts/report"
+	"gatehouse/contracts/verify"
+)
+
+// TestMain spares the library the certificates of the machine, which it reads for each verification: nothing here is TLS.
+func TestMain(m *testing.M) {
+	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// atOnce is how many mutants are tried at a time: they wait for files more than they compute.
+const atOnce = 6
+
+// expectation is one interaction of a pact, in a pact of its own.
+type expectation struct {
+	pact   *contracts.Pact
+	status int
+	answer string // what is expected, as JSON
+	rules  int    // places of the body that are compared by a rule
+}
+
+// largest is more rules than an interaction about one result has; those with more are slow.
+const largest = 40
+
+func (e expectation) operation() string {
+	i := e.pact.Interactions[0]
+	path, _, _ := strings.Cut(i.Path, "?")
+	return i.Method + " " + path
+}
+
+// expectations returns those of the committed pacts with gatehouse.
+func expectations(t *testing.T) []expectation {
+	t.Helper()
+	files, err := filepath.Glob("../pacts/*-gatehouse.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []expectation
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var statuses struct {
+			Interactions []struct {
+				Response json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(data, &statuses); err != nil {
+			t.Fatal(err)
+		}
+		p, err := contracts.ReadPact(data, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Interactions {
+			alone := *p
+			alone.Interactions = p.Interactions[i : i+1]
+			var response struct {
+				Status        int
+				MatchingRules struct{ Body map[string]any }
+			}
+			if err := json.Unmarshal(statuses.Interactions[i].Response, &response); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, expectation{&alone, response.Status, string(statuses.Interactions[i].Response), len(response.MatchingRules.Body) % largest})
+		}
+	}
+	// Those that expect most come first: they notice most.
+	slices.SortStableFunc(all, func(a, b expectation) int { return cmp.Compare(b.rules, a.rules) })
+	return all
+}
+
+// TestMutants wants every mutant to make a pact fail. Only interactions that it can spoil are tried: the others get the answers of the
+// service itself, with which they hold.
+func TestMutants(t *testing.T) {
+	began, all, pool := time.Now(), mutants.All(), expectations(t)
+	survivors, tried := make([]error, len(all)), make([]int, len(all))
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range atOnce {
+		group.Go(func() {
+			for n := range next {
+				tried[n], survivors[n] = try(t.Context(), all[n], pool)
+			}
+		})
+	}
+	for n := range all {
+		next <- n
+	}
+	close(next)
+	group.Wait()
+	interactions := 0
+	for n, err := range survivors {
+		interactions += tried[n]
+		if err != nil {
+			t.Errorf("survived: %s: %v", all[n], err)
+		}
+	}
+	t.Logf("%d mutants, %d interactions in %.1f s", len(all), interactions, time.Since(began).Seconds())
+}
+
+// errSurvived says that all pacts hold with a mutant.
+var errSurvived = errors.New("no pact fails")
+
+// try starts a service with what is wrong, and returns nil when an interaction fails because of that.
+func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, err error) {
+	p, err := contracts.Start(ctx, contracts.Config{Wrap: m.Wrap})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	target, err := verify.Of(p)
+	if err != nil {
+		return 0, err
+	}
+	v, err := verify.New(target)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	for _, e := range pool {
+		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status || !strings.Contains(e.answer, m.Word) {
+			continue
+		}
+		tried++
+		all, err := v.Pact(ctx, e.pact, false, func(*report.Interaction) {})
+		if err != nil {
+			return tried, err
+		}
+		if it := all[0]; it.Result == report.Failed {
+			for _, problem := range it.Problems {
+				if problem.Where == "state" {
+					return tried, fmt.Errorf("%s: %s", it.Description, problem)
+				}
+			}
+			return tried, nil
+		}
+	}
+	return tried, fmt.Errorf("%w, of %d interactions", errSurvived, tried)
+}
+
+// TestControl tries interactions with a mutant that changes nothing: none may fail.
+func TestControl(t *testing.T) {
+	pool := expectations(t)
+	seen := map[string]bool{}
+	for _, e := range pool {
+		if seen[e.operation()] {
+			continue
+		}
+		seen[e.operation()] = true
+		m := mutants.Mutant{Name: "nothing", Operation: e.operation(), Wrap: func(service http.Handler) http.Handler { return service }}
+		if _, err := try(t.Context(), m, []expectation{e}); !errors.Is(err, errSurvived) {
+			t.Errorf("%s: got %v, want the interaction to hold", e.operation(), err)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package mutants_test
+
+import (
+	"slices"
+	"testing"
+
+	"gatehouse/contracts/coverage"
+	"gatehouse/contracts/mutants"
+	"gatehouse/httpedge"
+)
+
+// TestTable wants mutants of every operation of the contract, and none twice.
+func TestTable(t *testing.T) {
+	all, names, operations := mutants.All(), map[string]bool{}, map[string]int{}
+	for _, m := range all {
+		if names[m.String()] {
+			t.Errorf("got %s twice, want it once", m)
+		}
+		names[m.String()] = true
+		operations[m.Operation]++
+	}
+	if len(all) < 60 {
+		t.Errorf("got %d mutants, want 60 or more", len(all))
+	}
+	contract, err := coverage.Operations(httpedge.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(contract, "POST /oauth/token") {
+		t.Errorf("got the operations %q, want those of the contract", contract)
+	}
+	for _, o := range contract {
+		if operations[o] < 5 {
+			t.Errorf("got %d mutants of %s, want 5 or more", operations[o], o)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+//go:build pact
+
+package tools_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built is the folder with pactcheck, as it is packed for teams without a checkout.
+var built string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "gatehouse-tools-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	built = folder
+	if out, err := exec.Command("go", "build", "-tags", "pact", "-o", filepath.Join(folder, "pactcheck"), "../../cmd/pactcheck").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience bounds each program.
+const patience = 2 * time.Minute
+
+// run runs a program that ends by itself.
+func run(t *testing.T, folder, name string, args ...string) (output string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.Env = folder, append(os.Environ(), "PACT_DO_NOT_TRACK=true", "NO_COLOR=1")
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: got %v", name, err)
+	}
+	return string(out), command.ProcessState.ExitCode()
+}
+
+// tool returns the path of a program that npm has installed.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("node_modules", ".bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("got no %s: scripts/contract-tools installs it", name)
+	}
+	return path
+}
+
+func pactcheck(t *testing.T, args ...string) (output string, code int) {
+	t.Helper()
+	return run(t, ".", filepath.Join(built, "pactcheck"), args...)
+}
+
+// pacts are those with gatehouse that are committed.
+func pacts(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../pacts/*-gatehouse.json")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("got %v and error %v, want the pacts of two consumers", files, err)
+	}
+	return files
+}
+
+// serve runs pactcheck serve until the test ends.
+func serve(t *testing.T) (base, states string) {
+	t.Helper()
+	command := exec.Command(filepath.Join(built, "pactcheck"), "serve", "--port", "0", "--json")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := command.Wait(); err != nil {
+			t.Errorf("got %v, want pactcheck serve to end in order", err)
+		}
+	})
+	var addresses struct {
+		URL      string `json:"url"`
+		StateURL string `json:"state_url"`
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err := errors.Join(err, json.Unmarshal(line, &addresses)); err != nil {
+		t.Fatalf("got %s and error %v, want addresses", line, err)
+	}
+	return addresses.URL, addresses.StateURL
+}
+
+// verdict is the report of the verifier of pact-cli.
+type verdict struct {
+	InteractionResults []struct{ Description, Result string }
+}
+
+// verifyElsewhere runs that verifier on pacts. The folders that it can be given are read as if they were empty.
+func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string, code int) {
+	t.Helper()
+	ready := t.TempDir()
+	if out, code := pactcheck(t, append([]string{"prepare", "--out", ready}, files...)...); code != 0 {
+		t.Fatalf("got %d %s, want copies", code, out)
+	}
+	host, port, _ := strings.Cut(strings.TrimPrefix(base, "http://"), ":")
+	report := filepath.Join(t.TempDir(), "report.json")
+	args := []string{"--hostname", host, "--port", port, "--state-change-url", states, "--state-change-teardown", "--loglevel", "error", "--json", report}
+	for _, file := range files {
+		args = append(args, "--file", filepath.Join(ready, filepath.Base(file)))
+	}
+	output, code = run(t, ready, tool(t, "pact-verifier"), args...)
+	text, err := os.ReadFile(report)
+	if err := errors.Join(err, json.Unmarshal(text, &v)); err != nil {
+		t.Fatalf("got %v, want a report: %s", err, output)
+	}
+	return v, output, code
+}
+
+// TestVerifierOfPactCLI verifies the committed pacts with a verifier that shares nothing with pactcheck but the specification.
+func TestVerifierOfPactCLI(t *testing.T) {
+	base, states := serve(t)
+	want := 0
+	for _, file := range pacts(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += strings.Count(string(text), "\n      \"description\": ")
+	}
+	v, out, code := verifyElsewhere(t, base, states, pacts(t)...)
+	if code != 0 || len(v.InteractionResults) != want || want < 250 {
+		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code, len(v.InteractionResults), want, out[max(0, len(out)-4000):])
+	}
+	for _, one := range v.InteractionResults {
+		if one.Result != "OK" {
+			t.Errorf("%s: got %s, want OK", one.Description, one.Result)
+		}
+	}
+}
+
+// wanting is a pact that asks for what gatehouse does not do.
+const wanting = `{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[{"type":"Synchronous/HTTP",
+"description":"a look-up of a planet","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
+"request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"ok":"yes","location":{"planet":"Earth"}}}}}],
+"metadata":{"pactSpecification":{"version":"4.0"}}}`
+
+// TestFailureCanBeActedOn reads what pactcheck says of such a pact: what was expected, what came and where.
+func TestFailureCanBeActedOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
+	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := pactcheck(t, "verify", file)
+	if code != 1 {
+		t.Errorf("got %d, want 1", code)
+	}
+	for _, want := range []string{"✗ a look-up of a planet  [GET /api/lookup]", `body $.ok: expected "yes", got true`, "body $.location", "planet",
+		`given:    the upstream knows a query {"query":"8.8.8.8"}`, `answered: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %s, want %q in it", out, want)
+		}
+	}
+	base, states := serve(t)
+	if _, out, code := verifyElsewhere(t, base, states, file); code != 1 || !strings.Contains(out, "planet") {
+		t.Errorf("pact-cli: got %d %s, want it to fail as well", code, out)
+	}
+}
+
+// finding is what the comparator says of one interaction.
+type finding struct {
+	Type, Code, Message string
+	MockDetails         struct{ InteractionDescription string }
+	SpecDetails         struct{ Location string }
+}
+
+// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. Requests that the document does not have are
+// right where the pact expects that they are refused: that is what they try.
+func TestOpenAPIAgreesWithPacts(t *testing.T) {
+	refused := map[string]bool{}
+	for _, file := range pacts(t) {
+		var pact struct {
+			Interactions []struct {
+				Description string
+				Response    struct {
+					Status  int
+					Headers map[string][]string
+				}
+			}
+		}
+		text, err := os.ReadFile(file)
+		if err := errors.Join(err, json.Unmarshal(text, &pact)); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range pact.Interactions {
+			refused[i.Description] = i.Response.Status >= 400 || strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
+		}
+	}
+	out, _ := run(t, ".", tool(t, "openapi-pact-comparator"), append([]string{"../../httpedge/openapi.yaml"}, pacts(t)...)...)
+	compared := 0
+	for line := range strings.Lines(out) {
+		var all []finding
+		if err := json.Unmarshal([]byte(line), &all); err != nil {
+			t.Fatalf("got %.300s, want findings: %v", line, err)
+		}
+		compared++
+		for _, f := range all {
+			name := f.MockDetails.InteractionDescription
+			if f.Type == "error" && (!strings.HasPrefix(f.Code, "request.") || !refused[name]) {
+				t.Errorf("%s: %s (%s)", name, f.Message, f.SpecDetails.Location)
+			}
+		}
+	}
+	if compared != len(pacts(t)) {
+		t.Errorf("got %d pacts compared, want %d: %.300s", compared, len(pacts(t)), out)
+	}
+}
+
+// TestComparatorFindsDisagreement is about the test before this one.
+func TestComparatorFindsDisagreement(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
+	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := run(t, ".", tool(t, "openapi-pact-comparator"), "../../httpedge/openapi.yaml", file); code != 1 || !strings.Contains(out, "planet") {
+		t.Errorf("got %d %s, want a disagreement about planet", code, out)
+	}
+}
+
+// TestConsumerInJavaScript writes the pact of the example and verifies it.
+func TestConsumerInJavaScript(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"package.json", "client.js", "client.test.js"} {
+		text, err := os.ReadFile(filepath.Join("../jsconsumer", name))
+		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	modules, err := filepath.Abs("../jsconsumer/node_modules")
+	if err := errors.Join(err, os.Symlink(modules, filepath.Join(folder, "node_modules"))); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := run(t, folder, "npm", "test"); code != 0 || !strings.Contains(out, "fail 0") {
+		t.Fatalf("got %d %s, want the consumer test to pass", code, out)
+	}
+	out, code := pactcheck(t, "verify", filepath.Join(folder, "pacts"))
+	if code != 0 || !strings.Contains(out, "7 interactions of 1 pact: 7 verified, 0 failed") {
+		t.Errorf("got %d %s, want the pact verified", code, out)
+	}
+}
+
+// TestLockfilesNameNoHost reads the lockfiles of npm: where packages come from is the machine's affair.
+func TestLockfilesNameNoHost(t *testing.T) {
+	for _, folder := range []string{".", "../jsconsumer", "../pactlib"} {
+		text, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"resolved"`) || !strings.Contains(string(text), `"integrity": "sha512-`) {
+			t.Errorf("%s: got addresses of packages or no sums, want sums alone", folder)
+		}
+	}
+}
