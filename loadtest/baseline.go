@@ -34,17 +34,18 @@ func (b *Baseline) Compare(r *Report) ([]string, error) {
 	if old.Verdict == Invalid {
 		return nil, fmt.Errorf("the baseline is of an invalid run")
 	}
+	steps := old.Steps
+	if len(steps) > 1 {
+		steps = append(steps, old.All)
+	}
 	worse := []string{}
-	for _, before := range append(old.Steps, old.All) {
+	for _, before := range steps {
 		step, ok := r.Result.step(before.Step)
 		if !ok {
 			worse = append(worse, fmt.Sprintf("%s was never taken", before.Step))
 			continue
 		}
 		worse = append(worse, compareStep(before, newJSONStep(&step))...)
-	}
-	if len(old.Steps) == 1 && len(worse) > 0 { // "all" says the same again
-		worse = worse[:(len(worse)+1)/2]
 	}
 	return worse, nil
 }

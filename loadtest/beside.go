@@ -44,22 +44,25 @@ func (b *beside) stop() ([]Resource, error) {
 	return b.resources, b.err
 }
 
-// observe reads the target's metrics each second. A target that does not answer is no error: the run itself tells more.
+// observe reads the target's metrics each second, and once more at the end. A target that does not answer is no error: the run itself tells more.
 func (b *beside) observe(ctx context.Context, admin string) {
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	began := time.Now()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
-		if r, err := readResource(ctx, client, admin); err == nil {
-			r.At = time.Since(began)
-			b.resources = append(b.resources, r)
-		}
+	if r, err := readResource(ctx, client, admin); err == nil {
+		b.resources = append(b.resources, r)
+	}
+	for more := true; more; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			more = false
+		}
+		if r, err := readResource(context.WithoutCancel(ctx), client, admin); err == nil {
+			r.At = time.Since(began)
+			b.resources = append(b.resources, r)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type person struct{ email, password string }
 type crowd struct {
 	o      *operator
 	run    string // tells the records of one set-up from those of another
+	made   int    // users
 	notify func(done, of int, what string)
 }
 
@@ -49,8 +50,10 @@ func (c *crowd) client(ctx context.Context, name string) (made loadClient, err e
 // people makes n users.
 func (c *crowd) people(ctx context.Context, n int) ([]person, error) {
 	all := make([]person, n)
+	first := c.made
+	c.made += n
 	err := c.each(ctx, n, "users", func(i int) error {
-		all[i] = person{fmt.Sprintf("load-%s-%d@example.com", c.run, i), "quiet-lantern-" + c.run}
+		all[i] = person{fmt.Sprintf("load-%s-%d@example.com", c.run, first+i), "quiet-lantern-" + c.run}
 		return c.o.call(ctx, http.MethodPost, "/admin/v1/users",
 			map[string]any{"name": "Load Test " + strconv.Itoa(i), "email": all[i].email, "password": all[i].password}, nil)
 	})

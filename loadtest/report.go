@@ -64,7 +64,7 @@ type Verdict string
 const (
 	Passed  Verdict = "passed"
 	Crossed Verdict = "crossed" // a threshold was crossed, or a check failed
-	Invalid Verdict = "invalid" // the generator did not keep its schedule: the figures say nothing about the target
+	Invalid Verdict = "invalid" // the schedule was not kept: the figures are of another load than was asked for
 )
 
 // Verdict returns what came out. An invalid run is neither good nor bad.
@@ -121,7 +121,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
 	}
 	if r.Verdict() == Invalid {
-		fmt.Fprintf(&b, "INVALID: the generator reached %.1f of %.1f hits/s, less than %.0f%%. The figures say nothing about the target: ask for less, or run it elsewhere.\n",
+		fmt.Fprintf(&b, "INVALID: %.1f of %.1f hits/s were begun, less than %.0f%%: the target or this machine cannot keep up. Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n",
 			result.Achieved, result.Target, 100*MinAchieved)
 	}
 	_, err := io.WriteString(w, b.String())

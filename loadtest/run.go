@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,7 @@ type Config struct {
 	Concurrency int           // closed model: users that wait for each answer
 	Duration    time.Duration // closed model
 	Timeout     time.Duration // of one request; 0 = 10 s
-	Connections int           // at most; 0 = 10,000
+	Connections int           // at most, and hits under way; 0 = 1,000
 	// Live is called each second with what the last one saw, and once at the end; nil = nobody looks.
 	Live func(Second)
 }
@@ -58,7 +59,7 @@ func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 		config.Timeout = 10 * time.Second
 	}
 	if config.Connections == 0 {
-		config.Connections = 10_000
+		config.Connections = 1000
 	}
 	uri := &fasthttp.URI{}
 	if err := uri.Parse(nil, []byte(base)); err != nil {
@@ -77,27 +78,43 @@ func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 	}, nil
 }
 
-// open makes the hits of the schedule: vegeta starts them, as many at once as it takes.
+// open makes the hits of the schedule, which vegeta starts. A server that stalls holds up the hits that follow, and their
+// latency counts from when they were due: so their number at a time can be bounded, which keeps the generator from drowning
+// a server that is behind in connections.
 func (r *run) open(ctx context.Context) {
-	pacer := &clock{Schedule: r.config.Schedule, run: r}
-	attacker := vegeta.NewAttacker(vegeta.Workers(64), vegeta.MaxBody(0), vegeta.Client(&http.Client{Transport: pacer}))
+	lanes := uint64(runtime.GOMAXPROCS(0))
+	var attacks sync.WaitGroup
+	start := &sync.Once{}
+	for lane := range lanes {
+		c := &clock{Schedule: r.config.Schedule, run: r, once: start, lane: lane, lanes: lanes}
+		attacks.Go(func() { c.attack(ctx) })
+	}
+	attacks.Wait()
+}
+
+// clock is a lane of an open run: it has every so manieth hit of the schedule, and is the pacer and the transport of an
+// attacker. Vegeta asks it when to begin each hit, and hands it the hit.
+type clock struct {
+	Schedule
+	run         *run
+	once        *sync.Once
+	lane, lanes uint64
+}
+
+func (c *clock) attack(ctx context.Context) {
+	connections := max(1, uint64(c.run.config.Connections)/c.lanes)
+	attacker := vegeta.NewAttacker(vegeta.Workers(min(32, connections)), vegeta.MaxWorkers(connections), vegeta.MaxBody(0),
+		vegeta.Client(&http.Client{Transport: c}))
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	target := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: "http://scenario/"})
-	for range attacker.Attack(target, pacer, 0, "") { // what vegeta counts is of no use: it does not know steps
+	for range attacker.Attack(target, c, 0, "") { // what vegeta counts is of no use: it does not know steps
 	}
 }
 
-// clock is the schedule and the transport of an open run. Vegeta asks it when to begin each hit, and hands it the hit.
-type clock struct {
-	Schedule
-	run  *run
-	once sync.Once
-}
-
-// Pace implements vegeta.Pacer. Its first call tells when the run began.
+// Pace implements vegeta.Pacer. The first call of all lanes tells when the run began.
 func (c *clock) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
-	c.once.Do(func() { c.run.began = time.Now().Add(-elapsed) })
-	return c.Schedule.Pace(elapsed, hits)
+	c.once.Do(func() { c.run.began = time.Now() })
+	return c.Schedule.Pace(time.Since(c.run.began), hits*c.lanes+c.lane)
 }
 
 // RoundTrip implements http.RoundTripper: it makes the hit, which counts for itself.
@@ -106,6 +123,7 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the number of the hit: %w", err)
 	}
+	n = n*c.lanes + c.lane
 	c.run.one(n, c.run.began.Add(c.At(n)))
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody, Request: request}, nil
 }

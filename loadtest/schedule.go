@@ -23,6 +23,9 @@ func (s Stage) hits(t time.Duration) float64 {
 
 // when returns the time at which the stage has made n hits, which it does make.
 func (s Stage) when(n float64) time.Duration {
+	if n <= 0 {
+		return 0
+	}
 	slope := (s.To - s.From) / s.For.Seconds()
 	var x float64
 	if math.Abs(slope) < 1e-9 {

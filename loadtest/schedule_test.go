@@ -22,6 +22,7 @@ func TestSchedules(t *testing.T) {
 		{"100", 1000, 5000, 10 * time.Second, 0}, // it does not make that many
 		{"100:2s,10:1s", 210, 200, 2 * time.Second, 10},
 		{"100:2s,10:1s", 210, 205, 2500 * time.Millisecond, 10},
+		{"0..100:10s", 500, 0, 0, 0},
 		{"0..100:10s", 500, 125, 5 * time.Second, 50},
 		{"100..0:10s", 500, 375, 5 * time.Second, 50},
 		{"0..100:10s,100:1s", 600, 550, 10500 * time.Millisecond, 100},

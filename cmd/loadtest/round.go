@@ -73,7 +73,7 @@ func (c *roundCommand) run(p *program, gatehouse string, l leg) (passed bool, er
 	if err := p.ctx.Err(); err != nil {
 		return false, err
 	}
-	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least), Timeout: 10 * time.Second, Connections: 10_000, People: l.people, Expect: l.expect}
+	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least), Timeout: 10 * time.Second, Connections: 1000, People: l.people, Expect: l.expect}
 	scenario, err := loadtest.ScenarioNamed(l.name)
 	if err != nil {
 		return false, err

@@ -34,7 +34,7 @@ type runCommand struct {
 	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each answer, instead of a rate."`
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
 	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default})."`
-	Connections int           `name:"connections" default:"10000" placeholder:"N" group:"Load:" help:"At most at once (${default})."`
+	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"At most at once; hits that find none free wait, and their latency counts (${default})."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Look-ups: different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"How many clients, users or tokens are made for the scenario (default: its own)."`
 	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line."`
