@@ -39,7 +39,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // The size of a chart and of the room around its lines.
 const (
 	chartWidth, chartHeight = 720.0, 240.0
-	left, right, top, below = 64.0, 12.0, 12.0, 28.0
+	left, right, top, below = 80.0, 28.0, 12.0, 34.0
 )
 
 // chart is a drawing of lines over time or percentiles.
@@ -74,7 +74,7 @@ type series struct {
 }
 
 // draw makes a chart of lines. y runs from 0, or by powers of ten when logarithmic.
-func draw(title, note string, logarithmic bool, xText, yText func(float64) string, all ...series) chart {
+func draw(title, note string, logarithmic bool, xMarks func(most float64) []float64, xText, yText func(float64) string, all ...series) chart {
 	c := chart{Title: title, Note: note}
 	var maxX, maxY float64
 	minY := math.Inf(1)
@@ -95,8 +95,7 @@ func draw(title, note string, logarithmic bool, xText, yText func(float64) strin
 	}
 	px := func(x float64) float64 { return left + x/maxX*(chartWidth-left-right) }
 	py := func(y float64) float64 { return chartHeight - below - place(y)*(chartHeight-below-top) }
-	for i := range 5 {
-		x := maxX * float64(i) / 4
+	for _, x := range xMarks(maxX) {
 		c.X = append(c.X, mark{px(x), xText(x)})
 	}
 	for _, y := range marks {
@@ -110,6 +109,17 @@ func draw(title, note string, logarithmic bool, xText, yText func(float64) strin
 		c.Lines = append(c.Lines, line{s.name, s.class, strings.TrimSpace(points.String())})
 	}
 	return c
+}
+
+// quarters and nines are where the marks of the two kinds of horizontal axes stand.
+func quarters(most float64) []float64 { return []float64{0, most / 4, most / 2, most * 3 / 4, most} }
+
+func nines(most float64) []float64 {
+	var marks []float64
+	for n := 0.0; n <= most; n++ {
+		marks = append(marks, n)
+	}
+	return marks
 }
 
 // linear places values between 0 and a round number above most.
@@ -163,11 +173,11 @@ func (r *Report) charts() []chart {
 	latency := func(y float64) string { return shortTime(time.Duration(y * float64(time.Millisecond))) }
 	number := func(y float64) string { return grouped(int64(y)) }
 	all := []chart{
-		draw("Latency over time", "Of all steps, second by second; the scale goes by powers of ten.", true, seconds, latency,
+		draw("Latency over time", "Of all steps, second by second; the scale goes by powers of ten.", true, quarters, seconds, latency,
 			series{"p99", "alarm", at, p99}, series{"p50", "strong", at, p50}),
-		draw("Latency by percentile", "How many requests were answered within the time.", true, percentile, latency, r.distribution()),
-		draw("Throughput", "Requests a second.", false, seconds, number, series{"requests", "strong", at, rate}),
-		draw("Errors", "Requests a second that did not get the answer that they should have.", false, seconds, func(y float64) string { return fmt.Sprintf("%.3g", y) },
+		draw("Latency by percentile", "How many requests were answered within the time.", true, nines, percentile, latency, r.distribution()),
+		draw("Throughput", "Requests a second.", false, quarters, seconds, number, series{"requests", "strong", at, rate}),
+		draw("Errors", "Requests a second that did not get the answer that they should have.", false, quarters, seconds, func(y float64) string { return fmt.Sprintf("%.3g", y) },
 			series{"errors", "alarm", at, errors}),
 	}
 	if len(r.Result.Resources) > 1 {
@@ -195,5 +205,5 @@ func (r *Report) resourceChart(seconds func(float64) string) chart {
 	for _, x := range r.Result.Resources {
 		s.x, s.y = append(s.x, x.At.Seconds()), append(s.y, x.Memory/1e6)
 	}
-	return draw("Memory of the target", "Resident, in megabytes.", false, seconds, func(y float64) string { return fmt.Sprintf("%.3g MB", y) }, s)
+	return draw("Memory of the target", "Resident, in megabytes.", false, quarters, seconds, func(y float64) string { return fmt.Sprintf("%.3g MB", y) }, s)
 }
