@@ -128,7 +128,7 @@ func freePort(t *testing.T) string {
 var (
 	remark  = regexp.MustCompile(`(?m)[ \t]+#.*$`)
 	serving = regexp.MustCompile(`^(\w+=\S+ )*(make run|bin/gatehouse (serve|demo|sim)\b.*)$`)
-	remote  = regexp.MustCompile(`bin/gatehouse (client|user) [a-z-]+`)
+	remote  = regexp.MustCompile(`bin/gatehouse (client|keys|user) [a-z-]+`)
 )
 
 // run runs a block of commands. A server runs on until another of its kind is started; make test is only looked up,

@@ -16,6 +16,7 @@ const (
 	BasicProfile    Endpoint = iota // GET /api/user: 100 requests a minute and access token
 	DetailedProfile                 // GET /api/user/details: 50
 	adminAPI                        // no limit
+	introspection                   // no limit, and no scope
 )
 
 // Verdict says what a bearer token is good for at an endpoint, in the order of the checks.
@@ -46,7 +47,12 @@ func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admissi
 		return Admission{Verdict: TryLater}
 	}
 	hash := oauth.HashOf(token)
-	if admission, settled := s.limits.admitInUse(&hash, endpoint, now); settled {
+	return s.admit(token, &hash, endpoint, now)
+}
+
+// admit is Admit for a token whose hash is known.
+func (s *Identity) admit(token string, hash *oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+	if admission, settled := s.limits.admitInUse(hash, endpoint, now); settled {
 		return admission // what is in use was genuine when it came, and its actor knows when it ends
 	}
 	expires, ok := s.keys.CheckAccessToken(token)
@@ -56,7 +62,7 @@ func (s *Identity) Admit(token string, endpoint Endpoint, now time.Time) Admissi
 	if !now.Before(expires) {
 		return Admission{Verdict: TokenExpired}
 	}
-	return s.limits.admitAfterLoad(hash, endpoint, now)
+	return s.limits.admitAfterLoad(*hash, endpoint, now)
 }
 
 // AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an operator, so that it may use
@@ -67,11 +73,11 @@ func (s *Identity) AdmitOperator(token string, now time.Time) Verdict {
 
 // admitInUse asks the token's actor. False says that there is none, or that it does not know enough.
 func (l *limits) admitInUse(hash *oauth.Hash, endpoint Endpoint, now time.Time) (_ Admission, settled bool) {
-	mailbox := l.directory.resident(hash).mailbox
-	if mailbox == nil {
+	a := l.directory.find(hash)
+	if a == nil {
 		return Admission{}, false
 	}
-	reply := l.ask(mailbox, endpoint, now)
+	reply := l.ask(a, endpoint, now)
 	switch reply.outcome {
 	case askDecided:
 		return reply.admission, true
@@ -86,9 +92,9 @@ func (l *limits) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Tim
 	ctx, cancel := context.WithTimeout(l.lifetime, loadPatience)
 	defer cancel()
 	for ctx.Err() == nil {
-		resident := l.directory.resident(&hash)
-		if resident.pid != nil {
-			switch reply := l.ask(resident.mailbox, endpoint, now); reply.outcome {
+		a := l.directory.find(&hash)
+		if a != nil {
+			switch reply := l.ask(a, endpoint, now); reply.outcome {
 			case askDecided:
 				return reply.admission
 			case askFailed:
@@ -97,7 +103,7 @@ func (l *limits) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Tim
 				continue // it has left the directory
 			}
 		}
-		if verdict := l.load(ctx, &hash, resident.pid, now); verdict != again {
+		if verdict := l.load(ctx, &hash, a, now); verdict != again {
 			return Admission{Verdict: verdict}
 		}
 	}

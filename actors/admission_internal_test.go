@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -129,7 +128,7 @@ func openDoor(t testing.TB, change func(*IdentityConfig)) *door {
 
 // token makes an access token of the user 7, or of nobody when it can be used for operations, that lasts an hour.
 func (d *door) token(client string, scopes oauth.Scopes) string {
-	token := d.keys.NewAccessToken(time.Now().Add(time.Hour))
+	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	row := oauth.AccessToken{Hash: oauth.HashOf(token), ClientID: client, Scopes: scopes, UserID: 7,
 		Issued: time.Now(), Expires: time.Now().Add(time.Hour).Truncate(time.Second)}
 	if scopes&oauth.UserScopes == 0 {
@@ -169,8 +168,8 @@ func TestVerdicts(t *testing.T) {
 		{"no token", "", BasicProfile, TokenInvalid},
 		{"garbage", "gtat_garbage", BasicProfile, TokenInvalid},
 		{"of another key", foreign.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"genuine but unknown", d.keys.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"genuine, unknown and expired", d.keys.NewAccessToken(time.Now().Add(-time.Second)), BasicProfile, TokenExpired},
+		{"genuine but unknown", d.keys.newAccessToken(hour, time.Now()), BasicProfile, TokenInvalid},
+		{"genuine, unknown and expired", d.keys.newAccessToken(time.Now().Add(-time.Second), time.Now()), BasicProfile, TokenExpired},
 		{"basic", d.token("app", oauth.ViewUser), BasicProfile, Admitted},
 		{"basic with the other scope", d.token("app", oauth.DetailUser), BasicProfile, InsufficientScope},
 		{"detailed", d.token("app", both), DetailedProfile, Admitted},
@@ -266,7 +265,7 @@ func TestRefusalsInScopeAreCounted(t *testing.T) {
 // TestUnknownTokensMakeNoActor asks with a revoked token from many goroutines.
 func TestUnknownTokensMakeNoActor(t *testing.T) {
 	d := openDoor(t, nil)
-	token := d.keys.NewAccessToken(time.Now().Add(time.Hour))
+	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() { wantVerdict(t, "unknown", d.Admit(token, BasicProfile, time.Now()), TokenInvalid) })
@@ -424,8 +423,8 @@ func TestAsksAgainstStopsAndSweeps(t *testing.T) {
 				return
 			default:
 			}
-			if pid := d.limits.directory.find(&hash); pid != nil {
-				d.root.Send(pid, &sweep{now: now.Add(2 * time.Hour), hash: hash})
+			if a := d.limits.directory.find(&hash); a != nil {
+				d.root.Send(a.mailbox.self(), &sweep{now: now.Add(2 * time.Hour)})
 			}
 			d.forget([]oauth.Hash{hash})
 		}
@@ -522,15 +521,15 @@ func TestAnAskToAnActorThatHasLeft(t *testing.T) {
 		now := time.Now()
 		wantVerdict(t, "in use", d.Admit(token, BasicProfile, now), Admitted)
 		hash := oauth.HashOf(token)
-		resident := d.limits.directory.resident(&hash)
+		resident := d.limits.directory.find(&hash)
 		d.revoke(token)
-		if reply := d.limits.ask(resident.mailbox, BasicProfile, now); reply.outcome != askRejected {
+		if reply := d.limits.ask(resident, BasicProfile, now); reply.outcome != askRejected {
 			t.Errorf("got outcome %d, want it rejected", reply.outcome)
 		}
 		if took := time.Since(now); took != 0 {
 			t.Errorf("got an answer after %v, want it at once", took)
 		}
-		if _, known := d.Identity.actors.ProcessRegistry.Get(resident.pid); known {
+		if _, known := d.Identity.actors.ProcessRegistry.Get(resident.mailbox.self()); known {
 			t.Error("got the actor kept by the library")
 		}
 	})
@@ -585,12 +584,12 @@ func TestAnActorLeavesWithItsToken(t *testing.T) {
 		time.Sleep(time.Hour - time.Second)
 		wantVerdict(t, "in its last second", d.Admit(token, BasicProfile, time.Now()), Admitted)
 		hash := oauth.HashOf(token)
-		pid := d.limits.directory.find(&hash)
+		pid := d.limits.directory.find(&hash).mailbox.self()
 		for _, c := range []struct {
 			after time.Duration
 			want  int
 		}{{time.Second, 1}, {time.Second + lateTime, 0}} {
-			d.root.Send(pid, &sweep{now: time.Now().Add(c.after), hash: hash})
+			d.root.Send(pid, &sweep{now: time.Now().Add(c.after)})
 			if d.actors() != c.want {
 				t.Errorf("%v later: got %d actors, want %d", c.after, d.actors(), c.want)
 			}
@@ -607,12 +606,12 @@ func TestASweepLeavesOpenWindowsAlone(t *testing.T) {
 		d.Admit(token, BasicProfile, start)
 		time.Sleep(30 * time.Second)
 		hash := oauth.HashOf(token)
-		pid := d.limits.directory.find(&hash)
+		pid := d.limits.directory.find(&hash).mailbox.self()
 		for _, c := range []struct {
 			at   time.Duration
 			want int
 		}{{59 * time.Second, 1}, {time.Minute, 1}, {time.Minute + lateTime, 0}} {
-			d.root.Send(pid, &sweep{now: start.Add(c.at), hash: hash})
+			d.root.Send(pid, &sweep{now: start.Add(c.at)})
 			if d.actors() != c.want {
 				t.Errorf("%v after the first request: got %d actors, want %d", c.at, d.actors(), c.want)
 			}
@@ -623,16 +622,16 @@ func TestASweepLeavesOpenWindowsAlone(t *testing.T) {
 // TestADirectoryShrinks when most of its actors have left.
 func TestADirectoryShrinks(t *testing.T) {
 	d := newDirectory()
-	pids := map[oauth.Hash]*actor.PID{}
+	all := map[oauth.Hash]*limitActor{}
 	for i := range 1000 {
-		hash := oauth.Hash{0: 1, 1: byte(i), 2: byte(i >> 8)}
-		pids[hash] = actor.NewPID("", fmt.Sprint(i))
-		if !d.insert(&hash, resident{pid: pids[hash]}, 0) {
+		hash := oauth.Hash{0: 1, 8: byte(i), 9: byte(i >> 8)}
+		all[hash] = &limitActor{hash: hash}
+		if !d.insert(all[hash], 0) {
 			t.Fatal("got an insert refused")
 		}
 	}
-	for hash, pid := range pids {
-		if len(d.members(1, nil)) > 10 && !d.remove(&hash, pid) {
+	for _, a := range all {
+		if len(d.members(1, nil)) > 10 && !d.remove(a) {
 			t.Fatal("got an actor that is not there")
 		}
 	}
@@ -640,8 +639,11 @@ func TestADirectoryShrinks(t *testing.T) {
 	if len(left) != 10 || d.shards[1].peak >= 64 || d.size.Load() != 10 {
 		t.Errorf("got %d actors of a peak of %d, want 10 of a few", len(left), d.shards[1].peak)
 	}
-	for _, m := range left {
-		if d.find(&m.hash) != pids[m.hash] || m.pid != pids[m.hash] {
+	if got := len(d.nearest.Load().places); got != leastPlaces {
+		t.Errorf("got %d places, want %d", got, leastPlaces)
+	}
+	for _, a := range left {
+		if d.find(&a.hash) != a || all[a.hash] != a {
 			t.Error("got another actor after the map was made anew")
 		}
 	}
@@ -655,7 +657,7 @@ func TestASweepLeavesAnOperatorInUseAlone(t *testing.T) {
 		t.Fatalf("got verdict %d", got)
 	}
 	hash := oauth.HashOf(token)
-	d.root.Send(d.limits.directory.find(&hash), &sweep{now: now.Add(idleTime - time.Second), hash: hash})
+	d.root.Send(d.limits.directory.find(&hash).mailbox.self(), &sweep{now: now.Add(idleTime - time.Second)})
 	if d.actors() != 1 {
 		t.Errorf("got %d actors, want 1", d.actors())
 	}

@@ -68,7 +68,7 @@ func (b *batcher) boardTogether(flights []*flight, now time.Time) {
 	b.limits.spend(caller, len(flights))
 	for _, f := range flights {
 		b.flights[f.query] = f
-		b.system.gate.flights.Store(f.query, struct{}{})
+		b.system.gate.flights.add(f.query)
 		b.push(f)
 	}
 }

@@ -182,7 +182,7 @@ func (b *batcher) refuse(f *flight, err *geo.Error) {
 // forget takes a flight out of the books.
 func (b *batcher) forget(f *flight) {
 	delete(b.flights, f.query)
-	b.system.gate.flights.Delete(f.query)
+	b.system.gate.flights.remove(f.query)
 }
 
 // refuseAll refuses everything that is queued.

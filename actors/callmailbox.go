@@ -13,16 +13,22 @@ const (
 
 // callMailbox is the mailbox of an actor that never blocks: who sends a message runs the actor on the own goroutine, still one
 // message at a time. Asks are rejected when too many wait, when the actor is told to stop and when it panics over them, which it
-// survives with its state. Other messages are always taken. The zero value with calls set is ready.
+// survives with its state. Other messages are always taken. It is ready once calls is set and RegisterHandlers was called.
 type callMailbox struct {
 	calls   *callPolicy
 	invoker actor.MessageInvoker
+	actor   *limitActor // its turn guards what follows
 
-	mu      sync.Mutex
 	first   *admitAsk // those that wait, in a chain
 	last    *admitAsk
 	others  *otherMessage // delivered before them
 	waiting int32
+}
+
+// callTurn says whether somebody runs an actor. It is the part of a mailbox that every request needs, and lies with the actor's state,
+// which every request needs as well.
+type callTurn struct {
+	mu      sync.Mutex
 	running bool
 	stopped bool
 }
@@ -33,8 +39,8 @@ type callPolicy struct {
 	panicked func() // called on the goroutine that panicked, before its stack is gone
 }
 
-// introduction asks a mailbox for itself. It is answered when the sender goes on, and the actor does not hear of it.
-type introduction struct{ mailbox *callMailbox }
+// introduction asks a mailbox for its actor. It is answered when the sender goes on, and the actor does not hear of it.
+type introduction struct{ actor *limitActor }
 
 // otherMessage is a message that is no ask, in a chain.
 type otherMessage struct {
@@ -49,7 +55,7 @@ func (m *callMailbox) PostUserMessage(message any) {
 	case *admitAsk:
 		m.postAsk(message)
 	case *introduction:
-		message.mailbox = m
+		message.actor = m.actor
 	default:
 		m.post(&otherMessage{message: message})
 	}
@@ -57,21 +63,22 @@ func (m *callMailbox) PostUserMessage(message any) {
 
 // postAsk has an ask answered, possibly after it returns.
 func (m *callMailbox) postAsk(ask *admitAsk) {
-	m.mu.Lock()
+	turn := &m.actor.turn
+	turn.mu.Lock()
 	switch {
-	case m.stopped:
-		m.mu.Unlock()
+	case turn.stopped:
+		turn.mu.Unlock()
 		ask.reject()
 	case m.waiting >= callsWaiting:
-		m.mu.Unlock()
+		turn.mu.Unlock()
 		m.calls.full()
 		ask.answer(askReply{outcome: askFailed})
-	case m.running:
+	case turn.running:
 		m.push(ask)
-		m.mu.Unlock()
+		turn.mu.Unlock()
 	default:
-		m.running = true
-		m.mu.Unlock()
+		turn.running = true
+		turn.mu.Unlock()
 		m.deliver(ask)
 		m.run()
 	}
@@ -87,15 +94,16 @@ func (m *callMailbox) PostSystemMessage(message any) {
 
 // post queues a message behind the others and delivers it, unless somebody else does.
 func (m *callMailbox) post(o *otherMessage) {
-	m.mu.Lock()
+	turn := &m.actor.turn
+	turn.mu.Lock()
 	end := &m.others
 	for *end != nil {
 		end = &(*end).next
 	}
 	*end = o
-	start := !m.running
-	m.running = true
-	m.mu.Unlock()
+	start := !turn.running
+	turn.running = true
+	turn.mu.Unlock()
 	if start {
 		m.run()
 	}
@@ -141,15 +149,16 @@ func (m *callMailbox) step() bool {
 
 // next takes the next message out, or ends the run when there is none.
 func (m *callMailbox) next() (*otherMessage, *admitAsk) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	turn := &m.actor.turn
+	turn.mu.Lock()
+	defer turn.mu.Unlock()
 	if other := m.others; other != nil {
 		m.others = other.next
 		return other, nil
 	}
 	ask := m.first
 	if ask == nil {
-		m.running = false
+		turn.running = false
 		return nil, nil
 	}
 	if m.first = ask.next; m.first == nil {
@@ -186,11 +195,12 @@ func (m *callMailbox) deliverOther(o *otherMessage) {
 
 // close rejects the asks that wait and all that come from now on.
 func (m *callMailbox) close() {
-	m.mu.Lock()
-	m.stopped = true
+	turn := &m.actor.turn
+	turn.mu.Lock()
+	turn.stopped = true
 	ask := m.first
 	m.first, m.last, m.waiting = nil, nil, 0
-	m.mu.Unlock()
+	turn.mu.Unlock()
 	for ask != nil {
 		next := ask.next
 		ask.next = nil // it may be asked again as soon as it is rejected
@@ -202,14 +212,21 @@ func (m *callMailbox) close() {
 // RegisterHandlers implements actor.Mailbox. The dispatcher has nothing to do: it is the caller who runs.
 func (m *callMailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	m.invoker = invoker
+	if ctx, ok := invoker.(actor.Context); ok {
+		m.actor = ctx.Actor().(*limitActor)
+		m.actor.mailbox = m
+	}
 }
+
+// self returns the PID of the actor.
+func (m *callMailbox) self() *actor.PID { return m.invoker.(actor.Context).Self() }
 
 // Start implements actor.Mailbox.
 func (m *callMailbox) Start() {}
 
 // UserMessageCount implements actor.Mailbox.
 func (m *callMailbox) UserMessageCount() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.actor.turn.mu.Lock()
+	defer m.actor.turn.mu.Unlock()
 	return int(m.waiting)
 }

@@ -19,7 +19,7 @@ type scripted struct {
 
 func newScripted() *scripted {
 	s := &scripted{}
-	s.mailbox = &callMailbox{calls: &callPolicy{full: func() { s.full++ }, panicked: func() { s.panics++ }}}
+	s.mailbox = &callMailbox{actor: &limitActor{}, calls: &callPolicy{full: func() { s.full++ }, panicked: func() { s.panics++ }}}
 	s.mailbox.RegisterHandlers(s, nil)
 	return s
 }
@@ -75,7 +75,7 @@ func TestTheCallerRuns(t *testing.T) {
 			t.Fatalf("got ask %d out of order", i)
 		}
 	}
-	if s.mailbox.running || s.mailbox.UserMessageCount() != 0 {
+	if s.mailbox.actor.turn.running || s.mailbox.UserMessageCount() != 0 {
 		t.Error("got a mailbox that runs without messages")
 	}
 }

@@ -14,7 +14,7 @@ import (
 type clientActor struct {
 	state     *clientState
 	store     oauth.Store
-	keys      *oauth.Keys
+	keys      *keyring
 	lifetimes oauth.Lifetimes
 }
 
@@ -203,18 +203,15 @@ func familyID() string { return uuid.Must(uuid.NewV7()).String() }
 // operatorTokens last no longer than this: scripts ask for one at each call.
 const operatorTokens = 5 * time.Minute
 
-// accessToken puts a new access token into the response and returns what is kept of it. It lasts for the whole seconds that the response
-// says, or a little longer.
+// accessToken puts a new access token into the response and returns what is kept of it. Its time counts from the second in which it was
+// issued, so that it never lasts longer than the response says, and what introspection tells of it adds up.
 func (a *clientActor) accessToken(m *tokenAsk, c *oauth.Client, scopes oauth.Scopes) oauth.AccessToken {
 	lifetime := a.lifetimes.AccessToken
 	if scopes.Contains(oauth.ServerOperations) {
 		lifetime = min(lifetime, operatorTokens)
 	}
-	expires := m.now.Add(lifetime)
-	if whole := expires.Truncate(time.Second); whole.Before(expires) {
-		expires = whole.Add(time.Second)
-	}
-	m.response.AccessToken = a.keys.NewAccessToken(expires)
+	expires := m.now.Truncate(time.Second).Add(lifetime)
+	m.response.AccessToken = a.keys.newAccessToken(expires, m.now)
 	m.response.ExpiresIn = lifetime
 	m.response.Scopes = scopes
 	return oauth.AccessToken{

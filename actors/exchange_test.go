@@ -40,7 +40,7 @@ func TestEachGrantGetsItsTokens(t *testing.T) {
 
 func TestAnAccessTokenLastsAsLongAsItSays(t *testing.T) {
 	h := build(t, nil)
-	now := time.Date(2026, 11, 21, 12, 0, 0, 1, time.UTC)
+	now := time.Date(2026, 11, 21, 12, 0, 0, 999_999_999, time.UTC)
 	own, fault := h.Exchange(t.Context(), &oauth.TokenRequest{Credentials: h.credentials(), Grant: oauth.ClientCredentialsGrant}, now)
 	if fault != nil {
 		t.Fatal(fault)
@@ -48,8 +48,18 @@ func TestAnAccessTokenLastsAsLongAsItSays(t *testing.T) {
 	keys, _ := h.vault.AccessTokenKeys(t.Context())
 	expires, _ := keys.CheckAccessToken(own.AccessToken)
 	row, err := h.vault.AccessToken(t.Context(), oauth.HashOf(own.AccessToken))
-	if want := now.Truncate(time.Second).Add(3601 * time.Second); err != nil || !expires.Equal(want) || !row.Expires.Equal(want) {
+	want := now.Truncate(time.Second).Add(own.ExpiresIn)
+	if err != nil || own.ExpiresIn != time.Hour || !expires.Equal(want) || !row.Expires.Equal(want) {
 		t.Errorf("got %v and %v, want %v", expires, row.Expires, want)
+	}
+	for at, active := range map[time.Time]bool{want.Add(-1): true, want: false} {
+		got, fault := h.Introspect(t.Context(), h.credentials(), own.AccessToken, at)
+		if fault != nil || got.Active != active {
+			t.Errorf("at %v: got %+v, %v, want active %t", at, got, fault, active)
+		}
+		if verdict := h.Admit(own.AccessToken, actors.BasicProfile, at).Verdict; (verdict == actors.TokenExpired) == active {
+			t.Errorf("at %v: got verdict %v, want active %t", at, verdict, active)
+		}
 	}
 }
 

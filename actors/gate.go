@@ -14,9 +14,11 @@ import (
 // queries never reaches the batcher. The batcher writes it, everybody reads it.
 type gate struct {
 	lanes   [lanes]atomic.Pointer[laneState]
-	flights sync.Map           // geo.Query → nothing: the queries that are being looked up, which anybody may join
+	flights flightSet
 	held    [1024]atomic.Int32 // queued flights by hash of the caller
 	seed    maphash.Seed
+	barred  refusal // behind the open breaker
+	limited refusal // for lack of budget
 }
 
 // lane is one of the two kinds of queries that wait apart.
@@ -39,6 +41,8 @@ type laneState struct {
 
 func newGate() *gate {
 	g := &gate{seed: maphash.MakeSeed()}
+	g.flights.queries = make(map[geo.Query]struct{})
+	g.barred.code, g.limited.code = geo.CodeProviderUnreachable, geo.CodeRateLimited
 	for i := range g.lanes {
 		g.lanes[i].Store(&laneState{})
 	}
@@ -52,13 +56,15 @@ func (g *gate) refuses(l lane, q geo.Query, caller netip.Prefix, now, latest tim
 	if !late && !(state.full && int(g.holds(caller).Load()) >= state.quarter) {
 		return nil
 	}
-	if _, joinable := g.flights.Load(q); joinable {
+	switch {
+	case g.flights.has(q):
 		return nil
+	case late:
+		return g.limited.in(state.slot.Sub(now))
+	case state.code == geo.CodeOverloaded:
+		return errOverloaded
 	}
-	if late {
-		return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: state.slot.Sub(now)}
-	}
-	return fullError(state, now)
+	return g.limited.in(max(time.Second, state.again.Sub(now)))
 }
 
 // holds returns the count of the caller's queued flights, which another caller of the same hash may share.
@@ -66,11 +72,46 @@ func (g *gate) holds(caller netip.Prefix) *atomic.Int32 {
 	return &g.held[maphash.Comparable(g.seed, caller)%uint64(len(g.held))]
 }
 
-func fullError(state *laneState, now time.Time) *geo.Error {
-	if state.code == geo.CodeOverloaded {
-		return errOverloaded
+// flightSet is the queries that are being looked up, which anybody may join.
+type flightSet struct {
+	mu      sync.RWMutex
+	queries map[geo.Query]struct{}
+}
+
+func (f *flightSet) add(q geo.Query) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queries[q] = struct{}{}
+}
+
+func (f *flightSet) remove(q geo.Query) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.queries, q)
+}
+
+func (f *flightSet) has(q geo.Query) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	_, ok := f.queries[q]
+	return ok
+}
+
+// refusal makes errors of one code, the same one for all who are told the same time.
+type refusal struct {
+	code geo.Code
+	last atomic.Pointer[geo.Error]
+}
+
+// in returns an error that says to come back after wait, rounded up to whole seconds.
+func (r *refusal) in(wait time.Duration) *geo.Error {
+	wait = (wait + time.Second - 1).Truncate(time.Second)
+	if last := r.last.Load(); last != nil && last.RetryAfter == wait {
+		return last
 	}
-	return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: max(time.Second, state.again.Sub(now))}
+	err := &geo.Error{Code: r.code, RetryAfter: wait}
+	r.last.Store(err)
+	return err
 }
 
 // group returns what counts as one caller: an IPv4 address or an IPv6 network of 64 bits.

@@ -41,7 +41,7 @@ type IdentityConfig struct {
 //   - The throttles of failed attempts are in memory. A restart forgets the attempts.
 type Identity struct {
 	config       IdentityConfig
-	keys         oauth.Keys
+	keys         keyring
 	metrics      *identityMetrics
 	actors       *actor.ActorSystem
 	root         *actor.RootContext
@@ -50,7 +50,8 @@ type Identity struct {
 	limits       *limits
 	people       *people
 	inflight     inflight
-	tasks        sync.WaitGroup // what goes on after its caller has left
+	tasks        sync.WaitGroup     // what goes on after its caller has left, or without one
+	end          context.CancelFunc // of tasks without a caller
 }
 
 // errStopped says that the Identity does no more.
@@ -63,14 +64,15 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 		clients:      newClients(),
 		wrongSecrets: newThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
 	}
-	var err error
-	if s.keys, err = config.Tokens.AccessTokenKeys(ctx); err != nil {
+	keys, err := config.Tokens.AccessTokenKeys(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("read the keys of access tokens: %w", err)
 	}
 	if s.metrics, err = newIdentityMetrics(config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s.people = newPeople(s.keys)
+	s.people = newPeople(keys)
+	s.adopt(keys)
 	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler) // it prints messages, which hold secrets
 	}))
@@ -79,12 +81,19 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 		s.actors.Shutdown()
 		return nil, fmt.Errorf("start the limits: %w", err)
 	}
+	lifetime, end := context.WithCancel(context.Background())
+	s.end = end
+	if config.Shared {
+		s.keys.delay = keyDelay
+		s.tasks.Go(func() { s.followKeys(lifetime) })
+	}
 	return s, nil
 }
 
 // Stop refuses new work, lets what is under way end until ctx does, and ends the actors. It must be called once, before the
 // stores are closed.
 func (s *Identity) Stop(ctx context.Context) error {
+	s.end()
 	err := s.inflight.close(ctx)
 	err = errors.Join(err, s.limits.stop(ctx))
 	var stopping []*actor.Future

@@ -32,15 +32,42 @@ func (s *Identity) introspect(ctx context.Context, c oauth.Credentials, token st
 		return oauth.Introspection{}, &oauth.Error{Code: oauth.InvalidClient, Description: "A public client cannot introspect tokens.",
 			Hint: "Use a confidential client.", BasicTried: c.Basic}
 	}
-	about, err := s.describe(ctx, token, now)
+	about, settled, err := s.describeInUse(token, now)
+	if !settled {
+		about, err = s.describe(ctx, token, now)
+	}
 	if errors.Is(err, oauth.ErrNotFound) || err == nil && about.ClientID != asker.ID && !asker.IntrospectAny {
 		return oauth.Introspection{}, nil
 	}
 	if err != nil || !about.Active {
 		return oauth.Introspection{}, err
 	}
-	about.Active, err = s.enabled(ctx, &about)
+	if !settled {
+		about.Active, err = s.enabled(ctx, &about)
+	}
 	return about, err
+}
+
+// describeInUse takes an access token that is asked about in use, and returns what its actor knows of it: no more than a verdict when
+// it is not good any more. False says that the stores have to be asked: when other processes write to them, which can revoke a token up to
+// a second before its actor learns of it, or for another kind of token.
+func (s *Identity) describeInUse(token string, now time.Time) (_ oauth.Introspection, settled bool, err error) {
+	if s.config.Shared || oauth.LooksLikeRefreshToken(token) {
+		return oauth.Introspection{}, false, nil
+	}
+	hash := oauth.HashOf(token)
+	switch s.admit(token, &hash, introspection, now).Verdict {
+	case Admitted:
+	case TryLater:
+		return oauth.Introspection{}, true, errUnavailable
+	default:
+		return oauth.Introspection{}, true, oauth.ErrNotFound
+	}
+	a := s.limits.directory.find(&hash)
+	if a == nil { // it has left in between
+		return oauth.Introspection{}, false, nil
+	}
+	return a.session.describe(), true, nil
 }
 
 // describe returns what is known of a token, or oauth.ErrNotFound.

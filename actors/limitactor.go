@@ -19,7 +19,7 @@ const (
 var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50}
 
 // scopeOf is the scope that each endpoint requires (interface document, section 2.6).
-var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, adminAPI: oauth.ServerOperations}
+var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, adminAPI: oauth.ServerOperations, introspection: 0}
 
 // session is what an access token stands for. It and the actor are small, since there may be a million of them.
 type session struct {
@@ -27,35 +27,47 @@ type session struct {
 	read    int64 // what the stores said is no older than that, by limits.clock
 	client  *clientState
 	user    *userState // nil = none
+	lasts   uint32     // seconds from the issue to expires
 	scopes  oauth.Scopes
 }
 
-// limitActor owns the windows of one access token. It never blocks and runs on the goroutines of those who ask. Asks are
-// answered as the last act: see callMailbox.
-type limitActor struct {
-	limits  *limits
-	session session
-	windows [2]window
-	seen    int64 // when the latest request came, by limits.clock
+// describe returns what introspection tells of the token. It may be called by any goroutine: what it reads is never changed.
+func (s *session) describe() oauth.Introspection {
+	about := oauth.Introspection{
+		Active: true, Scopes: s.scopes, ClientID: s.client.client.Load().ID,
+		Issued: time.Unix(s.expires-int64(s.lasts), 0), Expires: time.Unix(s.expires, 0),
+	}
+	if s.user != nil {
+		about.UserID = s.user.id
+	}
+	return about
 }
 
-// window is a ratelimit.Window in less memory. The zero value has none open.
-type window struct {
-	opened int64 // by limits.clock
-	used   int32
+// limitActor owns the windows of one access token. It never blocks and runs on the goroutines of those who ask. Asks are
+// answered as the last act: see callMailbox. It fills two cache lines: with thousands of tokens in use, requests wait for memory
+// more than for anything else.
+type limitActor struct {
+	hash    oauth.Hash // of the token; set before the actor is in the directory, and never changed
+	mailbox *callMailbox
+	limits  *limits
+	session session
+	seen    int64                // when the latest request came, by limits.clock
+	opened  [len(limitOf)]int64  // when each endpoint's window was opened, by limits.clock
+	used    [len(limitOf)]uint16 // of each window; 0 = none is open
+	turn    callTurn
 }
 
 // The messages to a limitActor beside *admitAsk.
 type (
-	// begin is the first: it gives the session.
-	begin struct{ session session }
+	// begin is the first: it gives the token and its session.
+	begin struct {
+		hash    oauth.Hash
+		session session
+	}
 	// confirmed says that the stores stand by the session.
 	confirmed struct{ read int64 }
-	// sweep tells the actor of a token to leave if it is idle.
-	sweep struct {
-		now  time.Time
-		hash oauth.Hash
-	}
+	// sweep tells the actor to leave if it is idle.
+	sweep struct{ now time.Time }
 )
 
 // Receive implements actor.Actor.
@@ -64,12 +76,31 @@ func (a *limitActor) Receive(ctx actor.Context) {
 	case *admitAsk:
 		m.answer(a.consider(m.endpoint, m.now))
 	case *begin:
-		a.session, a.seen = m.session, a.limits.clock(time.Now())
+		a.hash, a.session, a.seen = m.hash, m.session, a.limits.clock(time.Now())
 	case *confirmed:
 		a.session.read = m.read
 	case *sweep:
 		a.leave(ctx, m)
 	}
+}
+
+// answerNow answers a request at once, which nearly all need, since nobody else asks with the token at the same time. It is the
+// actor's turn like any other, without a message. False says that somebody has the turn, or that the actor was told to stop.
+func (a *limitActor) answerNow(endpoint Endpoint, now time.Time) (reply askReply, answered bool) {
+	if !a.turn.mu.TryLock() {
+		return askReply{}, false
+	}
+	defer a.turn.mu.Unlock()
+	if a.turn.running || a.turn.stopped {
+		return askReply{}, false
+	}
+	defer func() {
+		if reason := recover(); reason != nil {
+			a.mailbox.calls.panicked()
+			reply, answered = askReply{outcome: askFailed}, true
+		}
+	}()
+	return a.consider(endpoint, now), true
 }
 
 // consider answers a request, unless what the actor knows has to be read again first.
@@ -97,7 +128,7 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
-	if endpoint != adminAPI {
+	if int(endpoint) < len(limitOf) {
 		if rate = a.count(endpoint, now); !rate.Allowed {
 			return Admission{Verdict: RateLimited, Rate: rate}
 		}
@@ -105,6 +136,7 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 	verdict := Admitted
 	var profile []byte
 	switch {
+	case endpoint == introspection:
 	case !a.session.scopes.Contains(scopeOf[endpoint]):
 		verdict = InsufficientScope
 	case endpoint == adminAPI:
@@ -127,17 +159,16 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 func (a *limitActor) count(endpoint Endpoint, now time.Time) ratelimit.Decision {
 	w := a.window(endpoint, now)
 	decision := w.Take(limitOf[endpoint], now)
-	a.windows[endpoint] = window{opened: a.limits.clock(w.Start), used: int32(w.Used)}
+	a.opened[endpoint], a.used[endpoint] = a.limits.clock(w.Start), uint16(w.Used)
 	return decision
 }
 
 // window returns the endpoint's window as the clock of now shows it, which may have been set since the window was opened.
 func (a *limitActor) window(endpoint Endpoint, now time.Time) ratelimit.Window {
-	w := a.windows[endpoint]
-	if w.used == 0 {
+	if a.used[endpoint] == 0 {
 		return ratelimit.Window{}
 	}
-	return ratelimit.Window{Start: now.Add(time.Duration(w.opened - a.limits.clock(now))), Used: int(w.used)}
+	return ratelimit.Window{Start: now.Add(time.Duration(a.opened[endpoint] - a.limits.clock(now))), Used: int(a.used[endpoint])}
 }
 
 // leave ends the actor when nothing would be lost: it is idle and its windows have ended, or its token has expired.
@@ -148,7 +179,7 @@ func (a *limitActor) leave(ctx actor.Context, m *sweep) {
 	if !idle && late.Unix() < a.session.expires {
 		return
 	}
-	if a.limits.directory.remove(&m.hash, ctx.Self()) {
+	if a.limits.directory.remove(a) {
 		ctx.Stop(ctx.Self())
 	}
 }

@@ -98,22 +98,25 @@ func (s *Identity) forget(hashes []oauth.Hash) {
 	if len(hashes) == 0 {
 		return
 	}
-	for _, pid := range s.limits.directory.take(hashes) {
-		s.root.Stop(pid)
+	for _, a := range s.limits.directory.take(hashes) {
+		s.root.Stop(a.mailbox.self())
 	}
 }
 
-// ask asks the actor with that mailbox about a request.
-func (l *limits) ask(mailbox *callMailbox, endpoint Endpoint, now time.Time) askReply {
-	a := l.asks.Get().(*admitAsk)
-	a.endpoint, a.now = endpoint, now
-	a.state.Store(askOpen)
-	mailbox.postAsk(a)
-	if !a.wait() {
+// ask asks an actor about a request.
+func (l *limits) ask(a *limitActor, endpoint Endpoint, now time.Time) askReply {
+	if reply, answered := a.answerNow(endpoint, now); answered {
+		return reply
+	}
+	ask := l.asks.Get().(*admitAsk)
+	ask.endpoint, ask.now = endpoint, now
+	ask.state.Store(askOpen)
+	a.mailbox.postAsk(ask)
+	if !ask.wait() {
 		return askReply{outcome: askFailed}
 	}
-	reply := a.reply
-	a.reply = askReply{}
-	l.asks.Put(a)
+	reply := ask.reply
+	ask.reply = askReply{}
+	l.asks.Put(ask)
 	return reply
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
@@ -19,7 +17,7 @@ const again Verdict = -1
 
 // load reads what the stores say of a token, once for all who ask at the same time. The request at now looks for the token's
 // actor anew after again; every other verdict is final. stale is the actor that asked for it; nil = there is none.
-func (l *limits) load(ctx context.Context, hash *oauth.Hash, stale *actor.PID, now time.Time) Verdict {
+func (l *limits) load(ctx context.Context, hash *oauth.Hash, stale *limitActor, now time.Time) Verdict {
 	done, first := l.directory.join(hash)
 	if !first {
 		select {
@@ -48,7 +46,7 @@ func (l *limits) load(ctx context.Context, hash *oauth.Hash, stale *actor.PID, n
 }
 
 // settle reads the session and tells the actor, or makes one. False says that a revocation came in between.
-func (l *limits) settle(ctx context.Context, hash *oauth.Hash, stale *actor.PID, now time.Time) (Verdict, bool) {
+func (l *limits) settle(ctx context.Context, hash *oauth.Hash, stale *limitActor, now time.Time) (Verdict, bool) {
 	epoch := l.directory.epoch(hash)
 	session, verdict := l.read(ctx, hash, now)
 	switch {
@@ -58,14 +56,14 @@ func (l *limits) settle(ctx context.Context, hash *oauth.Hash, stale *actor.PID,
 	case verdict != again:
 		return verdict, true
 	case stale != nil:
-		l.identity.root.Send(stale, &confirmed{read: session.read})
+		l.identity.root.Send(stale.mailbox.self(), &confirmed{read: session.read})
 		return again, true
 	}
 	pid := l.identity.root.Spawn(l.props)
-	l.identity.root.Send(pid, &begin{session: *session})
+	l.identity.root.Send(pid, &begin{hash: *hash, session: *session})
 	door := &introduction{}
 	l.identity.root.Send(pid, door)
-	if !l.directory.insert(hash, resident{pid: pid, mailbox: door.mailbox}, epoch) {
+	if !l.directory.insert(door.actor, epoch) {
 		l.identity.root.Stop(pid)
 		return TryLater, false
 	}
@@ -79,7 +77,7 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 	if err != nil {
 		return nil, l.failed("read access token", err)
 	}
-	s := &session{expires: token.Expires.Unix(), scopes: token.Scopes, read: l.clock(read)}
+	s := &session{expires: token.Expires.Unix(), lasts: uint32(token.Expires.Unix() - token.Issued.Unix()), scopes: token.Scopes, read: l.clock(read)}
 	client, err := l.identity.clientEntry(ctx, token.ClientID, read)
 	if err != nil {
 		return nil, l.failed("read client of access token", err)

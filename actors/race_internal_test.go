@@ -77,7 +77,7 @@ func TestAMissDelayedBeforeItsAsk(t *testing.T) {
 		if o := s.Lookup(q, netip.Addr{}, now); o.Err != nil { // the other's whole flight
 			t.Fatal(o.Err)
 		}
-		if got := s.miss([]geo.Query{q}, netip.Addr{}, time.Now())[0]; got.Err != nil || got.Entry == nil {
+		if got := s.missOne(q, netip.Addr{}, time.Now()); got.Err != nil || got.Entry == nil {
 			t.Errorf("got %+v, want the answer of the flight that ended", got)
 		}
 		if got := p.requests.Load(); got != 1 {

@@ -1,11 +1,13 @@
 package actors_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"gatehouse/actors"
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -72,7 +74,22 @@ func TestARevocationThatFailsSaysSo(t *testing.T) {
 }
 
 func TestIntrospection(t *testing.T) {
-	h := build(t, nil)
+	for name, shared := range map[string]bool{"of the only process": false, "of one of several": true} {
+		t.Run(name, func(t *testing.T) {
+			introspectAll(t, build(t, func(c *actors.IdentityConfig) { c.Shared = shared }))
+		})
+	}
+}
+
+// UpdateUser implements account.Store.
+func (v *vault) UpdateUser(_ context.Context, u *account.User) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.users[u.ID] = u
+	return nil
+}
+
+func introspectAll(t *testing.T, h *house) {
 	resource, resourceSecret := h.register(t, oauth.Client{Name: "Resource", Grants: oauth.ClientCredentialsGrant, IntrospectAny: true})
 	other, otherSecret := h.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
 	public, _ := h.register(t, oauth.Client{Name: "App", Public: true, Grants: oauth.AuthorizationCodeGrant, RedirectURIs: []string{"https://app.example/"}})
@@ -106,7 +123,7 @@ func TestIntrospection(t *testing.T) {
 		}
 	}
 	got, _ := h.Introspect(t.Context(), any, second.AccessToken, now)
-	if got.ClientID != h.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser || got.Refresh || got.Expires.Sub(got.Issued) < time.Hour {
+	if got.ClientID != h.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser || got.Refresh || got.Expires.Unix()-got.Issued.Unix() != 3600 {
 		t.Errorf("got %+v", got)
 	}
 	for _, c := range []oauth.Credentials{{ClientID: public.ID}, {ClientID: resource.ID, Secret: "x"}, {ClientID: "nobody"}} {
@@ -114,13 +131,30 @@ func TestIntrospection(t *testing.T) {
 			t.Errorf("%+v: got %v, want invalid_client", c, fault)
 		}
 	}
-	h.vault.users[7].Disabled = true
+	if err := h.DisableUser(t.Context(), 7, now); err != nil {
+		t.Fatal(err)
+	}
 	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
 		t.Error("disabled user: got active")
 	}
-	h.vault.users[7].Disabled = false
+	if err := h.EnableUser(t.Context(), 7, now); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); !got.Active {
+		t.Error("enabled user: got inactive")
+	}
 	h.change(t, func(c *oauth.Client) { c.Disabled = true })
 	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
 		t.Error("disabled client: got active")
+	}
+	h.change(t, func(c *oauth.Client) { c.Disabled = false })
+	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); !got.Active {
+		t.Error("enabled client: got inactive")
+	}
+	if fault := h.RevokeToken(t.Context(), h.credentials(), second.AccessToken, now); fault != nil {
+		t.Fatal(fault)
+	}
+	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+		t.Error("revoked: got active")
 	}
 }

@@ -56,14 +56,26 @@ func (s *Identity) SignOut(ctx context.Context, token string) error {
 
 // Consent returns what the user has granted the client; the empty set when nothing.
 func (s *Identity) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
+	consent, err := s.consent(ctx, userID, clientID)
+	return oauth.Scopes(consent.Scopes), err
+}
+
+// ConsentGranted returns when the user last granted the client anything, to the millisecond; zero = never, or it was taken back.
+func (s *Identity) ConsentGranted(ctx context.Context, userID int64, clientID string) (time.Time, error) {
+	consent, err := s.consent(ctx, userID, clientID)
+	return consent.Granted, err
+}
+
+// consent returns the zero Consent where there is none.
+func (s *Identity) consent(ctx context.Context, userID int64, clientID string) (account.Consent, error) {
 	consent, err := s.config.Accounts.Consent(ctx, userID, clientID)
 	if errors.Is(err, account.ErrNotFound) {
-		return 0, nil
+		return account.Consent{}, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read consent: %w", err)
+		return account.Consent{}, fmt.Errorf("read consent: %w", err)
 	}
-	return oauth.Scopes(consent.Scopes), nil
+	return *consent, nil
 }
 
 // GrantConsent remembers that the user has granted scopes to the client, beside what was granted before.

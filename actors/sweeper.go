@@ -10,7 +10,7 @@ func (l *limits) sweep() {
 	defer close(l.swept)
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
-	var members []member
+	var members []*limitActor
 	for n := 0; ; n = (n + 1) % len(l.directory.shards) {
 		select {
 		case <-l.lifetime.Done():
@@ -19,8 +19,8 @@ func (l *limits) sweep() {
 		}
 		members = l.directory.members(n, members[:0])
 		now := time.Now()
-		for _, m := range members {
-			l.identity.root.Send(m.pid, &sweep{now: now, hash: m.hash})
+		for _, a := range members {
+			l.identity.root.Send(a.mailbox.self(), &sweep{now: now})
 		}
 		clear(members)
 	}

@@ -117,7 +117,7 @@ func (s *System) Lookup(q geo.Query, caller netip.Addr, now time.Time) geo.Outco
 	if e := s.cache.Get(q, now); e != nil {
 		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
 	}
-	return s.miss([]geo.Query{q.Clone()}, caller, now)[0].Outcome
+	return s.missOne(q, caller, now)
 }
 
 // LookupAll answers all of qs for caller and writes the outcomes to dst, which has their length. Queries may repeat.
@@ -135,70 +135,6 @@ func (s *System) LookupAll(qs []geo.Query, caller netip.Addr, now time.Time, dst
 	if missed {
 		s.missAll(qs, caller, now, dst)
 	}
-}
-
-// missAll looks up what has no outcome yet, each query once.
-func (s *System) missAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
-	var misses []geo.Query
-	place := map[geo.Query]int{}
-	for i, q := range qs {
-		if dst[i].Entry != nil {
-			continue
-		}
-		if _, ok := place[q]; !ok {
-			q = q.Clone()
-			place[q] = len(misses)
-			misses = append(misses, q)
-		}
-	}
-	answers := s.miss(misses, caller, now)
-	for i, q := range qs {
-		if dst[i].Entry == nil {
-			dst[i] = answers[place[q]].Outcome
-		}
-	}
-}
-
-// miss looks up distinct queries that are not in the cache.
-func (s *System) miss(qs []geo.Query, caller netip.Addr, now time.Time) []answer {
-	deadline := now.Add(s.config.LookupTimeout)
-	a := newAsk(qs, group(caller), deadline)
-	if !s.enter() {
-		a.reject()
-		return a.wait(now)
-	}
-	defer s.leave()
-	if s.refuse(a, now) < len(qs) {
-		s.root.Send(s.batcher, a)
-	}
-	if s.config.Fallback == nil {
-		return a.wait(deadline)
-	}
-	answers := a.wait(deadline.Add(-fallbackReserve))
-	s.fallBack(qs, answers, deadline)
-	return answers
-}
-
-// refuse answers the queries for which nothing can be done and returns how many they are.
-func (s *System) refuse(a *ask, now time.Time) int {
-	var barred *geo.Error
-	if state, rest := s.breaker.State(now); state == geo.BreakerOpen {
-		barred = &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest}
-	}
-	latest := a.deadline.Add(-exchangeReserve)
-	refused := 0
-	for i, q := range a.queries {
-		err := barred
-		if err == nil {
-			err = s.gate.refuses(laneOf(q), q, a.caller, now, latest)
-		}
-		if err != nil {
-			s.metrics.refused(err)
-			a.refuse(i, err)
-			refused++
-		}
-	}
-	return refused
 }
 
 // enter counts a look-up in, or reports that the System has stopped.

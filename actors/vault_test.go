@@ -37,6 +37,9 @@ type vault struct {
 	failing  error  // what operations end with instead
 	readable error  // what reads end with instead
 	between  func() // runs between the read of a client and its answer
+
+	keys      oauth.Keys // once rotated
+	keysInUse bool
 }
 
 func newVault() *vault {
@@ -204,7 +207,22 @@ func (v *vault) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessTo
 }
 
 func (v *vault) AccessTokenKeys(context.Context) (oauth.Keys, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.keys != (oauth.Keys{}) {
+		return v.keys, nil
+	}
 	return oauth.Keys{Current: [32]byte{1}}, nil
+}
+
+func (v *vault) RotateKeys(_ context.Context, now, _ time.Time) (oauth.Keys, error) {
+	if v.keysInUse {
+		return oauth.Keys{}, oauth.ErrKeysInUse
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keys = oauth.Keys{Current: [32]byte{2}, Previous: [32]byte{1}, Made: now}
+	return v.keys, nil
 }
 
 func (v *vault) User(_ context.Context, id int64) (*account.User, error) {

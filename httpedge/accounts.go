@@ -36,7 +36,7 @@ func (s *Server) choose(v *visit, visitors []visitor) {
 		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose one of these accounts, or use another."})
 		return
 	}
-	redirect(v.http, v.pathChosen(pathAuthorize, choice{userID: chosen.user.ID}))
+	redirect(v.http, v.pathChosen(pathAuthorize, newChoice(chosen.user.ID, false)))
 }
 
 func (s *Server) showAccounts(v *visit, visitors []visitor, status int, problems ...pages.Problem) {

@@ -35,15 +35,6 @@ func (s *Server) adminEndpoints() []endpoint {
 // healthy says that the process lives.
 func healthy(ctx *fasthttp.RequestCtx) { writeStatus(ctx, fasthttp.StatusOK, "ok") }
 
-// ready says whether new callers are welcome.
-func (s *Server) ready(ctx *fasthttp.RequestCtx) {
-	if s.draining.Load() {
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-		return
-	}
-	writeStatus(ctx, fasthttp.StatusOK, "ready")
-}
-
 func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 	ctx.SetStatusCode(code)
 	ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)

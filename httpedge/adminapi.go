@@ -21,6 +21,7 @@ import (
 const (
 	pathAdminClients = "/admin/v1/clients"
 	pathAdminUsers   = "/admin/v1/users"
+	pathAdminRotate  = "/admin/v1/keys/rotate"
 )
 
 const (
@@ -74,6 +75,7 @@ func (s *Server) adminAPI() []endpoint {
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
+		row(pathAdminRotate, map[string]adminHandler{post: rotateKeys}),
 	}
 }
 

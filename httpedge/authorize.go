@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"net/url"
@@ -22,7 +23,7 @@ const (
 	maxPending = 12 << 10
 
 	choiceLifetime = 10 * time.Minute // from choosing an account, or signing in, to consent
-	choiceSize     = 9                // bytes of a sealed choice
+	choiceSize     = 9 + nonceSize    // bytes of a sealed choice
 	paramChoice    = "chosen"         // carries a choice through the steps
 	fieldFormToken = "form_token"
 )
@@ -41,6 +42,14 @@ type pending struct {
 type choice struct {
 	userID   int64
 	signedIn bool // in answer to this request
+	nonce    [nonceSize]byte
+	made     time.Time // or last carried on; set by openChoice
+}
+
+func newChoice(userID int64, signedIn bool) choice {
+	c := choice{userID: userID, signedIn: signedIn}
+	rand.Read(c.nonce[:])
+	return c
 }
 
 // visit is one request of the browser flow.
@@ -68,6 +77,9 @@ func (s *Server) flow(handle func(*visit)) fasthttp.RequestHandler {
 		}
 		v.secret = s.browserSecret(ctx)
 		v.choice = v.openChoice()
+		if v.choice.signedIn && s.spent.knows(v.choice.made, v.choice.nonce) {
+			v.choice.signedIn = false
+		}
 		handle(v)
 	}
 }
@@ -176,7 +188,11 @@ func (s *Server) advance(v *visit, visitors []visitor, decision oauth.Decision) 
 	case oauth.StepChooseAccount:
 		redirect(v.http, v.path(pathAccounts))
 	case oauth.StepConsent:
-		redirect(v.http, v.pathChosen(pathConsent, choice{current.user.ID, browser.Fresh}))
+		next := v.choice
+		if next.userID != current.user.ID {
+			next = newChoice(current.user.ID, false)
+		}
+		redirect(v.http, v.pathChosen(pathConsent, next))
 	case oauth.StepIssue:
 		s.issue(v, current, decision)
 	default:
@@ -196,9 +212,14 @@ func (v *visit) browser(visitors []visitor) (oauth.Browser, visitor) {
 	return oauth.Browser{SignedIn: true}, visitors[0]
 }
 
-// issue ends the flow with a code. A consent that was given just now is remembered first.
+// issue ends the flow with a code. A consent that was given just now is remembered first. Where the client wants to see a person sign
+// in, that is good for one code.
 func (s *Server) issue(v *visit, who visitor, decision oauth.Decision) {
 	request := v.pending.request
+	if request.Prompt.Contains(oauth.PromptLogin) && !s.spent.spend(v.choice.made, v.choice.nonce) {
+		redirect(v.http, v.path(pathLogin))
+		return
+	}
 	if decision == oauth.Allowed {
 		if err := s.config.Identity.GrantConsent(v.ctx, who.user.ID, request.ClientID, request.Scopes, v.now); err != nil {
 			s.refuseFailed(v, "remember a consent", err)
@@ -247,16 +268,17 @@ func (v *visit) pathChosen(page string, c choice) string {
 	} else {
 		payload = append(payload, 0)
 	}
+	payload = append(payload, c.nonce[:]...)
 	return v.path(page) + "&" + paramChoice + "=" + v.bind("choice").seal(payload, v.now)
 }
 
 func (v *visit) openChoice() choice {
 	sealed := v.http.QueryArgs().Peek(paramChoice)
-	payload, _, ok := v.bind("choice").open(string(sealed), choiceSize, choiceLifetime, v.now)
+	payload, made, ok := v.bind("choice").open(string(sealed), choiceSize, choiceLifetime, v.now)
 	if !ok || v.pending == nil {
 		return choice{}
 	}
-	return choice{userID: int64(binary.BigEndian.Uint64(payload)), signedIn: payload[8] == 1}
+	return choice{int64(binary.BigEndian.Uint64(payload)), payload[8] == 1, [nonceSize]byte(payload[9:]), made}
 }
 
 // bind returns the binding of a purpose to this browser and to the pending request.

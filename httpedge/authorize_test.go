@@ -201,11 +201,19 @@ func TestStateComesBackAsItWas(t *testing.T) {
 
 func TestAuthorizeTakesOnlyGet(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
+	c := st.NewClient(t, nil)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.send(b.signIn(asked(c), rosa), "decision", "allow").gets(t, st)
+	target := "/oauth/authorize?" + asked(c, "prompt", "none").Encode()
+	b.get(target).gets(t, st) // nothing but the method is in the way of a code
 	for _, method := range []string{"POST", "HEAD", "PUT"} {
-		a := send(t, st.Stack, method, st.URL+"/oauth/authorize?"+asked(st.NewClient(t, nil)).Encode(), "")
+		a := b.once(method, target, nil)
 		if a.status != 405 {
 			t.Errorf("%s: got %d, want 405", method, a.status)
 		}
 		a.has(t, "Allow", "GET, OPTIONS")
+		a.has(t, "Location", "")
+		a.has(t, "Set-Cookie", "")
 	}
 }

@@ -110,6 +110,10 @@ func (b *bulkBatch) readQueries(queries *fastjson.Value) *geo.Error {
 // lookUp finds an outcome for every text. Those that are no query never leave the edge.
 func (b *bulkBatch) lookUp(s *Server, caller netip.Addr, now time.Time) {
 	for i, text := range b.texts {
+		if e := s.config.System.Hit(text, now); e != nil {
+			b.outcomes = append(b.outcomes, geo.Outcome{Entry: e, Cached: true})
+			continue
+		}
 		q, fault := geo.ParseQuery(text)
 		b.outcomes = append(b.outcomes, geo.Outcome{Err: fault})
 		if fault == nil {

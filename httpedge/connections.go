@@ -16,17 +16,18 @@ import (
 // connections knows the open public connections: it bounds their number and closes those that would hold up a
 // shutdown.
 type connections struct {
-	max     int
-	log     *slog.Logger
-	refused atomic.Uint64
+	max      int
+	timeouts timeouts // of each
+	log      *slog.Logger
+	refused  atomic.Uint64
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
 	closing bool // what is accepted now came too late
 }
 
-func newConnections(limit int, log *slog.Logger) *connections {
-	return &connections{max: limit, log: log, open: make(map[*connection]struct{})}
+func newConnections(limit int, t timeouts, log *slog.Logger) *connections {
+	return &connections{max: limit, timeouts: t, log: log, open: make(map[*connection]struct{})}
 }
 
 func (c *connections) count() int {
@@ -42,7 +43,7 @@ func (c *connections) add(conn net.Conn) (*connection, bool) {
 	if c.closing || len(c.open) >= c.max {
 		return nil, false
 	}
-	held := &connection{Conn: conn, owner: c}
+	held := &connection{Conn: conn, owner: c, times: timekeeper{timeouts: &c.timeouts, begun: true}}
 	c.open[held] = struct{}{}
 	return held, true
 }
@@ -147,14 +148,13 @@ const (
 	lingerBytes = 1 << 20
 )
 
-// connection is an open connection. What a client still sends when its request was refused half-way is read and thrown
-// away for a moment before the close, since closing over unread bytes would reset the connection, and the client might
-// never see the answer.
+// connection is an open connection, which keeps its time-outs itself. What a client still sends when its request was refused
+// half-way is read and thrown away for a moment before the close, since closing over unread bytes would reset the connection, and
+// the client might never see the answer.
 type connection struct {
 	net.Conn
 	owner  *connections
-	reads  deadline
-	writes deadline
+	times  timekeeper
 	spoke  atomic.Bool // a byte was received
 	linger atomic.Bool
 	once   sync.Once
@@ -163,41 +163,43 @@ type connection struct {
 
 // Read notes that the client speaks.
 func (c *connection) Read(p []byte) (int, error) {
-	if err := c.reads.apply(c.Conn.SetReadDeadline); err != nil {
+	if err := c.times.beforeRead(c.Conn); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.spoke.Load() {
-		c.spoke.Store(true)
+	if n > 0 {
+		c.times.received()
+		if !c.spoke.Load() {
+			c.spoke.Store(true)
+		}
 	}
 	return n, err
 }
 
 // Write sends p.
 func (c *connection) Write(p []byte) (int, error) {
-	if err := c.writes.apply(c.Conn.SetWriteDeadline); err != nil {
+	if err := c.times.beforeWrite(c.Conn); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
 }
 
-// SetReadDeadline sets the deadline of reads that begin later.
+// SetReadDeadline sets the deadline of reads, and ends the connection's own time-outs.
 func (c *connection) SetReadDeadline(t time.Time) error {
-	c.reads.want(t)
-	return nil
+	c.times.resign()
+	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets the deadline of writes that begin later.
+// SetWriteDeadline sets the deadline of writes, and ends the connection's own time-outs.
 func (c *connection) SetWriteDeadline(t time.Time) error {
-	c.writes.want(t)
-	return nil
+	c.times.resign()
+	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline sets both.
+// SetDeadline sets both, and ends the connection's own time-outs.
 func (c *connection) SetDeadline(t time.Time) error {
-	c.reads.want(t)
-	c.writes.want(t)
-	return nil
+	c.times.resign()
+	return c.Conn.SetDeadline(t)
 }
 
 // Close ends the connection, gently if a request was refused.
@@ -236,41 +238,26 @@ func (c *connection) drain() {
 	}
 }
 
-// lingerOn makes the close of the request's connection a lingering one.
-func lingerOn(ctx *fasthttp.RequestCtx) {
+// heldBy returns the connection of a request; nil when the listener of connections did not accept it.
+func heldBy(ctx *fasthttp.RequestCtx) *connection {
 	conn := ctx.Conn()
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = wrapped.NetConn()
 	}
-	if held, ok := conn.(*connection); ok {
+	held, _ := conn.(*connection)
+	return held
+}
+
+// lingerOn makes the close of the request's connection a lingering one.
+func lingerOn(ctx *fasthttp.RequestCtx) {
+	if held := heldBy(ctx); held != nil {
 		held.linger.Store(true)
 	}
 }
 
-// deadlineGrain is how exactly the deadlines of connections are kept; they are rounded up to it.
-const deadlineGrain = 250 * time.Millisecond
-
-// deadline is one that a connection is to have and the one that it has, in grains since 1970; 0 = none. fasthttp moves
-// its deadlines several times a request, and each move of a timer costs as much as parsing the request does; so they
-// are moved when something waits for them, and only if that changes the grain.
-type deadline struct{ wanted, set atomic.Int64 }
-
-func (d *deadline) want(t time.Time) {
-	if t.IsZero() {
-		d.wanted.Store(0)
-		return
+// answered tells the request's connection that its answer is ready to be sent at now.
+func answered(ctx *fasthttp.RequestCtx, now time.Time) {
+	if held := heldBy(ctx); held != nil {
+		held.times.answered(now)
 	}
-	d.wanted.Store(t.UnixNano()/int64(deadlineGrain) + 1)
-}
-
-func (d *deadline) apply(set func(time.Time) error) error {
-	wanted := d.wanted.Load()
-	if wanted == d.set.Load() {
-		return nil
-	}
-	d.set.Store(wanted)
-	if wanted == 0 {
-		return set(time.Time{})
-	}
-	return set(time.Unix(0, wanted*int64(deadlineGrain)))
 }

@@ -1,6 +1,8 @@
 package httpedge
 
 import (
+	"strconv"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
@@ -32,24 +34,36 @@ func (s *Server) consent(v *visit) {
 		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose Allow or Deny."})
 		return
 	}
-	if !v.consentForm(who).spendFormToken(s.spent, value(v.form, fieldFormToken), v.now) {
+	form, err := s.consentForm(v, who)
+	if err != nil {
+		s.refuseFailed(v, "read a consent", err)
+		return
+	}
+	if !form.spendFormToken(s.spent, value(v.form, fieldFormToken), v.now) {
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: textStaleForm})
 		return
 	}
 	s.advance(v, visitors, decision)
 }
 
-// consentForm binds the form also to the session, so that it ends with it.
-func (v *visit) consentForm(who visitor) binding {
-	return v.bind("consent " + who.token)
+// consentForm binds the form also to the session, so that it ends with it, and to what the person has granted the client before, so
+// that one by which something was granted is not good again at another server either.
+func (s *Server) consentForm(v *visit, who visitor) (binding, error) {
+	granted, err := s.config.Identity.ConsentGranted(v.ctx, who.user.ID, v.pending.client.ID)
+	return v.bind("consent " + who.token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err
 }
 
 func (s *Server) showConsent(v *visit, who visitor, status int, problems ...pages.Problem) {
 	request := v.pending.request
+	form, err := s.consentForm(v, who)
+	if err != nil {
+		s.refuseFailed(v, "read a consent", err)
+		return
+	}
 	s.show(v, status, pages.Consent{
 		Client: v.clientName(), Account: who.account(), Permissions: permissions(request.Scopes),
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
-		Action:      v.pathChosen(pathConsent, v.choice), FormToken: v.consentForm(who).newFormToken(v.now),
+		Action:      v.pathChosen(pathConsent, v.choice), FormToken: form.newFormToken(v.now),
 		Another: v.path(pathAccounts), Problems: problems,
 	})
 }

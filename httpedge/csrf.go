@@ -110,7 +110,7 @@ func newSpent(now time.Time) *spent {
 func (s *spent) spend(made time.Time, nonce [nonceSize]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, used := s.made[nonce]; used || made.Before(s.since) {
+	if s.used(made, nonce) {
 		return false
 	}
 	if len(s.order) < maxSpent {
@@ -122,6 +122,19 @@ func (s *spent) spend(made time.Time, nonce [nonceSize]byte) bool {
 	}
 	s.made[nonce] = made
 	return true
+}
+
+// knows reports whether the token was used before, as far as can be known.
+func (s *spent) knows(made time.Time, nonce [nonceSize]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used(made, nonce)
+}
+
+// used is knows for who holds the mutex.
+func (s *spent) used(made time.Time, nonce [nonceSize]byte) bool {
+	_, used := s.made[nonce]
+	return used || made.Before(s.since)
 }
 
 func (s *spent) forget(nonce [nonceSize]byte) {

@@ -14,7 +14,7 @@ const maxParameters = 64
 // parseParameters decodes application/x-www-form-urlencoded. Nothing it returns shares memory with src. False says that src
 // has a broken escape, or more than maxParameters.
 func parseParameters(src []byte) ([]oauth.Parameter, bool) {
-	var all []oauth.Parameter
+	all := make([]oauth.Parameter, 0, min(maxParameters, 1+bytes.Count(src, []byte("&"))))
 	for pair := range bytes.SplitSeq(src, []byte("&")) {
 		if len(pair) == 0 {
 			continue
@@ -35,6 +35,9 @@ func parseParameters(src []byte) ([]oauth.Parameter, bool) {
 
 // unescape decodes one name or value into memory of its own.
 func unescape(src []byte) (string, bool) {
+	if bytes.IndexByte(src, '%') < 0 && bytes.IndexByte(src, '+') < 0 {
+		return string(src), true
+	}
 	dst := make([]byte, 0, len(src))
 	for i := 0; i < len(src); i++ {
 		switch src[i] {

@@ -32,6 +32,7 @@ type identityEdge struct {
 	origins  *clientOrigins
 	spent    *spent // tokens of consent forms
 	metadata []byte // the answer of pathMetadata
+	database *databaseCheck
 }
 
 func newIdentityEdge(config *Config) identityEdge {
@@ -43,6 +44,7 @@ func newIdentityEdge(config *Config) identityEdge {
 		origins:  &clientOrigins{list: config.Identity.Clients, log: config.Logger},
 		spent:    newSpent(time.Now()),
 		metadata: oauth.Metadata(config.Issuer),
+		database: &databaseCheck{identity: config.Identity, log: config.Logger},
 	}
 }
 

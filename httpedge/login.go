@@ -91,7 +91,7 @@ func (s *Server) welcome(v *visit, email string, signedIn *actors.SignedIn) {
 		redirect(v.http, pathAccounts)
 		return
 	}
-	redirect(v.http, v.pathChosen(pathAuthorize, choice{userID: user.ID, signedIn: true}))
+	redirect(v.http, v.pathChosen(pathAuthorize, newChoice(user.ID, true)))
 }
 
 // showLogin shows the form, with the address as it was entered.

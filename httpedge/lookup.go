@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -20,6 +21,15 @@ var (
 
 // lookup answers GET /api/lookup?q=. A query in the cache costs no allocation.
 func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
+	now := ctx.Time()
+	if text, ok := strings.CutPrefix(view(ctx.URI().QueryString()), "q="); ok { // a canonical query has nothing in it to be decoded
+		if e := s.config.System.Hit(text, now); e != nil {
+			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
+			ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
+			ctx.Response.SetBodyRaw(e.Body)
+			return
+		}
+	}
 	text, fault := queryArgument(ctx.QueryArgs())
 	if fault != nil {
 		writeError(ctx, text, fault)
@@ -30,7 +40,6 @@ func (s *Server) lookup(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, text, fault)
 		return
 	}
-	now := ctx.Time()
 	outcome := s.config.System.Lookup(q, s.clients.caller(ctx), now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)

@@ -95,8 +95,9 @@ func New(config Config) (*Server, error) {
 	if config.Identity != nil {
 		s.identityEdge = newIdentityEdge(&s.config)
 	}
-	s.conns = newConnections(config.MaxConnections, config.Logger)
-	s.control = newConnections(maxAdminConnections, config.Logger)
+	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
+	s.conns = newConnections(config.MaxConnections, times, config.Logger)
+	s.control = newConnections(maxAdminConnections, times, config.Logger)
 	if s.metrics, err = newMetrics(config.Metrics, s.conns, config.Log); err != nil {
 		return nil, err
 	}
@@ -131,6 +132,7 @@ func (c *Config) check() error {
 	return nil
 }
 
+// newFastHTTP makes a server without time-outs: its connections have them.
 func (s *Server) newFastHTTP(endpoints []endpoint) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handler(endpoints),
@@ -139,9 +141,6 @@ func (s *Server) newFastHTTP(endpoints []endpoint) *fasthttp.Server {
 		Concurrency:                  s.config.MaxConnections + 1024, // connections refuses before fasthttp does
 		ReadBufferSize:               maxHeaderBytes,
 		MaxRequestBodySize:           maxBodyBytes,
-		ReadTimeout:                  s.config.ReadTimeout,
-		WriteTimeout:                 s.config.WriteTimeout,
-		IdleTimeout:                  s.config.IdleTimeout,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
 		NoDefaultServerHeader:        true,

@@ -30,7 +30,7 @@ func (s *Server) profileOf(ctx *fasthttp.RequestCtx, endpoint actors.Endpoint) {
 		refuseBearer(ctx, tried)
 		return
 	}
-	admission := s.config.Identity.Admit(token, endpoint, time.Now())
+	admission := s.config.Identity.Admit(token, endpoint, ctx.Time())
 	if counted(admission.Verdict) {
 		setRate(h, admission.Rate)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -23,11 +24,11 @@ type Entry struct {
 	Body []byte // the JSON of a result for the query in its canonical form; nil beside Err
 	Err  *Error // what the upstream found wrong with the query; nil with a result
 
-	fetched int64  // nanoseconds since 1970
-	used    int64  // when the cache last moved it to the front; the cache's mutex guards it
-	ttl     uint16 // seconds
-	tail    uint16 // where Body goes on behind the value of "query"
-	source  uint8  // in sources
+	fetched int64        // nanoseconds since 1970
+	used    atomic.Int64 // when the cache last counted it as the most recently used; written under the cache's mutex
+	ttl     uint16       // seconds
+	tail    uint16       // where Body goes on behind the value of "query"
+	source  uint8        // in sources
 }
 
 var sources = [...]Source{SourceUpstream, SourceMMDB, SourceSim}
@@ -78,6 +79,9 @@ func (e *Entry) IsFor(text string) bool {
 	return string(e.Body[len(bodyHead)+1:e.tail-1]) == text
 }
 
+// text returns the canonical form of the query that Body answers.
+func (e *Entry) text() string { return string(e.Body[len(bodyHead)+1 : e.tail-1]) }
+
 // AppendFor appends Body with the query as it was written in text.
 func (e *Entry) AppendFor(dst []byte, text string) []byte {
 	if e.IsFor(text) {
@@ -94,6 +98,9 @@ func (e *Entry) Age(now time.Time) int {
 
 func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
 
+// resting reports whether the cache has to be told that the entry is used.
+func (e *Entry) resting(now int64) bool { return now-e.used.Load() >= int64(usedGrain) }
+
 // Outcome is what a look-up came to.
 type Outcome struct {
 	Entry  *Entry // the answer; nil when there is none
@@ -103,6 +110,9 @@ type Outcome struct {
 
 // Cache holds the most recently used answers by their query. It may be used by many goroutines.
 type Cache struct {
+	front front
+	found atomic.Uint64 // hits of the front
+
 	mu      sync.Mutex
 	entries *simplelru.LRU[Query, *Entry]
 	stats   CacheStats
@@ -122,7 +132,7 @@ func NewCache(size int) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache of %d entries: %w", size, err)
 	}
-	c.entries = entries
+	c.entries, c.front = entries, newFront(size)
 	return c, nil
 }
 
@@ -181,7 +191,7 @@ func (c *Cache) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Entries = c.entries.Len()
+	s.Entries, s.Hits = c.entries.Len(), s.Hits+c.found.Load()
 	return s
 }
 
@@ -195,9 +205,10 @@ func (c *Cache) live(q Query, now time.Time) *Entry {
 	if !ok || !e.live(at) {
 		return nil
 	}
-	if at-e.used >= int64(usedGrain) {
-		e.used = at
+	if e.resting(at) {
+		e.used.Store(at)
 		c.entries.Get(q)
+		c.front.put(e)
 	}
 	return e
 }
@@ -205,17 +216,23 @@ func (c *Cache) live(q Query, now time.Time) *Entry {
 func (c *Cache) put(q Query, e *Entry) {
 	if held, ok := c.entries.Peek(q); ok {
 		c.stats.Bytes -= cost(q, held)
+		c.front.drop(held)
 	}
 	c.stats.Bytes += cost(q, e)
+	c.front.put(e)
 	if c.entries.Add(q, e) {
 		c.stats.Evictions++
 	}
 }
 
 // dropped is called by the LRU for what it evicts.
-func (c *Cache) dropped(q Query, e *Entry) { c.stats.Bytes -= cost(q, e) }
+func (c *Cache) dropped(q Query, e *Entry) {
+	c.stats.Bytes -= cost(q, e)
+	c.front.drop(e)
+}
 
-// entryOverhead estimates what an entry costs beside its body and its domain, in bytes: key, list element, map slot.
-const entryOverhead = 320
+// entryOverhead estimates what an entry costs beside its body and its domain, in bytes: key, list element, map slot, places in
+// the front.
+const entryOverhead = 340
 
 func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.Body)) }

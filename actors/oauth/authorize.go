@@ -71,6 +71,7 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	responseType, scope, prompt := f.value("response_type"), f.value("scope"), f.value("prompt")
 	challenge, method := f.value("code_challenge"), f.value("code_challenge_method")
 	r.SkipAccountChooser = f.value(chooser) == "true"
+	f.rest()
 	if f.err != nil {
 		return f.err
 	}

@@ -54,7 +54,7 @@ func TestParseAuthorizationRequest(t *testing.T) {
 		{chooser + "=TRUE", func(*oauth.AuthorizationRequest) {}},
 		{chooser + "=1", func(*oauth.AuthorizationRequest) {}},
 		{"code_challenge=&code_challenge_method=", func(r *oauth.AuthorizationRequest) { r.CodeChallenge = "" }},
-		{"nonce=x&resource=%00&ui_locales=en", func(*oauth.AuthorizationRequest) {}},
+		{"nonce=x&resource=&ui_locales=en", func(*oauth.AuthorizationRequest) {}},
 	} {
 		want := oauth.AuthorizationRequest{ClientID: "id", RedirectURI: "https://app.example/cb", Scopes: oauth.ViewUser,
 			State: "s", CodeChallenge: challenge}
@@ -125,6 +125,8 @@ func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
 		{"two states", twice("state"), webClient(), 0, oauth.InvalidRequest, ""},
 		{"control characters in state", query("state=a%0d%0ab"), webClient(), 0, oauth.InvalidRequest, "a\r\nb"},
 		{"state that is not UTF-8", query("state=%ff"), webClient(), 0, oauth.InvalidRequest, "\xff"},
+		{"two of a parameter that nobody knows", twice("resource"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"control characters in one that nobody knows", query("nonce=%00"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"unknown scope", query("scope=openid"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"scope for operators", query("scope=server-operations"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"scope that is not registered", query("scope=view-user"), narrow, 0, oauth.InvalidScope, "s"},

@@ -12,6 +12,8 @@ var (
 	ErrNotFound = errors.New("no such record")
 	// ErrConflict says that the record was changed since it was read; nothing was written.
 	ErrConflict = errors.New("the record was changed since it was read")
+	// ErrKeysInUse says that tokens signed with the previous key may still be good.
+	ErrKeysInUse = errors.New("the previous key is still in use")
 	// ErrBusy says that too much waits to be written; nothing was written.
 	ErrBusy = errors.New("too much waits to be written")
 	// ErrUnknownOutcome says that a write was begun and not confirmed in time: it may or may not last.
@@ -41,6 +43,9 @@ type Store interface {
 	DeleteClient(ctx context.Context, id string) (tokens []Hash, err error)
 	// AccessTokenKeys returns the keys that sign access tokens; the first call ever makes one.
 	AccessTokenKeys(ctx context.Context) (Keys, error)
+	// RotateKeys makes a new key at now and forgets the previous one, whose place the current one takes, and returns what is kept
+	// then. While there is a previous key and the current one was made after settled it changes nothing and returns ErrKeysInUse.
+	RotateKeys(ctx context.Context, now, settled time.Time) (Keys, error)
 	// Submit queues op behind all that were submitted before and returns at once. The store decides op inside its
 	// transaction, makes it durable together with its neighbours, and then ends it with Done. Operations are executed in the order
 	// of submission; each sees the effects of those before it.

@@ -44,7 +44,8 @@ func HashOf(token string) Hash {
 // Keys sign access tokens, so that a forged one is refused without a look-up.
 type Keys struct {
 	Current  [32]byte
-	Previous [32]byte // still accepted; zero = none
+	Previous [32]byte  // still accepted; zero = none
+	Made     time.Time // when Current was made
 }
 
 // NewAccessToken returns a new access token that ends at expires, to the second: expires is rounded down and lies in the years 1970 to

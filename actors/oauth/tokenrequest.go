@@ -17,6 +17,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	grantType, id, secret := f.value("grant_type"), f.value("client_id"), f.value("client_secret")
 	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"), f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
+	f.rest()
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -43,7 +44,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 func ParseCredentials(params []Parameter, authorization string) (c Credentials, token string, err *Error) {
 	f := form{params: params}
 	id, secret, token := f.value("client_id"), f.value("client_secret"), f.value("token")
-	f.value("token_type_hint") // the prefix of a token says its kind; a hint is only held to be right
+	f.rest() // token_type_hint among them: the prefix of a token says its kind
 	if f.err != nil {
 		return Credentials{}, "", f.err
 	}
@@ -79,6 +80,21 @@ func (f *form) value(name string) string {
 		f.fail("The parameter "+name+" holds control characters or is not UTF-8.", "Send plain text, percent-encoded.")
 	}
 	return value
+}
+
+// rest holds all parameters to what value asks of one. Those that nobody knows are ignored beyond that (RFC 6749 sections 3.1 and
+// 3.2), and not named: they may hold anything.
+func (f *form) rest() {
+	for i, p := range f.params {
+		for _, before := range f.params[:i] {
+			if p.Name == before.Name {
+				f.fail("A parameter is there more than once.", "Send each parameter at most once.")
+			}
+		}
+		if !clean(p.Name) || !clean(p.Value) {
+			f.fail("A parameter holds control characters or is not UTF-8.", "Send plain text, percent-encoded.")
+		}
+	}
 }
 
 func (f *form) fail(description, hint string) {

@@ -72,6 +72,13 @@ func authorization(clientID string) url.Values {
 // send sends the form of a page with these fields filled in.
 func (b *browser) send(t *testing.T, page *http.Response, fields url.Values) *http.Response {
 	t.Helper()
+	target := fillIn(t, page, fields)
+	return b.open(t, http.MethodPost, target.String(), fields)
+}
+
+// fillIn adds the hidden fields of a page's form and returns where it goes.
+func fillIn(t *testing.T, page *http.Response, fields url.Values) *url.URL {
+	t.Helper()
 	root, err := html.Parse(page.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +96,7 @@ func (b *browser) send(t *testing.T, page *http.Response, fields url.Values) *ht
 	if err != nil || action == "" {
 		t.Fatalf("got %s and error %v, want a page with a form", page.Status, err)
 	}
-	return b.open(t, http.MethodPost, target.String(), fields)
+	return target
 }
 
 func attribute(n *html.Node, key string) string {

@@ -48,7 +48,7 @@ type clientCreate struct {
 	remoteFlags
 	Name              string   `name:"name" required:"" placeholder:"NAME" help:"What users read when they are asked for consent."`
 	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to. May be repeated."`
-	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, separated by spaces or repeated (default: view-user; server-operations for an operator)."`
+	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, separated by spaces or repeated; \"\" = nothing (default: view-user; server-operations for an operator)."`
 	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
 	Public            bool     `name:"public" help:"It cannot keep a secret: an app or a web page."`
 	Operator          bool     `name:"operator" help:"It may use the admin API."`
@@ -73,8 +73,8 @@ func (c *clientCreate) Run(p *program, parsed *kong.Context) error {
 		"loopback_any_port": c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
 	}
 	setList(body, "redirect_uris", c.RedirectURI)
-	setList(body, "scopes", words(c.Scope))
-	setList(body, "grants", words(c.Grant))
+	setWords(body, "scopes", c.Scope)
+	setWords(body, "grants", c.Grant)
 	answer, err := r.call(http.MethodPost, "/admin/v1/clients", body)
 	if err != nil {
 		return err
@@ -85,13 +85,16 @@ func (c *clientCreate) Run(p *program, parsed *kong.Context) error {
 	return r.say("Keep the client_secret: it is not shown again.")
 }
 
-// words parts texts at their spaces.
-func words(texts []string) []string {
-	var all []string
+// setWords sets a member whose texts, given on the command line, part at spaces. One empty text is an empty list.
+func setWords(body map[string]any, name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	all := []string{}
 	for _, t := range texts {
 		all = append(all, strings.Fields(t)...)
 	}
-	return all
+	body[name] = all
 }
 
 // setList sets a member that was given on the command line.
@@ -138,7 +141,7 @@ type clientUpdate struct {
 	ID              string   `arg:"" name:"id" help:"The client_id."`
 	Name            *string  `name:"name" placeholder:"NAME" help:"What users read when they are asked for consent."`
 	RedirectURI     []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to, in place of all before. May be repeated."`
-	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, in place of all before."`
+	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, in place of all before; \"\" = nothing."`
 	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens, in place of all before. May be repeated."`
 	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"The port of a redirect to 127.0.0.1 or [::1] does not matter."`
 	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect every token, not only its own."`
@@ -154,8 +157,8 @@ func (c *clientUpdate) Run(p *program, parsed *kong.Context) error {
 	body := map[string]any{}
 	setText(body, "name", c.Name)
 	setList(body, "redirect_uris", c.RedirectURI)
-	setList(body, "scopes", words(c.Scope))
-	setList(body, "grants", words(c.Grant))
+	setWords(body, "scopes", c.Scope)
+	setWords(body, "grants", c.Grant)
 	if c.LoopbackAnyPort != nil {
 		body["loopback_any_port"] = *c.LoopbackAnyPort
 	}

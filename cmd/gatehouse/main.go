@@ -35,6 +35,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Look at the database's schema, or bring it up to date."`
 	Client  clientCommand  `cmd:"" help:"Manage client applications."`
 	User    userCommand    `cmd:"" help:"Manage users."`
+	Keys    keysCommand    `cmd:"" help:"Manage the keys that sign access tokens."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its value and where it comes from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

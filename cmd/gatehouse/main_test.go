@@ -132,7 +132,7 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"}, {"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"config"}, {"version"}}
+	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"}, {"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"config"}, {"version"}}
 	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)
@@ -152,6 +152,7 @@ var remoteCommands = [][]string{
 	{"client", "rotate-secret"}, {"client", "revoke-secret"}, {"client", "disable"}, {"client", "enable"}, {"client", "delete"},
 	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"}, {"user", "enable"},
 	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
+	{"keys", "rotate"},
 }
 
 func TestVersion(t *testing.T) {

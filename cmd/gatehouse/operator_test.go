@@ -102,6 +102,17 @@ func TestOperatorsDay(t *testing.T) {
 	if got := len(decode[[]record](t, remote("client", "list"))); got != 4 {
 		t.Errorf("got %d clients, want 4", got)
 	}
+	machine := decode[record](t, remote("client", "create", "--name=Machine", "--scope=", "--grant=client_credentials"))
+	if len(machine.Scopes) != 0 {
+		t.Errorf("got scopes %v for an empty --scope, want none", machine.Scopes)
+	}
+	if got := remote("client", "create", "--name=Nothing", "--grant="); got.code != exitFailed || !strings.Contains(got.stderr, "grants") {
+		t.Errorf("got code %d, stderr %q for an empty --grant, want 1 and grants", got.code, got.stderr)
+	}
+	decode[record](t, remote("client", "update", machine.ClientID, "--scope=view-user"))
+	if got := decode[record](t, remote("client", "update", machine.ClientID, "--scope=")); len(got.Scopes) != 0 {
+		t.Errorf("got scopes %v after an empty --scope, want none", got.Scopes)
+	}
 	works := func(secret string, want int) {
 		t.Helper()
 		if got := tokenStatus(t, base, shop.ClientID, secret); got != want {
@@ -131,6 +142,13 @@ func TestOperatorsDay(t *testing.T) {
 	}
 	works(second.ClientSecret, 401)
 	decode[record](t, remote("client", "enable", shop.ClientID))
+	works(second.ClientSecret, 200)
+	if got := remote("keys", "rotate"); got.code != exitDone || !strings.Contains(got.stdout, "rotate_again_at") {
+		t.Errorf("got code %d, stdout %q for a rotation, want 0 and when the next can be", got.code, got.stdout)
+	}
+	if got := remote("keys", "rotate"); got.code != exitFailed || !strings.Contains(got.stderr, "previous key") {
+		t.Errorf("got code %d, stderr %q for another at once, want 1 and why", got.code, got.stderr)
+	}
 	works(second.ClientSecret, 200)
 	decode[record](t, remote("client", "delete", shop.ClientID))
 	if got := remote("client", "show", shop.ClientID); got.code != exitFailed || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 {

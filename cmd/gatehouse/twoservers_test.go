@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,6 +122,53 @@ func TestChangesReachTheOtherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.shows(t, other, "/api/user", token, http.StatusUnauthorized)
+}
+
+// TestConsentAtTwoServers sends a form by which the client was let in to the other server too. Cookies do not tell ports apart.
+func TestConsentAtTwoServers(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	other := s.secondServer(t)
+	s.browser.query.Set("prompt", "consent")
+	fields := url.Values{"decision": {"allow"}}
+	target := fillIn(t, s.browser.open(t, http.MethodGet, s.base+"/oauth/authorize?"+s.browser.query.Encode(), nil), fields)
+	for _, step := range []struct {
+		base string
+		want int
+	}{{s.base, http.StatusSeeOther}, {other, http.StatusForbidden}, {s.base, http.StatusForbidden}} {
+		if got := s.browser.open(t, http.MethodPost, step.base+target.RequestURI(), fields); got.StatusCode != step.want {
+			t.Errorf("got %s to %q, want %d", got.Status, got.Header.Get("Location"), step.want)
+		}
+	}
+	again := s.browser.open(t, http.MethodGet, other+"/oauth/authorize?"+s.browser.query.Encode(), nil)
+	if again.StatusCode != http.StatusOK {
+		t.Fatalf("got %s, want the question once more", again.Status)
+	}
+	s.browser.consent(t, again)
+}
+
+// TestKeysRotatedAtOneServer: at no time does either refuse what the other has issued.
+func TestKeysRotatedAtOneServer(t *testing.T) {
+	s := newHouse(t, pgtest.Start(t))
+	bases := []string{s.base, s.secondServer(t)}
+	old := s.tokens(t).AccessToken
+	if status, body, err := s.manage(http.MethodPost, "/keys/rotate", nil); err != nil || status != http.StatusOK {
+		t.Fatalf("got %d %s and error %v, want a rotation", status, body, err)
+	}
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end) && !t.Failed(); <-time.After(100 * time.Millisecond) {
+		for i, issuer := range bases {
+			got, err := s.postAt(issuer, "/oauth/token", s.asClient("grant_type", "client_credentials"))
+			if err != nil || got.status != http.StatusOK {
+				t.Fatalf("got %v and error %v, want a token", got, err)
+			}
+			about, err := s.postAt(bases[1-i], "/oauth/introspect", s.asClient("token", got.AccessToken))
+			if err != nil || !about.Active {
+				t.Errorf("got %v, active %t, and error %v for a token of the other server, want it good", about, about.Active, err)
+			}
+			if status, _, err := s.profile(issuer, "/api/user", old); err != nil || status != http.StatusOK {
+				t.Errorf("got %d and error %v for a token from before the rotation, want 200", status, err)
+			}
+		}
+	}
 }
 
 // TestRefreshAtTwoServers: what is used up at one is used up at the other, without a second's delay.

@@ -67,6 +67,18 @@ func Parallel() Option { return func(s *Setup) { s.parallel = true } }
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
 	check := checkGoroutines(t)
+	s, stack := prepare(t, options)
+	*check = !s.parallel
+	if s.actors.Provider == nil {
+		stack.Simulator, s.actors.Provider = startSimulator(t)
+	}
+	stack.start(t, s)
+	return stack
+}
+
+// prepare says what is to be started, and makes the stack that it will be.
+func prepare(t testing.TB, options []Option) (*Setup, *Stack) {
+	t.Helper()
 	log := newLog(t)
 	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
 	metrics := prometheus.NewRegistry()
@@ -83,13 +95,7 @@ func New(t testing.TB, options ...Option) *Stack {
 	for _, option := range options {
 		option(s)
 	}
-	*check = !s.parallel
-	stack := &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
-	if s.actors.Provider == nil {
-		stack.Simulator, s.actors.Provider = startSimulator(t)
-	}
-	stack.start(t, s)
-	return stack
+	return s, &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
 }
 
 func (st *Stack) start(t testing.TB, s *Setup) {

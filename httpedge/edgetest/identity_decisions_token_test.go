@@ -67,7 +67,9 @@ func TestDecisionsOfTheTokenEndpoint(t *testing.T) {
 			for query, status := range map[string]int{
 				"&grant_type=client_credentials": 400, "&client_id=" + c.ID: 400, "&client_secret=" + c.Secret: 400, "&scope=&scope=": 400,
 				"&code=a&code=a": 400, "&refresh_token=x&refresh_token=": 400, "&redirect_uri=&redirect_uri=": 400, "&code_verifier=a&code_verifier=b": 400,
-				"&scope=": 200, "&code=&refresh_token=": 200, "&nobody_knows=1&nobody_knows=2": 200, "&resource=%20": 200,
+				"&scope=": 200, "&code=&refresh_token=": 200, "&nobody_knows=1&resource=2": 200, "&resource=%20": 200,
+				"&nobody_knows=1&nobody_knows=2": 400, "&nobody_knows=&nobody_knows=": 400, "&nobody_knows=%zz": 400, "&nobody%zzknows=1": 400,
+				"&nobody_knows=%00": 400, "&nobody%0aknows=1": 400, "&nobody_knows=%c3%28": 400, "&nobody_knows=%": 400,
 				"&scope=%ff": 400, "&scope=%00": 400, "&scope=%0a": 400, "&code=%7f": 400, "&scope=%c2%80": 400, "&scope=%zz": 400,
 			} {
 				a := r.send("POST", r.URL+"/oauth/token", body+query, "Content-Type", formType)
@@ -202,6 +204,13 @@ func TestDecisionsOfTheTokenEndpoint(t *testing.T) {
 			}
 			r.profile(old(59*time.Minute).AccessToken).object(r.t, 200)
 			r.profile(old(61*time.Minute).AccessToken).denied(r.t, 401, "token_expired")
+			r.profile(old(time.Hour).AccessToken).denied(r.t, 401, "token_expired") // in that second, not the one after it
+			r.profile(old(time.Hour-10*time.Second).AccessToken).object(r.t, 200)
+			fresh := r.issue(c, u, oauth.ViewUser)
+			about := r.post("/oauth/introspect", []string{"token", fresh.access, "client_id", c.ID, "client_secret", c.Secret}).object(r.t, 200)
+			if exp, iat := about["exp"].(float64), about["iat"].(float64); exp-iat != 3600 {
+				r.t.Errorf("got exp %v and iat %v, want the 3600 seconds of expires_in between them", exp, iat)
+			}
 			const day = 24 * time.Hour
 			r.token(renewal(c, old(30*day-time.Minute).RefreshToken)...).tokens(r.t)
 			r.token(renewal(c, old(30*day+time.Minute).RefreshToken)...).fails(r.t, 400, "invalid_grant")

@@ -5,10 +5,15 @@ import (
 	"os"
 	"testing"
 
+	"gatehouse/httpedge/edgetest"
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
 func TestMain(m *testing.M) {
+	if err := edgetest.FixDate(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := pgtest.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

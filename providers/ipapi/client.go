@@ -47,23 +47,27 @@ func New(config Config) (*Client, error) {
 	if connections == 0 {
 		connections = DefaultConnections
 	}
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
 	parameter := "fields=" + fields
 	if config.Tier == Pro {
 		parameter += "&key=" + url.QueryEscape(config.Key)
 	}
 	return &Client{config.Tier, base, parameter, &http.Client{
-		Transport:     newTransport(connections),
+		Transport:     newTransport(connections, dial),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-func newTransport(connections int) *http.Transport {
+func newTransport(connections int, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Transport{
 		Protocols:              &http1,
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext:            dial,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxConnsPerHost:        connections,
 		MaxIdleConnsPerHost:    connections,

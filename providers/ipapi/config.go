@@ -1,8 +1,10 @@
 package ipapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -30,6 +32,9 @@ type Config struct {
 	Tier        Tier   // required
 	Key         string `json:"-"` // required for Pro, never sent by another tier
 	Connections int    // connections at once, and kept alive; 0 = DefaultConnections
+
+	// Dial makes the connections; optional: nil = over TCP. Tests without a network have one.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
 // Format prints c without its Key, whatever the verb.

@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/storetest"
 )
 
 // TestOneOfManyChangesOfARecordIsDone has two Stores on one database write what was made of the same reading.
@@ -35,6 +36,15 @@ func TestOneOfManyChangesOfARecordIsDone(t *testing.T) {
 				user.Version++
 				client.Version++
 			}
+		})
+	}
+}
+
+func TestOneOfManyClaimsIsGranted(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			url := d.make(t)
+			storetest.ClaimAtOnce(t, []account.Store{open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})})
 		})
 	}
 }

@@ -129,6 +129,34 @@ func (c *conn) exec(ctx context.Context, text string, args ...any) (int64, error
 	return result.RowsAffected()
 }
 
+// execUnique is exec for a statement that may break a unique constraint, and leaves the transaction usable then. On SQLite nobody else
+// writes while it lasts, so that nothing has to be undone.
+func (c *conn) execUnique(ctx context.Context, text string, args ...any) (n int64, err error) {
+	if c.pools.engine == sqliteEngine {
+		return c.exec(ctx, text, args...)
+	}
+	if _, err := c.exec(ctx, "SAVEPOINT before_unique"); err != nil {
+		return 0, err
+	}
+	n, err = c.exec(ctx, text, args...)
+	end := "RELEASE SAVEPOINT before_unique"
+	if isDuplicate(err) {
+		end = "ROLLBACK TO SAVEPOINT before_unique"
+	} else if err != nil {
+		return 0, err
+	}
+	if _, endErr := c.exec(ctx, end); endErr != nil {
+		return 0, endErr
+	}
+	return n, err
+}
+
+// isDuplicate reports whether PostgreSQL refused a statement that would have broken a unique constraint.
+func isDuplicate(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "23505"
+}
+
 // one reads the only row of a statement into into, or returns sql.ErrNoRows.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) error {
 	s, err := c.statement(ctx, text)

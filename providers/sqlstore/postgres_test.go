@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
 )
@@ -128,5 +130,77 @@ func TestErrorsHideThePassword(t *testing.T) {
 		if shown := fmt.Sprintf("%v %+v %#v", config, config, config); strings.Contains(shown, password) {
 			t.Errorf("config: got %s, want it without the password", shown)
 		}
+	}
+}
+
+// TestClaimBesideAnother has another process claim an e-mail address after it was seen to be free: its commit comes while the
+// statement that claims it too waits.
+func TestClaimBesideAnother(t *testing.T) {
+	url := pgtest.Start(t)
+	s, other := open(t, sqlstore.Config{URL: url}), connect(t, url)
+	theirs, mine := &account.User{Name: "Eve"}, &account.User{Name: "Ada"}
+	if err := errors.Join(s.CreateUser(t.Context(), theirs), s.CreateUser(t.Context(), mine)); err != nil {
+		t.Fatal(err)
+	}
+	for claim, try := range map[string]func(email string) error{
+		"update": func(email string) error {
+			changed := *mine
+			changed.Email = email
+			return s.UpdateUser(t.Context(), &changed)
+		},
+		"create": func(email string) error {
+			return s.CreateUser(t.Context(), &account.User{Name: "Zoe", Email: email})
+		},
+	} {
+		email := claim + "@example.org"
+		tx, err := other.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("UPDATE users SET email = $1, email_key = $1 WHERE id = $2", email, theirs.ID); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- try(email) }()
+		waitForLock(t, tx)
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, account.ErrTaken) {
+			t.Errorf("%s: got %v, want %v", claim, err, account.ErrTaken)
+		}
+	}
+	if err := submit(t, s, issue()); err != nil {
+		t.Errorf("write after it: got %v", err)
+	}
+}
+
+// waitForLock waits until a statement waits for what another transaction holds.
+func waitForLock(t *testing.T, tx *sql.Tx) {
+	t.Helper()
+	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+	for end := time.Now().Add(10 * time.Second); ; {
+		var n int
+		if err := tx.QueryRow(waiting).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no statement waits")
+		}
+		if _, err := tx.Exec("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestServerThatLetsNobodyWrite(t *testing.T) {
+	url := pgtest.Start(t)
+	open(t, sqlstore.Config{URL: url})
+	config := sqlstore.Config{URL: url + "&default_transaction_read_only=on", Logger: slog.New(slog.DiscardHandler)}
+	if _, err := sqlstore.Open(t.Context(), config); err == nil || !strings.Contains(err.Error(), "nobody write") {
+		t.Errorf("got %v, want that nobody can write", err)
 	}
 }

@@ -20,10 +20,17 @@ const sqliteReaders = 4
 // ErrInUse says that another exclusive Store has the SQLite file open.
 var ErrInUse = errors.New("the database file is in use by another server")
 
+// ErrLinked says that the SQLite file has several names. SQLite keeps locks and log by the name: opened by another one, the file would
+// lose what is in the log, or be damaged.
+var ErrLinked = errors.New("the database file has several names (hard links): remove all but one, and keep the one that has the files beside it")
+
 // openSQLite returns the pools of the writer and of the checkpointer, one connection each, and that of the readers, which
 // cannot write.
 func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, err error) {
 	if err := createPrivate(path); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := checkName(path); err != nil {
 		return nil, nil, nil, err
 	}
 	var opened [3]*sql.DB
@@ -114,6 +121,18 @@ func createPrivate(path string) error {
 		return fmt.Errorf("create database file: %w", err)
 	}
 	return f.Close()
+}
+
+// checkName returns ErrLinked unless the file has one name.
+func checkName(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("find database file: %w", err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+		return ErrLinked
+	}
+	return nil
 }
 
 // lockFile takes the advisory lock beside the database file, or returns ErrInUse. The system gives it back when the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -142,6 +143,40 @@ func TestFileHasOneLockWhateverItsName(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("file opened as %s: got %v, %v, want mode 600", first, info, err)
 		}
+	}
+}
+
+// TestHardLinkIsRefused: SQLite would keep another log for the other name.
+func TestHardLinkIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "g.db"), filepath.Join(folder, "other.db")
+	config := sqlstore.Config{URL: "sqlite:" + path, Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	server := open(t, config)
+	user := &account.User{Name: "Ada"}
+	if err := errors.Join(server.CreateUser(t.Context(), user), os.Link(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, path} {
+		config.URL = "sqlite:" + name
+		for _, config.Exclusive = range []bool{false, true} {
+			_, err := sqlstore.Open(t.Context(), config)
+			if !errors.Is(err, sqlstore.ErrLinked) && !(errors.Is(err, sqlstore.ErrInUse) && name == path && config.Exclusive) {
+				t.Errorf("%s, exclusive %v: got %v, want %v", name, config.Exclusive, err, sqlstore.ErrLinked)
+			}
+		}
+		if _, err := sqlstore.Migrate(t.Context(), config); !errors.Is(err, sqlstore.ErrLinked) {
+			t.Errorf("migrate %s: got %v, want %v", name, err, sqlstore.ErrLinked)
+		}
+	}
+	if _, err := os.Stat(link + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("log of the other name: got %v, want none", err)
+	}
+	if err := errors.Join(server.CreateUser(t.Context(), &account.User{Name: "Eve"}), server.Close(), os.Remove(link)); err != nil {
+		t.Fatal(err)
+	}
+	config.URL = "sqlite:" + path
+	if got, err := open(t, config).User(t.Context(), user.ID); err != nil || got.Name != "Ada" {
+		t.Errorf("after the link was removed: got %v, %v, want the user", got, err)
 	}
 }
 

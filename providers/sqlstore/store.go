@@ -50,7 +50,7 @@ type Store struct {
 }
 
 // Open opens a database, makes it when it is a SQLite file that does not exist, and starts to write and to clean up. Its error is one
-// line without the password of the URL; it is ErrInUse, ErrSchema, ErrNewer or another.
+// line without the password of the URL; it is ErrInUse, ErrLinked, ErrSchema, ErrNewer or another.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -83,6 +83,9 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	p, err := openPools(ctx, config)
 	if err != nil {
 		return nil, err
+	}
+	if err := p.checkWritable(ctx); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
 	if config.Migrate {
 		_, err = migrate(ctx, p.write, p.engine)
@@ -184,6 +187,24 @@ func openPools(ctx context.Context, config Config) (p pools, err error) {
 		return p, errors.Join(fmt.Errorf("open database: %w", err), p.close())
 	}
 	return p, nil
+}
+
+// checkWritable finds out at once that nothing can be written: a file without the permission, a server that follows another.
+func (p pools) checkWritable(ctx context.Context) error {
+	if p.engine == sqliteEngine {
+		if _, err := p.write.ExecContext(ctx, "BEGIN IMMEDIATE; PRAGMA user_version = 1; ROLLBACK"); err != nil {
+			return fmt.Errorf("write to database: %w", err)
+		}
+		return nil
+	}
+	var readOnly string
+	if err := p.write.QueryRowContext(ctx, "SELECT current_setting('transaction_read_only')").Scan(&readOnly); err != nil {
+		return fmt.Errorf("connect to database: %w", err)
+	}
+	if readOnly == "on" {
+		return errors.New("the database server lets nobody write")
+	}
+	return nil
 }
 
 func (p pools) close() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,7 +65,12 @@ func (s *Store) AccessToken(ctx context.Context, hash oauth.Hash) (*oauth.Access
 
 const (
 	insertKey  = `INSERT INTO keys (name, value, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
-	selectKeys = `SELECT name, value FROM keys`
+	selectKeys = `SELECT name, value, created FROM keys`
+	// lockKey returns when the current key was made, and keeps other processes from a rotation until the end of the transaction.
+	lockKey = `UPDATE keys SET created = created WHERE name = 'current' RETURNING created,
+(SELECT count(*) FROM keys WHERE name = 'previous')`
+	forgetKey = `DELETE FROM keys WHERE name = 'previous'`
+	retireKey = `UPDATE keys SET name = 'previous' WHERE name = 'current'`
 )
 
 // AccessTokenKeys implements oauth.Store. Of several processes that make the first key at once, all get the same.
@@ -86,11 +92,49 @@ func (s *Store) AccessTokenKeys(ctx context.Context) (oauth.Keys, error) {
 	return keys, wrap("read keys", err)
 }
 
+// RotateKeys implements oauth.Store.
+func (s *Store) RotateKeys(ctx context.Context, now, settled time.Time) (oauth.Keys, error) {
+	if _, err := s.AccessTokenKeys(ctx); err != nil { // there is one to rotate
+		return oauth.Keys{}, err
+	}
+	var fresh [32]byte
+	rand.Read(fresh[:])
+	err := s.do(ctx, func(b *batch) error { return b.rotateKeys(fresh, now, settled) })
+	if err != nil {
+		return oauth.Keys{}, fmt.Errorf("rotate keys: %w", err)
+	}
+	keys, err := s.readKeys(ctx)
+	return keys, wrap("read keys", err)
+}
+
+func (b *batch) rotateKeys(fresh [32]byte, now, settled time.Time) error {
+	var made, previous int64
+	err := b.conn.one(b.ctx, lockKey, nil, &made, &previous)
+	if errors.Is(err, sql.ErrNoRows) {
+		return refusal{oauth.ErrKeysInUse} // rotated by another process, just now
+	}
+	if err != nil {
+		return err
+	}
+	if previous > 0 && made > millis(settled) {
+		return refusal{oauth.ErrKeysInUse}
+	}
+	if _, err := b.conn.exec(b.ctx, forgetKey); err != nil {
+		return err
+	}
+	if _, err := b.conn.exec(b.ctx, retireKey); err != nil {
+		return err
+	}
+	_, err = b.conn.exec(b.ctx, insertKey, "current", fresh[:], millis(now))
+	return err
+}
+
 func (s *Store) readKeys(ctx context.Context) (keys oauth.Keys, err error) {
 	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
 		var name string
 		var value []byte
-		if err := r.Scan(&name, &value); err != nil {
+		var created int64
+		if err := r.Scan(&name, &value, &created); err != nil {
 			return err
 		}
 		if len(value) != 32 {
@@ -98,7 +142,7 @@ func (s *Store) readKeys(ctx context.Context) (keys oauth.Keys, err error) {
 		}
 		switch name {
 		case "current":
-			keys.Current = [32]byte(value)
+			keys.Current, keys.Made = [32]byte(value), fromMillis(created)
 		case "previous":
 			keys.Previous = [32]byte(value)
 		}

@@ -147,7 +147,10 @@ func (b *batch) updateUser(u *account.User) error {
 	if err := b.checkFree(u); err != nil {
 		return err
 	}
-	n, err := b.conn.exec(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
+	n, err := b.conn.execUnique(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
+	if isDuplicate(err) {
+		return refusal{account.ErrTaken} // by another process, just now
+	}
 	if err != nil || n > 0 {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ var codeTests = map[string]func(*testing.T, *world){
 	"CodeWithoutRefreshToken":            codeWithoutRefreshToken,
 	"TokenIsReadBack":                    tokenIsReadBack,
 	"KeysAreMadeOnce":                    keysAreMadeOnce,
+	"KeysAreRotated":                     keysAreRotated,
 }
 
 func codeIsReadBack(t *testing.T, w *world) {
@@ -205,6 +207,36 @@ func tokenIsReadBack(t *testing.T, w *world) {
 	}
 	_, err := w.AccessToken(w.ctx, newHash())
 	w.gone("unknown access token", err, oauth.ErrNotFound)
+}
+
+func keysAreRotated(t *testing.T, w *world) {
+	first, err := w.RotateKeys(w.ctx, w.now, time.Time{})
+	w.must(err)
+	if first.Current == [32]byte{} || first.Previous == [32]byte{} || first.Current == first.Previous || !first.Made.Equal(w.now) {
+		t.Errorf("got keys made %v, two %t, want two made at %v", first.Made, first.Current != first.Previous, w.now)
+	}
+	later := w.now.Add(time.Hour)
+	_, err = w.RotateKeys(w.ctx, later, w.now.Add(-1))
+	w.gone("rotation while the previous key is in use", err, oauth.ErrKeysInUse)
+	if kept, err := w.AccessTokenKeys(w.ctx); err != nil || kept != first {
+		t.Errorf("after a refused rotation: got others, or %v", err)
+	}
+	var ended sync.WaitGroup
+	var rotated atomic.Int32
+	for range 8 {
+		ended.Go(func() {
+			second, err := w.RotateKeys(w.ctx, later, w.now)
+			if err == nil && second.Previous == first.Current && second.Made.Equal(later) {
+				rotated.Add(1)
+			} else {
+				w.gone("rotation at once with another", err, oauth.ErrKeysInUse)
+			}
+		})
+	}
+	ended.Wait()
+	if got := rotated.Load(); got != 1 {
+		t.Errorf("got %d rotations, want 1", got)
+	}
 }
 
 func keysAreMadeOnce(t *testing.T, w *world) {

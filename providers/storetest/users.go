@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -21,6 +22,7 @@ var userTests = map[string]func(*testing.T, *world){
 	"UserThatIsNotThere":        userThatIsNotThere,
 	"UsersComeInPages":          usersComeInPages,
 	"UserRegisteredTwiceAtOnce": userRegisteredTwiceAtOnce,
+	"AddressClaimedAtOnce":      addressClaimedAtOnce,
 	"DeleteUserEndsTheirTokens": deleteUser,
 }
 
@@ -196,6 +198,53 @@ func userRegisteredTwiceAtOnce(t *testing.T, w *world) {
 	}
 	if made != 1 {
 		t.Errorf("got %d users, want 1", made)
+	}
+}
+
+func addressClaimedAtOnce(t *testing.T, w *world) { ClaimAtOnce(t, []account.Store{w}) }
+
+// ClaimAtOnce has new users and users who are there claim one e-mail address, phone number and username at once, through stores that are on one
+// database: one gets them, and the others hear that they are taken.
+func ClaimAtOnce(t *testing.T, stores []account.Store) {
+	t.Helper()
+	for round := range 5 {
+		var claims [8]func() error
+		for i := range claims {
+			store := stores[i%len(stores)]
+			u := &account.User{Name: "Ada"}
+			claims[i] = func() error { return store.CreateUser(t.Context(), u) }
+			if i >= len(claims)/4 {
+				if err := store.CreateUser(t.Context(), u); err != nil {
+					t.Fatal(err)
+				}
+				claims[i] = func() error { return store.UpdateUser(t.Context(), u) }
+			}
+			switch round % 3 {
+			case 0:
+				u.Email = fmt.Sprintf("claimed%d@example.org", round)
+			case 1:
+				u.Phone = fmt.Sprintf("+491511%07d", round)
+			case 2:
+				u.Username = fmt.Sprint("claimed", round)
+			}
+		}
+		var claimers sync.WaitGroup
+		var errs [len(claims)]error
+		for i, claim := range claims {
+			claimers.Go(func() { errs[i] = claim() })
+		}
+		claimers.Wait()
+		got := 0
+		for _, err := range errs {
+			if err == nil {
+				got++
+			} else if !errors.Is(err, account.ErrTaken) {
+				t.Errorf("got %v, want %v", err, account.ErrTaken)
+			}
+		}
+		if got != 1 {
+			t.Errorf("got %d claims granted, want 1", got)
+		}
 	}
 }
 

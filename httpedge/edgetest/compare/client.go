@@ -32,7 +32,7 @@ func newClient(address string, requests [][]byte, proof string, first int) (*cli
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &client{conn: conn, requests: requests, proof: []byte("\r\n" + proof + "\r\n"), next: first, buffer: make([]byte, 16<<10)}, nil
+	return &client{conn: conn, requests: requests, proof: []byte("\r\n" + proof + "\r\n"), next: first, buffer: make([]byte, 64<<10)}, nil
 }
 
 // run sends n requests. An answer without the proof is an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -90,21 +91,38 @@ func locate(_ context.Context, q geo.Query) (geo.Answer, error) {
 	}}, nil
 }
 
-// headers are those of a cache hit, with values that need no thought.
-var headers = [...]struct{ name, value []byte }{
-	{[]byte("X-Request-Id"), []byte("00112233445566778899aabbccddeeff")},
-	{[]byte("X-Content-Type-Options"), []byte("nosniff")},
-	{[]byte("Access-Control-Allow-Origin"), []byte("*")},
-	{[]byte("Access-Control-Expose-Headers"), []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")},
-	{[]byte("Cache-Control"), []byte("private, max-age=600")},
-	{[]byte("Age"), []byte("0")},
-	{[]byte("X-Cache"), []byte("hit")},
-	{[]byte("X-Geo-Source"), []byte("upstream")},
+// geoHeaders are those of all answers about places, with values that need no thought.
+var geoHeaders = newHeaders(
+	"X-Request-Id", "00112233445566778899aabbccddeeff",
+	"X-Content-Type-Options", "nosniff",
+	"Access-Control-Allow-Origin", "*",
+	"Access-Control-Expose-Headers", "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id",
+	"X-Geo-Source", "upstream",
+)
+
+// hitHeaders are those of a cache hit besides, but for its age.
+var hitHeaders = newHeaders("Cache-Control", "private, max-age=600", "X-Cache", "hit")
+
+// newRawHandler returns a handler that answers all keys as gatehouse does, and has nothing to parse, count or log: the 4,096
+// bodies lie ready in a map.
+func newRawHandler() (fasthttp.RequestHandler, error) {
+	bodies, err := newBodies()
+	if err != nil {
+		return nil, err
+	}
+	fetched, contentType, age := time.Now(), []byte("application/json"), []byte("Age")
+	return func(ctx *fasthttp.RequestCtx) {
+		var buf [20]byte
+		setHeaders(ctx, geoHeaders)
+		setHeaders(ctx, hitHeaders)
+		ctx.Response.Header.SetCanonical(age, strconv.AppendInt(buf[:0], int64(ctx.Time().Sub(fetched)/time.Second), 10))
+		ctx.Response.Header.SetContentTypeBytes(contentType)
+		ctx.Response.SetBodyRaw(bodies[string(ctx.QueryArgs().Peek("q"))])
+	}, nil
 }
 
-// newRawHandler returns a handler that answers all keys as gatehouse does, and has nothing to parse, age, count or log:
-// the bodies lie ready in a map.
-func newRawHandler() (fasthttp.RequestHandler, error) {
+// newBodies returns the answer to each key.
+func newBodies() (map[string][]byte, error) {
 	bodies := make(map[string][]byte, keys)
 	for i := range keys {
 		text := key(i).String()
@@ -118,12 +136,5 @@ func newRawHandler() (fasthttp.RequestHandler, error) {
 		}
 		bodies[text] = answer.Result.AppendJSON([]byte(`{"ok":true,"query":"` + text + `"`))
 	}
-	contentType := []byte("application/json")
-	return func(ctx *fasthttp.RequestCtx) {
-		for i := range headers {
-			ctx.Response.Header.SetCanonical(headers[i].name, headers[i].value)
-		}
-		ctx.Response.Header.SetContentTypeBytes(contentType)
-		ctx.Response.SetBodyRaw(bodies[string(ctx.QueryArgs().Peek("q"))])
-	}, nil
+	return bodies, nil
 }

@@ -28,13 +28,18 @@ func newHeaders(lines ...string) []header {
 	return headers
 }
 
+// setHeaders sets headers of an answer.
+func setHeaders(ctx *fasthttp.RequestCtx, headers []header) {
+	for i := range headers {
+		ctx.Response.Header.SetCanonical(headers[i].name, headers[i].value)
+	}
+}
+
 // newFixedHandler returns a handler that always answers with these headers and this body.
 func newFixedHandler(headers []header, body []byte) fasthttp.RequestHandler {
 	contentType := []byte("application/json")
 	return func(ctx *fasthttp.RequestCtx) {
-		for _, h := range headers {
-			ctx.Response.Header.SetCanonical(h.name, h.value)
-		}
+		setHeaders(ctx, headers)
 		ctx.Response.Header.SetContentTypeBytes(contentType)
 		ctx.Response.SetBodyRaw(body)
 	}

@@ -48,7 +48,7 @@ func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
 	if err := os.WriteFile(filepath.Join(dir, profileFile), user.AppendBasic(nil), 0o600); err != nil {
 		return nil, fmt.Errorf("keep the profile: %w", err)
 	}
-	tokens, err := issue(store, client.ID, user.ID)
+	tokens, err := issue(store, client.ID, user.ID, now)
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
@@ -58,13 +58,12 @@ func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
 	}, err
 }
 
-// issue keeps the access tokens of a user.
-func issue(store *sqlstore.Store, clientID string, userID int64) ([]string, error) {
+// issue keeps access tokens of a user that last an hour from now on.
+func issue(store *sqlstore.Store, clientID string, userID int64, now time.Time) ([]string, error) {
 	keys, err := store.AccessTokenKeys(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
 	tokens := make([]string, accessTokens)
 	for i := range tokens {
 		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
@@ -78,19 +77,24 @@ func issue(store *sqlstore.Store, clientID string, userID int64) ([]string, erro
 	}, store)
 }
 
-// newRawProfiles answers the profile that lies in the folder.
+// newRawProfiles answers the profile that lies in the folder. All tokens are the user's, so that there is one body, as gatehouse has it.
 func newRawProfiles(dir string) (fasthttp.RequestHandler, error) {
 	body, err := os.ReadFile(filepath.Join(dir, profileFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the profile: %w", err)
 	}
-	return newFixedHandler(newHeaders(
+	reset := []byte("X-RateLimit-Reset")
+	answer := newFixedHandler(newHeaders(
 		"X-Request-Id", "00112233445566778899aabbccddeeff",
 		"X-Content-Type-Options", "nosniff",
 		"Vary", "Origin",
 		"Cache-Control", "no-store",
 		"X-RateLimit-Limit", "100",
 		"X-RateLimit-Remaining", "50",
-		"X-RateLimit-Reset", strconv.FormatInt(time.Now().Unix(), 10),
-	), body), nil
+	), body)
+	return func(ctx *fasthttp.RequestCtx) {
+		var buf [20]byte
+		answer(ctx)
+		ctx.Response.Header.SetCanonical(reset, strconv.AppendInt(buf[:0], ctx.Time().Add(time.Minute).Unix(), 10))
+	}, nil
 }

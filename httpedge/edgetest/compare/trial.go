@@ -42,7 +42,7 @@ type stack struct {
 	ends    []func() error // the last is called first
 }
 
-var trials = []*trial{&hitTrial, &profileTrial, &tokenTrial}
+var trials = []*trial{&hitTrial, &profileTrial, &tokenTrial, &bulkTrial, &introspectTrial}
 
 func trialNamed(name string) (*trial, error) {
 	var names []string

@@ -39,6 +39,7 @@ type Emulator struct {
 
 	config  Config
 	address string
+	pipes   *pipes // nil: it listens on loopback
 
 	mu      sync.Mutex
 	server  *http.Server // nil while down
@@ -74,15 +75,19 @@ type window struct {
 
 // Start runs an emulator on a free port of loopback until Close.
 func Start(config Config) (*Emulator, error) {
-	if config.Window == 0 {
-		config.Window = time.Minute
-	}
-	e := &Emulator{config: config, latency: config.Latency, asked: map[string]int{}, address: "127.0.0.1:0"}
+	e := newEmulator(config)
 	if err := e.Up(); err != nil {
 		return nil, err
 	}
 	e.URL = "http://" + e.address
 	return e, nil
+}
+
+func newEmulator(config Config) *Emulator {
+	if config.Window == 0 {
+		config.Window = time.Minute
+	}
+	return &Emulator{config: config, latency: config.Latency, asked: map[string]int{}, address: "127.0.0.1:0"}
 }
 
 // New runs an emulator until the end of the test, which fails if there were more violations than configured.
@@ -92,15 +97,21 @@ func New(t testing.TB, config Config) *Emulator {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.endWith(t)
+	return e
+}
+
+// endWith stops e at the end of the test, and counts what it saw.
+func (e *Emulator) endWith(t testing.TB) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := e.Down(); err != nil {
 			t.Error(err)
 		}
-		if got := e.Stats(); got.Violations() > config.Violations {
-			t.Errorf("got %d violations of the upstream's rules, want at most %d: %+v", got.Violations(), config.Violations, got)
+		if got := e.Stats(); got.Violations() > e.config.Violations {
+			t.Errorf("got %d violations of the upstream's rules, want at most %d: %+v", got.Violations(), e.config.Violations, got)
 		}
 	})
-	return e
 }
 
 // Up listens again after Down, at the same address. It does nothing while the emulator is up.
@@ -110,7 +121,7 @@ func (e *Emulator) Up() error {
 	if e.server != nil {
 		return nil
 	}
-	ln, err := net.Listen("tcp", e.address)
+	ln, err := e.listen()
 	if err != nil {
 		return fmt.Errorf("emulate upstream: %w", err)
 	}
@@ -124,6 +135,13 @@ func (e *Emulator) Up() error {
 		}
 	}()
 	return nil
+}
+
+func (e *Emulator) listen() (net.Listener, error) {
+	if e.pipes != nil {
+		return e.pipes.listen(), nil
+	}
+	return net.Listen("tcp", e.address)
 }
 
 // Down closes the listener and all connections: from now on connections are refused. It does nothing while the emulator

@@ -1,6 +1,9 @@
 // A browser without a window, and what the tests of all clients need.
 import assert from 'node:assert/strict'
+import { webcrypto } from 'node:crypto'
 import { text } from 'node:stream/consumers'
+
+globalThis.crypto ??= webcrypto // Node.js 18 does not
 
 // setup says where gatehouse is and who may use it: the test that runs these programs writes it to their input.
 export const setup = JSON.parse(await text(process.stdin))
@@ -50,8 +53,15 @@ function unescape(html) {
   return html.replace(/&#(\d+);/g, (_, n) => String.fromCodePoint(n)).replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
+// setCookies returns the Set-Cookie lines. The fetch of Debian's Node.js 18 shows them only as one, joined by commas.
+function setCookies(headers) {
+  if (headers.getSetCookie) return headers.getSetCookie()
+  const lines = headers.get('set-cookie')
+  return lines === null ? [] : lines.split(/, (?=[^;,=]+=)/)
+}
+
 function keep(cookies, response) {
-  for (const line of response.headers.getSetCookie()) {
+  for (const line of setCookies(response.headers)) {
     const [pair] = line.split(';')
     const at = pair.indexOf('=')
     cookies.set(pair.slice(0, at), pair.slice(at + 1))
