@@ -23,6 +23,7 @@ type Hit struct {
 	due      time.Time // when its first step should have begun; zero from then on
 	request  fasthttp.Request
 	response fasthttp.Response
+	answer   Response // to the step before
 }
 
 var hits = sync.Pool{New: func() any { return &Hit{Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} }}
@@ -97,7 +98,8 @@ func (h *Hit) Do(step string, q Request) (*Response, error) {
 		h.run.recorder.add(h.Number, step, took, 0, noAnswer(err))
 		return nil, errStep
 	}
-	answer := &Response{Status: h.response.StatusCode(), Body: h.response.Body(), header: &h.response.Header}
+	answer := &h.answer
+	*answer = Response{Status: h.response.StatusCode(), Body: h.response.Body(), header: &h.response.Header}
 	want := q.Want
 	if want == nil {
 		want = anyGood

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -82,27 +81,8 @@ func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 // latency counts from when they were due: so their number at a time can be bounded, which keeps the generator from drowning
 // a server that is behind in connections.
 func (r *run) open(ctx context.Context) {
-	lanes := uint64(runtime.GOMAXPROCS(0))
-	var attacks sync.WaitGroup
-	start := &sync.Once{}
-	for lane := range lanes {
-		c := &clock{Schedule: r.config.Schedule, run: r, once: start, lane: lane, lanes: lanes}
-		attacks.Go(func() { c.attack(ctx) })
-	}
-	attacks.Wait()
-}
-
-// clock is a lane of an open run: it has every so manieth hit of the schedule, and is the pacer and the transport of an
-// attacker. Vegeta asks it when to begin each hit, and hands it the hit.
-type clock struct {
-	Schedule
-	run         *run
-	once        *sync.Once
-	lane, lanes uint64
-}
-
-func (c *clock) attack(ctx context.Context) {
-	connections := max(1, uint64(c.run.config.Connections)/c.lanes)
+	connections := uint64(r.config.Connections)
+	c := &clock{Schedule: r.config.Schedule, run: r}
 	attacker := vegeta.NewAttacker(vegeta.Workers(min(32, connections)), vegeta.MaxWorkers(connections), vegeta.MaxBody(0),
 		vegeta.Client(&http.Client{Transport: c}))
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
@@ -111,10 +91,17 @@ func (c *clock) attack(ctx context.Context) {
 	}
 }
 
-// Pace implements vegeta.Pacer. The first call of all lanes tells when the run began.
+// clock is the pacer and the transport of the attacker: vegeta asks it when to begin each hit, and hands it the hit.
+type clock struct {
+	Schedule
+	run  *run
+	once sync.Once
+}
+
+// Pace implements vegeta.Pacer. The first call tells when the run began.
 func (c *clock) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
-	c.once.Do(func() { c.run.began = time.Now() })
-	return c.Schedule.Pace(time.Since(c.run.began), hits*c.lanes+c.lane)
+	c.once.Do(func() { c.run.began = time.Now().Add(-elapsed) })
+	return c.Schedule.Pace(elapsed, hits)
 }
 
 // RoundTrip implements http.RoundTripper: it makes the hit, which counts for itself.
@@ -123,7 +110,6 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the number of the hit: %w", err)
 	}
-	n = n*c.lanes + c.lane
 	c.run.one(n, c.run.began.Add(c.At(n)))
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody, Request: request}, nil
 }
