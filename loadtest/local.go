@@ -24,6 +24,7 @@ const startPatience = 30 * time.Second
 // Local is a gatehouse and a simulator of its upstream, each in a process of its own on this machine.
 type Local struct {
 	Target
+	Began     time.Time // when the server's process was started
 	dir       string
 	processes []*process
 }
@@ -88,6 +89,7 @@ func (l *Local) startServer(program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
 		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", "1s")
 	server.Env = env
+	l.Began = time.Now()
 	p, err := startProcess(server)
 	if err != nil {
 		return err
