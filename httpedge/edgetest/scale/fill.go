@@ -22,7 +22,7 @@ const people = 10_000
 // fill makes the database, and returns the tokens that are to be in use.
 func fill(ctx context.Context, url string, c config) (active []string, err error) {
 	store, err := sqlstore.Open(ctx, sqlstore.Config{
-		URL: url, Migrate: true, Exclusive: true, QueueLength: c.tokens + 1, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		URL: url, Migrate: true, Exclusive: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return nil, err
@@ -40,39 +40,40 @@ func fill(ctx context.Context, url string, c config) (active []string, err error
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := keepTokens(ctx, store, client.ID, users, c.tokens)
+	return tokens[:min(c.active, len(tokens))], err
+}
+
+// underWay is how many writes are under way at once: enough for full batches.
+const underWay = 2048
+
+// keepTokens keeps n access tokens of the users, in turn, that last an hour.
+func keepTokens(ctx context.Context, store *sqlstore.Store, clientID string, users []int64, n int) ([]string, error) {
 	keys, err := store.AccessTokenKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var written sync.WaitGroup
-	failed := make(chan error, 1)
-	for i := range c.tokens {
-		token := keys.NewAccessToken(now.Add(time.Hour))
-		if i < c.active {
-			active = append(active, token)
+	now, tokens := time.Now(), make([]string, n)
+	slots := make(chan error, underWay) // the end of each write
+	for range underWay {
+		slots <- nil
+	}
+	for i := range tokens {
+		if err := <-slots; err != nil {
+			return nil, err
 		}
+		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
 		op := &oauth.Issue{Token: oauth.AccessToken{
-			Hash: oauth.HashOf(token), ClientID: client.ID, UserID: users[i%len(users)], Scopes: oauth.UserScopes,
+			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: users[i%len(users)], Scopes: oauth.UserScopes,
 			Issued: now, Expires: now.Add(time.Hour),
 		}}
-		written.Add(1)
-		op.OnDone(func(err error) {
-			if err != nil {
-				select {
-				case failed <- err:
-				default:
-				}
-			}
-			written.Done()
-		})
+		op.OnDone(func(err error) { slots <- err })
 		store.Submit(op)
 	}
-	written.Wait()
-	select {
-	case err = <-failed:
-	default:
+	for range underWay {
+		err = errors.Join(err, <-slots)
 	}
-	return active, err
+	return tokens, err
 }
 
 // makePeople makes the users and returns their ids.
