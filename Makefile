@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare lint clean
+.PHONY: help build run setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare load lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -52,6 +52,10 @@ bench: ## Run the benchmarks
 
 compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
 	go run ./httpedge/edgetest/compare
+
+load: build ## Run a short round of every load scenario, with thresholds
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest
+	bin/loadtest round
 
 lint: ## Check format, vet, staticcheck, go.mod and the build without cgo
 	test -z "$$(gofmt -l . | tee /dev/stderr)"

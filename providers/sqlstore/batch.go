@@ -8,8 +8,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// batch is a transaction under way. Rows that only have to be kept wait here, so that those of many operations go out in one
-// statement; they are written before any statement that could miss them.
+// batch is a transaction under way. Rows that only have to be kept wait here, and redemptions likewise, so that those of many
+// operations go out in one statement; they are written before any statement that could miss them.
 type batch struct {
 	ctx  context.Context
 	conn *conn
@@ -18,6 +18,9 @@ type batch struct {
 	families []oauth.Family
 	refresh  []oauth.RefreshToken // of Family only the ID
 	access   []oauth.AccessToken
+
+	redeems  []*oauth.Redeem
+	redeemed map[oauth.Hash]bool // by the codes of redeems: whether they were taken
 
 	args []any // memory for the values of a statement
 }
@@ -75,9 +78,9 @@ func wrap(step string, err error) error {
 	return nil
 }
 
-// settle writes the rows that wait.
+// settle writes what waits.
 func (b *batch) settle() error {
-	for _, write := range []func() error{b.settleCodes, b.settleFamilies, b.settleTokens} {
+	for _, write := range []func() error{b.settleCodes, b.settleRedeems, b.settleFamilies, b.settleTokens} {
 		if err := write(); err != nil {
 			return err
 		}

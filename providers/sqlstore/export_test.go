@@ -52,7 +52,7 @@ func Readers(s *Store) (open, idle int) {
 
 // Plan returns how SQLite executes a statement.
 func Plan(ctx context.Context, s *Store, text string) (steps []string, err error) {
-	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 20)...)
+	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 40)...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Plan(ctx context.Context, s *Store, text string) (steps []string, err error
 // Statements are those that are executed while a server is in use, but for the end of a client.
 func Statements() []string {
 	return append([]string{
-		takeCode, usedCode, advanceFamily, repeatAdvance, liveFamily,
+		takeCodes.texts[sqliteEngine][8], usedCode, advanceFamily, repeatAdvance, liveFamily,
 		endAccessToken, endFamily, endFamilyTokens, endUserCodes, endUserFamilies, endUserFamilyTokens, endUserTokens,
 		endGrantCodes, endGrantFamilies, endGrantFamilyTokens, endGrantTokens, endConsent,
 		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients, clientExists, updateClient,

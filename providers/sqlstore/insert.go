@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// chunkRows are the numbers of rows that one statement inserts, so that few statements have to be prepared. They stay
+// chunkRows are the numbers of rows that one statement takes, so that few statements have to be prepared. They stay
 // small since SQLite's driver looks for each value among all values of the statement.
 var chunkRows = []int{32, 8, 1}
 
-// table is what is inserted into in numbers.
-type table struct {
-	columns int
-	head    string // up to VALUES
-	texts   map[engine]map[int]string
+// rowsText is a statement that takes values in rows.
+type rowsText struct {
+	head, tail string   // what stands before and behind the rows
+	types      []string // of the columns; "" = the database knows it
+	texts      map[engine]map[int]string
 }
 
-func newTable(name, columns string) *table {
-	t := &table{
-		columns: strings.Count(columns, ",") + 1,
-		head:    "INSERT INTO " + name + " (" + columns + ") VALUES ",
-		texts:   map[engine]map[int]string{sqliteEngine: {}, postgresEngine: {}},
-	}
+// complete writes the statement for each database and number of rows.
+func (t *rowsText) complete() {
+	t.texts = map[engine]map[int]string{sqliteEngine: {}, postgresEngine: {}}
 	for e, texts := range t.texts {
 		for _, rows := range chunkRows {
 			texts[rows] = t.text(e, rows)
 		}
 	}
-	return t
+}
+
+func newTable(name, columns string) *rowsText {
+	return &rowsText{head: "INSERT INTO " + name + " (" + columns + ") VALUES ", types: make([]string, strings.Count(columns, ",")+1)}
 }
 
 var (
@@ -38,43 +38,63 @@ var (
 	accessTable   = newTable("access_tokens", "hash, client_id, user_id, family_id, scopes, issued, expires")
 )
 
+func init() {
+	for _, t := range []*rowsText{codesTable, familiesTable, refreshTable, accessTable, takeCodes} {
+		t.complete()
+	}
+}
+
 // text returns the statement for so many rows. SQLite's driver compares parameters that have a name by it, which
 // costs more than their number.
-func (t *table) text(e engine, rows int) string {
+func (t *rowsText) text(e engine, rows int) string {
 	var b strings.Builder
 	b.WriteString(t.head)
-	for i := range rows * t.columns {
+	for i := range rows * len(t.types) {
+		column := i % len(t.types)
 		switch {
 		case i == 0:
 			b.WriteByte('(')
-		case i%t.columns == 0:
+		case column == 0:
 			b.WriteString("), (")
 		default:
 			b.WriteString(", ")
 		}
 		if e == sqliteEngine {
 			b.WriteByte('?')
-		} else {
-			b.WriteByte('$')
-			b.WriteString(strconv.Itoa(i + 1))
+			continue
+		}
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(i + 1))
+		if t.types[column] != "" {
+			b.WriteString("::" + t.types[column])
 		}
 	}
 	b.WriteByte(')')
+	b.WriteString(t.tail)
 	return b.String()
 }
 
-// insertAll inserts rows in as few statements as the chunks allow. add appends a row's values.
-func insertAll[T any](b *batch, t *table, rows []T, add func([]any, *T) []any) error {
+// inChunks puts the values of rows into b.args, as many as the chunks allow, and lets execute execute the statement for them. add appends a
+// row's values.
+func inChunks[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any, execute func(text string) error) error {
 	for _, n := range chunkRows {
 		for ; len(rows) >= n; rows = rows[n:] {
 			b.args = b.args[:0]
 			for i := range n {
 				b.args = add(b.args, &rows[i])
 			}
-			if _, err := b.conn.exec(b.ctx, t.texts[b.conn.pools.engine][n], b.args...); err != nil {
+			if err := execute(t.texts[b.conn.pools.engine][n]); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// insertAll inserts rows.
+func insertAll[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any) error {
+	return inChunks(b, t, rows, add, func(text string) error {
+		_, err := b.conn.exec(b.ctx, text, b.args...)
+		return err
+	})
 }

@@ -7,30 +7,73 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-const takeCode = `UPDATE authorization_codes SET used_at = $1, family_id = $2
-WHERE hash = $3 AND used_at IS NULL AND expires > $1 AND client_id = $4 AND user_id = $5
-AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled)`
-
 const usedCode = `SELECT family_id FROM authorization_codes
 WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
-// redeem takes the code, or finds out that it was taken before, which ends the family that grew from it.
+// takeCodes takes codes, one a row of values, and returns the hashes of those that were taken: they were unused and not expired,
+// and their user is there and not disabled.
+var takeCodes = &rowsText{
+	head: "UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (VALUES ",
+	tail: `) AS v WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
+AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash`,
+	types: []string{"BIGINT", "TEXT", "BYTEA", "TEXT", "BIGINT"},
+}
+
+// redeem lets the operation wait for others of its kind. No two for one code wait together, since the second has to see what
+// the first did.
 func (b *batch) redeem(op *oauth.Redeem) error {
+	if _, waits := b.redeemed[op.Code]; waits {
+		if err := b.settleRedeems(); err != nil {
+			return err
+		}
+	}
+	if b.redeemed == nil {
+		b.redeemed = make(map[oauth.Hash]bool)
+	}
+	b.redeems, b.redeemed[op.Code] = append(b.redeems, op), false
+	return nil
+}
+
+// settleRedeems decides the redemptions that wait: their codes are taken in few statements, and then each is told, in order.
+func (b *batch) settleRedeems() error {
+	if len(b.redeems) == 0 {
+		return nil
+	}
 	if err := b.settleCodes(); err != nil {
 		return err
 	}
-	taken, err := b.conn.exec(b.ctx, takeCode,
-		millis(op.Now), op.Family.ID, op.Code[:], op.Family.ClientID, op.Family.UserID)
+	redeems := b.redeems
+	b.redeems = nil // what follows may settle
+	err := inChunks(b, takeCodes, redeems, func(args []any, op **oauth.Redeem) []any {
+		f := &(*op).Family
+		return append(args, millis((*op).Now), f.ID, (*op).Code[:], f.ClientID, f.UserID)
+	}, func(text string) error {
+		taken, err := b.conn.hashes(b.ctx, text, b.args...)
+		for _, hash := range taken {
+			b.redeemed[hash] = true
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if taken == 1 {
-		b.keepFamily(op)
-		op.Outcome = oauth.OutcomeDone
-		return nil
+	for _, op := range redeems {
+		if b.redeemed[op.Code] {
+			b.keepFamily(op)
+			op.Outcome = oauth.OutcomeDone
+		} else if err := b.refuseRedeem(op); err != nil {
+			return err
+		}
 	}
+	clear(b.redeemed)
+	b.redeems = redeems[:0]
+	return nil
+}
+
+// refuseRedeem finds out whether the code was taken before, which ends the family that grew from it.
+func (b *batch) refuseRedeem(op *oauth.Redeem) error {
 	var family string
-	err = b.conn.one(b.ctx, usedCode, []any{op.Code[:], op.Family.ClientID}, &family)
+	err := b.conn.one(b.ctx, usedCode, []any{op.Code[:], op.Family.ClientID}, &family)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		op.Outcome = oauth.OutcomeGone

@@ -22,6 +22,9 @@ WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`
 // rotate advances the family, or repeats its last advance within the grace time. What it refuses although the family lives
 // is either a reused token, which ends the family, or that of a user who may not use it.
 func (b *batch) rotate(op *oauth.Rotate) error {
+	if err := b.settleRedeems(); err != nil {
+		return err
+	}
 	if err := b.settleFamilies(); err != nil {
 		return err
 	}

@@ -60,7 +60,8 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	s := open(t, sqlstore.Config{URL: url})
 	few := []string{
 		"SCAN authorization_codes USING INDEX authorization_codes_unused", // codes that nobody has come for yet
-		"SCAN c", // the page of clients that was read
+		"SCAN c",                   // the page of clients that was read
+		"SCAN 8-ROW VALUES CLAUSE", // what is given
 	}
 	for _, text := range sqlstore.Statements() {
 		steps, err := sqlstore.Plan(t.Context(), s, text)

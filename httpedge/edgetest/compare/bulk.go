@@ -11,7 +11,7 @@ import (
 // bulkTrial is a bulk request for bulkSize addresses that all lie in the cache.
 var bulkTrial = trial{
 	name: "bulk", requests: 30_000, proof: "X-Geo-Source: upstream",
-	prepare:   func(string) (func(string) [][]byte, error) { return bulks, nil },
+	prepare:   func(plan) (func(string) [][]byte, error) { return bulks, nil },
 	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawBulks() },
 	gatehouse: addLookups,
 }

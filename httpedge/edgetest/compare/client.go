@@ -98,14 +98,14 @@ func contentLength(head []byte) (int, error) {
 	return length, nil
 }
 
-// sameAnswers returns an error unless two servers answer the first request with the same bytes and headers. What differs
+// sameAnswers returns an error unless two servers answer the next request with the same bytes and headers. What differs
 // from one answer of gatehouse to the next may have other values: tokens, date, age, request id and the state of a limit.
 func sameAnswers(a, b *client) error {
-	headA, bodyA, err := a.askFirst()
+	headA, bodyA, err := a.askNext()
 	if err != nil {
 		return err
 	}
-	headB, bodyB, err := b.askFirst()
+	headB, bodyB, err := b.askNext()
 	if err != nil {
 		return err
 	}
@@ -118,16 +118,17 @@ func sameAnswers(a, b *client) error {
 	return nil
 }
 
-var issuedToken = regexp.MustCompile("gtat_[0-9A-Za-z]+")
+var issuedToken = regexp.MustCompile("(gtat|gtrt)_[0-9A-Za-z]+")
 
-func (c *client) askFirst() (http.Header, string, error) {
+func (c *client) askNext() (http.Header, string, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, "", fmt.Errorf("set a deadline: %w", err)
 	}
-	head, body, err := c.ask(c.requests[0])
+	head, body, err := c.ask(c.requests[c.next%len(c.requests)])
 	if err != nil {
 		return nil, "", err
 	}
+	c.next++
 	header := http.Header{}
 	for line := range strings.Lines(string(head)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -137,5 +138,5 @@ func (c *client) askFirst() (http.Header, string, error) {
 		}
 		header.Add(name, value)
 	}
-	return header, issuedToken.ReplaceAllString(string(body), "gtat_"), nil
+	return header, issuedToken.ReplaceAllString(string(body), "$1"), nil
 }

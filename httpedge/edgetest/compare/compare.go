@@ -13,6 +13,7 @@ import (
 type comparison struct {
 	trial                        *trial
 	pairs, requests, connections int
+	rows                         int // 0 = what the trial names
 	profiles                     string
 	each                         func(i int, p pair)
 }
@@ -52,7 +53,13 @@ func (c comparison) run() (m medians, err error) {
 		return m, fmt.Errorf("make a folder for logs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	requests, err := c.trial.prepare(dir)
+	if c.trial.end != nil {
+		defer func() { err = errors.Join(err, c.trial.end()) }()
+	}
+	if c.rows == 0 {
+		c.rows = c.trial.rows
+	}
+	requests, err := c.trial.prepare(plan{dir, c.rows, c.all()})
 	if err != nil {
 		return m, err
 	}
@@ -70,7 +77,7 @@ func (c comparison) run() (m medians, err error) {
 		return m, err
 	}
 	for _, s := range []*subject{raw, gatehouse} { // warm-up
-		if _, err := s.measure(c.requests / 8); err != nil {
+		if _, err := s.measure(c.warmUp()); err != nil {
 			return m, err
 		}
 	}
@@ -84,6 +91,20 @@ func (c comparison) run() (m medians, err error) {
 		}
 	}()
 	return c.measure(raw, gatehouse, gauges)
+}
+
+// warmUp returns how many requests are sent before the first measurement.
+func (c comparison) warmUp() int {
+	if c.trial.touch {
+		return max(c.requests/8, c.rows+c.connections)
+	}
+	return c.requests / 8
+}
+
+// all returns how many requests a server is sent at most, which is a multiple of the connections.
+func (c comparison) all() int {
+	each := func(n int) int { return max(1, n/c.connections) }
+	return c.connections * (1 + each(c.warmUp()) + c.pairs*each(c.requests))
 }
 
 func (c comparison) gauges(dir string) ([]gauge, error) {

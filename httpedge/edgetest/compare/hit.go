@@ -17,7 +17,7 @@ import (
 // hitTrial is a look-up whose answer lies in the cache.
 var hitTrial = trial{
 	name: "hit", requests: 200_000, proof: "X-Cache: hit",
-	prepare:   func(string) (func(string) [][]byte, error) { return lookups, nil },
+	prepare:   func(plan) (func(string) [][]byte, error) { return lookups, nil },
 	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawHandler() },
 	gatehouse: addLookups,
 }
@@ -49,11 +49,11 @@ func addLookups(st *stack) error {
 		defer cancel()
 		return system.Stop(ctx)
 	})
-	return fill(system)
+	return fillCache(system)
 }
 
-// fill puts all keys into the cache.
-func fill(system *actors.System) error {
+// fillCache puts all keys into the cache.
+func fillCache(system *actors.System) error {
 	for i := range keys {
 		q, fault := geo.AddrQuery(key(i))
 		if fault != nil {

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,19 +50,66 @@ func newFixedHandler(headers []header, body []byte) fasthttp.RequestHandler {
 	}
 }
 
+// databaseFile holds the URL of a folder's database, when that is not a file of the folder itself.
+const databaseFile = "database"
+
+// databaseURL returns that of a folder.
+func databaseURL(dir string) (string, error) {
+	url, err := os.ReadFile(filepath.Join(dir, databaseFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "sqlite:" + filepath.Join(dir, sqliteFile), nil
+	}
+	return string(url), err
+}
+
+// sqliteFile is the database of a folder that has no databaseFile.
+const sqliteFile = "gatehouse.db"
+
 // openStore opens the database of a folder, durable as serve has it.
 func openStore(dir string) (*sqlstore.Store, error) {
+	url, err := databaseURL(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the database: %w", err)
+	}
 	return sqlstore.Open(context.Background(), sqlstore.Config{
-		URL: "sqlite:" + filepath.Join(dir, "gatehouse.db"), Migrate: true, Exclusive: true,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		URL: url, Migrate: true, Exclusive: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }
 
+// together submits n operations, a number of them at a time.
+func together(n, atOnce int, operation func(i int) oauth.Operation, store *sqlstore.Store) error {
+	errs := make([]error, atOnce)
+	var begun atomic.Int64
+	var ended sync.WaitGroup
+	for asker := range atOnce {
+		ended.Go(func() {
+			done := make(chan error, 1)
+			for errs[asker] == nil {
+				i := begun.Add(1) - 1
+				if i >= int64(n) {
+					return
+				}
+				op := operation(int(i))
+				op.OnDone(func(err error) { done <- err })
+				store.Submit(op)
+				errs[asker] = <-done
+			}
+		})
+	}
+	ended.Wait()
+	return errors.Join(errs...)
+}
+
+// atOnce is how many operations are under way while a database is filled: enough for full batches.
+const atOnce = 2048
+
 // addIdentity adds the identity service on the database of the folder.
 func addIdentity(st *stack) error {
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{
-		URL: "sqlite:" + filepath.Join(st.dir, "gatehouse.db"), Exclusive: true, Logger: st.logger, Metrics: st.metrics,
-	})
+	url, err := databaseURL(st.dir)
+	if err != nil {
+		return fmt.Errorf("find the database: %w", err)
+	}
+	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Exclusive: true, Logger: st.logger, Metrics: st.metrics})
 	if err != nil {
 		return err
 	}
@@ -85,7 +137,7 @@ func register(store *sqlstore.Store) (client *oauth.Client, secret string, err e
 	secret, now := oauth.NewClientSecret(), time.Now()
 	client = &oauth.Client{
 		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"}, Scopes: oauth.UserScopes,
-		Grants:  oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant,
+		Grants:  oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant | oauth.RefreshTokenGrant,
 		Secrets: []oauth.Secret{{ID: "AbCd1234", Hash: oauth.HashOf(secret), Created: now}}, Created: now,
 	}
 	return client, secret, store.CreateClient(context.Background(), client)

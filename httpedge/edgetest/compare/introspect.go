@@ -17,15 +17,15 @@ import (
 
 // introspectTrial asks about access tokens, as a resource server does.
 var introspectTrial = trial{
-	name: "introspect", requests: 90_000, proof: "Pragma: no-cache",
+	name: "introspect", requests: 90_000, rows: accessTokens, touch: true, proof: "Pragma: no-cache",
 	prepare: prepareIntrospection, raw: newRawIntrospection, gatehouse: addIdentity,
 }
 
 // introspectionFile is where the answer lies in the folder.
 const introspectionFile = "introspection.json"
 
-func prepareIntrospection(dir string) (_ func(host string) [][]byte, err error) {
-	store, err := openStore(dir)
+func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
+	store, err := openStore(p.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +39,12 @@ func prepareIntrospection(dir string) (_ func(host string) [][]byte, err error) 
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	tokens, err := issue(store, client.ID, user.ID, now)
+	tokens, err := issue(store, p.rows, client.ID, user.ID, now)
 	if err != nil {
 		return nil, err
 	}
 	about := oauth.Introspection{Active: true, Scopes: oauth.UserScopes, ClientID: client.ID, UserID: user.ID, Issued: now, Expires: now.Add(time.Hour)}
-	if err := os.WriteFile(filepath.Join(dir, introspectionFile), about.AppendJSON(nil), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, introspectionFile), about.AppendJSON(nil), 0o600); err != nil {
 		return nil, fmt.Errorf("keep the answer: %w", err)
 	}
 	return func(host string) [][]byte {

@@ -1,12 +1,22 @@
 // Compare measures what requests cost over the whole stack, beside a bare fasthttp handler that answers the same
 // bytes and headers. Each of the two servers is a process of its own, so that the CPU of the client does not count.
 //
-//	go run ./httpedge/edgetest/compare [FLAGS] [hit | profile | token | bulk | introspect ...]
+//	go run ./httpedge/edgetest/compare [FLAGS] [NAME ...]
 //
-// hit is a cached look-up, profile a basic profile (10,000 access tokens in turn), bulk 50 cached look-ups in one request,
-// introspect the introspection of 10,000 access tokens in turn, and token a client_credentials grant on SQLite in the folder for
-// temporary files; token also measures the bare writer with 64 goroutines on the same schema, and the fsyncs of that disk. Without a
-// name, all are measured.
+// By name, there are:
+//
+//	hit             a cached look-up
+//	bulk            50 cached look-ups in one request
+//	profile         a basic profile, 10,000 access tokens in turn
+//	profile-200k    the same, 200,000 access tokens in turn
+//	introspect      the introspection of 10,000 access tokens in turn
+//	token           a client_credentials grant on SQLite in the folder for temporary files, fewer than 100,000 tokens in all
+//	token-1m        the same with a million tokens in the database
+//	token-postgres  the same on a PostgreSQL of its own, from the programs that Debian's package installs
+//	redeem          an authorization code for tokens, on SQLite; the codes are made before
+//
+// Those of tokens also measure the bare writer with 64 goroutines on the same schema, on a database of the same size, and the
+// fsyncs of that disk. Without a name, all are measured, which takes some minutes.
 //
 // The bare handler answers each request with the bytes that gatehouse answers it with: as many distinct bodies, from memory, and
 // as many headers, which it sets one by one with fasthttp's fastest function; those that follow the clock do so. It does not

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,15 +22,21 @@ const accessTokens = 10_000
 
 // profileTrial is a basic profile for an access token in use.
 var profileTrial = trial{
-	name: "profile", requests: 90_000, proof: "X-RateLimit-Limit: 100",
+	name: "profile", requests: 90_000, rows: accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
+	prepare: prepareProfiles, raw: newRawProfiles, gatehouse: addIdentity,
+}
+
+// manyProfilesTrial is profileTrial with twenty times as many tokens.
+var manyProfilesTrial = trial{
+	name: "profile-200k", requests: 100_000, rows: 20 * accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
 	prepare: prepareProfiles, raw: newRawProfiles, gatehouse: addIdentity,
 }
 
 // profileFile is where the profile that is answered lies in the folder.
 const profileFile = "profile.json"
 
-func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
-	store, err := openStore(dir)
+func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
+	store, err := openStore(p.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +50,10 @@ func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, profileFile), user.AppendBasic(nil), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, profileFile), user.AppendBasic(nil), 0o600); err != nil {
 		return nil, fmt.Errorf("keep the profile: %w", err)
 	}
-	tokens, err := issue(store, client.ID, user.ID, now)
+	tokens, err := issue(store, p.rows, client.ID, user.ID, now)
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
@@ -59,19 +64,18 @@ func prepareProfiles(dir string) (_ func(host string) [][]byte, err error) {
 }
 
 // issue keeps access tokens of a user that last an hour from now on.
-func issue(store *sqlstore.Store, clientID string, userID int64, now time.Time) ([]string, error) {
+func issue(store *sqlstore.Store, n int, clientID string, userID int64, now time.Time) ([]string, error) {
 	keys, err := store.AccessTokenKeys(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	tokens := make([]string, accessTokens)
+	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
 	}
-	var next atomic.Int64
-	return tokens, together(len(tokens), func() *oauth.Issue {
+	return tokens, together(n, atOnce, func(i int) oauth.Operation {
 		return &oauth.Issue{Token: oauth.AccessToken{
-			Hash: oauth.HashOf(tokens[next.Add(1)-1]), ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
+			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
 			Issued: now, Expires: now.Add(time.Hour),
 		}}
 	}, store)

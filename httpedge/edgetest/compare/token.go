@@ -4,11 +4,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,21 +15,50 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// tokenTrial is the client_credentials grant: every token is durable on SQLite before it is answered.
+// tokenTrial is the client_credentials grant: every token is durable on SQLite before it is answered. With ten pairs and what is
+// sent before there are fewer than 100,000 of them in the end.
 var tokenTrial = trial{
-	name: "token", requests: 60_000, proof: "Pragma: no-cache",
+	name: "token", requests: 9_000, proof: "Pragma: no-cache",
 	prepare: prepareTokens, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges,
 }
 
-func prepareTokens(dir string) (_ func(host string) [][]byte, err error) {
-	store, err := openStore(dir)
-	if err != nil {
-		return nil, err
+// millionTokensTrial is tokenTrial with a million tokens in the database.
+var millionTokensTrial = trial{
+	name: "token-1m", requests: 30_000, rows: 1_000_000, proof: "Pragma: no-cache",
+	prepare: prepareTokens, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges,
+}
+
+// postgresTrial is tokenTrial on a PostgreSQL server of its own, which waits for the disk.
+var postgresTrial = trial{
+	name: "token-postgres", requests: 30_000, proof: "Pragma: no-cache",
+	prepare: preparePostgres, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges, end: pgtest.Stop,
+}
+
+// preparePostgres gives both databases to a new server.
+func preparePostgres(p plan) (func(host string) [][]byte, error) {
+	for _, dir := range []string{p.dir, filepath.Join(p.dir, bareDir)} {
+		url, err := pgtest.NewDurable()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make a folder: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, databaseFile), []byte(url), 0o600); err != nil {
+			return nil, fmt.Errorf("keep the database: %w", err)
+		}
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	client, secret, err := register(store)
+	return prepareTokens(p)
+}
+
+func prepareTokens(p plan) (func(host string) [][]byte, error) {
+	client, secret, err := fill(p)
+	if err == nil && p.rows > 0 {
+		err = copyDatabase(p.dir)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -40,23 +68,61 @@ func prepareTokens(dir string) (_ func(host string) [][]byte, err error) {
 	}, nil
 }
 
+// fill makes a client, and as many tokens as are to be kept.
+func fill(p plan) (_ *oauth.Client, _ string, err error) {
+	store, err := openStore(p.dir)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	client, secret, err := register(store)
+	if err != nil {
+		return nil, "", err
+	}
+	return client, secret, together(p.rows, atOnce, newIssue(client.ID), store)
+}
+
+// copyDatabase gives the bare writer a file like that of the folder, which is closed.
+func copyDatabase(dir string) (err error) {
+	if err := os.MkdirAll(filepath.Join(dir, bareDir), 0o700); err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	from, err := os.Open(filepath.Join(dir, sqliteFile))
+	if err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := os.Create(filepath.Join(dir, bareDir, sqliteFile))
+	if err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
 // newRawTokens answers the same token to everybody.
 func newRawTokens(string) (fasthttp.RequestHandler, error) {
 	var keys oauth.Keys
 	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)), ExpiresIn: time.Hour}
-	return newFixedHandler(newHeaders(
-		"X-Request-Id", "00112233445566778899aabbccddeeff",
-		"X-Content-Type-Options", "nosniff",
-		"Vary", "Origin",
-		"Cache-Control", "no-store",
-		"Pragma", "no-cache",
-	), response.AppendJSON(nil)), nil
+	return newFixedHandler(tokenHeaders, response.AppendJSON(nil)), nil
 }
+
+// tokenHeaders are those of a token response, with values that need no thought.
+var tokenHeaders = newHeaders(
+	"X-Request-Id", "00112233445566778899aabbccddeeff",
+	"X-Content-Type-Options", "nosniff",
+	"Vary", "Origin",
+	"Cache-Control", "no-store",
+	"Pragma", "no-cache",
+)
+
+// bareDir is the folder of the bare writer's database in that of the trial.
+const bareDir = "bare"
 
 // tokenGauges are the bare writer on a database of its own, and the disk.
 func tokenGauges(dir string) ([]gauge, error) {
-	dir = filepath.Join(dir, "bare")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir = filepath.Join(dir, bareDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
 	store, err := openStore(dir)
@@ -73,36 +139,21 @@ func tokenGauges(dir string) ([]gauge, error) {
 	}, nil
 }
 
-// writeTokens keeps n tokens and returns how many a second.
+// writeTokens keeps n tokens, 64 at a time, and returns how many a second.
 func writeTokens(store *sqlstore.Store, n int) (float64, error) {
-	client, start := uuid.NewString(), time.Now()
-	err := together(n, func() *oauth.Issue {
-		op := &oauth.Issue{Token: oauth.AccessToken{ClientID: client, Issued: start, Expires: start.Add(time.Hour)}}
-		rand.Read(op.Token.Hash[:])
-		return op
-	}, store)
+	start := time.Now()
+	err := together(n, 64, newIssue(uuid.NewString()), store)
 	return float64(n) / time.Since(start).Seconds(), err
 }
 
-// together submits n operations from 64 goroutines, each of which waits for the end of one before the next.
-func together(n int, operation func() *oauth.Issue, store *sqlstore.Store) error {
-	const askers = 64
-	var errs [askers]error
-	var begun atomic.Int64
-	var ended sync.WaitGroup
-	for i := range askers {
-		ended.Go(func() {
-			done := make(chan error, 1)
-			for errs[i] == nil && begun.Add(1) <= int64(n) {
-				op := operation()
-				op.OnDone(func(err error) { done <- err })
-				store.Submit(op)
-				errs[i] = <-done
-			}
-		})
+// newIssue returns a function that makes operations that keep another token each.
+func newIssue(clientID string) func(int) oauth.Operation {
+	now := time.Now()
+	return func(int) oauth.Operation {
+		op := &oauth.Issue{Token: oauth.AccessToken{ClientID: clientID, Issued: now, Expires: now.Add(time.Hour)}}
+		rand.Read(op.Token.Hash[:])
+		return op
 	}
-	ended.Wait()
-	return errors.Join(errs[:]...)
 }
 
 // syncPages appends n pages of 4 KiB, each followed by an fsync, and returns how many a second.

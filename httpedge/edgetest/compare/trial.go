@@ -15,15 +15,26 @@ import (
 type trial struct {
 	name     string
 	requests int    // of one measurement, unless told otherwise
+	rows     int    // access tokens that are kept before, unless told otherwise
+	touch    bool   // the warm-up asks about each of them
 	proof    string // a header line of every answer that is as it should be
 	// prepare puts what the servers need into a folder, and returns the requests that are sent in rotation to a host.
-	prepare func(dir string) (func(host string) [][]byte, error)
+	prepare func(plan) (func(host string) [][]byte, error)
 	// raw returns a handler that answers as gatehouse does, without its work.
 	raw func(dir string) (fasthttp.RequestHandler, error)
 	// gatehouse adds what answers the requests to the stack.
 	gatehouse func(*stack) error
 	// gauges returns what is measured beside the servers; optional.
 	gauges func(dir string) ([]gauge, error)
+	// end ends what prepare started; optional.
+	end func() error
+}
+
+// plan is what a trial prepares for.
+type plan struct {
+	dir      string
+	rows     int // access tokens to keep
+	requests int // that each server is sent at most
 }
 
 // gauge is a rate of something without a server, measured after each pair.
@@ -42,7 +53,10 @@ type stack struct {
 	ends    []func() error // the last is called first
 }
 
-var trials = []*trial{&hitTrial, &profileTrial, &tokenTrial, &bulkTrial, &introspectTrial}
+var trials = []*trial{
+	&hitTrial, &bulkTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
+	&tokenTrial, &millionTokensTrial, &postgresTrial, &redeemTrial,
+}
 
 func trialNamed(name string) (*trial, error) {
 	var names []string

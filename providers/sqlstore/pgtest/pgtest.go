@@ -28,6 +28,17 @@ func StartDurable(tb testing.TB) (url string) {
 	return newDatabase(tb, true)
 }
 
+// NewDurable is StartDurable for a program that is no test: the database is there until Stop.
+func NewDurable() (url string, err error) {
+	mu.Lock()
+	defer mu.Unlock()
+	s, name, err := create(true)
+	if err != nil {
+		return "", err
+	}
+	return s.url(name), nil
+}
+
 // Stop ends the servers. TestMain calls it behind the tests; a program that does not leaves a folder behind, and no server.
 func Stop() error {
 	mu.Lock()
@@ -44,17 +55,8 @@ func newDatabase(tb testing.TB, durable bool) string {
 	tb.Helper()
 	mu.Lock()
 	defer mu.Unlock()
-	s := running[durable]
-	if s == nil {
-		var err error
-		if s, err = start(durable); err != nil {
-			tb.Fatalf("start PostgreSQL: %v", err)
-		}
-		running[durable] = s
-	}
-	databases++
-	name := "test" + strconv.Itoa(databases)
-	if err := s.execute("CREATE DATABASE " + name); err != nil {
+	s, name, err := create(durable)
+	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
@@ -63,6 +65,19 @@ func newDatabase(tb testing.TB, durable bool) string {
 		}
 	})
 	return s.url(name)
+}
+
+// create makes an empty database on the server, which it starts if need be.
+func create(durable bool) (s *server, name string, err error) {
+	if s = running[durable]; s == nil {
+		if s, err = start(durable); err != nil {
+			return nil, "", fmt.Errorf("start PostgreSQL: %w", err)
+		}
+		running[durable] = s
+	}
+	databases++
+	name = "test" + strconv.Itoa(databases)
+	return s, name, s.execute("CREATE DATABASE " + name)
 }
 
 func (s *server) execute(statement string) error {

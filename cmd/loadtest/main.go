@@ -1,0 +1,131 @@
+// Command loadtest asks a gatehouse what its users ask, and says how long the answers took.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"gatehouse/loadtest"
+)
+
+// The exit codes.
+const (
+	exitDone    = 0
+	exitCrossed = 1 // a threshold was crossed or a check failed, or the run could not be made
+	exitUsage   = 2 // a wrong flag or argument: nothing was started
+	exitInvalid = 3 // the generator did not keep its schedule: the figures say nothing
+)
+
+// version is set when the program is built.
+var version = "unknown"
+
+func main() {
+	log.SetOutput(io.Discard) // libraries print what they find odd about answers
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// commands is the command line as kong reads it.
+type commands struct {
+	Run     runCommand     `cmd:"" help:"Run one scenario."`
+	Round   roundCommand   `cmd:"" help:"Run every scenario for a short time against a gatehouse of its own, with thresholds."`
+	List    listCommand    `cmd:"" help:"List the scenarios."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// program is what a command gets beside its own flags.
+type program struct {
+	ctx            context.Context // ends when the program is asked to stop
+	stdout, stderr io.Writer
+	live           bool // stderr is a terminal: lines can be written over
+}
+
+// exitError is a reason to end with another code than that of an ordinary failure.
+type exitError struct {
+	code    int
+	message string // "" = everything was said
+}
+
+func (e *exitError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	p := &program{ctx: ctx, stdout: stdout, stderr: stderr, live: isTerminal(stderr)}
+	helped := false
+	parser, err := kong.New(&commands{}, kong.Name("loadtest"),
+		kong.Description("loadtest asks a gatehouse what its users ask, at a rate (open model) or by a number of users (closed model), and says how long the answers took.\n\n"+
+			"Example:\n\n    loadtest run lookup-hot --rate 5000 --duration 30s --html report.html --expect 'lookup p99<10ms' --expect 'errors<0.1%'\n\n"+
+			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the generator did not keep its schedule."),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
+	if err != nil {
+		return p.fail(err)
+	}
+	if len(args) == 0 {
+		return p.fail(usagef("say what to do: loadtest run SCENARIO, loadtest round or loadtest list (loadtest --help tells more)"))
+	}
+	selected, err := parser.Parse(args)
+	switch {
+	case helped:
+		return exitDone
+	case err != nil:
+		return p.fail(usagef("%s", err))
+	}
+	return p.fail(selected.Run(p))
+}
+
+// fail says on one line what is wrong and returns the exit code that it stands for.
+func (p *program) fail(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	code := exitCrossed
+	var exit *exitError
+	if errors.As(err, &exit) {
+		code = exit.code
+		if exit.message == "" {
+			return code
+		}
+	}
+	if _, werr := fmt.Fprintf(p.stderr, "loadtest: %s\n", strings.Join(strings.Fields(err.Error()), " ")); werr != nil {
+		return exitCrossed
+	}
+	return code
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(p *program) error {
+	_, err := fmt.Fprintln(p.stdout, "loadtest", version)
+	return err
+}
+
+type listCommand struct{}
+
+// Help is shown by loadtest list --help.
+func (listCommand) Help() string { return "Example:\n\n    loadtest list" }
+
+// Run prints the scenarios.
+func (listCommand) Run(p *program) error {
+	for _, s := range loadtest.Scenarios {
+		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n%-12s (%g/s for %v)\n", s.Name, s.About, "", s.Rate, s.Duration); err != nil {
+			return err
+		}
+	}
+	return nil
+}

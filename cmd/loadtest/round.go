@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/loadtest"
+)
+
+type roundCommand struct {
+	Duration  time.Duration `name:"duration" default:"3s" placeholder:"TIME" help:"For each scenario; those that need more take it (${default})."`
+	Gatehouse string        `name:"gatehouse" placeholder:"FILE" help:"Program to start (default: as of loadtest run)."`
+}
+
+// Help is shown by loadtest round --help.
+func (*roundCommand) Help() string { return "Example:\n\n    loadtest round --duration 5s" }
+
+// leg is a scenario of the round: its rate and what is expected of it on a busy machine of two processors.
+type leg struct {
+	name   string
+	rate   string
+	least  time.Duration
+	people int
+	expect []string
+}
+
+var legs = []leg{
+	{name: "lookup-hot", rate: "1000", expect: []string{"errors<0.1%", "lookup p50<20ms"}},
+	{name: "lookup-cold", rate: "100", expect: []string{"errors<0.1%", "cold-lookup p50<500ms"}},
+	{name: "lookup-zipf", rate: "500", expect: []string{"errors<0.1%", "zipf-lookup p50<200ms"}},
+	{name: "bulk", rate: "100", expect: []string{"errors<0.1%", "bulk p50<50ms"}},
+	{name: "my-ip", rate: "500", expect: []string{"errors<0.1%", "my-ip p50<20ms"}},
+	{name: "token", rate: "200", expect: []string{"errors<0.1%", "token p50<100ms"}},
+	{name: "introspect", rate: "300", people: 20, expect: []string{"errors<0.1%", "introspect p50<50ms"}},
+	{name: "authorize", rate: "3", people: 5, expect: []string{"errors<0.1%", "login p50<1s"}},
+	{name: "refresh", rate: "50", people: 50, expect: []string{"errors<0.1%", "refresh p50<100ms"}},
+	{name: "churn", rate: "30", people: 50, expect: []string{"errors<0.1%", "profile p50<50ms"}},
+	{name: "profile", rate: "800", people: 50, expect: []string{"errors<0.1%", "profile p50<20ms"}},
+	{name: "outage", rate: "200", least: 9 * time.Second, expect: []string{"lookup errors<0.1%", "lookup p50<20ms"}},
+	{name: "mixed", rate: "300", expect: []string{"errors<1%"}},
+	{name: "soak", rate: "100", least: 10 * time.Second, expect: []string{"errors<1%"}},
+}
+
+// Run runs the legs, each against a server of its own, and says in the end which did not pass.
+func (c *roundCommand) Run(p *program) error {
+	if c.Duration < time.Second {
+		return usagef("--duration: must be 1s at least")
+	}
+	flags := targetFlags{Gatehouse: c.Gatehouse}
+	program, err := flags.program()
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, l := range legs {
+		ok, err := c.run(p, program, l)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		if !ok {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d scenarios did not pass", failed, len(legs))
+	}
+	_, err = fmt.Fprintf(p.stdout, "all %d scenarios passed\n", len(legs))
+	return err
+}
+
+func (c *roundCommand) run(p *program, gatehouse string, l leg) (passed bool, err error) {
+	if err := p.ctx.Err(); err != nil {
+		return false, err
+	}
+	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least), Timeout: 10 * time.Second, Connections: 1000, People: l.people, Expect: l.expect}
+	scenario, err := loadtest.ScenarioNamed(l.name)
+	if err != nil {
+		return false, err
+	}
+	j, err := run.job(scenario)
+	if err != nil {
+		return false, err
+	}
+	local, err := loadtest.StartLocal(p.ctx, gatehouse, "")
+	if err != nil {
+		return false, err
+	}
+	report, err := p.play(j, local.Target)
+	if err := errors.Join(err, local.Stop()); err != nil {
+		return false, err
+	}
+	if err := report.WriteText(p.stdout); err != nil {
+		return false, err
+	}
+	_, err = fmt.Fprintln(p.stdout)
+	return report.Verdict() == loadtest.Passed, err
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gatehouse/loadtest"
+)
+
+// targetFlags say who is asked.
+type targetFlags struct {
+	Target       string `name:"target" placeholder:"URL" group:"Target:" help:"Public address of a gatehouse (default: one of its own, started for the run with a simulated upstream)."`
+	Admin        string `name:"admin" placeholder:"URL" env:"GATEHOUSE_ADMIN_URL" group:"Target:" help:"Its admin listener, by which clients and users are made and memory is read."`
+	Simulator    string `name:"simulator" placeholder:"URL" group:"Target:" help:"The gatehouse sim that is its upstream, for outages."`
+	ClientID     string `name:"client-id" placeholder:"ID" env:"GATEHOUSE_CLIENT_ID" group:"Target:" help:"Operator client of the target."`
+	ClientSecret string `name:"client-secret" placeholder:"SECRET" env:"GATEHOUSE_CLIENT_SECRET" group:"Target:" help:"Its secret. Other users of the machine see flags: rather use the variable."`
+	Demo         string `name:"demo" placeholder:"DIR" group:"Target:" help:"Take the target and its operator from the demo that runs in this folder."`
+	IOwn         string `name:"i-own-this-target" placeholder:"HOST" group:"Target:" help:"Confirms a target that is not this machine."`
+	Gatehouse    string `name:"gatehouse" placeholder:"FILE" group:"Target:" help:"Program to start when there is no target (default: gatehouse beside this program, or bin/gatehouse, or in the PATH)."`
+	Database     string `name:"database" placeholder:"URL" group:"Target:" help:"Its database (default: SQLite in a new folder)."`
+}
+
+type runCommand struct {
+	Scenario    string        `arg:"" help:"Name of the scenario: loadtest list shows them."`
+	Rate        string        `name:"rate" placeholder:"RATE" group:"Load:" help:"Open model: hits a second, or stages as RATE:TIME and FROM..TO:TIME with commas, such as 0..500:10s,500:60s (default: the scenario's own)."`
+	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each answer, instead of a rate."`
+	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
+	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default})."`
+	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"At most at once; hits that find none free wait, and their latency counts (${default})."`
+	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Look-ups: different queries (default: the scenario's own)."`
+	People      int           `name:"people" placeholder:"N" group:"Load:" help:"How many clients, users or tokens are made for the scenario (default: its own)."`
+	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line."`
+	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line; no operator is needed then."`
+	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
+	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated."`
+	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Say what is worse than in this earlier --json report."`
+	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - is standard output, and nothing else goes there then."`
+	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
+	HDR         string        `name:"hdr" placeholder:"FILE" group:"Report:" help:"Write the distribution of latencies, as HdrHistogram's plotter reads it."`
+	targetFlags
+}
+
+// Help is shown by loadtest run --help.
+func (*runCommand) Help() string {
+	return "Example:\n\n    loadtest run lookup-hot --rate 5000 --duration 30s --html report.html --expect 'lookup p99<10ms'\n" +
+		"    loadtest run token --concurrency 64\n    loadtest run mixed --demo gatehouse-demo"
+}
+
+// Run runs one scenario.
+func (c *runCommand) Run(p *program) error {
+	scenario, err := loadtest.ScenarioNamed(c.Scenario)
+	if err != nil {
+		return usagef("%s", err)
+	}
+	job, err := c.job(scenario)
+	if err != nil {
+		return err
+	}
+	target, end, err := c.targetFlags.start(p.ctx)
+	if err != nil {
+		return err
+	}
+	report, err := p.play(job, target)
+	if err := errors.Join(err, end()); err != nil {
+		return err
+	}
+	report.Target = c.Target
+	if err := c.write(p, report); err != nil {
+		return err
+	}
+	return verdict(report)
+}
+
+func verdict(report *loadtest.Report) error {
+	switch report.Verdict() {
+	case loadtest.Invalid:
+		return &exitError{code: exitInvalid}
+	case loadtest.Crossed:
+		return &exitError{code: exitCrossed}
+	}
+	return nil
+}
+
+// job is a scenario with what it is run with.
+type job struct {
+	scenario loadtest.Scenario
+	setup    loadtest.Setup
+	config   loadtest.Config
+	expect   []loadtest.Expectation
+	baseline *loadtest.Baseline
+	named    string // the baseline's file
+}
+
+// job checks the flags.
+func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
+	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout, Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
+	if c.Duration < 0 || c.Concurrency < 0 || c.Timeout <= 0 || c.Connections < 1 || c.Keys < 0 || c.People < 0 {
+		return nil, usagef("--duration, --concurrency, --timeout, --connections, --keys and --people cannot be negative, and --timeout and --connections not 0")
+	}
+	if c.Duration == 0 {
+		j.config.Duration = scenario.Duration
+	}
+	if c.Concurrency > 0 && c.Rate != "" {
+		return nil, usagef("--rate and --concurrency: choose one of them")
+	}
+	var err error
+	if c.Concurrency == 0 {
+		rate := c.Rate
+		if rate == "" {
+			rate = fmt.Sprint(scenario.Rate)
+		}
+		if j.config.Schedule, err = loadtest.ParseSchedule(rate, j.config.Duration); err != nil {
+			return nil, usagef("--rate: %s", err)
+		}
+	}
+	j.setup.Keys, j.setup.People = c.Keys, c.People
+	if j.setup.Queries, err = readLines("--queries", c.Queries); err != nil {
+		return nil, err
+	}
+	if j.setup.Tokens, err = readLines("--tokens", c.Tokens); err != nil {
+		return nil, err
+	}
+	if c.Mix != "" {
+		if j.setup.Mix, err = loadtest.ParseMix(c.Mix); err != nil {
+			return nil, usagef("--mix: %s", err)
+		}
+	}
+	for _, text := range c.Expect {
+		e, err := loadtest.ParseExpectation(text)
+		if err != nil {
+			return nil, usagef("--expect: %s", err)
+		}
+		j.expect = append(j.expect, e)
+	}
+	return j, j.readBaseline(c.Baseline)
+}
+
+func (j *job) readBaseline(name string) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return usagef("--baseline: %s", err)
+	}
+	j.named = filepath.Base(name)
+	if j.baseline, err = loadtest.ReadBaseline(f); err != nil {
+		err = usagef("--baseline %s: %s", name, err)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// readLines returns the lines of a file that are not empty; nil when no file is named.
+func readLines(flag, name string) ([]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usagef("%s: %s", flag, err)
+	}
+	defer f.Close()
+	var all []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if text := strings.TrimSpace(lines.Text()); text != "" {
+			all = append(all, text)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, usagef("%s: %s", flag, err)
+	}
+	if len(all) < 2 {
+		return nil, usagef("%s %s: needs two lines at least", flag, name)
+	}
+	return all, nil
+}
+
+// start returns the target, which it starts unless one is named, and what ends it.
+func (f *targetFlags) start(ctx context.Context) (loadtest.Target, func() error, error) {
+	none := func() error { return nil }
+	if f.Demo != "" {
+		target, err := demoTarget(f.Demo)
+		return target, none, err
+	}
+	if f.Target != "" {
+		t := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
+		if err := t.CheckOwner(f.IOwn); err != nil {
+			return t, none, usagef("%s", err)
+		}
+		return t, none, nil
+	}
+	program, err := f.program()
+	if err != nil {
+		return loadtest.Target{}, none, err
+	}
+	local, err := loadtest.StartLocal(ctx, program, f.Database)
+	if err != nil {
+		return loadtest.Target{}, none, err
+	}
+	return local.Target, local.Stop, nil
+}
+
+// program finds the gatehouse to start.
+func (f *targetFlags) program() (string, error) {
+	if f.Gatehouse != "" {
+		if _, err := os.Stat(f.Gatehouse); err != nil {
+			return "", usagef("--gatehouse: %s", err)
+		}
+		return f.Gatehouse, nil
+	}
+	return findGatehouse()
+}
+
+// demoTarget reads what the demo in a folder says of itself.
+func demoTarget(dir string) (t loadtest.Target, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		return t, usagef("--demo %s: must be the folder of a demo that runs: %s", dir, err)
+	}
+	var demo struct {
+		Base     string `json:"base_url"`
+		Admin    string `json:"admin_url"`
+		Upstream string `json:"upstream_url"`
+		Clients  struct {
+			Operator struct {
+				ID     string `json:"client_id"`
+				Secret string `json:"client_secret"`
+			} `json:"operator"`
+		} `json:"clients"`
+	}
+	if json.Unmarshal(text, &demo) != nil {
+		return t, usagef("--demo %s: its demo.json is not what a demo writes", dir)
+	}
+	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream, ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
+}
+
+// play runs a job and says how it goes.
+func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
+	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
+	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second
+	report := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency}
+	if j.config.Schedule != nil {
+		report.Schedule = j.config.Schedule.String()
+	}
+	var err error
+	if report.Result, err = j.scenario.Run(p.ctx, j.setup, j.config); err != nil {
+		line.end()
+		return nil, err
+	}
+	line.end()
+	for _, e := range j.expect {
+		report.Expected = append(report.Expected, e.Check(report.Result))
+	}
+	if j.baseline != nil {
+		report.Baseline = j.named
+		if report.Worse, err = j.baseline.Compare(report); err != nil {
+			return nil, fmt.Errorf("--baseline: %w", err)
+		}
+	}
+	return report, nil
+}
+
+// write writes the report in the forms that were asked for.
+func (c *runCommand) write(p *program, report *loadtest.Report) error {
+	if c.JSON == "-" {
+		if err := report.WriteJSON(p.stdout); err != nil {
+			return err
+		}
+	} else if err := report.WriteText(p.stdout); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		flag, name string
+		write      func(io.Writer) error
+	}{{"--json", c.JSON, report.WriteJSON}, {"--html", c.HTML, report.WriteHTML}, {"--hdr", c.HDR, report.WriteHDR}} {
+		if f.name == "" || f.name == "-" {
+			continue
+		}
+		if err := writeFile(f.name, f.write); err != nil {
+			return fmt.Errorf("%s: %w", f.flag, err)
+		}
+	}
+	return nil
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"gatehouse/loadtest"
+)
+
+// measure measures all there is and prints it.
+func measure(ctx context.Context, c config, database string, active []string) (err error) {
+	var took []time.Duration
+	var local *loadtest.Local
+	for i := range starts {
+		var t time.Duration
+		if local, t, err = start(ctx, c, database); err != nil {
+			return err
+		}
+		if took = append(took, t); i < starts-1 {
+			if err := local.Stop(); err != nil {
+				return err
+			}
+		}
+	}
+	defer func() { err = errors.Join(err, local.Stop()) }()
+	fmt.Printf("start to ready: %v\n", median(took).Round(time.Millisecond))
+	if err := use(local.Base, active); err != nil {
+		return fmt.Errorf("use the tokens: %w", err)
+	}
+	memory, err := resident(ctx, local.Admin)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("resident memory: %.0f MB\n", memory/1e6)
+	return latencies(ctx, c, local, active)
+}
+
+func median(values []time.Duration) time.Duration {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// condition is what goes on beside look-ups. It returns when ctx ends.
+type condition struct {
+	name   string
+	beside func(ctx context.Context) error
+}
+
+// connections are those of look-ups. Those that find none free wait, and their latency counts: more of them would let the generator
+// crowd out a server that is behind on the processors that they share.
+const connections = 64
+
+// tooMany is more look-ups a second than can be made here.
+const tooMany = 150_000
+
+// latencies measures look-ups under each condition, in turn, round after round.
+func latencies(ctx context.Context, c config, local *loadtest.Local, active []string) error {
+	highest, err := lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(tooMany, c.length/2), Connections: connections})
+	if err != nil {
+		return err
+	}
+	rate := highest.Achieved / 2
+	fmt.Printf("highest rate of cached look-ups: %.0f/s, half of it is %.0f/s\n", highest.Achieved, rate)
+	conditions := []condition{
+		{"alone", func(ctx context.Context) error { <-ctx.Done(); return nil }},
+		{"while tokens are issued", func(ctx context.Context) error { return issue(ctx, local) }},
+		{"while the upstream is down", func(ctx context.Context) error { return unplugged(ctx, local) }},
+		{"during full collections", func(ctx context.Context) error { return collect(ctx, local) }},
+	}
+	for _, condition := range conditions {
+		var p99 []time.Duration
+		invalid := 0
+		for range c.rounds {
+			if err := use(local.Base, active); err != nil { // who is idle for a minute leaves memory
+				return err
+			}
+			result, err := condition.during(ctx, func() (*loadtest.Result, error) {
+				return lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(rate, c.length), Connections: connections})
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", condition.name, err)
+			}
+			if !result.Valid() {
+				invalid++
+			}
+			p99 = append(p99, result.All.P99)
+		}
+		fmt.Printf("p99 %s: %v (%v; invalid: %d)\n", condition.name, median(p99), p99, invalid)
+	}
+	return nil
+}
+
+// during measures while the condition holds.
+func (k condition) during(ctx context.Context, measure func() (*loadtest.Result, error)) (*loadtest.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	var err error
+	beside.Go(func() { err = k.beside(ctx) })
+	result, failed := measure()
+	cancel()
+	beside.Wait()
+	return result, errors.Join(err, failed)
+}
+
+func lookups(ctx context.Context, local *loadtest.Local, config loadtest.Config) (*loadtest.Result, error) {
+	scenario, err := loadtest.ScenarioNamed("lookup-hot")
+	if err != nil {
+		return nil, err
+	}
+	result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target}, config)
+	if err == nil && result.All.Failed > 0 {
+		err = fmt.Errorf("%d of %d look-ups failed: %v", result.All.Failed, result.All.Requests, result.All.Errors)
+	}
+	return result, err
+}
+
+// issue has tokens issued as fast as can be.
+func issue(ctx context.Context, local *loadtest.Local) error {
+	scenario, err := loadtest.ScenarioNamed("token")
+	if err != nil {
+		return err
+	}
+	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target}, loadtest.Config{Concurrency: 16, Duration: time.Hour})
+	return err
+}
+
+// unplugged lets the upstream fail, and asks for what needs it.
+func unplugged(ctx context.Context, local *loadtest.Local) error {
+	scenario, err := loadtest.ScenarioNamed("lookup-cold")
+	if err != nil {
+		return err
+	}
+	if _, err := ask(ctx, http.MethodPut, local.Simulator+"/_sim", `{"faults":[{"kind":"status","status":503}]}`); err != nil {
+		return err
+	}
+	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target}, loadtest.Config{Schedule: loadtest.Steady(200, time.Hour)})
+	_, back := ask(context.WithoutCancel(ctx), http.MethodPut, local.Simulator+"/_sim", `{"faults":[]}`)
+	return errors.Join(err, back)
+}
+
+// collect has the server collect its garbage over and over: a profile of its heap begins with that.
+func collect(ctx context.Context, local *loadtest.Local) error {
+	for {
+		_, err := ask(ctx, http.MethodGet, local.Admin+"/debug/pprof/heap?gc=1", "")
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package loadtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// beside is what goes on during a run apart from its hits.
+type beside struct {
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+	err       error
+	resources []Resource
+}
+
+// startBeside lets the play do what it does beside its hits, and reads what the target's process says of itself, if it says
+// anything.
+func startBeside(ctx context.Context, t Target, p *play, planned time.Duration) (*beside, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	b := &beside{cancel: cancel}
+	if p.during != nil {
+		b.tasks.Go(func() {
+			if err := p.during(ctx, planned); ctx.Err() == nil {
+				b.err = err
+			}
+		})
+	}
+	if t.Admin != "" {
+		b.tasks.Go(func() { b.observe(ctx, t.Admin) })
+	}
+	return b, nil
+}
+
+// stop ends all of it.
+func (b *beside) stop() ([]Resource, error) {
+	b.cancel()
+	b.tasks.Wait()
+	return b.resources, b.err
+}
+
+// observe reads the target's metrics each second, and once more at the end. A target that does not answer is no error: the run itself tells more.
+func (b *beside) observe(ctx context.Context, admin string) {
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	began := time.Now()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	if r, err := readResource(ctx, client, admin); err == nil {
+		b.resources = append(b.resources, r)
+	}
+	for more := true; more; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			more = false
+		}
+		if r, err := readResource(context.WithoutCancel(ctx), client, admin); err == nil {
+			r.At = time.Since(began)
+			b.resources = append(b.resources, r)
+		}
+	}
+}
+
+func readResource(ctx context.Context, client *http.Client, admin string) (r Resource, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(admin, "/")+"/metrics", nil)
+	if err != nil {
+		return r, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	values := map[string]*float64{"process_resident_memory_bytes": &r.Memory, "go_goroutines": &r.Goroutines, "process_cpu_seconds_total": &r.CPU}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if into, ok := values[name]; ok {
+			if *into, err = strconv.ParseFloat(value, 64); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, lines.Err()
+}

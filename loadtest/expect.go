@@ -1,0 +1,102 @@
+package loadtest
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Expectation is a threshold of a run, such as "lookup p99<10ms" or "errors<0.1%".
+type Expectation struct {
+	Step   string // "" = all steps together
+	Metric string // p50, p90, p99, p99.9, max, mean, errors or rate
+	Op     string // <, <=, > or >=
+	Value  float64
+	text   string
+}
+
+var (
+	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate)\s*(<=|>=|<|>)\s*(\S+)$`)
+	// Latency says how an Expectation is written.
+	expectationForm = "write [STEP ]METRIC<VALUE with a metric of p50, p90, p99, p99.9, max, mean (a time), errors (a number of percent) or rate (a number a second), and <, <=, > or >="
+)
+
+// ParseExpectation reads "[STEP ]METRIC OP VALUE". Times are Go durations, errors are in percent ("0.1%") or a number of requests ("0"), the rate is
+// a number of requests a second.
+func ParseExpectation(text string) (Expectation, error) {
+	m := expectation.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return Expectation{}, fmt.Errorf("%q: %s", text, expectationForm)
+	}
+	e := Expectation{Step: m[1], Metric: m[2], Op: m[3], text: strings.TrimSpace(text)}
+	var err error
+	switch e.Metric {
+	case "errors":
+		number, percent := strings.CutSuffix(m[4], "%")
+		e.Value, err = strconv.ParseFloat(number, 64)
+		if !percent && e.Value != 0 {
+			err = fmt.Errorf("is no share in percent")
+		}
+		e.Value /= 100
+	case "rate":
+		e.Value, err = strconv.ParseFloat(strings.TrimSuffix(m[4], "/s"), 64)
+	default:
+		var d time.Duration
+		d, err = time.ParseDuration(m[4])
+		e.Value = d.Seconds()
+	}
+	if err != nil {
+		return Expectation{}, fmt.Errorf("%q: %s", text, expectationForm)
+	}
+	return e, nil
+}
+
+// String returns what was parsed.
+func (e Expectation) String() string { return e.text }
+
+// Check holds a result against the expectation. A step that was never taken, or that never got an answer to time, does not meet it.
+func (e Expectation) Check(r *Result) Check {
+	step, ok := r.step(e.Step)
+	if !ok || step.Requests == 0 {
+		return Check{What: e.text, Seen: fmt.Sprintf("no request of step %q", e.Step)}
+	}
+	value, seen := e.read(&step)
+	return Check{What: e.text, OK: e.holds(value), Seen: seen}
+}
+
+func (r *Result) step(name string) (Step, bool) {
+	if name == "" || name == "all" {
+		return r.All, true
+	}
+	for _, s := range r.Steps {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Step{}, false
+}
+
+func (e Expectation) read(s *Step) (value float64, seen string) {
+	switch e.Metric {
+	case "errors":
+		return s.ErrorShare(), fmt.Sprintf("%.3g%% (%d of %d)", 100*s.ErrorShare(), s.Failed, s.Requests)
+	case "rate":
+		return s.Rate, fmt.Sprintf("%.1f/s", s.Rate)
+	}
+	d := map[string]time.Duration{"p50": s.P50, "p90": s.P90, "p99": s.P99, "p99.9": s.P999, "max": s.Max, "mean": s.Mean}[e.Metric]
+	return d.Seconds(), shortTime(d)
+}
+
+func (e Expectation) holds(value float64) bool {
+	switch e.Op {
+	case "<":
+		return value < e.Value
+	case "<=":
+		return value <= e.Value
+	case ">":
+		return value > e.Value
+	}
+	return value >= e.Value
+}

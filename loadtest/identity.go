@@ -1,0 +1,303 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+func prepareToken(ctx context.Context, s *Setup) (*play, error) {
+	clients := make([]loadClient, number(s.People, 8))
+	err := s.crowd.each(ctx, len(clients), "clients", func(i int) (err error) {
+		clients[i], err = s.crowd.client(ctx, strconv.Itoa(i))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		c := clients[h.Number%uint64(len(clients))]
+		_, err := h.Do("token", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
+			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID}, "client_secret": {c.Secret}}})
+		return err
+	}}, nil
+}
+
+// prepareAuthorize lets each hit be a new browser: so somebody signs in more than once at a time, which people do on several
+// devices.
+func prepareAuthorize(ctx context.Context, s *Setup) (*play, error) {
+	client, err := s.crowd.client(ctx, "authorize")
+	if err != nil {
+		return nil, err
+	}
+	people, err := s.crowd.people(ctx, number(s.People, 20))
+	if err != nil {
+		return nil, err
+	}
+	path := "/oauth/authorize?" + authorization(client, "prompt", "consent")
+	return &play{hit: func(h *Hit) error {
+		b := browser{h: h, base: s.Target.Base}
+		return b.authorize(path, client, people[h.Number%uint64(len(people))])
+	}}, nil
+}
+
+// browser is one that a hit plays.
+type browser struct {
+	h       *Hit
+	base    string
+	cookies [][2]string
+	form    string // token of the form on the page that it shows
+}
+
+func (b *browser) authorize(path string, client loadClient, who person) error {
+	at, err := b.open("authorize", Request{Path: path})
+	if err != nil {
+		return err
+	}
+	if at, err = b.open("login-page", Request{Path: at}); err != nil {
+		return err
+	}
+	back, err := b.open("login", Request{Path: at, Form: url.Values{"form_token": {b.form}, "email": {who.email}, "password": {who.password}}})
+	for err == nil && strings.HasPrefix(back, "/oauth/authorize") {
+		back, err = b.open("authorize", Request{Path: back})
+	}
+	if err != nil {
+		return err
+	}
+	if at, err = b.open("consent-page", Request{Path: back}); err != nil {
+		return err
+	}
+	back, err = b.open("consent", Request{Path: at, Form: url.Values{"form_token": {b.form}, "decision": {"allow"}}})
+	if err != nil {
+		return err
+	}
+	code, err := codeIn(back)
+	if err != nil {
+		return err
+	}
+	_, err = b.h.Do("token", Request{Path: "/oauth/token", Form: redemption(client, code), Want: Status(http.StatusOK)})
+	return err
+}
+
+// open opens a page. It returns where the browser is sent to, or else its own path.
+func (b *browser) open(step string, q Request) (string, error) {
+	if len(b.cookies) > 0 {
+		var cookie strings.Builder
+		for i, c := range b.cookies {
+			cookie.WriteString(map[bool]string{true: "; "}[i > 0] + c[0] + "=" + c[1])
+		}
+		q.Header = append(q.Header, [2]string{"Cookie", cookie.String()})
+	}
+	answer, err := b.h.Do(step, q)
+	if err != nil {
+		return "", err
+	}
+	answer.Cookies(b.keep)
+	if to := answer.Header("Location"); to != "" {
+		return strings.TrimPrefix(to, strings.TrimSuffix(b.base, "/")), nil
+	}
+	token := formToken.FindSubmatch(answer.Body)
+	if token == nil {
+		return "", errors.New("a page has no form")
+	}
+	b.form = string(token[1])
+	return q.Path, nil
+}
+
+func (b *browser) keep(name, value string) {
+	for i := range b.cookies {
+		if b.cookies[i][0] == name {
+			b.cookies[i][1] = value
+			return
+		}
+	}
+	b.cookies = append(b.cookies, [2]string{name, value})
+}
+
+// families are refresh tokens in use: a hit takes one away and brings its successor back.
+type families struct {
+	client loadClient
+	idle   chan string
+}
+
+func (s *Setup) families(ctx context.Context, own int) (*families, error) {
+	client, all, err := s.grants(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	f := &families{client: client, idle: make(chan string, len(all))}
+	for _, t := range all {
+		f.idle <- t.Refresh
+	}
+	return f, nil
+}
+
+// grants makes a client, a user and pairs of tokens.
+func (s *Setup) grants(ctx context.Context, own int) (loadClient, []tokens, error) {
+	client, err := s.crowd.client(ctx, "tokens")
+	if err != nil {
+		return client, nil, err
+	}
+	people, err := s.crowd.people(ctx, 1)
+	if err != nil {
+		return client, nil, err
+	}
+	all, err := s.crowd.grants(ctx, client, people[0], number(s.People, own))
+	return client, all, err
+}
+
+// refresh takes one step of a family and returns the new access token.
+func (f *families) refresh(h *Hit) (string, error) {
+	var old string
+	select {
+	case old = <-f.idle:
+	default:
+		h.wrong("refresh", "all refresh tokens are in use: more are needed (--people)")
+		return "", errStep
+	}
+	answer, err := h.Do("refresh", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
+		Form: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old}, "client_id": {f.client.ID}, "client_secret": {f.client.Secret}}})
+	if err != nil {
+		f.idle <- old // the one before is still good for a moment, as for any client that got no answer
+		return "", err
+	}
+	var got tokens
+	if err := json.Unmarshal(answer.Body, &got); err != nil {
+		return "", fmt.Errorf("read tokens: %w", err)
+	}
+	f.idle <- got.Refresh
+	return got.Access, nil
+}
+
+func prepareRefresh(ctx context.Context, s *Setup) (*play, error) {
+	f, err := s.families(ctx, 200)
+	if err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		_, err := f.refresh(h)
+		return err
+	}}, nil
+}
+
+func prepareChurn(ctx context.Context, s *Setup) (*play, error) {
+	f, err := s.families(ctx, 200)
+	if err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		token, err := f.refresh(h)
+		for i := 0; i < 2 && err == nil; i++ {
+			_, err = h.Do("profile", Request{Path: "/api/user", Header: bearer(token), Want: Status(http.StatusOK)})
+		}
+		return err
+	}}, nil
+}
+
+func bearer(token string) [][2]string { return [][2]string{{"Authorization", "Bearer " + token}} }
+
+func prepareIntrospect(ctx context.Context, s *Setup) (*play, error) {
+	client, all, err := s.grants(ctx, 100)
+	if err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		token := all[h.Number%uint64(len(all))].Access
+		_, err := h.Do("introspect", Request{Path: "/oauth/introspect", Form: url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {client.Secret}},
+			Want: func(r *Response) string {
+				if r.Status == http.StatusOK && !strings.Contains(string(r.Body), `"active":true`) {
+					return "not active"
+				}
+				return Status(http.StatusOK)(r)
+			}})
+		return err
+	}}, nil
+}
+
+// basicLimit is how many requests of a token pass in a window (interface document, section 8).
+const basicLimit = 100
+
+// window is what was seen of one token in one window of its limit.
+type window struct{ passed, refused int }
+
+// profileUse is what was seen of all tokens.
+type profileUse struct {
+	mu      sync.Mutex
+	windows map[[2]uint64]*window // by number of the token, and end of the window
+}
+
+func (u *profileUse) note(token uint64, r *Response) string {
+	ends, err := strconv.ParseUint(r.Header("X-RateLimit-Reset"), 10, 64)
+	if err != nil {
+		return "no end of the window"
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w := u.windows[[2]uint64{token, ends}]
+	if w == nil {
+		w = &window{}
+		u.windows[[2]uint64{token, ends}] = w
+	}
+	if r.Status == http.StatusOK {
+		w.passed++
+	} else {
+		w.refused++
+	}
+	return ""
+}
+
+// exact reports whether each window that refused anything let exactly basicLimit pass, and none more. Nothing has to be
+// used up by a run in which no token was used that often.
+func (u *profileUse) exact() Check {
+	full, wrong, most := 0, 0, 0
+	for _, w := range u.windows {
+		most = max(most, w.passed+w.refused)
+		if w.refused > 0 {
+			full++
+		}
+		if w.passed > basicLimit || w.refused > 0 && w.passed != basicLimit {
+			wrong++
+		}
+	}
+	return Check{"exactly 100 requests of a token pass in a window", wrong == 0 && (full > 0 || most <= basicLimit),
+		fmt.Sprintf("%d windows of at most %d requests, %d used up, %d inexactly", len(u.windows), most, full, wrong)}
+}
+
+// prepareProfile uses each token alike, but for one that gets every eighth hit: its limit is used up soon.
+func prepareProfile(ctx context.Context, s *Setup) (*play, error) {
+	access := s.Tokens
+	if access == nil {
+		_, all, err := s.grants(ctx, 200)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range all {
+			access = append(access, t.Access)
+		}
+	}
+	use := &profileUse{windows: map[[2]uint64]*window{}}
+	ask := func(h *Hit, step string, i uint64) error {
+		_, err := h.Do(step, Request{Path: "/api/user", Header: bearer(access[i]), Want: func(r *Response) string {
+			if r.Status != http.StatusOK && r.Status != http.StatusTooManyRequests {
+				return wrongStatus(r)
+			}
+			return use.note(i, r)
+		}})
+		return err
+	}
+	return &play{
+		hit: func(h *Hit) error {
+			if h.Number%8 == 0 {
+				return ask(h, "profile-greedy", 0)
+			}
+			return ask(h, "profile", 1+h.Number%uint64(max(1, len(access)-1)))
+		},
+		checks: func(*Result) []Check { return []Check{use.exact()} },
+	}, nil
+}

@@ -1,0 +1,248 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Keys of look-ups, unless told otherwise.
+const (
+	hotKeys  = 4096
+	zipfKeys = 100_000
+	bulkSize = 50 // the most that the interface document allows
+)
+
+// address returns public IPv4 address number i of 2^24 or so, in an order that looks like none.
+func address(i uint64) string {
+	i = (i*2654435761 + 97) % (1 << 24) // odd, so that no two are the same
+	return netip.AddrFrom4([4]byte{20 + byte(i>>22), byte(i >> 14), byte(i >> 6), byte(i<<2) | 1}).String()
+}
+
+// queries returns what is asked for.
+func (s *Setup) queries(own int) []string {
+	if s.Queries != nil {
+		return s.Queries
+	}
+	all := make([]string, number(s.Keys, own))
+	for i := range all {
+		all[i] = address(uint64(i))
+	}
+	return all
+}
+
+func lookup(query string) string { return "/api/lookup?q=" + url.QueryEscape(query) }
+
+func lookups(queries []string) []string {
+	paths := make([]string, len(queries))
+	for i, q := range queries {
+		paths[i] = lookup(q)
+	}
+	return paths
+}
+
+// warm asks for all queries once, in bulk requests.
+func (s *Setup) warm(ctx context.Context, queries []string) error {
+	bodies, err := bulks(queries)
+	if err != nil {
+		return err
+	}
+	return s.crowd.each(ctx, len(bodies), "bulk requests that fill the cache", func(i int) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.Target.Base, "/")+"/api/bulk", strings.NewReader(string(bodies[i])))
+		if err != nil {
+			return fmt.Errorf("fill the cache: %w", err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		return s.operator.do(request, "the bulk endpoint", nil)
+	})
+}
+
+// bulks returns the bodies of bulk requests for queries.
+func bulks(queries []string) ([][]byte, error) {
+	var bodies [][]byte
+	for from := 0; from < len(queries); from += bulkSize {
+		body, err := json.Marshal(map[string][]string{"queries": queries[from:min(len(queries), from+bulkSize)]})
+		if err != nil {
+			return nil, fmt.Errorf("write a bulk request: %w", err)
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
+}
+
+func prepareHot(ctx context.Context, s *Setup) (*play, error) {
+	queries := s.queries(hotKeys)
+	if err := s.warm(ctx, queries); err != nil {
+		return nil, err
+	}
+	paths := lookups(queries)
+	return &play{hit: func(h *Hit) error {
+		_, err := h.Do("lookup", Request{Path: paths[h.Number%uint64(len(paths))], Want: Status(http.StatusOK)})
+		return err
+	}}, nil
+}
+
+func prepareCold(_ context.Context, s *Setup) (*play, error) {
+	if s.Queries != nil {
+		paths := lookups(s.Queries)
+		return &play{hit: func(h *Hit) error {
+			if h.Number >= uint64(len(paths)) {
+				return errors.New("there are no queries left that were not asked")
+			}
+			_, err := h.Do("cold-lookup", Request{Path: paths[h.Number], Want: Status(http.StatusOK)})
+			return err
+		}}, nil
+	}
+	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
+	var next atomic.Uint64
+	return &play{hit: func(h *Hit) error {
+		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
+		return err
+	}}, nil
+}
+
+// prepareZipf draws queries so that the second most frequent is asked about half as often as the first, and so on.
+func prepareZipf(_ context.Context, s *Setup) (*play, error) {
+	paths := lookups(s.queries(zipfKeys))
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, uint64(len(paths)-1))
+	if zipf == nil {
+		return nil, errors.New("there must be two queries at least")
+	}
+	drawn := make([]string, 1<<18)
+	for i := range drawn {
+		drawn[i] = paths[zipf.Uint64()]
+	}
+	return &play{hit: func(h *Hit) error {
+		_, err := h.Do("zipf-lookup", Request{Path: drawn[h.Rand.IntN(len(drawn))], Want: Status(http.StatusOK)})
+		return err
+	}}, nil
+}
+
+func prepareBulk(ctx context.Context, s *Setup) (*play, error) {
+	queries := s.queries(hotKeys)
+	if err := s.warm(ctx, queries); err != nil {
+		return nil, err
+	}
+	bodies, err := bulks(queries)
+	if err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		_, err := h.Do("bulk", Request{Path: "/api/bulk", JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
+		return err
+	}}, nil
+}
+
+// prepareMyIP comes from many addresses if the target believes this machine, and else from the one that the target sees.
+func prepareMyIP(ctx context.Context, s *Setup) (*play, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.Target.Base, "/")+"/api/my-ip", nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the own address: %w", err)
+	}
+	request.Header.Set("X-Forwarded-For", address(0))
+	if err := s.operator.do(request, "my-ip", nil); err != nil {
+		return nil, fmt.Errorf("%w (from this machine it works when the target trusts it as a proxy: GATEHOUSE_TRUSTED_PROXIES)", err)
+	}
+	callers := s.queries(hotKeys)
+	if err := s.warm(ctx, callers); err != nil {
+		return nil, err
+	}
+	return &play{hit: func(h *Hit) error {
+		_, err := h.Do("my-ip", Request{Path: "/api/my-ip", Header: [][2]string{{"X-Forwarded-For", callers[h.Number%uint64(len(callers))]}}, Want: Status(http.StatusOK)})
+		return err
+	}}, nil
+}
+
+// The parts of an outage.
+const (
+	healthy int32 = iota
+	failing
+	recovering // it works again, and gatehouse may not have found out yet
+	recovered
+)
+
+// recovery is how long gatehouse may take to find out: its breaker tries again after some seconds.
+const recovery = 3 * time.Second
+
+func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
+	if s.Target.Simulator == "" {
+		return nil, errors.New("the upstream has to fail on command: give --simulator with the address of gatehouse sim, or no --target at all")
+	}
+	hot, err := prepareHot(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var phase atomic.Int32
+	var refused, served atomic.Int64 // misses during the outage, and after it
+	first := rand.Uint64N(1 << 24)
+	cold := func(h *Hit) error {
+		now := phase.Load()
+		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + h.Number)), Want: func(r *Response) string {
+			switch {
+			case r.Status == http.StatusOK && (now == recovering || now == recovered):
+				served.Add(1)
+			case r.Status == http.StatusOK || now == recovered || now == healthy && phase.Load() == healthy:
+				return Status(http.StatusOK)(r)
+			case r.Status == http.StatusBadGateway && r.Header("Content-Type") == "application/json":
+				refused.Add(1)
+			default:
+				return wrongStatus(r)
+			}
+			return ""
+		}})
+		return err
+	}
+	return &play{
+		hit: func(h *Hit) error {
+			if h.Number%4 == 0 {
+				return cold(h)
+			}
+			return hot.hit(h)
+		},
+		during: func(ctx context.Context, planned time.Duration) error { return s.Target.outage(ctx, planned, &phase) },
+		checks: func(r *Result) []Check {
+			hot, _ := r.step("lookup")
+			return []Check{
+				{"cached look-ups are served throughout", hot.Failed == 0, fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
+				{"misses are refused at once while the upstream is down", refused.Load() > 0, fmt.Sprintf("%d refused with 502", refused.Load())},
+				{"misses are served again afterwards", served.Load() > 0, fmt.Sprintf("%d served", served.Load())},
+			}
+		},
+	}, nil
+}
+
+// outage lets the simulator fail for the middle third of a run.
+func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic.Int32) error {
+	steps := []struct {
+		phase    int32
+		settings string
+		stay     time.Duration
+	}{
+		{healthy, "", planned / 3},
+		{failing, `{"faults":[{"kind":"status","status":503}]}`, planned / 3},
+		{recovering, `{"faults":[]}`, min(recovery, planned/6)},
+		{recovered, "", 0},
+	}
+	for _, step := range steps {
+		phase.Store(step.phase)
+		if step.settings != "" {
+			if err := t.simulate(ctx, step.settings); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-time.After(step.stay):
+		case <-ctx.Done():
+			return t.simulate(context.WithoutCancel(ctx), `{"faults":[]}`)
+		}
+	}
+	return nil
+}

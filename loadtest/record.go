@@ -1,0 +1,139 @@
+package loadtest
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The range and precision of latencies: from a microsecond to two minutes, to three digits.
+const (
+	shortest = 1
+	longest  = int64(2 * time.Minute / time.Microsecond)
+	digits   = 3
+)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
+
+// tally is what was seen of one step in some time.
+type tally struct {
+	latency  *hdrhistogram.Histogram // in microseconds, of all answers
+	statuses map[int]int64           // 0 = no answer
+	errors   map[string]int64        // by reason
+}
+
+func newTally() *tally {
+	return &tally{latency: newHistogram(), statuses: map[int]int64{}, errors: map[string]int64{}}
+}
+
+// count returns how many requests were made.
+func (t *tally) count() int64 { return t.latency.TotalCount() }
+
+// failed returns how many of them did not get the answer that they should have.
+func (t *tally) failed() int64 {
+	var n int64
+	for _, k := range t.errors {
+		n += k
+	}
+	return n
+}
+
+func (t *tally) add(other *tally) {
+	t.latency.Merge(other.latency)
+	for status, n := range other.statuses {
+		t.statuses[status] += n
+	}
+	for reason, n := range other.errors {
+		t.errors[reason] += n
+	}
+}
+
+func (t *tally) reset() {
+	t.latency.Reset()
+	clear(t.statuses)
+	clear(t.errors)
+}
+
+// recorder counts what hits see. Its methods may be called by many goroutines.
+type recorder struct {
+	shards []shard
+	mu     sync.Mutex
+	total  map[string]*tally
+}
+
+// shard is a part of a recorder, so that hits that end at the same time do not wait for each other.
+type shard struct {
+	mu    sync.Mutex
+	steps map[string]*tally
+	spare map[string]*tally // empty, changed for steps when that is taken away
+	_     [32]byte
+}
+
+func newRecorder() *recorder {
+	r := &recorder{shards: make([]shard, 2*runtime.GOMAXPROCS(0)), total: map[string]*tally{}}
+	for i := range r.shards {
+		r.shards[i].steps, r.shards[i].spare = map[string]*tally{}, map[string]*tally{}
+	}
+	return r
+}
+
+// add counts one request. reason is "" for one that got the answer that it should have.
+func (r *recorder) add(lane uint64, step string, latency time.Duration, status int, reason string) {
+	s := &r.shards[lane%uint64(len(r.shards))]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.steps[step]
+	if !ok {
+		t = newTally()
+		s.steps[step] = t
+	}
+	if err := t.latency.RecordValue(min(longest, max(shortest, latency.Microseconds()))); err != nil {
+		panic(err) // it is in the range
+	}
+	t.statuses[status]++
+	if reason != "" {
+		t.errors[reason]++
+	}
+}
+
+// take returns what was counted since it was last called, by step, and adds it to the total.
+func (r *recorder) take() map[string]*tally {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh := map[string]*tally{}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		s.steps, s.spare = s.spare, s.steps
+		taken := s.spare
+		s.mu.Unlock()
+		for step, t := range taken {
+			merge(fresh, step, t)
+			t.reset()
+		}
+	}
+	for step, t := range fresh {
+		merge(r.total, step, t)
+	}
+	return fresh
+}
+
+func merge(into map[string]*tally, step string, t *tally) {
+	if into[step] == nil {
+		into[step] = newTally()
+	}
+	into[step].add(t)
+}
+
+// whole returns the sum of the steps' tallies.
+func whole(steps map[string]*tally) *tally {
+	sum := newTally()
+	for _, name := range slices.Sorted(maps.Keys(steps)) {
+		sum.add(steps[name])
+	}
+	return sum
+}

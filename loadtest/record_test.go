@@ -1,0 +1,62 @@
+package loadtest
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestNothingIsCountedTwiceOrLost takes counts away while many add to them.
+func TestNothingIsCountedTwiceOrLost(t *testing.T) {
+	r := newRecorder()
+	var adding sync.WaitGroup
+	for lane := range uint64(8) {
+		adding.Go(func() {
+			for i := range 1000 {
+				reason := ""
+				if i%10 == 0 {
+					reason = "status 500"
+				}
+				r.add(lane+uint64(i), "step", time.Duration(i)*time.Microsecond, 200+i%2, reason)
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var taken int64
+	var taking sync.WaitGroup
+	taking.Go(func() {
+		for {
+			for _, fresh := range r.take() {
+				taken += fresh.count()
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	adding.Wait()
+	close(stop)
+	taking.Wait()
+	for _, fresh := range r.take() {
+		taken += fresh.count()
+	}
+	total := r.total["step"]
+	if taken != 8000 || total.count() != 8000 || total.failed() != 800 || total.statuses[200] != 4000 || total.statuses[201] != 4000 {
+		t.Errorf("got %d taken, %d in all, %d failed, statuses %v, want 8000, 8000, 800, 4000 each", taken, total.count(), total.failed(), total.statuses)
+	}
+	if p50 := total.latency.ValueAtQuantile(50); p50 < 495 || p50 > 505 {
+		t.Errorf("got a median of %d µs, want about 500", p50)
+	}
+}
+
+func TestLatenciesOutOfRangeAreKept(t *testing.T) {
+	r := newRecorder()
+	r.add(0, "step", -time.Second, 200, "")
+	r.add(0, "step", time.Hour, 0, "no answer")
+	r.take()
+	if got := r.total["step"].latency; got.TotalCount() != 2 || got.Min() != 1 || got.Max() < longest {
+		t.Errorf("got %d values from %d to %d, want 2 from 1 to %d", got.TotalCount(), got.Min(), got.Max(), longest)
+	}
+}

@@ -1,0 +1,277 @@
+package loadtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Report is a Result with what was asked for.
+type Report struct {
+	Scenario    string
+	About       string
+	Target      string // "" = a gatehouse of our own
+	Schedule    string // open model
+	Concurrency int    // closed model
+	Began       time.Time
+	Environment Environment
+	Result      *Result
+	Expected    []Check
+	Worse       []string // what is worse than in the baseline; nil when there is none
+	Baseline    string   // name of that file
+}
+
+// Environment is where the generator ran.
+type Environment struct {
+	System     string `json:"system"` // operating system and architecture
+	Processors int    `json:"processors"`
+	Model      string `json:"model"` // of the processors; "" = not known
+	Go         string `json:"go"`
+	Generator  string `json:"generator"` // version of this program
+}
+
+// ThisMachine describes this machine.
+func ThisMachine(version string) Environment {
+	return Environment{System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(), Model: processorModel(), Go: runtime.Version(), Generator: version}
+}
+
+// processorModel reads what Linux says; elsewhere it is "".
+func processorModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Verdict is how a run is to be taken.
+type Verdict string
+
+// The verdicts.
+const (
+	Passed  Verdict = "passed"
+	Crossed Verdict = "crossed" // a threshold was crossed, or a check failed
+	Invalid Verdict = "invalid" // the schedule was not kept: the figures are of another load than was asked for
+)
+
+// Verdict returns what came out. An invalid run is neither good nor bad.
+func (r *Report) Verdict() Verdict {
+	if !r.Result.Valid() {
+		return Invalid
+	}
+	for _, c := range append(r.Expected, r.Result.Checks...) {
+		if !c.OK {
+			return Crossed
+		}
+	}
+	return Passed
+}
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	result := r.Result
+	fmt.Fprintf(&b, "%s: %s\n\n", r.Scenario, r.About)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "step\trequests\trate\tmean\tp50\tp90\tp99\tp99.9\tmax\terrors\t")
+	steps := result.Steps
+	if len(steps) > 1 {
+		steps = append(append([]Step{}, steps...), result.All)
+	}
+	for _, s := range steps {
+		fmt.Fprintf(table, "%s\t%s\t%.1f/s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, grouped(s.Requests), s.Rate, shortTime(s.Mean),
+			shortTime(s.P50), shortTime(s.P90), shortTime(s.P99), shortTime(s.P999), shortTime(s.Max), errorText(&s))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	b.WriteString("\n")
+	for _, s := range result.Steps {
+		fmt.Fprintf(&b, "statuses of %s: %s\n", s.Name, counts(s.Statuses))
+		if len(s.Errors) > 0 {
+			fmt.Fprintf(&b, "  wrong: %s\n", counts(s.Errors))
+		}
+	}
+	b.WriteString(r.paceText() + "\n")
+	if n := len(result.Resources); n > 1 {
+		first, last := result.Resources[0], result.Resources[n-1]
+		fmt.Fprintf(&b, "target: %.0f to %.0f MB resident, %.0f to %.0f goroutines, %.2f processors\n", first.Memory/1e6, last.Memory/1e6, first.Goroutines, last.Goroutines,
+			(last.CPU-first.CPU)/(last.At-first.At).Seconds())
+	}
+	for _, c := range append(r.Expected, result.Checks...) {
+		fmt.Fprintf(&b, "%s %s: %s\n", map[bool]string{true: "ok     ", false: "CROSSED"}[c.OK], c.What, c.Seen)
+	}
+	if r.Baseline != "" && len(r.Worse) == 0 {
+		fmt.Fprintf(&b, "nothing is worse than in %s\n", r.Baseline)
+	}
+	for _, worse := range r.Worse {
+		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
+	}
+	if r.Verdict() == Invalid {
+		fmt.Fprintf(&b, "INVALID: %.1f of %.1f hits/s were begun, less than %.0f%%: the target or this machine cannot keep up. Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n",
+			result.Achieved, result.Target, 100*MinAchieved)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) paceText() string {
+	result := r.Result
+	ended := map[bool]string{true: ", ended early"}[result.Ended]
+	if result.Model == "closed" {
+		return fmt.Sprintf("closed model: %d users, %s hits in %s, %.1f/s%s (latencies flatter a server that is slow: see --rate)",
+			r.Concurrency, grouped(result.Hits), result.Planned, result.Achieved, ended)
+	}
+	return fmt.Sprintf("open model: %s hits at %.1f of %.1f/s, begun at most %s late%s; latencies count from the planned begin",
+		grouped(result.Hits), result.Achieved, result.Target, shortTime(result.Late), ended)
+}
+
+func errorText(s *Step) string {
+	if s.Failed == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%s (%.2g%%)", grouped(s.Failed), 100*s.ErrorShare())
+}
+
+func counts(all []Count) string {
+	var parts []string
+	for _, c := range all {
+		parts = append(parts, fmt.Sprintf("%s × %s", c.What, grouped(c.Times)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// jsonStep and the others are the report as JSON; times are in milliseconds.
+type jsonStep struct {
+	Step     string           `json:"step"`
+	Requests int64            `json:"requests"`
+	Rate     float64          `json:"rate"`
+	Failed   int64            `json:"failed"`
+	Mean     float64          `json:"mean_ms"`
+	P50      float64          `json:"p50_ms"`
+	P90      float64          `json:"p90_ms"`
+	P99      float64          `json:"p99_ms"`
+	P999     float64          `json:"p99_9_ms"`
+	Max      float64          `json:"max_ms"`
+	Statuses map[string]int64 `json:"statuses"`
+	Errors   map[string]int64 `json:"errors"`
+}
+
+type jsonSecond struct {
+	At       float64 `json:"at_s"`
+	Rate     float64 `json:"rate"`
+	Requests int64   `json:"requests"`
+	Errors   int64   `json:"errors"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+}
+
+type jsonCheck struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	Seen string `json:"seen"`
+}
+
+type jsonResource struct {
+	At         float64 `json:"at_s"`
+	Memory     float64 `json:"resident_bytes"`
+	Goroutines float64 `json:"goroutines"`
+	CPU        float64 `json:"cpu_seconds"`
+}
+
+type jsonReport struct {
+	Scenario    string         `json:"scenario"`
+	Verdict     Verdict        `json:"verdict"`
+	Target      string         `json:"target,omitempty"`
+	Model       string         `json:"model"`
+	Schedule    string         `json:"schedule,omitempty"`
+	Concurrency int            `json:"concurrency,omitempty"`
+	Began       time.Time      `json:"began"`
+	Planned     float64        `json:"planned_s"`
+	TargetRate  float64        `json:"target_rate,omitempty"`
+	Achieved    float64        `json:"achieved_rate"`
+	Late        float64        `json:"late_ms"`
+	Hits        int64          `json:"hits"`
+	Broken      int64          `json:"broken_hits"`
+	Ended       bool           `json:"ended_early"`
+	Environment Environment    `json:"environment"`
+	All         jsonStep       `json:"all"`
+	Steps       []jsonStep     `json:"steps"`
+	Checks      []jsonCheck    `json:"checks"`
+	Worse       []string       `json:"worse,omitempty"`
+	Seconds     []jsonSecond   `json:"seconds"`
+	Resources   []jsonResource `json:"resources,omitempty"`
+}
+
+func ms(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
+
+func newJSONStep(s *Step) jsonStep {
+	j := jsonStep{Step: s.Name, Requests: s.Requests, Rate: round(s.Rate), Failed: s.Failed, Mean: ms(s.Mean), P50: ms(s.P50), P90: ms(s.P90), P99: ms(s.P99),
+		P999: ms(s.P999), Max: ms(s.Max), Statuses: map[string]int64{}, Errors: map[string]int64{}}
+	for _, c := range s.Statuses {
+		j.Statuses[c.What] = c.Times
+	}
+	for _, c := range s.Errors {
+		j.Errors[c.What] = c.Times
+	}
+	return j
+}
+
+func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
+
+// WriteJSON writes the report for programs, and for later runs as their baseline.
+func (r *Report) WriteJSON(w io.Writer) error {
+	result := r.Result
+	j := jsonReport{
+		Scenario: r.Scenario, Verdict: r.Verdict(), Target: r.Target, Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
+		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Broken: result.Broken,
+		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Worse: r.Worse,
+	}
+	for _, s := range result.Steps {
+		j.Steps = append(j.Steps, newJSONStep(&s))
+	}
+	for _, c := range append(r.Expected, result.Checks...) {
+		j.Checks = append(j.Checks, jsonCheck(c))
+	}
+	for _, s := range result.Seconds {
+		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+	}
+	for _, x := range result.Resources {
+		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, round(x.CPU)})
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(j)
+}
+
+// WriteHDR writes the distribution of all latencies, in milliseconds, as HdrHistogram's plotter reads it.
+func (r *Report) WriteHDR(w io.Writer) error {
+	latency := r.Result.All.latency
+	if latency == nil {
+		latency = newHistogram()
+	}
+	_, err := latency.PercentilesPrint(w, 5, float64(time.Millisecond/time.Microsecond))
+	return err
+}
+
+// distribution returns latencies at percentiles that come ever closer to 100.
+func distribution(h *hdrhistogram.Histogram) []hdrhistogram.Bracket {
+	if h == nil || h.TotalCount() == 0 {
+		return nil
+	}
+	return h.CumulativeDistribution()
+}

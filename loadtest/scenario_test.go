@@ -1,0 +1,173 @@
+package loadtest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/loadtest"
+)
+
+func startLocal(t *testing.T) *loadtest.Local {
+	t.Helper()
+	local, err := loadtest.StartLocal(t.Context(), gatehouse, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := local.Stop(); err != nil {
+			t.Errorf("got %v, want both processes to end well", err)
+		}
+	})
+	return local
+}
+
+// TestEveryScenario runs each scenario for a moment: all of its requests must get the answers that they should have.
+func TestEveryScenario(t *testing.T) {
+	shared := startLocal(t)
+	for _, c := range []struct {
+		scenario string
+		rate     float64
+		duration time.Duration
+		steps    string
+		checks   int
+	}{
+		{"authorize", 4, time.Second, "authorize consent consent-page login login-page token", 0},
+		{"bulk", 20, time.Second, "bulk", 0},
+		{"churn", 20, time.Second, "profile refresh", 0},
+		{"introspect", 50, time.Second, "introspect", 0},
+		{"lookup-cold", 50, time.Second, "cold-lookup", 0},
+		{"lookup-hot", 100, time.Second, "lookup", 0},
+		{"lookup-zipf", 100, time.Second, "zipf-lookup", 0},
+		{"mixed", 100, time.Second, "bulk cold-lookup introspect lookup my-ip profile profile-greedy refresh token zipf-lookup", 1},
+		{"my-ip", 50, time.Second, "my-ip", 0},
+		{"outage", 60, 6 * time.Second, "cold-lookup lookup", 3},
+		{"profile", 900, time.Second, "profile profile-greedy", 1},
+		{"refresh", 30, time.Second, "refresh", 0},
+		{"soak", 20, 10 * time.Second, "", 3},
+		{"token", 50, time.Second, "token", 0},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			local := shared
+			if c.duration > time.Second { // they look at the whole of their target, or break it
+				local = startLocal(t)
+			}
+			scenario, err := loadtest.ScenarioNamed(c.scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			setup := loadtest.Setup{Target: local.Target, People: 20, Keys: 500}
+			result, err := scenario.Run(t.Context(), setup, loadtest.Config{Schedule: loadtest.Steady(c.rate, c.duration)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var steps []string
+			for _, s := range result.Steps {
+				steps = append(steps, s.Name)
+			}
+			if got := strings.Join(steps, " "); c.steps != "" && c.scenario != "mixed" && got != c.steps {
+				t.Errorf("got steps %q, want %q", got, c.steps)
+			}
+			if result.Hits != int64(c.rate*c.duration.Seconds()) || result.Broken != 0 || result.All.Failed != 0 {
+				t.Errorf("got %d hits, %d broken, errors %v, want %v and none", result.Hits, result.Broken, result.All.Errors, c.rate*c.duration.Seconds())
+			}
+			if len(result.Checks) != c.checks {
+				t.Errorf("got %d checks, want %d", len(result.Checks), c.checks)
+			}
+			for _, check := range result.Checks {
+				if !check.OK {
+					t.Errorf("got %s: %s", check.What, check.Seen)
+				}
+			}
+		})
+	}
+}
+
+// TestReports runs a scenario once and reads each form of its report.
+func TestReports(t *testing.T) {
+	local := startLocal(t)
+	scenario, err := loadtest.ScenarioNamed("lookup-hot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := scenario.Run(t.Context(), loadtest.Setup{Target: local.Target, Keys: 50}, loadtest.Config{Schedule: loadtest.Steady(100, time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := &loadtest.Report{Scenario: scenario.Name, About: "<b>about</b>", Began: time.Now(), Schedule: "100:1s", Environment: loadtest.ThisMachine("test"), Result: result}
+	fast, _ := loadtest.ParseExpectation("lookup p99<1m")
+	report.Expected = []loadtest.Check{fast.Check(result)}
+	var text, page, hdr, machine bytes.Buffer
+	if err := errors.Join(report.WriteText(&text), report.WriteHTML(&page), report.WriteHDR(&hdr), report.WriteJSON(&machine)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, got, want string }{
+		{"text", text.String(), "statuses of lookup: 200 × 100"},
+		{"text", text.String(), "ok      lookup p99<1m"},
+		{"page", page.String(), "&lt;b&gt;about&lt;/b&gt;"},
+		{"page", page.String(), "<polyline class=\"strong\" points=\""},
+		{"percentiles", hdr.String(), "Percentile"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: got\n%s\nwant %q in it", c.name, c.got, c.want)
+		}
+	}
+	for _, foreign := range []string{"<script", "http://", "https://", "src="} {
+		if strings.Contains(page.String(), foreign) {
+			t.Errorf("got a page with %q, want one that needs nothing else", foreign)
+		}
+	}
+	var read struct {
+		Verdict string
+		All     struct{ Requests int }
+	}
+	if err := json.Unmarshal(machine.Bytes(), &read); err != nil || read.Verdict != "passed" || read.All.Requests != 100 {
+		t.Errorf("got %+v, %v, want passed with 100 requests", read, err)
+	}
+	baseline, err := loadtest.ReadBaseline(&machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if worse, err := baseline.Compare(report); err != nil || len(worse) != 0 {
+		t.Errorf("got %q, %v beside itself, want nothing worse", worse, err)
+	}
+	slow := *result
+	slow.Steps = []loadtest.Step{slow.Steps[0]}
+	slow.Steps[0].P99 *= 10
+	slow.Steps[0].Failed = 50
+	report.Result = &slow
+	if worse, err := baseline.Compare(report); err != nil || len(worse) != 2 || !strings.Contains(worse[0], "lookup p99") || !strings.Contains(worse[1], "50% errors") {
+		t.Errorf("got %q, %v, want p99 and errors to be worse", worse, err)
+	}
+	report.Scenario = "bulk"
+	if _, err := baseline.Compare(report); err == nil {
+		t.Error("got no error for the baseline of another scenario")
+	}
+}
+
+func TestSetupSaysWhatItNeeds(t *testing.T) {
+	local := startLocal(t)
+	for _, c := range []struct {
+		scenario string
+		target   loadtest.Target
+		want     string
+	}{
+		{"token", loadtest.Target{Base: local.Base}, "--client-id"},
+		{"outage", loadtest.Target{Base: local.Base}, "--simulator"},
+		{"token", loadtest.Target{Base: local.Base, Admin: local.Admin, ClientID: local.ClientID, ClientSecret: "wrong"}, "answered 401"},
+		{"lookup-hot", loadtest.Target{Base: "http://127.0.0.1:1"}, "reach the bulk endpoint"},
+	} {
+		scenario, err := loadtest.ScenarioNamed(c.scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: c.target}, loadtest.Config{Schedule: loadtest.Steady(1, time.Second)})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), local.ClientSecret) {
+			t.Errorf("%s: got %v, want an error with %q", c.scenario, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Stage is a part of a Schedule in which the rate goes evenly from one value to another.
+type Stage struct {
+	From, To float64 // hits a second, 0 or more
+	For      time.Duration
+}
+
+// hits returns how many hits belong to the first t of the stage.
+func (s Stage) hits(t time.Duration) float64 {
+	x := t.Seconds()
+	return s.From*x + (s.To-s.From)/s.For.Seconds()*x*x/2
+}
+
+// when returns the time at which the stage has made n hits, which it does make.
+func (s Stage) when(n float64) time.Duration {
+	if n <= 0 {
+		return 0
+	}
+	slope := (s.To - s.From) / s.For.Seconds()
+	var x float64
+	if math.Abs(slope) < 1e-9 {
+		x = n / s.From
+	} else {
+		x = 2 * n / (s.From + math.Sqrt(max(0, s.From*s.From+2*slope*n))) // of the two forms of the root, the one that also holds at a small slope
+	}
+	return min(s.For, time.Duration(x*float64(time.Second)))
+}
+
+// Schedule says when each hit of an open run begins. It is a vegeta.Pacer. It needs at least one stage of more than no time.
+type Schedule []Stage
+
+// Steady returns a Schedule of one rate.
+func Steady(rate float64, d time.Duration) Schedule { return Schedule{{From: rate, To: rate, For: d}} }
+
+// ParseSchedule reads a comma list of stages: RATE:TIME holds a rate, FROM..TO:TIME moves from one to another. A lone RATE
+// lasts for d.
+func ParseSchedule(text string, d time.Duration) (Schedule, error) {
+	var s Schedule
+	for part := range strings.SplitSeq(text, ",") {
+		rates, length, staged := strings.Cut(strings.TrimSpace(part), ":")
+		stage := Stage{For: d}
+		var err error
+		if staged {
+			if stage.For, err = time.ParseDuration(length); err != nil {
+				return nil, fmt.Errorf("%q: after the colon stands a time such as 30s", part)
+			}
+		}
+		from, to, ramp := strings.Cut(rates, "..")
+		if !ramp {
+			to = from
+		}
+		if stage.From, err = parseRate(from); err == nil {
+			stage.To, err = parseRate(to)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", part, err)
+		}
+		if stage.For <= 0 {
+			return nil, fmt.Errorf("%q: lasts no time", part)
+		}
+		s = append(s, stage)
+	}
+	if s.Hits() < 1 {
+		return nil, fmt.Errorf("%q: makes no hit", text)
+	}
+	return s, nil
+}
+
+func parseRate(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(text), "/s"), 64)
+	if err != nil || rate < 0 || rate > 1e7 || math.IsNaN(rate) {
+		return 0, errors.New("a rate is a number of hits a second, such as 500")
+	}
+	return rate, nil
+}
+
+// Duration returns how long the schedule takes.
+func (s Schedule) Duration() time.Duration {
+	var d time.Duration
+	for _, stage := range s {
+		d += stage.For
+	}
+	return d
+}
+
+// Hits returns how many hits the schedule makes.
+func (s Schedule) Hits() uint64 {
+	var n float64
+	for _, stage := range s {
+		n += stage.hits(stage.For)
+	}
+	return uint64(n + 1e-6)
+}
+
+// At returns when hit n, from 0, begins; the schedule's end for hits that it does not make.
+func (s Schedule) At(n uint64) time.Duration {
+	left := float64(n)
+	var at time.Duration
+	for _, stage := range s {
+		if here := stage.hits(stage.For); left >= here {
+			left -= here
+			at += stage.For
+			continue
+		}
+		return at + stage.when(left)
+	}
+	return at
+}
+
+// Pace implements vegeta.Pacer.
+func (s Schedule) Pace(elapsed time.Duration, hits uint64) (wait time.Duration, stop bool) {
+	if hits >= s.Hits() {
+		return 0, true
+	}
+	return max(0, s.At(hits)-elapsed), false
+}
+
+// Rate implements vegeta.Pacer: the hits a second at that time.
+func (s Schedule) Rate(elapsed time.Duration) float64 {
+	for _, stage := range s {
+		if elapsed < stage.For {
+			return stage.From + (stage.To-stage.From)*elapsed.Seconds()/stage.For.Seconds()
+		}
+		elapsed -= stage.For
+	}
+	return 0
+}
+
+// String returns the form that ParseSchedule reads.
+func (s Schedule) String() string {
+	var parts []string
+	for _, stage := range s {
+		rate := strconv.FormatFloat(stage.From, 'g', -1, 64)
+		if stage.To != stage.From {
+			rate += ".." + strconv.FormatFloat(stage.To, 'g', -1, 64)
+		}
+		parts = append(parts, rate+":"+stage.For.String())
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,121 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/oauth"
+)
+
+// TestRedemptionsOfOneBatchGoTogether redeems 40 codes at once, among them some that nobody may have. All but these are taken
+// in few statements, and each family is that of its own code. Then come a code that was saved only just, and one of the others again.
+func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			f := newFaulty(t, d.make(t))
+			redeems := make([]*oauth.Redeem, 40)
+			for i := range redeems {
+				redeems[i] = f.redeem()
+				if i != 7 {
+					f.save(redeems[i])
+				}
+			}
+			gone := map[int]string{7: "unknown", 11: "expired", 23: "foreign", 39: "of another user"}
+			redeems[11].Now = redeems[11].Now.Add(2 * time.Minute)
+			redeems[23].Family.ClientID = "other"
+			redeems[39].Family.UserID++
+			replay, late := f.redeem(), f.redeem()
+			replay.Code = redeems[3].Code
+
+			var ops []oauth.Operation
+			for _, r := range redeems {
+				ops = append(ops, r)
+			}
+			ops = append(ops, &oauth.SaveCode{Code: oauth.AuthorizationCode{Hash: late.Code, ClientID: "app", UserID: f.user.ID, Expires: late.Now.Add(time.Minute)}}, late, replay)
+			f.inOneBatch(ops)
+
+			for i, r := range redeems {
+				want := oauth.OutcomeDone
+				if gone[i] != "" {
+					want = oauth.OutcomeGone
+				}
+				if r.Outcome != want {
+					t.Errorf("code %d %s: got outcome %d, want %d", i, gone[i], r.Outcome, want)
+				}
+				if want != oauth.OutcomeDone {
+					continue
+				}
+				code, err := f.AuthorizationCode(t.Context(), r.Code)
+				if err != nil || code.FamilyID != r.Family.ID || !code.Used.Equal(r.Now.Truncate(time.Millisecond)) {
+					t.Errorf("code %d: got %+v and %v, want family %s", i, code, err, r.Family.ID)
+				}
+				token, err := f.AccessToken(t.Context(), r.Access.Hash)
+				if i == 3 {
+					if !errors.Is(err, oauth.ErrNotFound) {
+						t.Errorf("token of the code that came twice: got %v, want %v", err, oauth.ErrNotFound)
+					}
+				} else if err != nil || token.FamilyID != r.Family.ID {
+					t.Errorf("token %d: got %+v and %v, want family %s", i, token, err, r.Family.ID)
+				}
+			}
+			if late.Outcome != oauth.OutcomeDone || replay.Outcome != oauth.OutcomeReused || len(replay.Revoked) != 1 || replay.Revoked[0] != redeems[3].Access.Hash {
+				t.Errorf("got outcomes %d and %d with %d revoked, want done and reused with the one token", late.Outcome, replay.Outcome, len(replay.Revoked))
+			}
+			takes := 0
+			for _, statement := range f.seen {
+				if strings.HasPrefix(statement, "UPDATE authorization_codes SET used_at") {
+					takes++
+				}
+			}
+			if takes != 3+1 { // 32, 8 and 1, and then the code that comes again
+				t.Errorf("got %d statements that take codes, want 4", takes)
+			}
+		})
+	}
+}
+
+// inOneBatch executes operations in one transaction.
+func (f *faulty) inOneBatch(ops []oauth.Operation) {
+	f.Helper()
+	release := hold(f.Store)
+	var ended sync.WaitGroup
+	for _, op := range ops {
+		ended.Add(1)
+		op.OnDone(func(err error) {
+			if err != nil {
+				f.Errorf("%T: %v", op, err)
+			}
+			ended.Done()
+		})
+		f.Submit(op)
+	}
+	f.seen = nil
+	release()
+	ended.Wait()
+}
+
+// TestFamiliesOfRedemptionsCanBeRotatedInTheirBatch redeems a code and refreshes with the outcome, and then replays the code.
+func TestFamiliesOfRedemptionsCanBeRotatedInTheirBatch(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			f := newFaulty(t, d.make(t))
+			redeem, replay := f.redeem(), f.redeem()
+			f.save(redeem)
+			replay.Code, replay.Family.ID = redeem.Code, uuid.NewString()
+			rotate, late := f.rotation(redeem), f.rotation(redeem)
+			late.Generation = 2
+			f.inOneBatch([]oauth.Operation{redeem, rotate, replay, late})
+			if redeem.Outcome != oauth.OutcomeDone || rotate.Outcome != oauth.OutcomeDone || replay.Outcome != oauth.OutcomeReused || late.Outcome != oauth.OutcomeGone {
+				t.Errorf("got outcomes %d %d %d %d, want done, done, reused, gone", redeem.Outcome, rotate.Outcome, replay.Outcome, late.Outcome)
+			}
+			if len(replay.Revoked) != 2 {
+				t.Errorf("got %d tokens ended by the replay, want both", len(replay.Revoked))
+			}
+		})
+	}
+}
