@@ -105,7 +105,11 @@ func (s *Identity) send(ctx context.Context, c *account.Challenge, keep func(con
 	if !s.Channels().Has(c.Channel) {
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
-	message := account.Message{Channel: c.Channel, To: c.Address, Kind: c.Message}
+	owner, err := s.owner(ctx, c) // always: the time must not tell whether there is one
+	if err != nil {
+		return err
+	}
+	message := account.Message{Channel: c.Channel, To: sendTo(c, owner), Kind: c.Message}
 	secret := account.NewSecret() // nobody learns it, and no 6 digits fit
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
@@ -130,6 +134,15 @@ func (s *Identity) send(ctx context.Context, c *account.Challenge, keep func(con
 		return fmt.Errorf("send code: %w", err)
 	}
 	return nil
+}
+
+// sendTo returns where the message of c goes. One to an account goes to the address as its owner wrote it: in other letters it might be
+// another's.
+func sendTo(c *account.Challenge, owner *account.User) string {
+	if c.Channel == account.Email && (c.Message == account.ResetCode || c.Message == account.AccountExists) && owner.ID != 0 {
+		return owner.Email
+	}
+	return c.Address
 }
 
 // enter checks a code that was entered for c, by a browser that is known to u, the zero User when c is about none. Its error is

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func TestResetByCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := r.message(t, "EVE@example.com", account.ResetCode)
+	code := r.message(t, eve, account.ResetCode)
 	confirm := func(code, password string) (*actors.SignedIn, error) {
 		return r.ConfirmReset(t.Context(), token, code, password, visitor, r.now)
 	}
@@ -97,6 +98,20 @@ func TestResetOfWhatIsNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.message(t, "new@example.com", account.NoAccount)
+}
+
+func TestMessagesToAnAccountGoToItsAddressAsItsOwnerWroteIt(t *testing.T) {
+	r := newReception(t)
+	r.joined(t, eve)
+	if _, err := r.BeginReset(t.Context(), strings.ToUpper(eve), browser, r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.message(t, eve, account.ResetCode)
+	r.wait(time.Minute)
+	if _, err := r.Register(t.Context(), actors.Registration{Name: "Eve", Email: strings.ToUpper(eve), Password: another, Caller: browser}, r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.message(t, eve, account.AccountExists)
 }
 
 func TestChangeOfAnAddress(t *testing.T) {

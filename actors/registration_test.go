@@ -192,7 +192,7 @@ func TestAnAccountExistsOnlyAfterTheCode(t *testing.T) {
 		t.Errorf("sign in: %v", err)
 	}
 	r.register(t, "EVE@example.com")
-	r.message(t, "EVE@example.com", account.AccountExists)
+	r.message(t, "Eve@example.com", account.AccountExists)
 }
 
 // TestAPendingRegistrationSurvives a restart, with its code, its tries and its limits.

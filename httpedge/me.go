@@ -126,7 +126,7 @@ func (s *Server) showMe(p *person, status int, fields pages.Profile, problems ..
 	s.writePage(p.http, status, pages.Me{
 		Account: p.account(), FormToken: p.bound("me").newFormToken(p.now), Fields: fields, Email: p.user.Email, Phone: p.user.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS), HasPassword: p.user.PasswordHash != "",
-		Connections: shownConnections(connections, p.now), Sessions: p.shownSessions(sessions),
+		Connections: shownConnections(connections, p.now), Sessions: p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
 		Accounts: pathAccounts, Logout: pathLogout, Notice: p.notice(), Problems: problems,
 	})
 }

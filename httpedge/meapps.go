@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -22,10 +23,22 @@ func shownConnections(all []actors.Connection, now time.Time) []pages.Connection
 	return shown
 }
 
-// shownSessions is what the page shows of sessions.
+// maxShown bounds the sessions on the page, and so its size. The others can be ended together.
+const maxShown = 12
+
+// shownSessions is what the page shows of sessions: this one first.
 func (p *person) shownSessions(all []*account.Session) []pages.Session {
+	slices.SortStableFunc(all, func(a, b *account.Session) int {
+		switch p.session.Hash {
+		case a.Hash:
+			return -1
+		case b.Hash:
+			return 1
+		}
+		return 0
+	})
 	var shown []pages.Session
-	for _, session := range all {
+	for _, session := range all[:min(len(all), maxShown)] {
 		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device, Since: day(session.Created), Seen: ago(session.Seen, p.now),
 			Current: session.Hash == p.session.Hash})
 	}

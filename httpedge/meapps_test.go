@@ -148,3 +148,22 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 	b.sendTo(mine, "/me/sessions", "session", sessionIDs(p)[0]).shows(t, 422, "/me/sessions")
 	bo.get("/me").shows(t, 200, "/me")
 }
+
+// TestManySessionsAreNotAllShown keeps the page small, and shows this session always.
+func TestManySessionsAreNotAllShown(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	st.NewUser(t, "Ada", ada)
+	b, _ := atHome(t, st, ada)
+	for range 30 {
+		atHome(t, st, ada)
+	}
+	p := b.get("/me")
+	p.says(t, "And 19 more.", "this browser", "End all other sessions")
+	if n := strings.Count(p.body, `name="session"`); n != 12 {
+		t.Errorf("got %d sessions to end, want 12", n)
+	}
+	b.sendTo(p, "/me/sessions", "all", "true").shows(t, 200, "/me")
+	if p := b.get("/me"); strings.Count(p.body, `name="session"`) != 1 || strings.Contains(p.body, " more.") {
+		t.Errorf("got %s, want this session alone", p.body)
+	}
+}

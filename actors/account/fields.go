@@ -15,7 +15,7 @@ func letterOrDigit(c byte) bool {
 // emailProblem allows dot-atom "@" domain (RFC 5321 section 4.1.2), without quoted local parts, address literals and
 // single-label domains.
 func emailProblem(s string) string {
-	const not = "is not an e-mail address"
+	const not = "is not an email address"
 	local, domain, found := strings.Cut(s, "@")
 	switch {
 	case len(s) > 254:

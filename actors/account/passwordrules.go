@@ -42,7 +42,7 @@ func CheckPassword(password string, u *User) error {
 	case commonPasswords()[stem(lower)] || fewCharacters(lower):
 		return wrong("is one of those that are tried first")
 	case containsAny(lower, personal(u)):
-		return wrong("must not contain the name, e-mail address, phone number or username")
+		return wrong("must not contain the name, email address, phone number or username")
 	}
 	return nil
 }

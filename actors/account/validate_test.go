@@ -69,7 +69,7 @@ func TestCheckFields(t *testing.T) {
 
 func TestCheckNamesEveryWrongField(t *testing.T) {
 	u := account.User{Email: "x", DateOfBirth: "y"}
-	const want = "name is missing; email is not an e-mail address; date_of_birth must be a day of the calendar in the form YYYY-MM-DD"
+	const want = "name is missing; email is not an email address; date_of_birth must be a day of the calendar in the form YYYY-MM-DD"
 	if err := u.Check(today); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -128,7 +128,7 @@ var all = map[string]page{
 		me.Sessions = me.Sessions[:1]
 		return me
 	}(),
-	"me_phone":  pages.Me{Account: kofi, FormToken: "token", Fields: pages.Profile{Name: "Kofi"}, Phone: kofi.Address, EmailOffered: true, Sessions: rosaMe.Sessions[:1]},
+	"me_phone":  pages.Me{Account: kofi, FormToken: "token", Fields: pages.Profile{Name: "Kofi"}, Phone: kofi.Address, EmailOffered: true, Sessions: rosaMe.Sessions[:2], MoreSessions: 7},
 	"me_closed": pages.Me{Account: rosa, FormToken: "token", Fields: pages.Profile{Name: "Rosa"}, Email: rosa.Address, HasPassword: true, Sessions: rosaMe.Sessions[:2]},
 	"me_again": func() pages.Me {
 		me := rosaMe
@@ -152,7 +152,7 @@ var all = map[string]page{
 
 	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
-		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, e-mail address, phone number or username."}}},
+		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, email address, phone number or username."}}},
 	"me_password_hostile": pages.MePassword{Account: rogue, Action: "/me/password", FormToken: hostile, Problems: wrong},
 
 	"me_email":     pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},

@@ -16,6 +16,7 @@ type Me struct {
 	HasPassword  bool    // the account has one, which can be changed
 	Connections  []Connection
 	Sessions     []Session
+	MoreSessions int    // that are not among Sessions
 	Accounts     string // path of the chooser; "" = not shown
 	Logout       string // path; "" = not shown
 	Notice       string // something that has gone well, in one sentence; "" = nothing

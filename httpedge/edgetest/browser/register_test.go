@@ -55,7 +55,7 @@ func TestRegisterWithAnAddressThatHasAnAccount(t *testing.T) {
 	p.visit("/register")
 	p.register("Eve", "Ada@Example.com", edgetest.Password)
 	p.sees("/register/verify", "Check your email")
-	p.notice("Ada@Example.com", account.AccountExists)
+	p.notice("ada@example.com", account.AccountExists)
 	p.fill("code", "123456")
 	p.press("Continue")
 	p.refused("/register/verify", "code", "not the code")
