@@ -39,7 +39,7 @@ func TestWrongCode(t *testing.T) {
 func TestExpiredCode(t *testing.T) {
 	p := newHouse(t).person(t, true)
 	code := p.registering()
-	p.lacks("Send a new code")
+	p.sees("/register/verify", "You can ask for a new code in")
 	p.alter(t, "UPDATE challenges SET expires = 1")
 	p.alter(t, "UPDATE code_sends SET sent = 1")
 	p.confirm(code)
