@@ -76,19 +76,22 @@ func (b *browser) send(t *testing.T, page *http.Response, fields url.Values) *ht
 	return b.open(t, http.MethodPost, target.String(), fields)
 }
 
-// fillIn adds the hidden fields of a page's form and returns where it goes.
+// fillIn adds the hidden fields of a page's first form and returns where it goes.
 func fillIn(t *testing.T, page *http.Response, fields url.Values) *url.URL {
 	t.Helper()
 	root, err := html.Parse(page.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	action := ""
+	action, inside := "", root
 	for n := range root.Descendants() {
-		switch {
-		case n.Type == html.ElementNode && n.Data == "form":
-			action = attribute(n, "action")
-		case n.Type == html.ElementNode && n.Data == "input" && attribute(n, "type") == "hidden":
+		if n.Type == html.ElementNode && n.Data == "form" {
+			action, inside = attribute(n, "action"), n
+			break
+		}
+	}
+	for n := range inside.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "input" && attribute(n, "type") == "hidden" {
 			fields.Set(attribute(n, "name"), attribute(n, "value"))
 		}
 	}
