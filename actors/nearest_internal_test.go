@@ -45,8 +45,8 @@ func TestNearestGrowsWithTheDirectory(t *testing.T) {
 	for i := range 10_000 {
 		d.insert(&limitActor{hash: oauth.Hash{0: byte(i), 8: byte(i), 9: byte(i >> 8)}}, 0)
 	}
-	if got := len(d.nearest.Load().places); got < 20_000 || got > 160_000 {
-		t.Errorf("got %d places for 10,000 actors, want two to sixteen for each", got)
+	if got := len(d.nearest.Load().places); got < 20_000 || got > 80_000 {
+		t.Errorf("got %d places for 10,000 actors, want two to eight for each", got)
 	}
 }
 

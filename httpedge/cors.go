@@ -110,14 +110,13 @@ var (
 	varyOrigin   = []byte(fasthttp.HeaderOrigin)
 )
 
-// allowOrigin lets the page that asks read the answer, if a public client lives there.
+// allowOrigin lets the page that asks read the answer, if a public client lives there. The answer says already that it varies.
 func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx) {
-	h := &ctx.Response.Header
-	h.SetCanonical(headerVary, varyOrigin)
 	origin := ctx.Request.Header.PeekCanonical(headerOrigin)
 	if len(origin) == 0 || !s.origins.allows(origin, time.Now()) {
 		return
 	}
+	h := &ctx.Response.Header
 	h.SetCanonical(headerAllowOrigin, origin)
 	h.SetCanonical(headerExpose, exposed)
 }

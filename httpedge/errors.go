@@ -164,6 +164,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	path := ctx.URI().PathOriginal()
 	prepare(ctx, isGeolocation(path))
 	if isIdentity(path) && s.config.Identity != nil {
+		ctx.Response.Header.SetCanonical(headerVary, varyOrigin)
 		s.allowOrigin(ctx)
 	}
 	var tooSmall *fasthttp.ErrSmallBuffer

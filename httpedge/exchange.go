@@ -49,6 +49,9 @@ func (s *Server) newRoute(e endpoint) *route {
 	r.head.SetNoDefaultContentType(true)
 	r.head.SetCanonical(headerRequestID, nil) // keeps its place
 	setCommon(&r.head, e.cors)
+	if e.clients {
+		r.head.SetCanonical(headerVary, varyOrigin)
+	}
 	return r
 }
 

@@ -1,9 +1,6 @@
 package httpedge
 
 import (
-	"context"
-	"time"
-
 	"github.com/valyala/fasthttp"
 )
 
@@ -15,9 +12,9 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) {
 		writeOAuthError(ctx, fault)
 		return
 	}
-	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
-	defer cancel()
-	about, fault := s.config.Identity.Introspect(deadline, credentials, token, time.Now())
+	deadline := newLateDeadline(ctx.Time().Add(tokenDeadline))
+	defer deadline.release()
+	about, fault := s.config.Identity.Introspect(deadline, credentials, token, ctx.Time())
 	if fault != nil {
 		writeOAuthError(ctx, fault)
 		return

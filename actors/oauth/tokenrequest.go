@@ -105,6 +105,15 @@ func (f *form) fail(description, hint string) {
 
 // clean reports whether s is UTF-8 without control characters.
 func clean(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return cleanUnicode(s)
+		}
+	}
+	return true
+}
+
+func cleanUnicode(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 

@@ -231,6 +231,7 @@ func TestDemoKeepsTokens(t *testing.T) {
 	if !reflect.DeepEqual(second.Clients, first.Clients) || !reflect.DeepEqual(second.User, first.User) || !reflect.DeepEqual(second.PhoneUser, first.PhoneUser) {
 		t.Errorf("got %+v after another start, want accounts and clients as before", second)
 	}
+	again.stdout.await(t, second.User.Password) // which comes by another pipe than the log
 	if banner := again.stdout.String(); strings.Contains(banner, "anew") || !strings.Contains(banner, second.User.Password) {
 		t.Errorf("got banner\n%s\nwant the password and nothing set anew", banner)
 	}

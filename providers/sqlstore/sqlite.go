@@ -22,7 +22,7 @@ var ErrInUse = errors.New("the database file is in use by another server")
 
 // ErrLinked says that the SQLite file has several names. SQLite keeps locks and log by the name: opened by another one, the file would
 // lose what is in the log, or be damaged.
-var ErrLinked = errors.New("the database file has several names (hard links): remove all but one, and keep the one that has the files beside it")
+var ErrLinked = errors.New("the database file has several names (hard links): remove all but one; if one has a -wal file beside it, that is the one to keep")
 
 // openSQLite returns the pools of the writer and of the checkpointer, one connection each, and that of the readers, which
 // cannot write.
@@ -123,9 +123,12 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// checkName returns ErrLinked unless the file has one name.
+// checkName returns ErrLinked unless the file has one name, or none yet.
 func checkName(path string) error {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("find database file: %w", err)
 	}

@@ -76,6 +76,9 @@ func lockExclusive(config Config) (*os.File, error) {
 	if err != nil || e != sqliteEngine || !config.Exclusive {
 		return nil, err
 	}
+	if err := checkName(path); err != nil { // before a lock file stands beside the wrong one
+		return nil, err
+	}
 	return lockFile(path)
 }
 
