@@ -77,7 +77,7 @@ func readResource(ctx context.Context, client *http.Client, admin string) (r Res
 		return r, err
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	values := map[string]*float64{"process_resident_memory_bytes": &r.Memory, "go_goroutines": &r.Goroutines, "process_cpu_seconds_total": &r.CPU}
+	values := map[string]*float64{"process_resident_memory_bytes": &r.Memory, "go_goroutines": &r.Goroutines, "gatehouse_http_connections_open": &r.Connections, "process_cpu_seconds_total": &r.CPU}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

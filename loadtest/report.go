@@ -186,10 +186,11 @@ type jsonCheck struct {
 }
 
 type jsonResource struct {
-	At         float64 `json:"at_s"`
-	Memory     float64 `json:"resident_bytes"`
-	Goroutines float64 `json:"goroutines"`
-	CPU        float64 `json:"cpu_seconds"`
+	At          float64 `json:"at_s"`
+	Memory      float64 `json:"resident_bytes"`
+	Goroutines  float64 `json:"goroutines"`
+	Connections float64 `json:"connections"`
+	CPU         float64 `json:"cpu_seconds"`
 }
 
 type jsonReport struct {
@@ -250,7 +251,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
 	}
 	for _, x := range result.Resources {
-		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, round(x.CPU)})
+		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, x.Connections, round(x.CPU)})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -58,7 +58,9 @@ type Resource struct {
 	At         time.Duration
 	Memory     float64 // bytes resident
 	Goroutines float64
-	CPU        float64 // seconds of processor time so far
+	// Connections of the public listener, each of which has a goroutine.
+	Connections float64
+	CPU         float64 // seconds of processor time so far
 }
 
 // Valid reports whether the run made its hits in time.

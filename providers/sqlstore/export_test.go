@@ -71,7 +71,7 @@ func Plan(ctx context.Context, s *Store, text string) (steps []string, err error
 // Statements are those that are executed while a server is in use, but for the end of a client.
 func Statements() []string {
 	return append([]string{
-		takeCodes.texts[sqliteEngine][8], usedCode, advanceFamily, repeatAdvance, liveFamily,
+		takeCodes.sqlite[8], usedCode, advanceFamily, repeatAdvance, liveFamily,
 		endAccessToken, endFamily, endFamilyTokens, endUserCodes, endUserFamilies, endUserFamilyTokens, endUserTokens,
 		endGrantCodes, endGrantFamilies, endGrantFamilyTokens, endGrantTokens, endConsent,
 		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients, clientExists, updateClient,

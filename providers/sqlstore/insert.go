@@ -1,89 +1,69 @@
 package sqlstore
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// chunkRows are the numbers of rows that one statement takes, so that few statements have to be prepared. They stay
-// small since SQLite's driver looks for each value among all values of the statement.
+// chunkRows are the numbers of rows that one statement takes on SQLite, so that few statements have to be prepared. They stay
+// small since its driver looks for each value among all values of the statement.
 var chunkRows = []int{32, 8, 1}
 
-// rowsText is a statement that takes values in rows.
+// rowsText is a statement that takes values in rows: on SQLite as VALUES, on PostgreSQL as one array a column, so that any number
+// of rows goes there in one statement.
 type rowsText struct {
-	head, tail string   // what stands before and behind the rows
-	types      []string // of the columns; "" = the database knows it
-	texts      map[engine]map[int]string
+	head, tail string   // what stands before and behind the rows, whose columns are called column1 and so on
+	types      []string // of the columns on PostgreSQL
+	sqlite     map[int]string
+	postgres   string
 }
 
-// complete writes the statement for each database and number of rows.
-func (t *rowsText) complete() {
-	t.texts = map[engine]map[int]string{sqliteEngine: {}, postgresEngine: {}}
-	for e, texts := range t.texts {
-		for _, rows := range chunkRows {
-			texts[rows] = t.text(e, rows)
-		}
+func newRowsText(head, tail string, types ...string) *rowsText {
+	t := &rowsText{head: head, tail: tail, types: types, sqlite: map[int]string{}}
+	for _, rows := range chunkRows {
+		t.sqlite[rows] = t.head + t.values(rows) + t.tail
 	}
-}
-
-func newTable(name, columns string) *rowsText {
-	return &rowsText{head: "INSERT INTO " + name + " (" + columns + ") VALUES ", types: make([]string, strings.Count(columns, ",")+1)}
+	t.postgres = t.head + t.arrays() + t.tail
+	return t
 }
 
 var (
-	codesTable = newTable("authorization_codes",
-		"hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id")
-	familiesTable = newTable("families", "id, client_id, user_id, scopes, generation, advanced, expires, ends, revoked")
-	refreshTable  = newTable("refresh_tokens", "hash, family_id, generation")
-	accessTable   = newTable("access_tokens", "hash, client_id, user_id, family_id, scopes, issued, expires")
+	codesTable = newRowsText(`INSERT INTO authorization_codes
+(hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id) `, "",
+		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text")
+	familiesTable = newRowsText(`INSERT INTO families
+(id, client_id, user_id, scopes, generation, advanced, expires, ends, revoked) `, "",
+		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")
+	refreshTable = newRowsText("INSERT INTO refresh_tokens (hash, family_id, generation) ", "", "bytea", "text", "bigint")
+	accessTable  = newRowsText("INSERT INTO access_tokens (hash, client_id, user_id, family_id, scopes, issued, expires) ", "",
+		"bytea", "text", "bigint", "text", "bigint", "bigint", "bigint")
 )
 
-func init() {
-	for _, t := range []*rowsText{codesTable, familiesTable, refreshTable, accessTable, takeCodes} {
-		t.complete()
-	}
+// values returns so many rows of parameters. They have no names: SQLite's driver would compare each by its own, which costs more than
+// their number.
+func (t *rowsText) values(rows int) string {
+	row := "(?" + strings.Repeat(", ?", len(t.types)-1) + ")"
+	return "VALUES " + row + strings.Repeat(", "+row, rows-1)
 }
 
-// text returns the statement for so many rows. SQLite's driver compares parameters that have a name by it, which
-// costs more than their number.
-func (t *rowsText) text(e engine, rows int) string {
-	var b strings.Builder
-	b.WriteString(t.head)
-	for i := range rows * len(t.types) {
-		column := i % len(t.types)
-		switch {
-		case i == 0:
-			b.WriteByte('(')
-		case column == 0:
-			b.WriteString("), (")
-		default:
-			b.WriteString(", ")
-		}
-		if e == sqliteEngine {
-			b.WriteByte('?')
-			continue
-		}
-		b.WriteByte('$')
-		b.WriteString(strconv.Itoa(i + 1))
-		if t.types[column] != "" {
-			b.WriteString("::" + t.types[column])
-		}
+func (t *rowsText) arrays() string {
+	var arrays, names []string
+	for i, name := range t.types {
+		number := strconv.Itoa(i + 1)
+		arrays, names = append(arrays, "$"+number+"::"+name+"[]"), append(names, "column"+number)
 	}
-	b.WriteByte(')')
-	b.WriteString(t.tail)
-	return b.String()
+	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
 }
 
-// inChunks puts the values of rows into b.args, as many as the chunks allow, and lets execute execute the statement for them. add appends a
-// row's values.
-func inChunks[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any, execute func(text string) error) error {
+// inRows calls execute with the statement and its values, as often as all rows need. add appends a row's values.
+func inRows[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any, execute func(text string, args []any) error) error {
+	if b.conn.pools.engine == postgresEngine && len(rows) > 0 {
+		return execute(t.postgres, byColumn(rowValues(b, rows, add), len(t.types)))
+	}
 	for _, n := range chunkRows {
 		for ; len(rows) >= n; rows = rows[n:] {
-			b.args = b.args[:0]
-			for i := range n {
-				b.args = add(b.args, &rows[i])
-			}
-			if err := execute(t.texts[b.conn.pools.engine][n]); err != nil {
+			if err := execute(t.sqlite[n], rowValues(b, rows[:n], add)); err != nil {
 				return err
 			}
 		}
@@ -91,10 +71,32 @@ func inChunks[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any,
 	return nil
 }
 
+// rowValues puts the values of rows, one row after the other, into the batch's memory for them.
+func rowValues[T any](b *batch, rows []T, add func([]any, *T) []any) []any {
+	b.args = b.args[:0]
+	for i := range rows {
+		b.args = add(b.args, &rows[i])
+	}
+	return b.args
+}
+
+// byColumn returns the values of rows with so many columns, an array a column.
+func byColumn(values []any, columns int) []any {
+	arrays := make([]any, columns)
+	for c := range arrays {
+		array := make([]any, 0, len(values)/columns)
+		for row := range slices.Chunk(values, columns) {
+			array = append(array, row[c])
+		}
+		arrays[c] = array
+	}
+	return arrays
+}
+
 // insertAll inserts rows.
 func insertAll[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any) error {
-	return inChunks(b, t, rows, add, func(text string) error {
-		_, err := b.conn.exec(b.ctx, text, b.args...)
+	return inRows(b, t, rows, add, func(text string, args []any) error {
+		_, err := b.conn.exec(b.ctx, text, args...)
 		return err
 	})
 }

@@ -12,12 +12,10 @@ WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
 // takeCodes takes codes, one a row of values, and returns the hashes of those that were taken: they were unused and not expired,
 // and their user is there and not disabled.
-var takeCodes = &rowsText{
-	head: "UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (VALUES ",
-	tail: `) AS v WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
+var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
+WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
 AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash`,
-	types: []string{"BIGINT", "TEXT", "BYTEA", "TEXT", "BIGINT"},
-}
+	"bigint", "text", "bytea", "text", "bigint")
 
 // redeem lets the operation wait for others of its kind. No two for one code wait together, since the second has to see what
 // the first did.
@@ -44,11 +42,11 @@ func (b *batch) settleRedeems() error {
 	}
 	redeems := b.redeems
 	b.redeems = nil // what follows may settle
-	err := inChunks(b, takeCodes, redeems, func(args []any, op **oauth.Redeem) []any {
+	err := inRows(b, takeCodes, redeems, func(args []any, op **oauth.Redeem) []any {
 		f := &(*op).Family
 		return append(args, millis((*op).Now), f.ID, (*op).Code[:], f.ClientID, f.UserID)
-	}, func(text string) error {
-		taken, err := b.conn.hashes(b.ctx, text, b.args...)
+	}, func(text string, args []any) error {
+		taken, err := b.conn.hashes(b.ctx, text, args...)
 		for _, hash := range taken {
 			b.redeemed[hash] = true
 		}

@@ -72,8 +72,12 @@ func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
 					takes++
 				}
 			}
-			if takes != 3+1 { // 32, 8 and 1, and then the code that comes again
-				t.Errorf("got %d statements that take codes, want 4", takes)
+			want := 3 + 1 // 32, 8 and 1, and then the code that comes again
+			if d.name == "PostgreSQL" {
+				want = 1 + 1 // all but that one
+			}
+			if takes != want {
+				t.Errorf("got %d statements that take codes, want %d", takes, want)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// people is how many users the tokens belong to.
+// people is how many users the tokens belong to, in turn.
 const people = 10_000
 
 // fill makes the database, and returns the tokens that are to be in use.
@@ -36,7 +36,7 @@ func fill(ctx context.Context, url string, c config) (active []string, err error
 	if err := store.CreateClient(ctx, client); err != nil {
 		return nil, err
 	}
-	users, err := makePeople(ctx, store, now)
+	users, err := makePeople(ctx, store, c.people, now)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func keepTokens(ctx context.Context, store *sqlstore.Store, clientID string, use
 }
 
 // makePeople makes the users and returns their ids.
-func makePeople(ctx context.Context, store *sqlstore.Store, now time.Time) ([]int64, error) {
-	users, errs := make([]int64, people), make([]error, people)
+func makePeople(ctx context.Context, store *sqlstore.Store, n int, now time.Time) ([]int64, error) {
+	users, errs := make([]int64, n), make([]error, n)
 	var made sync.WaitGroup
 	slots := make(chan struct{}, 256)
-	for i := range people {
+	for i := range n {
 		slots <- struct{}{}
 		made.Go(func() {
 			u := &account.User{Name: "Rosa Ibarra", Email: fmt.Sprintf("rosa-%d@people.example", i), Created: now, Updated: now}

@@ -96,7 +96,7 @@ func BenchmarkProfile(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		st := edgetest.NewIdentity(b, nil, logged(b))
 		client := st.NewClient(b, nil)
-		users, err := makePeople(b.Context(), st.Store, time.Now())
+		users, err := makePeople(b.Context(), st.Store, people, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -143,6 +143,9 @@ func unplugged(ctx context.Context, local *loadtest.Local) error {
 	return errors.Join(err, back)
 }
 
+// rest is how long the server has no collection to make between two.
+const rest = 100 * time.Millisecond
+
 // collect has the server collect its garbage over and over: a profile of its heap begins with that.
 func collect(ctx context.Context, local *loadtest.Local) error {
 	for {
@@ -152,6 +155,11 @@ func collect(ctx context.Context, local *loadtest.Local) error {
 		}
 		if err != nil {
 			return err
+		}
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
