@@ -23,7 +23,7 @@ func parseParameters(src []byte) ([]oauth.Parameter, bool) {
 			return nil, false
 		}
 		name, value, _ := bytes.Cut(pair, []byte("="))
-		decodedName, ok := unescape(name)
+		decodedName, ok := parameterName(name)
 		decodedValue, ok2 := unescape(value)
 		if !ok || !ok2 {
 			return nil, false
@@ -31,6 +31,19 @@ func parseParameters(src []byte) ([]oauth.Parameter, bool) {
 		all = append(all, oauth.Parameter{Name: decodedName, Value: decodedValue})
 	}
 	return all, true
+}
+
+// frequentNames are the parameters of requests that are answered from memory, whose names need none of their own.
+var frequentNames = [...]string{"token", "client_id", "client_secret", "token_type_hint"}
+
+// parameterName decodes a name.
+func parameterName(src []byte) (string, bool) {
+	for _, known := range frequentNames {
+		if string(src) == known {
+			return known, true
+		}
+	}
+	return unescape(src)
 }
 
 // unescape decodes one name or value into memory of its own.

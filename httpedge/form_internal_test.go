@@ -25,6 +25,7 @@ func TestParseParameters(t *testing.T) {
 		{"a=b=c", []oauth.Parameter{{Name: "a", Value: "b=c"}}, true},
 		{"a+b=c+d", []oauth.Parameter{{Name: "a b", Value: "c d"}}, true},
 		{"a%3Db=%26%2b%C3%bc", []oauth.Parameter{{Name: "a=b", Value: "&+ü"}}, true},
+		{"token=1&toke%6E=2&client_secret", []oauth.Parameter{{Name: "token", Value: "1"}, {Name: "token", Value: "2"}, {Name: "client_secret"}}, true},
 		{"a=1;b=2", []oauth.Parameter{{Name: "a", Value: "1;b=2"}}, true},
 		{"a=%00", []oauth.Parameter{{Name: "a", Value: "\x00"}}, true},
 		{"a=%", nil, false},
@@ -69,4 +70,15 @@ func FuzzParseParameters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkParseParameters reads the form of an introspection.
+func BenchmarkParseParameters(b *testing.B) {
+	form := []byte("client_id=6f1c2a34-8f5e-4c7e-9d8b-2f6f3b0a1c55&client_secret=gtcs_" + strings.Repeat("a", 49) + "&token=gtat_" + strings.Repeat("b", 60))
+	b.ReportAllocs()
+	for b.Loop() {
+		if all, ok := parseParameters(form); !ok || len(all) != 3 {
+			b.Fatalf("got %v, %v, want three parameters", all, ok)
+		}
+	}
 }

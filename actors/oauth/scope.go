@@ -69,4 +69,12 @@ func (s Scopes) Names() []string {
 }
 
 // String returns the values separated by spaces, always in the same order; "" for the empty set.
-func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
+func (s Scopes) String() string { return scopeTexts[s&AllScopes] }
+
+// scopeTexts holds what String returns of each set.
+var scopeTexts = func() (texts [AllScopes + 1]string) {
+	for set := range texts {
+		texts[set] = strings.Join(Scopes(set).Names(), " ")
+	}
+	return texts
+}()

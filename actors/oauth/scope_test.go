@@ -43,3 +43,12 @@ func TestScopesAreShownInOneOrder(t *testing.T) {
 		t.Errorf("empty set: got %q", got)
 	}
 }
+
+func BenchmarkScopesString(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if oauth.UserScopes.String() == "" {
+			b.Fatal("got no text")
+		}
+	}
+}
