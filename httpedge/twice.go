@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"sync"
 	"time"
 
@@ -119,7 +120,7 @@ func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	case <-wait.C:
 		return false
 	}
-	if a.to == "" || secret != a.secrets[0] && secret != a.secrets[1] {
+	if a.to == "" || !a.belongsTo(secret) {
 		return false
 	}
 	for _, cookie := range a.cookies {
@@ -131,4 +132,11 @@ func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	}
 	redirect(ctx, a.to)
 	return true
+}
+
+// belongsTo reports whether the browser with that secret sent the form. It takes the same time for every wrong one.
+func (a *formAnswer) belongsTo(secret string) bool {
+	before := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[0]))
+	after := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[1]))
+	return before|after == 1
 }
