@@ -19,7 +19,7 @@ type Expectation struct {
 
 var (
 	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate)\s*(<=|>=|<|>)\s*(\S+)$`)
-	// Latency says how an Expectation is written.
+	// expectationForm says how an Expectation is written.
 	expectationForm = "write [STEP ]METRIC<VALUE with a metric of p50, p90, p99, p99.9, max, mean (a time), errors (a number of percent) or rate (a number a second), and <, <=, > or >="
 )
 

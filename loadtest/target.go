@@ -24,7 +24,7 @@ type Target struct {
 	ClientSecret string
 }
 
-// ownHosts are the names of this machine that need no confirmation.
+// isLoopback reports whether host is this machine, which needs no confirmation.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
