@@ -23,8 +23,8 @@ var scopeOf = [...]oauth.Scopes{BasicProfile: oauth.ViewUser, DetailedProfile: o
 
 // session is what an access token stands for. It and the actor are small, since there may be a million of them.
 type session struct {
-	expires int64 // Unix seconds
-	read    int64 // what the stores said is no older than that, by limits.clock
+	expires int64         // Unix seconds
+	read    time.Duration // what the stores said is no older than that, by limits.clock
 	client  *clientState
 	user    *userState // nil = none
 	lasts   uint32     // seconds from the issue to expires
@@ -51,9 +51,9 @@ type limitActor struct {
 	mailbox *callMailbox
 	limits  *limits
 	session session
-	seen    int64                // when the latest request came, by limits.clock
-	opened  [len(limitOf)]int64  // when each endpoint's window was opened, by limits.clock
-	used    [len(limitOf)]uint16 // of each window; 0 = none is open
+	seen    time.Duration               // when the latest request came, by limits.clock
+	opened  [len(limitOf)]time.Duration // when each endpoint's window was opened, by limits.clock
+	used    [len(limitOf)]uint16        // of each window; 0 = none is open
 	turn    callTurn
 }
 
@@ -65,7 +65,7 @@ type (
 		session session
 	}
 	// confirmed says that the stores stand by the session.
-	confirmed struct{ read int64 }
+	confirmed struct{ read time.Duration }
 	// sweep tells the actor to leave if it is idle.
 	sweep struct{ now time.Time }
 )
@@ -105,23 +105,23 @@ func (a *limitActor) answerNow(endpoint Endpoint, now time.Time) (reply askReply
 
 // consider answers a request, unless what the actor knows has to be read again first.
 func (a *limitActor) consider(endpoint Endpoint, now time.Time) askReply {
-	clock := a.limits.clock(now)
-	a.seen = max(a.seen, clock)
+	moment := ratelimit.Now{Clock: a.limits.clock(now), Unix: now.UnixNano()}
+	a.seen = max(a.seen, moment.Clock)
 	var user *userSnapshot
 	if a.session.user != nil {
 		if user = a.session.user.current.Load(); user == nil {
 			return askReply{outcome: askStale}
 		}
 	}
-	if a.limits.shared && clock-a.session.read > int64(staleAfter) {
+	if a.limits.shared && moment.Clock-a.session.read > staleAfter {
 		return askReply{outcome: askStale}
 	}
-	return askReply{outcome: askDecided, admission: a.decide(endpoint, a.session.client.client.Load(), user, now)}
+	return askReply{outcome: askDecided, admission: a.decide(endpoint, a.session.client.client.Load(), user, moment)}
 }
 
 // decide checks in the documented order: token, window, scope, approval.
-func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userSnapshot, now time.Time) Admission {
-	if now.Unix() >= a.session.expires {
+func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userSnapshot, now ratelimit.Now) Admission {
+	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
 	if client.Disabled || user != nil && user.disabled {
@@ -156,27 +156,23 @@ func (a *limitActor) decide(endpoint Endpoint, client *oauth.Client, user *userS
 }
 
 // count counts a request against the endpoint's limit.
-func (a *limitActor) count(endpoint Endpoint, now time.Time) ratelimit.Decision {
-	w := a.window(endpoint, now)
+func (a *limitActor) count(endpoint Endpoint, now ratelimit.Now) ratelimit.Decision {
+	w := a.window(endpoint)
 	decision := w.Take(limitOf[endpoint], now)
-	a.opened[endpoint], a.used[endpoint] = a.limits.clock(w.Start), uint16(w.Used)
+	a.opened[endpoint], a.used[endpoint] = w.Opened, uint16(w.Used)
 	return decision
 }
 
-// window returns the endpoint's window as the clock of now shows it, which may have been set since the window was opened.
-func (a *limitActor) window(endpoint Endpoint, now time.Time) ratelimit.Window {
-	if a.used[endpoint] == 0 {
-		return ratelimit.Window{}
-	}
-	return ratelimit.Window{Start: now.Add(time.Duration(a.opened[endpoint] - a.limits.clock(now))), Used: int(a.used[endpoint])}
+func (a *limitActor) window(endpoint Endpoint) ratelimit.Window {
+	return ratelimit.Window{Opened: a.opened[endpoint], Used: int(a.used[endpoint])}
 }
 
 // leave ends the actor when nothing would be lost: it is idle and its windows have ended, or its token has expired.
 func (a *limitActor) leave(ctx actor.Context, m *sweep) {
-	late := m.now.Add(-lateTime)
-	basic, detailed := a.window(BasicProfile, late), a.window(DetailedProfile, late)
-	idle := a.limits.clock(m.now)-a.seen >= int64(idleTime) && basic.Over(late) && detailed.Over(late)
-	if !idle && late.Unix() < a.session.expires {
+	late := a.limits.clock(m.now) - lateTime
+	basic, detailed := a.window(BasicProfile), a.window(DetailedProfile)
+	idle := a.limits.clock(m.now)-a.seen >= idleTime && basic.Over(late) && detailed.Over(late)
+	if !idle && m.now.Add(-lateTime).Unix() < a.session.expires {
 		return
 	}
 	if a.limits.directory.remove(a) {

@@ -81,8 +81,8 @@ func (l *limits) stop(ctx context.Context) error {
 	}
 }
 
-// clock returns t as nanoseconds since the limits were started, which no setting of the clock moves.
-func (l *limits) clock(t time.Time) int64 { return int64(t.Sub(l.started)) }
+// clock returns how long after the start of the limits t is, which no setting of the clock moves.
+func (l *limits) clock(t time.Time) time.Duration { return t.Sub(l.started) }
 
 // rejectDeadLetter rejects a message that was sent to an actor after it left.
 func rejectDeadLetter(event any) {

@@ -83,7 +83,7 @@ func (l *limits) read(ctx context.Context, hash *oauth.Hash, now time.Time) (*se
 		return nil, l.failed("read client of access token", err)
 	}
 	s.client = client.state
-	s.read -= max(0, read.UnixNano()-client.readAt.Load())
+	s.read -= time.Duration(max(0, read.UnixNano()-client.readAt.Load()))
 	disabled := s.client.client.Load().Disabled
 	if token.UserID != 0 {
 		if s.user, err = l.users.load(ctx, token.UserID, l.since(read)); err != nil {

@@ -24,8 +24,8 @@ var (
 	headerRetryAfterBytes = []byte(fasthttp.HeaderRetryAfter)
 )
 
-// bearerToken returns the token of the one Authorization header (RFC 6750 section 2.1); it shares memory with the request.
-// tried says that there was something to authenticate with, also when no token can be read from it: the token is "" then.
+// bearerToken returns what the one Authorization header has for a token (RFC 6750 section 2.1); it shares memory with the request.
+// tried says that there was something to authenticate with, also when it cannot be a token: token is "" then.
 func bearerToken(h *fasthttp.RequestHeader) (token string, tried bool) {
 	lines := h.PeekAll(fasthttp.HeaderAuthorization)
 	if len(lines) != 1 {
@@ -35,28 +35,8 @@ func bearerToken(h *fasthttp.RequestHeader) (token string, tried bool) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", false
 	}
-	rest = strings.TrimLeft(rest, " ")
-	if len(rest) > maxBearer || !isToken68(rest) {
+	if rest = strings.TrimLeft(rest, " "); len(rest) > maxBearer {
 		return "", true
 	}
 	return rest, true
 }
-
-// isToken68 reports whether s is written as RFC 6750 section 2.1 has a b64token.
-func isToken68(s string) bool {
-	s = strings.TrimRight(s, "=")
-	for i := range len(s) {
-		if !token68[s[i]] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// token68 holds what may be in a b64token before its padding.
-var token68 = func() (allowed [256]bool) {
-	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
-		allowed[c] = true
-	}
-	return allowed
-}()

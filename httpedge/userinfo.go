@@ -2,7 +2,6 @@ package httpedge
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -54,7 +53,7 @@ func setRate(h *fasthttp.ResponseHeader, rate ratelimit.Decision) {
 	var buf [20]byte
 	h.SetCanonical(headerRateLimit, strconv.AppendInt(buf[:0], int64(rate.Limit), 10))
 	h.SetCanonical(headerRateRemaining, strconv.AppendInt(buf[:0], int64(rate.Remaining), 10))
-	h.SetCanonical(headerRateReset, strconv.AppendInt(buf[:0], rate.Reset.Unix(), 10))
+	h.SetCanonical(headerRateReset, strconv.AppendInt(buf[:0], rate.Reset, 10))
 }
 
 // refuseBearer answers a request whose token is missing, or cannot be one of ours.
@@ -77,7 +76,7 @@ func refuseAdmission(ctx *fasthttp.RequestCtx, endpoint actors.Endpoint, a actor
 		h.SetCanonical(headerAuthenticate, challengeExpired)
 		writeRefusal(ctx, "token_expired", "The access token expired.", "The access token expired. Get a new one with the refresh token, or by a new authorization.")
 	case actors.RateLimited:
-		seconds := max(1, int64(a.Rate.Wait/time.Second))
+		seconds := a.Rate.Wait
 		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
 		h.SetCanonical(headerRetryAfterBytes, strconv.AppendInt(nil, seconds, 10))
 		ctx.SetBodyString(`{"error":"rate_limit_exceeded","message":"This access token has used up its requests of this minute.","retry_after":` + strconv.FormatInt(seconds, 10) + `}`)

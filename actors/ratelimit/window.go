@@ -8,8 +8,14 @@ const Length = time.Minute
 
 // Window counts the requests of one kind. The zero value has none open.
 type Window struct {
-	Start time.Time // of the first request; zero = none yet
-	Used  int
+	Opened time.Duration // when its first request came, by a clock that nobody sets
+	Used   int           // requests of the window; 0 = none is open
+}
+
+// Now is one moment as two clocks show it.
+type Now struct {
+	Clock time.Duration // of the clock that nobody sets
+	Unix  int64         // nanoseconds since 1970, by the clock on the wall
 }
 
 // Decision is what a request may do and what its answer tells.
@@ -17,19 +23,19 @@ type Decision struct {
 	Allowed   bool
 	Limit     int
 	Remaining int
-	Reset     time.Time     // when the window ends, rounded up to a second
-	Wait      time.Duration // until then, 1 s to Length in whole seconds; only when not allowed
+	Reset     int64 // when the window ends, in seconds since 1970, rounded up, so that a request in that second comes after
+	Wait      int64 // seconds until then, 1 to 60; only when not allowed
 }
 
-// Take counts a request at now against limit, unless that is reached.
-func (w *Window) Take(limit int, now time.Time) Decision {
-	if w.Start.IsZero() || now.Sub(w.Start) >= Length {
-		*w = Window{Start: now}
+// Take counts a request against limit, unless that is reached.
+func (w *Window) Take(limit int, now Now) Decision {
+	if w.Over(now.Clock) {
+		*w = Window{Opened: now.Clock}
 	}
-	end := w.Start.Add(Length)
-	d := Decision{Limit: limit, Reset: roundUp(end)}
+	end := now.Unix + int64(w.Opened+Length-now.Clock)
+	d := Decision{Limit: limit, Reset: (end + int64(time.Second) - 1) / int64(time.Second)}
 	if w.Used >= limit {
-		d.Wait = min(Length, roundUp(end).Sub(now.Truncate(time.Second)))
+		d.Wait = min(int64(Length/time.Second), d.Reset-now.Unix/int64(time.Second))
 		return d
 	}
 	w.Used++
@@ -38,12 +44,4 @@ func (w *Window) Take(limit int, now time.Time) Decision {
 }
 
 // Over reports whether the window has ended, or was never opened.
-func (w *Window) Over(now time.Time) bool { return w.Start.IsZero() || now.Sub(w.Start) >= Length }
-
-// roundUp rounds up to a whole second, so that a request in that second comes after t.
-func roundUp(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); whole.Before(t) {
-		return whole.Add(time.Second)
-	}
-	return t
-}
+func (w *Window) Over(clock time.Duration) bool { return w.Used == 0 || clock-w.Opened >= Length }
