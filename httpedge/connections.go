@@ -36,6 +36,19 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
+// busy returns how many wait for an answer to what they have sent, in part or whole.
+func (c *connections) busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for conn := range c.open {
+		if conn.spoke.Load() && conn.times.ready.Load() == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // add takes conn in, or reports that there are too many.
 func (c *connections) add(conn net.Conn) (*connection, bool) {
 	c.mu.Lock()
@@ -252,12 +265,5 @@ func heldBy(ctx *fasthttp.RequestCtx) *connection {
 func lingerOn(ctx *fasthttp.RequestCtx) {
 	if held := heldBy(ctx); held != nil {
 		held.linger.Store(true)
-	}
-}
-
-// answered tells the request's connection that its answer is ready to be sent at now.
-func answered(ctx *fasthttp.RequestCtx, now time.Time) {
-	if held := heldBy(ctx); held != nil {
-		held.times.answered(now)
 	}
 }

@@ -57,8 +57,7 @@ func (s *Server) newRoute(e endpoint) *route {
 
 // serve takes one request through everything that all have in common.
 func (r *route) serve(ctx *fasthttp.RequestCtx) {
-	r.server.metrics.inFlight.Add(1)
-	defer r.finish(ctx, ctx.Time())
+	defer r.finish(ctx)
 	r.head.CopyTo(&ctx.Response.Header) // much cheaper than to set one header after the other
 	setRequestID(ctx)
 	if r.clients {
@@ -87,18 +86,20 @@ func setCommon(h *fasthttp.ResponseHeader, cors bool) {
 	}
 }
 
-// finish counts and logs the request, also one whose handler panicked.
-func (r *route) finish(ctx *fasthttp.RequestCtx, start time.Time) {
+// finish ends the request, also one whose handler panicked.
+func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		r.server.panicked(ctx, p, r.cors)
 	}
-	r.server.metrics.inFlight.Add(-1)
-	r.record(ctx, start)
+	r.record(ctx, ctx.Time())
 }
 
+// record counts and logs a request that began at start, and tells its connection that the answer is ready.
 func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
-	answered(ctx, start.Add(elapsed))
+	if held := heldBy(ctx); held != nil {
+		held.times.answered(start.Add(elapsed))
+	}
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
 	if !r.log.enabled() {

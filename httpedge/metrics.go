@@ -3,7 +3,6 @@ package httpedge
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -24,13 +23,12 @@ func methodName(method []byte) int {
 
 type metrics struct {
 	routes    routesMetrics
-	inFlight  atomic.Int64
 	panics    prometheus.Counter
 	logErrors prometheus.Counter
 	gatherer  prometheus.Gatherer
 }
 
-func newMetrics(registry *prometheus.Registry, conns *connections, log *LogBuffer) (*metrics, error) {
+func newMetrics(registry *prometheus.Registry, conns, control *connections, log *LogBuffer) (*metrics, error) {
 	m := &metrics{
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_http_panics_total", Help: "Requests whose handler panicked.",
@@ -43,8 +41,8 @@ func newMetrics(registry *prometheus.Registry, conns *connections, log *LogBuffe
 	all := []prometheus.Collector{
 		&m.routes, m.panics, m.logErrors,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_http_requests_in_flight", Help: "Requests in a handler now.",
-		}, func() float64 { return float64(m.inFlight.Load()) }),
+			Name: "gatehouse_http_requests_in_flight", Help: "Connections with a request that is not answered yet.",
+		}, func() float64 { return float64(conns.busy() + control.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open", Help: "Open connections of the public listener.",
 		}, func() float64 { return float64(conns.count()) }),

@@ -98,7 +98,7 @@ func New(config Config) (*Server, error) {
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
 	s.conns = newConnections(config.MaxConnections, times, config.Logger)
 	s.control = newConnections(maxAdminConnections, times, config.Logger)
-	if s.metrics, err = newMetrics(config.Metrics, s.conns, config.Log); err != nil {
+	if s.metrics, err = newMetrics(config.Metrics, s.conns, s.control, config.Log); err != nil {
 		return nil, err
 	}
 	if config.CertFile != "" {
