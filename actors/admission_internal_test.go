@@ -639,8 +639,8 @@ func TestADirectoryShrinks(t *testing.T) {
 	if len(left) != 10 || d.shards[1].peak >= 64 || d.size.Load() != 10 {
 		t.Errorf("got %d actors of a peak of %d, want 10 of a few", len(left), d.shards[1].peak)
 	}
-	if got := len(d.nearest.Load().places); got != leastPlaces {
-		t.Errorf("got %d places, want %d", got, leastPlaces)
+	if got := len(d.nearest.Load().buckets); got != leastBuckets {
+		t.Errorf("got %d buckets, want %d", got, leastBuckets)
 	}
 	for _, a := range left {
 		if d.find(&a.hash) != a || all[a.hash] != a {

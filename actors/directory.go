@@ -26,7 +26,7 @@ type directoryShard struct {
 
 func newDirectory() *directory {
 	d := &directory{}
-	d.nearest.Store(newNearest(leastPlaces))
+	d.nearest.Store(newNearest(leastBuckets))
 	for i := range d.shards {
 		d.shards[i].actors = make(map[oauth.Hash]*limitActor)
 		d.shards[i].loading = make(map[oauth.Hash]chan struct{})

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"strconv"
 	"testing"
 	"time"
 	"unsafe"
@@ -8,12 +9,12 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// TestNearestKnowsNobodyWhoWasTakenOut looks for actors whose places are the same, and for those that were taken out.
+// TestNearestKnowsNobodyWhoWasTakenOut looks for more actors than a bucket holds, with the same tag, and for those that were taken out.
 func TestNearestKnowsNobodyWhoWasTakenOut(t *testing.T) {
 	d := newDirectory()
 	var hashes []oauth.Hash
-	for i := range 3 {
-		a := &limitActor{hash: oauth.Hash{0: 5, 31: byte(i)}} // all in one place
+	for i := range 7 {
+		a := &limitActor{hash: oauth.Hash{0: 5, 31: byte(i)}} // all in one bucket
 		hashes = append(hashes, a.hash)
 		if !d.insert(a, 0) {
 			t.Fatal("got an insert refused")
@@ -35,25 +36,59 @@ func TestNearestKnowsNobodyWhoWasTakenOut(t *testing.T) {
 	if !d.remove(last) || d.find(&hashes[2]) != nil || d.remove(last) {
 		t.Error("got a token that was removed")
 	}
-	if a := d.find(&hashes[1]); a == nil || a.hash != hashes[1] {
-		t.Error("got nobody for the token that is left")
+	for _, i := range []int{1, 3, 4, 5, 6} {
+		if a := d.find(&hashes[i]); a == nil || a.hash != hashes[i] {
+			t.Errorf("got %v for token %d, which is left", a, i)
+		}
 	}
 }
 
-func TestNearestGrowsWithTheDirectory(t *testing.T) {
+func TestNearestFitsTheDirectory(t *testing.T) {
 	d := newDirectory()
+	var all []*limitActor
 	for i := range 10_000 {
-		d.insert(&limitActor{hash: oauth.Hash{0: byte(i), 8: byte(i), 9: byte(i >> 8)}}, 0)
+		a := &limitActor{hash: oauth.HashOf(strconv.Itoa(i))}
+		all = append(all, a)
+		d.insert(a, 0)
 	}
-	if got := len(d.nearest.Load().places); got < 20_000 || got > 80_000 {
-		t.Errorf("got %d places for 10,000 actors, want two to eight for each", got)
+	if got := len(d.nearest.Load().buckets); got < 2_500 || got > 10_000 {
+		t.Errorf("got %d buckets for 10,000 actors, want one to four actors in each", got)
+	}
+	missed := 0
+	for range 10 {
+		missed = 0
+		for _, a := range all {
+			if d.nearest.Load().find(&a.hash) != a {
+				missed++
+			}
+			d.find(&a.hash)
+		}
+	}
+	if missed > 300 {
+		t.Errorf("got %d of 10,000 actors that were found by the lock alone, want few", missed)
+	}
+	last := all[0]
+	for range 50 {
+		d.find(&last.hash)
+	}
+	if d.nearest.Load().find(&last.hash) != last {
+		t.Error("got no place for an actor that is often asked for")
+	}
+	for _, a := range all {
+		d.remove(a)
+	}
+	for range 10 {
+		d.members(0, nil)
+	}
+	if got := len(d.nearest.Load().buckets); got != leastBuckets {
+		t.Errorf("got %d buckets for nobody, want %d", got, leastBuckets)
 	}
 }
 
-// TestAnActorFillsTwoCacheLines, and no more.
-func TestAnActorFillsTwoCacheLines(t *testing.T) {
-	if got := unsafe.Sizeof(limitActor{}); got != 128 {
-		t.Errorf("got %d bytes, want 128", got)
+// TestWhatFillsCacheLines fills them, and no more: an actor two, a bucket one.
+func TestWhatFillsCacheLines(t *testing.T) {
+	if actor, bucket := unsafe.Sizeof(limitActor{}), unsafe.Sizeof(bucket{}); actor != 128 || bucket != 64 {
+		t.Errorf("got %d bytes an actor and %d a bucket, want 128 and 64", actor, bucket)
 	}
 }
 
