@@ -50,7 +50,7 @@ func (s *Server) adminAPI() []endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
 		}
-		e := endpoint{pattern: pattern, handle: s.operatorOnly(methods)}
+		e := endpoint{pattern: pattern, handle: s.operatorOnly(methods), head: unstored}
 		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
 			if methods[m] != nil {
 				e.methods = append(e.methods, m)
@@ -85,8 +85,6 @@ func isAdmin(path []byte) bool { return strings.HasPrefix(view(path), "/admin/")
 // operatorOnly answers requests that carry an access token with the scope server-operations, and refuses all others.
 func (s *Server) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
-		ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
 		now := time.Now()
 		token, tried := bearerToken(&ctx.Request.Header)
 		if token == "" {

@@ -52,6 +52,9 @@ func (s *Server) newRoute(e endpoint) *route {
 	if e.clients {
 		r.head.SetCanonical(headerVary, varyOrigin)
 	}
+	if e.head != nil {
+		e.head(&r.head)
+	}
 	return r
 }
 
@@ -75,6 +78,12 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 func prepare(ctx *fasthttp.RequestCtx, cors bool) {
 	setRequestID(ctx)
 	setCommon(&ctx.Response.Header, cors)
+}
+
+// unstored begins answers that are JSON about somebody.
+func unstored(h *fasthttp.ResponseHeader) {
+	h.SetContentTypeBytes(contentTypeJSON)
+	h.SetCanonical(headerCacheControl, noStore)
 }
 
 // setCommon sets those that are always the same.

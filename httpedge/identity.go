@@ -66,12 +66,12 @@ func (s *Server) identityEndpoints() []endpoint {
 	post := []string{fasthttp.MethodPost}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	return append(s.personEndpoints(), []endpoint{
-		{pattern: pathToken, methods: post, handle: s.token, clients: true},
-		{pattern: pathRevoke, methods: post, handle: s.revoke, clients: true},
-		{pattern: pathIntrospect, methods: post, handle: s.introspect},
+		{pattern: pathToken, methods: post, handle: s.token, head: aboutCredentials, clients: true},
+		{pattern: pathRevoke, methods: post, handle: s.revoke, head: aboutCredentials, clients: true},
+		{pattern: pathIntrospect, methods: post, handle: s.introspect, head: aboutCredentials},
 		{pattern: pathMetadata, methods: get, handle: s.showMetadata, cors: true},
-		{pattern: pathBasic, methods: get, handle: s.basicProfile, clients: true},
-		{pattern: pathDetailed, methods: get, handle: s.detailedProfile, clients: true},
+		{pattern: pathBasic, methods: get, handle: s.basicProfile, head: unstored, clients: true},
+		{pattern: pathDetailed, methods: get, handle: s.detailedProfile, head: unstored, clients: true},
 		{pattern: pathAuthorize, methods: []string{fasthttp.MethodGet}, handle: s.flow(s.authorize)},
 		{pattern: pathLogin, methods: show, handle: s.flow(s.login)},
 		{pattern: pathAccounts, methods: show, handle: s.flow(s.accounts)},

@@ -6,7 +6,6 @@ import (
 
 // introspect answers POST /oauth/introspect (RFC 7662).
 func (s *Server) introspect(ctx *fasthttp.RequestCtx) {
-	forbidStoring(ctx)
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
 		writeOAuthError(ctx, fault)

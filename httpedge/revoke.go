@@ -12,7 +12,6 @@ import (
 // revoke answers POST /oauth/revoke (RFC 7009). A token that is unknown, or another client's, is answered like one that
 // was ended.
 func (s *Server) revoke(ctx *fasthttp.RequestCtx) {
-	forbidStoring(ctx)
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
 		writeOAuthError(ctx, fault)

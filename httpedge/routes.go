@@ -20,9 +20,10 @@ type endpoint struct {
 	pattern string // as the router reads it, as logged and counted
 	methods []string
 	handle  fasthttp.RequestHandler
-	cors    bool // any web page may call it
-	clients bool // web pages of public clients may call it
-	quiet   bool // its access lines have level Debug
+	head    func(*fasthttp.ResponseHeader) // optional: sets headers that all its answers begin with
+	cors    bool                           // any web page may call it
+	clients bool                           // web pages of public clients may call it
+	quiet   bool                           // its access lines have level Debug
 }
 
 func (s *Server) publicEndpoints() []endpoint {
@@ -58,8 +59,8 @@ func (s *Server) handler(endpoints []endpoint) fasthttp.RequestHandler {
 		}
 		allow := strings.Join(append(slices.Clone(e.methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.handle = answerOptions(allow, e.cors || e.clients)
-		refuse.handle = methodNotAllowed(allow)
+		preflight.handle, preflight.head = answerOptions(allow, e.cors || e.clients), nil
+		refuse.handle, refuse.head = methodNotAllowed(allow), nil
 		r.Handle(fasthttp.MethodOptions, e.pattern, s.newRoute(preflight).serve)
 		r.Handle(router.MethodWild, e.pattern, s.newRoute(refuse).serve)
 	}

@@ -32,7 +32,6 @@ var (
 
 // token answers POST /oauth/token (RFC 6749 section 3.2).
 func (s *Server) token(ctx *fasthttp.RequestCtx) {
-	forbidStoring(ctx)
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
 		writeOAuthError(ctx, fault)
@@ -54,11 +53,9 @@ func (s *Server) token(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SwapBody(response.AppendJSON(ctx.Response.SwapBody(nil)[:0]))
 }
 
-// forbidStoring sets the headers of every answer that is about credentials (RFC 6749 section 5.1).
-func forbidStoring(ctx *fasthttp.RequestCtx) {
-	h := &ctx.Response.Header
-	h.SetContentTypeBytes(contentTypeJSON)
-	h.SetCanonical(headerCacheControl, noStore)
+// aboutCredentials begins answers that are about credentials (RFC 6749 section 5.1).
+func aboutCredentials(h *fasthttp.ResponseHeader) {
+	unstored(h)
 	h.SetCanonical(headerPragma, pragmaNoCache)
 }
 

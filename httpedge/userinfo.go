@@ -21,9 +21,6 @@ func (s *Server) detailedProfile(ctx *fasthttp.RequestCtx) {
 
 // profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
 func (s *Server) profileOf(ctx *fasthttp.RequestCtx, endpoint actors.Endpoint) {
-	h := &ctx.Response.Header
-	h.SetContentTypeBytes(contentTypeJSON)
-	h.SetCanonical(headerCacheControl, noStore)
 	token, tried := bearerToken(&ctx.Request.Header)
 	if token == "" {
 		refuseBearer(ctx, tried)
@@ -31,7 +28,7 @@ func (s *Server) profileOf(ctx *fasthttp.RequestCtx, endpoint actors.Endpoint) {
 	}
 	admission := s.config.Identity.Admit(token, endpoint, ctx.Time())
 	if counted(admission.Verdict) {
-		setRate(h, admission.Rate)
+		setRate(&ctx.Response.Header, admission.Rate)
 	}
 	if admission.Verdict == actors.Admitted {
 		ctx.Response.SetBodyRaw(admission.Profile)
