@@ -53,7 +53,7 @@ func TestAnAccessTokenLastsAsLongAsItSays(t *testing.T) {
 		t.Errorf("got %v and %v, want %v", expires, row.Expires, want)
 	}
 	for at, active := range map[time.Time]bool{want.Add(-1): true, want: false} {
-		got, fault := h.Introspect(t.Context(), h.credentials(), own.AccessToken, at)
+		got, fault := h.Introspect(h.credentials(), own.AccessToken, at)
 		if fault != nil || got.Active != active {
 			t.Errorf("at %v: got %+v, %v, want active %t", at, got, fault, active)
 		}
@@ -398,7 +398,7 @@ func TestWrongSecretsAreThrottledAndRightOnesAreNot(t *testing.T) {
 	if fault := h.RevokeToken(t.Context(), r.Credentials, "x", now); fault == nil || !fault.Throttled {
 		t.Errorf("revoke: got %v, want 429", fault)
 	}
-	if _, fault := h.Introspect(t.Context(), r.Credentials, "x", now); fault == nil || !fault.Throttled {
+	if _, fault := h.Introspect(r.Credentials, "x", now); fault == nil || !fault.Throttled {
 		t.Errorf("introspect: got %v, want 429", fault)
 	}
 	other := *r

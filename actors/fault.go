@@ -43,10 +43,11 @@ func (s *Identity) authorizeFault(err error, step string) *oauth.Error {
 
 // fault returns what a client is told of err, nil for nil, and logs what is not told. step says what was attempted.
 func (s *Identity) fault(err error, step string) *oauth.Error {
+	if err == nil {
+		return nil
+	}
 	var told *oauth.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &told):
 		return told
 	case isOverload(err):

@@ -39,7 +39,7 @@ func TestRotationOfKeys(t *testing.T) {
 				t.Errorf("got tokens of the first key: before %t, soon %t, later %t", signedBy(before, 1), signedBy(soon, 1), signedBy(later, 1))
 			}
 			for _, token := range []string{before, soon, later} {
-				if got, fault := h.Introspect(t.Context(), h.credentials(), token, now.Add(time.Minute)); fault != nil || !got.Active {
+				if got, fault := h.Introspect(h.credentials(), token, now.Add(time.Minute)); fault != nil || !got.Active {
 					t.Errorf("got %+v, %v, want every token good", got, fault)
 				}
 			}

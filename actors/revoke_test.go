@@ -117,44 +117,44 @@ func introspectAll(t *testing.T, h *house) {
 		{"garbage", any, "x", now, false},
 		{"unknown", any, oauth.NewRefreshToken(), now, false},
 	} {
-		got, fault := h.Introspect(t.Context(), row.by, row.token, row.at)
+		got, fault := h.Introspect(row.by, row.token, row.at)
 		if fault != nil || got.Active != row.active {
 			t.Errorf("%s: got %+v, %v, want active %t", row.name, got, fault, row.active)
 		}
 	}
-	got, _ := h.Introspect(t.Context(), any, second.AccessToken, now)
+	got, _ := h.Introspect(any, second.AccessToken, now)
 	if got.ClientID != h.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser || got.Refresh || got.Expires.Unix()-got.Issued.Unix() != 3600 {
 		t.Errorf("got %+v", got)
 	}
 	for _, c := range []oauth.Credentials{{ClientID: public.ID}, {ClientID: resource.ID, Secret: "x"}, {ClientID: "nobody"}} {
-		if _, fault := h.Introspect(t.Context(), c, second.AccessToken, now); fault == nil || fault.Code != oauth.InvalidClient {
+		if _, fault := h.Introspect(c, second.AccessToken, now); fault == nil || fault.Code != oauth.InvalidClient {
 			t.Errorf("%+v: got %v, want invalid_client", c, fault)
 		}
 	}
 	if err := h.DisableUser(t.Context(), 7, now); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("disabled user: got active")
 	}
 	if err := h.EnableUser(t.Context(), 7, now); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); !got.Active {
+	if got, _ := h.Introspect(any, second.AccessToken, now); !got.Active {
 		t.Error("enabled user: got inactive")
 	}
 	h.change(t, func(c *oauth.Client) { c.Disabled = true })
-	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("disabled client: got active")
 	}
 	h.change(t, func(c *oauth.Client) { c.Disabled = false })
-	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); !got.Active {
+	if got, _ := h.Introspect(any, second.AccessToken, now); !got.Active {
 		t.Error("enabled client: got inactive")
 	}
 	if fault := h.RevokeToken(t.Context(), h.credentials(), second.AccessToken, now); fault != nil {
 		t.Fatal(fault)
 	}
-	if got, _ := h.Introspect(t.Context(), any, second.AccessToken, now); got.Active {
+	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("revoked: got active")
 	}
 }

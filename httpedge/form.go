@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -14,16 +15,19 @@ const maxParameters = 64
 // parseParameters decodes application/x-www-form-urlencoded. Nothing it returns shares memory with src. False says that src
 // has a broken escape, or more than maxParameters.
 func parseParameters(src []byte) ([]oauth.Parameter, bool) {
-	all := make([]oauth.Parameter, 0, min(maxParameters, 1+bytes.Count(src, []byte("&"))))
-	for pair := range bytes.SplitSeq(src, []byte("&")) {
-		if len(pair) == 0 {
+	text := string(src)
+	all := make([]oauth.Parameter, 0, min(maxParameters, 1+strings.Count(text, "&")))
+	for more := true; more; {
+		var pair string
+		pair, text, more = strings.Cut(text, "&")
+		if pair == "" {
 			continue
 		}
 		if len(all) == maxParameters {
 			return nil, false
 		}
-		name, value, _ := bytes.Cut(pair, []byte("="))
-		decodedName, ok := parameterName(name)
+		name, value, _ := strings.Cut(pair, "=")
+		decodedName, ok := unescape(name)
 		decodedValue, ok2 := unescape(value)
 		if !ok || !ok2 {
 			return nil, false
@@ -33,23 +37,10 @@ func parseParameters(src []byte) ([]oauth.Parameter, bool) {
 	return all, true
 }
 
-// frequentNames are the parameters of requests that are answered from memory, whose names need none of their own.
-var frequentNames = [...]string{"token", "client_id", "client_secret", "token_type_hint"}
-
-// parameterName decodes a name.
-func parameterName(src []byte) (string, bool) {
-	for _, known := range frequentNames {
-		if string(src) == known {
-			return known, true
-		}
-	}
-	return unescape(src)
-}
-
-// unescape decodes one name or value into memory of its own.
-func unescape(src []byte) (string, bool) {
-	if bytes.IndexByte(src, '%') < 0 && bytes.IndexByte(src, '+') < 0 {
-		return string(src), true
+// unescape decodes one name or value.
+func unescape(src string) (string, bool) {
+	if strings.IndexByte(src, '%') < 0 && strings.IndexByte(src, '+') < 0 {
+		return src, true
 	}
 	dst := make([]byte, 0, len(src))
 	for i := 0; i < len(src); i++ {

@@ -3,6 +3,7 @@
 package httpedge_test
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"sync/atomic"
@@ -40,4 +41,15 @@ func BenchmarkClientCredentials(b *testing.B) {
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tokens/s")
 	b.ReportMetric(float64(refused.Load()), "refused")
+}
+
+// BenchmarkIntrospect asks about one access token in use, with the client's secret in the body.
+func BenchmarkIntrospect(b *testing.B) {
+	st := edgetest.NewIdentity(b, nil)
+	client, user := st.NewClient(b, nil), st.NewUser(b, "Rosa", rosa)
+	token := issueTokens(b, st, client.ID, user.ID, 1)[0]
+	form := url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {client.Secret}}.Encode()
+	request := fmt.Appendf(nil, "POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form), form)
+	rotate(b, st.Server.Handler(), [][]byte{request})
 }

@@ -11,9 +11,7 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) {
 		writeOAuthError(ctx, fault)
 		return
 	}
-	deadline := newLateDeadline(ctx.Time().Add(tokenDeadline))
-	defer deadline.release()
-	about, fault := s.config.Identity.Introspect(deadline, credentials, token, ctx.Time())
+	about, fault := s.config.Identity.Introspect(credentials, token, ctx.Time())
 	if fault != nil {
 		writeOAuthError(ctx, fault)
 		return

@@ -10,7 +10,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// tokenDeadline bounds a request to the token, revocation and introspection endpoints. Identity awaits a write that has
+// tokenDeadline bounds a request to the token and revocation endpoints. Identity awaits a write that has
 // begun for longer than that.
 const tokenDeadline = 5 * time.Second
 

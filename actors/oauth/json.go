@@ -7,7 +7,13 @@ import "unicode/utf8"
 func appendString(dst []byte, name, value string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(append(dst, name...), '"')
-	for _, r := range value {
+	for value != "" {
+		n := plain(value)
+		dst, value = append(dst, value[:n]...), value[n:]
+		if value == "" {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(value)
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))
@@ -16,6 +22,17 @@ func appendString(dst []byte, name, value string) []byte {
 		default:
 			dst = utf8.AppendRune(dst, r)
 		}
+		value = value[size:]
 	}
 	return append(dst, '"')
+}
+
+// plain returns how many bytes at the start of s are ASCII that JSON writes as it is.
+func plain(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
 }

@@ -60,6 +60,7 @@ func ParseCredentials(params []Parameter, authorization string) (c Credentials, 
 // form reads parameters and keeps the first error.
 type form struct {
 	params []Parameter
+	read   uint64 // bit i: value has looked at params[i]
 	err    *Error
 }
 
@@ -75,6 +76,7 @@ func (f *form) value(name string) string {
 			return ""
 		}
 		value, seen = f.params[i].Value, true
+		f.read |= 1 << i
 	}
 	if !clean(value) {
 		f.fail("The parameter "+name+" holds control characters or is not UTF-8.", "Send plain text, percent-encoded.")
@@ -86,6 +88,9 @@ func (f *form) value(name string) string {
 // 3.2), and not named: they may hold anything.
 func (f *form) rest() {
 	for i, p := range f.params {
+		if f.read&(1<<i) != 0 {
+			continue
+		}
 		for _, before := range f.params[:i] {
 			if p.Name == before.Name {
 				f.fail("A parameter is there more than once.", "Send each parameter at most once.")
