@@ -8,7 +8,7 @@ import (
 
 // chunkRows are the numbers of rows that one statement takes on SQLite, so that few statements have to be prepared. They stay
 // small since its driver looks for each value among all values of the statement.
-var chunkRows = []int{32, 8, 1}
+var chunkRows = []int{32, 16, 8, 4, 2, 1}
 
 // rowsText is a statement that takes values in rows: on SQLite as VALUES, on PostgreSQL as one array a column, so that any number
 // of rows goes there in one statement.
