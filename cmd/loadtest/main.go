@@ -30,6 +30,7 @@ var version = "unknown"
 
 func main() {
 	log.SetOutput(io.Discard) // libraries print what they find odd about answers
+	loadtest.CollectRarely()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

@@ -25,6 +25,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"time"
+
+	"gatehouse/loadtest"
 )
 
 func main() {
@@ -39,6 +41,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "scale: there are no arguments, only flags")
 		os.Exit(2)
 	}
+	loadtest.CollectRarely()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, c); err != nil {
