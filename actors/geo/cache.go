@@ -25,7 +25,7 @@ type Entry struct {
 	Err  *Error // what the upstream found wrong with the query; nil with a result
 
 	fetched int64        // nanoseconds since 1970
-	used    atomic.Int64 // when the cache last counted it as the most recently used; written under the cache's mutex
+	used    atomic.Int64 // Cache.put when the cache last counted it as the most recently used; written under the cache's mutex
 	ttl     uint16       // seconds
 	tail    uint16       // where Body goes on behind the value of "query"
 	source  uint8        // in sources
@@ -76,11 +76,11 @@ func (e *Entry) TTL() time.Duration { return time.Duration(e.ttl) * time.Second 
 
 // IsFor reports whether Body answers the query as it was written in text, which it does when that is the canonical form.
 func (e *Entry) IsFor(text string) bool {
-	return string(e.Body[len(bodyHead)+1:e.tail-1]) == text
+	return string(e.text()) == text
 }
 
 // text returns the canonical form of the query that Body answers.
-func (e *Entry) text() string { return string(e.Body[len(bodyHead)+1 : e.tail-1]) }
+func (e *Entry) text() []byte { return e.Body[len(bodyHead)+1 : e.tail-1] }
 
 // AppendFor appends Body with the query as it was written in text.
 func (e *Entry) AppendFor(dst []byte, text string) []byte {
@@ -98,9 +98,6 @@ func (e *Entry) Age(now time.Time) int {
 
 func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
 
-// resting reports whether the cache has to be told that the entry is used.
-func (e *Entry) resting(now int64) bool { return now-e.used.Load() >= int64(usedGrain) }
-
 // Outcome is what a look-up came to.
 type Outcome struct {
 	Entry  *Entry // the answer; nil when there is none
@@ -111,9 +108,15 @@ type Outcome struct {
 // Cache holds the most recently used answers by their query. It may be used by many goroutines.
 type Cache struct {
 	front front
+	puts  atomic.Int64 // entries that were put in; written under the mutex
+	grain int64        // how many puts later an entry has to be counted anew as the most recently used
+
+	_     [64]byte      // what every hit writes lies apart from what every hit reads
 	found atomic.Uint64 // hits of the front
+	_     [64]byte
 
 	mu      sync.Mutex
+	missed  uint64 // live entries that the front did not find
 	entries *simplelru.LRU[Query, *Entry]
 	stats   CacheStats
 }
@@ -127,7 +130,7 @@ type CacheStats struct {
 
 // NewCache returns a cache for size entries, at least 1.
 func NewCache(size int) (*Cache, error) {
-	c := &Cache{}
+	c := &Cache{grain: max(1, int64(size/grainsOfCache))}
 	entries, err := simplelru.NewLRU(size, c.dropped)
 	if err != nil {
 		return nil, fmt.Errorf("cache of %d entries: %w", size, err)
@@ -195,9 +198,17 @@ func (c *Cache) Stats() CacheStats {
 	return s
 }
 
-// usedGrain is how exactly the cache knows when an entry was last used. Moving it to the front writes to its neighbours in the
-// list, which no core has at hand.
-const usedGrain = time.Second
+// grainsOfCache says how exactly the cache knows which entries were used least recently: an entry in use is counted anew when an eighth
+// of the cache has come in since. To count it writes to its neighbours in the list, which no processor has at hand, and as long as
+// nothing comes in, nobody has to go.
+const grainsOfCache = 8
+
+// resting reports whether the cache has to be told that e is used.
+func (c *Cache) resting(e *Entry) bool { return c.puts.Load()-e.used.Load() >= c.grain }
+
+// frontEach says that each 64th live entry that the front did not find takes a place there, beside those that are counted anew: of two
+// whose texts meet in one place, the one that is asked for more often has it most of the time.
+const frontEach = 64
 
 func (c *Cache) live(q Query, now time.Time) *Entry {
 	e, ok := c.entries.Peek(q)
@@ -205,9 +216,12 @@ func (c *Cache) live(q Query, now time.Time) *Entry {
 	if !ok || !e.live(at) {
 		return nil
 	}
-	if e.resting(at) {
-		e.used.Store(at)
+	resting := c.resting(e)
+	if resting {
+		e.used.Store(c.puts.Load())
 		c.entries.Get(q)
+	}
+	if c.missed++; resting || c.missed%frontEach == 0 {
 		c.front.put(e)
 	}
 	return e
@@ -219,6 +233,7 @@ func (c *Cache) put(q Query, e *Entry) {
 		c.front.drop(held)
 	}
 	c.stats.Bytes += cost(q, e)
+	e.used.Store(c.puts.Add(1))
 	c.front.put(e)
 	if c.entries.Add(q, e) {
 		c.stats.Evictions++

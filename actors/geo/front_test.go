@@ -13,7 +13,7 @@ func resultFor(q geo.Query, city string, now time.Time) *geo.Entry {
 	return geo.NewEntry(q, geo.Answer{Result: geo.Result{IP: q.Addr(), Location: geo.Location{City: city}}}, geo.SourceUpstream, now)
 }
 
-// use makes the cache know that the entry for q is in use, as the first look-up of a second does.
+// use makes the cache know that the entry for q is in use, as a look-up does whose text the front does not find.
 func use(t *testing.T, c *geo.Cache, q geo.Query, now time.Time) {
 	t.Helper()
 	if c.Get(q, now) == nil {
@@ -26,7 +26,6 @@ func TestFindTakesTheCanonicalFormOnly(t *testing.T) {
 		cache, q := newCache(t, 10), query(t, text)
 		e := resultFor(q, "Rome", epoch)
 		cache.Put(q, e)
-		use(t, cache, q, epoch)
 		if got := cache.Find(text, epoch); got != e {
 			t.Errorf("got %v for %s, want the entry", got, text)
 		}
@@ -49,23 +48,21 @@ func TestFindKnowsWhatTheCacheKnows(t *testing.T) {
 	first, second := resultFor(q, "Rome", epoch), resultFor(q, "Bari", epoch)
 	find("before it came", epoch, nil)
 	cache.Put(q, first)
-	find("before it was used", epoch, nil)
+	find("in the cache", epoch, first)
+	other := query(t, "8.8.8.1")
+	cache.Put(other, resultFor(other, "Rome", epoch))
+	find("when others have come in, of which the cache has to be told", epoch, nil)
 	use(t, cache, q, epoch)
-	find("in use", epoch.Add(time.Second-1), first)
-	find("a second later, when the cache has to be told of it", epoch.Add(time.Second), nil)
+	find("told", epoch, first)
 	cache.Put(q, second)
-	use(t, cache, q, epoch)
 	find("replaced", epoch, second)
 	late := epoch.Add(10 * time.Minute)
-	use(t, cache, q, late.Add(-1))
 	find("at the end of its time", late.Add(-1), second)
 	find("after its time", late, nil)
 	cache.Put(q, geo.NewEntry(q, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch))
-	use(t, cache, q, epoch)
 	find("not found", epoch, nil)
 	cache.Put(q, first)
-	use(t, cache, q, epoch)
-	for _, text := range []string{"8.8.8.1", "8.8.8.2"} {
+	for _, text := range []string{"8.8.8.2", "8.8.8.3"} {
 		other := query(t, text)
 		cache.Put(other, resultFor(other, "Rome", epoch))
 	}
@@ -97,6 +94,25 @@ func TestFindKeepsTheOrderOfUse(t *testing.T) {
 	}
 }
 
+// TestWhatIsFoundStaysWhileOthersComeAndGo looks one entry up by its text alone, while ten times as many as the cache holds come in.
+func TestWhatIsFoundStaysWhileOthersComeAndGo(t *testing.T) {
+	const size = 100
+	cache, q := newCache(t, size), query(t, "9.9.9.9")
+	cache.Put(q, resultFor(q, "Rome", epoch))
+	told := 0
+	for i := range 10 * size {
+		if cache.Find("9.9.9.9", epoch) == nil {
+			use(t, cache, q, epoch)
+			told++
+		}
+		other := query(t, fmt.Sprintf("8.8.%d.%d", i/256, i%256))
+		cache.Put(other, resultFor(other, "Rome", epoch))
+	}
+	if told < 10 || told > 300 { // each 12 times, and while another has its place
+		t.Errorf("the cache was told %d times in %d, want at least once in 100 and not often", told, 10*size)
+	}
+}
+
 func TestFindCountsHits(t *testing.T) {
 	cache, q := newCache(t, 10), query(t, "8.8.8.8")
 	cache.Put(q, resultFor(q, "Rome", epoch))
@@ -118,7 +134,9 @@ func TestFullCacheIsFoundByText(t *testing.T) {
 	for i := range size {
 		q := query(t, text(i))
 		cache.Put(q, resultFor(q, text(i), epoch))
-		use(t, cache, q, epoch)
+	}
+	for i := range size {
+		use(t, cache, query(t, text(i)), epoch)
 	}
 	found := 0
 	for i := range size {
