@@ -141,14 +141,3 @@ func (s *Identity) dropClient(id string) {
 	e.state.client.Store(&deleted)
 	s.root.Stop(e.pid)
 }
-
-// pids returns the actors of all clients in use.
-func (c *clients) pids() []*actor.PID {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	var pids []*actor.PID
-	for _, e := range c.entries {
-		pids = append(pids, e.pid)
-	}
-	return pids
-}

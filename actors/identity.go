@@ -98,20 +98,13 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 	return s, nil
 }
 
-// Stop refuses new work, lets what is under way end until ctx does, sends the messages that wait and ends the actors. It must be called once, before the
+// Stop refuses new work, lets what is under way end until ctx does, and sends the messages that wait. It must be called once, before the
 // stores are closed.
 func (s *Identity) Stop(ctx context.Context) error {
 	s.end()
 	err := s.inflight.close(ctx)
 	err = errors.Join(err, s.limits.stop(ctx))
-	var stopping []*actor.Future
-	for _, pid := range s.clients.pids() {
-		stopping = append(stopping, s.root.StopFuture(pid))
-	}
-	for _, future := range stopping {
-		err = errors.Join(err, future.Wait())
-	}
-	s.tasks.Wait()
+	s.tasks.Wait() // nobody sends to an actor from here on, and none of them has a goroutine of its own
 	s.actors.Shutdown()
 	return errors.Join(err, s.courier.stop(ctx))
 }
