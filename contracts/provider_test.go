@@ -207,6 +207,8 @@ func TestImpossibleArguments(t *testing.T) {
 		{"a confidential client", map[string]any{"scope": "everything"}, "scope"},
 		{"a confidential client", map[string]any{"grants": "password"}, "password"},
 		{"a user", map[string]any{"date_of_birth": "1990-02-31"}, "date_of_birth"},
+		{"an authorization code", map[string]any{"code": "gtac_x"}, "code: "},
+		{"a refresh token", map[string]any{"refresh_token": "gtrt_x"}, "refresh_token: "},
 		{"an access token", map[string]any{"access_token": "gtat_x"}, "access_token"},
 		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"}, "access_token"},
 		{"the limit of /api/user is used up", map[string]any{"remaining": 100}, "remaining"},

@@ -33,7 +33,7 @@ func tokenStates() []State {
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
 		{"an authorization code", "A code for the client that a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code; by default a new one. A pact may use `" + ExampleCode + "`."},
+			{"code", String, nil, nil, "The code, in the form that they have; by default a new one. A pact may use `" + ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
 			granted,
 			{"redirect_uri", String, nil, nil, "Of the authorization request; by default the client's first."},
@@ -41,7 +41,7 @@ func tokenStates() []State {
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
 		}, append([]Value{{"code", "The code."}}, owners...), putCode},
 		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
-			{"refresh_token", String, nil, nil, "The refresh token; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
+			{"refresh_token", String, nil, nil, "The refresh token, in the form that they have; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
 			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
 			granted,
 		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), putRefreshToken},
@@ -65,7 +65,10 @@ func (w *world) code(ctx context.Context, a arguments) (string, *oauth.Authoriza
 	if err != nil {
 		return "", nil, err
 	}
-	plain := given(a, "code", oauth.NewAuthorizationCode)
+	plain, err := given(a, "code", oauth.NewAuthorizationCode, oauth.LooksLikeAuthorizationCode)
+	if err != nil {
+		return "", nil, err
+	}
 	code := &oauth.AuthorizationCode{
 		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
 		DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: time.Now().Add(lifetimes.Code),
@@ -110,17 +113,26 @@ type pair struct {
 	expires                 time.Time // of the access token
 }
 
-// given returns an argument, or a new value when there is none.
-func given(a arguments, name string, fresh func() string) string {
-	if s := a.text(name); s != "" {
-		return s
+// given returns an argument, or a new value when there is none. A value of another form, which the service would not
+// take, is an error.
+func given(a arguments, name string, fresh func() string, formed func(string) bool) (string, error) {
+	s := a.text(name)
+	if s == "" {
+		return fresh(), nil
 	}
-	return fresh()
+	if !formed(s) {
+		return "", fmt.Errorf("%s: it has not the form of those that gatehouse issues; the page of the states has one", name)
+	}
+	return s, nil
 }
 
 // newPair returns the tokens that the arguments name, and new ones for the others, issued at a time.
 func (w *world) newPair(a arguments, at time.Time) (pair, error) {
-	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: given(a, "refresh_token", oauth.NewRefreshToken), family: uuid.NewString()}
+	refresh, err := given(a, "refresh_token", oauth.NewRefreshToken, oauth.LooksLikeRefreshToken)
+	if err != nil {
+		return pair{}, err
+	}
+	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: refresh, family: uuid.NewString()}
 	if p.access = a.text("access_token"); p.access == "" {
 		p.access = w.keys.NewAccessToken(p.expires)
 		return p, nil

@@ -23,6 +23,8 @@ type coverageCommand struct {
 func (*coverageCommand) Help() string {
 	return "A part is an operation, parameter, status, member, type, null, listed value, error code or header of gatehouse's OpenAPI document. A pact pins it if " +
 		"an interaction would fail without it. Each part that none pins is a line of output.\n\n" +
+		"In the names, \"default\" is any status that the operation does not list; \"Problem\", \"LookupError\" and so on are shapes that several answers share; " +
+		"\"left out\" is an answer without the member; \"nothing else\" is that the object has no other members; \"queries of 50\" is a list of that length.\n\n" +
 		"Examples:\n\n    pactcheck coverage pacts/my-app-gatehouse.json\n    pactcheck coverage --complete --markdown coverage.md contracts/pacts"
 }
 

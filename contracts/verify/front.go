@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -96,7 +97,9 @@ func (f *front) changeState(w http.ResponseWriter, r *http.Request, to string) {
 	}
 	if err != nil {
 		f.mu.Lock()
-		f.states = append(f.states, err.Error())
+		if !slices.Contains(f.states, err.Error()) { // the library tries three times
+			f.states = append(f.states, err.Error())
+		}
 		f.mu.Unlock()
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
