@@ -46,11 +46,12 @@ type run struct {
 	client   *fasthttp.HostClient
 	recorder *recorder
 	hit      func(*Hit) error
-	began    time.Time    // set before the first hit
-	started  atomic.Int64 // hits
-	broken   atomic.Int64 // hits with a step that went wrong
-	last     atomic.Int64 // when the last hit began, in nanoseconds since the begin of the run
-	late     atomic.Int64 // the most that a hit began after its time, in nanoseconds
+	doze     func(time.Duration) // waits for a short time, about exactly
+	began    time.Time           // set before the first hit
+	started  atomic.Int64        // hits
+	broken   atomic.Int64        // hits with a step that went wrong
+	last     atomic.Int64        // when the last hit began, in nanoseconds since the begin of the run
+	late     atomic.Int64        // the most that a hit began after its time, in nanoseconds
 }
 
 func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
@@ -66,7 +67,7 @@ func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 	}
 	secure := string(uri.Scheme()) == "https"
 	return &run{
-		config: config, base: uri, recorder: newRecorder(), hit: hit,
+		config: config, base: uri, recorder: newRecorder(), hit: hit, doze: doze,
 		client: &fasthttp.HostClient{
 			Addr: fasthttp.AddMissingPort(string(uri.Host()), secure), IsTLS: secure, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 			Name: "gatehouse-loadtest", MaxConns: config.Connections, MaxConnWaitTimeout: config.Timeout,
@@ -98,11 +99,30 @@ type clock struct {
 	once sync.Once
 }
 
-// Pace implements vegeta.Pacer. The first call tells when the run began.
+// Pace implements vegeta.Pacer. The first call tells when the run began. It waits itself when the time is near, more exactly than vegeta
+// does.
 func (c *clock) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 	c.once.Do(func() { c.run.began = time.Now().Add(-elapsed) })
-	return c.Schedule.Pace(elapsed, hits)
+	wait, stop := c.Schedule.Pace(elapsed, hits)
+	if stop || wait < dozeLeast {
+		return wait, stop
+	}
+	due := time.Now().Add(wait)
+	if wait > dozeMost {
+		time.Sleep(wait - dozeMost)
+	}
+	if left := time.Until(due); left > 0 {
+		c.run.doze(left)
+	}
+	return max(0, time.Until(due)), false
 }
+
+// How long before its time a hit is waited for more exactly. Below the least, hits come so fast that Go's scheduler looks at its timers all
+// the time.
+const (
+	dozeLeast = 60 * time.Microsecond
+	dozeMost  = 1500 * time.Microsecond
+)
 
 // RoundTrip implements http.RoundTripper: it makes the hit, which counts for itself.
 func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -23,6 +23,7 @@ func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.doze = time.Sleep // the clock of the bubble
 		server := &fasthttp.Server{Handler: handler}
 		r.client.Dial = func(string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
