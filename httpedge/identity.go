@@ -101,12 +101,10 @@ func isTokenPath(path []byte) bool {
 // isIdentity reports whether path is one of the identity service.
 func isIdentity(path []byte) bool {
 	switch string(path) {
-	case pathAuthorize, pathMetadata, pathBasic, pathDetailed, pathLogin, pathAccounts, pathConsent, pathLogout,
-		pathRegister, pathRegisterVerify, pathRegisterResend, pathPhone, pathPhoneVerify, pathPhoneResend,
-		pathReset, pathResetVerify, pathResetResend:
+	case pathAuthorize, pathMetadata, pathBasic, pathDetailed:
 		return true
 	}
-	return isTokenPath(path) || isPersonal(path)
+	return isTokenPath(path) || isPage(path)
 }
 
 // isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim
