@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gatehouse/actors"
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/pages"
 )
@@ -31,9 +32,10 @@ func (a answer) isErrorPage(t *testing.T, what string, status int, title string)
 
 func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
+	st.NewClient(t, func(c *oauth.Client) { c.Public = true }) // whose own pages may read what clients are told, but no page
 	post := func(path string, size int, accept string) answer {
 		conn := dial(t, st.Stack)
-		conn.say(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nOrigin: https://client.example\r\nAccept: %s\r\n"+
+		conn.say(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example\r\nAccept: %s\r\n"+
 			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\nemail=%s", path, accept, size, strings.Repeat("x", size-6)))
 		a := conn.hear()
 		if size > 64<<10 {
