@@ -119,7 +119,7 @@ func (s *Server) removeApp(p *person) {
 	err := s.config.Identity.Disconnect(p.ctx, p.user.ID, value(p.form, "client_id"), p.now)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		s.refuseApp(p, fasthttp.StatusUnprocessableEntity, "This app is no longer there. Choose one of those below.")
+		s.refuseApp(p, fasthttp.StatusUnprocessableEntity, "This app is not connected to your account.")
 	case err != nil:
 		s.writeFailure(p.http, "remove a connection", err)
 	default:

@@ -58,8 +58,17 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	if p := b.get("/oauth/authorize?" + asked(c, "prompt", "none").Encode()); p.status == 200 || !strings.Contains(p.location, "error=consent_required") {
 		t.Errorf("got %d to %s, want consent_required", p.status, p.location)
 	}
-	for _, id := range []string{"", "none", "a\x00b", "\xff", c.ID + "0"} {
-		b.sendTo(b.get("/me"), "/me/apps", "client_id", id).shows(t, 422, "/me/apps")
+	never := st.NewClient(t, nil)
+	for _, id := range []string{"", "none", "a\x00b", "\xff", c.ID + "0", c.ID, never.ID} {
+		p := b.sendTo(b.get("/me"), "/me/apps", "client_id", id)
+		p.shows(t, 422, "/me/apps")
+		p.says(t, "This app is not connected to your account.")
+		if strings.Contains(p.body, "can no longer use") {
+			t.Errorf("%q: got %s, want nothing said to be removed", id, p.body)
+		}
+	}
+	if got := profileStatus(t, st, kept); got != 200 {
+		t.Errorf("the other app, after wrong ones: got %d, want 200", got)
 	}
 }
 
