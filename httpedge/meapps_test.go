@@ -63,7 +63,7 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 		p := b.sendTo(b.get("/me"), "/me/apps", "client_id", id)
 		p.shows(t, 422, "/me/apps")
 		p.says(t, "This app is not connected to your account.")
-		if strings.Contains(p.body, "can no longer use") {
+		if strings.Contains(p.body, "The app can no longer use") {
 			t.Errorf("%q: got %s, want nothing said to be removed", id, p.body)
 		}
 	}
