@@ -163,7 +163,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	start := time.Now()
 	path := ctx.URI().PathOriginal()
 	prepare(ctx, isGeolocation(path))
-	if isIdentity(path) && !isPage(path) && s.config.Identity != nil {
+	if isIdentity(path) && !isForPeople(ctx) && s.config.Identity != nil {
 		ctx.Response.Header.SetCanonical(headerVary, varyOrigin)
 		s.allowOrigin(ctx)
 	}
