@@ -48,12 +48,23 @@ func (s *Identity) Connections(ctx context.Context, userID int64) ([]Connection,
 }
 
 // Disconnect takes back what a user has granted a client: the consent, its codes, refresh families and access tokens are
-// refused from its return on. There need not be any. Its error is oauth.ErrNotFound when there is no such client, or a failure.
+// refused from its return on. Its error is oauth.ErrNotFound when there is no such client, or the user has not let it in, or a
+// failure.
 func (s *Identity) Disconnect(ctx context.Context, userID int64, clientID string, now time.Time) error {
 	if _, err := s.clientEntry(ctx, clientID, now); err != nil {
 		return err
 	}
-	return s.revokeGrant(ctx, oauth.Grant{UserID: userID, ClientID: clientID})
+	consent, err := s.consent(ctx, userID, clientID)
+	if err != nil {
+		return err
+	}
+	if err := s.revokeGrant(ctx, oauth.Grant{UserID: userID, ClientID: clientID}); err != nil { // tokens, if any, end also without a consent
+		return err
+	}
+	if consent.Granted.IsZero() {
+		return oauth.ErrNotFound
+	}
+	return nil
 }
 
 func (s *Identity) revokeGrant(ctx context.Context, grant oauth.Grant) error {

@@ -163,7 +163,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	start := time.Now()
 	path := ctx.URI().PathOriginal()
 	prepare(ctx, isGeolocation(path))
-	if isIdentity(path) && s.config.Identity != nil {
+	if isIdentity(path) && !isForPeople(ctx) && s.config.Identity != nil {
 		ctx.Response.Header.SetCanonical(headerVary, varyOrigin)
 		s.allowOrigin(ctx)
 	}
@@ -172,7 +172,7 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		lingerOn(ctx)
-		refuseLarge(ctx)
+		s.refuseLarge(ctx)
 	case errors.As(err, &tooSmall):
 		lingerOn(ctx)
 		writeProblem(ctx, fasthttp.StatusRequestHeaderFieldsTooLarge, "headers_too_large", "Request line and headers together are limited to 16 KiB.")
@@ -186,7 +186,11 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // refuseLarge answers a request whose body is too large, in the shape of the service it was meant for.
-func refuseLarge(ctx *fasthttp.RequestCtx) {
+func (s *Server) refuseLarge(ctx *fasthttp.RequestCtx) {
+	if isForPeople(ctx) {
+		s.showTooLarge(ctx)
+		return
+	}
 	if path := ctx.URI().PathOriginal(); isIdentity(path) || isAdmin(path) {
 		writeProblem(ctx, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "The request body is larger than 64 KiB.")
 		return

@@ -11,7 +11,7 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.public.Handler }
 
 // HandleAt serves handle at pattern of the public server in the place of everything else.
 func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
-	s.public.Handler = s.handler([]endpoint{{pattern: pattern, methods: []string{"GET"}, handle: handle, cors: true}})
+	s.public.Handler = s.handler([]endpoint{{pattern: pattern, methods: []string{"GET"}, handle: handle, cors: true}}, s.publicNotFound)
 }
 
 // WriteError answers with e for query.

@@ -78,13 +78,13 @@ func (s *Server) identityEndpoints() []endpoint {
 		{pattern: pathConsent, methods: show, handle: s.flow(s.consent)},
 		{pattern: pathLogout, methods: show, handle: s.flow(s.logout)},
 		{pattern: pathRegister, methods: show, handle: s.once(s.offered(account.Email, s.register))},
-		{pattern: pathRegisterVerify, methods: show, handle: s.offered(account.Email, s.verify(registerFlow))},
+		{pattern: pathRegisterVerify, methods: show, handle: s.together(s.offered(account.Email, s.verify(registerFlow)))},
 		{pattern: pathRegisterResend, methods: show, handle: s.offered(account.Email, s.resendCode(registerFlow))},
 		{pattern: pathPhone, methods: show, handle: s.once(s.offered(account.SMS, s.phone))},
-		{pattern: pathPhoneVerify, methods: show, handle: s.offered(account.SMS, s.verify(phoneFlow))},
+		{pattern: pathPhoneVerify, methods: show, handle: s.together(s.offered(account.SMS, s.verify(phoneFlow)))},
 		{pattern: pathPhoneResend, methods: show, handle: s.offered(account.SMS, s.resendCode(phoneFlow))},
 		{pattern: pathReset, methods: show, handle: s.once(s.offered(account.Email, s.reset))},
-		{pattern: pathResetVerify, methods: show, handle: s.offered(account.Email, s.verify(resetFlow))},
+		{pattern: pathResetVerify, methods: show, handle: s.together(s.offered(account.Email, s.verify(resetFlow)))},
 		{pattern: pathResetResend, methods: show, handle: s.offered(account.Email, s.resendCode(resetFlow))},
 	}...)
 }
@@ -101,12 +101,10 @@ func isTokenPath(path []byte) bool {
 // isIdentity reports whether path is one of the identity service.
 func isIdentity(path []byte) bool {
 	switch string(path) {
-	case pathAuthorize, pathMetadata, pathBasic, pathDetailed, pathLogin, pathAccounts, pathConsent, pathLogout,
-		pathRegister, pathRegisterVerify, pathRegisterResend, pathPhone, pathPhoneVerify, pathPhoneResend,
-		pathReset, pathResetVerify, pathResetResend:
+	case pathAuthorize, pathMetadata, pathBasic, pathDetailed:
 		return true
 	}
-	return isTokenPath(path) || isPersonal(path)
+	return isTokenPath(path) || isPage(path)
 }
 
 // isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim

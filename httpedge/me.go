@@ -33,7 +33,7 @@ func (s *Server) personEndpoints() []endpoint {
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	return []endpoint{
 		{pattern: pathMe, methods: show, handle: s.personal(s.me)},
-		{pattern: pathMeApps, methods: show, handle: s.once(s.personal(s.removeApp))},
+		{pattern: pathMeApps, methods: show, handle: s.once(s.personal(s.apps))},
 		{pattern: pathMeSessions, methods: show, handle: s.once(s.personal(s.endSessions))},
 		{pattern: pathMePassword, methods: show, handle: s.once(s.personal(s.changePassword))},
 		{pattern: pathMeEmail, methods: show, handle: s.once(s.reachable(account.Email, s.changeAddress(emailChange)))},
@@ -126,7 +126,8 @@ func (s *Server) showMe(p *person, status int, fields pages.Profile, problems ..
 	s.writePage(p.http, status, pages.Me{
 		Account: p.account(), FormToken: p.bound("me").newFormToken(p.now), Fields: fields, Email: p.user.Email, Phone: p.user.Phone,
 		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS), HasPassword: p.user.PasswordHash != "",
-		Connections: shownConnections(connections, p.now), Sessions: p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
+		Connections: shownConnections(lastUsed(connections)[:min(len(connections), maxShown)], p.now), MoreConnections: max(0, len(connections)-maxShown),
+		Sessions: p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
 		Accounts: pathAccounts, Logout: pathLogout, Notice: p.notice(), Problems: problems,
 	})
 }

@@ -37,7 +37,7 @@ func (s *Server) reachable(channel account.Channel, handle func(*person)) fastht
 	serve := s.personal(handle)
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.config.Identity.Channels().Has(channel) {
-			notFound(ctx)
+			s.showNotFound(ctx)
 			return
 		}
 		serve(ctx)

@@ -3,6 +3,7 @@ package httpedge
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,8 +24,51 @@ func shownConnections(all []actors.Connection, now time.Time) []pages.Connection
 	return shown
 }
 
-// maxShown bounds the sessions on the page, and so its size. The others can be ended together.
+// lastUsed returns the clients with the one first that was let in or used last. It changes all.
+func lastUsed(all []actors.Connection) []actors.Connection {
+	latest := func(c actors.Connection) time.Time {
+		if c.Used.After(c.Granted) {
+			return c.Used
+		}
+		return c.Granted
+	}
+	slices.SortStableFunc(all, func(a, b actors.Connection) int { return latest(b).Compare(latest(a)) })
+	return all
+}
+
+// maxShown bounds the apps and the sessions on a page, and so its size. Other apps are on pages of their own; other sessions can be
+// ended together.
 const maxShown = 12
+
+// paramFrom says which of all connected apps are shown: how many are before them.
+const paramFrom = "from"
+
+// appsFrom returns how many apps are before those that are to be shown, and whether the request is about the page of all apps.
+func (p *person) appsFrom() (from int, all bool) {
+	args := p.http.QueryArgs()
+	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {
+		return int(from), true
+	}
+	return 0, args.Has(paramFrom)
+}
+
+// showApps shows all connected apps, some at a time.
+func (s *Server) showApps(p *person, status int, problems ...pages.Problem) {
+	all, err := s.config.Identity.Connections(p.ctx, p.user.ID)
+	if err != nil {
+		s.writeFailure(p.http, "read connections", err)
+		return
+	}
+	from, _ := p.appsFrom()
+	if from >= len(all) {
+		from = max(0, len(all)-maxShown)
+	}
+	to := min(from+maxShown, len(all))
+	s.writePage(p.http, status, pages.MeApps{
+		Account: p.account(), FormToken: p.bound("me").newFormToken(p.now), Connections: shownConnections(all[from:to], p.now),
+		From: from, More: len(all) - to, Step: maxShown, Notice: p.notice(), Problems: problems,
+	})
+}
 
 // shownSessions is what the page shows of sessions: this one first.
 func (p *person) shownSessions(all []*account.Session) []pages.Session {
@@ -45,24 +89,41 @@ func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	return shown
 }
 
-// removeApp takes back what a client was granted.
-func (s *Server) removeApp(p *person) {
-	if !p.http.IsPost() {
-		redirect(p.http, pathMe) // by who loads again what a form has answered
+// apps shows all connected apps, or takes back what one was granted.
+func (s *Server) apps(p *person) {
+	switch {
+	case !p.http.IsPost():
+		s.showApps(p, fasthttp.StatusOK)
+	case !p.sentMe():
+		s.refuseApp(p, fasthttp.StatusForbidden, textStaleForm)
+	default:
+		s.removeApp(p)
+	}
+}
+
+// refuseApp shows the page again that the form was on, with what is wrong.
+func (s *Server) refuseApp(p *person, status int, text string) {
+	if _, all := p.appsFrom(); all {
+		s.showApps(p, status, pages.Problem{Text: text})
 		return
 	}
-	if !p.sentMe() {
-		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.user), pages.Problem{Text: textStaleForm})
-		return
+	s.showMe(p, status, profileOf(p.user), pages.Problem{Text: text})
+}
+
+// removeApp takes back what a client was granted, and goes back to the page that the form was on.
+func (s *Server) removeApp(p *person) {
+	back := pathMe
+	if from, all := p.appsFrom(); all {
+		back = pathMeApps + "?" + paramFrom + "=" + strconv.Itoa(from)
 	}
 	err := s.config.Identity.Disconnect(p.ctx, p.user.ID, value(p.form, "client_id"), p.now)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, profileOf(p.user), pages.Problem{Text: "This app is no longer there. Choose one of those below."})
+		s.refuseApp(p, fasthttp.StatusUnprocessableEntity, "This app is not connected to your account.")
 	case err != nil:
 		s.writeFailure(p.http, "remove a connection", err)
 	default:
-		redirect(p.http, p.toNotice(pathMe, noticeAppRemoved))
+		redirect(p.http, p.toNotice(back, noticeAppRemoved))
 	}
 }
 

@@ -1,6 +1,8 @@
 package httpedge_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,9 +58,87 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	if p := b.get("/oauth/authorize?" + asked(c, "prompt", "none").Encode()); p.status == 200 || !strings.Contains(p.location, "error=consent_required") {
 		t.Errorf("got %d to %s, want consent_required", p.status, p.location)
 	}
-	for _, id := range []string{"", "none", "a\x00b", "\xff", c.ID + "0"} {
-		b.sendTo(b.get("/me"), "/me/apps", "client_id", id).shows(t, 422, "/me/apps")
+	never := st.NewClient(t, nil)
+	for _, id := range []string{"", "none", "a\x00b", "\xff", c.ID + "0", c.ID, never.ID} {
+		p := b.sendTo(b.get("/me"), "/me/apps", "client_id", id)
+		p.shows(t, 422, "/me/apps")
+		p.says(t, "This app is not connected to your account.")
+		if strings.Contains(p.body, "The app can no longer use") {
+			t.Errorf("%q: got %s, want nothing said to be removed", id, p.body)
+		}
 	}
+	if got := profileStatus(t, st, kept); got != 200 {
+		t.Errorf("the other app, after wrong ones: got %d, want 200", got)
+	}
+}
+
+// TestManyAppsAreOnPagesOfTheirOwn keeps the page of the account small: it has those that were used last, the newest first.
+func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
+	st := edgetest.NewIdentity(t, nil)
+	ada1 := st.NewUser(t, "Ada", ada)
+	const count = 30
+	var clients [count]edgetest.Client
+	now := time.Now()
+	for i := range clients {
+		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
+		if err := st.Identity.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser, now.Add(time.Duration(-i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, p := atHome(t, st, ada)
+	if got, want := appNames(p), appRange(0, 12); !slices.Equal(got, want) {
+		t.Errorf("got %q on the page, want %q", got, want)
+	}
+	p.says(t, `<a href="/me/apps">Show all apps (30)</a>`)
+	b.letIn(clients[29], "prompt", "consent")
+	if got := appNames(b.get("/me")); got[0] != "App 29" || got[1] != "App 00" || len(got) != 12 {
+		t.Errorf("got %q, want the one first that was used just now", got)
+	}
+	for path, want := range map[string][]string{
+		"/me/apps": appRange(0, 12), "/me/apps?from=0": appRange(0, 12), "/me/apps?from=12": appRange(12, 24), "/me/apps?from=24": appRange(24, 30),
+		"/me/apps?from=29": appRange(29, 30), "/me/apps?from=30": appRange(18, 30), "/me/apps?from=65535": appRange(18, 30),
+		"/me/apps?from=-1": appRange(0, 12), "/me/apps?from=x": appRange(0, 12), "/me/apps?from=99999999999999999999": appRange(0, 12),
+	} {
+		p := b.get(path)
+		p.shows(t, 200, "/me/apps")
+		if got := appNames(p); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	p = b.sendTo(b.get("/me/apps?from=12"), "/me/apps", "client_id", clients[13].ID)
+	if p.shows(t, 200, "/me/apps"); !strings.HasPrefix(p.path, "/me/apps?from=12&") {
+		t.Errorf("got %s, want to be where the form was", p.path)
+	}
+	p.says(t, "The app can no longer use your account.", "These are 13 to 24 of 29, by name.")
+	if got := appNames(p); len(got) != 12 || got[0] != "App 12" || got[1] != "App 14" {
+		t.Errorf("got %q, want the others", got)
+	}
+	p = b.sendTo(p, "/me/apps", "client_id", "none")
+	p.shows(t, 422, "/me/apps")
+	p.says(t, "There is a problem", "These are 13 to 24 of 29, by name.")
+	p = b.sendTo(p, "/me/apps", "client_id", clients[14].ID, "form_token", "")
+	p.shows(t, 403, "/me/apps")
+	if got := appNames(p); len(got) != 12 || got[1] != "App 14" {
+		t.Errorf("got %q, want nothing done without the form's token", got)
+	}
+}
+
+// appNames returns the names of the apps that can be removed, in the order of the page.
+func appNames(p page) []string {
+	var names []string
+	for _, part := range strings.Split(p.body, `Remove<span class="vh"> <bdi>`)[1:] {
+		name, _, _ := strings.Cut(part, "<")
+		names = append(names, name)
+	}
+	return names
+}
+
+func appRange(from, to int) []string {
+	var names []string
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("App %02d", i))
+	}
+	return names
 }
 
 func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {

@@ -2,6 +2,7 @@ package httpedge
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -35,9 +36,13 @@ const (
 	paramNotice    = "done"
 )
 
-// toNotice returns path with a notice that this browser alone is shown, for a short time.
+// toNotice returns path, which may have a query, with a notice that this browser alone is shown, for a short time.
 func (v *visit) toNotice(path string, n notice) string {
-	return path + "?" + paramNotice + "=" + v.bind("notice").seal([]byte{byte(n)}, v.now)
+	separator := "?"
+	if strings.Contains(path, separator) {
+		separator = "&"
+	}
+	return path + separator + paramNotice + "=" + v.bind("notice").seal([]byte{byte(n)}, v.now)
 }
 
 // noticed returns the notice that this page was opened with; 0 = none.

@@ -45,13 +45,13 @@ func (s *Server) publicEndpoints() []endpoint {
 // unmatched is what requests are called that no route has a claim on.
 const unmatched = "(unmatched)"
 
-// handler dispatches to endpoints. The path must be written exactly as in the table: no escapes, no empty segments, no
-// slash at the end.
-func (s *Server) handler(endpoints []endpoint) fasthttp.RequestHandler {
+// handler dispatches to endpoints, and to missing where there is none. The path must be written exactly as in the table: no
+// escapes, no empty segments, no slash at the end.
+func (s *Server) handler(endpoints []endpoint, missing fasthttp.RequestHandler) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
-	r.NotFound = s.newRoute(endpoint{pattern: unmatched, handle: notFound}).serve
+	r.NotFound = s.newRoute(endpoint{pattern: unmatched, handle: missing}).serve
 	for _, e := range endpoints {
 		serve := s.newRoute(e).serve
 		for _, method := range e.methods {
@@ -60,7 +60,7 @@ func (s *Server) handler(endpoints []endpoint) fasthttp.RequestHandler {
 		allow := strings.Join(append(slices.Clone(e.methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
 		preflight.handle, preflight.head = answerOptions(allow, e.cors || e.clients), nil
-		refuse.handle, refuse.head = methodNotAllowed(allow), nil
+		refuse.handle, refuse.head = s.methodNotAllowed(allow), nil
 		r.Handle(fasthttp.MethodOptions, e.pattern, s.newRoute(preflight).serve)
 		r.Handle(router.MethodWild, e.pattern, s.newRoute(refuse).serve)
 	}
@@ -80,13 +80,26 @@ func isGeolocation(path []byte) bool {
 	return false
 }
 
+// publicNotFound answers as the public listener does where there is nothing: on a page if that is preferred.
+func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
+	if !isGeolocation(ctx.URI().PathOriginal()) && prefersPage(ctx) {
+		s.showNotFound(ctx)
+		return
+	}
+	notFound(ctx)
+}
+
 func notFound(ctx *fasthttp.RequestCtx) {
 	writeProblem(ctx, fasthttp.StatusNotFound, "not_found", "There is nothing at this path.")
 }
 
-func methodNotAllowed(allow string) fasthttp.RequestHandler {
+func (s *Server) methodNotAllowed(allow string) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
+		if isForPeople(ctx) {
+			s.showMethodNotAllowed(ctx)
+			return
+		}
 		writeProblem(ctx, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "Use one of these methods here: "+allow+".")
 	}
 }

@@ -107,8 +107,8 @@ func New(config Config) (*Server, error) {
 		}
 	}
 	s.broken = s.newRoute(endpoint{pattern: "(broken)"})
-	s.public = s.newFastHTTP(s.publicEndpoints())
-	s.admin = s.newFastHTTP(s.adminEndpoints())
+	s.public = s.newFastHTTP(s.handler(s.publicEndpoints(), s.publicNotFound))
+	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound))
 	return s, nil
 }
 
@@ -133,9 +133,9 @@ func (c *Config) check() error {
 }
 
 // newFastHTTP makes a server without time-outs: its connections have them.
-func (s *Server) newFastHTTP(endpoints []endpoint) *fasthttp.Server {
+func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:                      s.handler(endpoints),
+		Handler:                      handler,
 		ErrorHandler:                 s.refuseBroken,
 		Logger:                       fasthttpLog{s.log},
 		Concurrency:                  s.config.MaxConnections + 1024, // connections refuses before fasthttp does

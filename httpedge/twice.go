@@ -47,23 +47,33 @@ func (a *answers) begin(key [sha256.Size]byte) (*formAnswer, bool) {
 	return first, true
 }
 
-// end lets those who wait for first go on, and forgets it: at once if it led nowhere.
-func (a *answers) end(key [sha256.Size]byte, first *formAnswer) {
+// end lets those who wait for first go on, and forgets it after keep: at once if it led nowhere.
+func (a *answers) end(key [sha256.Size]byte, first *formAnswer, keep time.Duration) {
 	forget := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.all, key)
 	}
-	if first.to == "" {
+	if first.to == "" || keep == 0 {
 		forget()
 	} else {
-		time.AfterFunc(twiceWithin, forget)
+		time.AfterFunc(keep, forget)
 	}
 	close(first.done)
 }
 
 // once makes a handler of forms that answers one form of one browser once.
 func (s *Server) once(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.onceFor(twiceWithin, handle)
+}
+
+// together is once for forms that sign in: what comes while the first is answered leads where that does, but after it nobody gets a
+// session by what was sent before.
+func (s *Server) together(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.onceFor(0, handle)
+}
+
+func (s *Server) onceFor(keep time.Duration, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		secret := string(ctx.Request.Header.Cookie(s.cookies.secret))
 		if !ctx.IsPost() || !isBrowserSecret(secret) || crossSite(ctx) {
@@ -76,7 +86,7 @@ func (s *Server) once(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 		case answer == nil:
 			handle(ctx)
 		case isFirst:
-			defer s.answers.end(key, answer)
+			defer s.answers.end(key, answer, keep)
 			handle(ctx)
 			s.keepAnswer(ctx, answer, secret)
 		case !answer.repeat(ctx, secret):

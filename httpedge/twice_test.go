@@ -1,6 +1,7 @@
 package httpedge_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -41,8 +42,98 @@ func TestASecondClickAfterTheCodeGoesOn(t *testing.T) {
 	}
 }
 
+// TestADoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in twice at once, until the second comes while the first is
+// answered, which is at once but for a machine that has much else to do. Both then lead on, to one session.
+func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
+	st := newReachable(t)
+	c := st.NewClient(t, nil)
+	for n, test := range []struct {
+		start, want string
+		fields      []string // and the address or number
+		entered     []string // and the code
+	}{
+		{"/register", "/me", []string{"name", "Ida", "password", newWord}, nil},
+		{"/register?" + asked(c).Encode(), "/consent", []string{"name", "Oda", "password", newWord}, nil},
+		{"/register/phone", "/me", nil, []string{"name", "Ida"}},
+		{"/reset", "/me", nil, []string{"password", newWord}},
+	} {
+		both := false
+		for round := 0; round < 10 && !both; round++ {
+			field, to := "email", fmt.Sprintf("ida%d-%d@example.com", n, round)
+			if test.start == "/register/phone" {
+				field, to = "phone_number", fmt.Sprintf("+14155550%d%d", n, 20+round)
+			}
+			if test.start == "/reset" {
+				st.NewUser(t, "Ida", to)
+			}
+			b := newBrowser(t, st.IdentityStack)
+			p := b.send(b.get(test.start), append(test.fields, field, to)...)
+			both = b.twiceTheCode(p, test.want, append(test.entered, "code", st.mail.Next(t, to).Code)...)
+		}
+		if !both {
+			t.Errorf("%s: got one answer of two that led on, each time", test.start)
+		}
+	}
+}
+
+// twiceTheCode sends a form with a code two times at once with the same cookies, and reports whether both answers led on. One must have;
+// the sessions must be the same.
+func (b *browser) twiceTheCode(p page, want string, changes ...string) bool {
+	b.t.Helper()
+	led := 0
+	sessions := map[string]bool{}
+	both, got := b.sendTwice(p, changes)
+	for i, one := range both {
+		if got[i].status != http.StatusSeeOther {
+			continue
+		}
+		led++
+		sessions[one.cookies()["gatehouse"]] = true
+		one.get(got[i].location).shows(b.t, 200, want)
+	}
+	if led == 0 || len(sessions) != 1 || sessions[""] {
+		b.t.Errorf("got %d answers that led on, with %d sessions, want one session", led, len(sessions))
+	}
+	return led == 2
+}
+
+// TestACodeIsNotAnsweredToAnotherBrowser sends the form that was right again, right after, with the secret of another browser.
+func TestACodeIsNotAnsweredToAnotherBrowser(t *testing.T) {
+	st := newReachable(t)
+	b := newBrowser(t, st.IdentityStack)
+	p := b.register("/register", ida)
+	action, fields := p.form(t)
+	fields.Set("code", st.mail.Next(t, ida).Code)
+	if p := b.once("POST", action, fields); p.status != http.StatusSeeOther {
+		t.Fatalf("got %d, want 303", p.status)
+	}
+	other := newBrowser(t, st.IdentityStack)
+	other.get("/register")
+	if p := other.once("POST", action, fields); p.status == http.StatusSeeOther && p.location == "/me" || other.cookies()["gatehouse"] != "" {
+		t.Errorf("got %d to %s and a session, want none", p.status, p.location)
+	}
+}
+
 // twice sends a form two times at once with the same cookies and follows the second answer.
 func (b *browser) twice(p page, want string, changes ...string) {
+	b.t.Helper()
+	both, got := b.sendTwice(p, changes)
+	for i, one := range both {
+		if got[i].status != http.StatusSeeOther {
+			b.t.Errorf("%s: got %d: %s, want 303 both times", got[i].path, got[i].status, got[i].body)
+			continue
+		}
+		one.get(got[i].location).shows(b.t, 200, want)
+	}
+	at, err := url.Parse(b.st.URL)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.jar.SetCookies(at, both[1].jar.Cookies(at))
+}
+
+// sendTwice sends a form two times at once with the same cookies. Each answer goes to a browser of its own.
+func (b *browser) sendTwice(p page, changes []string) (both [2]*browser, got [2]page) {
 	b.t.Helper()
 	action, fields := p.form(b.t)
 	fields = changed(fields, changes)
@@ -51,8 +142,6 @@ func (b *browser) twice(p page, want string, changes ...string) {
 		b.t.Fatal(err)
 	}
 	before := b.jar.Cookies(at)
-	var both [2]*browser
-	var got [2]page
 	var all sync.WaitGroup
 	for i := range both {
 		jar, err := cookiejar.New(nil)
@@ -66,12 +155,5 @@ func (b *browser) twice(p page, want string, changes ...string) {
 		all.Go(func() { got[i] = both[i].once("POST", action, fields) })
 	}
 	all.Wait()
-	for i, one := range both {
-		if got[i].status != http.StatusSeeOther {
-			b.t.Errorf("%s: got %d: %s, want 303 both times", action, got[i].status, got[i].body)
-			continue
-		}
-		one.get(got[i].location).shows(b.t, 200, want)
-	}
-	b.jar.SetCookies(at, both[1].jar.Cookies(at))
+	return both, got
 }

@@ -45,7 +45,7 @@ func (s *Server) offered(channel account.Channel, handle func(*visit)) fasthttp.
 	serve := s.flow(handle)
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.config.Identity.Channels().Has(channel) {
-			notFound(ctx)
+			s.showNotFound(ctx)
 			return
 		}
 		serve(ctx)

@@ -3,6 +3,7 @@ package pages_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,16 @@ var (
 		},
 	}
 )
+
+// apps returns n connected apps.
+func apps(n int) []pages.Connection {
+	var all []pages.Connection
+	for i := range n {
+		all = append(all, pages.Connection{ClientID: fmt.Sprintf("6ba7b810-9dad-11d1-80b4-00c04fd430%02x", i), Name: fmt.Sprintf("Atlas %d", i+1),
+			URI: "https://atlas.example/about", Permissions: []string{basic.Text}, Granted: "3 May 2026", LastUsed: "today"})
+	}
+	return all
+}
 
 // all is every page in every state that a person can see.
 var all = map[string]page{
@@ -145,10 +156,28 @@ var all = map[string]page{
 		me.Sessions = []pages.Session{{ID: "1", Device: long.Name, Since: "3 May 2026", Seen: "now", Current: true}, {ID: "2", Device: long.Name, Since: "3 May 2026", Seen: "now"}}
 		return me
 	}(),
+	"me_many": func() pages.Me {
+		me := rosaMe
+		me.Connections, me.MoreConnections, me.MoreSessions = apps(12), 28, 9
+		return me
+	}(),
+	"me_crowded": func() pages.Me {
+		me := rosaMe
+		me.FormToken, me.Fields.Bio, me.Connections = strings.Repeat("t", 75), strings.Repeat("😀", 2000), rosaMe.Connections[1:]
+		return me
+	}(),
 	"me_hostile": pages.Me{Account: rogue, FormToken: hostile, Fields: pages.Profile{Name: hostile, Username: hostile, Gender: hostile, Bio: hostile, PlaceOfBirth: hostile,
 		DateOfBirth: hostile, Address: hostile, ProfilePicture: hostile}, Email: hostile, Phone: hostile, Problems: wrong, Notice: hostile,
 		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}},
 		Sessions:    []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+
+	"me_apps":      pages.MeApps{Account: rosa, FormToken: "token", Connections: rosaMe.Connections, Step: 12},
+	"me_apps_many": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(12), From: 12, More: 16, Step: 12, Notice: "The app can no longer use your account."},
+	"me_apps_none": pages.MeApps{Account: rosa, FormToken: "token", Step: 12},
+	"me_apps_again": pages.MeApps{Account: rosa, FormToken: "token", Connections: apps(4), From: 36, Step: 12,
+		Problems: []pages.Problem{{Text: "This app is not connected to your account."}}},
+	"me_apps_hostile": pages.MeApps{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
+		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}}},
 
 	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{

@@ -2,33 +2,45 @@ package pages
 
 import "slices"
 
-// Me is the page of one's own account. Its forms go to /me (the profile's documented field names), /me/apps (field
-// client_id) and /me/sessions (field session, or all=true), all with FormToken; its links to /me/password, /me/email,
+// Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms go to /me (the profile's documented field names), /me/apps (field
+// client_id) and /me/sessions (field session, or all=true), all with FormToken; its links to /me/apps, /me/password, /me/email,
 // /me/phone and /me/delete.
 type Me struct {
-	Account      Account
-	FormToken    string
-	Fields       Profile // as it was entered, or as it is
-	Email        string  // verified; "" = none
-	Phone        string  // verified, E.164; "" = none
-	EmailOffered bool    // the e-mail address can be changed
-	PhoneOffered bool    // the phone number can be changed
-	HasPassword  bool    // the account has one, which can be changed
-	Connections  []Connection
-	Sessions     []Session
-	MoreSessions int    // that are not among Sessions
-	Accounts     string // path of the chooser; "" = not shown
-	Logout       string // path; "" = not shown
-	Notice       string // something that has gone well, in one sentence; "" = nothing
-	Problems     Problems
+	Account         Account
+	FormToken       string
+	Fields          Profile // as it was entered, or as it is
+	Email           string  // verified; "" = none
+	Phone           string  // verified, E.164; "" = none
+	EmailOffered    bool    // the e-mail address can be changed
+	PhoneOffered    bool    // the phone number can be changed
+	HasPassword     bool    // the account has one, which can be changed
+	Connections     []Connection
+	MoreConnections int // that are not among Connections
+	Sessions        []Session
+	MoreSessions    int    // that are not among Sessions
+	Accounts        string // path of the chooser; "" = not shown
+	Logout          string // path; "" = not shown
+	Notice          string // something that has gone well, in one sentence; "" = nothing
+	Problems        Problems
 }
 
-// Render returns the page.
-func (p Me) Render() ([]byte, error) { return render(me, p) }
+// Render returns the page. The first of Connections and Sessions are shown, of each as many as have room, but one session always.
+func (p Me) Render() ([]byte, error) {
+	return fit(max(len(p.Connections), len(p.Sessions)), func(rows int) ([]byte, error) {
+		fewer := p
+		fewer.Connections, fewer.Sessions = p.Connections[:min(rows, len(p.Connections))], p.Sessions[:min(max(rows, 1), len(p.Sessions))]
+		fewer.MoreConnections += len(p.Connections) - len(fewer.Connections)
+		fewer.MoreSessions += len(p.Sessions) - len(fewer.Sessions)
+		return render(me, fewer)
+	})
+}
+
+// AllConnections returns how many there are, shown or not.
+func (p Me) AllConnections() int { return len(p.Connections) + p.MoreConnections }
 
 // Others reports whether a session besides this browser's can be ended.
 func (p Me) Others() bool {
-	return slices.ContainsFunc(p.Sessions, func(s Session) bool { return !s.Current })
+	return p.MoreSessions > 0 || slices.ContainsFunc(p.Sessions, func(s Session) bool { return !s.Current })
 }
 
 // Profile is what a person may change without a code, under the documented field names.

@@ -29,6 +29,7 @@ var (
 	me         = parse("me.html")
 	mePassword = parse("mepassword.html")
 	meAddress  = parse("meaddress.html")
+	meApps     = parse("meapps.html")
 	meDelete   = parse("medelete.html")
 	message    = parse("message.html")
 )
@@ -94,6 +95,21 @@ func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
 		return ""
 	}
 	return template.HTMLAttr(invalid + ` aria-describedby="` + strings.Join(hints, " ") + `"`)
+}
+
+// areaText escapes all that stands for anything but itself in a textarea (HTML section 13.2.5.2), and no more, so that long texts
+// stay short.
+var areaText = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\x00", "\uFFFD")
+
+// Area returns the field of a text of several lines, tied to what is said about it. Names and complete, the value of autocomplete
+// ("" = none), are the templates' own, never from outside; text may be anything.
+func (p Problems) Area(field, complete, text string) template.HTML {
+	attributes := string(p.Mark(field))
+	if complete != "" {
+		attributes = ` autocomplete="` + complete + `"` + attributes
+	}
+	return template.HTML(`<textarea id="` + field + `" name="` + field + `" rows="3"` + attributes + ">\n" + // which is no part of the text
+		areaText.Replace(text) + "</textarea>")
 }
 
 // Message is a page that says something and asks for nothing: an error, or that a person has signed out.

@@ -129,7 +129,7 @@ func (s *mailSession) Auth(string) (sasl.Server, error) {
 	s.server.note("AUTH")
 	return sasl.NewPlainServer(func(_, user, password string) error {
 		if user != "atlas" || password != s.server.password {
-			return errors.New("wrong password " + password)
+			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong password " + password}
 		}
 		s.signedIn = true
 		return nil

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"time"
 
 	gomail "github.com/wneessen/go-mail"
 	"github.com/wneessen/go-mail/smtp"
@@ -24,7 +25,12 @@ var (
 	errAuth  = errors.New("the mail server offers no way to sign in that is known here: SCRAM-SHA-256, PLAIN or LOGIN")
 )
 
-// post sends e-mails over SMTP (RFC 5321), one connection each.
+const (
+	mailTries     = 4               // at most, of one e-mail
+	firstMailWait = 3 * time.Second // after the first try; it doubles with each, less up to half of it by chance
+)
+
+// post sends e-mails over SMTP (RFC 5321), one connection for each try.
 type post struct {
 	host, address string // name of the server; its host and port
 	implicit      bool   // TLS from the start (RFC 8314)
@@ -32,6 +38,7 @@ type post struct {
 	login         *url.Userinfo
 	from          *mail.Address
 	service       string
+	open          func(ctx context.Context) (net.Conn, error) // dial, unless a test has another
 }
 
 func newPost(t Target, from *mail.Address, service string) *post {
@@ -43,22 +50,30 @@ func newPost(t Target, from *mail.Address, service string) *post {
 		port = "587" // submission (RFC 6409)
 	}
 	host := t.url.Hostname()
-	return &post{
+	p := &post{
 		host: host, address: net.JoinHostPort(host, port), login: t.url.User, from: from, service: service,
 		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" && !isLoopback(host),
 	}
+	p.open = p.dial
+	return p
 }
 
-// Send hands m to the mail server.
+// Send hands m to the mail server. It tries again, with the same Message-ID, where the server answers that it cannot do so for now (RFC
+// 5321 section 4.2.1: 4yz); anything else is final, also that nothing is known of what became of it.
 func (p *post) Send(ctx context.Context, m account.Message) error {
 	letter, err := p.compose(m)
 	if err != nil {
 		return err
 	}
-	if err := p.deliver(ctx, letter); err != nil && !letter.IsDelivered() {
-		return fmt.Errorf("smtp: %w", mailKind(ctx, err))
+	for n := range mailTries {
+		if err = p.deliver(ctx, letter); err == nil || letter.IsDelivered() {
+			return nil
+		}
+		if code := replyCode(err); code < 400 || code > 499 || n+1 == mailTries || !pause(ctx, backOff(firstMailWait, n)) {
+			break
+		}
 	}
-	return nil
+	return fmt.Errorf("smtp: %w", mailKind(ctx, err))
 }
 
 func (p *post) compose(m account.Message) (*gomail.Msg, error) {
@@ -78,7 +93,7 @@ func (p *post) compose(m account.Message) (*gomail.Msg, error) {
 
 // deliver sends letter on a connection of its own, which ends with ctx at the latest.
 func (p *post) deliver(ctx context.Context, letter *gomail.Msg) error {
-	conn, err := p.dial(ctx)
+	conn, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,17 +177,26 @@ func heloName(service string) string {
 
 // mailKind returns what may be told of an error: never what the server said, which may quote the address.
 func mailKind(ctx context.Context, err error) error {
+	if errors.Is(err, errNoTLS) || errors.Is(err, errAuth) {
+		return err
+	}
+	if code := replyCode(err); code > 0 {
+		return fmt.Errorf("the mail server answered %d", code)
+	}
+	return kindOf(ctx, err)
+}
+
+// replyCode returns what the mail server answered; 0 = the error is none of its answers.
+func replyCode(err error) int {
 	var (
 		refused *gomail.SendError
 		reply   *textproto.Error
 	)
 	switch {
-	case errors.Is(err, errNoTLS), errors.Is(err, errAuth):
-		return err
 	case errors.As(err, &reply):
-		return fmt.Errorf("the mail server answered %d", reply.Code)
-	case errors.As(err, &refused) && refused.ErrorCode() > 0:
-		return fmt.Errorf("the mail server answered %d", refused.ErrorCode())
+		return reply.Code
+	case errors.As(err, &refused):
+		return refused.ErrorCode()
 	}
-	return kindOf(ctx, err)
+	return 0
 }

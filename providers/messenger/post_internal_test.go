@@ -146,7 +146,7 @@ func TestMailErrors(t *testing.T) {
 	for _, test := range []struct{ name, url, want string }{
 		{"nobody there", "smtp://" + nobody.Addr().String(), "cannot connect"},
 		{"recipient refused", "smtp://" + refusing.address, "answered 550"},
-		{"wrong password", "smtp://atlas:s3cr3t@" + locked.address, "answered 454"},
+		{"wrong password", "smtp://atlas:s3cr3t@" + locked.address, "answered 535"},
 		{"no password where one is needed", "smtp://" + locked.address, "answered 502"},
 		{"no way to sign in", "smtp://atlas:s3cr3t@" + open.address, "no way to sign in"},
 	} {

@@ -81,7 +81,7 @@ func (w *webhook) Send(ctx context.Context, m account.Message) error {
 		if wait, err = w.try(ctx, l.ID, body); err == nil || wait == 0 {
 			break
 		}
-		if n+1 < tries && !pause(ctx, max(wait, backOff(n))) {
+		if n+1 < tries && !pause(ctx, max(wait, backOff(firstWait, n))) {
 			break
 		}
 	}
@@ -91,14 +91,17 @@ func (w *webhook) Send(ctx context.Context, m account.Message) error {
 	return nil
 }
 
-// backOff returns how long to wait after try n, which counts from 0.
-func backOff(n int) time.Duration {
-	longest := firstWait << n
+// backOff returns how long to wait after try n, which counts from 0: first, twice that and so on, less up to half of it by chance.
+func backOff(first time.Duration, n int) time.Duration {
+	longest := first << n
 	return longest/2 + rand.N(longest/2)
 }
 
-// pause waits, and reports whether ctx lasted so long.
+// pause waits, and reports whether ctx lasted so long. It does not begin to where ctx will have ended.
 func pause(ctx context.Context, wait time.Duration) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		return false
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
