@@ -59,36 +59,46 @@ func clientStates() []State {
 	}
 	return []State{
 		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
-			confidential, clientValues, putClient},
+			confidential, clientValues, checkClient, putClient},
 		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
-			another, clientValues, putClient},
-		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, putClient},
+			another, clientValues, checkClient, putClient},
+		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, checkClient, putClient},
 	}
 }
 
-func putClient(ctx context.Context, w *world, a arguments) error {
-	c := &oauth.Client{
+// newClient returns the client that the arguments describe, and its secret, "" for a public one.
+func newClient(a arguments) (c *oauth.Client, secret string, err error) {
+	c = &oauth.Client{
 		ID: a.text("client_id"), Name: a.text("name"), RedirectURIs: strings.Fields(a.text("redirect_uri")),
 		Operator: a.flag("operator"), IntrospectAny: a.flag("introspect_any"), LoopbackAnyPort: a.flag("loopback_any_port"),
 		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
 	}
-	var err error
 	if c.Scopes, err = scopesOf(a); err != nil {
-		return err
+		return nil, "", err
 	}
 	for _, name := range strings.Fields(a.text("grants")) {
 		grant, ok := oauth.ParseGrantType(name)
 		if !ok {
-			return fmt.Errorf("there is no grant type %s", name)
+			return nil, "", fmt.Errorf("grants: there is no grant type %s", name)
 		}
 		c.Grants |= grant
 	}
-	secret := a.text("client_secret")
+	secret = a.text("client_secret")
 	c.Public = secret == ""
 	if !c.Public {
 		c.Secrets = []oauth.Secret{{ID: "Contract", Hash: oauth.HashOf(secret), Created: c.Created}}
 	}
-	if err := c.CheckRegistration(); err != nil {
+	return c, secret, c.CheckRegistration()
+}
+
+func checkClient(a arguments) error {
+	_, _, err := newClient(a)
+	return err
+}
+
+func putClient(ctx context.Context, w *world, a arguments) error {
+	c, secret, err := newClient(a)
+	if err != nil {
 		return err
 	}
 	w.client, w.secret = c, secret
@@ -130,6 +140,11 @@ func (w *world) needClient(ctx context.Context) error {
 		return nil
 	}
 	_, err := w.setUp(ctx, "a confidential client", nil)
+	return err
+}
+
+func checkScope(a arguments) error {
+	_, err := scopesOf(a)
 	return err
 }
 
