@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/oauth"
 )
 
@@ -32,7 +34,7 @@ var clientValues = []Value{
 
 func clientStates() []State {
 	shared := []Parameter{
-		{"client_id", String, DefaultClientID, nil, "A UUID."},
+		{"client_id", String, DefaultClientID, nil, "A UUID in small letters."},
 		{"name", String, "Contract", nil, "As people see it."},
 		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
 		{"scope", String, DefaultScope, nil, "The scopes that it may ask for."},
@@ -40,7 +42,7 @@ func clientStates() []State {
 		{"detail_user_approved", Boolean, true, nil, "Whether an operator has approved it for detailed profiles."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
-		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret."},
+		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret: the default, or one in the form that they have, such as `" + OtherClientSecret + "`."},
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
 		Parameter{"operator", Boolean, false, nil, "Whether it may hold server-operations; add that to scope as well."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
@@ -54,7 +56,7 @@ func clientStates() []State {
 		case "client_id":
 			another[i].Default = OtherClientID
 		case "client_secret":
-			another[i].Default = OtherClientSecret
+			another[i].Default, another[i].Description = OtherClientSecret, "Its secret, in the form that they have."
 		}
 	}
 	return []State{
@@ -73,6 +75,9 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 		Operator: a.flag("operator"), IntrospectAny: a.flag("introspect_any"), LoopbackAnyPort: a.flag("loopback_any_port"),
 		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
 	}
+	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
+		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in small letters, such as %s", c.ID, DefaultClientID)
+	}
 	if c.Scopes, err = scopesOf(a); err != nil {
 		return nil, "", err
 	}
@@ -83,9 +88,11 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 		}
 		c.Grants |= grant
 	}
-	secret = a.text("client_secret")
-	c.Public = secret == ""
-	if !c.Public {
+	secret, confidential := a["client_secret"].(string)
+	if c.Public = !confidential; confidential {
+		if secret != DefaultClientSecret && !oauth.LooksLikeClientSecret(secret) {
+			return nil, "", errors.New("client_secret: it has not the form of those that gatehouse issues; the page of the states has one")
+		}
 		c.Secrets = []oauth.Secret{{ID: "Contract", Hash: oauth.HashOf(secret), Created: c.Created}}
 	}
 	return c, secret, c.CheckRegistration()

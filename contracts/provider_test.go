@@ -221,6 +221,14 @@ func TestImpossibleArguments(t *testing.T) {
 		{"the upstream's budget is empty", map[string]any{"seconds": 61}, "seconds: got 61, want 1 to 60"},
 		{"the upstream's budget is empty", map[string]any{"seconds": 0}, "seconds"},
 		{"a user", map[string]any{"email": "nope"}, "email"},
+		{"a confidential client", map[string]any{"client_id": "abc"}, "client_id: got abc, want a UUID"},
+		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"}, "small letters"},
+		{"a confidential client", map[string]any{"client_secret": "hi"}, "client_secret"},
+		{"a confidential client", map[string]any{"client_secret": ""}, "client_secret"},
+		{"another client", map[string]any{"client_secret": contracts.OtherClientSecret + "x"}, "client_secret"},
+		{"a confidential client", map[string]any{"client_secret": contracts.OtherClientSecret}, ""},
+		{"an authorization code", map[string]any{"code_challenge": "x"}, "code_challenge: got x, want"},
+		{"an authorization code", map[string]any{"code_challenge": contracts.CodeChallenge}, ""},
 		{"a person has allowed the client", map[string]any{"scope": "everything"}, "scope"},
 		{"the cache holds a query", map[string]any{"query": "a b"}, "a b"},
 		{"the cache holds a query", map[string]any{"query": "5.255.255.1"}, ""},
@@ -239,7 +247,8 @@ func TestImpossibleArguments(t *testing.T) {
 // TestImpossibleValuesAreFoundBefore asks without a provider.
 func TestImpossibleValuesAreFoundBefore(t *testing.T) {
 	for state, parameters := range map[string]map[string]any{
-		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"}, "an authorization code": {"code": "gtac_x"},
+		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"}, "an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
+		"a public client": {"client_id": "abc"},
 		"a refresh token": {"refresh_token": "gtrt_x"}, "an access token": {"access_token": "gtat_x"}, "the cache holds a query": {"query": "a b"},
 		"the limit of /api/user/details is used up": {"remaining": 50}, "the upstream's budget is empty": {"seconds": 600},
 		"the caller asks from an address": {"address": "home"}, "a person has allowed the client": {"scope": "everything"},
@@ -253,6 +262,19 @@ func TestImpossibleValuesAreFoundBefore(t *testing.T) {
 		if err := contracts.CheckState(s.Name, nil); err != nil {
 			t.Errorf("got %v, want the defaults of %q taken", err, s.Name)
 		}
+	}
+}
+
+// TestCodeForAnUnregisteredURI asks for codes that no authorization request of the client gives.
+func TestCodeForAnUnregisteredURI(t *testing.T) {
+	p := start(t, contracts.Config{})
+	setUp(t, p, "a public client", map[string]any{"redirect_uri": "https://a.example/ http://127.0.0.1/", "loopback_any_port": true})
+	setUp(t, p, "an authorization code", map[string]any{"redirect_uri": "http://127.0.0.1:8085/"})
+	_, err := p.SetUp(t.Context(), "an authorization code", map[string]any{"redirect_uri": "https://b.example/"})
+	const want = "redirect_uri: https://b.example/ is not registered for the client, which has https://a.example/ http://127.0.0.1/"
+	var wrong *contracts.StateError
+	if !errors.As(err, &wrong) || wrong.Problem != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -1,9 +1,11 @@
 package contracts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,7 +38,7 @@ func tokenStates() []State {
 			{"code", String, nil, nil, "The code, in the form that they have; by default a new one. A pact may use `" + ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
 			granted,
-			{"redirect_uri", String, nil, nil, "Of the authorization request; by default the client's first."},
+			{"redirect_uri", String, nil, nil, "Of the authorization request, one that is registered; by default the client's first."},
 			{"code_challenge", String, nil, nil, "Of the authorization request, S256; by default that of " + CodeVerifier + " for a public client and none for another."},
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
 		}, append([]Value{{"code", "The code."}}, owners...), checkCode, putCode},
@@ -66,6 +68,9 @@ func (w *world) code(ctx context.Context, a arguments) (string, *oauth.Authoriza
 		return "", nil, err
 	}
 	plain := given(a, "code", oauth.NewAuthorizationCode)
+	if uri := a.text("redirect_uri"); uri != "" && !w.client.AllowsRedirect(uri) {
+		return "", nil, refusef("redirect_uri: %s is not registered for the client, which has %s", uri, cmp.Or(strings.Join(w.client.RedirectURIs, " "), "none"))
+	}
 	code := &oauth.AuthorizationCode{
 		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
 		DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: time.Now().Add(lifetimes.Code),

@@ -12,7 +12,14 @@ import (
 var errUnsigned = errors.New("access_token: it is not signed with the key of contracts")
 
 func checkCode(a arguments) error {
-	return cmp.Or(checkScope(a), checkForm(a, "code", oauth.LooksLikeAuthorizationCode))
+	return cmp.Or(checkScope(a), checkForm(a, "code", oauth.LooksLikeAuthorizationCode), checkChallenge(a))
+}
+
+func checkChallenge(a arguments) error {
+	if s := a.text("code_challenge"); s != "" && !oauth.ValidCodeChallenge(s) {
+		return fmt.Errorf("code_challenge: got %s, want the base64url form of a SHA-256, such as %s", s, CodeChallenge)
+	}
+	return nil
 }
 
 func checkRefreshToken(a arguments) error {
