@@ -16,15 +16,15 @@ func browserStates() []State {
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
 		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
-			nil, nil, func(context.Context, *world, arguments) error { return nil }},
+			nil, nil, nil, func(context.Context, *world, arguments) error { return nil }},
 		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
-			nil, append([]Value{cookie}, userValues...), signIn},
+			nil, append([]Value{cookie}, userValues...), nil, signIn},
 		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
 			"authorization request with skip_account_chooser=true, or with prompt=none, is answered with a code at once.",
-			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, allow},
+			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, checkScope, allow},
 		{"a person answers the question for consent", "There is a browser between client and service: an authorization request is answered " +
 			"with the redirect that ends it when a signed-in person has gone through all its pages.",
-			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, answerConsent},
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, nil, answerConsent},
 	}
 }
 

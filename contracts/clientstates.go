@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/oauth"
 )
 
@@ -32,7 +34,7 @@ var clientValues = []Value{
 
 func clientStates() []State {
 	shared := []Parameter{
-		{"client_id", String, DefaultClientID, nil, "A UUID."},
+		{"client_id", String, DefaultClientID, nil, "A UUID in small letters."},
 		{"name", String, "Contract", nil, "As people see it."},
 		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
 		{"scope", String, DefaultScope, nil, "The scopes that it may ask for."},
@@ -40,7 +42,7 @@ func clientStates() []State {
 		{"detail_user_approved", Boolean, true, nil, "Whether an operator has approved it for detailed profiles."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
-		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret."},
+		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret: the default, or one in the form that they have, such as `" + OtherClientSecret + "`."},
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
 		Parameter{"operator", Boolean, false, nil, "Whether it may hold server-operations; add that to scope as well."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
@@ -54,41 +56,56 @@ func clientStates() []State {
 		case "client_id":
 			another[i].Default = OtherClientID
 		case "client_secret":
-			another[i].Default = OtherClientSecret
+			another[i].Default, another[i].Description = OtherClientSecret, "Its secret, in the form that they have."
 		}
 	}
 	return []State{
 		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
-			confidential, clientValues, putClient},
+			confidential, clientValues, checkClient, putClient},
 		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
-			another, clientValues, putClient},
-		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, putClient},
+			another, clientValues, checkClient, putClient},
+		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, checkClient, putClient},
 	}
 }
 
-func putClient(ctx context.Context, w *world, a arguments) error {
-	c := &oauth.Client{
+// newClient returns the client that the arguments describe, and its secret, "" for a public one.
+func newClient(a arguments) (c *oauth.Client, secret string, err error) {
+	c = &oauth.Client{
 		ID: a.text("client_id"), Name: a.text("name"), RedirectURIs: strings.Fields(a.text("redirect_uri")),
 		Operator: a.flag("operator"), IntrospectAny: a.flag("introspect_any"), LoopbackAnyPort: a.flag("loopback_any_port"),
 		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
 	}
-	var err error
+	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
+		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in small letters, such as %s", c.ID, DefaultClientID)
+	}
 	if c.Scopes, err = scopesOf(a); err != nil {
-		return err
+		return nil, "", err
 	}
 	for _, name := range strings.Fields(a.text("grants")) {
 		grant, ok := oauth.ParseGrantType(name)
 		if !ok {
-			return fmt.Errorf("there is no grant type %s", name)
+			return nil, "", fmt.Errorf("grants: there is no grant type %s", name)
 		}
 		c.Grants |= grant
 	}
-	secret := a.text("client_secret")
-	c.Public = secret == ""
-	if !c.Public {
+	secret, confidential := a["client_secret"].(string)
+	if c.Public = !confidential; confidential {
+		if secret != DefaultClientSecret && !oauth.LooksLikeClientSecret(secret) {
+			return nil, "", errors.New("client_secret: it has not the form of those that gatehouse issues; the page of the states has one")
+		}
 		c.Secrets = []oauth.Secret{{ID: "Contract", Hash: oauth.HashOf(secret), Created: c.Created}}
 	}
-	if err := c.CheckRegistration(); err != nil {
+	return c, secret, c.CheckRegistration()
+}
+
+func checkClient(a arguments) error {
+	_, _, err := newClient(a)
+	return err
+}
+
+func putClient(ctx context.Context, w *world, a arguments) error {
+	c, secret, err := newClient(a)
+	if err != nil {
 		return err
 	}
 	w.client, w.secret = c, secret
@@ -130,6 +147,11 @@ func (w *world) needClient(ctx context.Context) error {
 		return nil
 	}
 	_, err := w.setUp(ctx, "a confidential client", nil)
+	return err
+}
+
+func checkScope(a arguments) error {
+	_, err := scopesOf(a)
 	return err
 }
 

@@ -36,7 +36,7 @@ func Document() string {
 		"What a pact with gatehouse may ask for with \"given\". This page is made from the catalogue in code; `pactcheck states` prints the same.\n\n" +
 		"Each interaction has a gatehouse of its own, in which its states are set up in their order; afterwards all of it is gone. What a state needs and " +
 		"no state before it has made, it makes with defaults: an access token without a client before it is that of a confidential client with a user whose " +
-		"profile is complete. A state or a parameter that is not on this page is refused before anything runs. Every parameter can be left out.\n\n" +
+		"profile is complete. A state or a parameter that is not on this page, and a value that cannot be, are refused before anything runs. Every parameter can be left out.\n\n" +
 		"Values can stand in paths, queries, headers and JSON of requests (\"from provider state\"). Verifiers put none into form bodies: " +
 		"what stands there is given as a parameter, such as `code`.\n")
 	for _, s := range Catalogue() {

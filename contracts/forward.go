@@ -141,7 +141,7 @@ func (w *hidingWriter) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *hidingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// changeState answers POST of a state change with the values of the state. A state that there is not is 400.
+// changeState answers POST of a state change with the values of the state. A state or a value that cannot be is 400.
 func (p *Provider) changeState(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

@@ -30,19 +30,26 @@ func lookupStates() []State {
 	return []State{
 		{"the upstream knows a query", "The upstream has an answer, which is made up and always the same. It has one for every public " +
 			"address and every domain but those that the next state names.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil,
+			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery,
 			func(ctx context.Context, w *world, a arguments) error {
 				return w.expectUpstream(ctx, a.text("query"), "success")
 			}},
 		{"the upstream does not know a query", "The upstream answers that there is nothing: for 5.255.255.0/24, 2a0f:ffff::/32 and " +
 			"nxdomain.example.com with all below it.",
-			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil,
+			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil, nil,
 			func(ctx context.Context, w *world, a arguments) error {
 				return w.expectUpstream(ctx, a.text("query"), "fail")
 			}},
 		{"the cache holds a query", "Somebody asked the same a moment ago.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, fillCache},
+			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery, fillCache},
 	}
+}
+
+func checkQuery(a arguments) error {
+	if _, fault := geo.ParseQuery(a.text("query")); fault != nil {
+		return fmt.Errorf("query %s: %s", a.text("query"), fault.Reason)
+	}
+	return nil
 }
 
 // expectUpstream checks that the simulator answers text as it is expected to.
@@ -62,7 +69,7 @@ func (w *world) expectUpstream(ctx context.Context, text, status string) error {
 		return err
 	}
 	if answer.Status != status {
-		return fmt.Errorf("query %s: the upstream says %s and not %s", text, answer.Status, status)
+		return refusef("query %s: the upstream says %s and not %s", text, answer.Status, status)
 	}
 	w.simulator.ResetStats()
 	return nil
@@ -72,7 +79,7 @@ func fillCache(_ context.Context, w *world, a arguments) error {
 	if outcome, err := w.look(a.text("query")); err != nil {
 		return err
 	} else if outcome.Entry == nil {
-		return fmt.Errorf("query %s: there is no answer to keep", a.text("query"))
+		return refusef("query %s: there is no answer to keep", a.text("query"))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func (p *Provider) Close() error {
 }
 
 // SetUp puts the service into a state and returns the state's values. The first one of an interaction begins a new world.
-// Its error is a *StateError when there is no such state.
+// Its error is a *StateError when there is no such state, or when it cannot be set up with these values.
 func (p *Provider) SetUp(ctx context.Context, state string, parameters map[string]any) (map[string]any, error) {
 	if err := CheckState(state, parameters); err != nil {
 		return nil, err

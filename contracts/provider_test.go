@@ -2,6 +2,7 @@ package contracts_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -211,20 +212,80 @@ func TestImpossibleArguments(t *testing.T) {
 		{"a refresh token", map[string]any{"refresh_token": "gtrt_x"}, "refresh_token: "},
 		{"an access token", map[string]any{"access_token": "gtat_x"}, "access_token"},
 		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"}, "access_token"},
-		{"the limit of /api/user is used up", map[string]any{"remaining": 100}, "remaining"},
+		{"the limit of /api/user is used up", map[string]any{"remaining": 100}, "remaining: got 100, want 0 to 99"},
+		{"the limit of /api/user is used up", map[string]any{"remaining": -1}, "remaining"},
 		{"the upstream knows a query", map[string]any{"query": "10.0.0.1"}, "10.0.0.1"},
 		{"the upstream does not know a query", nil, ""},
 		{"the upstream does not know a query", map[string]any{"query": "8.8.8.8"}, "8.8.8.8"},
 		{"the caller asks from an address", map[string]any{"address": "home"}, "address"},
-		{"the upstream's budget is empty", map[string]any{"seconds": 61}, "seconds"},
+		{"the upstream's budget is empty", map[string]any{"seconds": 61}, "seconds: got 61, want 1 to 60"},
+		{"the upstream's budget is empty", map[string]any{"seconds": 0}, "seconds"},
+		{"a user", map[string]any{"email": "nope"}, "email"},
+		{"a confidential client", map[string]any{"client_id": "abc"}, "client_id: got abc, want a UUID"},
+		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"}, "small letters"},
+		{"a confidential client", map[string]any{"client_secret": "hi"}, "client_secret"},
+		{"a confidential client", map[string]any{"client_secret": ""}, "client_secret"},
+		{"another client", map[string]any{"client_secret": contracts.OtherClientSecret + "x"}, "client_secret"},
+		{"a confidential client", map[string]any{"client_secret": contracts.OtherClientSecret}, ""},
+		{"an authorization code", map[string]any{"code_challenge": "x"}, "code_challenge: got x, want"},
+		{"an authorization code", map[string]any{"code_challenge": contracts.CodeChallenge}, ""},
+		{"a person has allowed the client", map[string]any{"scope": "everything"}, "scope"},
+		{"the cache holds a query", map[string]any{"query": "a b"}, "a b"},
+		{"the cache holds a query", map[string]any{"query": "5.255.255.1"}, ""},
 	} {
 		_, err := p.SetUp(t.Context(), row.state, row.parameters)
 		if row.want == "" && err == nil {
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s %v: got %v, want an error about %q", row.state, row.parameters, err, row.want)
+		var wrong *contracts.StateError
+		if !errors.As(err, &wrong) || wrong.State != row.state || !strings.Contains(wrong.Problem, row.want) {
+			t.Errorf("%s %v: got %v, want a StateError about %q", row.state, row.parameters, err, row.want)
 		}
+	}
+}
+
+// TestImpossibleValuesAreFoundBefore asks without a provider.
+func TestImpossibleValuesAreFoundBefore(t *testing.T) {
+	for state, parameters := range map[string]map[string]any{
+		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"}, "an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
+		"a public client": {"client_id": "abc"},
+		"a refresh token": {"refresh_token": "gtrt_x"}, "an access token": {"access_token": "gtat_x"}, "the cache holds a query": {"query": "a b"},
+		"the limit of /api/user/details is used up": {"remaining": 50}, "the upstream's budget is empty": {"seconds": 600},
+		"the caller asks from an address": {"address": "home"}, "a person has allowed the client": {"scope": "everything"},
+	} {
+		var wrong *contracts.StateError
+		if err := contracts.CheckState(state, parameters); !errors.As(err, &wrong) {
+			t.Errorf("%s %v: got %v, want a StateError", state, parameters, err)
+		}
+	}
+	for _, s := range contracts.Catalogue() {
+		if err := contracts.CheckState(s.Name, nil); err != nil {
+			t.Errorf("got %v, want the defaults of %q taken", err, s.Name)
+		}
+	}
+}
+
+// TestCodeForAnUnregisteredURI asks for codes that no authorization request of the client gives.
+func TestCodeForAnUnregisteredURI(t *testing.T) {
+	p := start(t, contracts.Config{})
+	setUp(t, p, "a public client", map[string]any{"redirect_uri": "https://a.example/ http://127.0.0.1/", "loopback_any_port": true})
+	setUp(t, p, "an authorization code", map[string]any{"redirect_uri": "http://127.0.0.1:8085/"})
+	_, err := p.SetUp(t.Context(), "an authorization code", map[string]any{"redirect_uri": "https://b.example/"})
+	const want = "redirect_uri: https://b.example/ is not registered for the client, which has https://a.example/ http://127.0.0.1/"
+	var wrong *contracts.StateError
+	if !errors.As(err, &wrong) || wrong.Problem != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestTakenUser has two users of one address in an interaction.
+func TestTakenUser(t *testing.T) {
+	p := start(t, contracts.Config{})
+	setUp(t, p, "a user", nil)
+	_, err := p.SetUp(t.Context(), "a user with every profile field set", nil)
+	var wrong *contracts.StateError
+	if !errors.As(err, &wrong) || wrong.State != "a user with every profile field set" || !strings.Contains(wrong.Problem, "the same email") {
+		t.Errorf("got %v, want a StateError about the address", err)
 	}
 }
 
@@ -298,6 +359,10 @@ func TestStateChanges(t *testing.T) {
 		{"POST", `{"action":"setup","state":"a confidential client","params":{"id":1}}`, 400, `no parameter "id"`},
 		{"POST", `{"action":"setup","state":"a confidential client","params":{"disabled":"yes"}}`, 400, "want a value of type boolean"},
 		{"POST", `{"action":"setup","state":"an access token","params":{"kind":"stale"}}`, 400, "want one of live, expired, revoked"},
+		{"POST", `{"action":"setup","state":"a user","params":{"email":"nope"}}`, 400, "state \"a user\": email is not"},
+		{"POST", `{"action":"setup","state":"the limit of /api/user is used up","params":{"remaining":100}}`, 400, "want 0 to 99"},
+		{"POST", `{"action":"setup","state":"the upstream knows a query","params":{"query":"10.0.0.1"}}`, 400, "private_range"},
+		{"POST", `{"action":"setup","state":"the upstream knows a query","params":{"query":"5.255.255.1"}}`, 400, "the upstream says fail"},
 		{"POST", `{"action":"prepare","state":""}`, 400, "want setup or teardown"},
 		{"POST", `[]`, 400, "JSON object"},
 		{"GET", "", 405, "POST"},

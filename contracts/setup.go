@@ -1,8 +1,10 @@
 package contracts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"gatehouse/actors/account"
@@ -17,8 +19,8 @@ type settled struct {
 	user   *account.User
 }
 
-// setUp puts the world into a state and returns its values. The same state with the same arguments is set up once; again, later
-// states are about its client and user.
+// setUp puts the world into a state and returns its values; a *StateError says that the pact is to blame. The same state with the
+// same arguments is set up once; again, later states are about its client and user.
 func (w *world) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
 	s, args, err := resolve(name, parameters)
 	if err != nil {
@@ -35,6 +37,11 @@ func (w *world) setUp(ctx context.Context, name string, parameters map[string]an
 	}
 	client, user := w.client, w.user
 	if err := s.setUp(ctx, w, args); err != nil {
+		var wrong *StateError
+		if errors.As(err, &wrong) {
+			wrong.State = cmp.Or(wrong.State, name)
+			return nil, wrong
+		}
 		return nil, fmt.Errorf("set up the state %q: %w", name, err)
 	}
 	now := settled{values: map[string]any{}}

@@ -19,7 +19,8 @@ type State struct {
 	Parameters  []Parameter `json:"parameters,omitempty"`
 	Values      []Value     `json:"values,omitempty"`
 
-	setUp func(ctx context.Context, w *world, p arguments) error
+	check func(a arguments) error // what is wrong with the values, as far as they alone tell; nil = any will do
+	setUp func(ctx context.Context, w *world, a arguments) error
 }
 
 // Parameter is what a pact may say about a state. All can be left out.
@@ -53,11 +54,17 @@ type StateError struct {
 	Problem string
 }
 
+// refusef is the StateError of the state that is being set up, which adds its name.
+func refusef(format string, args ...any) error {
+	return &StateError{Problem: fmt.Sprintf(format, args...)}
+}
+
 // Error names the state and what is wrong.
 func (e *StateError) Error() string { return fmt.Sprintf("state %q: %s", e.State, e.Problem) }
 
-// CheckState returns a *StateError unless the state is in the Catalogue and takes those parameters. They may stand inside
-// another object under "params", as some verifiers send them.
+// CheckState returns a *StateError unless the state is in the Catalogue and takes those parameters with those values. They may
+// stand inside another object under "params", as some verifiers send them. Whether the values agree with those of other states
+// is found when it is set up.
 func CheckState(name string, parameters map[string]any) error {
 	_, _, err := resolve(name, parameters)
 	return err
@@ -86,6 +93,11 @@ func resolve(name string, given map[string]any) (State, arguments, error) {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := args[key]; !ok {
 			return s, nil, &StateError{name, fmt.Sprintf("it has no parameter %q; it has %s", key, parameterNames(s))}
+		}
+	}
+	if s.check != nil {
+		if err := s.check(args); err != nil {
+			return s, nil, &StateError{name, err.Error()}
 		}
 	}
 	return s, args, nil
@@ -192,6 +204,14 @@ func (a arguments) text(name string) string {
 func (a arguments) number(name string) int {
 	n, _ := a[name].(int)
 	return n
+}
+
+// within returns an error unless a number is in that range.
+func (a arguments) within(name string, least, most int) error {
+	if n := a.number(name); n < least || n > most {
+		return fmt.Errorf("%s: got %d, want %d to %d", name, n, least, most)
+	}
+	return nil
 }
 
 func (a arguments) flag(name string) bool {

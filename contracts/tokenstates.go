@@ -1,9 +1,11 @@
 package contracts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,21 +38,21 @@ func tokenStates() []State {
 			{"code", String, nil, nil, "The code, in the form that they have; by default a new one. A pact may use `" + ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
 			granted,
-			{"redirect_uri", String, nil, nil, "Of the authorization request; by default the client's first."},
+			{"redirect_uri", String, nil, nil, "Of the authorization request, one that is registered; by default the client's first."},
 			{"code_challenge", String, nil, nil, "Of the authorization request, S256; by default that of " + CodeVerifier + " for a public client and none for another."},
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
-		}, append([]Value{{"code", "The code."}}, owners...), putCode},
+		}, append([]Value{{"code", "The code."}}, owners...), checkCode, putCode},
 		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
 			{"refresh_token", String, nil, nil, "The refresh token, in the form that they have; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
 			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
 			granted,
-		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), putRefreshToken},
+		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), checkRefreshToken, putRefreshToken},
 		{"an access token", "An access token of the client: for a user, or for itself.", []Parameter{
 			{"access_token", String, nil, nil, "The access token; by default a new one. A pact may use `" + ExampleAccessToken + "`, or another that is signed with the SHA-256 of \"gatehouse contracts\"."},
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "What became of it. An expired one is always new."},
 			granted,
 			{"user", Boolean, true, nil, "Whether a user has granted it; if not, it is the client's own."},
-		}, append([]Value{{"access_token", "The access token."}}, owners...), putAccessToken},
+		}, append([]Value{{"access_token", "The access token."}}, owners...), checkAccessToken, putAccessToken},
 		limitState("/api/user", actors.BasicProfile, 100, owners),
 		limitState("/api/user/details", actors.DetailedProfile, 50, owners),
 	}
@@ -65,9 +67,9 @@ func (w *world) code(ctx context.Context, a arguments) (string, *oauth.Authoriza
 	if err != nil {
 		return "", nil, err
 	}
-	plain, err := given(a, "code", oauth.NewAuthorizationCode, oauth.LooksLikeAuthorizationCode)
-	if err != nil {
-		return "", nil, err
+	plain := given(a, "code", oauth.NewAuthorizationCode)
+	if uri := a.text("redirect_uri"); uri != "" && !w.client.AllowsRedirect(uri) {
+		return "", nil, refusef("redirect_uri: %s is not registered for the client, which has %s", uri, cmp.Or(strings.Join(w.client.RedirectURIs, " "), "none"))
 	}
 	code := &oauth.AuthorizationCode{
 		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
@@ -113,33 +115,24 @@ type pair struct {
 	expires                 time.Time // of the access token
 }
 
-// given returns an argument, or a new value when there is none. A value of another form, which the service would not
-// take, is an error.
-func given(a arguments, name string, fresh func() string, formed func(string) bool) (string, error) {
-	s := a.text(name)
-	if s == "" {
-		return fresh(), nil
+// given returns an argument, or a new value when there is none.
+func given(a arguments, name string, fresh func() string) string {
+	if s := a.text(name); s != "" {
+		return s
 	}
-	if !formed(s) {
-		return "", fmt.Errorf("%s: it has not the form of those that gatehouse issues; the page of the states has one", name)
-	}
-	return s, nil
+	return fresh()
 }
 
 // newPair returns the tokens that the arguments name, and new ones for the others, issued at a time.
 func (w *world) newPair(a arguments, at time.Time) (pair, error) {
-	refresh, err := given(a, "refresh_token", oauth.NewRefreshToken, oauth.LooksLikeRefreshToken)
-	if err != nil {
-		return pair{}, err
-	}
-	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: refresh, family: uuid.NewString()}
+	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: given(a, "refresh_token", oauth.NewRefreshToken), family: uuid.NewString()}
 	if p.access = a.text("access_token"); p.access == "" {
 		p.access = w.keys.NewAccessToken(p.expires)
 		return p, nil
 	}
 	expires, ok := w.keys.CheckAccessToken(p.access)
 	if !ok {
-		return pair{}, errors.New("access_token: it is not signed with the key of contracts")
+		return pair{}, errUnsigned
 	}
 	p.expires = expires
 	return p, nil
@@ -234,16 +227,12 @@ func (w *world) replace(ctx context.Context, p pair, code *oauth.AuthorizationCo
 }
 
 func putAccessToken(ctx context.Context, w *world, a arguments) error {
-	kind := a.text("kind")
-	if kind == "expired" && a.text("access_token") != "" {
-		return errors.New("access_token: an expired one cannot be given")
-	}
 	token, err := w.accessToken(ctx, a)
 	if err != nil {
 		return err
 	}
 	w.values["access_token"] = token
-	switch kind {
+	switch a.text("kind") {
 	case "expired":
 		w.values["access_token"] = w.keys.NewAccessToken(time.Now().Add(-time.Minute))
 	case "revoked":
@@ -278,12 +267,9 @@ func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value
 	return State{"the limit of " + path + " is used up", "The requests of this minute are spent: those of a state's access token before, or of a new one.",
 		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Requests that are left, at most %d.", limit-1)}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
+		func(a arguments) error { return a.within("remaining", 0, limit-1) },
 		func(ctx context.Context, w *world, a arguments) error {
-			used := limit - a.number("remaining")
-			if used < 1 || used > limit {
-				return fmt.Errorf("remaining: got %d, want 0 to %d", limit-used, limit-1)
-			}
-			return w.useUp(ctx, endpoint, used)
+			return w.useUp(ctx, endpoint, limit-a.number("remaining"))
 		}}
 }
 
@@ -299,7 +285,7 @@ func (w *world) useUp(ctx context.Context, endpoint actors.Endpoint, requests in
 		switch admission := w.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
-			return errors.New("the access token is not live, or is used up already")
+			return refusef("the access token is not live, or is used up already")
 		}
 	}
 	return nil

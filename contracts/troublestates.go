@@ -15,24 +15,22 @@ import (
 func troubleStates() []State {
 	return []State{
 		{"the caller asks from an address", "Requests come from there, as if the header X-Forwarded-For of a trusted proxy said so.",
-			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, askFrom},
+			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, checkAddress, askFrom},
 		{"the upstream's budget is empty", "The upstream refuses for a while. What is cached or decided here is still answered.",
 			[]Parameter{{"seconds", Integer, 30, nil, "Until it answers again, 1 to 60."}}, nil,
+			func(a arguments) error { return a.within("seconds", 1, 60) },
 			func(_ context.Context, w *world, a arguments) error {
-				seconds := a.number("seconds")
-				if seconds < 1 || seconds > 60 {
-					return fmt.Errorf("seconds: got %d, want 1 to 60", seconds)
-				}
-				return w.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: time.Duration(seconds) * time.Second})
+				delay := time.Duration(a.number("seconds")) * time.Second
+				return w.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
 			}},
-		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, breakUpstream},
+		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, nil, breakUpstream},
 		{"the upstream has been down for a while", "The upstream has failed so often that the service leaves it alone, and says until when.",
-			nil, nil, openBreaker},
-		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil,
+			nil, nil, nil, openBreaker},
+		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil, nil,
 			func(_ context.Context, w *world, _ arguments) error { return w.overload() }},
-		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil, makeBusy},
+		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil, nil, makeBusy},
 		{"this address has failed to authenticate too often", "So many wrong client secrets came from the caller's address that the next one is refused for a while.",
-			nil, nil, sendWrongSecrets},
+			nil, nil, nil, sendWrongSecrets},
 	}
 }
 
@@ -79,6 +77,13 @@ func sendWrongSecrets(ctx context.Context, w *world, _ arguments) error {
 		}
 	}
 	return errors.New("the service goes on taking wrong secrets")
+}
+
+func checkAddress(a arguments) error {
+	if _, err := netip.ParseAddr(a.text("address")); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	return nil
 }
 
 func askFrom(_ context.Context, w *world, a arguments) error {

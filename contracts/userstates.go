@@ -27,15 +27,15 @@ var profileFields = strings.Fields("name email username gender profile_picture b
 func userStates() []State {
 	return []State{
 		{"a user", "A user of whom nothing but these fields is set. Later states are about this user, or about the last one.",
-			userParameters("name", "email"), userValues, putUser},
+			userParameters("name", "email"), userValues, checkUser, putUser},
 		{"a user with every profile field set", "A user whose detailed profile has no null.",
-			userParameters(profileFields...), userValues, putUser},
+			userParameters(profileFields...), userValues, checkUser, putUser},
 		{"a user with no optional profile field", "A user with a name alone: all else is null.",
-			userParameters("name"), userValues, putUser},
+			userParameters("name"), userValues, checkUser, putUser},
 		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
-			userParameters("name", "phone_number"), userValues, putUser},
+			userParameters("name", "phone_number"), userValues, checkUser, putUser},
 		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
-			nil, userValues, disableUser},
+			nil, userValues, nil, disableUser},
 	}
 }
 
@@ -54,20 +54,25 @@ func userParameters(set ...string) []Parameter {
 	return append(all, Parameter{"disabled", Boolean, false, nil, "Whether an operator has disabled the user."})
 }
 
-func putUser(ctx context.Context, w *world, a arguments) error {
-	now := time.Now()
-	u := &account.User{
+func newUser(a arguments, now time.Time) *account.User {
+	return &account.User{
 		Name: a.text("name"), Email: a.text("email"), Username: a.text("username"), Gender: a.text("gender"),
 		ProfilePicture: a.text("profile_picture"), Bio: a.text("bio"), Phone: a.text("phone_number"),
 		PlaceOfBirth: a.text("place_of_birth"), DateOfBirth: a.text("date_of_birth"), Address: a.text("address"),
 		Disabled: a.flag("disabled"), Created: now, Updated: now,
 	}
-	if err := u.Check(now); err != nil {
-		return err
-	}
+}
+
+func checkUser(a arguments) error {
+	now := time.Now()
+	return newUser(a, now).Check(now)
+}
+
+func putUser(ctx context.Context, w *world, a arguments) error {
+	u := newUser(a, time.Now())
 	if err := w.store.CreateUser(ctx, u); err != nil {
 		if errors.Is(err, account.ErrTaken) {
-			return errors.New("another user of this interaction has the same email, phone_number or username")
+			return refusef("another user of this interaction has the same email, phone_number or username")
 		}
 		return err
 	}

@@ -31,6 +31,11 @@ func interaction(description, state, body string) string {
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
 }
 
+// given is a look-up in a state with parameters.
+func given(state, parameters string) string {
+	return strings.Replace(interaction("x", state, "{}"), `}],`, `,"params":`+parameters+`}],`, 1)
+}
+
 const known = "the upstream knows a query"
 
 // Two interactions: one holds, one does not.
@@ -72,6 +77,8 @@ func TestExitCodes(t *testing.T) {
 		{"other provider", []string{"verify", write(t, "p.json", pactText("bank", good))}, 2, "nothing to verify"},
 		{"other consumer", []string{"verify", "--consumer", "bank", pact(good)}, 2, "nothing to verify"},
 		{"unknown state", []string{"verify", pact(good, interaction("x", "the upstream knows a quary", "{}"))}, 2, `did you mean "the upstream knows a query"?`},
+		{"impossible value", []string{"verify", pact(good, given("a user", `{"email":"nope"}`))}, 2, `interaction "x": state "a user": email is not`},
+		{"value out of range", []string{"verify", pact(good, given("the upstream's budget is empty", `{"seconds":600}`))}, 2, "seconds: got 600, want 1 to 60"},
 		{"publish what", []string{"verify", "--publish", pact(good)}, 2, "--provider-version"},
 		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2, "--provider-branch"},
 		{"no address", []string{"verify", "--base-url", "x", pact(good)}, 2, "--base-url"},

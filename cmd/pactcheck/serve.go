@@ -23,7 +23,7 @@ type serveCommand struct {
 func (*serveCommand) Help() string {
 	return "The state change address takes POST of {\"action\":\"setup\",\"state\":…,\"params\":{…}} and answers with the state's values as JSON; " +
 		"the action teardown ends an interaction. Each interaction has a gatehouse of its own, which begins with the first setup after a request or a " +
-		"teardown. A state that there is not is 400.\n\n" +
+		"teardown. A state that there is not, or a value that it cannot have, is 400.\n\n" +
 		"Example, with the verifier of pact-cli:\n\n    pactcheck serve --port 9080 &\n" +
 		"    pactcheck prepare --out ready pacts/my-app-gatehouse.json\n" +
 		"    pact-verifier --file ready/my-app-gatehouse.json --hostname 127.0.0.1 --port 9080 \\\n" +

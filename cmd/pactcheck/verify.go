@@ -36,8 +36,8 @@ var groups = []kongGroup{
 // Help is shown by pactcheck verify --help.
 func (*verifyCommand) Help() string {
 	return "Each interaction is tried by itself, on a gatehouse of its own that is put into the states that it asks for, and is one line " +
-		"of output; what fails is followed by what was expected, what came and where. States that there are not are found before anything runs: " +
-		"pactcheck states lists those that there are.\n\n" +
+		"of output; what fails is followed by what was expected, what came and where. States that there are not, and values that they cannot have, are found before anything " +
+		"runs: pactcheck states lists those that there are.\n\n" +
 		"Examples:\n\n    pactcheck verify pacts/my-app-gatehouse.json\n" +
 		"    pactcheck verify --junit report.xml pacts/\n" +
 		"    pactcheck verify --publish --provider-version 1.4.0 --provider-branch main https://broker.example"

@@ -3,6 +3,7 @@ package coverage_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,18 +186,22 @@ func TestStaleExclusion(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	r := missing(t, []coverage.Exclusion{{"GET /a 404", "It is | gone."}}, answer("200", "{}", "", "{}"))
+	r := missing(t, []coverage.Exclusion{{"GET /a 404", "It is | gone."}}, slices.Repeat([]string{answer("200", "{}", "", "{}")}, 4)...)
 	for name, row := range map[string]struct {
 		write func(*strings.Builder) error
 		want  []string
 	}{
 		"text":     {func(b *strings.Builder) error { return r.WriteText(b) }, []string{"✗ GET /a 200 body $.name\n", "% of the contract is pinned: "}},
+		"pinned":   {func(b *strings.Builder) error { return r.WritePinned(b) }, []string{"✓ GET /a 200  [shop: d; shop: d; shop: d; shop: d]\n", "% of the contract is pinned: "}},
 		"JSON":     {func(b *strings.Builder) error { return r.WriteJSON(b) }, []string{`"name": "GET /a"`, `"shop: d"`, `"excluded": "It is | gone."`}},
 		"Markdown": {func(b *strings.Builder) error { return r.WriteMarkdown(b) }, []string{"| GET /a 200 body $.name |\n", `| GET /a 404 | It is \| gone. |`}},
 	} {
 		var b strings.Builder
 		if err := row.write(&b); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		if missing := "GET /a 200 body $.name"; name == "pinned" && strings.Contains(b.String(), missing) {
+			t.Errorf("got %s among what is pinned: %s", missing, &b)
 		}
 		for _, want := range row.want {
 			if !strings.Contains(b.String(), want) {

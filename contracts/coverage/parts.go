@@ -11,7 +11,7 @@ import (
 type Part struct {
 	// Name says what it is, such as "GET /api/user 200 body $.email: null". Names are unique.
 	Name string `json:"name"`
-	// PinnedBy are interactions that would fail without it; empty = none.
+	// PinnedBy are all interactions that would fail without it; empty = none.
 	PinnedBy []string `json:"pinned_by"`
 	// Excluded is why no pact pins it; "" = one should.
 	Excluded string `json:"excluded,omitempty"`

@@ -15,9 +15,6 @@ type Report struct {
 	Stale []string `json:"stale_exclusions"`
 }
 
-// mostNamed is how many interactions are named for one part.
-const mostNamed = 3
-
 // Measure compares pact files with an OpenAPI document.
 func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, error) {
 	d, err := readDocument(openAPI)
@@ -35,7 +32,7 @@ func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, e
 	r := &Report{Parts: d.parts(), Stale: []string{}}
 	for _, p := range r.Parts {
 		for _, i := range all {
-			if len(p.PinnedBy) < mostNamed && p.pins(i) {
+			if p.pins(i) {
 				p.PinnedBy = append(p.PinnedBy, i.name)
 			}
 		}
@@ -92,6 +89,18 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	for _, name := range r.Stale {
 		fmt.Fprintf(&b, "! %s is excluded for nothing: it is pinned, or not there\n", name)
+	}
+	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
+	return err
+}
+
+// WritePinned writes what is pinned, each part with the interactions that pin it, for people.
+func (r *Report) WritePinned(w io.Writer) error {
+	var b strings.Builder
+	for _, p := range r.Parts {
+		if len(p.PinnedBy) > 0 {
+			fmt.Fprintf(&b, "✓ %s  [%s]\n", p.Name, strings.Join(p.PinnedBy, "; "))
+		}
 	}
 	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
 	return err

@@ -131,11 +131,11 @@ func TestMessageIsNothingForGatehouse(t *testing.T) {
 	}
 }
 
-// TestImpossibleStateIsTheReason has parameters that no client can have.
+// TestImpossibleStateIsTheReason asks for an answer that the upstream does not have.
 func TestImpossibleStateIsTheReason(t *testing.T) {
-	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`, `"the upstream knows a query","params":{"query":"10.0.0.1"}`, 1)
+	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`, `"the upstream knows a query","params":{"query":"5.255.255.1"}`, 1)
 	got := try(t, pactOf(t, body+`{}}}}`), false)[0]
-	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "10.0.0.1") {
+	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "400 state") {
 		t.Errorf("got %+v, want the state as the reason, once", got)
 	}
 }
