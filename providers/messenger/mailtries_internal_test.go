@@ -155,6 +155,9 @@ func TestWaitsForAMailServerGrow(t *testing.T) {
 					t.Errorf("got %v before try %d, want %v to %v", wait, i+2, longest/2, longest)
 				}
 			}
+			if over := time.Since(s.began); over != s.at[3] {
+				t.Errorf("got the end after %v, want it with the last try, after %v", over, s.at[3])
+			}
 			first[s.at[1]] = true
 		}
 		if len(first) < 5 {
