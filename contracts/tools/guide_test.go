@@ -203,3 +203,26 @@ func TestGuideLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeVersion wants the same least version of Node.js wherever one is named.
+func TestNodeVersion(t *testing.T) {
+	const want = "18"
+	for file, version := range map[string]string{
+		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
+		"package.json": `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`, "../pactlib/package.json": `"node": ">=(\d+)"`,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(version).FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s: got no version of Node.js, want %s", file, want)
+		}
+		for _, one := range found {
+			if one[1] != want {
+				t.Errorf("%s: got Node.js %s, want %s", file, one[1], want)
+			}
+		}
+	}
+}
