@@ -278,6 +278,22 @@ func TestCodeForAnUnregisteredURI(t *testing.T) {
 	}
 }
 
+// TestSameTokenTwice gives one code or token to two states that differ.
+func TestSameTokenTwice(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for state, name := range map[string]string{"an authorization code": "code", "a refresh token": "refresh_token", "an access token": "access_token"} {
+		example := map[string]string{"code": contracts.ExampleCode, "refresh_token": contracts.ExampleRefreshToken, "access_token": contracts.ExampleAccessToken}[name]
+		for range 2 { // the same is no second one
+			setUp(t, p, state, map[string]any{name: example})
+		}
+		_, err := p.SetUp(t.Context(), state, map[string]any{name: example, "scope": "view-user"})
+		var wrong *contracts.StateError
+		if !errors.As(err, &wrong) || wrong.Problem != name+": another state of this interaction has the same" {
+			t.Errorf("%s: got %v, want a StateError about %s", state, err, name)
+		}
+	}
+}
+
 // TestTakenUser has two users of one address in an interaction.
 func TestTakenUser(t *testing.T) {
 	p := start(t, contracts.Config{})

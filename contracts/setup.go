@@ -35,6 +35,9 @@ func (w *world) setUp(ctx context.Context, name string, parameters map[string]an
 		w.name(before)
 		return before.values, nil
 	}
+	if err := w.checkUnique(args); err != nil {
+		return nil, &StateError{name, err.Error()}
+	}
 	client, user := w.client, w.user
 	if err := s.setUp(ctx, w, args); err != nil {
 		var wrong *StateError
@@ -58,6 +61,18 @@ func (w *world) setUp(ctx context.Context, name string, parameters map[string]an
 	}
 	w.settled[key] = now
 	return now.values, nil
+}
+
+// checkUnique returns an error when a code or token is given that another state has given back already.
+func (w *world) checkUnique(a arguments) error {
+	for _, name := range []string{"code", "refresh_token", "access_token"} {
+		for _, before := range w.settled {
+			if s := a.text(name); s != "" && before.values[name] == s {
+				return fmt.Errorf("%s: another state of this interaction has the same", name)
+			}
+		}
+	}
+	return nil
 }
 
 // name makes later states be about the client and the user of a state that was set up.

@@ -4,6 +4,7 @@ package tools_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -64,6 +65,10 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(root, filepath.Join(folder, "gatehouse")); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(folder, "pactcheck-v0.0.1-linux-amd64.tar.gz") // beside which the guide has to find the one that it makes
+	if err := errors.Join(os.WriteFile(old, nil, 0o600), os.Chtimes(old, time.Unix(1, 0), time.Unix(1, 0))); err != nil {
 		t.Fatal(err)
 	}
 	ports := strings.NewReplacer("9090", freePort(t), "9091", freePort(t))
@@ -158,6 +163,9 @@ func TestGuideForCI(t *testing.T) {
 			var help string
 			switch {
 			case words[0] == "pactcheck":
+				t.Errorf("README.md:%d: %s: got a program by name, want it by its path: no step puts it into PATH", b.line, command)
+				continue
+			case filepath.Base(words[0]) == "pactcheck":
 				help, _ = pactcheck(t, words[1], "--help")
 			case strings.HasPrefix(command, "npx pact-broker "):
 				help, _ = run(t, ".", tool(t, "pact-broker"), words[2], "--help")
@@ -192,6 +200,29 @@ func TestGuideLinks(t *testing.T) {
 	for _, found := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(strings.ReplaceAll(table, "`pactcheck", ""), -1) {
 		if _, err := os.Stat(filepath.Join("..", found[1])); err != nil {
 			t.Errorf("got %s in the table, want a folder that exists", found[1])
+		}
+	}
+}
+
+// TestNodeVersion wants the same least version of Node.js wherever one is named.
+func TestNodeVersion(t *testing.T) {
+	const want = "18"
+	for file, version := range map[string]string{
+		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
+		"package.json": `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`, "../pactlib/package.json": `"node": ">=(\d+)"`,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(version).FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s: got no version of Node.js, want %s", file, want)
+		}
+		for _, one := range found {
+			if one[1] != want {
+				t.Errorf("%s: got Node.js %s, want %s", file, one[1], want)
+			}
 		}
 	}
 }
