@@ -109,6 +109,33 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestDemosElsewhereAreRefused reads demo files whose addresses are not all on this machine: nobody is asked anything.
+func TestDemosElsewhereAreRefused(t *testing.T) {
+	quick := fixed(t, 0)
+	for _, c := range []struct {
+		demo string
+		more []string
+		code int
+		want string
+	}{
+		{`{"base_url":"http://192.0.2.7:1"}`, nil, 2, "--i-own-this-target 192.0.2.7"},
+		{`{"base_url":"` + quick + `","admin_url":"http://192.0.2.7:1"}`, nil, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"` + quick + `","upstream_url":"http://192.0.2.7:1"}`, nil, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"http://192.0.2.7:1"}`, []string{"--i-own-this-target", "192.0.2.8"}, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"` + quick + `","upstream_url":"http://192.0.2.7:1"}`, []string{"--i-own-this-target", "192.0.2.7"}, 0, "200 × 20"},
+		{`{}`, nil, 2, "not what a demo writes"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "demo.json"), []byte(c.demo), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command(t, append([]string{"run", "lookup-hot", "--demo", dir, "--keys", "50", "--rate", "20", "--duration", "1s"}, c.more...)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+			t.Errorf("%s %v: got %d %s%s, want %d with %q", c.demo, c.more, code, stdout, stderr, c.code, c.want)
+		}
+	}
+}
+
 // TestReportFiles writes every form of report, and takes the JSON as the baseline of another run.
 func TestReportFiles(t *testing.T) {
 	target, dir := fixed(t, 0), t.TempDir()

@@ -189,7 +189,13 @@ func (f *targetFlags) start(ctx context.Context) (loadtest.Target, func() error,
 	none := func() error { return nil }
 	if f.Demo != "" {
 		target, err := demoTarget(f.Demo)
-		return target, none, err
+		if err != nil {
+			return target, none, err
+		}
+		if err := target.CheckOwner(f.IOwn); err != nil {
+			return target, none, usagef("--demo %s: %s", f.Demo, err)
+		}
+		return target, none, nil
 	}
 	if f.Target != "" {
 		t := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
@@ -237,7 +243,7 @@ func demoTarget(dir string) (t loadtest.Target, err error) {
 			} `json:"operator"`
 		} `json:"clients"`
 	}
-	if json.Unmarshal(text, &demo) != nil {
+	if json.Unmarshal(text, &demo) != nil || demo.Base == "" {
 		return t, usagef("--demo %s: its demo.json is not what a demo writes", dir)
 	}
 	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream, ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
