@@ -46,10 +46,13 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 	}
 	env := append(os.Environ(), "GATEHOUSE_DATABASE_URL="+database)
 	init := exec.CommandContext(ctx, program, "init", "--json", "--new-operator")
-	init.Env = env
+	init.Env, init.SysProcAttr = env, apart()
 	var said bytes.Buffer
 	init.Stderr = &said
 	text, err := init.Output()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s init: %w: %s", program, err, bytes.TrimSpace(said.Bytes()))
 	}
@@ -61,21 +64,21 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 		return nil, fmt.Errorf("read the operator: %w", err)
 	}
 	l.ClientID, l.ClientSecret = made.ID, made.Secret
-	if err := l.startSimulator(program); err != nil {
+	if err := l.startSimulator(ctx, program); err != nil {
 		return nil, err
 	}
-	return l, l.startServer(program, append(env, settings...))
+	return l, l.startServer(ctx, program, append(env, settings...))
 }
 
 var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)`)
 
-func (l *Local) startSimulator(program string) error {
+func (l *Local) startSimulator(ctx context.Context, program string) error {
 	p, err := startProcess(exec.Command(program, "sim", "--listen", "127.0.0.1:0", "--latency", "20ms"))
 	if err != nil {
 		return err
 	}
 	l.processes = append(l.processes, p)
-	line, err := p.await(simulatorAddress)
+	line, err := p.await(ctx, simulatorAddress)
 	if err != nil {
 		return fmt.Errorf("start the simulator: %w", err)
 	}
@@ -85,7 +88,7 @@ func (l *Local) startSimulator(program string) error {
 
 var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_listen":"([^"]+)"`)
 
-func (l *Local) startServer(program string, env []string) error {
+func (l *Local) startServer(ctx context.Context, program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
 		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", "1s")
 	server.Env = env
@@ -95,7 +98,7 @@ func (l *Local) startServer(program string, env []string) error {
 		return err
 	}
 	l.processes = append(l.processes, p)
-	line, err := p.await(serving)
+	line, err := p.await(ctx, serving)
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
@@ -129,7 +132,7 @@ func startProcess(command *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
-	command.Stdout, command.Stderr = writer, writer
+	command.Stdout, command.Stderr, command.SysProcAttr = writer, writer, apart()
 	p := &process{command: command, lines: make(chan string, 64), ended: make(chan struct{})}
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", command.Path, err), reader.Close(), writer.Close())
@@ -157,7 +160,7 @@ func (p *process) follow(output io.ReadCloser) {
 }
 
 // await returns the first line that matches.
-func (p *process) await(want *regexp.Regexp) ([]string, error) {
+func (p *process) await(ctx context.Context, want *regexp.Regexp) ([]string, error) {
 	timeout := time.NewTimer(startPatience)
 	defer timeout.Stop()
 	for {
@@ -171,6 +174,8 @@ func (p *process) await(want *regexp.Regexp) ([]string, error) {
 			}
 		case <-timeout.C:
 			return nil, errors.New("it does not serve")
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -62,13 +62,17 @@ type Verdict string
 
 // The verdicts.
 const (
-	Passed  Verdict = "passed"
-	Crossed Verdict = "crossed" // a threshold was crossed, or a check failed
-	Invalid Verdict = "invalid" // the schedule was not kept: the figures are of another load than was asked for
+	Passed      Verdict = "passed"
+	Crossed     Verdict = "crossed"     // a threshold was crossed, or a check failed
+	Interrupted Verdict = "interrupted" // somebody ended it: it says nothing of the time that was left
+	Invalid     Verdict = "invalid"     // the schedule was not kept: the figures are of another load than was asked for
 )
 
-// Verdict returns what came out. An invalid run is neither good nor bad.
+// Verdict returns what came out. A run that was interrupted or is invalid is neither good nor bad.
 func (r *Report) Verdict() Verdict {
+	if r.Result.Ended {
+		return Interrupted
+	}
 	if !r.Result.Valid() {
 		return Invalid
 	}
@@ -120,7 +124,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, worse := range r.Worse {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
 	}
-	if r.Verdict() == Invalid {
+	switch r.Verdict() {
+	case Interrupted:
+		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n", result.Took.Round(100*time.Millisecond), result.Planned)
+	case Invalid:
 		fmt.Fprintf(&b, "INVALID: %.1f of %.1f hits/s were begun, less than %.0f%%: the target or this machine cannot keep up. Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n",
 			result.Achieved, result.Target, 100*MinAchieved)
 	}

@@ -16,6 +16,25 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// built is the folder of the programs gatehouse and loadtest.
+var built string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	var err error
+	if built, err = os.MkdirTemp("", "loadtest"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(built)
+	if text, err := exec.Command("go", "build", "-o", built, "gatehouse/cmd/gatehouse", "gatehouse/cmd/loadtest").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
+		return 1
+	}
+	return m.Run()
+}
+
 // fixed is a target that answers look-ups, after a while.
 func fixed(t *testing.T, after time.Duration) string {
 	t.Helper()
@@ -166,10 +185,7 @@ func TestReportFiles(t *testing.T) {
 
 // TestOwnServer starts a gatehouse of its own, and leaves no process and no folder.
 func TestOwnServer(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "gatehouse")
-	if text, err := exec.Command("go", "build", "-o", program, "gatehouse/cmd/gatehouse").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	program := filepath.Join(built, "gatehouse")
 	t.Setenv("TMPDIR", t.TempDir())
 	code, stdout, stderr := command(t, "run", "token", "--gatehouse", program, "--people", "2", "--rate", "20", "--duration", "1s")
 	if code != 0 || !strings.Contains(stdout, "statuses of token: 200 × 20") || !strings.Contains(stdout, "target: ") {

@@ -69,11 +69,11 @@ func (c *runCommand) Run(p *program) error {
 		return err
 	}
 	report, err := p.play(job, target)
-	if err := errors.Join(err, end()); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, end())
 	}
 	report.Target = c.Target
-	if err := c.write(p, report); err != nil {
+	if err := errors.Join(c.write(p, report), end()); err != nil {
 		return err
 	}
 	return verdict(report)
@@ -81,6 +81,8 @@ func (c *runCommand) Run(p *program) error {
 
 func verdict(report *loadtest.Report) error {
 	switch report.Verdict() {
+	case loadtest.Interrupted:
+		return &exitError{code: exitInterrupted}
 	case loadtest.Invalid:
 		return &exitError{code: exitInvalid}
 	case loadtest.Crossed:
