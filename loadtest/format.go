@@ -36,3 +36,11 @@ func grouped(n int64) string {
 	}
 	return text
 }
+
+// percent writes a share from 0 to 1 with three digits. What is not all or nothing is not written so.
+func percent(share float64) string {
+	if share > 0.999 && share < 1 {
+		return "99.9%"
+	}
+	return fmt.Sprintf("%.3g%%", 100*share)
+}

@@ -211,9 +211,9 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 		checks: func(r *Result) []Check {
 			hot, _ := r.step("lookup")
 			return []Check{
-				{"cached look-ups are served throughout", hot.Failed == 0, fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
-				{"misses are refused at once while the upstream is down", refused.Load() > 0, fmt.Sprintf("%d refused with 502", refused.Load())},
-				{"misses are served again afterwards", served.Load() > 0, fmt.Sprintf("%d served", served.Load())},
+				{What: "cached look-ups are served throughout", OK: hot.Failed == 0, Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
+				{What: "misses are refused at once while the upstream is down", OK: refused.Load() > 0, Seen: fmt.Sprintf("%d refused with 502", refused.Load())},
+				{What: "misses are served again afterwards", OK: served.Load() > 0, Seen: fmt.Sprintf("%d served", served.Load())},
 			}
 		},
 	}, nil

@@ -116,7 +116,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			(last.CPU-first.CPU)/(last.At-first.At).Seconds())
 	}
 	for _, c := range append(r.Expected, result.Checks...) {
-		fmt.Fprintf(&b, "%s %s: %s\n", map[bool]string{true: "ok     ", false: "CROSSED"}[c.OK], c.What, c.Seen)
+		fmt.Fprintf(&b, "%-7s %s: %s\n", c.outcome(), c.What, c.Seen)
 	}
 	if r.Baseline != "" && len(r.Worse) == 0 {
 		fmt.Fprintf(&b, "nothing is worse than in %s\n", r.Baseline)
@@ -150,7 +150,7 @@ func errorText(s *Step) string {
 	if s.Failed == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%.2g%%)", grouped(s.Failed), 100*s.ErrorShare())
+	return fmt.Sprintf("%s (%s)", grouped(s.Failed), percent(s.ErrorShare()))
 }
 
 func counts(all []Count) string {
@@ -187,9 +187,10 @@ type jsonSecond struct {
 }
 
 type jsonCheck struct {
-	What string `json:"what"`
-	OK   bool   `json:"ok"`
-	Seen string `json:"seen"`
+	What     string `json:"what"`
+	OK       bool   `json:"ok"`
+	Seen     string `json:"seen"`
+	Untested bool   `json:"not_tested,omitempty"`
 }
 
 type jsonResource struct {

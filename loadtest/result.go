@@ -48,9 +48,21 @@ type Count struct {
 
 // Check is something that a scenario holds to be true of the whole run.
 type Check struct {
-	What string
-	OK   bool
-	Seen string // what was seen
+	What     string
+	OK       bool
+	Seen     string // what was seen
+	Untested bool   // OK since nothing was seen that would tell
+}
+
+// outcome is a word for a Check.
+func (c Check) outcome() string {
+	switch {
+	case !c.OK:
+		return "CROSSED"
+	case c.Untested:
+		return "not tested"
+	}
+	return "ok"
 }
 
 // Resource is what the target's process said of itself at a time.

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -136,8 +137,11 @@ func (r *run) one(n uint64, due time.Time) {
 	r.mark(due)
 	h := hits.Get().(*Hit)
 	h.Number, h.run, h.due = n, r, due
-	if r.hit(h) != nil {
+	if err := r.hit(h); err != nil {
 		r.broken.Add(1)
+		if !errors.Is(err, errStep) { // answers that each looked right did not lead on
+			h.wrong("flow", err.Error())
+		}
 	}
 	h.run = nil
 	hits.Put(h)

@@ -265,9 +265,7 @@ func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error)
 		return nil, err
 	}
 	line.end()
-	for _, e := range j.expect {
-		report.Expected = append(report.Expected, e.Check(report.Result))
-	}
+	report.Expect(j.expect...)
 	if j.baseline != nil {
 		report.Baseline = j.named
 		if report.Worse, err = j.baseline.Compare(report); err != nil {
