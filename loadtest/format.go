@@ -28,6 +28,18 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.2fs", d.Seconds())
 }
 
+// String returns the second on a line for people.
+func (s Second) String() string {
+	left := s.Left.Round(time.Second).String() + " left"
+	switch {
+	case s.Waiting > 0:
+		left = "finishing, " + grouped(s.Waiting) + " hits wait"
+	case s.Left == 0:
+		left = "finishing"
+	}
+	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s errors  %s", perSecond(s.Requests, s.Length), shortTime(s.P50), shortTime(s.P99), grouped(s.Errors), left)
+}
+
 // grouped writes a number with its thousands apart.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)

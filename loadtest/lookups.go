@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/actors/geo"
 )
 
 // Keys of look-ups, unless told otherwise.
@@ -92,14 +95,7 @@ func prepareHot(ctx context.Context, s *Setup) (*play, error) {
 
 func prepareCold(_ context.Context, s *Setup) (*play, error) {
 	if s.Queries != nil {
-		paths := lookups(s.Queries)
-		return &play{hit: func(h *Hit) error {
-			if h.Number >= uint64(len(paths)) {
-				return errors.New("there are no queries left that were not asked")
-			}
-			_, err := h.Do("cold-lookup", Request{Path: paths[h.Number], Want: Status(http.StatusOK)})
-			return err
-		}}, nil
+		return askOnce(lookups(distinct(s.Queries))), nil
 	}
 	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
 	var next atomic.Uint64
@@ -107,6 +103,43 @@ func prepareCold(_ context.Context, s *Setup) (*play, error) {
 		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
 		return err
 	}}, nil
+}
+
+// askOnce asks each query once, and ends the run when there are none left.
+func askOnce(paths []string) *play {
+	var next atomic.Int64
+	var missed atomic.Bool
+	return &play{
+		hit: func(h *Hit) error {
+			n := next.Add(1) - 1
+			if n >= int64(len(paths)) {
+				missed.Store(true)
+				return errUsedUp
+			}
+			_, err := h.Do("cold-lookup", Request{Path: paths[n], Want: Status(http.StatusOK)})
+			return err
+		},
+		checks: func(r *Result) []Check {
+			if !missed.Load() {
+				return nil
+			}
+			return []Check{{What: "the queries last for the whole run", Seen: fmt.Sprintf("all %s were asked after %s of %s", grouped(int64(len(paths))), shortTime(r.Took), r.Planned)}}
+		},
+	}
+}
+
+// distinct returns queries without those that ask for the same again.
+func distinct(queries []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(queries), func(text string) bool {
+		name := text
+		if q, err := geo.ParseQuery(text); err == nil {
+			name = q.String()
+		}
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // prepareZipf draws queries so that the second most frequent is asked about half as often as the first, and so on.

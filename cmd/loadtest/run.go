@@ -255,7 +255,7 @@ func demoTarget(dir string) (t loadtest.Target, err error) {
 func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
 	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
 	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second
-	report := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency}
+	report := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency, Connections: j.config.Connections}
 	if j.config.Schedule != nil {
 		report.Schedule = j.config.Schedule.String()
 	}
