@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// output is what a program writes, and tells when it has written some text.
-type output struct {
+// watched is what a program writes, and tells when it has written some text.
+type watched struct {
 	text bytes.Buffer
 	want string
 	seen chan struct{}
 }
 
-func (o *output) Write(text []byte) (int, error) {
+func (o *watched) Write(text []byte) (int, error) {
 	before := strings.Contains(o.text.String(), o.want)
 	o.text.Write(text)
 	if !before && strings.Contains(o.text.String(), o.want) {
@@ -32,10 +32,10 @@ func (o *output) Write(text []byte) (int, error) {
 }
 
 // underWay starts a run with a server of its own, in a group of processes as a terminal makes it, and waits until load goes.
-func underWay(t *testing.T, args ...string) (command *exec.Cmd, stdout *bytes.Buffer, stderr *output) {
+func underWay(t *testing.T, args ...string) (command *exec.Cmd, stdout *bytes.Buffer, stderr *watched) {
 	t.Helper()
 	gatehouse, loadtest := filepath.Join(built, "gatehouse"), filepath.Join(built, "loadtest")
-	stdout, stderr = &bytes.Buffer{}, &output{want: " left", seen: make(chan struct{})}
+	stdout, stderr = &bytes.Buffer{}, &watched{want: " left", seen: make(chan struct{})}
 	command = exec.Command(loadtest, append([]string{"run", "lookup-hot", "--gatehouse", gatehouse, "--keys", "50", "--rate", "20", "--duration", "1m"}, args...)...)
 	command.Stdout, command.Stderr, command.SysProcAttr = stdout, stderr, &syscall.SysProcAttr{Setpgid: true}
 	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir())

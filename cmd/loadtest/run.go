@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,16 +63,23 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	target, end, err := c.targetFlags.start(p.ctx)
+	files, err := c.openOutputs()
 	if err != nil {
 		return err
 	}
+	target, end, err := c.targetFlags.start(p.ctx)
+	if err != nil {
+		return errors.Join(err, files.leave())
+	}
 	report, err := p.play(job, target)
 	if err != nil {
-		return errors.Join(err, end())
+		return errors.Join(err, end(), files.leave())
 	}
-	report.Target = c.Target
-	if err := errors.Join(c.write(p, report), end()); err != nil {
+	report.Target = target.Base
+	if c.Target == "" && c.Demo == "" {
+		report.Target = ""
+	}
+	if err := errors.Join(c.show(p, report), files.writeAll(report), end()); err != nil {
 		return err
 	}
 	return verdict(report)
@@ -275,33 +281,10 @@ func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error)
 	return report, nil
 }
 
-// write writes the report in the forms that were asked for.
-func (c *runCommand) write(p *program, report *loadtest.Report) error {
+// show writes the report to standard output.
+func (c *runCommand) show(p *program, report *loadtest.Report) error {
 	if c.JSON == "-" {
-		if err := report.WriteJSON(p.stdout); err != nil {
-			return err
-		}
-	} else if err := report.WriteText(p.stdout); err != nil {
-		return err
+		return report.WriteJSON(p.stdout)
 	}
-	for _, f := range []struct {
-		flag, name string
-		write      func(io.Writer) error
-	}{{"--json", c.JSON, report.WriteJSON}, {"--html", c.HTML, report.WriteHTML}, {"--hdr", c.HDR, report.WriteHDR}} {
-		if f.name == "" || f.name == "-" {
-			continue
-		}
-		if err := writeFile(f.name, f.write); err != nil {
-			return fmt.Errorf("%s: %w", f.flag, err)
-		}
-	}
-	return nil
-}
-
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+	return report.WriteText(p.stdout)
 }
