@@ -58,6 +58,11 @@ func ParseExpectation(text string) (Expectation, error) {
 // String returns what was parsed.
 func (e Expectation) String() string { return e.text }
 
+// Names reports whether the expectation is of all steps together or of one of those.
+func (e Expectation) Names(steps []string) bool {
+	return e.Step == "" || e.Step == "all" || slices.Contains(steps, e.Step)
+}
+
 // Check holds a result against the expectation. A step that was never taken, or that never got an answer to time, does not meet it.
 func (e Expectation) Check(r *Result) Check {
 	step, ok := r.step(e.Step)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +31,7 @@ type Local struct {
 // StartLocal starts both from a gatehouse program, on SQLite in a new folder, with more settings for the server if
 // any are given. database is a URL, "" = SQLite in that folder.
 func StartLocal(ctx context.Context, program, database string, settings ...string) (_ *Local, err error) {
-	l := &Local{}
+	l := &Local{Target: Target{Own: true}}
 	if l.dir, err = os.MkdirTemp("", "gatehouse-load"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
@@ -90,7 +89,7 @@ var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_list
 
 func (l *Local) startServer(ctx context.Context, program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
-		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", "1s")
+		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", localCooldown.String())
 	server.Env = env
 	l.Began = time.Now()
 	p, err := startProcess(server)
@@ -190,21 +189,4 @@ func (p *process) stop() error {
 	<-p.ended
 	p.read.Wait()
 	return p.err
-}
-
-// simulate changes what the simulator does; settings are JSON, as its admin path takes them.
-func (t Target) simulate(ctx context.Context, settings string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.Simulator+"/_sim", bytes.NewReader([]byte(settings)))
-	if err != nil {
-		return fmt.Errorf("change the simulator: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("change the simulator: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("change the simulator: it answered %d", response.StatusCode)
-	}
-	return errors.Join(err, response.Body.Close())
 }

@@ -202,12 +202,14 @@ const (
 	recovered
 )
 
-// recovery is how long gatehouse may take to find out: its breaker tries again after some seconds.
-const recovery = 3 * time.Second
-
 func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 	if s.Target.Simulator == "" {
 		return nil, errors.New("the upstream has to fail on command: give --simulator with the address of gatehouse sim, or no --target at all")
+	}
+	upstream := newSimulator(s.Target.Simulator)
+	before, err := upstream.faults(ctx)
+	if err != nil {
+		return nil, err
 	}
 	hot, err := prepareHot(ctx, s)
 	if err != nil {
@@ -240,7 +242,9 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 			}
 			return hot.hit(h)
 		},
-		during: func(ctx context.Context, planned time.Duration) error { return s.Target.outage(ctx, planned, &phase) },
+		during: func(ctx context.Context, planned time.Duration) error {
+			return upstream.outage(ctx, before, planned, s.Target.recovery(), &phase)
+		},
 		checks: func(r *Result) []Check {
 			hot, _ := r.step("lookup")
 			return []Check{
@@ -250,32 +254,4 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 			}
 		},
 	}, nil
-}
-
-// outage lets the simulator fail for the middle third of a run.
-func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic.Int32) error {
-	steps := []struct {
-		phase    int32
-		settings string
-		stay     time.Duration
-	}{
-		{healthy, "", planned / 3},
-		{failing, `{"faults":[{"kind":"status","status":503}]}`, planned / 3},
-		{recovering, `{"faults":[]}`, min(recovery, planned/6)},
-		{recovered, "", 0},
-	}
-	for _, step := range steps {
-		phase.Store(step.phase)
-		if step.settings != "" {
-			if err := t.simulate(ctx, step.settings); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-time.After(step.stay):
-		case <-ctx.Done():
-			return t.simulate(context.WithoutCancel(ctx), `{"faults":[]}`)
-		}
-	}
-	return nil
 }

@@ -29,6 +29,9 @@ func ParseMix(text string) (map[string]float64, error) {
 		if name == "mixed" || name == "soak" || name == "outage" {
 			return nil, fmt.Errorf("%q: %s cannot be part of a mix", part, name)
 		}
+		if mix[name] > 0 {
+			return nil, fmt.Errorf("%q: %s is there twice", part, name)
+		}
 		mix[name] = w
 	}
 	return mix, nil

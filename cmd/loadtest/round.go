@@ -81,6 +81,10 @@ func (c *roundCommand) run(p *program, gatehouse string, l leg) (loadtest.Verdic
 	if err != nil {
 		return "", err
 	}
+	j.setup.Target.Own = true
+	if err := j.check(); err != nil {
+		return "", err
+	}
 	local, err := loadtest.StartLocal(p.ctx, gatehouse, "")
 	if err != nil {
 		return "", err

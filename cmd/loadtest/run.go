@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"gatehouse/loadtest"
 )
 
@@ -32,14 +34,14 @@ type runCommand struct {
 	Rate        string        `name:"rate" placeholder:"RATE" group:"Load:" help:"Open model: hits a second, or stages as RATE:TIME and FROM..TO:TIME with commas, such as 0..500:10s,500:60s (default: the scenario's own)."`
 	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each answer, instead of a rate."`
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
-	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default})."`
+	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default}); hits that are due begin as long after their schedule, 10s at most."`
 	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"At most at once; hits that find none free wait, and their latency counts (${default})."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Look-ups: different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"How many clients, users or tokens are made for the scenario (default: its own)."`
-	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line."`
-	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line; no operator is needed then."`
+	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line, two at least; lookup-cold asks each once."`
+	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line, two at least; no operator is needed then."`
 	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
-	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated."`
+	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; without one of errors, errors<1% is expected."`
 	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Say what is worse than in this earlier --json report."`
 	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - is standard output, and nothing else goes there then."`
 	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
@@ -54,7 +56,7 @@ func (*runCommand) Help() string {
 }
 
 // Run runs one scenario.
-func (c *runCommand) Run(p *program) error {
+func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 	scenario, err := loadtest.ScenarioNamed(c.Scenario)
 	if err != nil {
 		return usagef("%s", err)
@@ -63,11 +65,25 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	if err := c.applies(scenario, job, givenFlags(parsed)); err != nil {
+		return err
+	}
+	if job.setup.Target, err = c.named(); err != nil {
+		return err
+	}
+	if err := job.check(); err != nil {
+		return err
+	}
 	files, err := c.openOutputs()
 	if err != nil {
 		return err
 	}
-	target, end, err := c.targetFlags.start(p.ctx)
+	return c.run(p, job, files)
+}
+
+// run makes the load and reports of it.
+func (c *runCommand) run(p *program, job *job, files outputs) error {
+	target, end, err := c.start(p.ctx, job.setup.Target)
 	if err != nil {
 		return errors.Join(err, files.leave())
 	}
@@ -75,9 +91,8 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return errors.Join(err, end(), files.leave())
 	}
-	report.Target = target.Base
-	if c.Target == "" && c.Demo == "" {
-		report.Target = ""
+	if !target.Own {
+		report.Target = target.Base
 	}
 	if err := errors.Join(c.show(p, report), files.writeAll(report), end()); err != nil {
 		return err
@@ -110,8 +125,8 @@ type job struct {
 // job checks the flags.
 func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout, Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
-	if c.Duration < 0 || c.Concurrency < 0 || c.Timeout <= 0 || c.Connections < 1 || c.Keys < 0 || c.People < 0 {
-		return nil, usagef("--duration, --concurrency, --timeout, --connections, --keys and --people cannot be negative, and --timeout and --connections not 0")
+	if err := c.checkNumbers(); err != nil {
+		return nil, err
 	}
 	if c.Duration == 0 {
 		j.config.Duration = scenario.Duration
@@ -192,33 +207,41 @@ func readLines(flag, name string) ([]string, error) {
 	return all, nil
 }
 
-// start returns the target, which it starts unless one is named, and what ends it.
-func (f *targetFlags) start(ctx context.Context) (loadtest.Target, func() error, error) {
-	none := func() error { return nil }
-	if f.Demo != "" {
+// named returns the target that is asked; one of our own, which is not started yet, unless another is named.
+func (f *targetFlags) named() (loadtest.Target, error) {
+	switch {
+	case f.Demo != "":
 		target, err := demoTarget(f.Demo)
 		if err != nil {
-			return target, none, err
+			return target, err
 		}
 		if err := target.CheckOwner(f.IOwn); err != nil {
-			return target, none, usagef("--demo %s: %s", f.Demo, err)
+			return target, usagef("--demo %s: %s", f.Demo, err)
 		}
-		return target, none, nil
+		return target, nil
+	case f.Target != "":
+		target := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
+		if err := target.CheckOwner(f.IOwn); err != nil {
+			return target, usagef("%s", err)
+		}
+		return target, nil
 	}
-	if f.Target != "" {
-		t := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
-		if err := t.CheckOwner(f.IOwn); err != nil {
-			return t, none, usagef("%s", err)
-		}
-		return t, none, nil
+	_, err := f.program()
+	return loadtest.Target{Own: true}, err
+}
+
+// start starts the target if it is our own, and returns what ends it.
+func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadtest.Target, func() error, error) {
+	if !target.Own {
+		return target, func() error { return nil }, nil
 	}
 	program, err := f.program()
 	if err != nil {
-		return loadtest.Target{}, none, err
+		return target, nil, err
 	}
 	local, err := loadtest.StartLocal(ctx, program, f.Database)
 	if err != nil {
-		return loadtest.Target{}, none, err
+		return target, nil, err
 	}
 	return local.Target, local.Stop, nil
 }
@@ -257,14 +280,20 @@ func demoTarget(dir string) (t loadtest.Target, err error) {
 	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream, ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
 }
 
+// report returns the job's report before there is a result.
+func (j *job) report() *loadtest.Report {
+	r := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency, Connections: j.config.Connections}
+	if j.config.Schedule != nil {
+		r.Schedule = j.config.Schedule.String()
+	}
+	return r
+}
+
 // play runs a job and says how it goes.
 func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
 	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
 	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second
-	report := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency, Connections: j.config.Connections}
-	if j.config.Schedule != nil {
-		report.Schedule = j.config.Schedule.String()
-	}
+	report := j.report()
 	var err error
 	if report.Result, err = j.scenario.Run(p.ctx, j.setup, j.config); err != nil {
 		line.end()
@@ -275,7 +304,8 @@ func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error)
 	if j.baseline != nil {
 		report.Baseline = j.named
 		if report.Worse, err = j.baseline.Compare(report); err != nil {
-			return nil, fmt.Errorf("--baseline: %w", err)
+			report.Baseline = ""
+			fmt.Fprintf(p.stderr, "loadtest: --baseline: %s\n", err)
 		}
 	}
 	return report, nil
