@@ -131,9 +131,11 @@ func runs(pid string) bool {
 func TestInterruptedSetUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, errs bytes.Buffer
-	code := run(ctx, []string{"run", "lookup-hot", "--target", fixed(t, 0)}, &out, &errs)
-	if code != exitInterrupted || out.Len() > 0 || !strings.Contains(errs.String(), "interrupted before the load began") {
-		t.Errorf("got %d %s%s, want %d and no report", code, &out, &errs, exitInterrupted)
+	for _, args := range [][]string{{"run", "lookup-hot", "--target", fixed(t, 0)}, {"run", "lookup-hot", "--gatehouse", filepath.Join(built, "gatehouse")}, {"round", "--gatehouse", filepath.Join(built, "gatehouse")}} {
+		var out, errs bytes.Buffer
+		code := run(ctx, args, &out, &errs)
+		if code != exitInterrupted || out.Len() > 0 || !strings.Contains(errs.String(), "interrupted before the load began") {
+			t.Errorf("%v: got %d %s%s, want %d and no report", args, code, &out, &errs, exitInterrupted)
+		}
 	}
 }
