@@ -1,8 +1,10 @@
 package loadtest
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,14 +58,36 @@ func ParseExpectation(text string) (Expectation, error) {
 // String returns what was parsed.
 func (e Expectation) String() string { return e.text }
 
+// Names reports whether the expectation is of all steps together or of one of those.
+func (e Expectation) Names(steps []string) bool {
+	return e.Step == "" || e.Step == "all" || slices.Contains(steps, e.Step)
+}
+
 // Check holds a result against the expectation. A step that was never taken, or that never got an answer to time, does not meet it.
 func (e Expectation) Check(r *Result) Check {
 	step, ok := r.step(e.Step)
 	if !ok || step.Requests == 0 {
-		return Check{What: e.text, Seen: fmt.Sprintf("no request of step %q", e.Step)}
+		return Check{What: e.text, Seen: "no request of " + cmp.Or(e.Step, "any step")}
 	}
 	value, seen := e.read(&step)
 	return Check{What: e.text, OK: e.holds(value), Seen: seen}
+}
+
+// fewErrors is expected of runs for which nothing else is said of errors.
+var fewErrors = Expectation{Metric: "errors", Op: "<", Value: 0.01, text: "errors<1% (default)"}
+
+// Expect holds the result against thresholds. Unless one of them is of errors, fewer than 1 % of all requests may fail. A run
+// without one good answer does not pass, whatever is expected of it.
+func (r *Report) Expect(all ...Expectation) {
+	if !slices.ContainsFunc(all, func(e Expectation) bool { return e.Metric == "errors" }) {
+		all = append(slices.Clip(all), fewErrors)
+	}
+	for _, e := range all {
+		r.Expected = append(r.Expected, e.Check(r.Result))
+	}
+	if every := r.Result.All; every.Failed >= every.Requests {
+		r.Expected = append(r.Expected, Check{What: "some request gets the answer that it should have", Seen: fmt.Sprintf("%s of %s failed", grouped(every.Failed), grouped(every.Requests))})
+	}
 }
 
 func (r *Result) step(name string) (Step, bool) {
@@ -81,7 +105,7 @@ func (r *Result) step(name string) (Step, bool) {
 func (e Expectation) read(s *Step) (value float64, seen string) {
 	switch e.Metric {
 	case "errors":
-		return s.ErrorShare(), fmt.Sprintf("%.3g%% (%d of %d)", 100*s.ErrorShare(), s.Failed, s.Requests)
+		return s.ErrorShare(), fmt.Sprintf("%s (%d of %d)", percent(s.ErrorShare()), s.Failed, s.Requests)
 	case "rate":
 		return s.Rate, fmt.Sprintf("%.1f/s", s.Rate)
 	}

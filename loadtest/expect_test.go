@@ -58,10 +58,10 @@ func TestOwners(t *testing.T) {
 		{loadtest.Target{Base: "http://localhost.example"}, "", "--i-own-this-target"},
 		{loadtest.Target{Base: "http://127.0.0.1:8080", Admin: "http://192.0.2.1:8081"}, "", "--i-own-this-target"},
 		{loadtest.Target{Base: "http://127.0.0.1:8080", Simulator: "http://192.0.2.1:8081"}, "", "--i-own-this-target"},
-		{loadtest.Target{Base: "127.0.0.1:8080"}, "", "must be an address"},
-		{loadtest.Target{Base: "ftp://127.0.0.1"}, "", "must be an address"},
-		{loadtest.Target{Base: "http://127.0.0.1:8080/api"}, "", "must be an address"},
-		{loadtest.Target{Base: "http://user@127.0.0.1:8080"}, "", "must be an address"},
+		{loadtest.Target{Base: "127.0.0.1:8080"}, "", "write scheme, host and port"},
+		{loadtest.Target{Base: "ftp://127.0.0.1"}, "", "write scheme, host and port"},
+		{loadtest.Target{Base: "http://127.0.0.1:8080/api"}, "", "write scheme, host and port"},
+		{loadtest.Target{Base: "http://user@127.0.0.1:8080"}, "", "write scheme, host and port"},
 	} {
 		err := c.target.CheckOwner(c.owned)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -28,6 +28,18 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.2fs", d.Seconds())
 }
 
+// String returns the second on a line for people.
+func (s Second) String() string {
+	left := s.Left.Round(time.Second).String() + " left"
+	switch {
+	case s.Waiting > 0:
+		left = "finishing, " + grouped(s.Waiting) + " hits wait"
+	case s.Left == 0:
+		left = "finishing"
+	}
+	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s errors  %s", perSecond(s.Requests, s.Length), shortTime(s.P50), shortTime(s.P99), grouped(s.Errors), left)
+}
+
 // grouped writes a number with its thousands apart.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
@@ -35,4 +47,12 @@ func grouped(n int64) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// percent writes a share from 0 to 1 with three digits. What is not all or nothing is not written so.
+func percent(share float64) string {
+	if share > 0.999 && share < 1 {
+		return "99.9%"
+	}
+	return fmt.Sprintf("%.3g%%", 100*share)
 }

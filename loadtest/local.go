@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +31,7 @@ type Local struct {
 // StartLocal starts both from a gatehouse program, on SQLite in a new folder, with more settings for the server if
 // any are given. database is a URL, "" = SQLite in that folder.
 func StartLocal(ctx context.Context, program, database string, settings ...string) (_ *Local, err error) {
-	l := &Local{}
+	l := &Local{Target: Target{Own: true}}
 	if l.dir, err = os.MkdirTemp("", "gatehouse-load"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
@@ -46,10 +45,13 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 	}
 	env := append(os.Environ(), "GATEHOUSE_DATABASE_URL="+database)
 	init := exec.CommandContext(ctx, program, "init", "--json", "--new-operator")
-	init.Env = env
+	init.Env, init.SysProcAttr = env, apart()
 	var said bytes.Buffer
 	init.Stderr = &said
 	text, err := init.Output()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s init: %w: %s", program, err, bytes.TrimSpace(said.Bytes()))
 	}
@@ -61,21 +63,21 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 		return nil, fmt.Errorf("read the operator: %w", err)
 	}
 	l.ClientID, l.ClientSecret = made.ID, made.Secret
-	if err := l.startSimulator(program); err != nil {
+	if err := l.startSimulator(ctx, program); err != nil {
 		return nil, err
 	}
-	return l, l.startServer(program, append(env, settings...))
+	return l, l.startServer(ctx, program, append(env, settings...))
 }
 
 var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)`)
 
-func (l *Local) startSimulator(program string) error {
+func (l *Local) startSimulator(ctx context.Context, program string) error {
 	p, err := startProcess(exec.Command(program, "sim", "--listen", "127.0.0.1:0", "--latency", "20ms"))
 	if err != nil {
 		return err
 	}
 	l.processes = append(l.processes, p)
-	line, err := p.await(simulatorAddress)
+	line, err := p.await(ctx, simulatorAddress)
 	if err != nil {
 		return fmt.Errorf("start the simulator: %w", err)
 	}
@@ -85,9 +87,9 @@ func (l *Local) startSimulator(program string) error {
 
 var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_listen":"([^"]+)"`)
 
-func (l *Local) startServer(program string, env []string) error {
+func (l *Local) startServer(ctx context.Context, program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
-		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", "1s")
+		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", localCooldown.String())
 	server.Env = env
 	l.Began = time.Now()
 	p, err := startProcess(server)
@@ -95,7 +97,7 @@ func (l *Local) startServer(program string, env []string) error {
 		return err
 	}
 	l.processes = append(l.processes, p)
-	line, err := p.await(serving)
+	line, err := p.await(ctx, serving)
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
@@ -129,7 +131,7 @@ func startProcess(command *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
-	command.Stdout, command.Stderr = writer, writer
+	command.Stdout, command.Stderr, command.SysProcAttr = writer, writer, apart()
 	p := &process{command: command, lines: make(chan string, 64), ended: make(chan struct{})}
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", command.Path, err), reader.Close(), writer.Close())
@@ -157,7 +159,7 @@ func (p *process) follow(output io.ReadCloser) {
 }
 
 // await returns the first line that matches.
-func (p *process) await(want *regexp.Regexp) ([]string, error) {
+func (p *process) await(ctx context.Context, want *regexp.Regexp) ([]string, error) {
 	timeout := time.NewTimer(startPatience)
 	defer timeout.Stop()
 	for {
@@ -171,6 +173,8 @@ func (p *process) await(want *regexp.Regexp) ([]string, error) {
 			}
 		case <-timeout.C:
 			return nil, errors.New("it does not serve")
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -185,21 +189,4 @@ func (p *process) stop() error {
 	<-p.ended
 	p.read.Wait()
 	return p.err
-}
-
-// simulate changes what the simulator does; settings are JSON, as its admin path takes them.
-func (t Target) simulate(ctx context.Context, settings string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, t.Simulator+"/_sim", bytes.NewReader([]byte(settings)))
-	if err != nil {
-		return fmt.Errorf("change the simulator: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("change the simulator: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("change the simulator: it answered %d", response.StatusCode)
-	}
-	return errors.Join(err, response.Body.Close())
 }

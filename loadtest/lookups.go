@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/actors/geo"
 )
 
 // Keys of look-ups, unless told otherwise.
@@ -92,14 +95,7 @@ func prepareHot(ctx context.Context, s *Setup) (*play, error) {
 
 func prepareCold(_ context.Context, s *Setup) (*play, error) {
 	if s.Queries != nil {
-		paths := lookups(s.Queries)
-		return &play{hit: func(h *Hit) error {
-			if h.Number >= uint64(len(paths)) {
-				return errors.New("there are no queries left that were not asked")
-			}
-			_, err := h.Do("cold-lookup", Request{Path: paths[h.Number], Want: Status(http.StatusOK)})
-			return err
-		}}, nil
+		return askOnce(lookups(distinct(s.Queries))), nil
 	}
 	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
 	var next atomic.Uint64
@@ -107,6 +103,43 @@ func prepareCold(_ context.Context, s *Setup) (*play, error) {
 		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
 		return err
 	}}, nil
+}
+
+// askOnce asks each query once, and ends the run when there are none left.
+func askOnce(paths []string) *play {
+	var next atomic.Int64
+	var missed atomic.Bool
+	return &play{
+		hit: func(h *Hit) error {
+			n := next.Add(1) - 1
+			if n >= int64(len(paths)) {
+				missed.Store(true)
+				return errUsedUp
+			}
+			_, err := h.Do("cold-lookup", Request{Path: paths[n], Want: Status(http.StatusOK)})
+			return err
+		},
+		checks: func(r *Result) []Check {
+			if !missed.Load() {
+				return nil
+			}
+			return []Check{{What: "the queries last for the whole run", Seen: fmt.Sprintf("all %s were asked after %s of %s", grouped(int64(len(paths))), shortTime(r.Took), r.Planned)}}
+		},
+	}
+}
+
+// distinct returns queries without those that ask for the same again.
+func distinct(queries []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(queries), func(text string) bool {
+		name := text
+		if q, err := geo.ParseQuery(text); err == nil {
+			name = q.String()
+		}
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // prepareZipf draws queries so that the second most frequent is asked about half as often as the first, and so on.
@@ -169,12 +202,14 @@ const (
 	recovered
 )
 
-// recovery is how long gatehouse may take to find out: its breaker tries again after some seconds.
-const recovery = 3 * time.Second
-
 func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 	if s.Target.Simulator == "" {
 		return nil, errors.New("the upstream has to fail on command: give --simulator with the address of gatehouse sim, or no --target at all")
+	}
+	upstream := newSimulator(s.Target.Simulator)
+	before, err := upstream.faults(ctx)
+	if err != nil {
+		return nil, err
 	}
 	hot, err := prepareHot(ctx, s)
 	if err != nil {
@@ -207,42 +242,16 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 			}
 			return hot.hit(h)
 		},
-		during: func(ctx context.Context, planned time.Duration) error { return s.Target.outage(ctx, planned, &phase) },
+		during: func(ctx context.Context, planned time.Duration) error {
+			return upstream.outage(ctx, before, planned, s.Target.recovery(), &phase)
+		},
 		checks: func(r *Result) []Check {
 			hot, _ := r.step("lookup")
 			return []Check{
-				{"cached look-ups are served throughout", hot.Failed == 0, fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
-				{"misses are refused at once while the upstream is down", refused.Load() > 0, fmt.Sprintf("%d refused with 502", refused.Load())},
-				{"misses are served again afterwards", served.Load() > 0, fmt.Sprintf("%d served", served.Load())},
+				{What: "cached look-ups are served throughout", OK: hot.Failed == 0, Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
+				{What: "misses are refused at once while the upstream is down", OK: refused.Load() > 0, Seen: fmt.Sprintf("%d refused with 502", refused.Load())},
+				{What: "misses are served again afterwards", OK: served.Load() > 0, Seen: fmt.Sprintf("%d served", served.Load())},
 			}
 		},
 	}, nil
-}
-
-// outage lets the simulator fail for the middle third of a run.
-func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic.Int32) error {
-	steps := []struct {
-		phase    int32
-		settings string
-		stay     time.Duration
-	}{
-		{healthy, "", planned / 3},
-		{failing, `{"faults":[{"kind":"status","status":503}]}`, planned / 3},
-		{recovering, `{"faults":[]}`, min(recovery, planned/6)},
-		{recovered, "", 0},
-	}
-	for _, step := range steps {
-		phase.Store(step.phase)
-		if step.settings != "" {
-			if err := t.simulate(ctx, step.settings); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-time.After(step.stay):
-		case <-ctx.Done():
-			return t.simulate(context.WithoutCancel(ctx), `{"faults":[]}`)
-		}
-	}
-	return nil
 }

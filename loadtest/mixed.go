@@ -29,6 +29,9 @@ func ParseMix(text string) (map[string]float64, error) {
 		if name == "mixed" || name == "soak" || name == "outage" {
 			return nil, fmt.Errorf("%q: %s cannot be part of a mix", part, name)
 		}
+		if mix[name] > 0 {
+			return nil, fmt.Errorf("%q: %s is there twice", part, name)
+		}
 		mix[name] = w
 	}
 	return mix, nil
@@ -75,6 +78,9 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 // growth is how much memory and goroutines may grow from the second quarter of a soak to the last.
 const growth = 1.15
 
+// fewestReadings is how often a target must have told of itself, which it does once a second, for quarters to be compared.
+const fewestReadings = 8
+
 // prepareSoak is prepareMixed with a look at what the target's process needs.
 func prepareSoak(ctx context.Context, s *Setup) (*play, error) {
 	p, err := prepareMixed(ctx, s)
@@ -83,23 +89,23 @@ func prepareSoak(ctx context.Context, s *Setup) (*play, error) {
 	}
 	mixed := p.checks
 	p.checks = func(r *Result) []Check {
-		memory := flat(r.Resources, func(r Resource) float64 { return r.Memory })
+		memory := flat(r.Resources, "%.1f MB", func(r Resource) float64 { return r.Memory / 1e6 })
 		memory.What = "the target's memory stays flat"
-		goroutines := flat(r.Resources, func(r Resource) float64 { return r.Goroutines - r.Connections })
+		goroutines := flat(r.Resources, "%.0f", func(r Resource) float64 { return r.Goroutines - r.Connections })
 		goroutines.What = "its goroutines stay flat, but for one a connection"
 		return append(mixed(r), memory, goroutines)
 	}
 	return p, nil
 }
 
-// flat compares the medians of the second and the last quarter.
-func flat(all []Resource, read func(Resource) float64) Check {
+// flat compares the medians of the second and the last quarter, which form writes.
+func flat(all []Resource, form string, read func(Resource) float64) Check {
 	n := len(all)
-	if n < 8 {
-		return Check{Seen: fmt.Sprintf("%d readings, too few (is --admin given?)", n)}
+	if n < fewestReadings {
+		return Check{OK: true, Untested: true, Seen: fmt.Sprintf("the target told %d times of itself, and %d are needed", n, fewestReadings)}
 	}
 	before, after := medianOf(all[n/4:n/2], read), medianOf(all[n-n/4:], read)
-	return Check{OK: after <= growth*before, Seen: fmt.Sprintf("%.4g in the second quarter, %.4g in the last", before, after)}
+	return Check{OK: after <= growth*before, Seen: fmt.Sprintf(form+" in the second quarter, "+form+" in the last", before, after)}
 }
 
 func medianOf(all []Resource, read func(Resource) float64) float64 {

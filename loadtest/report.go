@@ -21,6 +21,7 @@ type Report struct {
 	Target      string // "" = a gatehouse of our own
 	Schedule    string // open model
 	Concurrency int    // closed model
+	Connections int    // at most; 0 = not known
 	Began       time.Time
 	Environment Environment
 	Result      *Result
@@ -62,13 +63,17 @@ type Verdict string
 
 // The verdicts.
 const (
-	Passed  Verdict = "passed"
-	Crossed Verdict = "crossed" // a threshold was crossed, or a check failed
-	Invalid Verdict = "invalid" // the schedule was not kept: the figures are of another load than was asked for
+	Passed      Verdict = "passed"
+	Crossed     Verdict = "crossed"     // a threshold was crossed, or a check failed
+	Interrupted Verdict = "interrupted" // somebody ended it: it says nothing of the time that was left
+	Invalid     Verdict = "invalid"     // the schedule was not kept: the figures are of another load than was asked for
 )
 
-// Verdict returns what came out. An invalid run is neither good nor bad.
+// Verdict returns what came out. A run that was interrupted or is invalid is neither good nor bad.
 func (r *Report) Verdict() Verdict {
+	if r.Result.Ended && !r.Result.UsedUp {
+		return Interrupted
+	}
 	if !r.Result.Valid() {
 		return Invalid
 	}
@@ -112,7 +117,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			(last.CPU-first.CPU)/(last.At-first.At).Seconds())
 	}
 	for _, c := range append(r.Expected, result.Checks...) {
-		fmt.Fprintf(&b, "%s %s: %s\n", map[bool]string{true: "ok     ", false: "CROSSED"}[c.OK], c.What, c.Seen)
+		fmt.Fprintf(&b, "%-7s %s: %s\n", c.outcome(), c.What, c.Seen)
 	}
 	if r.Baseline != "" && len(r.Worse) == 0 {
 		fmt.Fprintf(&b, "nothing is worse than in %s\n", r.Baseline)
@@ -120,12 +125,28 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, worse := range r.Worse {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
 	}
-	if r.Verdict() == Invalid {
-		fmt.Fprintf(&b, "INVALID: %.1f of %.1f hits/s were begun, less than %.0f%%: the target or this machine cannot keep up. Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n",
-			result.Achieved, result.Target, 100*MinAchieved)
+	switch r.Verdict() {
+	case Interrupted:
+		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n", result.Took.Round(100*time.Millisecond), result.Planned)
+	case Invalid:
+		fmt.Fprintf(&b, "INVALID: %s Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n", r.whyInvalid())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// whyInvalid says how far the schedule was not kept, and what kept hits from beginning.
+func (r *Report) whyInvalid() string {
+	result := r.Result
+	text := fmt.Sprintf("%.1f of %.1f hits/s were begun, less than %.0f%%", result.Achieved, result.Target, 100*MinAchieved)
+	if result.Dropped > 0 {
+		text = fmt.Sprintf("%.1f of %.1f hits/s were begun, and %s hits dropped that had not begun until %s after their schedule", result.Achieved, result.Target, grouped(result.Dropped), result.Took.Truncate(100*time.Millisecond)-result.Planned)
+	}
+	if r.Connections > 0 && result.Busy >= int64(r.Connections) {
+		return text + fmt.Sprintf(": all %d connections were in use, and with %s a hit they make %.3g/s at most. Either --connections is too small, or the target too slow.",
+			r.Connections, shortTime(result.Each), float64(r.Connections)/max(1e-6, result.Each.Seconds()))
+	}
+	return text + fmt.Sprintf(": this machine cannot make them in time (at most %d connections were in use at once, so the target did not hold them up).", result.Busy)
 }
 
 func (r *Report) paceText() string {
@@ -143,7 +164,7 @@ func errorText(s *Step) string {
 	if s.Failed == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%.2g%%)", grouped(s.Failed), 100*s.ErrorShare())
+	return fmt.Sprintf("%s (%s)", grouped(s.Failed), percent(s.ErrorShare()))
 }
 
 func counts(all []Count) string {
@@ -180,9 +201,10 @@ type jsonSecond struct {
 }
 
 type jsonCheck struct {
-	What string `json:"what"`
-	OK   bool   `json:"ok"`
-	Seen string `json:"seen"`
+	What     string `json:"what"`
+	OK       bool   `json:"ok"`
+	Seen     string `json:"seen"`
+	Untested bool   `json:"not_tested,omitempty"`
 }
 
 type jsonResource struct {
@@ -206,6 +228,7 @@ type jsonReport struct {
 	Achieved    float64        `json:"achieved_rate"`
 	Late        float64        `json:"late_ms"`
 	Hits        int64          `json:"hits"`
+	Dropped     int64          `json:"dropped_hits,omitempty"`
 	Broken      int64          `json:"broken_hits"`
 	Ended       bool           `json:"ended_early"`
 	Environment Environment    `json:"environment"`
@@ -238,7 +261,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	result := r.Result
 	j := jsonReport{
 		Scenario: r.Scenario, Verdict: r.Verdict(), Target: r.Target, Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
-		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Broken: result.Broken,
+		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Dropped: result.Dropped, Broken: result.Broken,
 		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Worse: r.Worse,
 	}
 	for _, s := range result.Steps {

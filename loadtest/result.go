@@ -20,6 +20,10 @@ type Result struct {
 	Planned   time.Duration // how long hits were to begin
 	Took      time.Duration // until the last answer
 	Ended     bool          // it was ended early
+	UsedUp    bool          // it was ended since the scenario had nothing left to ask
+	Dropped   int64         // open model: hits that were due and did not begin until patience was over
+	Busy      int64         // the most hits that were under way at once
+	Each      time.Duration // that a hit was under way, on average
 	All       Step          // all steps together
 	Steps     []Step        // by name
 	Seconds   []Second
@@ -48,9 +52,21 @@ type Count struct {
 
 // Check is something that a scenario holds to be true of the whole run.
 type Check struct {
-	What string
-	OK   bool
-	Seen string // what was seen
+	What     string
+	OK       bool
+	Seen     string // what was seen
+	Untested bool   // OK since nothing was seen that would tell
+}
+
+// outcome is a word for a Check.
+func (c Check) outcome() string {
+	switch {
+	case !c.OK:
+		return "CROSSED"
+	case c.Untested:
+		return "not tested"
+	}
+	return "ok"
 }
 
 // Resource is what the target's process said of itself at a time.
@@ -63,8 +79,19 @@ type Resource struct {
 	CPU         float64 // seconds of processor time so far
 }
 
-// Valid reports whether the run made its hits in time.
-func (r *Result) Valid() bool { return r.Model == "closed" || r.Achieved >= MinAchieved*r.Target }
+// Valid reports whether the run made its hits in time, all of them.
+func (r *Result) Valid() bool {
+	return r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target
+}
+
+// Planned returns what is known of a result before the run.
+func (c Config) Planned() *Result {
+	if c.Schedule == nil {
+		return &Result{Model: "closed", Planned: c.Duration}
+	}
+	planned := c.Schedule.Duration()
+	return &Result{Model: "open", Planned: planned, Target: perSecond(int64(c.Schedule.Hits()), planned)}
+}
 
 // finish sums up.
 func (r *run) finish(result *Result, ended bool) {
@@ -74,12 +101,15 @@ func (r *run) finish(result *Result, ended bool) {
 		span = time.Duration(r.last.Load())
 	}
 	result.Achieved = perSecond(result.Hits, span)
+	result.Busy, result.Each = r.most.Load(), time.Duration(r.spent.Load()/max(1, result.Hits))
 	if r.config.Schedule != nil {
 		result.Model = "open"
 		result.Target = perSecond(int64(r.config.Schedule.Hits()), result.Planned)
 		result.Late = time.Duration(r.late.Load())
 		if ended { // the schedule up to there is what was to be kept
 			result.Target = min(result.Target, r.scheduledRate(span))
+		} else {
+			result.Dropped = int64(r.config.Schedule.Hits()) - result.Hits
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.recorder.total)) {

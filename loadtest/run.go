@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -30,6 +31,7 @@ type Second struct {
 	At       time.Duration // since the begin of the run, at the end of this second
 	Left     time.Duration // until hits no longer begin
 	Length   time.Duration // of this second: the last one is shorter
+	Waiting  int64         // hits that are due and have not begun, once all are due
 	Hits     int64         // that have begun
 	Requests int64
 	Errors   int64
@@ -52,7 +54,17 @@ type run struct {
 	broken   atomic.Int64        // hits with a step that went wrong
 	last     atomic.Int64        // when the last hit began, in nanoseconds since the begin of the run
 	late     atomic.Int64        // the most that a hit began after its time, in nanoseconds
+	now      atomic.Int64        // hits under way
+	most     atomic.Int64        // hits under way at once
+	spent    atomic.Int64        // by hits under way together, in nanoseconds
+	end      context.CancelCauseFunc
 }
+
+// patience is the longest that hits may begin after the end of their schedule.
+const patience = 10 * time.Second
+
+// grace returns how long hits that are due may begin after the end of the schedule: the time-out of a request, at most patience.
+func (r *run) grace() time.Duration { return min(patience, r.config.Timeout) }
 
 func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 	if config.Timeout == 0 {
@@ -86,6 +98,8 @@ func (r *run) open(ctx context.Context) {
 	c := &clock{Schedule: r.config.Schedule, run: r}
 	attacker := vegeta.NewAttacker(vegeta.Workers(min(32, connections)), vegeta.MaxWorkers(connections), vegeta.MaxBody(0),
 		vegeta.Client(&http.Client{Transport: c}))
+	ctx, cancel := context.WithTimeout(ctx, r.planned()+r.grace())
+	defer cancel()
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	target := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: "http://scenario/"})
 	for range attacker.Attack(target, c, 0, "") { // what vegeta counts is of no use: it does not know steps
@@ -150,26 +164,42 @@ func (r *run) closed(ctx context.Context) {
 	users.Wait()
 }
 
+// errUsedUp says that a scenario has nothing left to ask: the run ends.
+var errUsedUp = errors.New("all queries have been asked")
+
 // one makes a hit that was due then; zero = now.
 func (r *run) one(n uint64, due time.Time) {
-	r.started.Add(1)
-	r.mark(due)
+	began := r.mark(due)
+	raise(&r.most, r.now.Add(1))
 	h := hits.Get().(*Hit)
 	h.Number, h.run, h.due = n, r, due
-	if r.hit(h) != nil {
-		r.broken.Add(1)
-	}
+	err := r.hit(h)
 	h.run = nil
 	hits.Put(h)
+	r.now.Add(-1)
+	r.spent.Add(int64(time.Since(began)))
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsedUp):
+		r.started.Add(-1)
+		r.end(err)
+	default:
+		r.broken.Add(1)
+		if !errors.Is(err, errStep) { // answers that each looked right did not lead on
+			r.recorder.add(n, "flow", 0, 0, err.Error())
+		}
+	}
 }
 
 // mark keeps how far the run has come, and how late it is.
-func (r *run) mark(due time.Time) {
+func (r *run) mark(due time.Time) time.Time {
 	now := time.Now()
+	r.started.Add(1)
 	raise(&r.last, int64(now.Sub(r.began)))
 	if !due.IsZero() {
 		raise(&r.late, int64(now.Sub(due)))
 	}
+	return now
 }
 
 func raise(to *atomic.Int64, value int64) {
@@ -206,6 +236,9 @@ func (r *run) watch(done <-chan struct{}) []Second {
 		hits := r.started.Load()
 		s := Second{At: now.Sub(began), Left: max(0, r.planned()-now.Sub(began)), Length: now.Sub(last), Hits: hits - hitsBefore,
 			Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50), P99: quantile(sum, 99)}
+		if more && s.Left == 0 && r.config.Schedule != nil {
+			s.Waiting = int64(r.config.Schedule.Hits()) - hits
+		}
 		last, hitsBefore = now, hits
 		if more || s.Requests > 0 || s.Hits > 0 {
 			seconds = append(seconds, s)
@@ -221,9 +254,11 @@ func quantile(t *tally, q float64) time.Duration {
 	return time.Duration(t.latency.ValueAtQuantile(q)) * time.Microsecond
 }
 
-// do makes all hits, waits for those under way, and returns what was seen. A run that ctx ends early is no error.
+// do makes all hits, waits for those under way, and returns what was seen. A run that ctx or its scenario ends early is no error.
 func (r *run) do(ctx context.Context) Result {
 	done := make(chan struct{})
+	ctx, r.end = context.WithCancelCause(ctx)
+	defer r.end(nil)
 	var result Result
 	var watching sync.WaitGroup
 	watching.Go(func() { result.Seconds = r.watch(done) })
@@ -237,6 +272,7 @@ func (r *run) do(ctx context.Context) Result {
 	close(done)
 	watching.Wait()
 	r.client.CloseIdleConnections()
+	result.UsedUp = errors.Is(context.Cause(ctx), errUsedUp)
 	r.finish(&result, ctx.Err() != nil)
 	return result
 }

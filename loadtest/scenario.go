@@ -16,6 +16,8 @@ type Scenario struct {
 	Rate     float64       // hits a second, unless told otherwise
 	Duration time.Duration // likewise
 	prepare  func(context.Context, *Setup) (*play, error)
+	steps    []string // of its own hits
+	uses     []string // of its Setup: keys, queries, people, tokens, mix
 }
 
 // play is a scenario that is ready to begin.
@@ -41,20 +43,34 @@ type Setup struct {
 
 // Scenarios are all there are, by name.
 var Scenarios = []Scenario{
-	{"authorize", "How many people a second can sign in, consent and come back with tokens? The whole flow with PKCE: login page, password, consent, code, token.", 5, 10 * time.Second, prepareAuthorize},
-	{"bulk", "How fast are requests for 50 cached look-ups?", 500, 10 * time.Second, prepareBulk},
-	{"churn", "What do many tokens cost that are used little? Each hit refreshes, and reads the profile twice with the new token.", 100, 10 * time.Second, prepareChurn},
-	{"introspect", "How fast does a resource server learn about a token?", 1000, 10 * time.Second, prepareIntrospect},
-	{"lookup-cold", "How fast are look-ups that nobody made before, so that each goes upstream?", 200, 10 * time.Second, prepareCold},
-	{"lookup-hot", "How fast is a look-up whose answer is in the cache? Keys in rotation, all asked for once before.", 2000, 10 * time.Second, prepareHot},
-	{"lookup-zipf", "How fast are look-ups of a realistic mix, in which few queries are frequent and many rare?", 1000, 10 * time.Second, prepareZipf},
-	{"mixed", "Does everything at once hold together? Weights by --mix.", 500, 10 * time.Second, nil},
-	{"my-ip", "How fast does a browser learn where it is?", 1000, 10 * time.Second, prepareMyIP},
-	{"outage", "What do callers see when the upstream fails and comes back? It is down for the middle third of the run.", 500, 15 * time.Second, prepareOutage},
-	{"profile", "How fast are profiles, and are the rate limits exact? Of each token's window exactly 100 requests may pass.", 500, 10 * time.Second, prepareProfile},
-	{"refresh", "How fast do clients get new tokens for refresh tokens?", 200, 10 * time.Second, prepareRefresh},
-	{"soak", "Is all well after a long time? Everything at once, with an eye on memory and goroutines.", 200, 15 * time.Minute, nil},
-	{"token", "How many tokens a second can be issued by client_credentials? Each is durable before it is answered.", 500, 10 * time.Second, prepareToken},
+	{"authorize", "How many people a second can sign in, consent and come back with tokens? The whole flow with PKCE: login page, password, consent, code, token.", 5, 10 * time.Second, prepareAuthorize,
+		[]string{"authorize", "login-page", "login", "consent-page", "consent", "token"}, []string{"people"}},
+	{"bulk", "How fast are requests for 50 cached look-ups?", 500, 10 * time.Second, prepareBulk,
+		[]string{"bulk"}, []string{"keys", "queries"}},
+	{"churn", "What do many tokens cost that are used little? Each hit refreshes, and reads the profile twice with the new token.", 100, 10 * time.Second, prepareChurn,
+		[]string{"refresh", "profile"}, []string{"people"}},
+	{"introspect", "How fast does a resource server learn about a token?", 1000, 10 * time.Second, prepareIntrospect,
+		[]string{"introspect"}, []string{"people"}},
+	{"lookup-cold", "How fast are look-ups that nobody made before, so that each goes upstream?", 200, 10 * time.Second, prepareCold,
+		[]string{"cold-lookup"}, []string{"queries"}},
+	{"lookup-hot", "How fast is a look-up whose answer is in the cache? Keys in rotation, all asked for once before.", 2000, 10 * time.Second, prepareHot,
+		[]string{"lookup"}, []string{"keys", "queries"}},
+	{"lookup-zipf", "How fast are look-ups of a realistic mix, in which few queries are frequent and many rare?", 1000, 10 * time.Second, prepareZipf,
+		[]string{"zipf-lookup"}, []string{"keys", "queries"}},
+	{"mixed", "Does everything at once hold together? Weights by --mix.", 500, 10 * time.Second, nil,
+		nil, []string{"mix"}},
+	{"my-ip", "How fast does a browser learn where it is?", 1000, 10 * time.Second, prepareMyIP,
+		[]string{"my-ip"}, []string{"keys", "queries"}},
+	{"outage", "What do callers see when the upstream fails and comes back? It is down for the middle third of the run.", 500, 45 * time.Second, prepareOutage,
+		[]string{"lookup", "cold-lookup"}, []string{"keys", "queries"}},
+	{"profile", "How fast are profiles, and are the rate limits exact? Of each token's window exactly 100 requests may pass.", 500, 10 * time.Second, prepareProfile,
+		[]string{"profile", "profile-greedy"}, []string{"people", "tokens"}},
+	{"refresh", "How fast do clients get new tokens for refresh tokens?", 200, 10 * time.Second, prepareRefresh,
+		[]string{"refresh"}, []string{"people"}},
+	{"soak", "Is all well after a long time? Everything at once, with an eye on memory and goroutines.", 200, 15 * time.Minute, nil,
+		nil, []string{"mix"}},
+	{"token", "How many tokens a second can be issued by client_credentials? Each is durable before it is answered.", 500, 10 * time.Second, prepareToken,
+		[]string{"token"}, []string{"people"}},
 }
 
 func init() { // these prepare others
@@ -85,6 +101,9 @@ func ScenarioNamed(name string) (Scenario, error) {
 func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, error) {
 	if s.Progress == nil {
 		s.Progress = func(int, int, string) {}
+	}
+	if err := sc.Check(s, config); err != nil {
+		return nil, err
 	}
 	s.operator = newOperator(s.Target)
 	defer s.operator.http.CloseIdleConnections()

@@ -2,8 +2,10 @@ package loadtest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,15 @@ func TestEveryScenario(t *testing.T) {
 			var steps []string
 			for _, s := range result.Steps {
 				steps = append(steps, s.Name)
+			}
+			for _, name := range scenario.Steps(nil) {
+				e, err := loadtest.ParseExpectation(name + " p99<1s")
+				if err != nil || !e.Names(scenario.Steps(nil)) {
+					t.Errorf("got %v, want a step %s that can be expected", err, name)
+				}
+			}
+			if told := strings.Join(scenario.Steps(nil), " "); c.steps != "" && told != c.steps {
+				t.Errorf("got steps %q told before, want %q", told, c.steps)
 			}
 			if got := strings.Join(steps, " "); c.steps != "" && c.scenario != "mixed" && got != c.steps {
 				t.Errorf("got steps %q, want %q", got, c.steps)
@@ -168,6 +179,44 @@ func TestSetupSaysWhatItNeeds(t *testing.T) {
 		_, err = scenario.Run(t.Context(), loadtest.Setup{Target: c.target}, loadtest.Config{Schedule: loadtest.Steady(1, time.Second)})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), local.ClientSecret) {
 			t.Errorf("%s: got %v, want an error with %q", c.scenario, err, c.want)
+		}
+	}
+}
+
+// TestFaultsComeBack lets a simulator fail that has faults of its own, to the end and interrupted in the middle.
+func TestFaultsComeBack(t *testing.T) {
+	local := startLocal(t)
+	scenario, err := loadtest.ScenarioNamed("outage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := func(method, body string) string {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, local.Simulator+"/_sim", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var state struct {
+			Settings struct{ Faults json.RawMessage }
+		}
+		if err := errors.Join(json.NewDecoder(response.Body).Decode(&state), response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("got %d, %v, want the settings", response.StatusCode, err)
+		}
+		return string(state.Settings.Faults)
+	}
+	before := faults(http.MethodPut, `{"faults":[{"kind":"hang","rate":0.001,"delay":"10ms"}]}`)
+	for _, after := range []time.Duration{time.Minute, 3 * time.Second} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		defer cancel()
+		if _, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target, Keys: 100}, loadtest.Config{Schedule: loadtest.Steady(20, 6*time.Second)}); err != nil {
+			t.Fatal(err)
+		}
+		if got := faults(http.MethodGet, ""); got != before {
+			t.Errorf("after %v: got faults %s, want %s", after, got, before)
 		}
 	}
 }

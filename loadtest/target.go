@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type Target struct {
 	Simulator    string // of the upstream: outages
 	ClientID     string // of an operator client
 	ClientSecret string
+	Own          bool // it is a Local: nothing is missing, and its breaker's cool-down is a second
 }
 
 // isLoopback reports whether host is this machine, which needs no confirmation.
@@ -35,16 +37,24 @@ func isLoopback(host string) bool {
 
 // CheckOwner returns an error unless all addresses of the target are on loopback or at the host that its owner has named.
 func (t Target) CheckOwner(owned string) error {
-	for _, address := range []string{t.Base, t.Admin, t.Simulator} {
-		if address == "" {
+	for _, a := range []struct{ flag, text string }{{"--target", t.Base}, {"--admin", t.Admin}, {"--simulator", t.Simulator}} {
+		if a.text == "" {
 			continue
 		}
-		u, err := url.Parse(address)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("%q: must be an address such as http://127.0.0.1:8080", address)
+		u, err := url.Parse(a.text)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+			return fmt.Errorf("%s %q: write scheme, host and port, such as http://127.0.0.1:8080", a.flag, a.text)
+		case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+			return fmt.Errorf("%s: write scheme, host and port alone, such as %s://%s, without user, path, query and fragment", a.flag, u.Scheme, u.Host)
+		}
+		if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+				return fmt.Errorf("%s %q: a port is a number from 1 to 65535", a.flag, a.text)
+			}
 		}
 		if host := u.Hostname(); !isLoopback(host) && host != owned {
-			return fmt.Errorf("%s is not this machine: a load test of somebody else's server is an attack. If it is yours, say --i-own-this-target %s", host, host)
+			return fmt.Errorf("%s: %s is not this machine: a load test of somebody else's server is an attack. If it is yours, say --i-own-this-target %s", a.flag, host, host)
 		}
 	}
 	return nil

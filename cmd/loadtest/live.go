@@ -30,8 +30,7 @@ func (l *liveLine) progress(done, of int, what string) {
 
 // second tells of the last second.
 func (l *liveLine) second(s loadtest.Second) {
-	l.tell(false, "%s: %.0f/s  p50 %v  p99 %v  %d errors  %v left", l.name, float64(s.Requests)/max(0.001, s.Length.Seconds()),
-		s.P50, s.P99, s.Errors, s.Left.Round(time.Second))
+	l.tell(false, "%s: %s", l.name, s)
 }
 
 func (l *liveLine) tell(always bool, format string, args ...any) {

@@ -19,10 +19,11 @@ import (
 
 // The exit codes.
 const (
-	exitDone    = 0
-	exitCrossed = 1 // a threshold was crossed or a check failed, or the run could not be made
-	exitUsage   = 2 // a wrong flag or argument: nothing was started
-	exitInvalid = 3 // the schedule was not kept: the figures are of another load than was asked for
+	exitDone        = 0
+	exitCrossed     = 1 // a threshold was crossed or a check failed, or the run could not be made
+	exitUsage       = 2 // a wrong flag or argument: nothing was started
+	exitInvalid     = 3 // the schedule was not kept: the figures are of another load than was asked for
+	exitInterrupted = 4 // SIGINT or SIGTERM ended the run, and the reports are of the part before
 )
 
 // version is set when the program is built.
@@ -39,10 +40,11 @@ func main() {
 
 // commands is the command line as kong reads it.
 type commands struct {
-	Run     runCommand     `cmd:"" help:"Run one scenario."`
-	Round   roundCommand   `cmd:"" help:"Run every scenario for a short time against a gatehouse of its own, with thresholds."`
-	List    listCommand    `cmd:"" help:"List the scenarios."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run     runCommand       `cmd:"" help:"Run one scenario."`
+	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against a gatehouse of its own, with thresholds."`
+	List    listCommand      `cmd:"" help:"List the scenarios."`
+	Version versionCommand   `cmd:"" help:"Print the version."`
+	Tell    kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // program is what a command gets beside its own flags.
@@ -70,8 +72,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&commands{}, kong.Name("loadtest"),
 		kong.Description("loadtest asks a gatehouse what its users ask, at a rate (open model) or by a number of users (closed model), and says how long the answers took.\n\n"+
 			"Example:\n\n    loadtest run lookup-hot --rate 5000 --duration 30s --html report.html --expect 'lookup p99<10ms' --expect 'errors<0.1%'\n\n"+
-			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the schedule was not kept."),
-		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p),
+			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the schedule was not kept, 4 interrupted."),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p), kong.Vars{"version": "loadtest " + version},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
 		return p.fail(err)
@@ -86,7 +88,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return p.fail(usagef("%s", err))
 	}
-	return p.fail(selected.Run(p))
+	err = selected.Run(p)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = &exitError{exitInterrupted, "interrupted before the load began"}
+	}
+	return p.fail(err)
 }
 
 // fail says on one line what is wrong and returns the exit code that it stands for.
@@ -121,10 +127,10 @@ type listCommand struct{}
 // Help is shown by loadtest list --help.
 func (listCommand) Help() string { return "Example:\n\n    loadtest list" }
 
-// Run prints the scenarios.
+// Run prints the scenarios with their own rates and durations, and the steps that --expect can name.
 func (listCommand) Run(p *program) error {
 	for _, s := range loadtest.Scenarios {
-		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n%-12s (%g/s for %v)\n", s.Name, s.About, "", s.Rate, s.Duration); err != nil {
+		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n%-12s %g/s for %v; steps: %s\n", s.Name, s.About, "", s.Rate, s.Duration, strings.Join(s.Steps(nil), ", ")); err != nil {
 			return err
 		}
 	}

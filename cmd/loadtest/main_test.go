@@ -16,6 +16,25 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// built is the folder of the programs gatehouse and loadtest.
+var built string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	var err error
+	if built, err = os.MkdirTemp("", "loadtest"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(built)
+	if text, err := exec.Command("go", "build", "-o", built, "gatehouse/cmd/gatehouse", "gatehouse/cmd/loadtest").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
+		return 1
+	}
+	return m.Run()
+}
+
 // fixed is a target that answers look-ups, after a while.
 func fixed(t *testing.T, after time.Duration) string {
 	t.Helper()
@@ -74,7 +93,7 @@ func TestExitCodes(t *testing.T) {
 		{"crossed", one(quick, "--expect", "lookup p50<5s", "--expect", "lookup p50>5s"), 1, "CROSSED lookup p50>5s"},
 		{"invalid", one(slow, "--connections", "2"), 3, "INVALID"},
 		{"closed", []string{"run", "lookup-hot", "--target", quick, "--concurrency", "2", "--duration", "1s"}, 0, "closed model: 2 users"},
-		{"stages", one(quick, "--rate", "0..40:1s,40:500ms"), 0, "200 × 40"},
+		{"stages", []string{"run", "lookup-hot", "--target", quick, "--rate", "0..40:1s,40:500ms"}, 0, "200 × 40"},
 		{"nothing there", []string{"run", "lookup-hot", "--target", "http://127.0.0.1:1"}, 1, "reach the bulk endpoint"},
 		{"no command", nil, 2, "loadtest list"},
 		{"no scenario", []string{"run"}, 2, "scenario"},
@@ -83,7 +102,7 @@ func TestExitCodes(t *testing.T) {
 		{"bad rate", one(quick, "--rate", "quick"), 2, "--rate: \"quick\": a rate is"},
 		{"rate and users", one(quick, "--concurrency", "2"), 2, "choose one"},
 		{"bad threshold", one(quick, "--expect", "p99"), 2, "--expect: \"p99\": write"},
-		{"bad mix", one(quick, "--mix", "x=1"), 2, "--mix: there is no scenario"},
+		{"bad mix", []string{"run", "mixed", "--mix", "x=1"}, 2, "--mix: there is no scenario"},
 		{"no such file", one(quick, "--queries", filepath.Join(dir, "none")), 2, "--queries"},
 		{"bad baseline", one(quick, "--baseline", file("bad.json", "{}")), 2, "is no report"},
 		{"somebody else's", []string{"run", "lookup-hot", "--target", "http://gatehouse.example"}, 2, "--i-own-this-target gatehouse.example"},
@@ -92,9 +111,12 @@ func TestExitCodes(t *testing.T) {
 		{"a program that fails", []string{"run", "lookup-hot", "--gatehouse", "/bin/false"}, 1, "init"},
 		{"negative", one(quick, "--keys=-1"), 2, "cannot be negative"},
 		{"list", []string{"list"}, 0, "lookup-zipf"},
-		{"version", []string{"version"}, 0, "loadtest"},
+		{"steps", []string{"list"}, 0, "500/s for 45s; steps: cold-lookup, lookup\n"},
+		{"version", []string{"version"}, 0, "loadtest unknown\n"},
+		{"version by a flag", []string{"--version"}, 0, "loadtest unknown\n"},
+		{"bad number", one(quick, "--concurrency", "x"), 2, "--concurrency"},
 		{"help", []string{"run", "--help"}, 0, "Example:"},
-		{"queries of the own", one(quick, "--queries", file("queries", "8.8.8.8\n\nexample.com\n")), 0, "200 × 20"},
+		{"queries of the own", []string{"run", "lookup-hot", "--target", quick, "--queries", file("queries", "8.8.8.8\n\nexample.com\n"), "--rate", "20", "--duration", "1s"}, 0, "200 × 20"},
 		{"too few queries", one(quick, "--queries", file("query", "8.8.8.8\n")), 2, "two lines"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,6 +128,33 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("got %q and %q, want one line on stderr", stdout, stderr)
 			}
 		})
+	}
+}
+
+// TestDemosElsewhereAreRefused reads demo files whose addresses are not all on this machine: nobody is asked anything.
+func TestDemosElsewhereAreRefused(t *testing.T) {
+	quick := fixed(t, 0)
+	for _, c := range []struct {
+		demo string
+		more []string
+		code int
+		want string
+	}{
+		{`{"base_url":"http://192.0.2.7:1"}`, nil, 2, "--i-own-this-target 192.0.2.7"},
+		{`{"base_url":"` + quick + `","admin_url":"http://192.0.2.7:1"}`, nil, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"` + quick + `","upstream_url":"http://192.0.2.7:1"}`, nil, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"http://192.0.2.7:1"}`, []string{"--i-own-this-target", "192.0.2.8"}, 2, "192.0.2.7 is not this machine"},
+		{`{"base_url":"` + quick + `","upstream_url":"http://192.0.2.7:1"}`, []string{"--i-own-this-target", "192.0.2.7"}, 0, "200 × 20"},
+		{`{}`, nil, 2, "not what a demo writes"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "demo.json"), []byte(c.demo), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := command(t, append([]string{"run", "lookup-hot", "--demo", dir, "--keys", "50", "--rate", "20", "--duration", "1s"}, c.more...)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+			t.Errorf("%s %v: got %d %s%s, want %d with %q", c.demo, c.more, code, stdout, stderr, c.code, c.want)
+		}
 	}
 }
 
@@ -132,17 +181,14 @@ func TestReportFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || len(report.Worse) == 0 || !strings.Contains(strings.Join(report.Worse, "\n"), "5.0/s, was 20.0/s") {
 		t.Errorf("got %d, %v, %q, %s, want a lower rate to be worse", code, err, report.Worse, stderr)
 	}
-	if code, _, stderr := command(t, "run", "bulk", "--target", target, "--rate", "5", "--duration", "1s", "--baseline", names["json"]); code != 1 || !strings.Contains(stderr, "the baseline is of lookup-hot") {
-		t.Errorf("got %d %s, want 1: another scenario", code, stderr)
+	if code, _, stderr := command(t, "run", "bulk", "--target", target, "--rate", "5", "--duration", "1s", "--baseline", names["json"]); code != 2 || !strings.Contains(stderr, "the baseline is of lookup-hot") {
+		t.Errorf("got %d %s, want 2: another scenario", code, stderr)
 	}
 }
 
 // TestOwnServer starts a gatehouse of its own, and leaves no process and no folder.
 func TestOwnServer(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "gatehouse")
-	if text, err := exec.Command("go", "build", "-o", program, "gatehouse/cmd/gatehouse").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	program := filepath.Join(built, "gatehouse")
 	t.Setenv("TMPDIR", t.TempDir())
 	code, stdout, stderr := command(t, "run", "token", "--gatehouse", program, "--people", "2", "--rate", "20", "--duration", "1s")
 	if code != 0 || !strings.Contains(stdout, "statuses of token: 200 × 20") || !strings.Contains(stdout, "target: ") {

@@ -54,11 +54,13 @@ func (c *roundCommand) Run(p *program) error {
 	}
 	failed := 0
 	for _, l := range legs {
-		ok, err := c.run(p, program, l)
-		if err != nil {
+		came, err := c.run(p, program, l)
+		switch {
+		case err != nil:
 			return fmt.Errorf("%s: %w", l.name, err)
-		}
-		if !ok {
+		case came == loadtest.Interrupted:
+			return &exitError{code: exitInterrupted}
+		case came != loadtest.Passed:
 			failed++
 		}
 	}
@@ -69,30 +71,31 @@ func (c *roundCommand) Run(p *program) error {
 	return err
 }
 
-func (c *roundCommand) run(p *program, gatehouse string, l leg) (passed bool, err error) {
-	if err := p.ctx.Err(); err != nil {
-		return false, err
-	}
+func (c *roundCommand) run(p *program, gatehouse string, l leg) (loadtest.Verdict, error) {
 	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least), Timeout: 10 * time.Second, Connections: 1000, People: l.people, Expect: l.expect}
 	scenario, err := loadtest.ScenarioNamed(l.name)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	j, err := run.job(scenario)
 	if err != nil {
-		return false, err
+		return "", err
+	}
+	j.setup.Target.Own = true
+	if err := j.check(); err != nil {
+		return "", err
 	}
 	local, err := loadtest.StartLocal(p.ctx, gatehouse, "")
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	report, err := p.play(j, local.Target)
 	if err := errors.Join(err, local.Stop()); err != nil {
-		return false, err
+		return "", err
 	}
 	if err := report.WriteText(p.stdout); err != nil {
-		return false, err
+		return "", err
 	}
 	_, err = fmt.Fprintln(p.stdout)
-	return report.Verdict() == loadtest.Passed, err
+	return report.Verdict(), err
 }

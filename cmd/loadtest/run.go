@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"gatehouse/loadtest"
 )
@@ -33,14 +34,14 @@ type runCommand struct {
 	Rate        string        `name:"rate" placeholder:"RATE" group:"Load:" help:"Open model: hits a second, or stages as RATE:TIME and FROM..TO:TIME with commas, such as 0..500:10s,500:60s (default: the scenario's own)."`
 	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each answer, instead of a rate."`
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
-	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default})."`
+	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default}); hits that are due begin as long after their schedule, 10s at most."`
 	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"At most at once; hits that find none free wait, and their latency counts (${default})."`
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Look-ups: different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"How many clients, users or tokens are made for the scenario (default: its own)."`
-	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line."`
-	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line; no operator is needed then."`
+	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line, two at least; lookup-cold asks each once."`
+	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line, two at least; no operator is needed then."`
 	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
-	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated."`
+	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; without one of errors, errors<1% is expected."`
 	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Say what is worse than in this earlier --json report."`
 	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - is standard output, and nothing else goes there then."`
 	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
@@ -55,7 +56,7 @@ func (*runCommand) Help() string {
 }
 
 // Run runs one scenario.
-func (c *runCommand) Run(p *program) error {
+func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 	scenario, err := loadtest.ScenarioNamed(c.Scenario)
 	if err != nil {
 		return usagef("%s", err)
@@ -64,16 +65,36 @@ func (c *runCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	target, end, err := c.targetFlags.start(p.ctx)
+	if err := c.applies(scenario, job, givenFlags(parsed)); err != nil {
+		return err
+	}
+	if job.setup.Target, err = c.named(); err != nil {
+		return err
+	}
+	if err := job.check(); err != nil {
+		return err
+	}
+	files, err := c.openOutputs()
 	if err != nil {
 		return err
 	}
-	report, err := p.play(job, target)
-	if err := errors.Join(err, end()); err != nil {
-		return err
+	return c.run(p, job, files)
+}
+
+// run makes the load and reports of it.
+func (c *runCommand) run(p *program, job *job, files outputs) error {
+	target, end, err := c.start(p.ctx, job.setup.Target)
+	if err != nil {
+		return errors.Join(err, files.leave())
 	}
-	report.Target = c.Target
-	if err := c.write(p, report); err != nil {
+	report, err := p.play(job, target)
+	if err != nil {
+		return errors.Join(err, end(), files.leave())
+	}
+	if !target.Own {
+		report.Target = target.Base
+	}
+	if err := errors.Join(c.show(p, report), files.writeAll(report), end()); err != nil {
 		return err
 	}
 	return verdict(report)
@@ -81,6 +102,8 @@ func (c *runCommand) Run(p *program) error {
 
 func verdict(report *loadtest.Report) error {
 	switch report.Verdict() {
+	case loadtest.Interrupted:
+		return &exitError{code: exitInterrupted}
 	case loadtest.Invalid:
 		return &exitError{code: exitInvalid}
 	case loadtest.Crossed:
@@ -102,8 +125,8 @@ type job struct {
 // job checks the flags.
 func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout, Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
-	if c.Duration < 0 || c.Concurrency < 0 || c.Timeout <= 0 || c.Connections < 1 || c.Keys < 0 || c.People < 0 {
-		return nil, usagef("--duration, --concurrency, --timeout, --connections, --keys and --people cannot be negative, and --timeout and --connections not 0")
+	if err := c.checkNumbers(); err != nil {
+		return nil, err
 	}
 	if c.Duration == 0 {
 		j.config.Duration = scenario.Duration
@@ -184,27 +207,41 @@ func readLines(flag, name string) ([]string, error) {
 	return all, nil
 }
 
-// start returns the target, which it starts unless one is named, and what ends it.
-func (f *targetFlags) start(ctx context.Context) (loadtest.Target, func() error, error) {
-	none := func() error { return nil }
-	if f.Demo != "" {
+// named returns the target that is asked; one of our own, which is not started yet, unless another is named.
+func (f *targetFlags) named() (loadtest.Target, error) {
+	switch {
+	case f.Demo != "":
 		target, err := demoTarget(f.Demo)
-		return target, none, err
-	}
-	if f.Target != "" {
-		t := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
-		if err := t.CheckOwner(f.IOwn); err != nil {
-			return t, none, usagef("%s", err)
+		if err != nil {
+			return target, err
 		}
-		return t, none, nil
+		if err := target.CheckOwner(f.IOwn); err != nil {
+			return target, usagef("--demo %s: %s", f.Demo, err)
+		}
+		return target, nil
+	case f.Target != "":
+		target := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
+		if err := target.CheckOwner(f.IOwn); err != nil {
+			return target, usagef("%s", err)
+		}
+		return target, nil
+	}
+	_, err := f.program()
+	return loadtest.Target{Own: true}, err
+}
+
+// start starts the target if it is our own, and returns what ends it.
+func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadtest.Target, func() error, error) {
+	if !target.Own {
+		return target, func() error { return nil }, nil
 	}
 	program, err := f.program()
 	if err != nil {
-		return loadtest.Target{}, none, err
+		return target, nil, err
 	}
 	local, err := loadtest.StartLocal(ctx, program, f.Database)
 	if err != nil {
-		return loadtest.Target{}, none, err
+		return target, nil, err
 	}
 	return local.Target, local.Stop, nil
 }
@@ -237,65 +274,47 @@ func demoTarget(dir string) (t loadtest.Target, err error) {
 			} `json:"operator"`
 		} `json:"clients"`
 	}
-	if json.Unmarshal(text, &demo) != nil {
+	if json.Unmarshal(text, &demo) != nil || demo.Base == "" {
 		return t, usagef("--demo %s: its demo.json is not what a demo writes", dir)
 	}
 	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream, ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
+}
+
+// report returns the job's report before there is a result.
+func (j *job) report() *loadtest.Report {
+	r := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency, Connections: j.config.Connections}
+	if j.config.Schedule != nil {
+		r.Schedule = j.config.Schedule.String()
+	}
+	return r
 }
 
 // play runs a job and says how it goes.
 func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
 	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
 	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second
-	report := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency}
-	if j.config.Schedule != nil {
-		report.Schedule = j.config.Schedule.String()
-	}
+	report := j.report()
 	var err error
 	if report.Result, err = j.scenario.Run(p.ctx, j.setup, j.config); err != nil {
 		line.end()
 		return nil, err
 	}
 	line.end()
-	for _, e := range j.expect {
-		report.Expected = append(report.Expected, e.Check(report.Result))
-	}
+	report.Expect(j.expect...)
 	if j.baseline != nil {
 		report.Baseline = j.named
 		if report.Worse, err = j.baseline.Compare(report); err != nil {
-			return nil, fmt.Errorf("--baseline: %w", err)
+			report.Baseline = ""
+			fmt.Fprintf(p.stderr, "loadtest: --baseline: %s\n", err)
 		}
 	}
 	return report, nil
 }
 
-// write writes the report in the forms that were asked for.
-func (c *runCommand) write(p *program, report *loadtest.Report) error {
+// show writes the report to standard output.
+func (c *runCommand) show(p *program, report *loadtest.Report) error {
 	if c.JSON == "-" {
-		if err := report.WriteJSON(p.stdout); err != nil {
-			return err
-		}
-	} else if err := report.WriteText(p.stdout); err != nil {
-		return err
+		return report.WriteJSON(p.stdout)
 	}
-	for _, f := range []struct {
-		flag, name string
-		write      func(io.Writer) error
-	}{{"--json", c.JSON, report.WriteJSON}, {"--html", c.HTML, report.WriteHTML}, {"--hdr", c.HDR, report.WriteHDR}} {
-		if f.name == "" || f.name == "-" {
-			continue
-		}
-		if err := writeFile(f.name, f.write); err != nil {
-			return fmt.Errorf("%s: %w", f.flag, err)
-		}
-	}
-	return nil
-}
-
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+	return report.WriteText(p.stdout)
 }

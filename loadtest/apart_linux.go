@@ -1,0 +1,9 @@
+package loadtest
+
+import "syscall"
+
+// apart starts a process in a group of its own, so that the Ctrl-C of a terminal does not reach it: its figures are wanted to
+// the end. It does not outlive this program, however that ends.
+func apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
