@@ -84,7 +84,7 @@ func prepareHot(ctx context.Context, s *Setup) (*play, error) {
 		return nil, err
 	}
 	paths := lookups(queries)
-	return &play{hit: func(h *Hit) error {
+	return &play{steps: []string{"lookup"}, hit: func(h *Hit) error {
 		_, err := h.Do("lookup", Request{Path: paths[h.Number%uint64(len(paths))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -93,7 +93,7 @@ func prepareHot(ctx context.Context, s *Setup) (*play, error) {
 func prepareCold(_ context.Context, s *Setup) (*play, error) {
 	if s.Queries != nil {
 		paths := lookups(s.Queries)
-		return &play{hit: func(h *Hit) error {
+		return &play{steps: []string{"cold-lookup"}, hit: func(h *Hit) error {
 			if h.Number >= uint64(len(paths)) {
 				return errors.New("there are no queries left that were not asked")
 			}
@@ -103,7 +103,7 @@ func prepareCold(_ context.Context, s *Setup) (*play, error) {
 	}
 	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
 	var next atomic.Uint64
-	return &play{hit: func(h *Hit) error {
+	return &play{steps: []string{"cold-lookup"}, hit: func(h *Hit) error {
 		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -120,7 +120,7 @@ func prepareZipf(_ context.Context, s *Setup) (*play, error) {
 	for i := range drawn {
 		drawn[i] = paths[zipf.Uint64()]
 	}
-	return &play{hit: func(h *Hit) error {
+	return &play{steps: []string{"zipf-lookup"}, hit: func(h *Hit) error {
 		_, err := h.Do("zipf-lookup", Request{Path: drawn[h.Rand.IntN(len(drawn))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -135,7 +135,7 @@ func prepareBulk(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &play{steps: []string{"bulk"}, hit: func(h *Hit) error {
 		_, err := h.Do("bulk", Request{Path: "/api/bulk", JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -155,7 +155,7 @@ func prepareMyIP(ctx context.Context, s *Setup) (*play, error) {
 	if err := s.warm(ctx, callers); err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &play{steps: []string{"my-ip"}, hit: func(h *Hit) error {
 		_, err := h.Do("my-ip", Request{Path: "/api/my-ip", Header: [][2]string{{"X-Forwarded-For", callers[h.Number%uint64(len(callers))]}}, Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -201,6 +201,7 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 		return err
 	}
 	return &play{
+		steps: []string{"lookup", "cold-lookup"},
 		hit: func(h *Hit) error {
 			if h.Number%4 == 0 {
 				return cold(h)

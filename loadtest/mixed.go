@@ -41,6 +41,7 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 		mix = everyday
 	}
 	var plays []*play
+	var steps []string
 	var up []float64 // sums of the weights so far
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(mix)) {
@@ -53,9 +54,10 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		sum += mix[name]
-		plays, up = append(plays, p), append(up, sum)
+		plays, up, steps = append(plays, p), append(up, sum), append(steps, p.steps...)
 	}
 	return &play{
+		steps: steps,
 		hit: func(h *Hit) error {
 			i, _ := slices.BinarySearch(up, h.Rand.Float64()*sum)
 			return plays[min(i, len(plays)-1)].hit(h)

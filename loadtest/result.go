@@ -21,7 +21,7 @@ type Result struct {
 	Took      time.Duration // until the last answer
 	Ended     bool          // it was ended early
 	All       Step          // all steps together
-	Steps     []Step        // by name
+	Steps     []Step        // in the order in which a hit takes them
 	Seconds   []Second
 	Checks    []Check
 	Resources []Resource // of the target, if it tells
@@ -82,10 +82,21 @@ func (r *run) finish(result *Result, ended bool) {
 			result.Target = min(result.Target, r.scheduledRate(span))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.recorder.total)) {
+	for _, name := range inOrder(r.recorder.total, r.steps) {
 		result.Steps = append(result.Steps, newStep(name, r.recorder.total[name], span))
 	}
 	result.All = newStep("all", whole(r.recorder.total), span)
+}
+
+// inOrder returns the names of steps as they are reported: those of the order first, then others by name.
+func inOrder[T any](steps map[string]T, order []string) []string {
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	return slices.SortedFunc(maps.Keys(steps), func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 }
 
 // scheduledRate returns the average rate of the schedule's first part.

@@ -46,6 +46,7 @@ type run struct {
 	client   *fasthttp.HostClient
 	recorder *recorder
 	hit      func(*Hit) error
+	steps    []string     // in the order in which they are reported; others come after them
 	began    time.Time    // set before the first hit
 	started  atomic.Int64 // hits
 	broken   atomic.Int64 // hits with a step that went wrong

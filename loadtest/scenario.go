@@ -21,6 +21,7 @@ type Scenario struct {
 // play is a scenario that is ready to begin.
 type play struct {
 	hit    func(*Hit) error
+	steps  []string                                   // in the order in which a hit takes them
 	during func(context.Context, time.Duration) error // beside the hits, for as long as they begin; nil = nothing
 	checks func(*Result) []Check                      // nil = none
 }
@@ -97,6 +98,7 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if err != nil {
 		return nil, err
 	}
+	r.steps = p.steps
 	beside, err := startBeside(ctx, s.Target, p, r.planned())
 	if err != nil {
 		return nil, err

@@ -35,16 +35,16 @@ func TestEveryScenario(t *testing.T) {
 		steps    string
 		checks   int
 	}{
-		{"authorize", 4, time.Second, "authorize consent consent-page login login-page token", 0},
+		{"authorize", 4, time.Second, "authorize login-page login consent-page consent token", 0},
 		{"bulk", 20, time.Second, "bulk", 0},
-		{"churn", 20, time.Second, "profile refresh", 0},
+		{"churn", 20, time.Second, "refresh profile", 0},
 		{"introspect", 50, time.Second, "introspect", 0},
 		{"lookup-cold", 50, time.Second, "cold-lookup", 0},
 		{"lookup-hot", 100, time.Second, "lookup", 0},
 		{"lookup-zipf", 100, time.Second, "zipf-lookup", 0},
 		{"mixed", 100, time.Second, "bulk cold-lookup introspect lookup my-ip profile profile-greedy refresh token zipf-lookup", 1},
 		{"my-ip", 50, time.Second, "my-ip", 0},
-		{"outage", 60, 6 * time.Second, "cold-lookup lookup", 3},
+		{"outage", 60, 6 * time.Second, "lookup cold-lookup", 3},
 		{"profile", 900, time.Second, "profile profile-greedy", 1},
 		{"refresh", 30, time.Second, "refresh", 0},
 		{"soak", 20, 10 * time.Second, "", 3},
