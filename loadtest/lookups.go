@@ -208,7 +208,9 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 			}
 			return hot.hit(h)
 		},
-		during: func(ctx context.Context, planned time.Duration) error { return s.Target.outage(ctx, planned, &phase) },
+		during: func(ctx context.Context, planned time.Duration, note func(Period)) error {
+			return s.Target.outage(ctx, planned, &phase, note)
+		},
 		checks: func(r *Result) []Check {
 			hot, _ := r.step("lookup")
 			return []Check{
@@ -220,8 +222,10 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 	}, nil
 }
 
-// outage lets the simulator fail for the middle third of a run.
-func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic.Int32) error {
+// outage lets the simulator fail for the middle third of a run, and notes when that was.
+func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic.Int32, note func(Period)) error {
+	began := time.Now()
+	down := Period{What: "upstream down"}
 	steps := []struct {
 		phase    int32
 		settings string
@@ -239,9 +243,20 @@ func (t Target) outage(ctx context.Context, planned time.Duration, phase *atomic
 				return err
 			}
 		}
+		switch step.phase {
+		case failing:
+			down.From = time.Since(began)
+		case recovering:
+			down.To = time.Since(began)
+			note(down)
+		}
 		select {
 		case <-time.After(step.stay):
 		case <-ctx.Done():
+			if step.phase == failing {
+				down.To = time.Since(began)
+				note(down)
+			}
 			return t.simulate(context.WithoutCancel(ctx), `{"faults":[]}`)
 		}
 	}

@@ -34,6 +34,18 @@ func ParseMix(text string) (map[string]float64, error) {
 	return mix, nil
 }
 
+// mixText writes a mix as ParseMix reads it; nil is the scenario's own.
+func mixText(mix map[string]float64) string {
+	if mix == nil {
+		return "the scenario's own"
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(mix)) {
+		parts = append(parts, fmt.Sprintf("%s=%g", name, mix[name]))
+	}
+	return strings.Join(parts, ",")
+}
+
 // prepareMixed draws the scenario of each hit by its weight. Steps keep their names.
 func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 	mix := s.Mix

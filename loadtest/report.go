@@ -18,7 +18,6 @@ import (
 type Report struct {
 	Scenario    string
 	About       string
-	Target      string // "" = a gatehouse of our own
 	Schedule    string // open model
 	Concurrency int    // closed model
 	Began       time.Time
@@ -114,11 +113,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, c := range append(r.Expected, result.Checks...) {
 		fmt.Fprintf(&b, "%s %s: %s\n", map[bool]string{true: "ok     ", false: "CROSSED"}[c.OK], c.What, c.Seen)
 	}
-	if r.Baseline != "" && len(r.Worse) == 0 {
-		fmt.Fprintf(&b, "nothing is worse than in %s\n", r.Baseline)
-	}
 	for _, worse := range r.Worse {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
+	}
+	if r.Baseline != "" {
+		fmt.Fprintf(&b, "%s, and %s\n", r.Verdict(), r.besideText())
 	}
 	if r.Verdict() == Invalid {
 		fmt.Fprintf(&b, "INVALID: %.1f of %.1f hits/s were begun, less than %.0f%%: the target or this machine cannot keep up. Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n",
@@ -137,6 +136,24 @@ func (r *Report) paceText() string {
 	}
 	return fmt.Sprintf("open model: %s hits at %.1f of %.1f/s, begun at most %s late%s; latencies count from the planned begin",
 		grouped(result.Hits), result.Achieved, result.Target, shortTime(result.Late), ended)
+}
+
+// Regressed reports whether something is worse than in the baseline. It is not part of the verdict.
+func (r *Report) Regressed() bool { return len(r.Worse) > 0 }
+
+// besideText says in a few words how the run is beside its baseline.
+func (r *Report) besideText() string {
+	if !r.Regressed() {
+		return "nothing is worse than in " + r.Baseline
+	}
+	return fmt.Sprintf("%s worse than in %s", plural(len(r.Worse), "figure is", "figures are"), r.Baseline)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func errorText(s *Step) string {
@@ -171,12 +188,34 @@ type jsonStep struct {
 }
 
 type jsonSecond struct {
-	At       float64 `json:"at_s"`
+	At       float64 `json:"at_s"` // its end
+	Length   float64 `json:"length_s"`
 	Rate     float64 `json:"rate"`
 	Requests int64   `json:"requests"`
 	Errors   int64   `json:"errors"`
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
+}
+
+// jsonSettings are Settings but for the target; what is not there was not given.
+type jsonSettings struct {
+	Timeout     float64            `json:"timeout_s"`
+	Connections int                `json:"connections"`
+	Keys        int                `json:"keys,omitempty"`
+	People      int                `json:"people,omitempty"`
+	Queries     int                `json:"queries,omitempty"`
+	Tokens      int                `json:"tokens,omitempty"`
+	Mix         map[string]float64 `json:"mix,omitempty"`
+}
+
+func newJSONSettings(s Settings) jsonSettings {
+	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries, s.Tokens, s.Mix}
+}
+
+type jsonPeriod struct {
+	What string  `json:"what"`
+	From float64 `json:"from_s"`
+	To   float64 `json:"to_s"`
 }
 
 type jsonCheck struct {
@@ -196,7 +235,10 @@ type jsonResource struct {
 type jsonReport struct {
 	Scenario    string         `json:"scenario"`
 	Verdict     Verdict        `json:"verdict"`
-	Target      string         `json:"target,omitempty"`
+	Target      string         `json:"target"`
+	Version     string         `json:"target_version,omitempty"`
+	Own         bool           `json:"target_started_for_the_run"`
+	Settings    jsonSettings   `json:"settings"`
 	Model       string         `json:"model"`
 	Schedule    string         `json:"schedule,omitempty"`
 	Concurrency int            `json:"concurrency,omitempty"`
@@ -212,7 +254,9 @@ type jsonReport struct {
 	All         jsonStep       `json:"all"`
 	Steps       []jsonStep     `json:"steps"`
 	Checks      []jsonCheck    `json:"checks"`
+	Baseline    string         `json:"baseline,omitempty"`
 	Worse       []string       `json:"worse,omitempty"`
+	Periods     []jsonPeriod   `json:"periods,omitempty"`
 	Seconds     []jsonSecond   `json:"seconds"`
 	Resources   []jsonResource `json:"resources,omitempty"`
 }
@@ -237,9 +281,10 @@ func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 func (r *Report) WriteJSON(w io.Writer) error {
 	result := r.Result
 	j := jsonReport{
-		Scenario: r.Scenario, Verdict: r.Verdict(), Target: r.Target, Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
+		Scenario: r.Scenario, Verdict: r.Verdict(), Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
 		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Broken: result.Broken,
-		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Worse: r.Worse,
+		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Baseline: r.Baseline, Worse: r.Worse,
+		Target: result.Settings.Target, Version: result.Settings.Version, Own: result.Settings.Own, Settings: newJSONSettings(result.Settings),
 	}
 	for _, s := range result.Steps {
 		j.Steps = append(j.Steps, newJSONStep(&s))
@@ -248,7 +293,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		j.Checks = append(j.Checks, jsonCheck(c))
 	}
 	for _, s := range result.Seconds {
-		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(s.Length.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+	}
+	for _, p := range result.Periods {
+		j.Periods = append(j.Periods, jsonPeriod{p.What, round(p.From.Seconds()), round(p.To.Seconds())})
 	}
 	for _, x := range result.Resources {
 		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, x.Connections, round(x.CPU)})

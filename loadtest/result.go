@@ -25,6 +25,8 @@ type Result struct {
 	Seconds   []Second
 	Checks    []Check
 	Resources []Resource // of the target, if it tells
+	Periods   []Period
+	Settings  Settings
 }
 
 // Step is what was seen of one kind of request.
@@ -120,9 +122,7 @@ func newStep(name string, t *tally, span time.Duration) Step {
 		P50:  quantile(t, 50), P90: quantile(t, 90), P99: quantile(t, 99), P999: quantile(t, 99.9),
 		Max: time.Duration(t.latency.Max()) * time.Microsecond,
 	}
-	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
-		s.Statuses = append(s.Statuses, Count{What: statusText(status), Times: t.statuses[status]})
-	}
+	s.Statuses = t.byStatus()
 	for reason, n := range t.errors {
 		s.Errors = append(s.Errors, Count{reason, n})
 	}

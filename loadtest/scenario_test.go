@@ -116,7 +116,7 @@ func TestReports(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant %q in it", c.name, c.got, c.want)
 		}
 	}
-	for _, foreign := range []string{"<script", "http://", "https://", "src="} {
+	for _, foreign := range []string{"<script", "<link", "@import", "url(", "href=", "src="} {
 		if strings.Contains(page.String(), foreign) {
 			t.Errorf("got a page with %q, want one that needs nothing else", foreign)
 		}

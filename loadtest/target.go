@@ -22,6 +22,8 @@ type Target struct {
 	Simulator    string // of the upstream: outages
 	ClientID     string // of an operator client
 	ClientSecret string
+	Version      string // of the program, for reports
+	Own          bool   // it was started for the run and is stopped after it
 }
 
 // isLoopback reports whether host is this machine, which needs no confirmation.

@@ -72,7 +72,6 @@ func (c *runCommand) Run(p *program) error {
 	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
-	report.Target = c.Target
 	if err := c.write(p, report); err != nil {
 		return err
 	}
