@@ -109,7 +109,7 @@ func TestReports(t *testing.T) {
 		{"text", text.String(), "statuses of lookup: 200 × 100"},
 		{"text", text.String(), "ok      lookup p99<1m"},
 		{"page", page.String(), "&lt;b&gt;about&lt;/b&gt;"},
-		{"page", page.String(), "<polyline class=\"strong\" points=\""},
+		{"page", page.String(), "<path class=\"strong\" d=\"M0.00 "},
 		{"percentiles", hdr.String(), "Percentile"},
 	} {
 		if !strings.Contains(c.got, c.want) {
