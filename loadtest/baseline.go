@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -76,7 +77,15 @@ func (l load) String() string {
 	if l.schedule == "" {
 		return fmt.Sprintf("%d users for %v (closed model)", l.concurrency, l.planned)
 	}
-	return fmt.Sprintf("%s hits/s (open model)", l.schedule)
+	return scheduleText(l.schedule, l.planned)
+}
+
+// scheduleText says a schedule in words, as far as it is simple.
+func scheduleText(schedule string, planned time.Duration) string {
+	if rate, _, _ := strings.Cut(schedule, ":"); !strings.Contains(schedule, ",") && !strings.Contains(rate, "..") {
+		return fmt.Sprintf("%s hits/s for %v (open model)", rate, planned)
+	}
+	return fmt.Sprintf("stages %s hits/s (open model)", schedule)
 }
 
 func (b *Baseline) comparable(scenario string, mix map[string]float64, now load) error {
@@ -97,6 +106,8 @@ func (b *Baseline) comparable(scenario string, mix map[string]float64, now load)
 	return nil
 }
 
+func msText(ms float64) string { return shortTime(time.Duration(ms * float64(time.Millisecond))) }
+
 func compareStep(before, now jsonStep) []string {
 	var worse []string
 	for _, m := range []struct {
@@ -105,7 +116,7 @@ func compareStep(before, now jsonStep) []string {
 		before, now float64
 	}{{"p50", 1, before.P50, now.P50}, {"p99", enoughForP99, before.P99, now.P99}, {"p99.9", enoughForP999, before.P999, now.P999}} {
 		if min(before.Requests, now.Requests) >= m.enough && m.now > worseLatency*m.before {
-			worse = append(worse, fmt.Sprintf("%s %s is %.4gms, was %.4gms", before.Step, m.name, m.now, m.before))
+			worse = append(worse, fmt.Sprintf("%s %s is %s, was %s", before.Step, m.name, msText(m.now), msText(m.before)))
 		}
 	}
 	if now.Rate < worseRate*before.Rate {

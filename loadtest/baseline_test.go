@@ -51,8 +51,8 @@ func TestOnlyLikeRunsAreCompared(t *testing.T) {
 	}{
 		{"the same", measured(1000), "lookup-hot", loadtest.Setup{}, like(100, 10*time.Second), ""},
 		{"scenario", measured(1000), "bulk", loadtest.Setup{}, like(100, 10*time.Second), "of lookup-hot, not of bulk"},
-		{"rate", measured(1000), "lookup-hot", loadtest.Setup{}, like(200, 10*time.Second), "of 100:10s hits/s (open model), not of 200:10s hits/s"},
-		{"duration", measured(1000), "lookup-hot", loadtest.Setup{}, like(100, 5*time.Second), "not of 100:5s"},
+		{"rate", measured(1000), "lookup-hot", loadtest.Setup{}, like(200, 10*time.Second), "of 100 hits/s for 10s (open model), not of 200 hits/s for 10s"},
+		{"duration", measured(1000), "lookup-hot", loadtest.Setup{}, like(100, 5*time.Second), "not of 100 hits/s for 5s"},
 		{"model", measured(1000), "lookup-hot", loadtest.Setup{}, loadtest.Config{Concurrency: 8, Duration: 10 * time.Second}, "not of 8 users for 10s (closed model)"},
 		{"closed, the same", users, "lookup-hot", loadtest.Setup{}, loadtest.Config{Concurrency: 8, Duration: 10 * time.Second}, ""},
 		{"users", users, "lookup-hot", loadtest.Setup{}, loadtest.Config{Concurrency: 9, Duration: 10 * time.Second}, "of 8 users"},

@@ -25,6 +25,7 @@ type line struct {
 type mark struct {
 	At, Text string
 	Last     bool // it stands at the end, beyond which there is no room
+	Minor    bool // it is left out where there is little room
 }
 
 // band is a time in which something was different by intent.
@@ -44,6 +45,7 @@ type axis struct {
 	place func(float64) float64
 	marks []float64
 	text  func(float64) string
+	minor func(float64) bool // nil = no mark is
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.2f", 100*share) }
@@ -52,7 +54,7 @@ func percent(share float64) string { return fmt.Sprintf("%.2f", 100*share) }
 func draw(title, note string, x, y axis, periods []Period, all ...series) chart {
 	c := chart{Title: title, Note: note, About: title}
 	for _, at := range x.marks {
-		c.X = append(c.X, mark{At: percent(x.place(at)), Text: x.text(at), Last: x.place(at) > 0.95})
+		c.X = append(c.X, mark{At: percent(x.place(at)), Text: x.text(at), Last: x.place(at) > 0.95, Minor: x.minor != nil && x.minor(at)})
 	}
 	for _, at := range y.marks {
 		c.Y = append(c.Y, mark{At: percent(1 - y.place(at)), Text: y.text(at)})
@@ -104,7 +106,7 @@ func extent(all ...series) (least, most float64) {
 // linear is an axis from 0 to a round number not below most, with at most six marks, which are at least the unit apart.
 func linear(most, unit float64, text func(float64) string) axis {
 	if !(most > 0) {
-		most = max(1, unit)
+		most, unit = max(1, unit), max(1, unit)
 	}
 	step := max(unit, roundStep(most, 5))
 	end := step * math.Ceil(most/step-1e-9)
@@ -143,7 +145,7 @@ func logarithmic(least, most float64, text func(float64) string) axis {
 		}
 		return min(1, max(0, (math.Log10(y)-from)/(to-from)))
 	}
-	return axis{place, marks, text}
+	return axis{place: place, marks: marks, text: text}
 }
 
 // between returns the round numbers from the last not above least to the first not below most, two at least.

@@ -30,7 +30,7 @@ func (r *Report) galleries() []gallery {
 		end = max(end, x.At.Seconds())
 	}
 	x := overTime(end)
-	all := []gallery{{Title: "All steps", Charts: r.overall(x)}}
+	all := []gallery{{Title: "The run", Charts: r.overall(x)}}
 	if len(result.Steps) > 1 {
 		all = append(all, gallery{"Latency of each step", "Second by second, all on one scale, which goes by powers of ten.", true, r.steps(x)})
 	}
@@ -136,26 +136,30 @@ func follow(s series, name, class string, second Second, d time.Duration) series
 	return series{name, class, append(s.samples, sample{from, second.At.Seconds(), d.Seconds()})}
 }
 
-// distribution is drawn over the number of nines: 90, 99, 99.9 per cent stand at the same distance. Beyond the last request's own percentile
-// stands the highest latency.
+// distribution is drawn over the number of nines: 90, 99, 99.9 per cent stand at the same distance. It ends at the first of them that takes the
+// slowest request.
 func (r *Report) distribution() series {
 	s := series{name: "latency", class: "strong"}
-	for _, b := range distribution(r.Result.All.latency) {
-		if b.Quantile < 100 {
-			nines := -math.Log10(1 - b.Quantile/100)
-			s.samples = append(s.samples, sample{nines, nines, float64(b.ValueAt) / 1e6})
-		}
+	h := r.Result.All.latency
+	if h == nil || h.TotalCount() == 0 {
+		return s
 	}
-	if n := len(s.samples); n > 0 {
-		end := max(1, math.Ceil(s.samples[n-1].to))
-		s.samples = append(s.samples, sample{s.samples[n-1].to, end, r.Result.All.Max.Seconds()})
+	const parts = 40 // of each nine
+	end := int(math.Log10(float64(h.TotalCount()))+1e-9) + 1
+	for n := range end*parts + 1 {
+		nines := float64(n) / parts
+		s.samples = append(s.samples, sample{nines, nines, float64(h.ValueAtQuantile(100*(1-math.Pow(10, -nines)))) / 1e6})
 	}
+	s.samples[end*parts].y = float64(h.Max()) / 1e6
 	return s
 }
 
 // process draws what the target's process said of itself.
 func (r *Report) process(x axis) []chart {
 	all := r.Result.Resources
+	if n := len(all); n > 2 && all[n-1].At-all[n-2].At < time.Second/2 { // of after the run, when its connections are closed
+		all = all[:n-1]
+	}
 	if len(all) < 2 {
 		return nil
 	}
@@ -182,12 +186,12 @@ func (r *Report) process(x axis) []chart {
 	return charts
 }
 
-// busy returns how many processors worked between readings, which are too close for that at the end.
+// busy returns how many processors worked between readings.
 func busy(all []Resource) []sample {
 	var samples []sample
 	for i, before := range all[:len(all)-1] {
 		after := all[i+1]
-		if span := after.At - before.At; span >= time.Second/2 {
+		if span := after.At - before.At; span > 0 {
 			samples = append(samples, sample{before.At.Seconds(), after.At.Seconds(), (after.CPU - before.CPU) / span.Seconds()})
 		}
 	}
@@ -271,12 +275,16 @@ func overPercentiles(s series) axis {
 	if n := len(s.samples); n > 0 {
 		end = s.samples[n-1].to
 	}
-	a := axis{place: func(x float64) float64 { return x / end }, text: percentile, marks: []float64{0, -math.Log10(0.5)}}
+	half := -math.Log10(0.5)
+	a := axis{place: func(x float64) float64 { return x / end }, text: percentile, marks: []float64{0}}
+	if end <= 3 { // else it would touch 0%
+		a.marks = append(a.marks, half)
+	}
 	for n := 1.0; n <= end; n++ {
 		a.marks = append(a.marks, n)
 	}
-	if end > 4 { // 50% would touch 0%
-		a.marks = slices.Delete(a.marks, 1, 2)
+	a.minor = func(nines float64) bool {
+		return nines == half && end > 2 || nines > 0 && end >= 5 && math.Mod(end-nines, 2) != 0
 	}
 	return a
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"strings"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 var reportHTML string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"time": shortTime, "count": grouped, "counts": counts, "failed": func(s Step) string { return errorText(&s) },
+	"time": shortTime, "count": grouped, "counts": counts, "rate": rateText, "failed": func(s Step) string { return errorText(&s) },
 }).Parse(reportHTML))
 
 // WriteHTML writes the report as one page that needs nothing else.
@@ -39,6 +40,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return nil
 }
 
+// rateText writes a rate with as many digits as say something.
+func rateText(rate float64) string {
+	if rate >= 100 {
+		return grouped(int64(math.Round(rate)))
+	}
+	return fmt.Sprintf("%.1f", rate)
+}
+
 // fact is something about where, when and how a run was made.
 type fact struct{ Name, Value string }
 
@@ -54,16 +63,17 @@ func (r *Report) facts() []fact {
 		add("target's version", s.Version)
 	}
 	if r.Result.Model == "closed" {
-		add("load", fmt.Sprintf("%d users, each of whom waits for an answer before asking again (closed model)", r.Concurrency))
+		add("load", load{concurrency: r.Concurrency, planned: r.Result.Planned}.String())
 	} else {
-		add("load", r.Schedule+" hits/s (open model)")
+		add("load", scheduleText(r.Schedule, r.Result.Planned))
 	}
-	add("duration", r.Result.Planned.String())
 	add("timeout", s.Timeout.String()+" for each answer")
 	add("connections", grouped(int64(s.Connections))+" at most")
 	add("keys", chosen(s.Keys, s.Queries))
 	add("people and tokens", chosen(s.People, s.Tokens))
-	add("mix", mixText(s.Mix))
+	if s.Mix != nil || r.Scenario == "mixed" || r.Scenario == "soak" {
+		add("mix", mixText(s.Mix))
+	}
 	add("began", r.Began.UTC().Format("2006-01-02 15:04:05 UTC"))
 	add("took", r.Result.Took.Round(10*time.Millisecond).String())
 	model := e.Model

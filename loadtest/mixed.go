@@ -34,10 +34,10 @@ func ParseMix(text string) (map[string]float64, error) {
 	return mix, nil
 }
 
-// mixText writes a mix as ParseMix reads it; nil is the scenario's own.
+// mixText writes a mix as ParseMix reads it; nil is everyday.
 func mixText(mix map[string]float64) string {
 	if mix == nil {
-		return "the scenario's own"
+		mix = everyday
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(mix)) {

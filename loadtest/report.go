@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Report is a Result with what was asked for.
@@ -315,12 +313,4 @@ func (r *Report) WriteHDR(w io.Writer) error {
 	}
 	_, err := latency.PercentilesPrint(w, 5, float64(time.Millisecond/time.Microsecond))
 	return err
-}
-
-// distribution returns latencies at percentiles that come ever closer to 100.
-func distribution(h *hdrhistogram.Histogram) []hdrhistogram.Bracket {
-	if h == nil || h.TotalCount() == 0 {
-		return nil
-	}
-	return h.CumulativeDistribution()
 }
