@@ -87,3 +87,25 @@ func TestLinesBeginAtZero(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestProcessChartsLeaveOutWhatIsNotOfTheRun reads a process that closes its connections after the run, and does not tell its processor time.
+func TestProcessChartsLeaveOutWhatIsNotOfTheRun(t *testing.T) {
+	at := func(s float64, memory, goroutines, connections float64) Resource {
+		return Resource{At: time.Duration(s * float64(time.Second)), Memory: memory, Goroutines: goroutines, Connections: connections}
+	}
+	r := &Report{Result: &Result{Resources: []Resource{at(0, 1e6, 10, 5), at(1, 2e6, 10, 5), at(1.2, 2e6, 5, 0)}}}
+	charts := r.process(overTime(2))
+	if len(charts) != 2 || charts[0].Title != "Memory" || charts[1].Title != "Goroutines and connections" {
+		t.Fatalf("got %+v, want memory, goroutines and connections", charts)
+	}
+	if got := charts[0].Lines[0].Path; got != "M0.00 50.00L50.00 0.00L60.00 0.00" {
+		t.Errorf("got memory %s, want all three readings", got)
+	}
+	if got := charts[1].Lines[1].Path; got != "M0.00 50.00L50.00 50.00" {
+		t.Errorf("got connections %s, want those during the run", got)
+	}
+	r.Result.Resources = r.Result.Resources[:1]
+	if charts := r.process(overTime(2)); charts != nil {
+		t.Errorf("got %+v of one reading, want nothing", charts)
+	}
+}

@@ -157,22 +157,20 @@ func (r *Report) distribution() series {
 // process draws what the target's process said of itself.
 func (r *Report) process(x axis) []chart {
 	all := r.Result.Resources
-	if n := len(all); n > 2 && all[n-1].At-all[n-2].At < time.Second/2 { // of after the run, when its connections are closed
-		all = all[:n-1]
-	}
 	if len(all) < 2 {
 		return nil
 	}
-	line := func(name, class string, read func(Resource) float64) series {
+	line := func(name, class string, all []Resource, read func(Resource) float64) series {
 		s := series{name: name, class: class}
 		for _, x := range all {
 			s.samples = append(s.samples, sample{x.At.Seconds(), x.At.Seconds(), read(x)})
 		}
 		return s
 	}
-	memory := line("resident memory", "strong", func(r Resource) float64 { return r.Memory / 1e6 })
-	goroutines := line("goroutines", "strong", func(r Resource) float64 { return r.Goroutines })
-	connections := line("connections", "s4", func(r Resource) float64 { return r.Connections })
+	memory := line("resident memory", "strong", all, func(r Resource) float64 { return r.Memory / 1e6 })
+	during := all[:len(all)-1] // the last reading is of after the run, when its connections are closed
+	goroutines := line("goroutines", "strong", during, func(r Resource) float64 { return r.Goroutines })
+	connections := line("connections", "s4", during, func(r Resource) float64 { return r.Connections })
 	cpu := series{name: "processors", class: "strong", samples: busy(all)}
 	var charts []chart
 	add := func(title, note string, y axis, lines ...series) {
@@ -186,12 +184,12 @@ func (r *Report) process(x axis) []chart {
 	return charts
 }
 
-// busy returns how many processors worked between readings.
+// busy returns how many processors worked between readings, which may be too close for that at the end.
 func busy(all []Resource) []sample {
 	var samples []sample
 	for i, before := range all[:len(all)-1] {
 		after := all[i+1]
-		if span := after.At - before.At; span > 0 {
+		if span := after.At - before.At; span >= time.Second/2 {
 			samples = append(samples, sample{before.At.Seconds(), after.At.Seconds(), (after.CPU - before.CPU) / span.Seconds()})
 		}
 	}
