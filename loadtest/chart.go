@@ -48,20 +48,20 @@ type axis struct {
 	minor func(float64) bool // nil = no mark is
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.2f", 100*share) }
+func hundredths(share float64) string { return fmt.Sprintf("%.2f", 100*share) }
 
 // draw makes a chart of lines.
 func draw(title, note string, x, y axis, periods []Period, all ...series) chart {
 	c := chart{Title: title, Note: note, About: title}
 	for _, at := range x.marks {
-		c.X = append(c.X, mark{At: percent(x.place(at)), Text: x.text(at), Last: x.place(at) > 0.95, Minor: x.minor != nil && x.minor(at)})
+		c.X = append(c.X, mark{At: hundredths(x.place(at)), Text: x.text(at), Last: x.place(at) > 0.95, Minor: x.minor != nil && x.minor(at)})
 	}
 	for _, at := range y.marks {
-		c.Y = append(c.Y, mark{At: percent(1 - y.place(at)), Text: y.text(at)})
+		c.Y = append(c.Y, mark{At: hundredths(1 - y.place(at)), Text: y.text(at)})
 	}
 	for _, p := range periods {
 		from, to := x.place(p.From.Seconds()), min(1, x.place(p.To.Seconds()))
-		c.Bands = append(c.Bands, band{percent(from), percent(max(0, to-from)), p.What})
+		c.Bands = append(c.Bands, band{hundredths(from), hundredths(max(0, to-from)), p.What})
 	}
 	for _, s := range all {
 		c.Lines = append(c.Lines, line{s.name, s.class, path(s.samples, x, y)})
@@ -81,9 +81,9 @@ func path(samples []sample, x, y axis) string {
 			move = true
 			continue
 		}
-		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "M", false: "L"}[move], percent(x.place(s.from)), percent(1-y.place(s.y)))
+		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "M", false: "L"}[move], hundredths(x.place(s.from)), hundredths(1-y.place(s.y)))
 		if s.to > s.from {
-			fmt.Fprintf(&b, "H%s", percent(x.place(s.to)))
+			fmt.Fprintf(&b, "H%s", hundredths(x.place(s.to)))
 		}
 		move = false
 	}
