@@ -2,8 +2,13 @@ package loadtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"strings"
+	"time"
 )
 
 // By how much a figure may differ from the baseline before it counts as worse: runs on one machine differ by themselves.
@@ -11,6 +16,12 @@ const (
 	worseLatency = 1.25  // times
 	worseRate    = 0.95  // times
 	worseErrors  = 0.001 // of the requests
+)
+
+// How many requests both runs need for a percentile to be compared: with fewer it is a matter of one or a few of them.
+const (
+	enoughForP99  = 100
+	enoughForP999 = 10_000
 )
 
 // Baseline is an earlier report.
@@ -25,14 +36,18 @@ func ReadBaseline(r io.Reader) (*Baseline, error) {
 	return &b, nil
 }
 
-// Compare says what of result is worse. Its error says why the two cannot be compared.
+// Comparable returns an error that says why a run of the scenario with these cannot be compared with the baseline: it was of another
+// scenario, mix, model, rate, number of users or duration, or did not come to its end.
+func (b *Baseline) Comparable(scenario string, s Setup, config Config) error {
+	planned := (&run{config: config}).planned()
+	return b.comparable(scenario, s.Mix, load{config.Schedule.String(), config.Concurrency, planned})
+}
+
+// Compare says what is worse in r than in the baseline, nothing as an empty list that is not nil. Its error says why the two cannot be compared.
 func (b *Baseline) Compare(r *Report) ([]string, error) {
 	old := b.report
-	if old.Scenario != r.Scenario || old.Model != r.Result.Model {
-		return nil, fmt.Errorf("the baseline is of %s in the %s model, not of %s in the %s model", old.Scenario, old.Model, r.Scenario, r.Result.Model)
-	}
-	if old.Verdict == Invalid {
-		return nil, fmt.Errorf("the baseline is of an invalid run")
+	if err := b.comparable(r.Scenario, r.Result.Settings.Mix, load{r.Schedule, r.Concurrency, r.Result.Planned}); err != nil {
+		return nil, err
 	}
 	steps := old.Steps
 	if len(steps) > 1 {
@@ -50,14 +65,58 @@ func (b *Baseline) Compare(r *Report) ([]string, error) {
 	return worse, nil
 }
 
+// load is how much is asked.
+type load struct {
+	schedule    string // "" = closed model
+	concurrency int
+	planned     time.Duration
+}
+
+// String says it in words.
+func (l load) String() string {
+	if l.schedule == "" {
+		return fmt.Sprintf("%d users for %v (closed model)", l.concurrency, l.planned)
+	}
+	return scheduleText(l.schedule, l.planned)
+}
+
+// scheduleText says a schedule in words, as far as it is simple.
+func scheduleText(schedule string, planned time.Duration) string {
+	if rate, _, _ := strings.Cut(schedule, ":"); !strings.Contains(schedule, ",") && !strings.Contains(rate, "..") {
+		return fmt.Sprintf("%s hits/s for %v (open model)", rate, planned)
+	}
+	return fmt.Sprintf("stages %s hits/s (open model)", schedule)
+}
+
+func (b *Baseline) comparable(scenario string, mix map[string]float64, now load) error {
+	old := b.report
+	before := load{old.Schedule, old.Concurrency, time.Duration(math.Round(old.Planned * float64(time.Second)))}
+	switch {
+	case old.Scenario != scenario:
+		return fmt.Errorf("the baseline is of %s, not of %s", old.Scenario, scenario)
+	case !maps.Equal(old.Settings.Mix, mix):
+		return fmt.Errorf("the baseline is of another mix (%s), not of %s", mixText(old.Settings.Mix), mixText(mix))
+	case before != now:
+		return fmt.Errorf("the baseline is of %v, not of %v", before, now)
+	case old.Verdict == Invalid:
+		return errors.New("the baseline is of an invalid run")
+	case old.Ended:
+		return errors.New("the baseline is of a run that was ended early")
+	}
+	return nil
+}
+
+func msText(ms float64) string { return shortTime(time.Duration(ms * float64(time.Millisecond))) }
+
 func compareStep(before, now jsonStep) []string {
 	var worse []string
 	for _, m := range []struct {
 		name        string
+		enough      int64
 		before, now float64
-	}{{"p50", before.P50, now.P50}, {"p99", before.P99, now.P99}, {"p99.9", before.P999, now.P999}} {
-		if m.now > worseLatency*m.before {
-			worse = append(worse, fmt.Sprintf("%s %s is %.4gms, was %.4gms", before.Step, m.name, m.now, m.before))
+	}{{"p50", 1, before.P50, now.P50}, {"p99", enoughForP99, before.P99, now.P99}, {"p99.9", enoughForP999, before.P999, now.P999}} {
+		if min(before.Requests, now.Requests) >= m.enough && m.now > worseLatency*m.before {
+			worse = append(worse, fmt.Sprintf("%s %s is %s, was %s", before.Step, m.name, msText(m.now), msText(m.before)))
 		}
 	}
 	if now.Rate < worseRate*before.Rate {

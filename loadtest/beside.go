@@ -17,6 +17,7 @@ type beside struct {
 	tasks     sync.WaitGroup
 	err       error
 	resources []Resource
+	periods   []Period
 }
 
 // startBeside lets the play do what it does beside its hits, and reads what the target's process says of itself, if it says
@@ -26,7 +27,7 @@ func startBeside(ctx context.Context, t Target, p *play, planned time.Duration) 
 	b := &beside{cancel: cancel}
 	if p.during != nil {
 		b.tasks.Go(func() {
-			if err := p.during(ctx, planned); ctx.Err() == nil {
+			if err := p.during(ctx, planned, func(x Period) { b.periods = append(b.periods, x) }); ctx.Err() == nil {
 				b.err = err
 			}
 		})

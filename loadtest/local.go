@@ -85,7 +85,7 @@ func (l *Local) startSimulator(ctx context.Context, program string) error {
 	return nil
 }
 
-var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_listen":"([^"]+)"`)
+var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_listen":"([^"]+)"(?:,"version":"([^"]*)")?`)
 
 func (l *Local) startServer(ctx context.Context, program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
@@ -101,7 +101,7 @@ func (l *Local) startServer(ctx context.Context, program string, env []string) e
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	l.Base, l.Admin = "http://"+line[1], "http://"+line[2]
+	l.Base, l.Admin, l.Version, l.Own = "http://"+line[1], "http://"+line[2], line[3], true
 	return nil
 }
 

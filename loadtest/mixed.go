@@ -37,6 +37,18 @@ func ParseMix(text string) (map[string]float64, error) {
 	return mix, nil
 }
 
+// mixText writes a mix as ParseMix reads it; nil is everyday.
+func mixText(mix map[string]float64) string {
+	if mix == nil {
+		mix = everyday
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(mix)) {
+		parts = append(parts, fmt.Sprintf("%s=%g", name, mix[name]))
+	}
+	return strings.Join(parts, ",")
+}
+
 // prepareMixed draws the scenario of each hit by its weight. Steps keep their names.
 func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 	mix := s.Mix
@@ -44,6 +56,7 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 		mix = everyday
 	}
 	var plays []*play
+	var steps []string
 	var up []float64 // sums of the weights so far
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(mix)) {
@@ -56,9 +69,10 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		sum += mix[name]
-		plays, up = append(plays, p), append(up, sum)
+		plays, up, steps = append(plays, p), append(up, sum), append(steps, p.steps...)
 	}
 	return &play{
+		steps: steps,
 		hit: func(h *Hit) error {
 			i, _ := slices.BinarySearch(up, h.Rand.Float64()*sum)
 			return plays[min(i, len(plays)-1)].hit(h)

@@ -42,6 +42,15 @@ func (t *tally) failed() int64 {
 	return n
 }
 
+// byStatus returns the statuses, the lowest first.
+func (t *tally) byStatus() []Count {
+	var all []Count
+	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
+		all = append(all, Count{What: statusText(status), Times: t.statuses[status]})
+	}
+	return all
+}
+
 func (t *tally) add(other *tally) {
 	t.latency.Merge(other.latency)
 	for status, n := range other.statuses {

@@ -10,15 +10,12 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Report is a Result with what was asked for.
 type Report struct {
 	Scenario    string
 	About       string
-	Target      string // "" = a gatehouse of our own
 	Schedule    string // open model
 	Concurrency int    // closed model
 	Connections int    // at most; 0 = not known
@@ -119,11 +116,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, c := range append(r.Expected, result.Checks...) {
 		fmt.Fprintf(&b, "%-7s %s: %s\n", c.outcome(), c.What, c.Seen)
 	}
-	if r.Baseline != "" && len(r.Worse) == 0 {
-		fmt.Fprintf(&b, "nothing is worse than in %s\n", r.Baseline)
-	}
 	for _, worse := range r.Worse {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
+	}
+	if r.Baseline != "" {
+		fmt.Fprintf(&b, "%s, and %s\n", r.Verdict(), r.besideText())
 	}
 	switch r.Verdict() {
 	case Interrupted:
@@ -160,6 +157,24 @@ func (r *Report) paceText() string {
 		grouped(result.Hits), result.Achieved, result.Target, shortTime(result.Late), ended)
 }
 
+// Regressed reports whether something is worse than in the baseline. It is not part of the verdict.
+func (r *Report) Regressed() bool { return len(r.Worse) > 0 }
+
+// besideText says in a few words how the run is beside its baseline.
+func (r *Report) besideText() string {
+	if !r.Regressed() {
+		return "nothing is worse than in " + r.Baseline
+	}
+	return fmt.Sprintf("%s worse than in %s", plural(len(r.Worse), "figure is", "figures are"), r.Baseline)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func errorText(s *Step) string {
 	if s.Failed == 0 {
 		return "0"
@@ -192,12 +207,34 @@ type jsonStep struct {
 }
 
 type jsonSecond struct {
-	At       float64 `json:"at_s"`
+	At       float64 `json:"at_s"` // its end
+	Length   float64 `json:"length_s"`
 	Rate     float64 `json:"rate"`
 	Requests int64   `json:"requests"`
 	Errors   int64   `json:"errors"`
 	P50      float64 `json:"p50_ms"`
 	P99      float64 `json:"p99_ms"`
+}
+
+// jsonSettings are Settings but for the target; what is not there was not given.
+type jsonSettings struct {
+	Timeout     float64            `json:"timeout_s"`
+	Connections int                `json:"connections"`
+	Keys        int                `json:"keys,omitempty"`
+	People      int                `json:"people,omitempty"`
+	Queries     int                `json:"queries,omitempty"`
+	Tokens      int                `json:"tokens,omitempty"`
+	Mix         map[string]float64 `json:"mix,omitempty"`
+}
+
+func newJSONSettings(s Settings) jsonSettings {
+	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries, s.Tokens, s.Mix}
+}
+
+type jsonPeriod struct {
+	What string  `json:"what"`
+	From float64 `json:"from_s"`
+	To   float64 `json:"to_s"`
 }
 
 type jsonCheck struct {
@@ -218,7 +255,10 @@ type jsonResource struct {
 type jsonReport struct {
 	Scenario    string         `json:"scenario"`
 	Verdict     Verdict        `json:"verdict"`
-	Target      string         `json:"target,omitempty"`
+	Target      string         `json:"target"`
+	Version     string         `json:"target_version,omitempty"`
+	Own         bool           `json:"target_started_for_the_run"`
+	Settings    jsonSettings   `json:"settings"`
 	Model       string         `json:"model"`
 	Schedule    string         `json:"schedule,omitempty"`
 	Concurrency int            `json:"concurrency,omitempty"`
@@ -235,7 +275,9 @@ type jsonReport struct {
 	All         jsonStep       `json:"all"`
 	Steps       []jsonStep     `json:"steps"`
 	Checks      []jsonCheck    `json:"checks"`
+	Baseline    string         `json:"baseline,omitempty"`
 	Worse       []string       `json:"worse,omitempty"`
+	Periods     []jsonPeriod   `json:"periods,omitempty"`
 	Seconds     []jsonSecond   `json:"seconds"`
 	Resources   []jsonResource `json:"resources,omitempty"`
 }
@@ -260,9 +302,10 @@ func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 func (r *Report) WriteJSON(w io.Writer) error {
 	result := r.Result
 	j := jsonReport{
-		Scenario: r.Scenario, Verdict: r.Verdict(), Target: r.Target, Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
+		Scenario: r.Scenario, Verdict: r.Verdict(), Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
 		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Dropped: result.Dropped, Broken: result.Broken,
-		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Worse: r.Worse,
+		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Baseline: r.Baseline, Worse: r.Worse,
+		Target: result.Settings.Target, Version: result.Settings.Version, Own: result.Settings.Own, Settings: newJSONSettings(result.Settings),
 	}
 	for _, s := range result.Steps {
 		j.Steps = append(j.Steps, newJSONStep(&s))
@@ -271,7 +314,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		j.Checks = append(j.Checks, jsonCheck(c))
 	}
 	for _, s := range result.Seconds {
-		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(s.Length.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+	}
+	for _, p := range result.Periods {
+		j.Periods = append(j.Periods, jsonPeriod{p.What, round(p.From.Seconds()), round(p.To.Seconds())})
 	}
 	for _, x := range result.Resources {
 		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, x.Connections, round(x.CPU)})
@@ -290,12 +336,4 @@ func (r *Report) WriteHDR(w io.Writer) error {
 	}
 	_, err := latency.PercentilesPrint(w, 5, float64(time.Millisecond/time.Microsecond))
 	return err
-}
-
-// distribution returns latencies at percentiles that come ever closer to 100.
-func distribution(h *hdrhistogram.Histogram) []hdrhistogram.Bracket {
-	if h == nil || h.TotalCount() == 0 {
-		return nil
-	}
-	return h.CumulativeDistribution()
 }

@@ -25,10 +25,12 @@ type Result struct {
 	Busy      int64         // the most hits that were under way at once
 	Each      time.Duration // that a hit was under way, on average
 	All       Step          // all steps together
-	Steps     []Step        // by name
+	Steps     []Step        // in the order in which a hit takes them
 	Seconds   []Second
 	Checks    []Check
 	Resources []Resource // of the target, if it tells
+	Periods   []Period
+	Settings  Settings
 }
 
 // Step is what was seen of one kind of request.
@@ -112,10 +114,21 @@ func (r *run) finish(result *Result, ended bool) {
 			result.Dropped = int64(r.config.Schedule.Hits()) - result.Hits
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.recorder.total)) {
+	for _, name := range inOrder(r.recorder.total, r.steps) {
 		result.Steps = append(result.Steps, newStep(name, r.recorder.total[name], span))
 	}
 	result.All = newStep("all", whole(r.recorder.total), span)
+}
+
+// inOrder returns the names of steps as they are reported: those of the order first, then others by name.
+func inOrder[T any](steps map[string]T, order []string) []string {
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	return slices.SortedFunc(maps.Keys(steps), func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 }
 
 // scheduledRate returns the average rate of the schedule's first part.
@@ -139,9 +152,7 @@ func newStep(name string, t *tally, span time.Duration) Step {
 		P50:  quantile(t, 50), P90: quantile(t, 90), P99: quantile(t, 99), P999: quantile(t, 99.9),
 		Max: time.Duration(t.latency.Max()) * time.Microsecond,
 	}
-	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
-		s.Statuses = append(s.Statuses, Count{What: statusText(status), Times: t.statuses[status]})
-	}
+	s.Statuses = t.byStatus()
 	for reason, n := range t.errors {
 		s.Errors = append(s.Errors, Count{reason, n})
 	}

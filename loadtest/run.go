@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -30,12 +32,22 @@ type Config struct {
 type Second struct {
 	At       time.Duration // since the begin of the run, at the end of this second
 	Left     time.Duration // until hits no longer begin
-	Length   time.Duration // of this second: the last one is shorter
+	Length   time.Duration // of this second: the last one may be from half as long to half as long again
 	Waiting  int64         // hits that are due and have not begun, once all are due
 	Hits     int64         // that have begun
 	Requests int64
 	Errors   int64
 	P50, P99 time.Duration // of requests; 0 when there were none
+	Statuses []Count       // by status
+	Steps    []StepSecond  // that were taken, by name
+}
+
+// StepSecond is what was seen of one step in about one second.
+type StepSecond struct {
+	Name     string
+	Requests int64
+	Errors   int64
+	P50, P99 time.Duration
 }
 
 // MinAchieved is the part of the planned hits that must have begun in time for a run to say anything.
@@ -48,6 +60,7 @@ type run struct {
 	client   *fasthttp.HostClient
 	recorder *recorder
 	hit      func(*Hit) error
+	steps    []string            // in the order in which they are reported; others come after them
 	doze     func(time.Duration) // waits for a short time, about exactly
 	began    time.Time           // set before the first hit
 	started  atomic.Int64        // hits
@@ -224,6 +237,7 @@ func (r *run) watch(done <-chan struct{}) []Second {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var seconds []Second
+	var kept map[string]*tally // of the last of them
 	began, last, hitsBefore := time.Now(), time.Now(), int64(0)
 	for more := true; more; {
 		select {
@@ -232,22 +246,47 @@ func (r *run) watch(done <-chan struct{}) []Second {
 			more = false
 		}
 		now := time.Now()
-		sum := whole(r.recorder.take())
+		steps := r.recorder.take()
 		hits := r.started.Load()
-		s := Second{At: now.Sub(began), Left: max(0, r.planned()-now.Sub(began)), Length: now.Sub(last), Hits: hits - hitsBefore,
-			Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50), P99: quantile(sum, 99)}
+		s := newSecond(steps)
+		s.At, s.Left, s.Length, s.Hits = now.Sub(began), max(0, r.planned()-now.Sub(began)), now.Sub(last), hits-hitsBefore
 		if more && s.Left == 0 && r.config.Schedule != nil {
 			s.Waiting = int64(r.config.Schedule.Hits()) - hits
 		}
 		last, hitsBefore = now, hits
-		if more || s.Requests > 0 || s.Hits > 0 {
-			seconds = append(seconds, s)
+		switch {
+		case !more && s.Length < time.Second/2 && len(seconds) > 0: // too short for a rate
+			seconds[len(seconds)-1].extend(s, kept, steps)
+		case more || s.Requests > 0 || s.Hits > 0:
+			seconds, kept = append(seconds, s), steps
 		}
 		if r.config.Live != nil {
 			r.config.Live(s)
 		}
 	}
 	return seconds
+}
+
+// newSecond sums up what was seen, by step.
+func newSecond(steps map[string]*tally) Second {
+	sum := whole(steps)
+	s := Second{Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50), P99: quantile(sum, 99), Statuses: sum.byStatus()}
+	for _, name := range slices.Sorted(maps.Keys(steps)) {
+		if t := steps[name]; t.count() > 0 {
+			s.Steps = append(s.Steps, StepSecond{Name: name, Requests: t.count(), Errors: t.failed(), P50: quantile(t, 50), P99: quantile(t, 99)})
+		}
+	}
+	return s
+}
+
+// extend takes the rest of a run into its last second. kept and more are what was seen in the two.
+func (s *Second) extend(rest Second, kept, more map[string]*tally) {
+	for name, t := range more {
+		merge(kept, name, t)
+	}
+	sum := newSecond(kept)
+	sum.At, sum.Left, sum.Length, sum.Hits = rest.At, rest.Left, s.Length+rest.Length, s.Hits+rest.Hits
+	*s = sum
 }
 
 func quantile(t *tally, q float64) time.Duration {

@@ -206,3 +206,35 @@ func TestRunsEndEarly(t *testing.T) {
 		}
 	})
 }
+
+// TestRestOfARunMakesNoSpike lets a run end shortly after its last full second: what was seen in the rest is part of that second.
+func TestRestOfARunMakesNoSpike(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		length  time.Duration
+		slow    time.Duration
+		seconds int
+	}{
+		{"short rest", 3 * time.Second, 200 * time.Millisecond, 3},
+		{"long rest", 3 * time.Second, 700 * time.Millisecond, 4},
+		{"nothing but a rest", 300 * time.Millisecond, time.Millisecond, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			slow := func(*fasthttp.RequestCtx) { time.Sleep(c.slow) }
+			inBubble(t, Config{Schedule: Steady(100, c.length)}, slow, func(result Result) {
+				var requests, steps, statuses int64
+				for i, s := range result.Seconds {
+					requests += s.Requests
+					steps += s.Steps[0].Requests
+					statuses += s.Statuses[0].Times
+					if rate := perSecond(s.Requests, s.Length); rate > 105 || i > 0 && s.P99 < c.slow {
+						t.Errorf("got %.0f/s and p99 %v at %v, want at most 100/s and %v", rate, s.P99, s.At, c.slow)
+					}
+				}
+				if len(result.Seconds) != c.seconds || requests != result.Hits || steps != requests || statuses != requests {
+					t.Errorf("got %d seconds with %d requests, %d in steps, %d statuses, want %d with %d", len(result.Seconds), requests, steps, statuses, c.seconds, result.Hits)
+				}
+			})
+		})
+	}
+}

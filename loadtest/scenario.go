@@ -22,9 +22,11 @@ type Scenario struct {
 
 // play is a scenario that is ready to begin.
 type play struct {
-	hit    func(*Hit) error
-	during func(context.Context, time.Duration) error // beside the hits, for as long as they begin; nil = nothing
-	checks func(*Result) []Check                      // nil = none
+	hit   func(*Hit) error
+	steps []string // in the order in which a hit takes them
+	// during goes on beside the hits, for as long as they begin, and notes periods; nil = nothing does.
+	during func(ctx context.Context, planned time.Duration, note func(Period)) error
+	checks func(*Result) []Check // nil = none
 }
 
 // Setup is what a scenario can choose its keys, users and tokens from.
@@ -116,6 +118,7 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if err != nil {
 		return nil, err
 	}
+	r.steps = p.steps
 	beside, err := startBeside(ctx, s.Target, p, r.planned())
 	if err != nil {
 		return nil, err
@@ -124,6 +127,7 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if result.Resources, err = beside.stop(); err != nil {
 		return nil, err
 	}
+	result.Periods, result.Settings = beside.periods, settings(&s, r.config)
 	if p.checks != nil {
 		result.Checks = p.checks(&result)
 	}

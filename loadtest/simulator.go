@@ -60,17 +60,21 @@ func (s *simulator) ask(ctx context.Context, method, body string) ([]byte, error
 	return text, errors.Join(err, response.Body.Close())
 }
 
-// outage lets the simulator fail for the middle third of a run. The faults that it had before are there again afterwards,
-// however the run ends.
-func (s *simulator) outage(ctx context.Context, before string, planned, recovery time.Duration, phase *atomic.Int32) error {
+// outage lets the simulator fail for the middle third of a run, and notes when that was. The faults that it had before are there again
+// afterwards, however the run ends.
+func (s *simulator) outage(ctx context.Context, before string, planned, recovery time.Duration, phase *atomic.Int32, note func(Period)) error {
 	defer s.http.CloseIdleConnections()
+	began := time.Now()
 	if !stay(ctx, planned/3) {
 		return nil
 	}
 	phase.Store(failing)
+	down := Period{What: "upstream down", From: time.Since(began)}
 	err := s.setFaults(ctx, `[{"kind":"status","status":503}]`)
 	stayed := err == nil && stay(ctx, planned/3)
 	phase.Store(recovering)
+	down.To = time.Since(began)
+	note(down)
 	if err := errors.Join(err, s.setFaults(context.WithoutCancel(ctx), before)); err != nil || !stayed {
 		return err
 	}

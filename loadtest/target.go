@@ -23,7 +23,8 @@ type Target struct {
 	Simulator    string // of the upstream: outages
 	ClientID     string // of an operator client
 	ClientSecret string
-	Own          bool // it is a Local: nothing is missing, and its breaker's cool-down is a second
+	Version      string // of the program, for reports
+	Own          bool   // it is a Local: nothing is missing, and its breaker's cool-down is a second
 }
 
 // isLoopback reports whether host is this machine, which needs no confirmation.

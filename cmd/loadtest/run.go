@@ -91,9 +91,6 @@ func (c *runCommand) run(p *program, job *job, files outputs) error {
 	if err != nil {
 		return errors.Join(err, end(), files.leave())
 	}
-	if !target.Own {
-		report.Target = target.Base
-	}
 	if err := errors.Join(c.show(p, report), files.writeAll(report), end()); err != nil {
 		return err
 	}

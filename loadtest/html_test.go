@@ -1,0 +1,167 @@
+package loadtest_test
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/loadtest"
+)
+
+func pageOf(t *testing.T, r *loadtest.Report) string {
+	t.Helper()
+	var page bytes.Buffer
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	return page.String()
+}
+
+// section returns the part of a page from a headline to the next.
+func section(t *testing.T, page, headline string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, "<h2>"+headline+"</h2>")
+	if !ok {
+		t.Fatalf("got no section %q in\n%s", headline, page)
+	}
+	text, _, _ := strings.Cut(rest, "<h2>")
+	return text
+}
+
+// TestHeadlineSaysBothVerdictAndComparison reads the title and the headline.
+func TestHeadlineSaysBothVerdictAndComparison(t *testing.T) {
+	r := measured(1000)
+	r.Worse = []string{"lookup p99 is 3ms, was 1ms", "lookup runs at 90.0/s, was 100.0/s"}
+	page := pageOf(t, r)
+	for _, want := range []string{
+		"<title>lookup-hot: passed, 2 figures are worse than in before.json</title>",
+		`<span class="verdict passed">passed</span> <span class="verdict worse">2 figures are worse than in before.json</span>`,
+		"worse: lookup p99 is 3ms, was 1ms",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got\n%s\nwant %q in it", page, want)
+		}
+	}
+	r.Worse = []string{}
+	if page := pageOf(t, r); !strings.Contains(page, `<span class="verdict passed">nothing is worse than in before.json</span>`) {
+		t.Errorf("got\n%s\nwant it to say that nothing is worse", page)
+	}
+	r.Baseline = ""
+	if page := pageOf(t, r); strings.Contains(page, "worse than") {
+		t.Errorf("got\n%s\nwant nothing of a baseline, since there is none", page)
+	}
+}
+
+func TestOneStepIsNotRepeatedAsAll(t *testing.T) {
+	r := measured(1000)
+	if steps := section(t, pageOf(t, r), "Steps"); strings.Contains(steps, ">all<") || !strings.Contains(steps, ">lookup<") {
+		t.Errorf("got\n%s\nwant one row", steps)
+	}
+	r.Result.Steps = append(r.Result.Steps, loadtest.Step{Name: "bulk"})
+	page := pageOf(t, r)
+	if steps := section(t, page, "Steps"); !strings.Contains(steps, ">all<") {
+		t.Errorf("got\n%s\nwant a row of all", steps)
+	}
+	if each := section(t, page, "Latency of each step"); strings.Count(each, "<figure") != 2 {
+		t.Errorf("got\n%s\nwant a chart for each of two steps", each)
+	}
+}
+
+func TestThresholdsStandApartFromChecks(t *testing.T) {
+	r := measured(1000)
+	r.Expected = []loadtest.Check{{What: "p99<1ms", Seen: "2ms"}}
+	r.Result.Checks = []loadtest.Check{{What: "all is well", OK: true, Seen: "it is"}}
+	page := pageOf(t, r)
+	given, own := section(t, page, "Thresholds"), section(t, page, "The scenario’s own checks")
+	if !strings.Contains(given, "p99&lt;1ms") || strings.Contains(given, "all is well") || !strings.Contains(given, "✗ crossed") {
+		t.Errorf("got thresholds\n%s", given)
+	}
+	if !strings.Contains(own, "all is well") || strings.Contains(own, "p99") || !strings.Contains(own, "✓ held") {
+		t.Errorf("got checks\n%s", own)
+	}
+}
+
+// TestPagesNameTargetAndSettings reads what was asked, by which settings; keys and people are those of the scenario when none are given.
+func TestPagesNameTargetAndSettings(t *testing.T) {
+	r := measured(1000)
+	r.Result.Settings = loadtest.Settings{Target: "http://127.0.0.1:18080", Version: "v1.2.3", Own: true, Timeout: 3 * time.Second, Connections: 1234, Keys: 500, Tokens: 7}
+	facts := section(t, pageOf(t, r), "Where, when and how")
+	for _, want := range []string{
+		"http://127.0.0.1:18080, started for the run", "v1.2.3", "100 hits/s for 10s (open model)", "3s for each answer", "1,234 at most", "<dt>keys</dt><dd>500</dd>", "7 from a file",
+	} {
+		if !strings.Contains(facts, want) {
+			t.Errorf("got\n%s\nwant %q in it", facts, want)
+		}
+	}
+	r.Schedule, r.Concurrency, r.Result.Model, r.Result.Settings = "", 8, "closed", loadtest.Settings{Target: "http://a.example"}
+	facts = section(t, pageOf(t, r), "Where, when and how")
+	if !strings.Contains(facts, "8 users for 10s (closed model)") || !strings.Contains(facts, "own number") || strings.Contains(facts, "started for") {
+		t.Errorf("got\n%s\nwant users, and a target that was there", facts)
+	}
+}
+
+// TestHostileNamesAreText puts markup wherever a page shows a name.
+func TestHostileNamesAreText(t *testing.T) {
+	const bad = `"'><script>alert(1)</script><style>*{}</style>`
+	r := measured(1000)
+	r.Scenario, r.About, r.Baseline, r.Schedule, r.Worse = bad, bad, bad, bad, []string{bad}
+	r.Expected, r.Result.Checks = []loadtest.Check{{What: bad, Seen: bad}}, []loadtest.Check{{What: bad, Seen: bad}}
+	r.Environment = loadtest.Environment{System: bad, Model: bad, Go: bad, Generator: bad}
+	r.Result.Settings = loadtest.Settings{Target: bad, Version: bad, Mix: map[string]float64{bad: 1}}
+	r.Result.Periods = []loadtest.Period{{What: bad, From: time.Second, To: 2 * time.Second}}
+	r.Result.Steps[0].Name, r.Result.Steps[0].Errors = bad, []loadtest.Count{{What: bad, Times: 1}}
+	r.Result.Steps = append(r.Result.Steps, r.Result.Steps[0])
+	r.Result.All.Statuses = []loadtest.Count{{What: bad, Times: 1}, {What: "200", Times: 1}}
+	r.Result.Seconds = []loadtest.Second{{At: time.Second, Length: time.Second, Requests: 1, Steps: []loadtest.StepSecond{{Name: bad, Requests: 1}}}}
+	page := pageOf(t, r)
+	if strings.Contains(page, "<script") || strings.Count(page, "<style>") != 1 || strings.Contains(page, "ZgotmplZ") {
+		t.Errorf("got\n%s\nwant all names as text", page)
+	}
+}
+
+// TestOutagesAreMarked runs an outage, and finds when it began and ended in the result and in the charts over time.
+func TestOutagesAreMarked(t *testing.T) {
+	local := startLocal(t)
+	scenario, err := loadtest.ScenarioNamed("outage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	play := func(ctx context.Context) *loadtest.Result {
+		result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target, Keys: 50}, loadtest.Config{Schedule: loadtest.Steady(40, 3*time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	result := play(t.Context())
+	if len(result.Periods) != 1 || result.Periods[0].From < time.Second || result.Periods[0].To < result.Periods[0].From+time.Second || result.Periods[0].To > 3*time.Second {
+		t.Fatalf("got %v, want an outage from about 1 s to 2 s", result.Periods)
+	}
+	if result.Settings.Target != local.Base || !result.Settings.Own || result.Settings.Version == "" {
+		t.Errorf("got %+v, want the target's address and version", result.Settings)
+	}
+	report := &loadtest.Report{Scenario: "outage", Schedule: "40:3s", Result: result}
+	page := pageOf(t, report)
+	bands := regexp.MustCompile(`<div class="band" style="left:3[3-9]\.\d\d%;width:3\d\.\d\d%"><span>upstream down</span>`).FindAllString(page, -1)
+	if want := strings.Count(page, "<figure") - 1; len(bands) != want || want < 8 {
+		t.Errorf("got %d marked charts, want %d: all but that of percentiles", len(bands), want)
+	}
+	for _, want := range []string{"<h3>Statuses</h3>", "</svg>502</span>", "<h3>Goroutines and connections</h3>", "<h3>Processors</h3>", "<h3>cold-lookup</h3>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got no %q in the page", want)
+		}
+	}
+	var text bytes.Buffer
+	if err := report.WriteJSON(&text); err != nil || !strings.Contains(text.String(), `"what": "upstream down"`) || !strings.Contains(text.String(), `"target": "`+local.Base+`"`) ||
+		!strings.Contains(text.String(), `"keys": 50`) {
+		t.Errorf("got %v, %s, want the outage, the target and the keys in it", err, text.String())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	if early := play(ctx); !early.Ended || len(early.Periods) != 1 || early.Periods[0].To < early.Periods[0].From {
+		t.Errorf("got ended %v with %v, want the outage as far as it came", early.Ended, early.Periods)
+	}
+}
