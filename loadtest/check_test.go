@@ -72,9 +72,9 @@ func TestLimitsThatWereNotReachedAreNotTested(t *testing.T) {
 		{nil, true, true, "at most 0"},
 		{[]window{{passed: 43}}, true, true, "no token was used up: at most 43"},
 		{[]window{{passed: 100}}, true, true, "at most 100"},
-		{[]window{{passed: 100, refused: 1}, {passed: 7}}, true, false, "all 1 windows"},
-		{[]window{{passed: 101}}, false, false, "passed in 1 windows; 0 were"},
-		{[]window{{passed: 99, refused: 1}, {passed: 100, refused: 5}}, false, false, "passed in 1 windows; 2 were"},
+		{[]window{{passed: 100, refused: 1}, {passed: 7}}, true, false, "used up, 1"},
+		{[]window{{passed: 101}}, false, false, "in windows, 1; used up were 0"},
+		{[]window{{passed: 99, refused: 1}, {passed: 100, refused: 5}}, false, false, "in windows, 1; used up were 2"},
 	} {
 		use := profileUse{windows: map[[2]uint64]*window{}}
 		for i, w := range c.windows {

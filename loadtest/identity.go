@@ -270,9 +270,9 @@ func (u *profileUse) exact() Check {
 	case full == 0 && wrong == 0:
 		c.Untested, c.Seen = true, fmt.Sprintf("no token was used up: at most %d requests of one in a window", most)
 	case wrong == 0:
-		c.Seen = fmt.Sprintf("so it was in all %d windows that were used up", full)
+		c.Seen = fmt.Sprintf("so it was in each of the windows that were used up, %d", full)
 	default:
-		c.Seen = fmt.Sprintf("more or fewer passed in %d windows; %d were used up", wrong, full)
+		c.Seen = fmt.Sprintf("more or fewer passed in windows, %d; used up were %d", wrong, full)
 	}
 	return c
 }

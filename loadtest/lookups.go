@@ -204,9 +204,6 @@ const (
 )
 
 func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
-	if s.Target.Simulator == "" {
-		return nil, errors.New("the upstream has to fail on command: give --simulator with the address of gatehouse sim, or no --target at all")
-	}
 	upstream := newSimulator(s.Target.Simulator)
 	before, err := upstream.faults(ctx)
 	if err != nil {

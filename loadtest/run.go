@@ -113,6 +113,7 @@ func (r *run) open(ctx context.Context) {
 		vegeta.Client(&http.Client{Transport: c}))
 	ctx, cancel := context.WithTimeout(ctx, r.planned()+r.grace())
 	defer cancel()
+	c.over = ctx
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
 	target := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: "http://scenario/"})
 	for range attacker.Attack(target, c, 0, "") { // what vegeta counts is of no use: it does not know steps
@@ -124,6 +125,7 @@ type clock struct {
 	Schedule
 	run  *run
 	once sync.Once
+	over context.Context // ends when hits begin no more, which the attacker may notice some hits later
 }
 
 // Pace implements vegeta.Pacer. The first call tells when the run began. It waits itself when the time is near, more exactly than vegeta
@@ -157,7 +159,9 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the number of the hit: %w", err)
 	}
-	c.run.one(n, c.run.began.Add(c.At(n)))
+	if c.over.Err() == nil {
+		c.run.one(n, c.run.began.Add(c.At(n)))
+	}
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody, Request: request}, nil
 }
 
