@@ -21,7 +21,7 @@ func prepareToken(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"token"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		c := clients[h.Number%uint64(len(clients))]
 		_, err := h.Do("token", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
 			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID}, "client_secret": {c.Secret}}})
@@ -41,7 +41,7 @@ func prepareAuthorize(ctx context.Context, s *Setup) (*play, error) {
 		return nil, err
 	}
 	path := "/oauth/authorize?" + authorization(client, "prompt", "consent")
-	return &play{steps: []string{"authorize", "login-page", "login", "consent-page", "consent", "token"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		b := browser{h: h, base: s.Target.Base}
 		return b.authorize(path, client, people[h.Number%uint64(len(people))])
 	}}, nil
@@ -180,7 +180,7 @@ func prepareRefresh(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"refresh"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := f.refresh(h)
 		return err
 	}}, nil
@@ -191,7 +191,7 @@ func prepareChurn(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"refresh", "profile"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		token, err := f.refresh(h)
 		for i := 0; i < 2 && err == nil; i++ {
 			_, err = h.Do("profile", Request{Path: "/api/user", Header: bearer(token), Want: Status(http.StatusOK)})
@@ -207,7 +207,7 @@ func prepareIntrospect(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"introspect"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		token := all[h.Number%uint64(len(all))].Access
 		_, err := h.Do("introspect", Request{Path: "/oauth/introspect", Form: url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {client.Secret}},
 			Want: func(r *Response) string {
@@ -300,7 +300,6 @@ func prepareProfile(ctx context.Context, s *Setup) (*play, error) {
 		return err
 	}
 	return &play{
-		steps: []string{"profile", "profile-greedy"},
 		hit: func(h *Hit) error {
 			if h.Number%8 == 0 {
 				return ask(h, "profile-greedy", 0)

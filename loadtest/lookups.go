@@ -87,7 +87,7 @@ func prepareHot(ctx context.Context, s *Setup) (*play, error) {
 		return nil, err
 	}
 	paths := lookups(queries)
-	return &play{steps: []string{"lookup"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := h.Do("lookup", Request{Path: paths[h.Number%uint64(len(paths))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -99,7 +99,7 @@ func prepareCold(_ context.Context, s *Setup) (*play, error) {
 	}
 	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
 	var next atomic.Uint64
-	return &play{steps: []string{"cold-lookup"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -110,7 +110,6 @@ func askOnce(paths []string) *play {
 	var next atomic.Int64
 	var missed atomic.Bool
 	return &play{
-		steps: []string{"cold-lookup"},
 		hit: func(h *Hit) error {
 			n := next.Add(1) - 1
 			if n >= int64(len(paths)) {
@@ -154,7 +153,7 @@ func prepareZipf(_ context.Context, s *Setup) (*play, error) {
 	for i := range drawn {
 		drawn[i] = paths[zipf.Uint64()]
 	}
-	return &play{steps: []string{"zipf-lookup"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := h.Do("zipf-lookup", Request{Path: drawn[h.Rand.IntN(len(drawn))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -169,7 +168,7 @@ func prepareBulk(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"bulk"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := h.Do("bulk", Request{Path: "/api/bulk", JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -189,7 +188,7 @@ func prepareMyIP(ctx context.Context, s *Setup) (*play, error) {
 	if err := s.warm(ctx, callers); err != nil {
 		return nil, err
 	}
-	return &play{steps: []string{"my-ip"}, hit: func(h *Hit) error {
+	return &play{hit: func(h *Hit) error {
 		_, err := h.Do("my-ip", Request{Path: "/api/my-ip", Header: [][2]string{{"X-Forwarded-For", callers[h.Number%uint64(len(callers))]}}, Want: Status(http.StatusOK)})
 		return err
 	}}, nil
@@ -234,7 +233,6 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 		return err
 	}
 	return &play{
-		steps: []string{"lookup", "cold-lookup"},
 		hit: func(h *Hit) error {
 			if h.Number%4 == 0 {
 				return cold(h)

@@ -56,7 +56,6 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 		mix = everyday
 	}
 	var plays []*play
-	var steps []string
 	var up []float64 // sums of the weights so far
 	sum := 0.0
 	for _, name := range slices.Sorted(maps.Keys(mix)) {
@@ -69,10 +68,9 @@ func prepareMixed(ctx context.Context, s *Setup) (*play, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		sum += mix[name]
-		plays, up, steps = append(plays, p), append(up, sum), append(steps, p.steps...)
+		plays, up = append(plays, p), append(up, sum)
 	}
 	return &play{
-		steps: steps,
 		hit: func(h *Hit) error {
 			i, _ := slices.BinarySearch(up, h.Rand.Float64()*sum)
 			return plays[min(i, len(plays)-1)].hit(h)

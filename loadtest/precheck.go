@@ -47,14 +47,18 @@ func (sc Scenario) parts(mix map[string]float64) []Scenario {
 	return all
 }
 
-// Steps returns the names of the steps that its hits take, in order. mix is that of its Setup.
+// Steps returns the names of the steps that its hits take, in the order of a hit, one scenario of the mix after the other. mix is that
+// of its Setup.
 func (sc Scenario) Steps(mix map[string]float64) []string {
 	var all []string
 	for _, part := range sc.parts(mix) {
-		all = append(all, part.steps...)
+		for _, step := range part.steps {
+			if !slices.Contains(all, step) {
+				all = append(all, step)
+			}
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // Uses reports whether the scenario looks at a part of its Setup: keys, queries, tokens, people or mix.

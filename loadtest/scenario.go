@@ -22,8 +22,7 @@ type Scenario struct {
 
 // play is a scenario that is ready to begin.
 type play struct {
-	hit   func(*Hit) error
-	steps []string // in the order in which a hit takes them
+	hit func(*Hit) error
 	// during goes on beside the hits, for as long as they begin, and notes periods; nil = nothing does.
 	during func(ctx context.Context, planned time.Duration, note func(Period)) error
 	checks func(*Result) []Check // nil = none
@@ -118,7 +117,7 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	r.steps = p.steps
+	r.steps = sc.Steps(s.Mix)
 	beside, err := startBeside(ctx, s.Target, p, r.planned())
 	if err != nil {
 		return nil, err
