@@ -24,12 +24,19 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Verdict   Verdict
 		Pace      string
 		Beside    string // "" = there is no baseline
+		Why       string // the figures are not what they should be; "" = they are
 		Rows      []Step
 		Galleries []gallery
 		Facts     []fact
 	}{Report: r, Verdict: r.Verdict(), Pace: r.paceText(), Rows: r.Result.Steps, Galleries: r.galleries(), Facts: r.facts()}
 	if r.Baseline != "" {
 		page.Beside = r.besideText()
+	}
+	switch page.Verdict {
+	case Interrupted:
+		page.Why = fmt.Sprintf("Interrupted after %s of %s: neither passed nor failed.", r.Result.Took.Round(100*time.Millisecond), r.Result.Planned)
+	case Invalid:
+		page.Why = "The schedule was not kept, and these figures are of another load than was asked for: " + r.whyInvalid()
 	}
 	if len(page.Rows) != 1 {
 		page.Rows = append(append([]Step{}, page.Rows...), r.Result.All)

@@ -86,15 +86,6 @@ func (r *Result) Valid() bool {
 	return r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target
 }
 
-// Planned returns what is known of a result before the run.
-func (c Config) Planned() *Result {
-	if c.Schedule == nil {
-		return &Result{Model: "closed", Planned: c.Duration}
-	}
-	planned := c.Schedule.Duration()
-	return &Result{Model: "open", Planned: planned, Target: perSecond(int64(c.Schedule.Hits()), planned)}
-}
-
 // finish sums up.
 func (r *run) finish(result *Result, ended bool) {
 	result.Model, result.Hits, result.Broken, result.Planned, result.Ended = "closed", r.started.Load(), r.broken.Load(), r.planned(), ended

@@ -44,7 +44,7 @@ func TestEveryScenario(t *testing.T) {
 		{"lookup-cold", 50, time.Second, "cold-lookup", 0},
 		{"lookup-hot", 100, time.Second, "lookup", 0},
 		{"lookup-zipf", 100, time.Second, "zipf-lookup", 0},
-		{"mixed", 100, time.Second, "bulk cold-lookup introspect lookup my-ip profile profile-greedy refresh token zipf-lookup", 1},
+		{"mixed", 100, time.Second, "bulk refresh profile introspect cold-lookup lookup zipf-lookup my-ip profile-greedy token", 1},
 		{"my-ip", 50, time.Second, "my-ip", 0},
 		{"outage", 60, 6 * time.Second, "lookup cold-lookup", 3},
 		{"profile", 900, time.Second, "profile profile-greedy", 1},

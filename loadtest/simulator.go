@@ -69,13 +69,14 @@ func (s *simulator) outage(ctx context.Context, before string, planned, recovery
 		return nil
 	}
 	phase.Store(failing)
-	down := Period{What: "upstream down", From: time.Since(began)}
 	err := s.setFaults(ctx, `[{"kind":"status","status":503}]`)
+	down := Period{What: "upstream down", From: time.Since(began)}
 	stayed := err == nil && stay(ctx, planned/3)
 	phase.Store(recovering)
+	err = errors.Join(err, s.setFaults(context.WithoutCancel(ctx), before))
 	down.To = time.Since(began)
 	note(down)
-	if err := errors.Join(err, s.setFaults(context.WithoutCancel(ctx), before)); err != nil || !stayed {
+	if err != nil || !stayed {
 		return err
 	}
 	if stay(ctx, recovery) {

@@ -101,9 +101,7 @@ func (j *job) check() error {
 	if j.baseline == nil {
 		return nil
 	}
-	planned := j.report()
-	planned.Result = j.config.Planned()
-	if _, err := j.baseline.Compare(planned); err != nil {
+	if err := j.baseline.Comparable(j.scenario.Name, j.setup, j.config); err != nil {
 		return usagef("--baseline %s: %s", j.named, err)
 	}
 	return nil

@@ -111,7 +111,7 @@ func TestExitCodes(t *testing.T) {
 		{"a program that fails", []string{"run", "lookup-hot", "--gatehouse", "/bin/false"}, 1, "init"},
 		{"negative", one(quick, "--keys=-1"), 2, "cannot be negative"},
 		{"list", []string{"list"}, 0, "lookup-zipf"},
-		{"steps", []string{"list"}, 0, "500/s for 45s; steps: cold-lookup, lookup\n"},
+		{"steps", []string{"list"}, 0, "500/s for 45s; steps: lookup, cold-lookup\n"},
 		{"version", []string{"version"}, 0, "loadtest unknown\n"},
 		{"version by a flag", []string{"--version"}, 0, "loadtest unknown\n"},
 		{"bad number", one(quick, "--concurrency", "x"), 2, "--concurrency"},
