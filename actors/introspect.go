@@ -100,7 +100,7 @@ func (s *Identity) introspectStored(c oauth.Credentials, token string, now time.
 		return oauth.Introspection{}, errUnavailable
 	}
 	defer s.inflight.leave()
-	ctx, cancel := context.WithTimeout(context.Background(), introspectPatience)
+	ctx, cancel := context.WithTimeout(s.limits.lifetime, introspectPatience)
 	defer cancel()
 	asker, err := s.Client(ctx, c.ClientID)
 	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
