@@ -116,7 +116,7 @@ type Cache struct {
 	_     [64]byte
 
 	mu      sync.Mutex
-	missed  uint64 // live entries that the front did not find
+	locked  uint64 // live entries that were found under the mutex
 	entries *simplelru.LRU[Query, *Entry]
 	stats   CacheStats
 }
@@ -206,8 +206,8 @@ const grainsOfCache = 8
 // resting reports whether the cache has to be told that e is used.
 func (c *Cache) resting(e *Entry) bool { return c.puts.Load()-e.used.Load() >= c.grain }
 
-// frontEach says that each 64th live entry that the front did not find takes a place there, beside those that are counted anew: of two
-// whose texts meet in one place, the one that is asked for more often has it most of the time.
+// frontEach says that each 64th live entry that is found under the mutex takes a place in the front, beside those that are counted anew: of
+// two whose texts meet in one place, the one that is asked for more often has it most of the time.
 const frontEach = 64
 
 func (c *Cache) live(q Query, now time.Time) *Entry {
@@ -221,7 +221,7 @@ func (c *Cache) live(q Query, now time.Time) *Entry {
 		e.used.Store(c.puts.Load())
 		c.entries.Get(q)
 	}
-	if c.missed++; resting || c.missed%frontEach == 0 {
+	if c.locked++; resting || c.locked%frontEach == 0 {
 		c.front.put(e)
 	}
 	return e
