@@ -72,19 +72,19 @@ func (s *Identity) Resend(ctx context.Context, token string, caller netip.Addr, 
 // asked counts a request for a code, and lets ask do it unless caller has asked too often. A request that fails by no fault of
 // caller is not counted.
 func (s *Identity) asked(purpose account.Purpose, caller netip.Addr, now time.Time, ask func() error) (err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	defer func() { s.people.metrics.requested(purpose, err) }()
 	if caller.IsValid() {
-		if wait := s.people.asking.take(caller, now); wait > 0 {
+		if wait := s.people.asking.Take(caller, now); wait > 0 {
 			return &ThrottledError{RetryAfter: wait}
 		}
 	}
 	err = ask()
 	if caller.IsValid() && err != nil && resultOf(err) == "failed" {
-		s.people.asking.forgive(caller)
+		s.people.asking.Forgive(caller)
 	}
 	return err
 }
@@ -213,10 +213,10 @@ func (s *Identity) owner(ctx context.Context, c *account.Challenge) (*account.Us
 // rest, which returns who has signed in.
 func (s *Identity) entered(ctx context.Context, token string, purpose account.Purpose, by Visitor, now time.Time,
 	proceed func(c *account.Challenge, owner *account.User) (*account.User, error)) (*SignedIn, error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return nil, err

@@ -73,10 +73,10 @@ func (s *Identity) revokeGrant(ctx context.Context, grant oauth.Grant) error {
 
 // revokeAll ends what op names; it is refused from the return on.
 func (s *Identity) revokeAll(ctx context.Context, op *oauth.Revoke) error {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	r := newReply()
 	r.late = func() { s.forgetLater(op.Revoked) }
 	op.OnDone(r.end)

@@ -12,10 +12,10 @@ import (
 // not begun when ctx ends has had no effect; one that was begun is awaited up to 5 s longer. The request must not share
 // memory that changes.
 func (s *Identity) Exchange(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, *oauth.Error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, errUnavailable
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	response, err := s.exchange(ctx, r, now)
 	fault := s.throttled(s.fault(err, "exchange a grant"), r.Credentials, now)
 	s.metrics.answered(r.Grant, fault)
@@ -98,10 +98,10 @@ func (s *Identity) forgetLater(revoked []oauth.Hash) {
 // IssueCode keeps a new authorization code for what the user has granted and returns it (RFC 6749 section 4.1.2). It sets Hash and
 // Expires of code. The error is for a redirect.
 func (s *Identity) IssueCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, *oauth.Error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return "", errUnavailable
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	e, err := s.clientEntry(ctx, code.ClientID, now)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return "", &oauth.Error{Code: oauth.UnauthorizedClient, Description: "The client is unknown.", Hint: "Check client_id."}

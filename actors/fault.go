@@ -71,7 +71,7 @@ func (s *Identity) throttled(fault *oauth.Error, c oauth.Credentials, now time.T
 	if fault == nil || fault.Code != oauth.InvalidClient || !c.Caller.IsValid() {
 		return fault
 	}
-	wait := s.wrongSecrets.take(c.Caller, now)
+	wait := s.wrongSecrets.Take(c.Caller, now)
 	if wait == 0 {
 		return fault
 	}

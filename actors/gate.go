@@ -113,14 +113,3 @@ func (r *refusal) in(wait time.Duration) *geo.Error {
 	r.last.Store(err)
 	return err
 }
-
-// group returns what counts as one caller: an IPv4 address or an IPv6 network of 64 bits.
-func group(caller netip.Addr) netip.Prefix {
-	caller = caller.Unmap().WithZone("")
-	bits := min(64, caller.BitLen())
-	prefix, err := caller.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // no address: those without one are one caller
-	}
-	return prefix
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 const (
@@ -52,7 +53,7 @@ func (g *guard) begin(account oauth.Hash, caller netip.Addr, now time.Time) time
 	if now.Sub(past.last) > guessesForget {
 		past = guesses{}
 	}
-	own := turn{account: account, caller: group(caller)}
+	own := turn{account: account, caller: ratelimit.CallerPrefix(caller)}
 	if due := past.last.Add(delayAfter(past.n)); now.Before(due) {
 		at, waiting := g.turns.Get(own)
 		if !waiting {
@@ -91,4 +92,13 @@ func delayAfter(n int) time.Duration {
 		return 0
 	}
 	return min(longestDelay, time.Second<<min(n-freeGuesses, 4))
+}
+
+// newLRU returns a map that forgets what was not used for longest when it has size entries, at least 1.
+func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
+	lru, err := simplelru.NewLRU[K, V](size, nil)
+	if err != nil {
+		panic(err) // the size is no number of entries
+	}
+	return lru
 }

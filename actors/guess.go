@@ -20,14 +20,14 @@ type guess struct {
 func (p *people) try(g guess, now time.Time, check func() error) error {
 	limited := g.caller.IsValid()
 	if limited {
-		if wait := p.callers.take(g.caller, now); wait > 0 {
+		if wait := p.callers.Take(g.caller, now); wait > 0 {
 			return &ThrottledError{RetryAfter: wait}
 		}
 	}
 	if !g.known {
 		if wait := p.guard.begin(g.account, g.caller, now); wait > 0 {
 			if limited {
-				p.callers.forgive(g.caller)
+				p.callers.Forgive(g.caller)
 			}
 			return &ThrottledError{RetryAfter: wait}
 		}
@@ -37,7 +37,7 @@ func (p *people) try(g guess, now time.Time, check func() error) error {
 		return err
 	}
 	if limited {
-		p.callers.forgive(g.caller)
+		p.callers.Forgive(g.caller)
 	}
 	if err == nil {
 		p.guard.succeed(g.account)

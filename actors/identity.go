@@ -12,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // IdentityConfig is what an Identity is made of. All fields are required but Shared, Messenger and Channels.
@@ -50,11 +52,11 @@ type Identity struct {
 	actors       *actor.ActorSystem
 	root         *actor.RootContext
 	clients      *clients
-	wrongSecrets *throttle
+	wrongSecrets *ratelimit.Throttle
 	limits       *limits
 	people       *people
 	courier      *courier
-	inflight     inflight
+	inflight     mailbox.InFlight
 	tasks        sync.WaitGroup     // what goes on after its caller has left, or without one
 	end          context.CancelFunc // of tasks without a caller
 }
@@ -67,7 +69,7 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 	s := &Identity{
 		config:       config,
 		clients:      newClients(),
-		wrongSecrets: newThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
+		wrongSecrets: ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
 	}
 	keys, err := config.Tokens.AccessTokenKeys(ctx)
 	if err != nil {
@@ -102,7 +104,7 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 // stores are closed.
 func (s *Identity) Stop(ctx context.Context) error {
 	s.end()
-	err := s.inflight.close(ctx)
+	err := s.inflight.Close(ctx)
 	err = errors.Join(err, s.limits.stop(ctx))
 	s.tasks.Wait() // nobody sends to an actor from here on, and none of them has a goroutine of its own
 	s.actors.Shutdown()

@@ -96,10 +96,10 @@ func toldTo(asker *oauth.Client, about oauth.Introspection) oauth.Introspection 
 
 // introspectStored introspects with the stores.
 func (s *Identity) introspectStored(c oauth.Credentials, token string, now time.Time) (oauth.Introspection, error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return oauth.Introspection{}, errUnavailable
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	ctx, cancel := context.WithTimeout(s.limits.lifetime, introspectPatience)
 	defer cancel()
 	asker, err := s.Client(ctx, c.ClientID)

@@ -77,10 +77,10 @@ func (s *Identity) logRotation(keys oauth.Keys) {
 // RotateKeys makes a new key for access tokens. Tokens signed with the key before stay good: another rotation, which would forget that key, is
 // oauth.ErrKeysInUse until they have expired. It returns when the key was made, and from when on there can be another.
 func (s *Identity) RotateKeys(ctx context.Context, now time.Time) (made, again time.Time, err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return made, again, errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	rest := s.config.Lifetimes.AccessToken + keyDelay
 	keys, err := s.config.Tokens.RotateKeys(ctx, now, now.Add(-rest))
 	if errors.Is(err, oauth.ErrKeysInUse) {

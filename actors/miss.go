@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/ratelimit"
 )
 
 // missOne looks up a query that is not in the cache. What is refused at the gate costs next to nothing.
@@ -87,7 +88,7 @@ type visitor struct {
 }
 
 func (s *System) newVisitor(caller netip.Addr, now time.Time) visitor {
-	v := visitor{system: s, caller: group(caller), now: now, deadline: now.Add(s.config.LookupTimeout)}
+	v := visitor{system: s, caller: ratelimit.CallerPrefix(caller), now: now, deadline: now.Add(s.config.LookupTimeout)}
 	if state, rest := s.breaker.State(now); state == geo.BreakerOpen {
 		v.barred = s.gate.barred.in(rest)
 	}

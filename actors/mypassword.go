@@ -30,10 +30,10 @@ type Proof struct {
 // Prove returns nil when p lets u make sensitive changes: u's password, or for a user without one a sign-in of the last RecentSignIn.
 // Its error is ErrWrongCredentials, ErrSignInAgain, a *ThrottledError or a failure. Wrong passwords count as they do at sign-in.
 func (s *Identity) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	if p.Session.UserID != u.ID || u.Disabled {
 		return ErrSignInAgain
 	}

@@ -29,10 +29,10 @@ func (s *Identity) Clients(ctx context.Context, after string, limit int) ([]*oau
 // CreateClient registers c under a new id, which it returns with the record, and for a confidential client with its secret, which
 // nobody can read again. Its error is a *oauth.RegistrationError or a failure.
 func (s *Identity) CreateClient(ctx context.Context, c oauth.Client, now time.Time) (created *oauth.Client, secret string, err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, "", errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
 	c.RedirectURIs = slices.Clone(c.RedirectURIs)
 	if !c.Public {
@@ -154,14 +154,14 @@ func (s *Identity) tryChangeClient(ctx context.Context, id string, change func(*
 // beginChange waits until no other change of clients is under way. The changes of one process follow each other, so that records are
 // swapped in the order in which they were written.
 func (s *Identity) beginChange(ctx context.Context) (release func(), err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, errStopped
 	}
 	select {
 	case s.clients.change <- struct{}{}:
-		return func() { <-s.clients.change; s.inflight.leave() }, nil
+		return func() { <-s.clients.change; s.inflight.Leave() }, nil
 	case <-ctx.Done():
-		s.inflight.leave()
+		s.inflight.Leave()
 		return nil, fmt.Errorf("wait for another change: %w", ctx.Err())
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // Wrong passwords that one address may send: a burst at once and then one for each interval.
@@ -32,8 +33,8 @@ const (
 type people struct {
 	hasher  *account.Hasher
 	guard   *guard
-	callers *throttle
-	asking  *throttle // who asks for codes
+	callers *ratelimit.Throttle
+	asking  *ratelimit.Throttle // who asks for codes
 	known   knownBrowsers
 	change  chan struct{} // holds a token while a user is being changed
 	metrics *peopleMetrics
@@ -45,8 +46,8 @@ func newPeople(keys oauth.Keys, registry prometheus.Registerer) (*people, error)
 	return &people{
 		hasher:  account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting),
 		guard:   newGuard(),
-		callers: newThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
-		asking:  newThrottle(codesAsked, codesAskedEvery, codesAskedCaller),
+		callers: ratelimit.NewThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
+		asking:  ratelimit.NewThrottle(codesAsked, codesAskedEvery, codesAskedCaller),
 		known:   newKnownBrowsers(keys),
 		change:  make(chan struct{}, 1),
 		metrics: metrics,
@@ -56,14 +57,14 @@ func newPeople(keys oauth.Keys, registry prometheus.Registerer) (*people, error)
 // beginUserChange waits until no other change of users is under way in this process, so that none that reads a record and writes it
 // back undoes another.
 func (s *Identity) beginUserChange(ctx context.Context) (release func(), err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, errStopped
 	}
 	select {
 	case s.people.change <- struct{}{}:
-		return func() { <-s.people.change; s.inflight.leave() }, nil
+		return func() { <-s.people.change; s.inflight.Leave() }, nil
 	case <-ctx.Done():
-		s.inflight.leave()
+		s.inflight.Leave()
 		return nil, fmt.Errorf("wait for another change: %w", ctx.Err())
 	}
 }

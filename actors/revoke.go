@@ -11,10 +11,10 @@ import (
 // RevokeToken ends a token of the client that presents it, a refresh token with its family (RFC 7009). The token
 // is refused from the next request on when it returns nil. A token that is unknown or another client's is left alone.
 func (s *Identity) RevokeToken(ctx context.Context, c oauth.Credentials, token string, now time.Time) *oauth.Error {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return errUnavailable
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	return s.throttled(s.fault(s.revoke(ctx, c, token, now), "revoke a token"), c, now)
 }
 

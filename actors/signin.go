@@ -49,10 +49,10 @@ type Visitor struct {
 // SignIn starts a session. Its error is ErrWrongCredentials, a *ThrottledError or a failure. It takes the same time for an unknown
 // address as for a wrong password.
 func (s *Identity) SignIn(ctx context.Context, attempt SignIn, now time.Time) (in *SignedIn, err error) {
-	if !s.inflight.enter() {
+	if !s.inflight.Enter() {
 		return nil, errStopped
 	}
-	defer s.inflight.leave()
+	defer s.inflight.Leave()
 	defer func() { s.people.metrics.signedIn(byPassword, err) }()
 	attempt.Email = strings.ToLower(strings.TrimSpace(attempt.Email))
 	if len(attempt.Password) > utf8.UTFMax*account.MaxPassword {

@@ -3,8 +3,6 @@ package actors
 import (
 	"fmt"
 	"net/netip"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,86 +11,9 @@ import (
 )
 
 var (
-	noon  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	here  = netip.MustParseAddr("192.0.2.1")
-	there = netip.MustParseAddr("192.0.2.2")
+	noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	here = netip.MustParseAddr("192.0.2.1")
 )
-
-func TestThrottle(t *testing.T) {
-	th := newThrottle(3, 10*time.Second, 100)
-	for i := range 3 {
-		if wait := th.allow(here, noon); wait != 0 {
-			t.Fatalf("failure %d: got %v to wait, want none", i+1, wait)
-		}
-		th.fail(here, noon)
-	}
-	for _, c := range []struct {
-		name   string
-		caller netip.Addr
-		after  time.Duration
-		want   time.Duration
-	}{
-		{"after the burst", here, 0, 10 * time.Second},
-		{"another address", there, 0, 0},
-		{"the same as IPv6", netip.MustParseAddr("::ffff:192.0.2.1"), 0, 10 * time.Second},
-		{"later", here, 4 * time.Second, 6 * time.Second},
-		{"in time", here, 10 * time.Second, 0},
-	} {
-		if got := th.allow(c.caller, noon.Add(c.after)); got != c.want {
-			t.Errorf("%s: got %v to wait, want %v", c.name, got, c.want)
-		}
-	}
-	th.fail(here, noon.Add(10*time.Second))
-	if got := th.allow(here, noon.Add(10*time.Second)); got != 10*time.Second {
-		t.Errorf("one more: got %v to wait, want one interval", got)
-	}
-	th.fail(here, noon.Add(time.Hour))
-	if got := th.allow(here, noon.Add(time.Hour)); got != 0 {
-		t.Errorf("an hour later: got %v to wait, want a burst again", got)
-	}
-}
-
-func TestThrottleTakesAnIPv6NetworkAsOneCaller(t *testing.T) {
-	th := newThrottle(1, time.Second, 100)
-	th.fail(netip.MustParseAddr("2001:db8::1"), noon)
-	if th.allow(netip.MustParseAddr("2001:db8::ffff:1"), noon) == 0 || th.allow(netip.MustParseAddr("2001:db8:0:1::1"), noon) != 0 {
-		t.Error("got another address of the /64 allowed or the next /64 throttled")
-	}
-}
-
-func TestThrottleIsBounded(t *testing.T) {
-	th := newThrottle(1, time.Hour, 10)
-	for i := range 1000 {
-		th.fail(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), noon)
-	}
-	if th.paid.Len() != 10 {
-		t.Errorf("got %d callers in memory, want 10", th.paid.Len())
-	}
-	if th.allow(netip.AddrFrom4([4]byte{10, 0, 3, 231}), noon) == 0 {
-		t.Error("got the latest caller forgotten")
-	}
-}
-
-func TestThrottleCountsAttemptsAtTheSameTime(t *testing.T) {
-	th := newThrottle(5, time.Minute, 10)
-	var taken atomic.Int64
-	var callers sync.WaitGroup
-	for range 64 {
-		callers.Go(func() {
-			if th.take(here, noon) == 0 {
-				taken.Add(1)
-			}
-		})
-	}
-	callers.Wait()
-	if taken.Load() != 5 {
-		t.Errorf("got %d attempts, want 5", taken.Load())
-	}
-	th.forgive(here)
-	if th.take(here, noon) != 0 || th.take(here, noon) == 0 {
-		t.Error("got none or two attempts for one that was forgiven")
-	}
-}
 
 func TestGuardDelaysGrow(t *testing.T) {
 	g, ann := newGuard(), oauth.HashOf("ann")
