@@ -32,7 +32,7 @@ var most = flag.Int("most", 1_000_000, "keys, tokens and clients of the larger b
 // BenchmarkLookup is a cached look-up within the process, of a thousand keys in turn and of many. BenchmarkProfile and
 // BenchmarkClient are the like for access tokens and clients. Run them as
 //
-//	go test ./httpedge/edgetest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
+//	go test ./loadtest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
 //
 // in which no token is asked about more than the 100 times that it may be.
 func BenchmarkLookup(b *testing.B) {
