@@ -31,14 +31,12 @@ type settingRow struct {
 // Run prints the settings in force.
 func (c *configCommand) Run(p *program, parsed *kong.Context) error {
 	v := p.resolver.values(parsed)
-	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, v)
+	_, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, v)
 	if err != nil {
 		return err
 	}
-	log := p.openLog(config)
-	p.warnUnknown(log.Logger)
-	if err := log.Close(); err != nil {
-		return err
+	for _, name := range p.environment.unknown() {
+		p.plainLog().Warn("unknown variable in the environment", "name", name)
 	}
 	rows := make([]settingRow, len(allSettings))
 	for i, s := range allSettings {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/sim"
 )
 
@@ -34,7 +35,7 @@ func (*demoCommand) Help() string {
 var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, messenger: []string{"log"}, logFormat: "text"}
 
 // Run serves a demo until the program is asked to stop.
-func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
+func (c *demoCommand) Run(p *program, parsed *kong.Context) (err error) {
 	v := p.resolver.values(parsed)
 	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
 	listen := v.hostPort("sim-listen", c.SimListen)
@@ -43,22 +44,20 @@ func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	simulated := sim.Config{Settings: sim.Settings{Tier: sim.Tier(tier)}}
-	return p.runService(config, func(s *service) error {
-		unlock, err := lockFolder(c.Dir)
-		if err != nil {
-			return err
-		}
-		s.onStop(unlock)
-		if err := s.start(p.ctx, listen, simulated); err != nil {
-			return err
-		}
-		return announce(p.ctx, s, c.Dir, p.stdout)
-	})
+	unlock, err := lockFolder(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	service := config.stack()
+	if service.Lookups != nil {
+		service.Lookups.Simulator.Settings.Tier, service.Lookups.SimulatorListen = sim.Tier(tier), listen
+	}
+	return p.serve(service, func(s *stack.Stack) error { return announce(p.ctx, s, c.Dir, p.stdout) })
 }
 
 // announce writes demo.json and says what can be tried. Nothing is served before.
-func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
+func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) error {
 	file, err := readDemoFile(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is made anew: %v\n", filepath.Join(dir, "demo.json"), err); err != nil {
@@ -66,10 +65,10 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 		}
 		file = demoFile{}
 	}
-	file.BaseURL, file.AdminURL = httpURL(s.public, s.config.TLSCert != ""), httpURL(s.admin, false)
-	file.UpstreamURL = s.config.Base
-	if s.store != nil {
-		notes, err := file.settle(ctx, s.store, time.Now())
+	file.BaseURL, file.AdminURL = s.URL, s.AdminURL
+	file.UpstreamURL = s.UpstreamURL
+	if s.Store != nil {
+		notes, err := file.settle(ctx, s.Store, time.Now())
 		if err != nil {
 			return err
 		}
@@ -82,7 +81,7 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 	if err := file.write(dir); err != nil {
 		return err
 	}
-	return file.greet(w, dir, s.store != nil)
+	return file.greet(w, dir, s.Store != nil)
 }
 
 // lockFolder makes dir if needed and takes it for this process, so that two demos never share one.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/messenger"
-	"gatehouse/providers/sim"
 )
 
 type serveCommand struct {
@@ -27,10 +27,10 @@ func (c *serveCommand) Run(p *program, parsed *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.runService(config, func(s *service) error {
+	return p.serve(config.stack(), func(s *stack.Stack) error {
 		if config.Identity && slices.ContainsFunc(config.Messengers, messenger.Target.IsLog) {
-			s.log.Warn("codes for people are written to this log: whoever reads it can sign in as anybody")
+			s.Logger.Warn("codes for people are written to this log: whoever reads it can sign in as anybody")
 		}
-		return s.start(p.ctx, "127.0.0.1:0", sim.Config{})
+		return nil
 	})
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/sim"
 )
 
@@ -55,19 +56,16 @@ func (c *simCommand) Run(p *program, parsed *kong.Context) error {
 }
 
 func (p *program) simulate(listen string, config sim.Config) error {
-	ln, err := httpedge.Listen(listen)
+	s, err := stack.NewSimulator(listen, config)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	s := startSimulator(config, ln)
-	_, err = fmt.Fprintf(p.stdout, "gatehouse sim: the upstream's interface at %s\nSettings and statistics: %s\n", s.url, curl(s.url, "/_sim"))
-	if err != nil {
-		return errors.Join(err, s.stop())
+	_, printed := fmt.Fprintf(p.stdout, "gatehouse sim: the upstream's interface at %s\n"+
+		"Settings and statistics: %s\n", s.URL, curl(s.URL, "/_sim"))
+	ctx, end := context.WithCancel(p.ctx)
+	defer end()
+	if printed != nil {
+		end()
 	}
-	select {
-	case err := <-s.served:
-		return err
-	case <-p.ctx.Done():
-		return s.stop()
-	}
+	return errors.Join(printed, s.Run(ctx))
 }
