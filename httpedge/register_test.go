@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -486,7 +486,9 @@ func TestWithoutAMessengerThereIsNothing(t *testing.T) {
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
-		st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Messenger, c.Channels = edgetest.NewMailbox(), has })
+		st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
+		})
 		b := newBrowser(t, st)
 		login := b.get("/login").body
 		for email, list := range paths {

@@ -3,15 +3,13 @@ package overload_test
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"gatehouse/actors"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/loadtest/overload"
@@ -31,25 +29,12 @@ const (
 func TestOverloadLeavesCachedLookupsServed(t *testing.T) {
 	before := heap()
 	e := emulator.New(t, emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches})
-	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: ipapi.Free})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := httpedge.NewLogBuffer(io.Discard) // since the stack's own keeps every line
 	s := edgetest.New(t,
-		edgetest.WithActors(func(c *actors.Config) {
-			c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
-		}),
-		edgetest.WithEdge(func(c *httpedge.Config) {
-			c.Log, c.Logger = log, slog.New(httpedge.NewLogHandler(log, slog.LevelDebug, true))
-			c.ReadTimeout = 3 * time.Second
-		}))
-	t.Cleanup(func() {
-		client.Close()
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+		func(c *stack.Config) {
+			c.Lookups.Upstream = ipapi.Config{Base: e.URL, Tier: ipapi.Free}
+			c.Lookups.Timeout, c.ReadTimeout = 5*time.Second, 3*time.Second
+			c.Log = io.Discard // edgetest keeps every line in memory
+		})
 	response, err := s.Client.Get(s.URL + "/api/lookup?q=8.8.8.8")
 	if err != nil {
 		t.Fatal(err)
