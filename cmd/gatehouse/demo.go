@@ -11,16 +11,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sim"
 )
 
 type demoCommand struct {
-	Dir       string `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made when it is not there (${default})."`
-	SimListen string `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
-	SimTier   string `name:"sim-tier" default:"open" placeholder:"TIER" help:"Its budgets: open (none) or free (as the free tier of ip-api) (${default})."`
+	Dir       string   `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made if it does not exist (${default})."`
+	SimListen hostPort `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
+	SimTier   choice   `name:"sim-tier" default:"open" oneof:"open free" placeholder:"TIER" help:"Budgets of the simulated upstream: open (none) or free (those of ip-api's free tier) (${default})."`
 	settings
 }
 
@@ -32,28 +31,22 @@ func (*demoCommand) Help() string {
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
-var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, messenger: []string{"log"}, logFormat: "text"}
-
 // Run serves a demo until the program is asked to stop.
-func (c *demoCommand) Run(p *program, parsed *kong.Context) (err error) {
-	v := p.resolver.values(parsed)
-	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
-	listen := v.hostPort("sim-listen", c.SimListen)
-	database := databaseSettings{DatabaseURL: "sqlite:" + filepath.Join(c.Dir, "gatehouse.db")}
-	config, err := newConfig(c.settings, database, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
-	if err != nil {
-		return err
-	}
+func (c *demoCommand) Run(p *program) (err error) {
 	unlock, err := lockFolder(c.Dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	service := config.stack()
-	if service.Lookups != nil {
-		service.Lookups.Simulator.Settings.Tier, service.Lookups.SimulatorListen = sim.Tier(tier), listen
+	all := serviceSettings{settings: c.settings}
+	all.IPProvider = choice(ipapi.Sim)
+	all.DatabaseURL = databaseURL("sqlite:" + filepath.Join(c.Dir, "gatehouse.db"))
+	config := all.stack()
+	if lookups := config.Lookups; lookups != nil {
+		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
+		lookups.SimulatorListen = string(c.SimListen)
 	}
-	return p.serve(service, func(s *stack.Stack) error { return announce(p.ctx, s, c.Dir, p.stdout) })
+	return p.serve(config, func(s *stack.Stack) error { return announce(p.ctx, s, c.Dir, p.stdout) })
 }
 
 // announce writes demo.json and says what can be tried. Nothing is served before.
