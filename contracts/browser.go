@@ -24,23 +24,23 @@ var (
 
 // browser is that of a person who is signed in and answers each page of an authorization.
 type browser struct {
-	world  *world
-	client *http.Client
+	fixture *fixture
+	client  *http.Client
 }
 
-func newBrowser(w *world, transport http.RoundTripper) (*browser, error) {
+func newBrowser(f *fixture, transport http.RoundTripper) (*browser, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
-	base, err := url.Parse(w.base)
+	base, err := url.Parse(f.base)
 	if err != nil {
 		return nil, err
 	}
-	cookies, _ := w.values["cookie"].(string)
+	cookies, _ := f.values["cookie"].(string)
 	_, session, _ := strings.Cut(cookies, "=")
 	jar.SetCookies(base, []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
-	return &browser{w, &http.Client{Jar: jar, Transport: transport,
+	return &browser{f, &http.Client{Jar: jar, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -50,7 +50,7 @@ func (b *browser) authorize(r *http.Request) (*http.Response, error) {
 	next := r.Clone(r.Context())
 	next.RequestURI = ""
 	var err error
-	if next.URL, err = url.Parse(b.world.base + r.URL.RequestURI()); err != nil {
+	if next.URL, err = url.Parse(b.fixture.base + r.URL.RequestURI()); err != nil {
 		return nil, err
 	}
 	for range mostPages {
@@ -78,11 +78,11 @@ func (b *browser) answer(asked *http.Request, response *http.Response, page stri
 	var err error
 	switch {
 	case strings.HasPrefix(location, "/"):
-		next, err = http.NewRequestWithContext(asked.Context(), http.MethodGet, b.world.base+location, nil)
+		next, err = http.NewRequestWithContext(asked.Context(), http.MethodGet, b.fixture.base+location, nil)
 	case location == "" && response.StatusCode == http.StatusOK && action != nil && token != nil:
-		form := url.Values{"form_token": {token[1]}, "decision": {b.world.decision}, "account": {strconv.FormatInt(b.world.user.ID, 10)}}
+		form := url.Values{"form_token": {token[1]}, "decision": {b.fixture.decision}, "account": {strconv.FormatInt(b.fixture.user.ID, 10)}}
 		path := html.UnescapeString(action[1])
-		next, err = http.NewRequestWithContext(asked.Context(), http.MethodPost, b.world.base+path, strings.NewReader(form.Encode()))
+		next, err = http.NewRequestWithContext(asked.Context(), http.MethodPost, b.fixture.base+path, strings.NewReader(form.Encode()))
 		if err == nil {
 			next.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		}

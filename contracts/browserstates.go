@@ -16,7 +16,7 @@ func browserStates() []State {
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
 		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
-			nil, nil, nil, func(context.Context, *world, arguments) error { return nil }},
+			nil, nil, nil, func(context.Context, *fixture, arguments) error { return nil }},
 		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
 			nil, append([]Value{cookie}, userValues...), nil, signIn},
 		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
@@ -28,41 +28,41 @@ func browserStates() []State {
 	}
 }
 
-func signIn(ctx context.Context, w *world, _ arguments) error {
-	if err := w.needUser(ctx); err != nil {
+func signIn(ctx context.Context, f *fixture, _ arguments) error {
+	if err := f.needUser(ctx); err != nil {
 		return err
 	}
 	now, token := time.Now(), account.NewSecret()
-	session := &account.Session{Hash: oauth.HashOf(token), UserID: w.user.ID, Created: now, SignedIn: now, Seen: now,
+	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: now.Add(sessionLifetime), Device: "Contract test"}
-	if err := w.store.CreateSession(ctx, session); err != nil {
+	if err := f.store.CreateSession(ctx, session); err != nil {
 		return err
 	}
-	w.values["cookie"] = sessionCookie + "=" + token
+	f.values["cookie"] = sessionCookie + "=" + token
 	return nil
 }
 
 // needSession makes a client and a session unless there are some.
-func (w *world) needSession(ctx context.Context) error {
-	if err := w.needClient(ctx); err != nil {
+func (f *fixture) needSession(ctx context.Context) error {
+	if err := f.needClient(ctx); err != nil {
 		return err
 	}
-	_, err := w.setUp(ctx, "a person is signed in", nil)
+	_, err := f.setUp(ctx, "a person is signed in", nil)
 	return err
 }
 
-func allow(ctx context.Context, w *world, a arguments) error {
+func allow(ctx context.Context, f *fixture, a arguments) error {
 	scopes, err := scopesOf(a)
 	if err != nil {
 		return err
 	}
-	if err := w.needSession(ctx); err != nil {
+	if err := f.needSession(ctx); err != nil {
 		return err
 	}
-	return w.identity.GrantConsent(ctx, w.user.ID, w.client.ID, scopes, time.Now())
+	return f.identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
 }
 
-func answerConsent(ctx context.Context, w *world, a arguments) error {
-	w.decision = a.text("decision")
-	return w.needSession(ctx)
+func answerConsent(ctx context.Context, f *fixture, a arguments) error {
+	f.decision = a.text("decision")
+	return f.needSession(ctx)
 }

@@ -7,7 +7,7 @@ func Catalogue() []State {
 	all := []State{{
 		Name:        "",
 		Description: "A service that holds no clients and no users, whose upstream answers. Interactions without a state get it.",
-		setUp:       func(context.Context, *world, arguments) error { return nil },
+		setUp:       func(context.Context, *fixture, arguments) error { return nil },
 	}}
 	all = append(all, clientStates()...)
 	all = append(all, userStates()...)

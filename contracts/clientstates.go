@@ -103,50 +103,50 @@ func checkClient(a arguments) error {
 	return err
 }
 
-func putClient(ctx context.Context, w *world, a arguments) error {
+func putClient(ctx context.Context, f *fixture, a arguments) error {
 	c, secret, err := newClient(a)
 	if err != nil {
 		return err
 	}
-	w.client, w.secret = c, secret
-	return w.keepClient(ctx)
+	f.client, f.secret = c, secret
+	return f.keepClient(ctx)
 }
 
 // keepClient writes the present client, in the place of one with the same id.
-func (w *world) keepClient(ctx context.Context) error {
-	there, err := w.store.Client(ctx, w.client.ID)
+func (f *fixture) keepClient(ctx context.Context) error {
+	there, err := f.store.Client(ctx, f.client.ID)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		err = w.store.CreateClient(ctx, w.client)
+		err = f.store.CreateClient(ctx, f.client)
 	case err == nil:
-		w.client.Version = there.Version
-		err = w.store.UpdateClient(ctx, w.client)
+		f.client.Version = there.Version
+		err = f.store.UpdateClient(ctx, f.client)
 	}
 	if err == nil {
-		w.nameClient()
+		f.nameClient()
 	}
 	return err
 }
 
 // nameClient puts what there is to know of the present client among the values.
-func (w *world) nameClient() {
-	w.values["client_id"] = w.client.ID
-	delete(w.values, "client_secret")
-	if !w.client.Public {
-		w.values["client_secret"] = w.secret
+func (f *fixture) nameClient() {
+	f.values["client_id"] = f.client.ID
+	delete(f.values, "client_secret")
+	if !f.client.Public {
+		f.values["client_secret"] = f.secret
 	}
-	delete(w.values, "redirect_uri")
-	if len(w.client.RedirectURIs) > 0 {
-		w.values["redirect_uri"] = w.client.RedirectURIs[0]
+	delete(f.values, "redirect_uri")
+	if len(f.client.RedirectURIs) > 0 {
+		f.values["redirect_uri"] = f.client.RedirectURIs[0]
 	}
 }
 
 // needClient makes a client unless there is one.
-func (w *world) needClient(ctx context.Context) error {
-	if w.client != nil {
+func (f *fixture) needClient(ctx context.Context) error {
+	if f.client != nil {
 		return nil
 	}
-	_, err := w.setUp(ctx, "a confidential client", nil)
+	_, err := f.setUp(ctx, "a confidential client", nil)
 	return err
 }
 

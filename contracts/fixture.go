@@ -24,12 +24,12 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// stopPatience is how long each part of a world has to end.
+// stopPatience is how long each part of a fixture has to end.
 const stopPatience = 5 * time.Second
 
-// world is one running service with a database of its own, beside a simulated upstream of its own, and what the states
+// fixture is one running service with a database of its own, beside a simulated upstream of its own, and what the states
 // have put there. Its states are set up one after the other.
-type world struct {
+type fixture struct {
 	base      string // URL of the public listener
 	store     *busyStore
 	keys      oauth.Keys
@@ -51,36 +51,36 @@ type world struct {
 	stops    []func() error
 }
 
-// newWorld starts a world that holds nothing yet. template is a database file with the newest schema and no rows of ours; issuer
+// newFixture starts a fixture that holds nothing yet. template is a database file with the newest schema and no rows of ours; issuer
 // is the base URL that clients know.
-func newWorld(ctx context.Context, template []byte, issuer string, logger *slog.Logger) (w *world, err error) {
-	w = &world{values: map[string]any{}, settled: map[string]settled{}}
+func newFixture(ctx context.Context, template []byte, issuer string, logger *slog.Logger) (f *fixture, err error) {
+	f = &fixture{values: map[string]any{}, settled: map[string]settled{}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("start a world: %w", err), w.close())
+			err = errors.Join(fmt.Errorf("start a fixture: %w", err), f.close())
 		}
 	}()
 	metrics := prometheus.NewRegistry()
-	if err := w.openStore(ctx, template, logger); err != nil {
+	if err := f.openStore(ctx, template, logger); err != nil {
 		return nil, err
 	}
-	if err := w.startIdentity(ctx, metrics, logger); err != nil {
+	if err := f.startIdentity(ctx, metrics, logger); err != nil {
 		return nil, err
 	}
-	if err := w.startLookups(metrics, logger); err != nil {
+	if err := f.startLookups(metrics, logger); err != nil {
 		return nil, err
 	}
-	return w, w.serve(issuer, metrics, logger)
+	return f, f.serve(issuer, metrics, logger)
 }
 
 // onClose notes how to end something that was started.
-func (w *world) onClose(stop func() error) { w.stops = append(w.stops, stop) }
+func (f *fixture) onClose(stop func() error) { f.stops = append(f.stops, stop) }
 
 // close ends what was started, the last first. It is called once.
-func (w *world) close() error {
+func (f *fixture) close() error {
 	var err error
-	for i := len(w.stops) - 1; i >= 0; i-- {
-		err = errors.Join(err, w.stops[i]())
+	for i := len(f.stops) - 1; i >= 0; i-- {
+		err = errors.Join(err, f.stops[i]())
 	}
 	return err
 }
@@ -94,12 +94,12 @@ func within(stop func(context.Context) error) func() error {
 	}
 }
 
-func (w *world) openStore(ctx context.Context, template []byte, logger *slog.Logger) error {
+func (f *fixture) openStore(ctx context.Context, template []byte, logger *slog.Logger) error {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
 		return err
 	}
-	w.onClose(func() error { return os.RemoveAll(folder) })
+	f.onClose(func() error { return os.RemoveAll(folder) })
 	file := filepath.Join(folder, "gatehouse.db")
 	if err := os.WriteFile(file, template, 0o600); err != nil {
 		return err
@@ -108,12 +108,12 @@ func (w *world) openStore(ctx context.Context, template []byte, logger *slog.Log
 	if err != nil {
 		return err
 	}
-	w.store, w.keys = &busyStore{Store: store}, Keys()
-	w.onClose(store.Close)
+	f.store, f.keys = &busyStore{Store: store}, Keys()
+	f.onClose(store.Close)
 	return nil
 }
 
-// newTemplate returns what newWorld wants: it costs more than a copy.
+// newTemplate returns what newFixture wants: it costs more than a copy.
 func newTemplate(ctx context.Context, logger *slog.Logger) (_ []byte, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
@@ -138,46 +138,46 @@ var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, Refre
 // sessionLifetime likewise.
 const sessionLifetime = 14 * 24 * time.Hour
 
-func (w *world) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
-	w.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
-		Tokens: w.store, Accounts: w.store, Lifetimes: lifetimes, Session: sessionLifetime, Logger: logger, Metrics: metrics,
+func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
+	f.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
+		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Session: sessionLifetime, Logger: logger, Metrics: metrics,
 	})
 	if err == nil {
-		w.onClose(within(w.identity.Stop))
+		f.onClose(within(f.identity.Stop))
 	}
 	return err
 }
 
-func (w *world) startLookups(metrics *prometheus.Registry, logger *slog.Logger) error {
+func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	w.simulator, w.upstream = sim.New(sim.Config{}), "http://"+ln.Addr().String()
+	f.simulator, f.upstream = sim.New(sim.Config{}), "http://"+ln.Addr().String()
 	served := make(chan error, 1)
-	go func() { served <- w.simulator.Serve(ln) }()
-	w.onClose(func() error { return errors.Join(within(w.simulator.Shutdown)(), <-served) })
-	client, err := ipapi.New(ipapi.Config{Base: w.upstream, Tier: ipapi.Sim})
+	go func() { served <- f.simulator.Serve(ln) }()
+	f.onClose(func() error { return errors.Join(within(f.simulator.Shutdown)(), <-served) })
+	client, err := ipapi.New(ipapi.Config{Base: f.upstream, Tier: ipapi.Sim})
 	if err != nil {
 		return err
 	}
-	w.onClose(func() error { client.Close(); return nil })
-	w.system, err = actors.New(actors.Config{
+	f.onClose(func() error { client.Close(); return nil })
+	f.system, err = actors.New(actors.Config{
 		Provider: client, CacheEntries: 1000, LookupTimeout: 5 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
 		Logger:  logger, Metrics: metrics,
 	})
 	if err == nil {
-		w.overload = sync.OnceValue(within(w.system.Stop))
-		w.onClose(w.overload)
+		f.overload = sync.OnceValue(within(f.system.Stop))
+		f.onClose(f.overload)
 	}
 	return err
 }
 
-// serve opens the world's listeners. It trusts loopback as a proxy, so that a pact can say where its caller is.
-func (w *world) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
+// serve opens the fixture's listeners. It trusts loopback as a proxy, so that a pact can say where its caller is.
+func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
 	edge, err := httpedge.New(httpedge.Config{
-		System: w.system, Identity: w.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
+		System: f.system, Identity: f.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		ReadTimeout:    10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxConnections: 256,
 	})
@@ -191,16 +191,16 @@ func (w *world) serve(issuer string, metrics *prometheus.Registry, logger *slog.
 			return err
 		}
 		listeners[i] = ln
-		w.onClose(func() error {
+		f.onClose(func() error {
 			if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
 				return err
 			}
 			return nil
 		})
 	}
-	w.base = "http://" + listeners[0].Addr().String()
+	f.base = "http://" + listeners[0].Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- edge.Serve(listeners[0], listeners[1]) }()
-	w.onClose(func() error { return errors.Join(within(edge.Shutdown)(), <-served) })
+	f.onClose(func() error { return errors.Join(within(edge.Shutdown)(), <-served) })
 	return nil
 }

@@ -23,9 +23,9 @@ const (
 // largestStateChange bounds the body of a state change, in bytes.
 const largestStateChange = 1 << 20
 
-// handler answers state changes and hands all else to the present world.
+// handler answers state changes and hands all else to the present fixture.
 func (p *Provider) handler() http.Handler {
-	service := http.Handler(http.HandlerFunc(p.serveWorld))
+	service := http.Handler(http.HandlerFunc(p.serveFixture))
 	if p.config.Wrap != nil {
 		service = p.config.Wrap(service)
 	}
@@ -39,14 +39,14 @@ func (p *Provider) handler() http.Handler {
 	})
 }
 
-// serveWorld hands a request to the present world, or to a new one that holds nothing.
-func (p *Provider) serveWorld(w http.ResponseWriter, r *http.Request) {
+// serveFixture hands a request to the present fixture, or to a new one that holds nothing.
+func (p *Provider) serveFixture(w http.ResponseWriter, r *http.Request) {
 	p.used.Store(true)
 	p.mu.RLock()
-	for p.world == nil {
+	for p.fixture == nil {
 		p.mu.RUnlock()
 		p.mu.Lock()
-		err := p.needWorld(r.Context())
+		err := p.needFixture(r.Context())
 		p.mu.Unlock()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -56,16 +56,16 @@ func (p *Provider) serveWorld(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.mu.RUnlock()
 	p.used.Store(true)
-	p.world.serveHTTP(w, r, p.forward)
+	p.fixture.serveHTTP(w, r, p.forward)
 }
 
 // serveHTTP hands r to the service, directly or by way of the browser of a person.
-func (w *world) serveHTTP(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper) {
-	if w.caller != "" {
-		r.Header.Set("X-Forwarded-For", w.caller)
+func (f *fixture) serveHTTP(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper) {
+	if f.caller != "" {
+		r.Header.Set("X-Forwarded-For", f.caller)
 	}
-	if w.decision != "" && r.Method == http.MethodGet && r.URL.Path == "/oauth/authorize" {
-		b, err := newBrowser(w, transport)
+	if f.decision != "" && r.Method == http.MethodGet && r.URL.Path == "/oauth/authorize" {
+		b, err := newBrowser(f, transport)
 		if err != nil {
 			http.Error(rw, err.Error(), http.StatusInternalServerError)
 			return
@@ -73,7 +73,7 @@ func (w *world) serveHTTP(rw http.ResponseWriter, r *http.Request, transport htt
 		b.serve(rw, r)
 		return
 	}
-	base, err := url.Parse(w.base)
+	base, err := url.Parse(f.base)
 	if err != nil {
 		http.Error(rw, err.Error(), http.StatusInternalServerError)
 		return

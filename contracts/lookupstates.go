@@ -31,14 +31,14 @@ func lookupStates() []State {
 		{"the upstream knows a query", "The upstream has an answer, which is made up and always the same. It has one for every public " +
 			"address and every domain but those that the next state names.",
 			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery,
-			func(ctx context.Context, w *world, a arguments) error {
-				return w.expectUpstream(ctx, a.text("query"), "success")
+			func(ctx context.Context, f *fixture, a arguments) error {
+				return f.expectUpstream(ctx, a.text("query"), "success")
 			}},
 		{"the upstream does not know a query", "The upstream answers that there is nothing: for 5.255.255.0/24, 2a0f:ffff::/32 and " +
 			"nxdomain.example.com with all below it.",
 			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil, nil,
-			func(ctx context.Context, w *world, a arguments) error {
-				return w.expectUpstream(ctx, a.text("query"), "fail")
+			func(ctx context.Context, f *fixture, a arguments) error {
+				return f.expectUpstream(ctx, a.text("query"), "fail")
 			}},
 		{"the cache holds a query", "Somebody asked the same a moment ago.",
 			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery, fillCache},
@@ -53,8 +53,8 @@ func checkQuery(a arguments) error {
 }
 
 // expectUpstream checks that the simulator answers text as it is expected to.
-func (w *world) expectUpstream(ctx context.Context, text, status string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.upstream+"/json/"+url.PathEscape(text), nil)
+func (f *fixture) expectUpstream(ctx context.Context, text, status string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.upstream+"/json/"+url.PathEscape(text), nil)
 	if err != nil {
 		return err
 	}
@@ -71,12 +71,12 @@ func (w *world) expectUpstream(ctx context.Context, text, status string) error {
 	if answer.Status != status {
 		return refusef("query %s: the upstream says %s and not %s", text, answer.Status, status)
 	}
-	w.simulator.ResetStats()
+	f.simulator.ResetStats()
 	return nil
 }
 
-func fillCache(_ context.Context, w *world, a arguments) error {
-	if outcome, err := w.look(a.text("query")); err != nil {
+func fillCache(_ context.Context, f *fixture, a arguments) error {
+	if outcome, err := f.look(a.text("query")); err != nil {
 		return err
 	} else if outcome.Entry == nil {
 		return refusef("query %s: there is no answer to keep", a.text("query"))
@@ -85,15 +85,15 @@ func fillCache(_ context.Context, w *world, a arguments) error {
 }
 
 // look looks text up; only a malformed one is an error.
-func (w *world) look(text string) (geo.Outcome, error) {
+func (f *fixture) look(text string) (geo.Outcome, error) {
 	q, fault := geo.ParseQuery(text)
 	if fault != nil {
 		return geo.Outcome{}, fmt.Errorf("query %s: %s", text, fault.Reason)
 	}
-	return w.system.Lookup(q, stateCaller, time.Now()), nil
+	return f.system.Lookup(q, stateCaller, time.Now()), nil
 }
 
 // inflict makes every exchange with the upstream go wrong.
-func (w *world) inflict(f sim.Fault) error {
-	return w.simulator.Change(sim.Settings{Faults: []sim.Fault{f}})
+func (f *fixture) inflict(fault sim.Fault) error {
+	return f.simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
 }

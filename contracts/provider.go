@@ -22,7 +22,7 @@ type Config struct {
 }
 
 // Provider is the real service for the verification of pacts: edge, actors, SQLite and a simulated upstream, in one process
-// and on loopback. Each interaction has a world of its own, which begins with the first SetUp after a request or after
+// and on loopback. Each interaction has a fixture of its own, which begins with the first SetUp after a request or after
 // TearDown. Its methods may be called by many goroutines; one interaction is tried at a time.
 type Provider struct {
 	config   Config
@@ -33,9 +33,9 @@ type Provider struct {
 	served   chan error
 	forward  *http.Transport
 
-	mu    sync.RWMutex // held for reading by requests, for writing by changes of the world
-	world *world       // nil = the next one is not there yet
-	used  atomic.Bool  // a request has come since the world began
+	mu      sync.RWMutex // held for reading by requests, for writing by changes of the fixture
+	fixture *fixture     // nil = the next one is not there yet
+	used    atomic.Bool  // a request has come since the fixture began
 }
 
 // Start starts a Provider. Close ends it.
@@ -77,10 +77,10 @@ func (p *Provider) Close() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(err, p.endWorld())
+	return errors.Join(err, p.endFixture())
 }
 
-// SetUp puts the service into a state and returns the state's values. The first one of an interaction begins a new world.
+// SetUp puts the service into a state and returns the state's values. The first one of an interaction begins a new fixture.
 // Its error is a *StateError when there is no such state, or when it cannot be set up with these values.
 func (p *Provider) SetUp(ctx context.Context, state string, parameters map[string]any) (map[string]any, error) {
 	if err := CheckState(state, parameters); err != nil {
@@ -89,41 +89,41 @@ func (p *Provider) SetUp(ctx context.Context, state string, parameters map[strin
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.used.Load() {
-		if err := p.endWorld(); err != nil {
+		if err := p.endFixture(); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.needWorld(ctx); err != nil {
+	if err := p.needFixture(ctx); err != nil {
 		return nil, err
 	}
-	return p.world.setUp(ctx, state, parameters)
+	return p.fixture.setUp(ctx, state, parameters)
 }
 
 // TearDown ends the interaction: all that its states have put there is gone.
 func (p *Provider) TearDown(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.endWorld()
+	return p.endFixture()
 }
 
-// needWorld begins a world unless there is one. p.mu is held for writing.
-func (p *Provider) needWorld(ctx context.Context) (err error) {
-	if p.world == nil {
-		p.world, err = newWorld(ctx, p.template, p.url, p.log)
+// needFixture begins a fixture unless there is one. p.mu is held for writing.
+func (p *Provider) needFixture(ctx context.Context) (err error) {
+	if p.fixture == nil {
+		p.fixture, err = newFixture(ctx, p.template, p.url, p.log)
 	}
 	return err
 }
 
-// endWorld ends the world if there is one. p.mu is held for writing.
-func (p *Provider) endWorld() error {
-	w := p.world
-	p.world = nil
+// endFixture ends the fixture if there is one. p.mu is held for writing.
+func (p *Provider) endFixture() error {
+	f := p.fixture
+	p.fixture = nil
 	p.used.Store(false)
-	if w == nil {
+	if f == nil {
 		return nil
 	}
-	if err := w.close(); err != nil {
-		return fmt.Errorf("end a world: %w", err)
+	if err := f.close(); err != nil {
+		return fmt.Errorf("end a fixture: %w", err)
 	}
 	return nil
 }

@@ -19,9 +19,9 @@ type settled struct {
 	user   *account.User
 }
 
-// setUp puts the world into a state and returns its values; a *StateError says that the pact is to blame. The same state with the
+// setUp puts the fixture into a state and returns its values; a *StateError says that the pact is to blame. The same state with the
 // same arguments is set up once; again, later states are about its client and user.
-func (w *world) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
+func (f *fixture) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
 	s, args, err := resolve(name, parameters)
 	if err != nil {
 		return nil, err
@@ -31,15 +31,15 @@ func (w *world) setUp(ctx context.Context, name string, parameters map[string]an
 		return nil, err
 	}
 	key := name + string(arguments)
-	if before, ok := w.settled[key]; ok {
-		w.name(before)
+	if before, ok := f.settled[key]; ok {
+		f.name(before)
 		return before.values, nil
 	}
-	if err := w.checkUnique(args); err != nil {
+	if err := f.checkUnique(args); err != nil {
 		return nil, &StateError{name, err.Error()}
 	}
-	client, user := w.client, w.user
-	if err := s.setUp(ctx, w, args); err != nil {
+	client, user := f.client, f.user
+	if err := s.setUp(ctx, f, args); err != nil {
 		var wrong *StateError
 		if errors.As(err, &wrong) {
 			wrong.State = cmp.Or(wrong.State, name)
@@ -49,24 +49,24 @@ func (w *world) setUp(ctx context.Context, name string, parameters map[string]an
 	}
 	now := settled{values: map[string]any{}}
 	for _, v := range s.Values {
-		if value, ok := w.values[v.Name]; ok {
+		if value, ok := f.values[v.Name]; ok {
 			now.values[v.Name] = value
 		}
 	}
-	if w.client != client {
-		now.client, now.secret = w.client, w.secret
+	if f.client != client {
+		now.client, now.secret = f.client, f.secret
 	}
-	if w.user != user {
-		now.user = w.user
+	if f.user != user {
+		now.user = f.user
 	}
-	w.settled[key] = now
+	f.settled[key] = now
 	return now.values, nil
 }
 
 // checkUnique returns an error when a code or token is given that another state has given back already.
-func (w *world) checkUnique(a arguments) error {
+func (f *fixture) checkUnique(a arguments) error {
 	for _, name := range []string{"code", "refresh_token", "access_token"} {
-		for _, before := range w.settled {
+		for _, before := range f.settled {
 			if s := a.text(name); s != "" && before.values[name] == s {
 				return fmt.Errorf("%s: another state of this interaction has the same", name)
 			}
@@ -76,13 +76,13 @@ func (w *world) checkUnique(a arguments) error {
 }
 
 // name makes later states be about the client and the user of a state that was set up.
-func (w *world) name(s settled) {
+func (f *fixture) name(s settled) {
 	if s.client != nil {
-		w.client, w.secret = s.client, s.secret
-		w.nameClient()
+		f.client, f.secret = s.client, s.secret
+		f.nameClient()
 	}
 	if s.user != nil {
-		w.user = s.user
-		w.nameUser()
+		f.user = s.user
+		f.nameUser()
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// State is a provider state: what a pact may ask for with "given". It is set up in a world of its own, together with the
+// State is a provider state: what a pact may ask for with "given". It is set up in a fixture of its own, together with the
 // other states of its interaction in their order; what a state needs and no state before it has made, it makes with
 // defaults. Setting it up again with the same parameters changes nothing and gives the same values.
 type State struct {
@@ -20,7 +20,7 @@ type State struct {
 	Values      []Value     `json:"values,omitempty"`
 
 	check func(a arguments) error // what is wrong with the values, as far as they alone tell; nil = any will do
-	setUp func(ctx context.Context, w *world, a arguments) error
+	setUp func(ctx context.Context, f *fixture, a arguments) error
 }
 
 // Parameter is what a pact may say about a state. All can be left out.

@@ -59,8 +59,8 @@ func tokenStates() []State {
 }
 
 // code returns a new authorization code for the present client and user, and what is kept of it.
-func (w *world) code(ctx context.Context, a arguments) (string, *oauth.AuthorizationCode, error) {
-	if err := errors.Join(w.needClient(ctx), w.needUser(ctx)); err != nil {
+func (f *fixture) code(ctx context.Context, a arguments) (string, *oauth.AuthorizationCode, error) {
+	if err := errors.Join(f.needClient(ctx), f.needUser(ctx)); err != nil {
 		return "", nil, err
 	}
 	scopes, err := scopesOf(a)
@@ -68,45 +68,45 @@ func (w *world) code(ctx context.Context, a arguments) (string, *oauth.Authoriza
 		return "", nil, err
 	}
 	plain := given(a, "code", oauth.NewAuthorizationCode)
-	if uri := a.text("redirect_uri"); uri != "" && !w.client.AllowsRedirect(uri) {
-		return "", nil, refusef("redirect_uri: %s is not registered for the client, which has %s", uri, cmp.Or(strings.Join(w.client.RedirectURIs, " "), "none"))
+	if uri := a.text("redirect_uri"); uri != "" && !f.client.AllowsRedirect(uri) {
+		return "", nil, refusef("redirect_uri: %s is not registered for the client, which has %s", uri, cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
 	}
 	code := &oauth.AuthorizationCode{
-		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
+		Hash: oauth.HashOf(plain), ClientID: f.client.ID, UserID: f.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
 		DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: time.Now().Add(lifetimes.Code),
 	}
-	if code.RedirectURI == "" && len(w.client.RedirectURIs) > 0 {
-		code.RedirectURI = w.client.RedirectURIs[0]
+	if code.RedirectURI == "" && len(f.client.RedirectURIs) > 0 {
+		code.RedirectURI = f.client.RedirectURIs[0]
 	}
-	if code.CodeChallenge == "" && w.client.Public {
+	if code.CodeChallenge == "" && f.client.Public {
 		code.CodeChallenge = CodeChallenge
 	}
 	return plain, code, nil
 }
 
-func putCode(ctx context.Context, w *world, a arguments) error {
-	plain, code, err := w.code(ctx, a)
+func putCode(ctx context.Context, f *fixture, a arguments) error {
+	plain, code, err := f.code(ctx, a)
 	if err != nil {
 		return err
 	}
 	if a.text("kind") == "expired" {
 		code.Expires = time.Now().Add(-time.Minute)
 	}
-	if err := w.save(ctx, code); err != nil {
+	if err := f.save(ctx, code); err != nil {
 		return err
 	}
 	if a.text("kind") == "used" {
-		if _, err := w.redeem(ctx, code, arguments{}, time.Now()); err != nil {
+		if _, err := f.redeem(ctx, code, arguments{}, time.Now()); err != nil {
 			return err
 		}
 	}
-	w.values["code"] = plain
+	f.values["code"] = plain
 	return nil
 }
 
-func (w *world) save(ctx context.Context, code *oauth.AuthorizationCode) error {
+func (f *fixture) save(ctx context.Context, code *oauth.AuthorizationCode) error {
 	op := &oauth.SaveCode{Code: *code}
-	return w.submit(ctx, op)
+	return f.submit(ctx, op)
 }
 
 // pair is an access token and a refresh token of one family.
@@ -124,13 +124,13 @@ func given(a arguments, name string, fresh func() string) string {
 }
 
 // newPair returns the tokens that the arguments name, and new ones for the others, issued at a time.
-func (w *world) newPair(a arguments, at time.Time) (pair, error) {
+func (f *fixture) newPair(a arguments, at time.Time) (pair, error) {
 	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: given(a, "refresh_token", oauth.NewRefreshToken), family: uuid.NewString()}
 	if p.access = a.text("access_token"); p.access == "" {
-		p.access = w.keys.NewAccessToken(p.expires)
+		p.access = f.keys.NewAccessToken(p.expires)
 		return p, nil
 	}
-	expires, ok := w.keys.CheckAccessToken(p.access)
+	expires, ok := f.keys.CheckAccessToken(p.access)
 	if !ok {
 		return pair{}, errUnsigned
 	}
@@ -139,8 +139,8 @@ func (w *world) newPair(a arguments, at time.Time) (pair, error) {
 }
 
 // redeem exchanges a code at a time.
-func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arguments, at time.Time) (pair, error) {
-	p, err := w.newPair(a, at)
+func (f *fixture) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arguments, at time.Time) (pair, error) {
+	p, err := f.newPair(a, at)
 	if err != nil {
 		return pair{}, err
 	}
@@ -152,7 +152,7 @@ func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arg
 		Access: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
 			Scopes: code.Scopes, Issued: at, Expires: p.expires},
 	}
-	if err := w.submit(ctx, op); err != nil {
+	if err := f.submit(ctx, op); err != nil {
 		return pair{}, err
 	}
 	if op.Outcome != oauth.OutcomeDone {
@@ -162,10 +162,10 @@ func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arg
 }
 
 // submit waits until the store has executed op.
-func (w *world) submit(ctx context.Context, op oauth.Operation) error {
+func (f *fixture) submit(ctx context.Context, op oauth.Operation) error {
 	done := make(chan error, 1)
 	op.OnDone(func(err error) { done <- err })
-	w.store.Submit(op)
+	f.store.Submit(op)
 	select {
 	case err := <-done:
 		return err
@@ -175,49 +175,49 @@ func (w *world) submit(ctx context.Context, op oauth.Operation) error {
 }
 
 // issue makes a code and redeems it at a time, at which it was new.
-func (w *world) issue(ctx context.Context, a arguments, at time.Time) (pair, *oauth.AuthorizationCode, error) {
-	_, code, err := w.code(ctx, a)
+func (f *fixture) issue(ctx context.Context, a arguments, at time.Time) (pair, *oauth.AuthorizationCode, error) {
+	_, code, err := f.code(ctx, a)
 	if err != nil {
 		return pair{}, nil, err
 	}
 	code.Expires = at.Add(lifetimes.Code)
-	if err := w.save(ctx, code); err != nil {
+	if err := f.save(ctx, code); err != nil {
 		return pair{}, nil, err
 	}
-	p, err := w.redeem(ctx, code, a, at)
+	p, err := f.redeem(ctx, code, a, at)
 	return p, code, err
 }
 
-func putRefreshToken(ctx context.Context, w *world, a arguments) error {
+func putRefreshToken(ctx context.Context, f *fixture, a arguments) error {
 	kind, at := a.text("kind"), time.Now()
 	if kind == "expired" {
 		at = at.Add(longAgo)
 	}
-	p, code, err := w.issue(ctx, a, at)
+	p, code, err := f.issue(ctx, a, at)
 	if err != nil {
 		return err
 	}
-	w.values["refresh_token"], w.values["access_token"] = p.refresh, p.access
+	f.values["refresh_token"], f.values["access_token"] = p.refresh, p.access
 	switch kind {
 	case "revoked":
-		return w.submit(ctx, &oauth.Revoke{FamilyID: p.family})
+		return f.submit(ctx, &oauth.Revoke{FamilyID: p.family})
 	case "used":
-		return w.replace(ctx, p, code)
+		return f.replace(ctx, p, code)
 	}
 	return nil
 }
 
 // replace uses a refresh token so long ago that its grace time is over.
-func (w *world) replace(ctx context.Context, p pair, code *oauth.AuthorizationCode) error {
+func (f *fixture) replace(ctx context.Context, p pair, code *oauth.AuthorizationCode) error {
 	now := time.Now()
-	access := w.keys.NewAccessToken(now.Add(lifetimes.AccessToken))
+	access := f.keys.NewAccessToken(now.Add(lifetimes.AccessToken))
 	op := &oauth.Rotate{
 		FamilyID: p.family, Generation: 1, Now: now.Add(longAgo), Grace: lifetimes.RefreshGrace, Expires: now.Add(lifetimes.RefreshToken),
 		Refresh: oauth.HashOf(oauth.NewRefreshToken()),
 		Access: oauth.AccessToken{Hash: oauth.HashOf(access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
 			Scopes: code.Scopes, Issued: now, Expires: now.Add(lifetimes.AccessToken)},
 	}
-	if err := w.submit(ctx, op); err != nil {
+	if err := f.submit(ctx, op); err != nil {
 		return err
 	}
 	if op.Outcome != oauth.OutcomeDone {
@@ -226,40 +226,40 @@ func (w *world) replace(ctx context.Context, p pair, code *oauth.AuthorizationCo
 	return nil
 }
 
-func putAccessToken(ctx context.Context, w *world, a arguments) error {
-	token, err := w.accessToken(ctx, a)
+func putAccessToken(ctx context.Context, f *fixture, a arguments) error {
+	token, err := f.accessToken(ctx, a)
 	if err != nil {
 		return err
 	}
-	w.values["access_token"] = token
+	f.values["access_token"] = token
 	switch a.text("kind") {
 	case "expired":
-		w.values["access_token"] = w.keys.NewAccessToken(time.Now().Add(-time.Minute))
+		f.values["access_token"] = f.keys.NewAccessToken(time.Now().Add(-time.Minute))
 	case "revoked":
 		hash := oauth.HashOf(token)
-		return w.submit(ctx, &oauth.Revoke{Access: &hash})
+		return f.submit(ctx, &oauth.Revoke{Access: &hash})
 	}
 	return nil
 }
 
-func (w *world) accessToken(ctx context.Context, a arguments) (string, error) {
+func (f *fixture) accessToken(ctx context.Context, a arguments) (string, error) {
 	now := time.Now()
 	if a.flag("user") {
-		p, _, err := w.issue(ctx, a, now)
+		p, _, err := f.issue(ctx, a, now)
 		return p.access, err
 	}
-	if err := w.needClient(ctx); err != nil {
+	if err := f.needClient(ctx); err != nil {
 		return "", err
 	}
 	scopes, err := scopesOf(a)
 	if err != nil {
 		return "", err
 	}
-	p, err := w.newPair(a, now)
+	p, err := f.newPair(a, now)
 	if err != nil {
 		return "", err
 	}
-	return p.access, w.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: w.client.ID,
+	return p.access, f.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: f.client.ID,
 		Scopes: scopes &^ oauth.UserScopes, Issued: now, Expires: p.expires}})
 }
 
@@ -268,21 +268,21 @@ func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value
 		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Requests that are left, at most %d.", limit-1)}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
 		func(a arguments) error { return a.within("remaining", 0, limit-1) },
-		func(ctx context.Context, w *world, a arguments) error {
-			return w.useUp(ctx, endpoint, limit-a.number("remaining"))
+		func(ctx context.Context, f *fixture, a arguments) error {
+			return f.useUp(ctx, endpoint, limit-a.number("remaining"))
 		}}
 }
 
 // useUp makes requests with the present access token.
-func (w *world) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
-	if _, ok := w.values["access_token"]; !ok {
-		if _, err := w.setUp(ctx, "an access token", nil); err != nil {
+func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
+	if _, ok := f.values["access_token"]; !ok {
+		if _, err := f.setUp(ctx, "an access token", nil); err != nil {
 			return err
 		}
 	}
-	token, _ := w.values["access_token"].(string)
+	token, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := w.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
 			return refusef("the access token is not live, or is used up already")

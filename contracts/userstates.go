@@ -68,36 +68,36 @@ func checkUser(a arguments) error {
 	return newUser(a, now).Check(now)
 }
 
-func putUser(ctx context.Context, w *world, a arguments) error {
+func putUser(ctx context.Context, f *fixture, a arguments) error {
 	u := newUser(a, time.Now())
-	if err := w.store.CreateUser(ctx, u); err != nil {
+	if err := f.store.CreateUser(ctx, u); err != nil {
 		if errors.Is(err, account.ErrTaken) {
 			return refusef("another user of this interaction has the same email, phone_number or username")
 		}
 		return err
 	}
-	w.user = u
-	w.nameUser()
+	f.user = u
+	f.nameUser()
 	return nil
 }
 
 // nameUser puts what there is to know of the present user among the values.
-func (w *world) nameUser() {
-	w.values["user_id"], w.values["service_id"] = w.user.ID, w.user.ServiceID
+func (f *fixture) nameUser() {
+	f.values["user_id"], f.values["service_id"] = f.user.ID, f.user.ServiceID
 }
 
-func disableUser(ctx context.Context, w *world, _ arguments) error {
-	if err := w.needUser(ctx); err != nil {
+func disableUser(ctx context.Context, f *fixture, _ arguments) error {
+	if err := f.needUser(ctx); err != nil {
 		return err
 	}
-	return w.identity.DisableUser(ctx, w.user.ID, time.Now())
+	return f.identity.DisableUser(ctx, f.user.ID, time.Now())
 }
 
 // needUser makes a user unless there is one.
-func (w *world) needUser(ctx context.Context) error {
-	if w.user != nil {
+func (f *fixture) needUser(ctx context.Context) error {
+	if f.user != nil {
 		return nil
 	}
-	_, err := w.setUp(ctx, "a user with every profile field set", nil)
+	_, err := f.setUp(ctx, "a user with every profile field set", nil)
 	return err
 }
