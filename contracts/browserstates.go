@@ -16,19 +16,19 @@ func browserStates() []State {
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
 		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
-			nil, nil, nil, func(context.Context, *fixture, arguments) error { return nil }},
+			nil, nil, always(func(context.Context, *fixture) error { return nil })},
 		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
-			nil, append([]Value{cookie}, userValues...), nil, signIn},
+			nil, append([]Value{cookie}, userValues...), always(signIn)},
 		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
 			"authorization request with skip_account_chooser=true, or with prompt=none, is answered with a code at once.",
-			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, checkScope, allow},
+			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, parseConsent},
 		{"a person answers the question for consent", "There is a browser between client and service: an authorization request is answered " +
 			"with the redirect that ends it when a signed-in person has gone through all its pages.",
-			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, nil, answerConsent},
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, parseDecision},
 	}
 }
 
-func signIn(ctx context.Context, f *fixture, _ arguments) error {
+func signIn(ctx context.Context, f *fixture) error {
 	if err := f.needUser(ctx); err != nil {
 		return err
 	}
@@ -47,22 +47,25 @@ func (f *fixture) needSession(ctx context.Context) error {
 	if err := f.needClient(ctx); err != nil {
 		return err
 	}
-	_, err := f.setUp(ctx, "a person is signed in", nil)
-	return err
+	return f.setUpDefault(ctx, "a person is signed in")
 }
 
-func allow(ctx context.Context, f *fixture, a arguments) error {
+func parseConsent(a arguments) (setUp, error) {
 	scopes, err := scopesOf(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := f.needSession(ctx); err != nil {
-		return err
-	}
-	return f.identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.needSession(ctx); err != nil {
+			return err
+		}
+		return f.identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+	}, nil
 }
 
-func answerConsent(ctx context.Context, f *fixture, a arguments) error {
-	f.decision = a.text("decision")
-	return f.needSession(ctx)
+func parseDecision(a arguments) (setUp, error) {
+	return func(ctx context.Context, f *fixture) error {
+		f.decision = a.text("decision")
+		return f.needSession(ctx)
+	}, nil
 }

@@ -61,10 +61,10 @@ func clientStates() []State {
 	}
 	return []State{
 		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
-			confidential, clientValues, checkClient, putClient},
+			confidential, clientValues, parseClient},
 		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
-			another, clientValues, checkClient, putClient},
-		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, checkClient, putClient},
+			another, clientValues, parseClient},
+		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, parseClient},
 	}
 }
 
@@ -98,18 +98,15 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	return c, secret, c.CheckRegistration()
 }
 
-func checkClient(a arguments) error {
-	_, _, err := newClient(a)
-	return err
-}
-
-func putClient(ctx context.Context, f *fixture, a arguments) error {
+func parseClient(a arguments) (setUp, error) {
 	c, secret, err := newClient(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.client, f.secret = c, secret
-	return f.keepClient(ctx)
+	return func(ctx context.Context, f *fixture) error {
+		f.client, f.secret = c, secret
+		return f.keepClient(ctx)
+	}, nil
 }
 
 // keepClient writes the present client, in the place of one with the same id.
@@ -146,13 +143,7 @@ func (f *fixture) needClient(ctx context.Context) error {
 	if f.client != nil {
 		return nil
 	}
-	_, err := f.setUp(ctx, "a confidential client", nil)
-	return err
-}
-
-func checkScope(a arguments) error {
-	_, err := scopesOf(a)
-	return err
+	return f.setUpDefault(ctx, "a confidential client")
 }
 
 // scopesOf reads the parameter scope.

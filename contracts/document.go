@@ -6,27 +6,33 @@ import (
 	"strings"
 )
 
-// StateTitle is the name of a state as people read it.
-func StateTitle(s State) string {
+// Title returns the name of s as people read it.
+func (s *State) Title() string {
 	if s.Name == "" {
 		return "(none)"
 	}
 	return s.Name
 }
 
-// ParameterNames lists the parameters of a state.
-func ParameterNames(s State) string { return parameterNames(s) }
+// ParameterNames lists the parameters of s.
+func (s *State) ParameterNames() string {
+	return names(s.Parameters, func(p Parameter) string { return p.Name })
+}
 
-// ValueNames lists the values of a state.
-func ValueNames(s State) string {
-	var names []string
-	for _, v := range s.Values {
-		names = append(names, v.Name)
-	}
-	if names == nil {
+// ValueNames lists the values of s.
+func (s *State) ValueNames() string {
+	return names(s.Values, func(v Value) string { return v.Name })
+}
+
+func names[T any](all []T, name func(T) string) string {
+	if len(all) == 0 {
 		return "none"
 	}
-	return strings.Join(names, ", ")
+	var list []string
+	for _, v := range all {
+		list = append(list, name(v))
+	}
+	return strings.Join(list, ", ")
 }
 
 // Document is the Catalogue as Markdown: what contracts/STATES.md holds.
@@ -40,7 +46,7 @@ func Document() string {
 		"Values can stand in paths, queries, headers and JSON of requests (\"from provider state\"). Verifiers put none into form bodies: " +
 		"what stands there is given as a parameter, such as `code`.\n")
 	for _, s := range Catalogue() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", StateTitle(s), s.Description)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Title(), s.Description)
 		if len(s.Parameters) > 0 {
 			b.WriteString("\n| Parameter | Type | Default | What it is |\n|---|---|---|---|\n")
 		}

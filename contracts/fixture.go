@@ -32,7 +32,6 @@ const stopPatience = 5 * time.Second
 type fixture struct {
 	base      string // URL of the public listener
 	store     *busyStore
-	keys      oauth.Keys
 	identity  *actors.Identity
 	system    *actors.System
 	simulator *sim.Server
@@ -108,7 +107,7 @@ func (f *fixture) openStore(ctx context.Context, template []byte, logger *slog.L
 	if err != nil {
 		return err
 	}
-	f.store, f.keys = &busyStore{Store: store}, Keys()
+	f.store = &busyStore{Store: store}
 	f.onClose(store.Close)
 	return nil
 }

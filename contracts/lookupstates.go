@@ -30,26 +30,31 @@ func lookupStates() []State {
 	return []State{
 		{"the upstream knows a query", "The upstream has an answer, which is made up and always the same. It has one for every public " +
 			"address and every domain but those that the next state names.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery,
-			func(ctx context.Context, f *fixture, a arguments) error {
-				return f.expectUpstream(ctx, a.text("query"), "success")
-			}},
+			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, parseKnown},
 		{"the upstream does not know a query", "The upstream answers that there is nothing: for 5.255.255.0/24, 2a0f:ffff::/32 and " +
 			"nxdomain.example.com with all below it.",
-			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil, nil,
-			func(ctx context.Context, f *fixture, a arguments) error {
-				return f.expectUpstream(ctx, a.text("query"), "fail")
-			}},
+			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil,
+			func(a arguments) (setUp, error) { return upstreamSays(a, "fail"), nil }},
 		{"the cache holds a query", "Somebody asked the same a moment ago.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery, fillCache},
+			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, parseCached},
 	}
 }
 
-func checkQuery(a arguments) error {
-	if _, fault := geo.ParseQuery(a.text("query")); fault != nil {
-		return fmt.Errorf("query %s: %s", a.text("query"), fault.Reason)
+func queryOf(a arguments) (geo.Query, error) {
+	q, fault := geo.ParseQuery(a.text("query"))
+	if fault != nil {
+		return geo.Query{}, fmt.Errorf("query %s: %s", a.text("query"), fault.Reason)
 	}
-	return nil
+	return q, nil
+}
+
+func parseKnown(a arguments) (setUp, error) {
+	_, err := queryOf(a)
+	return upstreamSays(a, "success"), err
+}
+
+func upstreamSays(a arguments, status string) setUp {
+	return func(ctx context.Context, f *fixture) error { return f.expectUpstream(ctx, a.text("query"), status) }
 }
 
 // expectUpstream checks that the simulator answers text as it is expected to.
@@ -75,22 +80,21 @@ func (f *fixture) expectUpstream(ctx context.Context, text, status string) error
 	return nil
 }
 
-func fillCache(_ context.Context, f *fixture, a arguments) error {
-	if outcome, err := f.look(a.text("query")); err != nil {
-		return err
-	} else if outcome.Entry == nil {
-		return refusef("query %s: there is no answer to keep", a.text("query"))
+func parseCached(a arguments) (setUp, error) {
+	q, err := queryOf(a)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return func(_ context.Context, f *fixture) error {
+		if f.lookUp(q).Entry == nil {
+			return refusef("query %s: there is no answer to keep", a.text("query"))
+		}
+		return nil
+	}, nil
 }
 
-// look looks text up; only a malformed one is an error.
-func (f *fixture) look(text string) (geo.Outcome, error) {
-	q, fault := geo.ParseQuery(text)
-	if fault != nil {
-		return geo.Outcome{}, fmt.Errorf("query %s: %s", text, fault.Reason)
-	}
-	return f.system.Lookup(q, stateCaller, time.Now()), nil
+func (f *fixture) lookUp(q geo.Query) geo.Outcome {
+	return f.system.Lookup(q, stateCaller, time.Now())
 }
 
 // inflict makes every exchange with the upstream go wrong.

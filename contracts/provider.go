@@ -83,7 +83,8 @@ func (p *Provider) Close() error {
 // SetUp puts the service into a state and returns the state's values. The first one of an interaction begins a new fixture.
 // Its error is a *StateError when there is no such state, or when it cannot be set up with these values.
 func (p *Provider) SetUp(ctx context.Context, state string, parameters map[string]any) (map[string]any, error) {
-	if err := CheckState(state, parameters); err != nil {
+	s, err := resolve(state, parameters)
+	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -96,7 +97,7 @@ func (p *Provider) SetUp(ctx context.Context, state string, parameters map[strin
 	if err := p.needFixture(ctx); err != nil {
 		return nil, err
 	}
-	return p.fixture.setUp(ctx, state, parameters)
+	return p.fixture.setUp(ctx, s)
 }
 
 // TearDown ends the interaction: all that its states have put there is gone.

@@ -19,33 +19,30 @@ type settled struct {
 	user   *account.User
 }
 
-// setUp puts the fixture into a state and returns its values; a *StateError says that the pact is to blame. The same state with the
-// same arguments is set up once; again, later states are about its client and user.
-func (f *fixture) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
-	s, args, err := resolve(name, parameters)
+// setUp puts the fixture into a state and returns the state's values. A *StateError reports a mistake
+// in the pact. The same state with the same arguments is set up once. Set up again, it only makes
+// later states use its client and user.
+func (f *fixture) setUp(ctx context.Context, s *resolved) (map[string]any, error) {
+	arguments, err := json.Marshal(s.arguments)
 	if err != nil {
 		return nil, err
 	}
-	arguments, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
-	}
-	key := name + string(arguments)
+	key := s.Name + string(arguments)
 	if before, ok := f.settled[key]; ok {
 		f.name(before)
 		return before.values, nil
 	}
-	if err := f.checkUnique(args); err != nil {
-		return nil, &StateError{name, err.Error()}
+	if err := f.checkUnique(s.arguments); err != nil {
+		return nil, &StateError{s.Name, err.Error()}
 	}
 	client, user := f.client, f.user
-	if err := s.setUp(ctx, f, args); err != nil {
+	if err := s.setUp(ctx, f); err != nil {
 		var wrong *StateError
 		if errors.As(err, &wrong) {
-			wrong.State = cmp.Or(wrong.State, name)
+			wrong.State = cmp.Or(wrong.State, s.Name)
 			return nil, wrong
 		}
-		return nil, fmt.Errorf("set up the state %q: %w", name, err)
+		return nil, fmt.Errorf("set up the state %q: %w", s.Name, err)
 	}
 	now := settled{values: map[string]any{}}
 	for _, v := range s.Values {
@@ -61,6 +58,16 @@ func (f *fixture) setUp(ctx context.Context, name string, parameters map[string]
 	}
 	f.settled[key] = now
 	return now.values, nil
+}
+
+// setUpDefault sets up a state with the defaults of its parameters.
+func (f *fixture) setUpDefault(ctx context.Context, name string) error {
+	s, err := resolve(name, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.setUp(ctx, s)
+	return err
 }
 
 // checkUnique returns an error when a code or token is given that another state has given back already.

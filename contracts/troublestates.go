@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sim"
 )
@@ -15,43 +16,59 @@ import (
 func troubleStates() []State {
 	return []State{
 		{"the caller asks from an address", "Requests come from there, as if the header X-Forwarded-For of a trusted proxy said so.",
-			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, checkAddress, askFrom},
+			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, parseCaller},
 		{"the upstream's budget is empty", "The upstream refuses for a while. What is cached or decided here is still answered.",
-			[]Parameter{{"seconds", Integer, 30, nil, "Until it answers again, 1 to 60."}}, nil,
-			func(a arguments) error { return a.within("seconds", 1, 60) },
-			func(_ context.Context, f *fixture, a arguments) error {
-				delay := time.Duration(a.number("seconds")) * time.Second
-				return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
-			}},
-		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, nil, breakUpstream},
+			[]Parameter{{"seconds", Integer, 30, nil, "Until it answers again, 1 to 60."}}, nil, parseBudget},
+		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, always(breakUpstream)},
 		{"the upstream has been down for a while", "The upstream has failed so often that the service leaves it alone, and says until when.",
-			nil, nil, nil, openBreaker},
-		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil, nil,
-			func(_ context.Context, f *fixture, _ arguments) error { return f.overload() }},
-		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil, nil, makeBusy},
+			nil, nil, always(openBreaker)},
+		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil,
+			always(func(_ context.Context, f *fixture) error { return f.overload() })},
+		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil,
+			always(makeBusy)},
 		{"this address has failed to authenticate too often", "So many wrong client secrets came from the caller's address that the next one is refused for a while.",
-			nil, nil, nil, sendWrongSecrets},
+			nil, nil, always(sendWrongSecrets)},
 	}
 }
 
-func breakUpstream(_ context.Context, f *fixture, _ arguments) error {
+func parseCaller(a arguments) (setUp, error) {
+	address, err := netip.ParseAddr(a.text("address"))
+	if err != nil {
+		return nil, fmt.Errorf("address: %w", err)
+	}
+	return func(_ context.Context, f *fixture) error {
+		f.caller = address.String()
+		return nil
+	}, nil
+}
+
+func parseBudget(a arguments) (setUp, error) {
+	delay := time.Duration(a.number("seconds")) * time.Second
+	return func(_ context.Context, f *fixture) error {
+		return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
+	}, a.within("seconds", 1, 60)
+}
+
+func breakUpstream(_ context.Context, f *fixture) error {
 	return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusBadGateway})
 }
 
-func openBreaker(ctx context.Context, f *fixture, a arguments) error {
-	if err := breakUpstream(ctx, f, a); err != nil {
+func openBreaker(ctx context.Context, f *fixture) error {
+	if err := breakUpstream(ctx, f); err != nil {
 		return err
 	}
 	for i := range breakerFailures {
-		if _, err := f.look(fmt.Sprintf("9.9.9.%d", i+1)); err != nil {
-			return err
+		q, fault := geo.ParseQuery(fmt.Sprintf("9.9.9.%d", i+1))
+		if fault != nil {
+			return fault
 		}
+		f.lookUp(q)
 	}
 	return nil
 }
 
 // makeBusy lets the service know the client already, as it does when there is much to do.
-func makeBusy(ctx context.Context, f *fixture, _ arguments) error {
+func makeBusy(ctx context.Context, f *fixture) error {
 	if f.client != nil {
 		if _, err := f.identity.Client(ctx, f.client.ID); err != nil {
 			return err
@@ -62,7 +79,7 @@ func makeBusy(ctx context.Context, f *fixture, _ arguments) error {
 }
 
 // sendWrongSecrets exhausts the caller's attempts up to half a minute from now.
-func sendWrongSecrets(ctx context.Context, f *fixture, _ arguments) error {
+func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	caller := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if f.caller != "" {
 		caller = netip.MustParseAddr(f.caller)
@@ -77,20 +94,4 @@ func sendWrongSecrets(ctx context.Context, f *fixture, _ arguments) error {
 		}
 	}
 	return errors.New("the service goes on taking wrong secrets")
-}
-
-func checkAddress(a arguments) error {
-	if _, err := netip.ParseAddr(a.text("address")); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	return nil
-}
-
-func askFrom(_ context.Context, f *fixture, a arguments) error {
-	address, err := netip.ParseAddr(a.text("address"))
-	if err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	f.caller = address.String()
-	return nil
 }

@@ -27,15 +27,15 @@ var profileFields = strings.Fields("name email username gender profile_picture b
 func userStates() []State {
 	return []State{
 		{"a user", "A user of whom nothing but these fields is set. Later states are about this user, or about the last one.",
-			userParameters("name", "email"), userValues, checkUser, putUser},
+			userParameters("name", "email"), userValues, parseUser},
 		{"a user with every profile field set", "A user whose detailed profile has no null.",
-			userParameters(profileFields...), userValues, checkUser, putUser},
+			userParameters(profileFields...), userValues, parseUser},
 		{"a user with no optional profile field", "A user with a name alone: all else is null.",
-			userParameters("name"), userValues, checkUser, putUser},
+			userParameters("name"), userValues, parseUser},
 		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
-			userParameters("name", "phone_number"), userValues, checkUser, putUser},
+			userParameters("name", "phone_number"), userValues, parseUser},
 		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
-			nil, userValues, nil, disableUser},
+			nil, userValues, always(disableUser)},
 	}
 }
 
@@ -63,22 +63,23 @@ func newUser(a arguments, now time.Time) *account.User {
 	}
 }
 
-func checkUser(a arguments) error {
+func parseUser(a arguments) (setUp, error) {
 	now := time.Now()
-	return newUser(a, now).Check(now)
-}
-
-func putUser(ctx context.Context, f *fixture, a arguments) error {
-	u := newUser(a, time.Now())
-	if err := f.store.CreateUser(ctx, u); err != nil {
-		if errors.Is(err, account.ErrTaken) {
-			return refusef("another user of this interaction has the same email, phone_number or username")
-		}
-		return err
+	u := newUser(a, now)
+	if err := u.Check(now); err != nil {
+		return nil, err
 	}
-	f.user = u
-	f.nameUser()
-	return nil
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.store.CreateUser(ctx, u); err != nil {
+			if errors.Is(err, account.ErrTaken) {
+				return refusef("another user of this interaction has the same email, phone_number or username")
+			}
+			return err
+		}
+		f.user = u
+		f.nameUser()
+		return nil
+	}, nil
 }
 
 // nameUser puts what there is to know of the present user among the values.
@@ -86,7 +87,7 @@ func (f *fixture) nameUser() {
 	f.values["user_id"], f.values["service_id"] = f.user.ID, f.user.ServiceID
 }
 
-func disableUser(ctx context.Context, f *fixture, _ arguments) error {
+func disableUser(ctx context.Context, f *fixture) error {
 	if err := f.needUser(ctx); err != nil {
 		return err
 	}
@@ -98,6 +99,5 @@ func (f *fixture) needUser(ctx context.Context) error {
 	if f.user != nil {
 		return nil
 	}
-	_, err := f.setUp(ctx, "a user with every profile field set", nil)
-	return err
+	return f.setUpDefault(ctx, "a user with every profile field set")
 }

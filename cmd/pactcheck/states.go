@@ -33,7 +33,7 @@ func (c *statesCommand) Run(p *program) error {
 		return err
 	}
 	for _, s := range contracts.Catalogue() {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", contracts.StateTitle(s), contracts.ParameterNames(s), contracts.ValueNames(s)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", s.Title(), s.ParameterNames(), s.ValueNames()); err != nil {
 			return err
 		}
 	}
