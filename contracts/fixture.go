@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,7 +31,7 @@ const stopPatience = 5 * time.Second
 // fixture is one running service with a database of its own, beside a simulated upstream of its own, and what the states
 // have put there. Its states are set up one after the other.
 type fixture struct {
-	base      string // URL of the public listener
+	base      *url.URL // of the public listener
 	store     *busyStore
 	identity  *actors.Identity
 	system    *actors.System
@@ -197,7 +198,7 @@ func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slo
 			return nil
 		})
 	}
-	f.base = "http://" + listeners[0].Addr().String()
+	f.base = &url.URL{Scheme: "http", Host: listeners[0].Addr().String()}
 	served := make(chan error, 1)
 	go func() { served <- edge.Serve(listeners[0], listeners[1]) }()
 	f.onClose(func() error { return errors.Join(within(edge.Shutdown)(), <-served) })

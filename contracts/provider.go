@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ type Provider struct {
 	template []byte
 	server   *http.Server
 	served   chan error
-	forward  *http.Transport
+	service  http.Handler // the fixture, as Wrap and HideRedirects change it
+	proxy    http.Handler // to the fixture; mu is held for reading
 
 	mu      sync.RWMutex // held for reading by requests, for writing by changes of the fixture
 	fixture *fixture     // nil = the next one is not there yet
@@ -46,7 +48,7 @@ func Start(ctx context.Context, config Config) (*Provider, error) {
 	if config.Log == nil {
 		config.Log = io.Discard
 	}
-	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1), forward: &http.Transport{DisableKeepAlives: true}}
+	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1)}
 	var err error
 	if p.template, err = newTemplate(ctx, p.log); err != nil {
 		return nil, fmt.Errorf("prepare a database: %w", err)
@@ -56,7 +58,13 @@ func Start(ctx context.Context, config Config) (*Provider, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	p.url = "http://" + ln.Addr().String()
-	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
+	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base) })
+	p.service = http.HandlerFunc(p.serveFixture)
+	if config.Wrap != nil {
+		p.service = config.Wrap(p.service)
+	}
+	p.service = HideRedirects(p.service)
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
 	go func() { p.served <- p.server.Serve(ln) }()
 	return p, nil
 }

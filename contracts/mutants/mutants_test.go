@@ -135,11 +135,7 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	target, err := verify.Of(p)
-	if err != nil {
-		return 0, err
-	}
-	v, err := verify.New(target)
+	v, err := verify.New(verify.Of(p))
 	if err != nil {
 		return 0, err
 	}

@@ -3,150 +3,141 @@
 package verify
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"gatehouse/contracts"
 )
 
-// statePath is where the front takes state changes; no service has it.
+// Target is the service that is verified.
+type Target struct {
+	Service http.Handler
+	States  http.Handler // handles state changes; nil = the service already has its states
+}
+
+// Of returns a Provider as a target.
+func Of(p *contracts.Provider) Target { return Target{p, http.HandlerFunc(p.ChangeState)} }
+
+// Remote returns the service at base as a target. Its state changes go to states, nil = it has none.
+func Remote(base, states *url.URL) Target {
+	t := Target{Service: contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) { r.SetURL(base) }))}
+	if states != nil {
+		t.States = contracts.Proxy(func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = states, "" })
+	}
+	return t
+}
+
+// statePath is where the recorder takes state changes. No service has this path.
 const statePath = "/_pactcheck/state"
 
-// mostKept bounds what is kept of a body, in bytes.
-const mostKept = 64 << 10
+// maxRecorded limits what is kept of a body, in bytes.
+const maxRecorded = 64 << 10
 
-// front stands between the library and the service: it hides redirects and keeps what was answered.
-type front struct {
+// recorder is the server that the library sends its requests to. It passes them to the target and
+// keeps what the target responds.
+type recorder struct {
+	target Target
 	url    *url.URL
 	server *http.Server
 	served chan error
 
-	mu     sync.Mutex
-	answer *answer // to the last request; nil = none yet
-	states []string
+	mu     sync.Mutex // held during each request: a client may read a response before its handler returns
+	last   *recording // of the service; nil = none yet
+	states []string   // failed state changes
 }
 
-// answer is what a service said.
-type answer struct {
+// recording keeps a response that goes through it.
+type recording struct {
+	http.ResponseWriter
 	status int
 	body   strings.Builder
 }
 
-func newFront(target Target) (*front, error) {
+func newRecorder(target Target) (*recorder, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	f := &front{url: &url.URL{Scheme: "http", Host: ln.Addr().String()}, served: make(chan error, 1)}
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
-	service := contracts.Hidden(contracts.Forward(target.Base, transport))
-	f.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == statePath {
-			f.changeState(w, r, target.StateURL)
-			return
-		}
-		kept := &answer{}
-		service.ServeHTTP(&keeper{w, kept}, r)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.answer = kept
-	})}
-	go func() { f.served <- f.server.Serve(ln) }()
-	return f, nil
+	r := &recorder{target: target, url: &url.URL{Scheme: "http", Host: ln.Addr().String()}, served: make(chan error, 1)}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: requestTimeout}
+	go func() { r.served <- r.server.Serve(ln) }()
+	return r, nil
 }
 
-func (f *front) close() error {
-	err := f.server.Close()
-	if served := <-f.served; !errors.Is(served, http.ErrServerClosed) {
+func (r *recorder) close() error {
+	err := r.server.Close()
+	if served := <-r.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
 	return err
 }
 
-// begin forgets the interaction before.
-func (f *front) begin() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.answer, f.states = nil, nil
+// stateURL returns where state changes go, "" for a target without them.
+func (r *recorder) stateURL() string {
+	if r.target.States == nil {
+		return ""
+	}
+	return r.url.String() + statePath
 }
 
-// seen returns what was answered, "" = nothing, and what was wrong with state changes.
-func (f *front) seen() (answered string, problems []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.answer != nil {
-		answered = strings.TrimSpace(fmt.Sprintf("%d %s", f.answer.status, legible(f.answer.body.String())))
-	}
-	return answered, f.states
+// reset forgets the previous interaction.
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last, r.states = nil, nil
 }
 
-// changeState passes a state change on, and keeps why it failed.
-func (f *front) changeState(w http.ResponseWriter, r *http.Request, to string) {
-	body, status, kind, err := post(r.Context(), to, r.Body)
-	if err == nil && status >= http.StatusBadRequest {
-		err = fmt.Errorf("%d %s", status, shortened(strings.TrimSpace(body)))
+// recorded returns the last response, "" = none, and the failed state changes.
+func (r *recorder) recorded() (response string, states []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status, legible(r.last.body.String())))
 	}
-	if err != nil {
-		f.mu.Lock()
-		if !slices.Contains(f.states, err.Error()) { // the library tries three times
-			f.states = append(f.states, err.Error())
-		}
-		f.mu.Unlock()
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+	return response, r.states
+}
+
+// ServeHTTP implements http.Handler.
+func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := &recording{ResponseWriter: w}
+	if request.URL.Path != statePath {
+		r.last = got
+		r.target.Service.ServeHTTP(got, request)
 		return
 	}
-	if kind != "" {
-		w.Header().Set("Content-Type", kind)
+	r.target.States.ServeHTTP(got, request)
+	if got.status < http.StatusBadRequest {
+		return
 	}
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body) // the library is gone if it fails
-}
-
-func post(ctx context.Context, to string, body io.Reader) (content string, status int, kind string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, body)
-	if err != nil {
-		return "", 0, "", err
+	failure := fmt.Sprintf("%d %s", got.status, shortened(strings.TrimSpace(got.body.String())))
+	if !slices.Contains(r.states, failure) { // the library tries three times
+		r.states = append(r.states, failure)
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", 0, "", err
-	}
-	defer response.Body.Close()
-	read, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	return string(read), response.StatusCode, response.Header.Get("Content-Type"), err
-}
-
-// keeper keeps what goes through it.
-type keeper struct {
-	http.ResponseWriter
-	answer *answer
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (k *keeper) WriteHeader(status int) {
-	k.answer.status = status
-	k.ResponseWriter.WriteHeader(status)
+func (r *recording) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (k *keeper) Write(b []byte) (int, error) {
-	if k.answer.status == 0 {
-		k.answer.status = http.StatusOK
+func (r *recording) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
 	}
-	k.answer.body.Write(b[:min(len(b), mostKept-min(mostKept, k.answer.body.Len()))])
-	return k.ResponseWriter.Write(b)
+	r.body.Write(b[:min(len(b), maxRecorded-min(maxRecorded, r.body.Len()))])
+	return r.ResponseWriter.Write(b)
 }
 
 // Unwrap is for http.ResponseController.
-func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+func (r *recording) Unwrap() http.ResponseWriter { return r.ResponseWriter }

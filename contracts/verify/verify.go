@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,26 +15,13 @@ import (
 	"gatehouse/contracts/report"
 )
 
-// requestTimeout is how long the service has for each request and state change.
-const requestTimeout = 20 * time.Second
+// requestTimeout limits each request and each state change.
+const requestTimeout = time.Minute
 
-// Target is what is tried.
-type Target struct {
-	Base     *url.URL // of the service
-	StateURL string   // where states are changed; "" = they are there already
-}
-
-// Of returns a Provider as a target.
-func Of(p *contracts.Provider) (Target, error) {
-	base, err := url.Parse(p.URL())
-	return Target{base, p.StateURL()}, err
-}
-
-// Verifier tries pacts on one target. One goroutine uses it.
+// Verifier tries pacts on one target. It is for one goroutine.
 type Verifier struct {
-	target Target
-	front  *front
-	folder string
+	recorder *recorder
+	folder   string
 }
 
 // New returns a Verifier. Close ends it.
@@ -44,15 +30,15 @@ func New(target Target) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	front, err := newFront(target)
+	recorder, err := newRecorder(target)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	return &Verifier{target, front, folder}, nil
+	return &Verifier{recorder, folder}, nil
 }
 
 // Close ends the Verifier.
-func (v *Verifier) Close() error { return errors.Join(v.front.close(), os.RemoveAll(v.folder)) }
+func (v *Verifier) Close() error { return errors.Join(v.recorder.close(), os.RemoveAll(v.folder)) }
 
 // Pact tries all interactions of a pact, each by itself, and hands each to live when it is done. What fails is Pending if the
 // pact or the interaction may fail. Its error says that something went wrong beside the contract, or that ctx has ended.
@@ -93,12 +79,8 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	if err := os.WriteFile(file, pact, 0o600); err != nil {
 		return nil, err
 	}
-	states := ""
-	if v.target.StateURL != "" {
-		states = v.front.url.String() + statePath
-	}
-	v.front.begin()
-	text, passed, err := native(file, p.Provider, v.front.url, states, requestTimeout)
+	v.recorder.reset()
+	text, passed, err := native(file, p.Provider, v.recorder.url, v.recorder.stateURL(), requestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +94,7 @@ func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) err
 	if err != nil {
 		return err
 	}
-	answered, states := v.front.seen()
+	answered, states := v.recorder.recorded()
 	if passed && len(problems) == 0 && len(states) == 0 {
 		return nil
 	}

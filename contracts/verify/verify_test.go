@@ -33,11 +33,7 @@ func try(t *testing.T, p *contracts.Pact, pending bool) []*report.Interaction {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := verify.Of(provider)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := verify.New(target)
+	v, err := verify.New(verify.Of(provider))
 	if err != nil {
 		t.Fatal(err)
 	}
