@@ -39,7 +39,7 @@ func (c *serveCommand) Run(p *program) (err error) {
 	if c.Log {
 		config.Log = p.stderr
 	}
-	provider, err := contracts.Start(p.ctx, config)
+	provider, err := contracts.Start(config)
 	if err != nil {
 		return err
 	}

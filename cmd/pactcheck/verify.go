@@ -84,7 +84,7 @@ func (c *verifyCommand) target(p *program) (func() (verify.Target, error), func(
 		var provider *contracts.Provider
 		start := func() (verify.Target, error) {
 			var err error
-			if provider, err = contracts.Start(p.ctx, contracts.Config{}); err != nil {
+			if provider, err = contracts.Start(contracts.Config{}); err != nil {
 				return verify.Target{}, err
 			}
 			return verify.Of(provider)
