@@ -85,7 +85,10 @@ func TestExitCodes(t *testing.T) {
 		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2, "--base-url"},
 		{"all holds", []string{"verify", pact(good)}, 0, "✓ a look-up  [GET /api/lookup]"},
 		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a look-up of a planet  [GET /api/lookup]"},
-		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 1, "1 verified, 0 failed"},
+		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 2, "--json"},
+		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2, "is a folder"},
+		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2, "not a directory"},
+		{"no port", []string{"serve", "--port", "70000"}, 2, "0 to 65535"},
 		{"help", []string{"verify", "--help"}, 0, "Example"},
 	} {
 		got := pactcheck(t, row.args...)
@@ -104,6 +107,27 @@ func TestNothingRunsWithAnUnknownState(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
 	if got.code != 2 || strings.Contains(got.stdout, "✓") || !strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
 		t.Errorf("got %+v, want a refusal that names state and interaction, and nothing tried", got)
+	}
+}
+
+// TestArgumentsAreCheckedBeforeTheBroker has an argument that is wrong beside a broker that is never asked.
+func TestArgumentsAreCheckedBeforeTheBroker(t *testing.T) {
+	unknown := write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}")))
+	for _, wrong := range [][]string{{"--markdown", "/nowhere/r.md"}, {"--publish"}, {"--state-url", "http://127.0.0.1:1"},
+		{"/nowhere/p.json"}, {write(t, "p.json", "x")}, {unknown}, {"http://user:password@broker.example"}} {
+		b := newBroker(t, false, good)
+		got := pactcheck(t, append([]string{"verify", b.URL}, wrong...)...)
+		if got.code != 2 || b.Asked() != 0 {
+			t.Errorf("%q: got %+v and %d requests to the broker, want 2 and none", wrong, got, b.Asked())
+		}
+	}
+}
+
+// TestEveryWrongPactIsNamed has two files that cannot be verified.
+func TestEveryWrongPactIsNamed(t *testing.T) {
+	got := pactcheck(t, "verify", "/nowhere/p.json", write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
+	if got.code != 2 || !strings.Contains(got.stderr, "/nowhere/p.json") || !strings.Contains(got.stderr, "the moon is full") {
+		t.Errorf("got %+v, want both problems", got)
 	}
 }
 

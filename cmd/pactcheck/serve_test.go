@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -94,13 +95,22 @@ func TestPreparedPacts(t *testing.T) {
 	if got := pactcheck(t, "prepare", "--out", filepath.Dir(file), file); got.code != 2 || !bytes.Equal(read(t, file), before) {
 		t.Errorf("got %+v, want the original to be left alone", got)
 	}
+	elsewhere, twice := write(t, "p.json", pactText("gatehouse", redirect)), filepath.Join(t.TempDir(), "twice")
+	if got := pactcheck(t, "prepare", "--out", twice, file, elsewhere); got.code != 2 || !strings.Contains(got.stderr, "two pacts") {
+		t.Errorf("got %+v for two pacts of one name, want a refusal", got)
+	}
+	if _, err := os.Stat(twice); err == nil {
+		t.Error("got a folder for copies that were refused, want none")
+	}
 	if got := pactcheck(t, "prepare", "--out", out, t.TempDir()); got.code != 2 {
 		t.Errorf("got %+v for no pacts, want 2", got)
 	}
 }
 
+// TestMain spares the library the certificates of the machine, which it reads for each interaction:
+// nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := stayLocal(); err != nil {
+	if err := errors.Join(stayLocal(), os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

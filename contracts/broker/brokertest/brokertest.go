@@ -24,6 +24,7 @@ type Broker struct {
 	server *httptest.Server
 
 	mu        sync.Mutex
+	asked     int    // requests
 	token     string // asked for if not ""
 	username  string // with password: likewise
 	password  string
@@ -100,6 +101,13 @@ func (b *Broker) Requests() []map[string]any {
 	return b.requests
 }
 
+// Asked returns the number of requests of any kind.
+func (b *Broker) Asked() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
+}
+
 // Published are the results that were told, in their order.
 func (b *Broker) Published() []Published {
 	b.mu.Lock()
@@ -124,6 +132,7 @@ func (b *Broker) Tags() []string {
 func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked++
 	if !b.allowed(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Restricted area"`)
 		send(w, http.StatusUnauthorized, map[string]any{"error": "Unauthorized"})
