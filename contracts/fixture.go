@@ -51,9 +51,8 @@ type fixture struct {
 	stops    []func() error
 }
 
-// newFixture starts a fixture that holds nothing yet. template is a database file with the newest schema and no rows of ours; issuer
-// is the base URL that clients know.
-func newFixture(ctx context.Context, template []byte, issuer string, logger *slog.Logger) (f *fixture, err error) {
+// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
+func newFixture(ctx context.Context, issuer string, logger *slog.Logger) (f *fixture, err error) {
 	f = &fixture{values: map[string]any{}, settled: map[string]settled{}}
 	defer func() {
 		if err != nil {
@@ -61,7 +60,7 @@ func newFixture(ctx context.Context, template []byte, issuer string, logger *slo
 		}
 	}()
 	metrics := prometheus.NewRegistry()
-	if err := f.openStore(ctx, template, logger); err != nil {
+	if err := f.openStore(ctx, logger); err != nil {
 		return nil, err
 	}
 	if err := f.startIdentity(ctx, metrics, logger); err != nil {
@@ -94,14 +93,18 @@ func within(stop func(context.Context) error) func() error {
 	}
 }
 
-func (f *fixture) openStore(ctx context.Context, template []byte, logger *slog.Logger) error {
+func (f *fixture) openStore(ctx context.Context, logger *slog.Logger) error {
+	empty, err := emptyDatabase()
+	if err != nil {
+		return fmt.Errorf("create a database: %w", err)
+	}
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
 		return err
 	}
 	f.onClose(func() error { return os.RemoveAll(folder) })
 	file := filepath.Join(folder, "gatehouse.db")
-	if err := os.WriteFile(file, template, 0o600); err != nil {
+	if err := os.WriteFile(file, empty, 0o600); err != nil {
 		return err
 	}
 	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: "sqlite:" + file, Logger: logger})
@@ -113,15 +116,17 @@ func (f *fixture) openStore(ctx context.Context, template []byte, logger *slog.L
 	return nil
 }
 
-// newTemplate returns what newFixture wants: it costs more than a copy.
-func newTemplate(ctx context.Context, logger *slog.Logger) (_ []byte, err error) {
+// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs the
+// migrations once: copying their result is cheaper.
+var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
-	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: "sqlite:" + file, Migrate: true, Logger: logger})
+	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +134,7 @@ func newTemplate(ctx context.Context, logger *slog.Logger) (_ []byte, err error)
 		return nil, err
 	}
 	return os.ReadFile(file)
-}
+})
 
 // lifetimes are the defaults of gatehouse serve.
 var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,

@@ -26,14 +26,13 @@ type Config struct {
 // and on loopback. Each interaction has a fixture of its own, which begins with the first SetUp after a request or after
 // TearDown. Its methods may be called by many goroutines; one interaction is tried at a time.
 type Provider struct {
-	config   Config
-	url      string
-	log      *slog.Logger
-	template []byte
-	server   *http.Server
-	served   chan error
-	service  http.Handler // the fixture, as Wrap and HideRedirects change it
-	proxy    http.Handler // to the fixture; mu is held for reading
+	config  Config
+	url     string
+	log     *slog.Logger
+	server  *http.Server
+	served  chan error
+	service http.Handler // the fixture, as Wrap and HideRedirects change it
+	proxy   http.Handler // to the fixture; mu is held for reading
 
 	mu      sync.RWMutex // held for reading by requests, for writing by changes of the fixture
 	fixture *fixture     // nil = the next one is not there yet
@@ -41,7 +40,7 @@ type Provider struct {
 }
 
 // Start starts a Provider. Close ends it.
-func Start(ctx context.Context, config Config) (*Provider, error) {
+func Start(config Config) (*Provider, error) {
 	if config.Listen == "" {
 		config.Listen = "127.0.0.1:0"
 	}
@@ -49,10 +48,6 @@ func Start(ctx context.Context, config Config) (*Provider, error) {
 		config.Log = io.Discard
 	}
 	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1)}
-	var err error
-	if p.template, err = newTemplate(ctx, p.log); err != nil {
-		return nil, fmt.Errorf("prepare a database: %w", err)
-	}
 	ln, err := net.Listen("tcp", config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -118,7 +113,7 @@ func (p *Provider) TearDown(context.Context) error {
 // needFixture begins a fixture unless there is one. p.mu is held for writing.
 func (p *Provider) needFixture(ctx context.Context) (err error) {
 	if p.fixture == nil {
-		p.fixture, err = newFixture(ctx, p.template, p.url, p.log)
+		p.fixture, err = newFixture(ctx, p.url, p.log)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 
 func start(t *testing.T, config contracts.Config) *contracts.Provider {
 	t.Helper()
-	p, err := contracts.Start(t.Context(), config)
+	p, err := contracts.Start(config)
 	if err != nil {
 		t.Fatal(err)
 	}

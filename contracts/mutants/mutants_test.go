@@ -130,7 +130,7 @@ var errSurvived = errors.New("no pact fails")
 
 // try starts a service with what is wrong, and returns nil when an interaction fails because of that.
 func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, err error) {
-	p, err := contracts.Start(ctx, contracts.Config{Wrap: m.Wrap})
+	p, err := contracts.Start(contracts.Config{Wrap: m.Wrap})
 	if err != nil {
 		return 0, err
 	}
