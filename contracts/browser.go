@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// maxPages limits the pages of an authorization.
+// maxPages limits the pages of one authorization.
 const maxPages = 10
 
-// formToken finds the hidden field of a page's form, formAction where the form goes.
+// formToken finds the hidden field of a page's form, formAction the form's target.
 var (
 	formToken  = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
 	formAction = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
@@ -49,7 +49,7 @@ func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 	}
 	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
-	_, _ = w.Write(body) // the verifier sees that it is cut off
+	_, _ = w.Write(body) // the verifier notices a truncated body
 }
 
 // authorize sends the authorization request r. It continues until the service redirects the browser elsewhere

@@ -8,23 +8,23 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// sessionCookie is what the cookie of browser sessions is called when the service is reached by plain HTTP.
+// sessionCookie is the name of the session cookie on plain HTTP.
 const sessionCookie = "gatehouse"
 
 func browserStates() []State {
-	cookie := Value{"cookie", "What the browser sends in the header Cookie."}
+	cookie := Value{"cookie", "The browser's Cookie header."}
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
-		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
+		{"nobody is signed in", "A browser without a session. It must sign in; with prompt=none it gets login_required.",
 			nil, nil, always(func(context.Context, *fixture) error { return nil })},
-		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
+		{"a person is signed in", "A browser with the session of a user who has not allowed any client yet.",
 			nil, append([]Value{cookie}, userValues...), always(signIn)},
 		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
-			"authorization request with skip_account_chooser=true, or with prompt=none, is answered with a code at once.",
+			"authorization request with skip_account_chooser=true, or with prompt=none, gets a code at once.",
 			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, parseConsent},
-		{"a person answers the question for consent", "There is a browser between client and service: an authorization request is answered " +
-			"with the redirect that ends it when a signed-in person has gone through all its pages.",
-			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, parseDecision},
+		{"a person answers the question for consent", "A simulated browser of a signed-in person goes through all pages of an authorization request. " +
+			"The response is the redirect at the end.",
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "The person's decision."}}, owners, parseDecision},
 	}
 }
 
@@ -42,7 +42,7 @@ func signIn(ctx context.Context, f *fixture) error {
 	return nil
 }
 
-// needSession makes a client and a session unless there are some.
+// needSession creates a client and a session unless they exist.
 func (f *fixture) needSession(ctx context.Context) error {
 	if err := f.needClient(ctx); err != nil {
 		return err

@@ -25,11 +25,11 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// stopPatience is how long each part of a fixture has to end.
-const stopPatience = 5 * time.Second
+// stopTimeout limits the shutdown of each part of a fixture. A busy machine needs seconds.
+const stopTimeout = time.Minute
 
-// fixture is one running service with a database of its own, beside a simulated upstream of its own, and what the states
-// have put there. Its states are set up one after the other.
+// fixture is one running service with its own database and simulated upstream. It holds what the states of
+// one interaction have created. Its states are set up one at a time.
 type fixture struct {
 	base      *url.URL // of the public listener
 	store     *busyStore
@@ -38,16 +38,16 @@ type fixture struct {
 	simulator *sim.Server
 	upstream  string // base URL of the simulator
 
-	caller   string // the address that requests come from; "" = as they say
-	decision string // what the person at the browser answers; "" = there is none
+	caller   string // source address of requests; "" = as their headers say
+	decision string // of the person at the browser; "" = there is no browser
 
-	client  *oauth.Client // that later states are about; nil = none yet
+	client  *oauth.Client // of later states; nil = none yet
 	secret  string        // its secret; "" for a public client
-	user    *account.User // likewise
+	user    *account.User // of later states; nil = none yet
 	values  map[string]any
-	settled map[string]settled // by state and arguments
+	settled map[string]settled // key: state and arguments
 
-	overload func() error // ends the look-ups
+	overload func() error // stops lookups
 	stops    []func() error
 }
 
@@ -72,10 +72,10 @@ func newFixture(ctx context.Context, issuer string, logger *slog.Logger) (f *fix
 	return f, f.serve(issuer, metrics, logger)
 }
 
-// onClose notes how to end something that was started.
+// onClose adds a function that close calls.
 func (f *fixture) onClose(stop func() error) { f.stops = append(f.stops, stop) }
 
-// close ends what was started, the last first. It is called once.
+// close stops everything in reverse order. It is called once.
 func (f *fixture) close() error {
 	var err error
 	for i := len(f.stops) - 1; i >= 0; i-- {
@@ -84,10 +84,10 @@ func (f *fixture) close() error {
 	return err
 }
 
-// within makes a stop of one that takes a context.
+// within gives stop a context that ends after stopTimeout.
 func within(stop func(context.Context) error) func() error {
 	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		return stop(ctx)
 	}
@@ -136,11 +136,11 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	return os.ReadFile(file)
 })
 
-// lifetimes are the defaults of gatehouse serve.
+// lifetimes has the defaults of gatehouse serve.
 var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
 	RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second}
 
-// sessionLifetime likewise.
+// sessionLifetime is the default of gatehouse serve.
 const sessionLifetime = 14 * 24 * time.Hour
 
 func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
@@ -168,7 +168,7 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 	}
 	f.onClose(func() error { client.Close(); return nil })
 	f.system, err = actors.New(actors.Config{
-		Provider: client, CacheEntries: 1000, LookupTimeout: 5 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
 		Logger:  logger, Metrics: metrics,
 	})
@@ -179,12 +179,13 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 	return err
 }
 
-// serve opens the fixture's listeners. It trusts loopback as a proxy, so that a pact can say where its caller is.
+// serve starts the fixture's listeners. It trusts loopback as a proxy, so that a pact can set the
+// caller's address.
 func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
 	edge, err := httpedge.New(httpedge.Config{
 		System: f.system, Identity: f.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		ReadTimeout:    10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxConnections: 256,
+		ReadTimeout:    time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxConnections: 256,
 	})
 	if err != nil {
 		return err

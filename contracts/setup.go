@@ -11,7 +11,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// settled is a state that was set up: its values, and the client and user that it names for later states, nil = none.
+// settled is a state that was set up: its values, and the client and user that it chose for later
+// states, nil = none.
 type settled struct {
 	values map[string]any
 	client *oauth.Client
@@ -70,7 +71,7 @@ func (f *fixture) setUpDefault(ctx context.Context, name string) error {
 	return err
 }
 
-// checkUnique returns an error when a code or token is given that another state has given back already.
+// checkUnique returns an error for a code or token that another state has returned.
 func (f *fixture) checkUnique(a arguments) error {
 	for _, name := range []string{"code", "refresh_token", "access_token"} {
 		for _, before := range f.settled {
@@ -82,7 +83,7 @@ func (f *fixture) checkUnique(a arguments) error {
 	return nil
 }
 
-// name makes later states be about the client and the user of a state that was set up.
+// name makes later states use the client and user of a state that was set up.
 func (f *fixture) name(s settled) {
 	if s.client != nil {
 		f.client, f.secret = s.client, s.secret

@@ -60,8 +60,8 @@ const (
 func Catalogue() []State {
 	all := []State{{
 		Name: "",
-		Description: "A service that holds no clients and no users, whose upstream answers. " +
-			"Interactions without a state get it.",
+		Description: "A service without clients and users, whose upstream responds. " +
+			"Interactions without a state have this one.",
 		parse: always(func(context.Context, *fixture) error { return nil }),
 	}}
 	return slices.Concat(all, clientStates(), userStates(), tokenStates(), browserStates(),
@@ -130,7 +130,7 @@ func resolve(name string, given map[string]any) (*resolved, error) {
 	return s, nil
 }
 
-// flat returns the parameters with those under "params" among them.
+// flat moves the parameters under "params" up.
 func flat(given map[string]any) map[string]any {
 	nested, ok := given["params"].(map[string]any)
 	if !ok {
@@ -142,7 +142,7 @@ func flat(given map[string]any) map[string]any {
 	return all
 }
 
-// accept returns v as the parameter's Go type: string, int or bool.
+// accept returns v in the parameter's Go type: string, int or bool.
 func (p *Parameter) accept(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
@@ -156,7 +156,7 @@ func (p *Parameter) accept(v any) (any, error) {
 	case float64:
 		return p.accept(json.Number(strconv.FormatFloat(v, 'f', -1, 64)))
 	case json.Number:
-		if p.Type == String && len(p.Choices) == 0 { // libraries for consumers take "5" for a number
+		if p.Type == String && len(p.Choices) == 0 { // consumer libraries turn "5" into a number
 			return v.String(), nil
 		}
 		if n, err := strconv.Atoi(v.String()); p.Type == Integer && err == nil {
@@ -173,7 +173,7 @@ func (p *Parameter) accept(v any) (any, error) {
 	return nil, fmt.Errorf("got %v, want a value of type %s", v, p.Type)
 }
 
-// unknownState says what there is instead: the name that is nearest, if one is near.
+// unknownState suggests the state with the most similar name, if there is one.
 func unknownState(name string) string {
 	best, distance := "", max(3, len(name)/3)
 	for _, s := range Catalogue() {
@@ -187,7 +187,8 @@ func unknownState(name string) string {
 	return "there is no such state; pactcheck states lists all"
 }
 
-// editDistance returns how many bytes have to be put in, left out or replaced to get from a to b.
+// editDistance returns how many bytes must be inserted, removed or replaced to turn a into b
+// (Levenshtein distance).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -208,10 +209,10 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// arguments are the parameters of a state with their values, each of its parameter's type or nil.
+// arguments holds the values of a state's parameters by name. Each has its parameter's type or is nil.
 type arguments map[string]any
 
-// text returns a string; "" for none.
+// text returns a string argument; "" = none.
 func (a arguments) text(name string) string {
 	s, _ := a[name].(string)
 	return s
@@ -222,7 +223,7 @@ func (a arguments) number(name string) int {
 	return n
 }
 
-// within returns an error unless a number is in that range.
+// within returns an error unless a number is from least to most.
 func (a arguments) within(name string, least, most int) error {
 	if n := a.number(name); n < least || n > most {
 		return fmt.Errorf("%s: got %d, want %d to %d", name, n, least, most)

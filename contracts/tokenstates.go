@@ -14,13 +14,13 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// What a pact may send as PKCE (RFC 7636 appendix B).
+// A verifier for PKCE and its challenge (RFC 7636 appendix B).
 const (
 	CodeVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 	CodeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// Values of the right form that a pact may give as parameters, for forms. The access token ends in the year 2100.
+// Values that a pact can pass as parameters and send in forms. The access token expires in 2100.
 const (
 	ExampleCode         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
 	ExampleRefreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
@@ -34,39 +34,39 @@ func tokenStates() []State {
 	granted := Parameter{"scope", String, DefaultScope, nil, "The scopes that were granted."}
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
-		{"an authorization code", "A code for the client that a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code, in the form that they have; by default a new one. A pact may use `" + ExampleCode + "`."},
-			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
+		{"an authorization code", "A code for the client, which a user has allowed.", []Parameter{
+			{"code", String, nil, nil, "The code, in gatehouse's format. Default: a new one. A pact can use `" + ExampleCode + "`."},
+			{"kind", String, "live", []string{"live", "expired", "used"}, "Its status."},
 			granted,
-			{"redirect_uri", String, nil, nil, "Of the authorization request, one that is registered; by default the client's first."},
-			{"code_challenge", String, nil, nil, "Of the authorization request, S256; by default that of " + CodeVerifier + " for a public client and none for another."},
+			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},
+			{"code_challenge", String, nil, nil, "S256 challenge of the authorization request. Default: that of " + CodeVerifier + " for a public client, none for others."},
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
 		}, append([]Value{{"code", "The code."}}, owners...), parseCode},
-		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
-			{"refresh_token", String, nil, nil, "The refresh token, in the form that they have; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
-			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
+		{"a refresh token", "A refresh token that the client has received for a code.", []Parameter{
+			{"refresh_token", String, nil, nil, "The refresh token, in gatehouse's format. Default: a new one. A pact can use `" + ExampleRefreshToken + "`."},
+			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "Its status; used: before the grace period."},
 			granted,
-		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), parseRefreshToken},
-		{"an access token", "An access token of the client: for a user, or for itself.", []Parameter{
-			{"access_token", String, nil, nil, "The access token; by default a new one. A pact may use `" + ExampleAccessToken + "`, or another that is signed with the SHA-256 of \"gatehouse contracts\"."},
-			{"kind", String, "live", []string{"live", "expired", "revoked"}, "What became of it. An expired one is always new."},
+		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token issued with it."}}, owners...), parseRefreshToken},
+		{"an access token", "An access token of the client, for a user or for the client itself.", []Parameter{
+			{"access_token", String, nil, nil, "The access token. Default: a new one. A pact can use `" + ExampleAccessToken + "`, or another one that is signed with the SHA-256 of \"gatehouse contracts\"."},
+			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status. An expired one is always new."},
 			granted,
-			{"user", Boolean, true, nil, "Whether a user has granted it; if not, it is the client's own."},
+			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
 		limitState("/api/user", actors.BasicProfile, 100, owners),
 		limitState("/api/user/details", actors.DetailedProfile, 50, owners),
 	}
 }
 
-// given returns an argument, or a new value when there is none. Its error says that the service would reject
-// the form of the argument.
-func given(a arguments, name string, hasForm func(string) bool, fresh func() string) (string, error) {
+// given returns an argument, or a new value when there is none. Its error says that the service would
+// reject the argument's format.
+func given(a arguments, name string, hasFormat func(string) bool, fresh func() string) (string, error) {
 	s := a.text(name)
 	switch {
 	case s == "":
 		return fresh(), nil
-	case !hasForm(s):
-		return "", fmt.Errorf("%s: it has not the form of those that gatehouse issues; the page of the states has one", name)
+	case !hasFormat(s):
+		return "", fmt.Errorf("%s: it does not have gatehouse's format; STATES.md has an example", name)
 	}
 	return s, nil
 }
@@ -267,8 +267,8 @@ func (f *fixture) issueToClient(ctx context.Context, p pair, scopes oauth.Scopes
 }
 
 func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value) State {
-	return State{"the limit of " + path + " is used up", "The requests of this minute are spent: those of a state's access token before, or of a new one.",
-		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Requests that are left, at most %d.", limit-1)}},
+	return State{"the limit of " + path + " is used up", "The access token has no requests left in this minute. It is the token of an earlier state, or a new one.",
+		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Remaining requests, at most %d.", limit-1)}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
 		func(a arguments) (setUp, error) {
 			return func(ctx context.Context, f *fixture) error {
@@ -277,7 +277,7 @@ func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value
 		}}
 }
 
-// useUp makes requests with the present access token.
+// useUp makes requests with the current access token.
 func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
 	if _, ok := f.values["access_token"]; !ok {
 		if err := f.setUpDefault(ctx, "an access token"); err != nil {
@@ -289,7 +289,7 @@ func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests 
 		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
-			return refusef("the access token is not live, or is used up already")
+			return refusef("the access token is not live, or its limit is already used up")
 		}
 	}
 	return nil

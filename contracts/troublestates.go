@@ -15,18 +15,18 @@ import (
 
 func troubleStates() []State {
 	return []State{
-		{"the caller asks from an address", "Requests come from there, as if the header X-Forwarded-For of a trusted proxy said so.",
+		{"the caller asks from an address", "Requests come from that address, as if a trusted proxy had sent it in X-Forwarded-For.",
 			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, parseCaller},
-		{"the upstream's budget is empty", "The upstream refuses for a while. What is cached or decided here is still answered.",
-			[]Parameter{{"seconds", Integer, 30, nil, "Until it answers again, 1 to 60."}}, nil, parseBudget},
-		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, always(breakUpstream)},
-		{"the upstream has been down for a while", "The upstream has failed so often that the service leaves it alone, and says until when.",
+		{"the upstream's budget is empty", "The upstream rejects requests for a while. The service still responds to cached and invalid queries.",
+			[]Parameter{{"seconds", Integer, 30, nil, "Until it accepts requests again, 1 to 60."}}, nil, parseBudget},
+		{"the upstream is down", "The upstream fails. The service still responds to cached and invalid queries.", nil, nil, always(breakUpstream)},
+		{"the upstream has been down for a while", "The upstream has failed so often that the service stops asking it for a while, and says for how long.",
 			nil, nil, always(openBreaker)},
-		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil,
+		{"the geolocation service is overloaded", "There is no capacity for queries that are not cached.", nil, nil,
 			always(func(_ context.Context, f *fixture) error { return f.overload() })},
-		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil,
+		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
 			always(makeBusy)},
-		{"this address has failed to authenticate too often", "So many wrong client secrets came from the caller's address that the next one is refused for a while.",
+		{"this address has failed to authenticate too often", "The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
 			nil, nil, always(sendWrongSecrets)},
 	}
 }
@@ -67,7 +67,7 @@ func openBreaker(ctx context.Context, f *fixture) error {
 	return nil
 }
 
-// makeBusy lets the service know the client already, as it does when there is much to do.
+// makeBusy makes the service load the client first: a busy service has its clients in memory.
 func makeBusy(ctx context.Context, f *fixture) error {
 	if f.client != nil {
 		if _, err := f.identity.Client(ctx, f.client.ID); err != nil {
@@ -78,7 +78,7 @@ func makeBusy(ctx context.Context, f *fixture) error {
 	return nil
 }
 
-// sendWrongSecrets exhausts the caller's attempts up to half a minute from now.
+// sendWrongSecrets uses up the caller's attempts until half a minute from now.
 func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	caller := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if f.caller != "" {
@@ -93,5 +93,5 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 			return nil
 		}
 	}
-	return errors.New("the service goes on taking wrong secrets")
+	return errors.New("the service still accepts attempts with wrong secrets")
 }

@@ -14,39 +14,39 @@ var userValues = []Value{
 	{"service_id", "The user's service_id, a UUID."},
 }
 
-// profile are the values of a user who has told everything.
+// profile holds the values of a complete profile.
 var profile = map[string]string{
 	"name": "Ada Lovelace", "email": "ada@example.com", "username": "ada", "gender": "female",
 	"profile_picture": "https://example.com/ada.png", "bio": "Wrote the first program.", "phone_number": "+12025550123",
 	"place_of_birth": "London", "date_of_birth": "1990-12-10", "address": "12 St James's Square, London",
 }
 
-// profileFields are its keys in the order of the interface document.
+// profileFields are its keys, in the order of the interface document.
 var profileFields = strings.Fields("name email username gender profile_picture bio phone_number place_of_birth date_of_birth address")
 
 func userStates() []State {
 	return []State{
-		{"a user", "A user of whom nothing but these fields is set. Later states are about this user, or about the last one.",
+		{"a user", "A user with only these fields set. Later states use the last user that was set up.",
 			userParameters("name", "email"), userValues, parseUser},
-		{"a user with every profile field set", "A user whose detailed profile has no null.",
+		{"a user with every profile field set", "A user whose detailed profile contains no null.",
 			userParameters(profileFields...), userValues, parseUser},
-		{"a user with no optional profile field", "A user with a name alone: all else is null.",
+		{"a user with no optional profile field", "A user with only a name: every other field is null.",
 			userParameters("name"), userValues, parseUser},
-		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
+		{"a user registered by phone", "A user with a name and a phone number, and no email address.",
 			userParameters("name", "phone_number"), userValues, parseUser},
-		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
+		{"the user is disabled", "An operator has disabled the user, after the earlier states were set up.",
 			nil, userValues, always(disableUser)},
 	}
 }
 
-// userParameters are all fields, of which those with these names have a default.
+// userParameters returns a parameter for each field. The fields in set have a default.
 func userParameters(set ...string) []Parameter {
 	var all []Parameter
 	for _, field := range profileFields {
-		p := Parameter{field, String, nil, nil, "Of the profile; null when left out."}
+		p := Parameter{field, String, nil, nil, "Profile field; null when left out."}
 		for _, name := range set {
 			if name == field {
-				p.Default, p.Description = profile[field], "Of the profile."
+				p.Default, p.Description = profile[field], "Profile field."
 			}
 		}
 		all = append(all, p)
@@ -82,7 +82,7 @@ func parseUser(a arguments) (setUp, error) {
 	}, nil
 }
 
-// nameUser puts what there is to know of the present user among the values.
+// nameUser sets the values of the current user.
 func (f *fixture) nameUser() {
 	f.values["user_id"], f.values["service_id"] = f.user.ID, f.user.ServiceID
 }
@@ -94,7 +94,7 @@ func disableUser(ctx context.Context, f *fixture) error {
 	return f.identity.DisableUser(ctx, f.user.ID, time.Now())
 }
 
-// needUser makes a user unless there is one.
+// needUser creates a user unless there is one.
 func (f *fixture) needUser(ctx context.Context) error {
 	if f.user != nil {
 		return nil

@@ -24,14 +24,14 @@ func pactcheck(t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// interaction is one that holds when body is part of the answer to a look-up.
+// interaction is one that holds when body is part of the answer to a lookup.
 func interaction(description, state, body string) string {
 	return fmt.Sprintf(`{"type":"Synchronous/HTTP","description":%q,"providerStates":[{"name":%q}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
 }
 
-// given is a look-up in a state with parameters.
+// given is a lookup in a state with parameters.
 func given(state, parameters string) string {
 	return strings.Replace(interaction("x", state, "{}"), `}],`, `,"params":`+parameters+`}],`, 1)
 }
@@ -40,8 +40,8 @@ const known = "the upstream knows a query"
 
 // Two interactions: one holds, one does not.
 var (
-	good = interaction("a look-up", known, `{"ok":true}`)
-	bad  = interaction("a look-up of a planet", known, `{"planet":"Earth"}`)
+	good = interaction("a lookup", known, `{"ok":true}`)
+	bad  = interaction("a lookup of a planet", known, `{"planet":"Earth"}`)
 )
 
 func pactText(provider string, interactions ...string) string {
@@ -83,8 +83,8 @@ func TestExitCodes(t *testing.T) {
 		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2, "--provider-branch"},
 		{"no address", []string{"verify", "--base-url", "x", pact(good)}, 2, "--base-url"},
 		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2, "--base-url"},
-		{"all holds", []string{"verify", pact(good)}, 0, "✓ a look-up  [GET /api/lookup]"},
-		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a look-up of a planet  [GET /api/lookup]"},
+		{"all holds", []string{"verify", pact(good)}, 0, "✓ a lookup  [GET /api/lookup]"},
+		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a lookup of a planet  [GET /api/lookup]"},
 		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 2, "--json"},
 		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2, "is a folder"},
 		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2, "not a directory"},
@@ -134,7 +134,7 @@ func TestEveryWrongPactIsNamed(t *testing.T) {
 // TestFailureCanBeActedOn reads what a consumer team gets to read.
 func TestFailureCanBeActedOn(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", bad)))
-	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "answered: 200 {\"ok\":true"} {
+	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "response: 200 {\"ok\":true"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("got %s, want %q in it", got.stdout, want)
 		}

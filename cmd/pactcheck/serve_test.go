@@ -52,7 +52,7 @@ func TestServedStates(t *testing.T) {
 	s := serve(t)
 	pact := write(t, "p.json", pactText("gatehouse", good, interaction("over the budget", "the upstream's budget is empty", `{"ok":true}`)))
 	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, pact)
-	if got.code != 1 || !strings.Contains(got.stdout, "✓ a look-up") || !strings.Contains(got.stdout, "expected 200, got 429") {
+	if got.code != 1 || !strings.Contains(got.stdout, "✓ a lookup") || !strings.Contains(got.stdout, "expected 200, got 429") {
 		t.Errorf("got %+v, want the state to make a difference", got)
 	}
 }

@@ -170,7 +170,7 @@ func TestVerifierOfPactCLI(t *testing.T) {
 
 // wanting is a pact that asks for what gatehouse does not do.
 const wanting = `{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[{"type":"Synchronous/HTTP",
-"description":"a look-up of a planet","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
+"description":"a lookup of a planet","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"ok":"yes","location":{"planet":"Earth"}}}}}],
 "metadata":{"pactSpecification":{"version":"4.0"}}}`
@@ -185,8 +185,8 @@ func TestFailureCanBeActedOn(t *testing.T) {
 	if code != 1 {
 		t.Errorf("got %d, want 1", code)
 	}
-	for _, want := range []string{"✗ a look-up of a planet  [GET /api/lookup]", `body $.ok: expected "yes", got true`, "body $.location", "planet",
-		`given:    the upstream knows a query {"query":"8.8.8.8"}`, `answered: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
+	for _, want := range []string{"✗ a lookup of a planet  [GET /api/lookup]", `body $.ok: expected "yes", got true`, "body $.location", "planet",
+		`given:    the upstream knows a query {"query":"8.8.8.8"}`, `response: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}

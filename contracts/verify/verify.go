@@ -18,13 +18,13 @@ import (
 // requestTimeout limits each request and each state change.
 const requestTimeout = time.Minute
 
-// Verifier tries pacts on one target. It is for one goroutine.
+// Verifier verifies pacts against one target. It is for one goroutine.
 type Verifier struct {
 	recorder *recorder
 	folder   string
 }
 
-// New returns a Verifier. Close ends it.
+// New returns a Verifier. The caller must Close it.
 func New(target Target) (*Verifier, error) {
 	folder, err := os.MkdirTemp("", "pactcheck-")
 	if err != nil {
@@ -37,11 +37,12 @@ func New(target Target) (*Verifier, error) {
 	return &Verifier{recorder, folder}, nil
 }
 
-// Close ends the Verifier.
+// Close releases the Verifier's server and files.
 func (v *Verifier) Close() error { return errors.Join(v.recorder.close(), os.RemoveAll(v.folder)) }
 
-// Pact tries all interactions of a pact, each by itself, and hands each to live when it is done. What fails is Pending if the
-// pact or the interaction may fail. Its error says that something went wrong beside the contract, or that ctx has ended.
+// Pact verifies each interaction of a pact and passes its result to live. A failure is Pending if the pact
+// or the interaction is pending. The error is not about the contract: it is a problem of the verification,
+// or of ctx.
 func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, live func(*report.Interaction)) ([]*report.Interaction, error) {
 	var all []*report.Interaction
 	for i := range p.Interactions {
@@ -61,14 +62,14 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, li
 	return all, nil
 }
 
-// interaction tries one interaction.
+// interaction verifies one interaction.
 func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, error) {
 	began, expected := time.Now(), &p.Interactions[i]
 	it := &report.Interaction{Description: expected.Description, States: stateNames(expected.States),
 		Request: expected.Method + " " + expected.Path, Result: report.Verified}
 	if !expected.HTTP {
 		it.Request, it.Result = "no HTTP request", report.Failed
-		it.Problems = []report.Problem{{Reason: "gatehouse answers HTTP requests; it sends and takes no messages"}}
+		it.Problems = []report.Problem{{Reason: "gatehouse responds to HTTP requests; it sends and receives no messages"}}
 		return it, nil
 	}
 	pact, err := p.Alone(i)
@@ -88,17 +89,17 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	return it, v.explain(it, text, passed)
 }
 
-// explain says in it what the library found.
+// explain sets the result that the library found.
 func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) error {
 	problems, err := problemsOf(text)
 	if err != nil {
 		return err
 	}
-	answered, states := v.recorder.recorded()
+	response, states := v.recorder.recorded()
 	if passed && len(problems) == 0 && len(states) == 0 {
 		return nil
 	}
-	it.Result, it.Answer = report.Failed, answered
+	it.Result, it.Response = report.Failed, response
 	for _, s := range states {
 		it.Problems = append(it.Problems, report.Problem{Where: "state", Reason: s})
 	}
@@ -111,7 +112,7 @@ func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) err
 	return nil
 }
 
-// stateNames returns states as people read them.
+// stateNames returns states for people.
 func stateNames(uses []contracts.StateUse) []string {
 	var names []string
 	for _, s := range uses {

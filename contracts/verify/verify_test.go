@@ -67,7 +67,7 @@ func try(t *testing.T, p *contracts.Pact, pending bool) []*report.Interaction {
 	return all
 }
 
-const lookup = `{"type":"Synchronous/HTTP","description":"a look-up","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
+const lookup = `{"type":"Synchronous/HTTP","description":"a lookup","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":`
 
@@ -82,7 +82,7 @@ func TestVerifiedInteraction(t *testing.T) {
 func TestFailureSaysWhatCameWhere(t *testing.T) {
 	body := strings.Replace(lookup, `"status":200`, `"status":201`, 1)
 	got := try(t, pactOf(t, body+`{"ok":"yes","planet":"Earth"}}}}`), false)[0]
-	if got.Result != report.Failed || !strings.HasPrefix(got.Answer, `200 {"ok":true`) || got.Request != "GET /api/lookup" {
+	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) || got.Request != "GET /api/lookup" {
 		t.Fatalf("got %+v, want a failure with the answer", got)
 	}
 	text := ""
@@ -150,8 +150,8 @@ func TestImpossibleStateIsTheReason(t *testing.T) {
 // TestPageIsSaidInWords has a page for an answer.
 func TestPageIsSaidInWords(t *testing.T) {
 	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
-	if !strings.HasPrefix(got.Answer, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Answer, "<{") {
-		t.Errorf("got %s, want the title and the words of the page", got.Answer)
+	if !strings.HasPrefix(got.Response, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Response, "<{") {
+		t.Errorf("got %s, want the title and the words of the page", got.Response)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 "request":{"method":"POST","path":"/oauth/token","headers":{"Content-Type":["application/x-www-form-urlencoded"]},
 "body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"grant_type=client_credentials&client_id=`+contracts.DefaultClientID+`&client_secret=`+contracts.DefaultClientSecret+`"}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
-	text := got.Answer + got.Problems[0].String()
+	text := got.Response + got.Problems[0].String()
 	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") || regexp.MustCompile(`gtat_\w`).MatchString(text) {
 		t.Errorf("got %+v, want the token to be left out", got)
 	}
