@@ -39,12 +39,12 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	}
 	served := map[string]bool{}
 	for _, e := range slices.Concat(s.publicEndpoints(), s.adminEndpoints()) {
-		if e.cors || e.clients {
-			served[http.MethodOptions+" "+e.pattern] = true
+		if e.AnyOrigin || e.ClientOrigins {
+			served[http.MethodOptions+" "+e.Pattern] = true
 		}
-		for _, method := range e.methods {
-			if e.pattern != patternProfiles {
-				served[method+" "+e.pattern] = true
+		for _, method := range e.Methods {
+			if e.Pattern != patternProfiles {
+				served[method+" "+e.Pattern] = true
 				continue
 			}
 			served[method+" /debug/pprof/{profile}"] = true // one route, since the router takes no index beside a wildcard
