@@ -24,7 +24,7 @@ func mayImport(from, to string) bool {
 	case slices.ContainsFunc(leaves, func(leaf string) bool { return below(from, leaf) }):
 		return false
 	case below(from, "actors"):
-		return slices.Contains(leaves, to)
+		return slices.Contains(leaves, to) || to == "actors/mailbox"
 	case below(from, "providers"):
 		return slices.Contains(leaves, to) || provider(from) == provider(to)
 	case below(from, "httpedge"):

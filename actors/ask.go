@@ -65,13 +65,6 @@ func offlineMayAnswer(err *geo.Error) bool {
 	return err.Code == geo.CodeRateLimited || err.Code == geo.CodeProviderUnreachable
 }
 
-// reject implements rejecter.
-func (a *ask) reject() {
-	for i := range a.queries {
-		a.refuse(i, errOverloaded)
-	}
-}
-
 // answered reports whether query i has its outcome.
 func (a *ask) answered(i int) bool {
 	a.mu.Lock()

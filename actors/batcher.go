@@ -58,7 +58,7 @@ type (
 	}
 )
 
-func newBatcher(s *System, workers []*actor.PID) *batcher {
+func newBatcher(s *System) *batcher {
 	terms := s.config.Provider.Terms()
 	b := &batcher{
 		system:  s,
@@ -66,13 +66,14 @@ func newBatcher(s *System, workers []*actor.PID) *batcher {
 		singles: geo.NewBudget(terms.SinglesPerMinute, s.config.UpstreamShare),
 		batches: geo.NewBudget(terms.BatchesPerMinute, s.config.UpstreamShare),
 		flights: map[geo.Query]*flight{},
-		idle:    slices.Clone(workers),
-		pace:    pace{workers: len(workers), exchange: initialExchange},
+		idle:    slices.Clone(s.workers),
+		pace:    pace{workers: len(s.workers), exchange: initialExchange},
 		limits:  callerLimits{perMinute: s.config.CallerLimit},
 	}
 	for i := range b.queues {
 		b.queues[i] = geo.NewQueue[netip.Prefix, *flight]()
 	}
+	b.timer = time.AfterFunc(time.Hour, func() { s.batcher.Tell(&wakeUp{}) })
 	return b
 }
 
@@ -87,9 +88,6 @@ func (b *batcher) Receive(ctx actor.Context) {
 	case *lateReverse:
 		b.system.cache.Replace(m.query, m.old, m.new)
 	case *wakeUp:
-	case *actor.Started:
-		self, root := ctx.Self(), b.system.root
-		b.timer = time.AfterFunc(time.Hour, func() { root.Send(self, &wakeUp{}) })
 	case *actor.Stopping:
 		b.timer.Stop()
 		return
@@ -147,7 +145,7 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 	e.ticket = b.budget(step.Endpoint).Charge(now)
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
-	b.system.root.Send(worker, e)
+	b.system.config.Actors.Root.Send(worker, e)
 }
 
 // settle takes in the end of an exchange: the answers go to the cache, then to those who wait.

@@ -10,10 +10,10 @@ import (
 
 // missOne looks up a query that is not in the cache. What is refused at the gate costs next to nothing.
 func (s *System) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
-	if !s.enter() {
+	if !s.inFlight.Enter() {
 		return geo.Outcome{Err: errOverloaded}
 	}
-	defer s.leave()
+	defer s.inFlight.Leave()
 	v := s.newVisitor(caller, now)
 	err := v.refuses(q)
 	if err != nil && (s.config.Fallback == nil || !offlineMayAnswer(err)) {
@@ -24,7 +24,7 @@ func (s *System) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outc
 
 // missAll looks up what has no outcome yet, each query once.
 func (s *System) missAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
-	if !s.enter() {
+	if !s.inFlight.Enter() {
 		for i := range dst {
 			if dst[i].Entry == nil {
 				dst[i].Err = errOverloaded
@@ -32,7 +32,7 @@ func (s *System) missAll(qs []geo.Query, caller netip.Addr, now time.Time, dst [
 		}
 		return
 	}
-	defer s.leave()
+	defer s.inFlight.Leave()
 	v := s.newVisitor(caller, now)
 	var misses []geo.Query
 	var refusals []*geo.Error // one a miss; nil = it may be asked
@@ -68,7 +68,11 @@ func (s *System) fly(qs []geo.Query, refusals []*geo.Error, v visitor) []answer 
 		}
 	}
 	if refused < len(qs) {
-		s.root.Send(s.batcher, a)
+		if err := s.batcher.Ask(a); err != nil {
+			for i := range qs {
+				a.refuse(i, errOverloaded)
+			}
+		}
 	}
 	if s.config.Fallback == nil {
 		return a.wait(v.deadline)

@@ -17,6 +17,7 @@ import (
 	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge"
 	"gatehouse/providers/ipapi"
@@ -162,8 +163,10 @@ func (w *world) startLookups(metrics *prometheus.Registry, logger *slog.Logger) 
 		return err
 	}
 	w.onClose(func() error { client.Close(); return nil })
+	running := mailbox.NewSystem()
+	w.onClose(func() error { running.Shutdown(); return nil })
 	w.system, err = actors.New(actors.Config{
-		Provider: client, CacheEntries: 1000, LookupTimeout: 5 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		Actors: running, Provider: client, CacheEntries: 1000, LookupTimeout: 5 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
 		Logger:  logger, Metrics: metrics,
 	})

@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
@@ -126,8 +127,10 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 		return nil, err
 	}
 	c := s.config
+	running := mailbox.NewSystem()
+	s.onStop(func() error { running.Shutdown(); return nil })
 	config := actors.Config{
-		Provider: provider, Fallback: fallback,
+		Actors: running, Provider: provider, Fallback: fallback,
 		CacheEntries: c.CacheEntries, LookupTimeout: c.LookupTimeout, Concurrency: c.UpstreamConcurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.GeoLimit, Logger: s.log.Logger, Metrics: metrics,
 		Breaker: geo.BreakerConfig{Failures: c.BreakerFailures, Cooldown: c.BreakerCooldown, Hold: c.ForbiddenHold},

@@ -15,6 +15,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
 )
@@ -83,8 +84,10 @@ func prepare(t testing.TB, options []Option) (*Setup, *Stack) {
 	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
 	metrics := prometheus.NewRegistry()
 	s := &Setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
+	system := mailbox.NewSystem()
+	t.Cleanup(system.Shutdown)
 	s.actors = actors.Config{
-		CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
+		Actors: system, CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  logger, Metrics: metrics,
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -35,8 +36,10 @@ func lookups(host string) [][]byte {
 func addLookups(st *stack) error {
 	provider := edgetest.NewProvider()
 	provider.Ask = locate
+	running := mailbox.NewSystem()
+	st.ends = append(st.ends, func() error { running.Shutdown(); return nil })
 	system, err := actors.New(actors.Config{
-		Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+		Actors: running, Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  st.logger, Metrics: st.metrics,
 	})
