@@ -139,7 +139,7 @@ func TestAskAfterStop(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o := s.fly([]geo.Query{publicQuery(t)}, []*geo.Error{nil}, s.newVisitor(netip.Addr{}, began))[0]
+		o := s.resolve(newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, began.Add(time.Second)))[0]
 		if o.Err == nil || o.Err.Code != geo.CodeOverloaded || time.Since(began) > 0 {
 			t.Errorf("got %v after %v, want overloaded at once", o.Err, time.Since(began))
 		}

@@ -37,14 +37,14 @@ const fallbackReserve = 250 * time.Millisecond
 
 // System is the running service behind the edge. Its methods may be called by many goroutines.
 type System struct {
-	config   Config
-	terms    geo.Terms
-	cache    *geo.Cache
-	breaker  *geo.Breaker
-	gate     *gate
-	metrics  *systemMetrics
-	lifetime context.Context // of exchanges, which belong to no single caller
-	end      context.CancelFunc
+	config    Config
+	terms     geo.Terms
+	cache     *geo.Cache
+	breaker   *geo.Breaker
+	admission *admission
+	metrics   *systemMetrics
+	lifetime  context.Context // of exchanges, which belong to no single caller
+	end       context.CancelFunc
 
 	batcher  *mailbox.Mailbox
 	workers  []*actor.PID
@@ -58,10 +58,10 @@ func New(config Config) (*System, error) {
 		return nil, err
 	}
 	s := &System{
-		config: config,
-		terms:  config.Provider.Terms(),
-		cache:  cache,
-		gate:   newGate(),
+		config:    config,
+		terms:     config.Provider.Terms(),
+		cache:     cache,
+		admission: newAdmission(),
 	}
 	config.Breaker.Changed = s.breakerChanged
 	s.breaker = geo.NewBreaker(config.Breaker)
