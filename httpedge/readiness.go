@@ -8,7 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/people"
 )
 
 // checkDeadline bounds what /readyz waits for.
@@ -29,7 +29,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 // databaseCheck finds out whether the database can be read. One read is under way at a time, whoever asks, and one that hangs is not
 // followed by another before it has ended. Its methods may be called by many goroutines.
 type databaseCheck struct {
-	people *actors.Identity
+	people *people.Service
 	log    *slog.Logger
 
 	mu      sync.Mutex

@@ -14,9 +14,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -43,8 +44,8 @@ var challengeOperator = []byte(`Bearer realm="gatehouse", error="insufficient_sc
 
 // service is what the handlers share.
 type service struct {
-	tokens *actors.Identity
-	people *actors.Identity
+	tokens *token.Service
+	people *people.Service
 	log    *slog.Logger
 }
 
@@ -60,7 +61,7 @@ type adminCall struct {
 type adminHandler func(*adminCall) (answer any, err error)
 
 // Endpoints returns the rows of the table of routes.
-func Endpoints(tokens, people *actors.Identity, log *slog.Logger) []endpoint.Endpoint {
+func Endpoints(tokens, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
 	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
@@ -104,7 +105,7 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 			endpoint.RefuseBearer(ctx, tried)
 			return
 		}
-		if verdict := s.tokens.AdmitOperator(token, now); verdict != actors.Admitted {
+		if verdict := s.tokens.AdmitOperator(token, now); verdict != token.Admitted {
 			refuseOperator(ctx, verdict)
 			return
 		}
@@ -120,9 +121,9 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 	}
 }
 
-func refuseOperator(ctx *fasthttp.RequestCtx, verdict actors.Verdict) {
-	if verdict != actors.InsufficientScope {
-		endpoint.RefuseAdmission(ctx, actors.BasicProfile, actors.Admission{Verdict: verdict})
+func refuseOperator(ctx *fasthttp.RequestCtx, verdict token.Verdict) {
+	if verdict != token.InsufficientScope {
+		endpoint.RefuseAdmission(ctx, token.BasicProfile, token.Admission{Verdict: verdict})
 		return
 	}
 	ctx.SetStatusCode(fasthttp.StatusForbidden)

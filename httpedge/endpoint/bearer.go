@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/token"
 )
 
 // maxBearer bounds what is looked at as a token, in bytes: more than any of ours has.
@@ -53,31 +53,31 @@ func RefuseBearer(ctx *fasthttp.RequestCtx, tried bool) {
 }
 
 // RefuseAdmission answers what was not admitted (interface document, section 7.2).
-func RefuseAdmission(ctx *fasthttp.RequestCtx, endpoint actors.Endpoint, a actors.Admission) {
+func RefuseAdmission(ctx *fasthttp.RequestCtx, endpoint token.Endpoint, a token.Admission) {
 	h := &ctx.Response.Header
 	switch a.Verdict {
-	case actors.TokenExpired:
+	case token.TokenExpired:
 		ctx.SetStatusCode(fasthttp.StatusUnauthorized)
 		h.SetCanonical(headerAuthenticate, challengeExpired)
 		WriteRefusal(ctx, "token_expired", "The access token expired.", "The access token expired. Get a new one with the refresh token, or by a new authorization.")
-	case actors.RateLimited:
+	case token.RateLimited:
 		seconds := a.Rate.Wait
 		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
 		h.SetCanonical(headerRetryAfterBytes, strconv.AppendInt(nil, seconds, 10))
 		ctx.SetBodyString(`{"error":"rate_limit_exceeded","message":"This access token has used up its requests of this minute.","retry_after":` + strconv.FormatInt(seconds, 10) + `}`)
-	case actors.InsufficientScope:
+	case token.InsufficientScope:
 		scope, challenge := "view-user", challengeViewUser
-		if endpoint == actors.DetailedProfile {
+		if endpoint == token.DetailedProfile {
 			scope, challenge = "detail-user", challengeDetailUser
 		}
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		h.SetCanonical(headerAuthenticate, challenge)
 		WriteRefusal(ctx, "insufficient_scope", "The access token lacks the scope "+scope+".", "Ask the user to grant the scope "+scope+" by a new authorization.")
-	case actors.UnapprovedScope:
+	case token.UnapprovedScope:
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		h.SetCanonical(headerAuthenticate, challengeUnapproved)
 		WriteRefusal(ctx, "unapproved_scope", "The client is not approved for the scope detail-user.", "An operator has to approve the client for detailed profiles. The same access token works from then on.")
-	case actors.TryLater:
+	case token.TryLater:
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		h.SetCanonical(headerRetryAfterBytes, []byte("1"))
 		ctx.SetBodyString(`{"error":"temporarily_unavailable","message":"The service has too much to do now. Try again in a few seconds."}`)

@@ -5,15 +5,15 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
 
 // proof returns what shows that the form was sent by the account's owner.
-func (s *service) proof(p *person) actors.Proof {
-	return actors.Proof{Session: p.Session, Password: p.Field("current_password"), Caller: s.Caller(p.Visit),
+func (s *service) proof(p *person) people.Proof {
+	return people.Proof{Session: p.Session, Password: p.Field("current_password"), Caller: s.Caller(p.Visit),
 		Known: s.KnownMark(p.HTTP, p.User.Email)}
 }
 
@@ -22,7 +22,7 @@ func (p *person) needsPassword() bool { return p.User.PasswordHash != "" }
 
 // fresh reports whether a form for a sensitive change can be shown, or answers that a sign-in is needed first.
 func (s *service) fresh(p *person) bool {
-	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < actors.RecentSignIn {
+	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < people.RecentSignIn {
 		return true
 	}
 	s.askSignIn(p)
@@ -51,7 +51,7 @@ func (s *service) signInPath(p *person) string {
 func (s *service) refuseProof(p *person, err error, show func(status int, problems ...pages.Problem)) (answered bool) {
 	wait := visit.SetRetryAfter(p.HTTP, err)
 	switch {
-	case errors.Is(err, actors.ErrWrongCredentials):
+	case errors.Is(err, people.ErrWrongCredentials):
 		text := "This is not your password. Check it and try again."
 		if p.Field("current_password") == "" {
 			text = "Enter your password."
@@ -59,7 +59,7 @@ func (s *service) refuseProof(p *person, err error, show func(status int, proble
 		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "current_password", Text: text})
 	case wait != "":
 		show(fasthttp.StatusTooManyRequests, pages.Problem{Text: "There were too many attempts. Try again in " + wait + "."})
-	case errors.Is(err, actors.ErrSignInAgain):
+	case errors.Is(err, people.ErrSignInAgain):
 		s.askSignIn(p)
 	default:
 		return false

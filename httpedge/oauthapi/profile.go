@@ -5,8 +5,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -18,16 +18,16 @@ var (
 
 // basicProfile answers GET /api/user.
 func (s *service) basicProfile(ctx *fasthttp.RequestCtx) {
-	s.profileOf(ctx, actors.BasicProfile)
+	s.profileOf(ctx, token.BasicProfile)
 }
 
 // detailedProfile answers GET /api/user/details.
 func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
-	s.profileOf(ctx, actors.DetailedProfile)
+	s.profileOf(ctx, token.DetailedProfile)
 }
 
 // profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
-func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
+func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 	token, tried := endpoint.BearerToken(&ctx.Request.Header)
 	if token == "" {
 		endpoint.RefuseBearer(ctx, tried)
@@ -37,7 +37,7 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 	if counted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
-	if admission.Verdict == actors.Admitted {
+	if admission.Verdict == token.Admitted {
 		ctx.Response.SetBodyRaw(admission.Profile)
 		return
 	}
@@ -45,9 +45,9 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 }
 
 // counted reports whether the token's window took part in the verdict.
-func counted(v actors.Verdict) bool {
+func counted(v token.Verdict) bool {
 	switch v {
-	case actors.RateLimited, actors.InsufficientScope, actors.UnapprovedScope, actors.Admitted:
+	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted:
 		return true
 	}
 	return false

@@ -10,8 +10,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -27,14 +27,14 @@ const (
 
 // service is what the handlers share.
 type service struct {
-	tokens   *actors.Identity
+	tokens   *token.Service
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	metadata []byte // the answer of pathMetadata
 }
 
 // Endpoints returns the rows of the table of routes of the identity service at issuer. caller returns the address of who
 // sends a request, or the zero Addr.
-func Endpoints(tokens *actors.Identity, caller func(*fasthttp.RequestCtx) netip.Addr, issuer string) []endpoint.Endpoint {
+func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr, issuer string) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{tokens, caller, oauth.Metadata(issuer)}
 	return []endpoint.Endpoint{
@@ -84,7 +84,7 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 	request.Caller = s.caller(ctx)
 	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
 	defer cancel()
-	response, fault := s.tokens.Exchange(deadline, request, time.Now())
+	response, fault := s.tokens.Token(deadline, request, time.Now())
 	if fault != nil {
 		writeOAuthError(ctx, fault)
 		return

@@ -6,8 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -49,15 +49,15 @@ func missing(email, password string) []pages.Problem {
 }
 
 func (s *service) signIn(v *visit.Visit, email, password string) {
-	signedIn, err := s.people.SignIn(v.Ctx, actors.SignIn{
+	signedIn, err := s.people.SignIn(v.Ctx, people.SignIn{
 		Email: email, Password: password,
 		Caller: s.Caller(v),
 		Device: device(string(v.HTTP.UserAgent())),
 		Known:  s.KnownMark(v.HTTP, email),
 	}, v.Now)
-	var throttled *actors.ThrottledError
+	var throttled *people.ThrottledError
 	switch {
-	case errors.Is(err, actors.ErrWrongCredentials):
+	case errors.Is(err, people.ErrWrongCredentials):
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "email", Text: textWrong})
 	case errors.As(err, &throttled):
 		seconds := strconv.FormatInt(endpoint.WholeSeconds(throttled.RetryAfter), 10)
@@ -71,7 +71,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 }
 
 // welcome keeps the new session in the browser and goes on with what the person came for.
-func (s *service) welcome(v *visit.Visit, email string, signedIn *actors.SignedIn) {
+func (s *service) welcome(v *visit.Visit, email string, signedIn *people.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read a new session", err)

@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -17,7 +17,7 @@ func (s *service) phoneFlow() *codeFlow {
 			Start: pages.PathPhone, Path: pages.PathPhoneVerify, Resend: pages.PathPhoneResend,
 			Restart: s.showPhone, Welcomed: s.welcomed,
 		},
-		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
 		},
 	}

@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -17,7 +17,7 @@ func (s *service) resetFlow() *codeFlow {
 			Start: pages.PathReset, Path: pages.PathResetVerify, Resend: pages.PathResetResend,
 			Restart: s.showReset, Welcomed: s.welcomed,
 		},
-		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
 		},
 	}

@@ -8,9 +8,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -19,8 +20,8 @@ import (
 // Config is what the endpoints are made of.
 type Config struct {
 	Site   *visit.Site
-	Tokens *actors.Identity
-	People *actors.Identity
+	Tokens *token.Service
+	People *people.Service
 	Issuer string // the base URL that clients know, without a slash at the end
 	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
 	// optional: "" = "skip_account_chooser".
@@ -32,8 +33,8 @@ type Config struct {
 // service is what the handlers share.
 type service struct {
 	*visit.Site
-	tokens   *actors.Identity
-	people   *actors.Identity
+	tokens   *token.Service
+	people   *people.Service
 	issuer   string
 	chooser  string // the parameter that skips the account chooser
 	defaults oauth.Scopes

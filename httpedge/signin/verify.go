@@ -6,8 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -19,7 +19,7 @@ const justNow = 10 * time.Second
 type codeFlow struct {
 	visit.CodeFlow
 	// confirm takes the form of the page that asks for the code.
-	confirm func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error)
+	confirm func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error)
 }
 
 // pathIf returns the path of a page that people need channel for, or "" when it is not offered.
@@ -60,7 +60,7 @@ func (s *service) welcomed(v *visit.Visit) bool {
 }
 
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c *account.Challenge) {
-	in, err := f.confirm(v, token, code, actors.Visitor{
+	in, err := f.confirm(v, token, code, people.Visitor{
 		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())), Known: s.KnownMark(v.HTTP, c.Address),
 	})
 	switch {
@@ -70,7 +70,7 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})
-	case errors.Is(err, actors.ErrDisabled):
+	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
 		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{Title: "This account is disabled",
 			Text: "Nobody can sign in to it at the moment.", Advice: "Ask the people who run this service."})

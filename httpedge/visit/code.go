@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strconv"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 
@@ -70,7 +70,7 @@ func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
 	}
 }
 
-// throttledCode says when a code may be asked for, and sets Retry-After; "" when err is no *actors.ThrottledError.
+// throttledCode says when a code may be asked for, and sets Retry-After; "" when err is no *people.ThrottledError.
 func throttledCode(ctx *fasthttp.RequestCtx, err error) string {
 	if wait := SetRetryAfter(ctx, err); wait != "" {
 		return "Too many codes were asked for. You can ask for another in " + wait + "."
@@ -78,9 +78,9 @@ func throttledCode(ctx *fasthttp.RequestCtx, err error) string {
 	return ""
 }
 
-// SetRetryAfter returns how long people have to wait, in words, and sets Retry-After; "" when err is no *actors.ThrottledError.
+// SetRetryAfter returns how long people have to wait, in words, and sets Retry-After; "" when err is no *people.ThrottledError.
 func SetRetryAfter(ctx *fasthttp.RequestCtx, err error) string {
-	var throttled *actors.ThrottledError
+	var throttled *people.ThrottledError
 	if !errors.As(err, &throttled) {
 		return ""
 	}
@@ -97,7 +97,7 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 	switch {
 	case err == nil && c.Purpose == f.Purpose:
 		return token, c, true
-	case err != nil && !errors.Is(err, actors.ErrCodeExpired):
+	case err != nil && !errors.Is(err, people.ErrCodeExpired):
 		s.WriteFailure(v.HTTP, "read a challenge", err)
 	case v.HTTP.IsPost() && f.Welcomed != nil && f.Welcomed(v):
 	case v.HTTP.IsPost():
@@ -138,9 +138,9 @@ func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challe
 		again(fasthttp.StatusUnprocessableEntity, problems...)
 	case wait != "":
 		again(fasthttp.StatusTooManyRequests, pages.Problem{Field: "code", Text: "Too many wrong codes were entered. Try again in " + wait + "."})
-	case errors.Is(err, actors.ErrWrongCode):
+	case errors.Is(err, people.ErrWrongCode):
 		again(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "code", Text: textWrongCode})
-	case !errors.Is(err, actors.ErrCodeExpired):
+	case !errors.Is(err, people.ErrCodeExpired):
 		s.WriteFailure(v.HTTP, "check a code", err)
 	default:
 		if token, c, ok := s.Challenge(v, f); ok {
@@ -168,7 +168,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 		switch {
 		case err == nil:
 			Redirect(v.HTTP, v.pathSent(f.Path))
-		case errors.Is(err, actors.ErrCodeExpired):
+		case errors.Is(err, people.ErrCodeExpired):
 			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 		default:
 			if text := throttledCode(v.HTTP, err); text != "" {

@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 
@@ -19,7 +19,7 @@ import (
 
 // Config is what a Site is made of.
 type Config struct {
-	People *actors.Identity
+	People *people.Service
 	Issuer string // the base URL that clients know, without a slash at the end
 	Log    *slog.Logger
 	Caller func(*fasthttp.RequestCtx) netip.Addr // the address of who sends a request, or the zero Addr
@@ -27,7 +27,7 @@ type Config struct {
 
 // Site is what all pages share. Make it with New. Its methods may be called by many goroutines.
 type Site struct {
-	people  *actors.Identity
+	people  *people.Service
 	issuer  string
 	log     *slog.Logger
 	caller  func(*fasthttp.RequestCtx) netip.Addr
