@@ -76,26 +76,25 @@ func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
 		format = e.Format
 	}
 	if format != endpoint.Lookup && prefersPage(ctx) {
-		s.site.ShowNotFound(ctx)
+		s.site.ShowProblem(ctx, endpoint.ErrNotFound)
 		return
 	}
-	writeNotFound(ctx, format)
+	endpoint.WriteError(ctx, format, endpoint.ErrNotFound)
 }
 
-func notFound(ctx *fasthttp.RequestCtx) { writeNotFound(ctx, endpoint.JSON) }
-
-func writeNotFound(ctx *fasthttp.RequestCtx, format endpoint.Format) {
-	endpoint.WriteProblem(ctx, format, fasthttp.StatusNotFound, "not_found", "There is nothing at this path.")
+func notFound(ctx *fasthttp.RequestCtx) {
+	endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrNotFound)
 }
 
 func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp.RequestHandler {
+	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + allow + ".")
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
 		if isForPeople(ctx, format) {
-			s.site.ShowMethodNotAllowed(ctx)
+			s.site.ShowProblem(ctx, problem)
 			return
 		}
-		endpoint.WriteProblem(ctx, format, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "Use one of these methods here: "+allow+".")
+		endpoint.WriteError(ctx, format, problem)
 	}
 }
 

@@ -132,7 +132,7 @@ func (s *Site) SpendForm(v *Visit, form Binding) bool {
 func (s *Site) Offered(channel account.Channel, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.people.Channels().Has(channel) {
-			s.ShowNotFound(ctx)
+			s.ShowProblem(ctx, endpoint.ErrNotFound)
 			return
 		}
 		handle(ctx)
