@@ -227,15 +227,15 @@ func parseAccessToken(a arguments) (setUp, error) {
 	}
 	now := time.Now()
 	p, keys := newPair(now), Keys()
-	if token := a.text("access_token"); token != "" {
+	if bearer := a.text("access_token"); bearer != "" {
 		if a.text("kind") == "expired" {
 			return nil, errors.New("access_token: an expired one cannot be given")
 		}
-		expires, ok := keys.CheckAccessToken(token)
+		expires, ok := keys.CheckAccessToken(bearer)
 		if !ok {
 			return nil, errors.New("access_token: it is not signed with the key of contracts")
 		}
-		p.access, p.expires = token, expires
+		p.access, p.expires = bearer, expires
 	}
 	return func(ctx context.Context, f *fixture) error {
 		issue := f.issueToClient
@@ -284,9 +284,9 @@ func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests i
 			return err
 		}
 	}
-	token, _ := f.values["access_token"].(string)
+	bearer, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
 		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:
 		default:
 			return refusef("the access token is not live, or its limit is already used up")

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gatehouse/httpedge/endpoint"
-
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // isForPeople reports whether an error that comes before any handler is told on a page.

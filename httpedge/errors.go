@@ -7,7 +7,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors/geo"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -35,12 +34,12 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 		s.refuseLarge(ctx, at.Format)
 	case errors.As(err, &tooSmall):
 		lingerOn(ctx)
-		endpoint.WriteProblem(ctx, at.Format, fasthttp.StatusRequestHeaderFieldsTooLarge, "headers_too_large", "Request line and headers together are limited to 16 KiB.")
+		endpoint.WriteError(ctx, at.Format, endpoint.ErrHeadersTooLarge)
 	case errors.As(err, &network) && network.Timeout():
-		endpoint.WriteProblem(ctx, at.Format, fasthttp.StatusRequestTimeout, "request_timeout", "The request did not arrive in time.")
+		endpoint.WriteError(ctx, at.Format, endpoint.ErrRequestTimeout)
 	default:
 		lingerOn(ctx)
-		endpoint.WriteProblem(ctx, at.Format, fasthttp.StatusBadRequest, "bad_request", "This is not a well-formed HTTP/1.1 request.")
+		endpoint.WriteError(ctx, at.Format, endpoint.ErrBadRequest)
 	}
 	s.broken.record(ctx, start)
 }
@@ -49,12 +48,10 @@ func (s *Server) refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 func (s *Server) refuseLarge(ctx *fasthttp.RequestCtx, format endpoint.Format) {
 	switch {
 	case isForPeople(ctx, format):
-		s.site.ShowTooLarge(ctx)
+		s.site.ShowProblem(ctx, endpoint.ErrBodyTooLarge)
 	case format == endpoint.Lookup:
-		endpoint.WriteLookupError(ctx, "", errPayload)
+		endpoint.WriteLookup(ctx, "", endpoint.ErrBodyTooLarge)
 	default:
-		endpoint.WriteProblem(ctx, format, fasthttp.StatusRequestEntityTooLarge, "payload_too_large", "The request body is larger than 64 KiB.")
+		endpoint.WriteError(ctx, format, endpoint.ErrBodyTooLarge)
 	}
 }
-
-var errPayload = &geo.Error{Code: endpoint.CodePayloadTooLarge}

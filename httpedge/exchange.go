@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"gatehouse/httpedge/endpoint"
-
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // Header names and values that are set on every answer, ready to use.
@@ -67,7 +67,7 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	}
 	if fault := framingFault(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
-		endpoint.WriteProblem(ctx, r.format, fasthttp.StatusBadRequest, "bad_request", fault)
+		endpoint.WriteError(ctx, r.format, endpoint.ErrBadRequest.Saying(fault))
 		return
 	}
 	r.handle(ctx)
@@ -142,7 +142,7 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
 	}
 	ctx.SetConnectionClose()
-	endpoint.WriteProblem(ctx, format, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side. The request id helps to find out what.")
+	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
 }
 
 // framingFault says what is wrong with the version or target of a request, or when it may mean one length to us and

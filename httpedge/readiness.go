@@ -19,7 +19,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-	case s.config.Identity != nil && !s.database.isReadable():
+	case s.config.People != nil && !s.database.isReadable():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database unreadable")
 	default:
 		writeStatus(ctx, fasthttp.StatusOK, "ready")

@@ -4,25 +4,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
 	"gatehouse/httpedge/oauthapi"
 	"gatehouse/httpedge/signin"
-
-	"github.com/fasthttp/router"
-	"github.com/valyala/fasthttp"
 )
 
 func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	c := &s.config
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI, AnyOrigin: true}}
-	if c.Identity != nil {
-		all = append(all, oauthapi.Endpoints(c.Identity, s.clients.caller, c.Issuer)...)
-		all = append(all, signin.Endpoints(signin.Config{Site: s.site, Tokens: c.Identity, People: c.Identity, Issuer: c.Issuer,
+	if c.Tokens != nil {
+		all = append(all, oauthapi.Endpoints(c.Tokens, s.clients.caller, c.Issuer)...)
+		all = append(all, signin.Endpoints(signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 			SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
-		all = append(all, me.Endpoints(s.site, c.Identity)...)
+		all = append(all, me.Endpoints(s.site, c.People)...)
 	}
 	if c.System != nil {
 		all = append(all, lookups.Endpoints(c.System, s.clients.caller)...)
@@ -76,26 +76,25 @@ func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
 		format = e.Format
 	}
 	if format != endpoint.Lookup && prefersPage(ctx) {
-		s.site.ShowNotFound(ctx)
+		s.site.ShowProblem(ctx, endpoint.ErrNotFound)
 		return
 	}
-	writeNotFound(ctx, format)
+	endpoint.WriteError(ctx, format, endpoint.ErrNotFound)
 }
 
-func notFound(ctx *fasthttp.RequestCtx) { writeNotFound(ctx, endpoint.JSON) }
-
-func writeNotFound(ctx *fasthttp.RequestCtx, format endpoint.Format) {
-	endpoint.WriteProblem(ctx, format, fasthttp.StatusNotFound, "not_found", "There is nothing at this path.")
+func notFound(ctx *fasthttp.RequestCtx) {
+	endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrNotFound)
 }
 
 func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp.RequestHandler {
+	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + allow + ".")
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
 		if isForPeople(ctx, format) {
-			s.site.ShowMethodNotAllowed(ctx)
+			s.site.ShowProblem(ctx, problem)
 			return
 		}
-		endpoint.WriteProblem(ctx, format, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "Use one of these methods here: "+allow+".")
+		endpoint.WriteError(ctx, format, problem)
 	}
 }
 

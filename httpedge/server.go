@@ -19,6 +19,8 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
@@ -39,8 +41,10 @@ type Config struct {
 	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
 	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
 
-	Identity *actors.Identity // optional: no identity service; the caller stops it, after Shutdown
-	Issuer   string           // required with Identity: the base URL that clients know, without a slash at the end
+	// Tokens and People are the identity service; both are nil without it. The caller stops them, after Shutdown.
+	Tokens *token.Service
+	People *people.Service
+	Issuer string // required with Tokens: the base URL that clients know, without a slash at the end
 	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
 	// optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -100,10 +104,10 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	s.site = visit.New(visit.Config{People: config.Identity, Issuer: config.Issuer, Log: config.Logger, Caller: s.clients.caller})
-	if config.Identity != nil {
-		s.origins = &clientOrigins{list: config.Identity.Clients, log: config.Logger}
-		s.database = &databaseCheck{people: config.Identity, log: config.Logger}
+	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer, Log: config.Logger, Caller: s.clients.caller})
+	if config.Tokens != nil {
+		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
+		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
 	s.conns = newConnections(config.MaxConnections, times, config.Logger)
@@ -125,9 +129,9 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Identity == nil:
-		return errors.New("httpedge: neither System nor Identity")
-	case c.Identity != nil && !isIssuer(c.Issuer):
+	case c.System == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither System nor Tokens")
+	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -34,14 +33,6 @@ const (
 	defaultPage  = 50
 )
 
-var (
-	headerAuthenticate = []byte(fasthttp.HeaderWWWAuthenticate)
-	headerRetryAfter   = []byte(fasthttp.HeaderRetryAfter)
-)
-
-// challengeOperator is for tokens without the scope server-operations (RFC 6750 section 3).
-var challengeOperator = []byte(`Bearer realm="gatehouse", error="insufficient_scope", scope="server-operations"`)
-
 // service is what the handlers share.
 type service struct {
 	tokens *token.Service
@@ -61,7 +52,7 @@ type adminCall struct {
 type adminHandler func(*adminCall) (answer any, err error)
 
 // Endpoints returns the rows of the table of routes.
-func Endpoints(tokens, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
+func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
 	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
@@ -100,13 +91,14 @@ func Endpoints(tokens, people *people.Service, log *slog.Logger) []endpoint.Endp
 func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		now := time.Now()
-		token, tried := endpoint.BearerToken(&ctx.Request.Header)
-		if token == "" {
-			endpoint.RefuseBearer(ctx, tried)
+		bearer, err := endpoint.BearerToken(&ctx.Request.Header)
+		if err != nil {
+			endpoint.WriteError(ctx, endpoint.JSON, err)
 			return
 		}
-		if verdict := s.tokens.AdmitOperator(token, now); verdict != token.Admitted {
-			refuseOperator(ctx, verdict)
+		if verdict := s.tokens.AdmitOperator(bearer, now); verdict != token.Admitted {
+			endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+				Advice: "Use a token of an operator client, requested with the scope server-operations."})
 			return
 		}
 		deadline, cancel := context.WithTimeout(context.Background(), adminTimeout)
@@ -114,22 +106,11 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 		call := &adminCall{RequestCtx: ctx, service: s, context: deadline, now: now}
 		answer, err := methods[string(ctx.Method())](call)
 		if err != nil {
-			s.refuseAdmin(ctx, err)
+			s.writeError(ctx, err)
 			return
 		}
 		call.answer(answer)
 	}
-}
-
-func refuseOperator(ctx *fasthttp.RequestCtx, verdict token.Verdict) {
-	if verdict != token.InsufficientScope {
-		endpoint.RefuseAdmission(ctx, token.BasicProfile, token.Admission{Verdict: verdict})
-		return
-	}
-	ctx.SetStatusCode(fasthttp.StatusForbidden)
-	ctx.Response.Header.SetCanonical(headerAuthenticate, challengeOperator)
-	endpoint.WriteRefusal(ctx, "insufficient_scope", "The access token lacks the scope server-operations.",
-		"Use a token of an operator client, asked for with the scope server-operations.")
 }
 
 // answer writes v as JSON, after a status that is not 200 was set by the handler.
@@ -191,95 +172,27 @@ func (c *adminCall) userID() (int64, error) {
 }
 
 // errAfter is for a page that begins after what no record of the list can be.
-var errAfter = &adminProblem{fields: map[string]string{"after": "must be the next of the page before"}}
+var errAfter = account.FieldError{Field: "after", Message: "must be the next of the page before"}
 
 // page returns from where and how many records are asked for.
 func (c *adminCall) page() (after string, limit int, err error) {
 	params, ok := endpoint.ParseParameters(c.URI().QueryString())
 	if !ok {
-		return "", 0, &adminProblem{message: "The query is malformed."}
+		return "", 0, endpoint.ErrInvalidRequest.Saying("The query is malformed.")
 	}
 	limit = defaultPage
 	if text := endpoint.Value(params, "limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return "", 0, &adminProblem{fields: map[string]string{"limit": "must be a number from 1 to 200"}}
+			return "", 0, account.FieldError{Field: "limit", Message: "must be a number from 1 to 200"}
 		}
 	}
 	return endpoint.Value(params, "after"), limit, nil
 }
 
-// adminProblem is what is wrong with a request.
-type adminProblem struct {
-	status  int               // 0 = 400
-	code    string            // "" = invalid_request
-	message string            // "" = that fields say it
-	fields  map[string]string // what is wrong with each
-}
-
-func (p *adminProblem) Error() string { return p.message }
-
-// problemOf is the one map from an error to an answer of the admin API; nil = a failure of ours.
-func problemOf(err error) *adminProblem {
-	var problem *adminProblem
-	var registration *oauth.RegistrationError
-	var field account.FieldError
-	var fields account.FieldErrors
-	switch {
-	case errors.As(err, &problem):
-		return problem
-	case errors.As(err, &registration) && registration.Field == "secrets":
-		return &adminProblem{status: fasthttp.StatusConflict, code: "conflict", message: "secrets: " + registration.Message + "."}
-	case errors.As(err, &registration):
-		return &adminProblem{fields: map[string]string{registration.Field: registration.Message}}
-	case errors.As(err, &field):
-		fields = account.FieldErrors{field}
-		fallthrough
-	case errors.As(err, &fields):
-		problem = &adminProblem{fields: map[string]string{}}
-		for _, f := range fields {
-			problem.fields[f.Field] = f.Message
-		}
-		return problem
-	case errors.Is(err, account.ErrTaken):
-		return &adminProblem{status: fasthttp.StatusConflict, code: "conflict",
-			message: "The e-mail address, phone number or username belongs to another user."}
-	case errors.Is(err, oauth.ErrNotFound), errors.Is(err, account.ErrNotFound):
-		return &adminProblem{status: fasthttp.StatusNotFound, code: "not_found", message: "There is no such record."}
-	case errors.Is(err, oauth.ErrBusy), errors.Is(err, account.ErrBusy), errors.Is(err, context.DeadlineExceeded):
-		return &adminProblem{status: fasthttp.StatusServiceUnavailable, code: "temporarily_unavailable",
-			message: "The service has too much to do now. Nothing was changed; try again in a few seconds."}
-	case errors.Is(err, oauth.ErrUnknownOutcome):
-		return &adminProblem{status: fasthttp.StatusServiceUnavailable, code: "temporarily_unavailable",
-			message: "The change was not confirmed in time. Look whether it was made before you try again."}
-	}
-	return nil
-}
-
-// refuseAdmin answers with what err stands for. Errors of the stores hold no secrets and no personal data.
-func (s *service) refuseAdmin(ctx *fasthttp.RequestCtx, err error) {
-	problem := problemOf(err)
-	if problem == nil {
+// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal data.
+func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
+	if problem := endpoint.ProblemOf(err); problem.Unexpected {
 		s.log.Error("admin request failed", "error", err, "request_id", endpoint.RequestID(ctx))
-		problem = &adminProblem{status: fasthttp.StatusServiceUnavailable, code: "temporarily_unavailable",
-			message: "The service cannot do this at the moment; its log says why. The request id helps to find it there."}
 	}
-	ctx.SetStatusCode(fasthttp.StatusBadRequest)
-	if problem.status != 0 {
-		ctx.SetStatusCode(problem.status)
-	}
-	if problem.status == fasthttp.StatusServiceUnavailable {
-		ctx.Response.Header.SetCanonical(headerRetryAfter, []byte("1"))
-	}
-	body := struct {
-		Error   string            `json:"error"`
-		Message string            `json:"message"`
-		Fields  map[string]string `json:"fields,omitempty"`
-	}{problem.code, problem.message, problem.fields}
-	if body.Error == "" {
-		body.Error = "invalid_request"
-	}
-	if body.Message == "" {
-		body.Message = "Some members of the request cannot be as they are: see fields."
-	}
-	ctx.SetBody(encodeJSON(body))
+	endpoint.WriteError(ctx, endpoint.JSON, err)
 }

@@ -3,9 +3,8 @@ package adminapi
 import (
 	"errors"
 
-	"github.com/valyala/fasthttp"
-
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 // keyRecord says that there is a new key, not what it is.
@@ -20,8 +19,8 @@ func rotateKeys(c *adminCall) (any, error) {
 	}
 	made, again, err := c.tokens.RotateKeys(c.context, c.now)
 	if errors.Is(err, oauth.ErrKeysInUse) {
-		return nil, &adminProblem{status: fasthttp.StatusConflict, code: "conflict",
-			message: "Access tokens signed with the previous key are still good. Rotate again from " + timestamp(again) + " on."}
+		problem := endpoint.ProblemOf(err)
+		return nil, problem.Saying(problem.Message + " Rotate again from " + timestamp(again) + " on.")
 	}
 	if err != nil {
 		return nil, err

@@ -3,11 +3,13 @@ package adminapi
 import (
 	"bytes"
 	"encoding/json"
-	"gatehouse/httpedge/endpoint"
 	"io"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
-	"github.com/valyala/fasthttp"
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/endpoint"
 )
 
 // object is the JSON object that a request holds, read member by member. Members that nobody asked for are problems,
@@ -21,13 +23,12 @@ type object struct {
 // object reads the request's body: one JSON object, no member of it twice.
 func (c *adminCall) object() (*object, error) {
 	if !endpoint.IsJSON(c.Request.Header.ContentType()) {
-		return nil, &adminProblem{status: fasthttp.StatusUnsupportedMediaType, code: "unsupported_media_type",
-			message: "Send the body as Content-Type: application/json."}
+		return nil, endpoint.ErrNotJSON
 	}
 	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{}, problems: map[string]string{}}
 	body := c.PostBody()
 	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
-		return nil, &adminProblem{message: "The body must be one JSON object."}
+		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")
 	}
 	return o, nil
 }
@@ -133,8 +134,12 @@ func (o *object) end() error {
 			o.refuse(name, "is not known here")
 		}
 	}
-	if len(o.problems) > 0 {
-		return &adminProblem{fields: o.problems}
+	var fields account.FieldErrors
+	for _, name := range slices.Sorted(maps.Keys(o.problems)) {
+		fields = append(fields, account.FieldError{Field: name, Message: o.problems[name]})
 	}
-	return nil
+	if fields == nil {
+		return nil
+	}
+	return fields
 }

@@ -171,7 +171,7 @@ func rateLimit(r *row) {
 		start := time.Now()
 		use := func(at time.Time) {
 			for range limit {
-				if got := r.Identity.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
+				if got := r.Tokens.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
 					r.t.Fatalf("got verdict %v, want admitted", got)
 				}
 			}

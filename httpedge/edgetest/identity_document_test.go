@@ -376,7 +376,7 @@ func TestDocumentLimits(t *testing.T) {
 			r.profile(r.issue(c, u, oauth.UserScopes).access, path).object(r.t, 200) // each token has its own
 			tokens = r.issue(c, u, oauth.UserScopes)
 			for range limit + 1 {
-				r.Identity.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
+				r.Tokens.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
 			}
 			r.profile(tokens.access, path).object(r.t, 200) // it resets every minute
 		}

@@ -1,8 +1,8 @@
 package endpoint
 
 import (
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -12,81 +12,67 @@ import (
 // maxBearer bounds what is looked at as a token, in bytes: more than any of ours has.
 const maxBearer = 256
 
-// Challenges of the protected endpoints (RFC 6750 section 3). No error code goes to a caller that did not try.
-var (
-	challengeBare         = []byte(`Bearer realm="gatehouse"`)
-	challengeInvalid      = []byte(`Bearer realm="gatehouse", error="invalid_token", error_description="The access token is malformed, unknown or revoked"`)
-	challengeExpired      = []byte(`Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`)
-	challengeViewUser     = []byte(`Bearer realm="gatehouse", error="insufficient_scope", scope="view-user"`)
-	challengeDetailUser   = []byte(`Bearer realm="gatehouse", error="insufficient_scope", scope="detail-user"`)
-	challengeUnapproved   = []byte(`Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`)
-	headerAuthenticate    = []byte(fasthttp.HeaderWWWAuthenticate)
-	headerRetryAfterBytes = []byte(fasthttp.HeaderRetryAfter)
+// Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
+const (
+	challengeBare       = `Bearer realm="gatehouse"`
+	challengeInvalid    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token is malformed, unknown or revoked"`
+	challengeExpired    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`
+	challengeScope      = `Bearer realm="gatehouse", error="insufficient_scope", scope="`
+	challengeUnapproved = `Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`
+	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
 )
 
-// BearerToken returns what the one Authorization header has for a token (RFC 6750 section 2.1); it shares memory with the request.
-// tried says that there was something to authenticate with, also when it cannot be a token: token is "" then.
-func BearerToken(h *fasthttp.RequestHeader) (token string, tried bool) {
+// BearerToken returns the token in the one Authorization header (RFC 6750 section 2.1); it shares memory with the request.
+// err says why there is none that could be checked; it is ErrNoToken or ErrInvalidToken.
+func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 	lines := h.PeekAll(fasthttp.HeaderAuthorization)
-	if len(lines) != 1 {
-		return "", len(lines) > 1
+	switch {
+	case len(lines) == 0:
+		return "", ErrNoToken
+	case len(lines) > 1:
+		return "", ErrInvalidToken
 	}
 	scheme, rest, _ := strings.Cut(View(lines[0]), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", false
+		return "", ErrNoToken
 	}
-	if rest = strings.TrimLeft(rest, " "); len(rest) > maxBearer {
-		return "", true
+	if rest = strings.TrimLeft(rest, " "); rest == "" || len(rest) > maxBearer {
+		return "", ErrInvalidToken
 	}
-	return rest, true
+	return rest, nil
 }
 
-// RefuseBearer answers a request whose token is missing, or cannot be one of ours.
-func RefuseBearer(ctx *fasthttp.RequestCtx, tried bool) {
-	challenge, text := challengeBare, "Send an access token in the header Authorization: Bearer."
-	if tried {
-		challenge, text = challengeInvalid, "The access token is not valid."
-	}
-	ctx.SetStatusCode(fasthttp.StatusUnauthorized)
-	ctx.Response.Header.SetCanonical(headerAuthenticate, challenge)
-	ctx.SetBodyString(`{"message":"` + text + `"}`)
+// Refusal says why a bearer token was not admitted.
+type Refusal struct {
+	Verdict token.Verdict
+	Scope   string        // that the endpoint needs
+	Advice  string        // how to get the scope
+	Wait    time.Duration // of RateLimited: until the window ends
 }
 
-// RefuseAdmission answers what was not admitted (interface document, section 7.2).
-func RefuseAdmission(ctx *fasthttp.RequestCtx, endpoint token.Endpoint, a token.Admission) {
-	h := &ctx.Response.Header
-	switch a.Verdict {
+// Error returns the message of the problem.
+func (r *Refusal) Error() string { return r.problem().Message }
+
+// problem returns what a caller is told (interface document, section 7.2).
+func (r *Refusal) problem() Problem {
+	switch r.Verdict {
 	case token.TokenExpired:
-		ctx.SetStatusCode(fasthttp.StatusUnauthorized)
-		h.SetCanonical(headerAuthenticate, challengeExpired)
-		WriteRefusal(ctx, "token_expired", "The access token expired.", "The access token expired. Get a new one with the refresh token, or by a new authorization.")
+		return Problem{Status: fasthttp.StatusUnauthorized, Code: "token_expired", Challenge: challengeExpired,
+			Description: "The access token expired.",
+			Message:     "The access token expired. Get a new one with the refresh token, or by a new authorization."}
 	case token.RateLimited:
-		seconds := a.Rate.Wait
-		ctx.SetStatusCode(fasthttp.StatusTooManyRequests)
-		h.SetCanonical(headerRetryAfterBytes, strconv.AppendInt(nil, seconds, 10))
-		ctx.SetBodyString(`{"error":"rate_limit_exceeded","message":"This access token has used up its requests of this minute.","retry_after":` + strconv.FormatInt(seconds, 10) + `}`)
+		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: r.Wait,
+			Message: "This access token has used up its requests of this minute."}
 	case token.InsufficientScope:
-		scope, challenge := "view-user", challengeViewUser
-		if endpoint == token.DetailedProfile {
-			scope, challenge = "detail-user", challengeDetailUser
-		}
-		ctx.SetStatusCode(fasthttp.StatusForbidden)
-		h.SetCanonical(headerAuthenticate, challenge)
-		WriteRefusal(ctx, "insufficient_scope", "The access token lacks the scope "+scope+".", "Ask the user to grant the scope "+scope+" by a new authorization.")
+		return Problem{Status: fasthttp.StatusForbidden, Code: "insufficient_scope", Challenge: challengeScope + r.Scope + `"`,
+			Description: "The access token lacks the scope " + r.Scope + ".", Message: r.Advice}
 	case token.UnapprovedScope:
-		ctx.SetStatusCode(fasthttp.StatusForbidden)
-		h.SetCanonical(headerAuthenticate, challengeUnapproved)
-		WriteRefusal(ctx, "unapproved_scope", "The client is not approved for the scope detail-user.", "An operator has to approve the client for detailed profiles. The same access token works from then on.")
+		return Problem{Status: fasthttp.StatusForbidden, Code: "unapproved_scope", Challenge: challengeUnapproved,
+			Description: "The client is not approved for the scope detail-user.",
+			Message:     "An operator has to approve the client for detailed profiles. The same access token works from then on."}
 	case token.TryLater:
-		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
-		h.SetCanonical(headerRetryAfterBytes, []byte("1"))
-		ctx.SetBodyString(`{"error":"temporarily_unavailable","message":"The service has too much to do now. Try again in a few seconds."}`)
-	default:
-		RefuseBearer(ctx, true)
+		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable", RetryAfter: time.Second,
+			Message: "The service is overloaded. Try again in a few seconds."}
 	}
-}
-
-// WriteRefusal writes an error body whose texts need no escapes.
-func WriteRefusal(ctx *fasthttp.RequestCtx, code, description, message string) {
-	ctx.SetBodyString(`{"error":"` + code + `","error_description":"` + description + `","message":"` + message + `"}`)
+	return *ErrInvalidToken
 }

@@ -5,7 +5,6 @@ package endpoint
 import (
 	"bytes"
 	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
@@ -22,18 +21,6 @@ type Endpoint struct {
 	ClientOrigins bool                           // web pages of public clients may call it
 	Quiet         bool                           // its access lines have level Debug
 }
-
-// Format is how errors are told.
-type Format int
-
-// The formats.
-const (
-	JSON   Format = iota // an object with error and message
-	Lookup               // with ok as well
-	OAuth                // with error_description and hint as well (RFC 6749 section 5.2)
-	Page                 // a page
-	Either               // a page for who prefers HTML, else JSON
-)
 
 var (
 	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
@@ -54,6 +41,12 @@ func SetPrivateJSON(h *fasthttp.ResponseHeader) {
 	SetNoStore(h)
 }
 
+// SetNoCache begins responses about credentials (RFC 6749 section 5.1).
+func SetNoCache(h *fasthttp.ResponseHeader) {
+	SetPrivateJSON(h)
+	h.SetCanonical(headerPragma, pragmaNoCache)
+}
+
 // RequestID returns the id of the request, which every response carries; "" before the server has set it.
 func RequestID(ctx *fasthttp.RequestCtx) string {
 	return string(ctx.Response.Header.PeekBytes(headerRequestID))
@@ -67,8 +60,3 @@ func IsJSON(contentType []byte) bool {
 
 // View returns b as a string that shares its memory: valid as long as b is, never to be kept.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// WholeSeconds rounds up, to at least 1.
-func WholeSeconds(d time.Duration) int64 {
-	return max(1, int64((d+time.Second-1)/time.Second))
-}

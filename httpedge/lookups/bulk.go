@@ -14,12 +14,13 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// Errors that the edge itself finds. They are shared and never changed.
+// Errors about the whole request. They are shared and never changed.
 var (
-	errBulkMalformed = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}
-	errBulkEmpty     = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}
-	errBulkTooMany   = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonTooMany}
-	errMediaType     = &geo.Error{Code: endpoint.CodeUnsupportedMediaType}
+	errBulkMalformed = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
+				Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
+	errBulkEmpty = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
+			Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
+	errBulkTooMany = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonTooMany}
 )
 
 const maxBulk = 50 // queries a request (interface document, section 8)
@@ -44,13 +45,13 @@ const maxPooledBody = 16 << 10
 // bulk answers POST /api/bulk.
 func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	if !endpoint.IsJSON(ctx.Request.Header.ContentType()) {
-		endpoint.WriteLookupError(ctx, "", errMediaType)
+		endpoint.WriteLookup(ctx, "", endpoint.ErrNotJSON)
 		return
 	}
 	body := ctx.PostBody()
 	b := bulkBatches.Get().(*bulkBatch)
-	if fault := b.read(body); fault != nil {
-		endpoint.WriteLookupErrorSaying(ctx, "", fault, bulkMessage(fault))
+	if err := b.read(body); err != nil {
+		endpoint.WriteLookup(ctx, "", err)
 	} else {
 		b.lookUp(s, s.caller(ctx), time.Now())
 		b.write(ctx)
@@ -63,7 +64,7 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 
 // read fills texts from body, or says what is wrong with the whole request. encoding/json decides what is JSON, since
 // fastjson lets some of its errors pass.
-func (b *bulkBatch) read(body []byte) *geo.Error {
+func (b *bulkBatch) read(body []byte) error {
 	if !json.Valid(body) {
 		return errBulkMalformed
 	}
@@ -89,7 +90,7 @@ func (b *bulkBatch) read(body []byte) *geo.Error {
 	return b.readQueries(queries)
 }
 
-func (b *bulkBatch) readQueries(queries *fastjson.Value) *geo.Error {
+func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
 	items, err := queries.Array()
 	switch {
 	case err != nil:
@@ -135,7 +136,7 @@ func (b *bulkBatch) lookUp(s *service, caller netip.Addr, now time.Time) {
 // write sends the outcomes, or one error for all if there was no room for any of them.
 func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 	if refusal := b.refusal(); refusal != nil {
-		endpoint.WriteLookupError(ctx, "", refusal)
+		endpoint.WriteLookup(ctx, "", refusal)
 		return
 	}
 	failed := 0
@@ -155,7 +156,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 			body = append(body, ',')
 		}
 		if err := b.outcomes[i].Err; err != nil {
-			body = endpoint.AppendLookupError(body, b.texts[i], err, true)
+			body = endpoint.AppendItem(body, b.texts[i], err)
 		} else {
 			body = b.outcomes[i].Entry.AppendFor(body, b.texts[i])
 		}
@@ -217,14 +218,4 @@ func (b *bulkBatch) forget() {
 	clear(b.answers)
 	b.texts, b.outcomes, b.asked = b.texts[:0], b.outcomes[:0], b.asked[:0]
 	b.places, b.answers, b.sources = b.places[:0], b.answers[:0], b.sources[:0]
-}
-
-func bulkMessage(e *geo.Error) string {
-	switch e.Reason {
-	case geo.ReasonEmpty:
-		return `The list "queries" is empty. Give 1 to 50 addresses or domains.`
-	case geo.ReasonMalformed:
-		return `The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`
-	}
-	return endpoint.LookupMessage(e)
 }

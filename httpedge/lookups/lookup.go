@@ -67,12 +67,12 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	}
 	text, fault := queryArgument(ctx.QueryArgs())
 	if fault != nil {
-		endpoint.WriteLookupError(ctx, text, fault)
+		endpoint.WriteLookup(ctx, text, fault)
 		return
 	}
 	q, fault := geo.ParseQuery(text)
 	if fault != nil {
-		endpoint.WriteLookupError(ctx, text, fault)
+		endpoint.WriteLookup(ctx, text, fault)
 		return
 	}
 	outcome := s.lookups.Lookup(q, s.caller(ctx), now)
@@ -80,7 +80,7 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 		setCacheHeaders(ctx, outcome, now)
 	}
 	if outcome.Err != nil {
-		endpoint.WriteLookupError(ctx, text, outcome.Err)
+		endpoint.WriteLookup(ctx, text, outcome.Err)
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)

@@ -15,13 +15,13 @@ var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.Reaso
 func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	caller := s.caller(ctx)
 	if !caller.IsValid() {
-		endpoint.WriteLookupError(ctx, "", errCallerUnusable)
+		endpoint.WriteLookup(ctx, "", errCallerUnusable)
 		return
 	}
 	text := caller.String()
 	q, fault := geo.AddrQuery(caller)
 	if fault != nil {
-		endpoint.WriteLookupErrorSaying(ctx, text, fault, "Your address as the server sees it is not a public one, so it has no location. Ask from the internet, or use /api/lookup.")
+		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying("The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
 	outcome := s.lookups.Lookup(q, caller, time.Now())
@@ -29,7 +29,7 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 		setSource(&ctx.Response.Header, outcome.Entry.Source())
 	}
 	if outcome.Err != nil {
-		endpoint.WriteLookupError(ctx, text, outcome.Err)
+		endpoint.WriteLookup(ctx, text, outcome.Err)
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)

@@ -72,9 +72,10 @@ func (s *service) saveProfile(p *person) {
 
 // answerProfile says what became of a profile that was entered.
 func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
-	switch problems := visit.ProblemsOf(err); {
-	case problems != nil:
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, problems...)
+	status, problems := visit.Again(p.Visit, err, "", "")
+	switch {
+	case status != 0:
+		s.showMe(p, status, entered, problems...)
 	case errors.Is(err, account.ErrTaken): // the form changes nothing else that could be
 		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -31,9 +32,10 @@ func (s *service) fresh(p *person) bool {
 
 // askSignIn answers that the last sign-in is too long ago.
 func (s *service) askSignIn(p *person) {
-	s.WriteMessage(p.HTTP, fasthttp.StatusForbidden, pages.Message{
+	problem := endpoint.ProblemOf(people.ErrSignInAgain)
+	s.WriteMessage(p.HTTP, problem.Status, pages.Message{
 		Title:  "Please sign in again",
-		Text:   "For your safety this needs a sign-in of the last 10 minutes.",
+		Text:   problem.Message,
 		Advice: "Sign in once more; you will come back to your account.",
 		Link:   s.signInPath(p), LinkText: "Sign in",
 	})
@@ -49,16 +51,16 @@ func (s *service) signInPath(p *person) string {
 
 // refuseProof answers why a sensitive change was not made, unless that has nothing to do with the proof. show shows the form again.
 func (s *service) refuseProof(p *person, err error, show func(status int, problems ...pages.Problem)) (answered bool) {
-	wait := visit.SetRetryAfter(p.HTTP, err)
+	status, problems := visit.Again(p.Visit, err, "current_password", "There were too many attempts.")
 	switch {
 	case errors.Is(err, people.ErrWrongCredentials):
 		text := "This is not your password. Check it and try again."
 		if p.Field("current_password") == "" {
 			text = "Enter your password."
 		}
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "current_password", Text: text})
-	case wait != "":
-		show(fasthttp.StatusTooManyRequests, pages.Problem{Text: "There were too many attempts. Try again in " + wait + "."})
+		show(status, pages.Problem{Field: "current_password", Text: text})
+	case status == fasthttp.StatusTooManyRequests:
+		show(status, problems...)
 	case errors.Is(err, people.ErrSignInAgain):
 		s.askSignIn(p)
 	default:

@@ -2,7 +2,6 @@ package oauthapi
 
 import (
 	"gatehouse/httpedge/endpoint"
-
 	"github.com/valyala/fasthttp"
 )
 

@@ -2,9 +2,11 @@ package oauthapi
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
@@ -28,12 +30,12 @@ func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
 
 // profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
 func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
-	token, tried := endpoint.BearerToken(&ctx.Request.Header)
-	if token == "" {
-		endpoint.RefuseBearer(ctx, tried)
+	bearer, err := endpoint.BearerToken(&ctx.Request.Header)
+	if err != nil {
+		endpoint.WriteError(ctx, endpoint.JSON, err)
 		return
 	}
-	admission := s.tokens.Admit(token, at, ctx.Time())
+	admission := s.tokens.Admit(bearer, at, ctx.Time())
 	if counted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
@@ -41,7 +43,14 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 		ctx.Response.SetBodyRaw(admission.Profile)
 		return
 	}
-	endpoint.RefuseAdmission(ctx, at, admission)
+	scope := oauth.ViewUser
+	if at == token.DetailedProfile {
+		scope = oauth.DetailUser
+	}
+	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
+		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
+		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() + " by a new authorization.",
+	})
 }
 
 // counted reports whether the token's window took part in the verdict.

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 // revoke answers POST /oauth/revoke (RFC 7009). A token that is unknown, or another client's, is answered like one that
@@ -14,13 +15,13 @@ import (
 func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
-		writeOAuthError(ctx, fault)
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
 	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
 	defer cancel()
-	if fault := s.tokens.RevokeToken(deadline, credentials, token, time.Now()); fault != nil {
-		writeOAuthError(ctx, fault)
+	if fault := s.tokens.Revoke(deadline, credentials, token, time.Now()); fault != nil {
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
 	ctx.SetBodyString("{}")

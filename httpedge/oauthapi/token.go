@@ -5,7 +5,6 @@ package oauthapi
 import (
 	"context"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -38,9 +37,9 @@ func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Ad
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{tokens, caller, oauth.Metadata(issuer)}
 	return []endpoint.Endpoint{
-		{Pattern: pathToken, Methods: post, Handle: s.token, Head: aboutCredentials, Format: endpoint.OAuth, ClientOrigins: true},
-		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: aboutCredentials, Format: endpoint.OAuth, ClientOrigins: true},
-		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: aboutCredentials, Format: endpoint.OAuth},
+		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache, Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache, Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache, Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON, ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile, Head: endpoint.SetPrivateJSON, ClientOrigins: true},
@@ -50,14 +49,6 @@ func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Ad
 // tokenDeadline bounds a request to the token and revocation endpoints. Identity awaits a write that has
 // begun for longer than that.
 const tokenDeadline = 5 * time.Second
-
-var (
-	headerAuthenticate = []byte(fasthttp.HeaderWWWAuthenticate)
-	headerRetryAfter   = []byte(fasthttp.HeaderRetryAfter)
-	headerPragma       = []byte(fasthttp.HeaderPragma)
-	pragmaNoCache      = []byte("no-cache")
-	challengeBasic     = []byte(`Basic realm="gatehouse", charset="UTF-8"`)
-)
 
 // Faults that the edge itself finds. They are shared and never changed.
 var (
@@ -73,12 +64,12 @@ var (
 func (s *service) token(ctx *fasthttp.RequestCtx) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
-		writeOAuthError(ctx, fault)
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
 	request, fault := oauth.ParseTokenRequest(params, authorization)
 	if fault != nil {
-		writeOAuthError(ctx, fault)
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
 	request.Caller = s.caller(ctx)
@@ -86,16 +77,10 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 	defer cancel()
 	response, fault := s.tokens.Token(deadline, request, time.Now())
 	if fault != nil {
-		writeOAuthError(ctx, fault)
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
 	ctx.Response.SwapBody(response.AppendJSON(ctx.Response.SwapBody(nil)[:0]))
-}
-
-// aboutCredentials begins answers that are about credentials (RFC 6749 section 5.1).
-func aboutCredentials(h *fasthttp.ResponseHeader) {
-	endpoint.SetPrivateJSON(h)
-	h.SetCanonical(headerPragma, pragmaNoCache)
 }
 
 // readForm returns the parameters of the body and the Authorization header, "" when there is none, as copies. Parameters
@@ -116,17 +101,4 @@ func readForm(ctx *fasthttp.RequestCtx) (params []oauth.Parameter, authorization
 		return params, string(lines[0]), nil
 	}
 	return nil, "", errTwoAuthorizations
-}
-
-// writeOAuthError answers an error of the token, revocation or introspection endpoint.
-func writeOAuthError(ctx *fasthttp.RequestCtx, e *oauth.Error) {
-	h := &ctx.Response.Header
-	ctx.SetStatusCode(e.Status())
-	if e.Code == oauth.InvalidClient && e.BasicTried {
-		h.SetCanonical(headerAuthenticate, challengeBasic)
-	}
-	if e.Code == oauth.TemporarilyUnavailable {
-		h.SetCanonical(headerRetryAfter, strconv.AppendInt(nil, endpoint.WholeSeconds(e.RetryAfter), 10))
-	}
-	ctx.Response.SwapBody(e.AppendJSON(ctx.Response.SwapBody(nil)[:0]))
 }

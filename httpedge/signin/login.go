@@ -1,19 +1,13 @@
 package signin
 
 import (
-	"errors"
-	"strconv"
-
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
-	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
-
-const textWrong = "The email address and the password do not belong together. Check both and try again."
 
 // login shows the form that asks for an e-mail address and a password, and takes it.
 func (s *service) login(v *visit.Visit) {
@@ -31,7 +25,8 @@ func (s *service) login(v *visit.Visit) {
 		return
 	}
 	if len(email) > visit.MaxSecretText || len(password) > visit.MaxSecretText {
-		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "email", Text: textWrong})
+		status, problems := visit.Again(v, people.ErrWrongCredentials, "email", "")
+		s.showLogin(v, status, problems...)
 		return
 	}
 	s.signIn(v, email, password)
@@ -55,18 +50,14 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 		Device: device(string(v.HTTP.UserAgent())),
 		Known:  s.KnownMark(v.HTTP, email),
 	}, v.Now)
-	var throttled *people.ThrottledError
+	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
 	switch {
-	case errors.Is(err, people.ErrWrongCredentials):
-		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "email", Text: textWrong})
-	case errors.As(err, &throttled):
-		seconds := strconv.FormatInt(endpoint.WholeSeconds(throttled.RetryAfter), 10)
-		v.HTTP.Response.Header.Set(fasthttp.HeaderRetryAfter, seconds)
-		s.showLogin(v, fasthttp.StatusTooManyRequests, pages.Problem{Text: "Too many attempts to sign in have failed. Try again in " + seconds + " seconds."})
-	case err != nil:
-		s.WriteFailure(v.HTTP, "sign in", err)
-	default:
+	case err == nil:
 		s.welcome(v, email, signedIn)
+	case status != 0:
+		s.showLogin(v, status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "sign in", err)
 	}
 }
 

@@ -34,7 +34,8 @@ func (s *service) phone(v *visit.Visit) {
 	case !v.CheckForm(v.Bind("phone")):
 		s.showPhone(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case number == "":
-		s.showPhone(v, fasthttp.StatusUnprocessableEntity, visit.ProblemsOf(account.FieldError{Field: "phone_number", Message: "is missing"})...)
+		status, problems := visit.Again(v, account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
+		s.showPhone(v, status, problems...)
 	default:
 		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
 		s.Begun(v, &s.phoneFlow().CodeFlow, token, err)

@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -72,8 +73,9 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
-		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{Title: "This account is disabled",
-			Text: "Nobody can sign in to it at the moment.", Advice: "Ask the people who run this service."})
+		problem := endpoint.ProblemOf(err)
+		s.WriteMessage(v.HTTP, problem.Status, pages.Message{Title: "This account is disabled", Text: problem.Message,
+			Advice: "Ask the people who run this service."})
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

@@ -2,22 +2,20 @@ package visit
 
 import (
 	"errors"
-	"strconv"
+
+	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
-
-	"github.com/valyala/fasthttp"
 )
 
 // What people are told about codes.
 const (
-	textWrongCode   = "This is not the code that we sent. Check it and try again."
-	textExpiredCode = "This code is no longer good: it has expired, was used or was tried too often. Ask for a new one."
-	textCodeGone    = "This code is no longer good. Please start again."
-	textCodeSent    = "We sent a new code. Only the new one works now."
+	textCodeGone     = "This code is no longer valid. Please start again."
+	textCodeSent     = "We sent a new code. Only the new one works now."
+	textTooManyCodes = "Too many codes were requested."
 )
 
 // paramSent says on the page for a code that another one was sent just now.
@@ -55,38 +53,16 @@ func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cooki
 
 // Begun goes on to the page for the code, or shows the page before with what is wrong.
 func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
-	switch problems := ProblemsOf(err); {
+	status, problems := Again(v, err, "", textTooManyCodes)
+	switch {
 	case err == nil:
 		s.keepCode(v.HTTP, token)
 		Redirect(v.HTTP, v.Path(f.Path))
-	case problems != nil:
-		f.Restart(v, fasthttp.StatusUnprocessableEntity, problems...)
+	case status != 0:
+		f.Restart(v, status, problems...)
 	default:
-		if text := throttledCode(v.HTTP, err); text != "" {
-			f.Restart(v, fasthttp.StatusTooManyRequests, pages.Problem{Text: text})
-			return
-		}
 		s.WriteFailure(v.HTTP, "send a code", err)
 	}
-}
-
-// throttledCode says when a code may be asked for, and sets Retry-After; "" when err is no *people.ThrottledError.
-func throttledCode(ctx *fasthttp.RequestCtx, err error) string {
-	if wait := SetRetryAfter(ctx, err); wait != "" {
-		return "Too many codes were asked for. You can ask for another in " + wait + "."
-	}
-	return ""
-}
-
-// SetRetryAfter returns how long people have to wait, in words, and sets Retry-After; "" when err is no *people.ThrottledError.
-func SetRetryAfter(ctx *fasthttp.RequestCtx, err error) string {
-	var throttled *people.ThrottledError
-	if !errors.As(err, &throttled) {
-		return ""
-	}
-	seconds := endpoint.WholeSeconds(throttled.RetryAfter)
-	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(seconds, 10))
-	return pages.Verify{Wait: int(seconds)}.WaitText()
 }
 
 // Challenge returns what the browser's token asks for. When that is nothing of f's, it goes back to where f begins, and returns
@@ -130,23 +106,18 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Chall
 
 // RefuseCode shows the page again after a code that did not lead on.
 func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challenge, err error) {
-	again := func(status int, problems ...pages.Problem) { s.showVerify(v, f, token, c, status, "", problems...) }
-	problems := ProblemsOf(err)
-	wait := SetRetryAfter(v.HTTP, err)
-	switch {
-	case problems != nil:
-		again(fasthttp.StatusUnprocessableEntity, problems...)
-	case wait != "":
-		again(fasthttp.StatusTooManyRequests, pages.Problem{Field: "code", Text: "Too many wrong codes were entered. Try again in " + wait + "."})
-	case errors.Is(err, people.ErrWrongCode):
-		again(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "code", Text: textWrongCode})
-	case !errors.Is(err, people.ErrCodeExpired):
+	status, problems := Again(v, err, "code", "Too many wrong codes were entered.")
+	if status == 0 {
 		s.WriteFailure(v.HTTP, "check a code", err)
-	default:
-		if token, c, ok := s.Challenge(v, f); ok {
-			s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "", pages.Problem{Field: "code", Text: textExpiredCode})
+		return
+	}
+	if errors.Is(err, people.ErrCodeExpired) {
+		var ok bool
+		if token, c, ok = s.Challenge(v, f); !ok {
+			return
 		}
 	}
+	s.showVerify(v, f, token, c, status, "", problems...)
 }
 
 // ResendCode takes the form that asks for another code.
@@ -164,17 +135,16 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
 			return
 		}
-		err := s.people.Resend(v.Ctx, token, s.caller(v.HTTP), v.Now)
+		err := s.people.Resend(v.Ctx, token, s.Caller(v), v.Now)
+		status, problems := Again(v, err, "", textTooManyCodes)
 		switch {
 		case err == nil:
 			Redirect(v.HTTP, v.pathSent(f.Path))
 		case errors.Is(err, people.ErrCodeExpired):
 			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
+		case status != 0:
+			s.showVerify(v, f, token, c, status, "", problems...)
 		default:
-			if text := throttledCode(v.HTTP, err); text != "" {
-				s.showVerify(v, f, token, c, fasthttp.StatusTooManyRequests, "", pages.Problem{Text: text})
-				return
-			}
 			s.WriteFailure(v.HTTP, "send a code", err)
 		}
 	}

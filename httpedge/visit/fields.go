@@ -1,9 +1,10 @@
 package visit
 
 import (
-	"errors"
+	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 )
 
@@ -23,15 +24,28 @@ var fieldWords = map[string]struct{ subject, missing string }{
 	"profile_picture": {"The link", ""},
 }
 
-// ProblemsOf returns what account.FieldErrors, or one FieldError, say for the form that was sent; nil for another error.
-func ProblemsOf(err error) []pages.Problem {
-	var fields account.FieldErrors
-	var field account.FieldError
-	if errors.As(err, &field) {
-		fields = account.FieldErrors{field}
-	} else if !errors.As(err, &fields) {
-		return nil
+// Again returns the status of a page that shows its form again after err, and what the page says: about field, unless err
+// names fields. After too many attempts the text begins with tooMany, and Retry-After is set. The status is 0 when err is nil
+// or has nothing to do with the form.
+func Again(v *Visit, err error, field, tooMany string) (status int, problems []pages.Problem) {
+	if err == nil {
+		return 0, nil
 	}
+	p := endpoint.ProblemOf(err)
+	switch {
+	case len(p.Fields) > 0:
+		return fasthttp.StatusUnprocessableEntity, fieldProblems(p.Fields)
+	case p.Status == fasthttp.StatusTooManyRequests:
+		endpoint.SetRetryAfter(&v.HTTP.Response.Header, &p)
+		wait := pages.Verify{Wait: int(endpoint.WholeSeconds(p.RetryAfter))}.WaitText()
+		return p.Status, []pages.Problem{{Text: tooMany + " Try again in " + wait + "."}}
+	case p.Status == fasthttp.StatusUnprocessableEntity:
+		return p.Status, []pages.Problem{{Field: field, Text: p.Message}}
+	}
+	return 0, nil
+}
+
+func fieldProblems(fields account.FieldErrors) []pages.Problem {
 	var problems []pages.Problem
 	for _, f := range fields {
 		words, known := fieldWords[f.Field]

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 const (
@@ -44,14 +44,15 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 	Redirect(v.HTTP, v.Pending.Request.ErrorURL(fault, s.issuer))
 }
 
-// RefuseFailed ends the flow because of something on our side: temporarily_unavailable when it passes, else server_error.
+// RefuseFailed ends the flow with an error that is not the client's: temporarily_unavailable when the same request may
+// succeed later, else server_error (RFC 6749 section 4.1.2.1).
 func (s *Site) RefuseFailed(v *Visit, step string, err error) {
 	s.log.Error(step, "error", err)
-	if actors.IsTemporary(err) {
-		s.Refuse(v, &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."})
-		return
+	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."}
+	if endpoint.Failure(err).Unexpected {
+		fault = &oauth.Error{Code: oauth.ServerError, Description: endpoint.ErrPanic.Message}
 	}
-	s.Refuse(v, &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."})
+	s.Refuse(v, fault)
 }
 
 // Path returns where a page is, with the pending request.

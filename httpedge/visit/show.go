@@ -88,7 +88,7 @@ func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 	body, err := p.Render()
 	if err != nil {
 		s.log.Error("write a page", "error", err)
-		endpoint.WriteProblem(ctx, endpoint.JSON, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side.")
+		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
 	sendPage(ctx, status, body, "")
@@ -110,13 +110,14 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 	s.WritePage(ctx, status, m)
 }
 
-// WriteFailure answers with a page for something that went wrong on our side and may go right in a moment.
+// WriteFailure responds with a page about an error that is not the person's, and logs it unless the service is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	if !errors.Is(err, account.ErrBusy) {
 		s.log.Error(step, "error", err)
 	}
-	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "2")
-	s.WriteMessage(ctx, fasthttp.StatusServiceUnavailable, pages.Message{
+	problem := endpoint.Failure(err)
+	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)
+	s.WriteMessage(ctx, problem.Status, pages.Message{
 		Title:  "Please try again",
 		Text:   "The service could not do this just now.",
 		Fault:  "It is our fault, not yours.",
@@ -124,20 +125,22 @@ func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	})
 }
 
-// ShowNotFound answers 404 with a page.
-func (s *Site) ShowNotFound(ctx *fasthttp.RequestCtx) {
-	s.WriteMessage(ctx, fasthttp.StatusNotFound, pages.Message{Title: "There is no page here",
-		Text: "This address leads to nothing that the service has.", Advice: "Check the address, or go back to where you came from and start again."})
+// ShowProblem responds with a page about a problem that the server found before any handler.
+func (s *Site) ShowProblem(ctx *fasthttp.RequestCtx, p *endpoint.Problem) {
+	message, ok := problemWords[p.Code]
+	if !ok {
+		message = pages.Message{Title: "This request cannot be served", Text: p.Message}
+	}
+	s.WriteMessage(ctx, p.Status, message)
 }
 
-// ShowMethodNotAllowed answers 405 with a page.
-func (s *Site) ShowMethodNotAllowed(ctx *fasthttp.RequestCtx) {
-	s.WriteMessage(ctx, fasthttp.StatusMethodNotAllowed, pages.Message{Title: "This page cannot be used like that",
-		Text: "It was asked for in a way that it has no answer to. Nothing was done.", Advice: "Open the page by its address, or go back to where you came from and start again."})
-}
-
-// ShowTooLarge answers 413 with a page.
-func (s *Site) ShowTooLarge(ctx *fasthttp.RequestCtx) {
-	s.WriteMessage(ctx, fasthttp.StatusRequestEntityTooLarge, pages.Message{Title: "This form is too large",
-		Text: "A form can hold 64 KiB. Nothing was done.", Advice: "Go back, enter less and send the form once more."})
+// problemWords are what people are told about a problem, by its code.
+var problemWords = map[string]pages.Message{
+	endpoint.ErrNotFound.Code: {Title: "There is no page here", Text: "This address does not exist.",
+		Advice: "Check the address, or go back to where you came from and start again."},
+	endpoint.ErrMethodNotAllowed.Code: {Title: "This page cannot be used like that",
+		Text:   "The request used a method that this page does not support. Nothing was done.",
+		Advice: "Open the page by its address, or go back to where you came from and start again."},
+	endpoint.ErrBodyTooLarge.Code: {Title: "This form is too large", Text: "A form can hold 64 KiB. Nothing was done.",
+		Advice: "Go back, enter less and send the form once more."},
 }

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
-
-	"github.com/valyala/fasthttp"
 )
 
 // Config is what a Site is made of.
@@ -132,7 +132,7 @@ func (s *Site) SpendForm(v *Visit, form Binding) bool {
 func (s *Site) Offered(channel account.Channel, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.people.Channels().Has(channel) {
-			s.ShowNotFound(ctx)
+			s.ShowProblem(ctx, endpoint.ErrNotFound)
 			return
 		}
 		handle(ctx)
