@@ -169,9 +169,9 @@ func TestRegistrationSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"", "", "", []string{"Enter your name.", "Enter your email address.", "at least 10 characters"}},
 		{"Ida", "ida", newWord, []string{"This is not an email address."}},
-		{"Ida", ida, "password12", []string{"tried first"}},
+		{"Ida", ida, "password12", []string{"too common"}},
 		{"Harbours", ida, newWord, []string{"must not contain the name"}},
-		{"<script>\x00", ida, newWord, []string{"The name has control characters."}},
+		{"<script>\x00", ida, newWord, []string{"The name must not contain control characters."}},
 		{"Ida", "\xff", newWord, []string{"This is not an email address."}},
 		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000), []string{"at most 200 characters", "at most 254 characters"}},
 	} {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Result is what is known of a query. What is unknown is "", 0 or false.
+// Result is the result of a query. An unknown value is "", 0 or false.
 type Result struct {
 	OK        bool     `json:"ok"`
-	Query     string   `json:"query"`     // as it was asked; for MyIP the address
-	IP        string   `json:"ip"`        // that it is, or resolved to
+	Query     string   `json:"query"`     // as sent; the address for MyIP
+	IP        string   `json:"ip"`        // of the query, or of its domain
 	IPVersion string   `json:"ipVersion"` // "IPv4" or "IPv6"
 	Location  Location `json:"location"`
 	Network   Network  `json:"network"`
 	Flags     Flags    `json:"flags"`
 }
 
-// Location is where an address is, as far as city or region.
+// Location is the location of an address, up to its city.
 type Location struct {
 	Continent        string  `json:"continent"`
 	Country          string  `json:"country"`
@@ -32,7 +32,7 @@ type Location struct {
 	Currency         string  `json:"currency"` // ISO 4217
 }
 
-// Network is who runs the network of an address.
+// Network is the network of an address.
 type Network struct {
 	ISP     string `json:"isp"`
 	Org     string `json:"org"`
@@ -41,28 +41,28 @@ type Network struct {
 	Reverse string `json:"reverse"` // DNS name
 }
 
-// Flags say what an address is used for.
+// Flags describe the use of an address.
 type Flags struct {
 	Mobile  bool `json:"mobile"`
 	Proxy   bool `json:"proxy"`
 	Hosting bool `json:"hosting"`
 }
 
-// Answer is a Result and where it comes from.
-type Answer struct {
+// Lookup is a Result with its Origin.
+type Lookup struct {
 	Result Result
 	Origin Origin
 }
 
-// Origin says where an answer comes from and how long it may be kept.
+// Origin is the source of a result and how long it may be cached.
 type Origin struct {
 	Source string        // "upstream", "mmdb" or "sim"
-	Cached bool          // the service had it already
-	Age    time.Duration // since it was fetched; 0 when nothing is said
-	MaxAge time.Duration // from then on; 0 = do not keep
+	Cached bool          // in the service
+	Age    time.Duration // since it was fetched; 0 = unknown
+	MaxAge time.Duration // from then; 0 = do not cache
 }
 
-// Batch is the answer to Bulk.
+// Batch is the result of Bulk.
 type Batch struct {
 	OK      bool     `json:"ok"`
 	Count   int      `json:"count"`
@@ -71,16 +71,16 @@ type Batch struct {
 	Sources []string `json:"-"` // of the items that are ok
 }
 
-// Item is one of a Batch: a Result, or what is wrong with its query.
+// Item is the Result or the error of one query of a Batch.
 type Item struct {
 	Result
 	Code              string `json:"error"` // "" when OK
 	Reason            string `json:"reason"`
 	Message           string `json:"message"`
-	RetryAfterSeconds int    `json:"retry_after"` // 0 = nothing is said
+	RetryAfterSeconds int    `json:"retry_after"` // 0 = unknown
 }
 
-// Err returns nil when the item is a Result, else an *Error without a status.
+// Err returns nil for a Result, else an *Error without a status.
 func (i *Item) Err() error {
 	if i.OK {
 		return nil
@@ -99,7 +99,7 @@ func originOf(r *Response) Origin {
 	return o
 }
 
-// seconds reads whole seconds; 0 for anything else.
+// seconds parses whole seconds; anything else is 0.
 func seconds(s string) time.Duration {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
