@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// house is a database with a person, a client of all grants and an operator, and one server on it at a time.
-type house struct {
+// fixture is a database with a user, a client with all grants and an operator, and one server on it
+// at a time.
+type fixture struct {
 	env      []string
-	flags    []string // of serve, beside anyPorts
+	flags    []string // of serve, in addition to anyPorts
 	operator operator
 	token    string // the operator's
 	client   record
@@ -26,10 +27,11 @@ type house struct {
 	base, admin string
 }
 
-// newHouse starts a first server on an empty database.
-func newHouse(t *testing.T, databaseURL string, flags ...string) *house {
+// newFixture starts a server on an empty database.
+func newFixture(t *testing.T, databaseURL string, flags ...string) *fixture {
 	t.Helper()
-	s := &house{env: []string{"GATEHOUSE_DATABASE_URL=" + databaseURL}, flags: flags, http: newClient(t, "")}
+	s := &fixture{env: []string{"GATEHOUSE_DATABASE_URL=" + databaseURL}, flags: flags,
+		http: newClient(t, "")}
 	s.http.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))
 	s.serve(t)
@@ -38,36 +40,42 @@ func newHouse(t *testing.T, databaseURL string, flags ...string) *house {
 }
 
 // serve starts a server.
-func (s *house) serve(t *testing.T) {
+func (s *fixture) serve(t *testing.T) {
 	t.Helper()
-	s.server = start(t, s.env, append(append([]string{"serve", "--roles=identity"}, anyPorts...), s.flags...)...)
+	s.server = start(t, s.env, append(append([]string{"serve", "--roles=identity"}, anyPorts...),
+		s.flags...)...)
 	listen, admin := s.server.ready(t)
 	s.base, s.admin = "http://"+listen, "http://"+admin
 }
 
-// prepare makes the person and the client, and signs the person in.
-func (s *house) prepare(t *testing.T) {
+// prepare creates the user and the client, and signs the user in.
+func (s *fixture) prepare(t *testing.T) {
 	t.Helper()
-	got, err := s.post("/oauth/token", url.Values{"grant_type": {"client_credentials"}, "scope": {"server-operations"},
+	got, err := s.post("/oauth/token", url.Values{"grant_type": {"client_credentials"},
+		"scope":     {"server-operations"},
 		"client_id": {s.operator.ClientID}, "client_secret": {s.operator.ClientSecret}})
 	if err != nil || got.status != http.StatusOK {
 		t.Fatalf("got %v and error %v, want a token for the operator", got, err)
 	}
 	s.token = got.AccessToken
-	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "Rosa", "email": person, "password": password})
+	status, body, err := s.manage(http.MethodPost, "/users",
+		map[string]any{"name": "Rosa", "email": person, "password": password})
 	if err != nil || status != http.StatusCreated {
 		t.Fatalf("got %d %s and error %v, want a user", status, body, err)
 	}
-	status, body, err = s.manage(http.MethodPost, "/clients", map[string]any{"name": "Shop", "redirect_uris": []string{callback},
-		"scopes": strings.Fields(userScopes), "grants": []string{"authorization_code", "refresh_token", "client_credentials"}})
-	if err := errors.Join(err, json.Unmarshal(body, &s.client)); err != nil || status != http.StatusCreated {
+	status, body, err = s.manage(http.MethodPost, "/clients",
+		map[string]any{"name": "Shop", "redirect_uris": []string{callback},
+			"scopes": strings.Fields(userScopes),
+			"grants": []string{"authorization_code", "refresh_token", "client_credentials"}})
+	if err := errors.Join(err, json.Unmarshal(body, &s.client)); err != nil ||
+		status != http.StatusCreated {
 		t.Fatalf("got %d %s and error %v, want a client", status, body, err)
 	}
 	s.browser = newBrowser(t, s.client.ClientID)
 	s.browser.consent(t, s.browser.signIn(t, s.base))
 }
 
-// reply is what the token, revocation and introspection endpoints answer.
+// reply is a response of the token, revocation or introspection endpoint.
 type reply struct {
 	status       int
 	retryAfter   string
@@ -77,15 +85,16 @@ type reply struct {
 	Active       bool   `json:"active"`
 }
 
-func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, r.Error) } // without the tokens
+// String leaves out the tokens.
+func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, r.Error) }
 
-// post sends a form and reads the whole answer.
-func (s *house) post(path string, form url.Values) (reply, error) {
+// post sends a form and reads the response.
+func (s *fixture) post(path string, form url.Values) (reply, error) {
 	return s.postAt(s.base, path, form)
 }
 
 // postAt is post to another server.
-func (s *house) postAt(base, path string, form url.Values) (reply, error) {
+func (s *fixture) postAt(base, path string, form url.Values) (reply, error) {
 	response, err := s.http.PostForm(base+path, form)
 	if err != nil {
 		return reply{}, err
@@ -96,7 +105,7 @@ func (s *house) postAt(base, path string, form url.Values) (reply, error) {
 }
 
 // asClient adds the client's credentials to name, value, name, value…
-func (s *house) asClient(pairs ...string) url.Values {
+func (s *fixture) asClient(pairs ...string) url.Values {
 	form := url.Values{"client_id": {s.client.ClientID}, "client_secret": {s.client.ClientSecret}}
 	for i := 0; i < len(pairs); i += 2 {
 		form.Set(pairs[i], pairs[i+1])
@@ -104,16 +113,17 @@ func (s *house) asClient(pairs ...string) url.Values {
 	return form
 }
 
-func (s *house) redemption(code string) url.Values {
-	return s.asClient("grant_type", "authorization_code", "code", code, "redirect_uri", callback, "code_verifier", verifier)
+func (s *fixture) redemption(code string) url.Values {
+	return s.asClient("grant_type", "authorization_code", "code", code, "redirect_uri", callback,
+		"code_verifier", verifier)
 }
 
-func (s *house) rotation(token string) url.Values {
+func (s *fixture) rotation(token string) url.Values {
 	return s.asClient("grant_type", "refresh_token", "refresh_token", token)
 }
 
 // manage makes a call to the admin API.
-func (s *house) manage(method, path string, body any) (status int, answer []byte, err error) {
+func (s *fixture) manage(method, path string, body any) (status int, answer []byte, err error) {
 	var content bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&content).Encode(body); err != nil {
@@ -131,8 +141,8 @@ func (s *house) manage(method, path string, body any) (status int, answer []byte
 	return s.do(request)
 }
 
-// profile asks the server at base for a profile: the basic one at /api/user, or /api/user/details.
-func (s *house) profile(base, path, token string) (status int, answer []byte, err error) {
+// profile requests a profile from the server at base: /api/user or /api/user/details.
+func (s *fixture) profile(base, path, token string) (status int, answer []byte, err error) {
 	request, err := http.NewRequest(http.MethodGet, base+path, nil)
 	if err != nil {
 		return 0, nil, err
@@ -141,7 +151,7 @@ func (s *house) profile(base, path, token string) (status int, answer []byte, er
 	return s.do(request)
 }
 
-func (s *house) do(request *http.Request) (status int, answer []byte, err error) {
+func (s *fixture) do(request *http.Request) (status int, answer []byte, err error) {
 	response, err := s.http.Do(request)
 	if err != nil {
 		return 0, nil, err
