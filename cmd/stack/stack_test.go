@@ -116,7 +116,7 @@ func TestOneServiceAlone(t *testing.T) {
 			if (s.Lookups != nil) != (c.Lookups != nil) ||
 				(s.Tokens != nil) != (c.Identity != nil) {
 				t.Errorf("got lookups %v and identity %v, want what was configured", s.Lookups,
-					s.Identity)
+					s.Tokens)
 			}
 			if err := s.Close(); err != nil {
 				t.Errorf("got %v, want a service that has not served to stop", err)
