@@ -22,26 +22,26 @@ import (
 
 var (
 	errNoTLS = errors.New("the mail server offers no TLS")
-	errAuth  = errors.New("the mail server offers no way to sign in that is known here: SCRAM-SHA-256, PLAIN or LOGIN")
+	errAuth  = errors.New("the mail server supports none of SCRAM-SHA-256, PLAIN and LOGIN")
 )
 
 const (
-	mailTries     = 4               // at most, of one e-mail
-	firstMailWait = 3 * time.Second // after the first try; it doubles with each, less up to half of it by chance
+	mailAttempts     = 4               // limit for one e-mail
+	firstMailBackoff = 3 * time.Second // longest wait after the first attempt; see backoff
 )
 
-// post sends e-mails over SMTP (RFC 5321), one connection for each try.
-type post struct {
+// mailer sends e-mails over SMTP (RFC 5321). Each attempt uses a new connection.
+type mailer struct {
 	host, address string // name of the server; its host and port
 	implicit      bool   // TLS from the start (RFC 8314)
-	mustTLS       bool   // else what STARTTLS (RFC 3207) gives is taken, and who is at the other end is not checked (RFC 7435)
+	mustTLS       bool   // else TLS is opportunistic and unauthenticated (RFC 3207, RFC 7435)
 	login         *url.Userinfo
 	from          *mail.Address
 	service       string
-	open          func(ctx context.Context) (net.Conn, error) // dial, unless a test has another
+	open          func(ctx context.Context) (net.Conn, error) // dial, or a test's function
 }
 
-func newPost(t Target, from *mail.Address, service string) *post {
+func newMailer(t Target, from *mail.Address, service string) *mailer {
 	port := t.url.Port()
 	if port == "" {
 		port = map[string]string{"smtps": "465"}[t.scheme]
@@ -50,49 +50,53 @@ func newPost(t Target, from *mail.Address, service string) *post {
 		port = "587" // submission (RFC 6409)
 	}
 	host := t.url.Hostname()
-	p := &post{
-		host: host, address: net.JoinHostPort(host, port), login: t.url.User, from: from, service: service,
-		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" && !isLoopback(host),
+	p := &mailer{
+		host: host, address: net.JoinHostPort(host,
+			port), login: t.url.User, from: from, service: service,
+		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" &&
+			!isLoopback(host),
 	}
 	p.open = p.dial
 	return p
 }
 
-// Send hands m to the mail server. It tries again, with the same Message-ID, where the server answers that it cannot do so for now (RFC
-// 5321 section 4.2.1: 4yz); anything else is final, also that nothing is known of what became of it.
-func (p *post) Send(ctx context.Context, m account.Message) error {
-	letter, err := p.compose(m)
+// Send sends m to the mail server. It retries, with the same Message-ID, only after a temporary
+// failure (RFC 5321 section 4.2.1: 4yz). It does not retry when a connection breaks, because the
+// server may have accepted the message.
+func (p *mailer) Send(ctx context.Context, m account.Message) error {
+	email, err := p.compose(m)
 	if err != nil {
 		return err
 	}
-	for n := range mailTries {
-		if err = p.deliver(ctx, letter); err == nil || letter.IsDelivered() {
+	for n := range mailAttempts {
+		if err = p.deliver(ctx, email); err == nil || email.IsDelivered() {
 			return nil
 		}
-		if code := replyCode(err); code < 400 || code > 499 || n+1 == mailTries || !pause(ctx, backOff(firstMailWait, n)) {
+		if code := replyCode(err); code < 400 || code > 499 || n+1 == mailAttempts ||
+			!pause(ctx, backoff(firstMailBackoff, n)) {
 			break
 		}
 	}
 	return fmt.Errorf("smtp: %w", mailKind(ctx, err))
 }
 
-func (p *post) compose(m account.Message) (*gomail.Msg, error) {
-	said := compose(m, p.service)
-	letter := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	letter.FromMailAddress(p.from)
-	if err := letter.To(m.To); err != nil {
+func (p *mailer) compose(m account.Message) (*gomail.Msg, error) {
+	text := compose(m, p.service)
+	email := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	email.FromMailAddress(p.from)
+	if err := email.To(m.To); err != nil {
 		return nil, errors.New("smtp: the address cannot be written in an e-mail")
 	}
-	letter.SetDate()
-	letter.SetMessageIDWithValue(rand.Text() + "@" + heloName(p.service))
-	letter.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: nobody answers it by machine
-	letter.Subject(said.subject)
-	letter.SetBodyString(gomail.TypeTextPlain, said.body)
-	return letter, nil
+	email.SetDate()
+	email.SetMessageIDWithValue(rand.Text() + "@" + heloName(p.service))
+	email.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
+	email.Subject(text.subject)
+	email.SetBodyString(gomail.TypeTextPlain, text.body)
+	return email, nil
 }
 
-// deliver sends letter on a connection of its own, which ends with ctx at the latest.
-func (p *post) deliver(ctx context.Context, letter *gomail.Msg) error {
+// deliver sends email on a new connection, which is closed when ctx ends at the latest.
+func (p *mailer) deliver(ctx context.Context, email *gomail.Msg) error {
 	conn, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -107,21 +111,22 @@ func (p *post) deliver(ctx context.Context, letter *gomail.Msg) error {
 	if err != nil {
 		return err
 	}
-	if err := sender.SendWithSMTPClient(session, letter); err != nil {
+	if err := sender.SendWithSMTPClient(session, email); err != nil {
 		return err
 	}
 	return session.Quit()
 }
 
-func (p *post) dial(ctx context.Context) (net.Conn, error) {
+func (p *mailer) dial(ctx context.Context) (net.Conn, error) {
 	if p.implicit {
-		return (&tls.Dialer{Config: &tls.Config{ServerName: p.host}}).DialContext(ctx, "tcp", p.address)
+		return (&tls.Dialer{Config: &tls.Config{ServerName: p.host}}).DialContext(ctx, "tcp",
+			p.address)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", p.address)
 }
 
-// greet says hello, sets up TLS and signs in.
-func (p *post) greet(conn net.Conn) (*smtp.Client, error) {
+// greet sends EHLO, sets up TLS and authenticates.
+func (p *mailer) greet(conn net.Conn) (*smtp.Client, error) {
 	session, err := smtp.NewClient(conn, p.host)
 	if err != nil {
 		return nil, err
@@ -135,16 +140,17 @@ func (p *post) greet(conn net.Conn) (*smtp.Client, error) {
 			return nil, errNoTLS
 		}
 		if offered {
-			if err := session.StartTLS(&tls.Config{ServerName: p.host, InsecureSkipVerify: !p.mustTLS}); err != nil {
+			if err := session.StartTLS(&tls.Config{ServerName: p.host,
+				InsecureSkipVerify: !p.mustTLS}); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return session, p.signIn(session)
+	return session, p.authenticate(session)
 }
 
-// signIn proves who sends, if there is a password.
-func (p *post) signIn(session *smtp.Client) error {
+// authenticate authenticates to the mail server, if a password is configured.
+func (p *mailer) authenticate(session *smtp.Client) error {
 	password, ok := p.login.Password()
 	if !ok {
 		return nil
@@ -162,7 +168,8 @@ func (p *post) signIn(session *smtp.Client) error {
 	return errAuth
 }
 
-// heloName is the service's host as SMTP wants it: a name without port, or an address in brackets (RFC 5321 section 4.1.3).
+// heloName returns the service's host in SMTP form: a name without port, or an address in brackets
+// (RFC 5321 section 4.1.3).
 func heloName(service string) string {
 	host := (&url.URL{Host: service}).Hostname()
 	addr, err := netip.ParseAddr(host)
@@ -175,18 +182,19 @@ func heloName(service string) string {
 	return host
 }
 
-// mailKind returns what may be told of an error: never what the server said, which may quote the address.
+// mailKind returns the kind of an error. It leaves out the server's text, which may quote the
+// address.
 func mailKind(ctx context.Context, err error) error {
 	if errors.Is(err, errNoTLS) || errors.Is(err, errAuth) {
 		return err
 	}
 	if code := replyCode(err); code > 0 {
-		return fmt.Errorf("the mail server answered %d", code)
+		return fmt.Errorf("the mail server replied %d", code)
 	}
 	return kindOf(ctx, err)
 }
 
-// replyCode returns what the mail server answered; 0 = the error is none of its answers.
+// replyCode returns the mail server's reply code; 0 = the error is not a reply.
 func replyCode(err error) int {
 	var (
 		refused *gomail.SendError

@@ -17,10 +17,11 @@ import (
 	"gatehouse/actors/account"
 )
 
-var resetCode = account.Message{Channel: account.Email, To: "ada@example.com", Kind: account.ResetCode, Code: "271828"}
+var resetCode = account.Message{Channel: account.Email, To: "ada@example.com",
+	Kind: account.ResetCode, Code: "271828"}
 
-// newTestPost returns a messenger for that URL, which is dialled at address.
-func newTestPost(t *testing.T, rawURL, address string) *post {
+// newTestMailer returns a mailer for rawURL. If address is not "", it connects there instead.
+func newTestMailer(t *testing.T, rawURL, address string) *mailer {
 	t.Helper()
 	target, err := ParseTarget(rawURL)
 	if err != nil {
@@ -30,7 +31,7 @@ func newTestPost(t *testing.T, rawURL, address string) *post {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPost(target, from, "id.example.com:8443")
+	p := newMailer(target, from, "id.example.com:8443")
 	if address != "" {
 		p.address = address
 	}
@@ -39,57 +40,63 @@ func newTestPost(t *testing.T, rawURL, address string) *post {
 
 func TestMailArrives(t *testing.T) {
 	s := startMail(t, nil, false, nil)
-	if err := newTestPost(t, "smtp://"+s.address, "").Send(t.Context(), resetCode); err != nil {
+	if err := newTestMailer(t, "smtp://"+s.address, "").Send(t.Context(), resetCode); err != nil {
 		t.Fatal(err)
 	}
 	got := s.one()
-	if got.from != "no-reply@example.com" || got.to != "ada@example.com" || got.hello != "id.example.com" {
-		t.Errorf("got mail from %q to %q after hello %q, want no-reply@example.com, ada@example.com and id.example.com", got.from, got.to, got.hello)
+	if got.from != "no-reply@example.com" || got.to != "ada@example.com" ||
+		got.hello != "id.example.com" {
+		t.Errorf("got mail from %q to %q after hello %q, want no-reply@example.com, ada@example.com and id.example.com",
+			got.from, got.to, got.hello)
 	}
-	letter, err := mail.ReadMessage(strings.NewReader(got.data))
+	email, err := mail.ReadMessage(strings.NewReader(got.data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"From": `"Atlas" <no-reply@example.com>`, "To": "<ada@example.com>", "Subject": "Your code for id.example.com:8443",
-		"Auto-Submitted": "auto-generated", "Content-Type": "text/plain; charset=UTF-8", "User-Agent": "",
+		"From": `"Atlas" <no-reply@example.com>`, "To": "<ada@example.com>",
+		"Subject":        "Your code for id.example.com:8443",
+		"Auto-Submitted": "auto-generated", "Content-Type": "text/plain; charset=UTF-8",
+		"User-Agent": "",
 	} {
-		if got := letter.Header.Get(name); got != want {
+		if got := email.Header.Get(name); got != want {
 			t.Errorf("got %s %q, want %q", name, got, want)
 		}
 	}
-	if sent, err := letter.Header.Date(); err != nil || time.Since(sent) > time.Minute {
+	if sent, err := email.Header.Date(); err != nil || time.Since(sent) > time.Minute {
 		t.Errorf("got date %v, %v, want now", sent, err)
 	}
-	if id := letter.Header.Get("Message-ID"); !strings.HasSuffix(id, "@id.example.com>") {
+	if id := email.Header.Get("Message-ID"); !strings.HasSuffix(id, "@id.example.com>") {
 		t.Errorf("got id %q, want one of id.example.com", id)
 	}
-	body, err := io.ReadAll(quotedprintable.NewReader(letter.Body))
-	if want := compose(resetCode, "id.example.com:8443").body; err != nil || strings.TrimSpace(string(body)) != strings.TrimSpace(want) {
+	body, err := io.ReadAll(quotedprintable.NewReader(email.Body))
+	if want := compose(resetCode, "id.example.com:8443").body; err != nil ||
+		strings.TrimSpace(string(body)) != strings.TrimSpace(want) {
 		t.Errorf("got body %q, %v, want %q", body, err, want)
 	}
 }
 
-// TestMailEncryption has the name example.com lead to loopback, so that the server counts as a remote one.
+// TestMailEncryption connects to loopback for the name example.com, which counts as a remote
+// server.
 func TestMailEncryption(t *testing.T) {
 	login := func(s *mailServer) { s.password = "s3cr3t" }
 	for _, test := range []struct {
 		name             string
 		url              string
 		offers, implicit bool
-		want             error // nil = it arrives
+		want             error // nil = it is delivered
 		encrypted        bool
 	}{
-		{"nothing offered on loopback", "smtp://127.0.0.1", false, false, nil, false},
-		{"offered on loopback", "smtp://localhost", true, false, nil, true},
-		{"nothing offered elsewhere", "smtp://atlas:s3cr3t@example.com", false, false, errNoTLS, false},
-		{"offered elsewhere", "smtp://atlas:s3cr3t@example.com", true, false, nil, true},
-		{"offered by another", "smtp://atlas:s3cr3t@example.org", true, false, errTLS, false},
-		{"nothing offered to who does not mind", "smtp+insecure://atlas:s3cr3t@example.com", false, false, nil, false},
-		{"offered to who does not mind by another", "smtp+insecure://atlas:s3cr3t@example.org", true, false, nil, true},
-		{"from the start", "smtps://atlas:s3cr3t@example.com", true, true, nil, true},
-		{"from the start by another", "smtps://atlas:s3cr3t@example.org", true, true, errTLS, false},
-		{"not from the start", "smtps://atlas:s3cr3t@example.com", false, false, errTLS, false},
+		{"smtp on loopback without TLS", "smtp://127.0.0.1", false, false, nil, false},
+		{"smtp on loopback with TLS", "smtp://localhost", true, false, nil, true},
+		{"smtp without TLS", "smtp://atlas:s3cr3t@example.com", false, false, errNoTLS, false},
+		{"smtp with TLS", "smtp://atlas:s3cr3t@example.com", true, false, nil, true},
+		{"smtp with a wrong certificate", "smtp://atlas:s3cr3t@example.org", true, false, errTLS, false},
+		{"smtp+insecure without TLS", "smtp+insecure://atlas:s3cr3t@example.com", false, false, nil, false},
+		{"smtp+insecure with a wrong certificate", "smtp+insecure://atlas:s3cr3t@example.org", true, false, nil, true},
+		{"smtps", "smtps://atlas:s3cr3t@example.com", true, true, nil, true},
+		{"smtps with a wrong certificate", "smtps://atlas:s3cr3t@example.org", true, true, errTLS, false},
+		{"smtps without TLS", "smtps://atlas:s3cr3t@example.com", false, false, errTLS, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			change := login
@@ -101,13 +108,13 @@ func TestMailEncryption(t *testing.T) {
 				config = nil
 			}
 			s := startMail(t, config, test.implicit, change)
-			err := newTestPost(t, test.url, s.address).Send(t.Context(), resetCode)
+			err := newTestMailer(t, test.url, s.address).Send(t.Context(), resetCode)
 			if !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
 			if test.want != nil {
 				if s.saw("AUTH") || s.saw("MAIL") {
-					t.Errorf("got a client that went on, want none")
+					t.Errorf("the client continued, want it to stop")
 				}
 				return
 			}
@@ -120,16 +127,17 @@ func TestMailEncryption(t *testing.T) {
 
 func TestMailPorts(t *testing.T) {
 	for url, want := range map[string]string{
-		"smtp://mail.example.com": "mail.example.com:587", "smtps://mail.example.com/": "mail.example.com:465",
+		"smtp://mail.example.com":    "mail.example.com:587",
+		"smtps://mail.example.com/":  "mail.example.com:465",
 		"smtp+insecure://[::1]:2525": "[::1]:2525", "smtp://localhost:25": "localhost:25",
 	} {
-		if got := newTestPost(t, url, "").address; got != want {
+		if got := newTestMailer(t, url, "").address; got != want {
 			t.Errorf("%s: got %s, want %s", url, got, want)
 		}
 	}
 }
 
-// TestMailErrors says nothing of what the server said, which quotes what it was told.
+// TestMailErrors checks that errors leave out the server's text, which may quote the message.
 func TestMailErrors(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -139,18 +147,19 @@ func TestMailErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusing := startMail(t, nil, false, func(s *mailServer) {
-		s.refusal = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no ada@example.com here"}
+		s.refusal = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1},
+			Message: "no ada@example.com here"}
 	})
 	locked := startMail(t, nil, false, func(s *mailServer) { s.password = "another" })
 	open := startMail(t, nil, false, nil)
 	for _, test := range []struct{ name, url, want string }{
-		{"nobody there", "smtp://" + nobody.Addr().String(), "cannot connect"},
-		{"recipient refused", "smtp://" + refusing.address, "answered 550"},
-		{"wrong password", "smtp://atlas:s3cr3t@" + locked.address, "answered 535"},
-		{"no password where one is needed", "smtp://" + locked.address, "answered 502"},
-		{"no way to sign in", "smtp://atlas:s3cr3t@" + open.address, "no way to sign in"},
+		{"connection refused", "smtp://" + nobody.Addr().String(), "cannot connect"},
+		{"recipient refused", "smtp://" + refusing.address, "replied 550"},
+		{"wrong password", "smtp://atlas:s3cr3t@" + locked.address, "replied 535"},
+		{"missing password", "smtp://" + locked.address, "replied 502"},
+		{"no authentication offered", "smtp://atlas:s3cr3t@" + open.address, "supports none of"},
 	} {
-		err := newTestPost(t, test.url, "").Send(t.Context(), resetCode)
+		err := newTestMailer(t, test.url, "").Send(t.Context(), resetCode)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
 			continue
@@ -163,8 +172,8 @@ func TestMailErrors(t *testing.T) {
 	}
 }
 
-// TestMailServerThatHangs stops answering after each of the commands.
-func TestMailServerThatHangs(t *testing.T) {
+// TestMailServerHangs stops replying after each of the commands.
+func TestMailServerHangs(t *testing.T) {
 	for _, silent := range []string{"EHLO", "MAIL", "DATA"} {
 		quiet := false
 		address, ended := serveOne(t, func(line string) (string, bool) {
@@ -173,18 +182,20 @@ func TestMailServerThatHangs(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		began := time.Now()
-		err := newTestPost(t, "smtp://"+address, "").Send(ctx, resetCode)
+		err := newTestMailer(t, "smtp://"+address, "").Send(ctx, resetCode)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
-			t.Errorf("silent after %q: got %v after %v, want the end of its time", silent, err, time.Since(began))
+			t.Errorf("silent after %q: got %v after %v, want %v", silent, err, time.Since(began),
+				context.DeadlineExceeded)
 		}
 		cancel()
 		<-ended
 	}
 }
 
-// serveOne has answer speak with one client, line by line, until one of them leaves, and closes the connection. ended is
-// closed then.
-func serveOne(t *testing.T, answer func(line string) (text string, stay bool)) (address string, ended chan struct{}) {
+// serveOne serves one client: it calls reply for each line, until reply returns false or the client
+// disconnects. Then it closes the connection and ended.
+func serveOne(t *testing.T, reply func(line string) (text string, stay bool)) (address string,
+	ended chan struct{}) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,7 +212,7 @@ func serveOne(t *testing.T, answer func(line string) (text string, stay bool)) (
 		defer conn.Close()
 		io.WriteString(conn, "220 mail.example.com\r\n")
 		for lines := bufio.NewScanner(conn); lines.Scan(); {
-			text, stay := answer(lines.Text())
+			text, stay := reply(lines.Text())
 			if !stay {
 				return
 			}
@@ -211,38 +222,39 @@ func serveOne(t *testing.T, answer func(line string) (text string, stay bool)) (
 	return ln.Addr().String(), ended
 }
 
-// TestMailThatWasTakenIsSent has a server take the message and leave without another word.
-func TestMailThatWasTakenIsSent(t *testing.T) {
-	data, taken := false, false
+// TestMailDisconnectWithoutReply disconnects after the message without a reply to it.
+func TestMailDisconnectWithoutReply(t *testing.T) {
+	data, received := false, false
 	address, ended := serveOne(t, func(line string) (string, bool) {
 		switch {
 		case line == "DATA":
 			data = true
 			return "354 go on\r\n", true
 		case data && line == ".":
-			data, taken = false, true
+			data, received = false, true
 		case data:
 			return "", true
-		case taken:
+		case received:
 			return "", false
 		}
 		return "250 go on\r\n", true
 	})
-	if err := newTestPost(t, "smtp://"+address, "").Send(t.Context(), resetCode); err != nil {
+	if err := newTestMailer(t, "smtp://"+address, "").Send(t.Context(), resetCode); err != nil {
 		t.Errorf("got %v, want nil: the server has the message", err)
 	}
 	<-ended
 }
 
-// TestMailThatFailsLeavesNoConnection goes on only when the client has left.
-func TestMailThatFailsLeavesNoConnection(t *testing.T) {
+// TestMailFailureClosesConnection waits until the client disconnects.
+func TestMailFailureClosesConnection(t *testing.T) {
 	address, ended := serveOne(t, func(string) (string, bool) { return "250 go on\r\n", true })
-	if err := newTestPost(t, "smtp://example.com", address).Send(t.Context(), resetCode); !errors.Is(err, errNoTLS) {
+	if err := newTestMailer(t, "smtp://example.com", address).Send(t.Context(),
+		resetCode); !errors.Is(err, errNoTLS) {
 		t.Errorf("got %v, want errNoTLS", err)
 	}
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
-		t.Error("got a connection left open, want it closed")
+		t.Error("the connection is still open, want it closed")
 	}
 }
