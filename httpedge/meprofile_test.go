@@ -9,7 +9,7 @@ import (
 )
 
 func TestProfileIsEdited(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	b, _ := atHome(t, st, ada)
@@ -39,7 +39,7 @@ func TestProfileIsEdited(t *testing.T) {
 }
 
 func TestWrongProfileExplainsItself(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	other := st.NewUser(t, "Bo", "bo@example.com")
 	other.Username = "Bo_Builds"

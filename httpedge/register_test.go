@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
+
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -315,7 +316,7 @@ func TestACodeIsGoodOnce(t *testing.T) {
 	}
 	replay.jar.SetCookies(u, old)
 	again := replay.once("POST", action, fields)
-	if again.status != 422 || !strings.Contains(again.body, "no longer good") || replay.cookies()["gatehouse"] != "" {
+	if again.status != 422 || !strings.Contains(again.body, "no longer valid") || replay.cookies()["gatehouse"] != "" {
 		t.Errorf("got %d %s, want the form back and no session", again.status, again.body)
 	}
 }
@@ -486,7 +487,9 @@ func TestWithoutAMessengerThereIsNothing(t *testing.T) {
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
-		st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Messenger, c.Channels = edgetest.NewMailbox(), has })
+		st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
+		})
 		b := newBrowser(t, st)
 		login := b.get("/login").body
 		for email, list := range paths {
