@@ -20,7 +20,7 @@ func readPact(t *testing.T, text string) *contracts.Pact {
 	return p
 }
 
-// TestVersionsOfPacts reads one interaction as versions 1 to 4 write it.
+// TestVersionsOfPacts reads one interaction in the formats of versions 1 to 4.
 func TestVersionsOfPacts(t *testing.T) {
 	for _, row := range []struct{ interaction, want string }{
 		{`{"description":"d","provider_state":"s","request":{"method":"GET","path":"/a","query":"b=1"}}`, "[{s map[]}] GET /a?b=1 true false"},
@@ -39,7 +39,7 @@ func TestVersionsOfPacts(t *testing.T) {
 	}
 }
 
-func TestNoPact(t *testing.T) {
+func TestReadPactRejects(t *testing.T) {
 	for _, text := range []string{"", "[]", "{}", `{"consumer":{"name":"a"}}`, `{` + parties + `,"interactions":[1]}`} {
 		if _, err := contracts.ReadPact([]byte(text), "p.json"); err == nil || !strings.Contains(err.Error(), "p.json is not a pact") {
 			t.Errorf("%s: got %v, want an error that names the file", text, err)
@@ -64,7 +64,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestPreparedRedirects hides Location with its rules, as the versions write them, and changes nothing else.
+// TestPreparedRedirects hides Location and its rules in each format, and changes nothing else.
 func TestPreparedRedirects(t *testing.T) {
 	for _, row := range []struct{ response, want string }{
 		{`{"status":302,"headers":{"location":"u"},"matchingRules":{"$.headers.location":{"match":"regex","regex":"u.*"}}}`,
@@ -97,7 +97,7 @@ func TestPreparedRedirects(t *testing.T) {
 	}
 }
 
-func TestOneInteractionAlone(t *testing.T) {
+func TestAlone(t *testing.T) {
 	p := readPact(t, `{`+parties+`,"interactions":[{"description":"a"},{"description":"b"}]}`)
 	text, err := p.Alone(1)
 	if err != nil {
@@ -108,7 +108,7 @@ func TestOneInteractionAlone(t *testing.T) {
 	}
 }
 
-// TestPortableChallenge has a challenge that was split at its comma.
+// TestPortableChallenge joins a challenge that was split at its comma.
 func TestPortableChallenge(t *testing.T) {
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
 "response":{"status":401,"headers":{"www-authenticate":["Bearer realm=\"g\"","error=\"e\""],"Allow":["GET","HEAD"]}}}]}`), "p.json")

@@ -55,7 +55,7 @@ func (r response) object(t *testing.T) map[string]any {
 	return o
 }
 
-// ask sends a request with headers name, value, name, value…
+// ask sends a request. headers alternates names and values.
 func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers ...string) response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path, strings.NewReader(body))
@@ -95,8 +95,8 @@ func bearer(values map[string]any) []string {
 	return []string{"Authorization", "Bearer " + values["access_token"].(string)}
 }
 
-// TestEveryStateGivesItsValues sets up each state of the catalogue twice, by itself.
-func TestEveryStateGivesItsValues(t *testing.T) {
+// TestEveryStateReturnsItsValues sets up each state by itself, and again.
+func TestEveryStateReturnsItsValues(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, s := range contracts.Catalogue() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestEveryStateGivesItsValues(t *testing.T) {
 	}
 }
 
-// TestInteractionsAreApart has a client in one interaction, and looks for it in the next.
-func TestInteractionsAreApart(t *testing.T) {
+// TestInteractionsAreIsolated uses a client of one interaction in the next one.
+func TestInteractionsAreIsolated(t *testing.T) {
 	p := start(t, contracts.Config{})
 	values := setUp(t, p, "a confidential client", nil)
 	if got := token(t, p, values, "grant_type", "client_credentials"); got.status != 200 {
@@ -146,10 +146,10 @@ func TestTearDown(t *testing.T) {
 	}
 }
 
-// TestStatesOfOneInteraction are about the same client and user.
+// TestStatesOfOneInteraction requires that they share the client and the user.
 func TestStatesOfOneInteraction(t *testing.T) {
 	p := start(t, contracts.Config{})
-	ask(t, p, "GET", "/api/user", "") // the interaction before
+	ask(t, p, "GET", "/api/user", "") // the previous interaction
 	setUp(t, p, "a confidential client", map[string]any{"detail_user_approved": false})
 	user := setUp(t, p, "a user registered by phone", nil)
 	values := setUp(t, p, "an access token", nil)
@@ -164,8 +164,8 @@ func TestStatesOfOneInteraction(t *testing.T) {
 	}
 }
 
-// TestNamedAgain sets a client's state up for a second time, after that of another.
-func TestNamedAgain(t *testing.T) {
+// TestStateSetUpAgain sets up a client, another client, and the first client again.
+func TestStateSetUpAgain(t *testing.T) {
 	p := start(t, contracts.Config{})
 	first := setUp(t, p, "a confidential client", nil)
 	setUp(t, p, "a public client", map[string]any{"client_id": "5d0f3f4e-1111-4222-8333-944455556666"})
@@ -175,8 +175,8 @@ func TestNamedAgain(t *testing.T) {
 	}
 }
 
-// TestGivenSecrets are used as a pact gives them, since verifiers put no values of states into forms.
-func TestGivenSecrets(t *testing.T) {
+// TestSecretsOfPacts uses the secrets of a pact: verifiers put no state values into forms.
+func TestSecretsOfPacts(t *testing.T) {
 	p := start(t, contracts.Config{})
 	code := contracts.ExampleCode
 	values := setUp(t, p, "an authorization code", map[string]any{"code": code})
@@ -198,7 +198,7 @@ func TestGivenSecrets(t *testing.T) {
 	}
 }
 
-func TestImpossibleArguments(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, row := range []struct {
 		state      string
@@ -244,8 +244,8 @@ func TestImpossibleArguments(t *testing.T) {
 	}
 }
 
-// TestImpossibleValuesAreFoundBefore asks without a provider.
-func TestImpossibleValuesAreFoundBefore(t *testing.T) {
+// TestCheckState finds wrong values without a provider.
+func TestCheckState(t *testing.T) {
 	for state, parameters := range map[string]map[string]any{
 		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"}, "an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
 		"a public client": {"client_id": "abc"},
@@ -265,7 +265,7 @@ func TestImpossibleValuesAreFoundBefore(t *testing.T) {
 	}
 }
 
-// TestCodeForAnUnregisteredURI asks for codes that no authorization request of the client gives.
+// TestCodeForAnUnregisteredURI requests a code that the client can never get.
 func TestCodeForAnUnregisteredURI(t *testing.T) {
 	p := start(t, contracts.Config{})
 	setUp(t, p, "a public client", map[string]any{"redirect_uri": "https://a.example/ http://127.0.0.1/", "loopback_any_port": true})
@@ -278,8 +278,8 @@ func TestCodeForAnUnregisteredURI(t *testing.T) {
 	}
 }
 
-// TestSameTokenTwice gives one code or token to two states that differ.
-func TestSameTokenTwice(t *testing.T) {
+// TestTokenOfTwoStates passes one code or token to two different states.
+func TestTokenOfTwoStates(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for state, name := range map[string]string{"an authorization code": "code", "a refresh token": "refresh_token", "an access token": "access_token"} {
 		example := map[string]string{"code": contracts.ExampleCode, "refresh_token": contracts.ExampleRefreshToken, "access_token": contracts.ExampleAccessToken}[name]
@@ -294,8 +294,8 @@ func TestSameTokenTwice(t *testing.T) {
 	}
 }
 
-// TestTakenUser has two users of one address in an interaction.
-func TestTakenUser(t *testing.T) {
+// TestEmailOfTwoUsers sets up two users with the same email address.
+func TestEmailOfTwoUsers(t *testing.T) {
 	p := start(t, contracts.Config{})
 	setUp(t, p, "a user", nil)
 	_, err := p.SetUp(t.Context(), "a user with every profile field set", nil)
@@ -305,7 +305,7 @@ func TestTakenUser(t *testing.T) {
 	}
 }
 
-// TestBrokenProvider breaks the service as a mutant does.
+// TestBrokenProvider changes responses, as a mutant does.
 func TestBrokenProvider(t *testing.T) {
 	p := start(t, contracts.Config{Wrap: func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -337,8 +337,8 @@ func TestHiddenRedirect(t *testing.T) {
 	}
 }
 
-// TestPersonDecides lets the provider be the browser in front of the service.
-func TestPersonDecides(t *testing.T) {
+// TestConsentDecision uses the provider's simulated browser.
+func TestConsentDecision(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for decision, want := range map[string]string{"allow": "code=", "deny": "error=access_denied"} {
 		setUp(t, p, "a person answers the question for consent", map[string]any{"decision": decision})
@@ -359,7 +359,7 @@ func TestCallersAddress(t *testing.T) {
 	}
 }
 
-// TestStateChanges are made over HTTP, as verifiers in other languages make them.
+// TestStateChanges uses HTTP, as verifiers in other languages do.
 func TestStateChanges(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, row := range []struct {

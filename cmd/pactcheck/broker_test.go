@@ -38,7 +38,7 @@ func TestResultsArePublished(t *testing.T) {
 	}
 }
 
-func TestNothingIsPublishedUnasked(t *testing.T) {
+func TestNothingIsPublishedWithoutFlag(t *testing.T) {
 	b := newBroker(t, false, good)
 	if got := pactcheck(t, "verify", "--provider-version", "1", b.URL); got.code != 0 || len(b.Published()) != 0 {
 		t.Errorf("got %+v and %v, want nothing published", got, b.Published())
@@ -53,8 +53,8 @@ func TestFailedPublishIsAFailure(t *testing.T) {
 	}
 }
 
-// TestPendingPactFailsNobody has a pact that no version has ever verified; the broker is told the truth.
-func TestPendingPactFailsNobody(t *testing.T) {
+// TestPendingPactDoesNotFail verifies a pending pact. The published result is still a failure.
+func TestPendingPactDoesNotFail(t *testing.T) {
 	b := newBroker(t, true, bad)
 	got := pactcheck(t, append(publishing, b.URL)...)
 	if got.code != 0 || !strings.Contains(got.stdout, "~ a lookup of a planet") || !strings.Contains(got.stdout, "1 pending") {
@@ -90,7 +90,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-func TestWorkInProgress(t *testing.T) {
+func TestWIPSince(t *testing.T) {
 	b := newBroker(t, true, good)
 	got := pactcheck(t, "verify", "--wip-since", "2026-11-01", "--provider-branch", "main", b.URL)
 	asked := b.Requests()
@@ -99,7 +99,7 @@ func TestWorkInProgress(t *testing.T) {
 	}
 }
 
-// TestBrokerCredentials gives them by environment and by flag.
+// TestBrokerCredentials passes credentials by environment and by flag.
 func TestBrokerCredentials(t *testing.T) {
 	b := newBroker(t, false, good)
 	b.WantToken("secret")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPackedTool unpacks what is made for teams without a checkout, and runs it in another folder and without environment.
+// TestPackedTool unpacks the archive for teams without a checkout, and runs it elsewhere without environment.
 func TestPackedTool(t *testing.T) {
 	folder := t.TempDir()
 	packed, err := exec.CommandContext(t.Context(), "../../scripts/pactcheck-dist", folder).CombinedOutput()

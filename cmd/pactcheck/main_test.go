@@ -24,21 +24,21 @@ func pactcheck(t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// interaction is one that holds when body is part of the answer to a lookup.
+// interaction returns an interaction that is verified if body is part of a lookup's response.
 func interaction(description, state, body string) string {
 	return fmt.Sprintf(`{"type":"Synchronous/HTTP","description":%q,"providerStates":[{"name":%q}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
 }
 
-// given is a lookup in a state with parameters.
+// given returns a lookup in a state with parameters.
 func given(state, parameters string) string {
 	return strings.Replace(interaction("x", state, "{}"), `}],`, `,"params":`+parameters+`}],`, 1)
 }
 
 const known = "the upstream knows a query"
 
-// Two interactions: one holds, one does not.
+// good is verified, bad fails.
 var (
 	good = interaction("a lookup", known, `{"ok":true}`)
 	bad  = interaction("a lookup of a planet", known, `{"planet":"Earth"}`)
@@ -49,7 +49,7 @@ func pactText(provider string, interactions ...string) string {
 		`],"metadata":{"pactSpecification":{"version":"4.0"}}}`
 }
 
-// write puts a file into a folder of the test.
+// write writes a file into a new folder.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -102,15 +102,15 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestNothingRunsWithAnUnknownState has an interaction before the one that cannot be tried.
-func TestNothingRunsWithAnUnknownState(t *testing.T) {
+// TestUnknownStateStopsTheRun puts a good interaction before one with an unknown state.
+func TestUnknownStateStopsTheRun(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
 	if got.code != 2 || strings.Contains(got.stdout, "✓") || !strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
 		t.Errorf("got %+v, want a refusal that names state and interaction, and nothing tried", got)
 	}
 }
 
-// TestArgumentsAreCheckedBeforeTheBroker has an argument that is wrong beside a broker that is never asked.
+// TestArgumentsAreCheckedBeforeTheBroker requires that a wrong argument leaves the broker alone.
 func TestArgumentsAreCheckedBeforeTheBroker(t *testing.T) {
 	unknown := write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}")))
 	for _, wrong := range [][]string{{"--markdown", "/nowhere/r.md"}, {"--publish"}, {"--state-url", "http://127.0.0.1:1"},
@@ -123,7 +123,7 @@ func TestArgumentsAreCheckedBeforeTheBroker(t *testing.T) {
 	}
 }
 
-// TestEveryWrongPactIsNamed has two files that cannot be verified.
+// TestEveryWrongPactIsNamed passes two files that cannot be verified.
 func TestEveryWrongPactIsNamed(t *testing.T) {
 	got := pactcheck(t, "verify", "/nowhere/p.json", write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
 	if got.code != 2 || !strings.Contains(got.stderr, "/nowhere/p.json") || !strings.Contains(got.stderr, "the moon is full") {
@@ -131,7 +131,7 @@ func TestEveryWrongPactIsNamed(t *testing.T) {
 	}
 }
 
-// TestFailureCanBeActedOn reads what a consumer team gets to read.
+// TestFailureCanBeActedOn requires everything that a consumer team needs.
 func TestFailureCanBeActedOn(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", bad)))
 	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "response: 200 {\"ok\":true"} {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestReports verifies one interaction that holds and one that does not, and reads the three reports of it.
+// TestReports verifies a good and a bad interaction, and reads the three reports.
 func TestReports(t *testing.T) {
 	folder := t.TempDir()
 	junit, js, markdown := filepath.Join(folder, "r.xml"), filepath.Join(folder, "r.json"), filepath.Join(folder, "r.md")

@@ -17,7 +17,7 @@ import (
 	"gatehouse/contracts"
 )
 
-// served is pactcheck serve in this process.
+// served has the addresses of pactcheck serve in this process.
 type served struct {
 	URL      string `json:"url"`
 	StateURL string `json:"state_url"`
@@ -47,8 +47,8 @@ func serve(t *testing.T) served {
 	return s
 }
 
-// TestServedStates verifies against pactcheck serve as against any other provider.
-func TestServedStates(t *testing.T) {
+// TestServeCommand verifies pactcheck serve like any other provider.
+func TestServeCommand(t *testing.T) {
 	s := serve(t)
 	pact := write(t, "p.json", pactText("gatehouse", good, interaction("over the budget", "the upstream's budget is empty", `{"ok":true}`)))
 	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, pact)
@@ -57,8 +57,8 @@ func TestServedStates(t *testing.T) {
 	}
 }
 
-// TestUnknownStateElsewhere verifies what runs elsewhere, whose states are not known before.
-func TestUnknownStateElsewhere(t *testing.T) {
+// TestUnknownStateOfRemoteService verifies a service whose states are unknown before the run.
+func TestUnknownStateOfRemoteService(t *testing.T) {
 	s := serve(t)
 	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
 	if got.code != 1 || !strings.Contains(got.stdout, "state: 400 state \"the moon is full\"") {
@@ -66,7 +66,7 @@ func TestUnknownStateElsewhere(t *testing.T) {
 	}
 }
 
-func TestStatesByHand(t *testing.T) {
+func TestStatesCommand(t *testing.T) {
 	got := pactcheck(t, "states", "--json")
 	var all []contracts.State
 	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil || len(all) != len(contracts.Catalogue()) || all[1].Parameters == nil {
@@ -80,7 +80,7 @@ func TestStatesByHand(t *testing.T) {
 const redirect = `{"description":"a denial","providerState":"a public client","request":{"method":"GET","path":"/oauth/authorize"},
 "response":{"status":302,"headers":{"Location":"https://app.example/"},"matchingRules":{"$.header.Location":{"match":"regex","regex":"https://.*"}}}}`
 
-func TestPreparedPacts(t *testing.T) {
+func TestPrepareCommand(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "ready")
 	file := write(t, "p.json", pactText("gatehouse", redirect))
 	if got := pactcheck(t, "prepare", "--out", out, filepath.Dir(file)); got.code != 0 || got.stdout != filepath.Join(out, "p.json")+"\n" {

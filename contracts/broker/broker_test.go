@@ -22,7 +22,7 @@ func client(t *testing.T, config broker.Config) *broker.Client {
 	return c
 }
 
-func TestPactsAreAskedForBySelectors(t *testing.T) {
+func TestSelectorsAreSent(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.Add([]byte(pact), true)
 	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(), broker.Query{Provider: "gatehouse", Branch: "feature", Tags: []string{"dev"},
@@ -75,8 +75,8 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 	}
 }
 
-// TestRefusedResultIsAnError has a broker that takes one step of publishing badly.
-func TestRefusedResultIsAnError(t *testing.T) {
+// TestRejectedResultIsAnError uses a broker that fails at one step of publishing.
+func TestRejectedResultIsAnError(t *testing.T) {
 	for _, refused := range []string{"/verification-results", "/branches/main/versions/1", "/tags/dev", "/pacticipants/gatehouse"} {
 		b := brokertest.New(t, "gatehouse")
 		b.Fail(refused)
@@ -116,7 +116,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestImpossibleAddresses(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	for _, config := range []broker.Config{{URL: "ftp://x"}, {URL: "http://"}, {URL: "http://u:p@x"}, {URL: "http://x", Username: "u"}} {
 		if _, err := broker.New(config); err == nil {
 			t.Errorf("%v: got no error", config.URL)
@@ -124,7 +124,7 @@ func TestImpossibleAddresses(t *testing.T) {
 	}
 }
 
-// TestPactByAddress reads one pact by its own address, as a webhook of the broker names it, and publishes its result.
+// TestPactByAddress reads a pact by its own address, as a webhook names it, and publishes its result.
 func TestPactByAddress(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.Add([]byte(pact), false)

@@ -74,7 +74,7 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// wantPlace fails the test unless every member was read.
+// wantPlace fails the test unless every member was parsed.
 func wantPlace(t *testing.T, got bulklookupclient.Result) {
 	t.Helper()
 	if want := (bulklookupclient.Location{Continent: "North America", Country: "United States", CountryCode: "US", RegionName: "Virginia",

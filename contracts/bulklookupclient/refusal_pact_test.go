@@ -13,10 +13,10 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// positive matches whole numbers from 1.
+// positive matches integers from 1.
 func positive(example string) matchers.Matcher { return pacttest.Matching(example, "^[1-9][0-9]*$") }
 
-// duration reads whole seconds; "" = 0.
+// duration parses whole seconds; "" = 0.
 func duration(seconds string) time.Duration {
 	if seconds == "" {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"gatehouse/httpedge"
 )
 
-// TestEveryPartIsPinned holds the committed pacts against the document that the service serves.
+// TestEveryPartIsPinned compares the committed pacts with the document that the service serves.
 func TestEveryPartIsPinned(t *testing.T) {
 	files, err := filepath.Glob("../pacts/*-gatehouse.json")
 	if err != nil || len(files) < 2 {
@@ -33,7 +33,7 @@ func TestEveryPartIsPinned(t *testing.T) {
 		t.Errorf("got no interaction that pins %s, want one", p.Name)
 	}
 	for _, name := range r.Stale {
-		t.Errorf("got an exclusion of %s, want none: it is pinned, or not there", name)
+		t.Errorf("got an exclusion of %s, want none: it is pinned, or does not exist", name)
 	}
 	if all, _, _ := r.Counts(); all < 700 || r.Percent() != 100 {
 		t.Errorf("got %s, want all of at least 700 parts", r.Summary())
@@ -88,7 +88,7 @@ func respond(status, body, rules, headers string) string {
 		`,"body":{"contentType":"application/json","encoded":false,"content":` + body + `},"matchingRules":{"body":{` + rules + `}}}}`
 }
 
-// missing returns what a pact of interactions does not pin.
+// missing returns the report for a pact of interactions.
 func missing(t *testing.T, exclusions []coverage.Exclusion, interactions ...string) *coverage.Report {
 	t.Helper()
 	pact := `{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[` + strings.Join(interactions, ",") + `]}`
@@ -105,7 +105,7 @@ func rule(at string, matchers ...string) string {
 
 const asType, asInteger = `"match":"type"`, `"match":"integer"`
 
-// TestWhatPins goes through what holds a part in place, and what does not.
+// TestWhatPins lists expectations that pin a part, and expectations that do not.
 func TestWhatPins(t *testing.T) {
 	const all = `{"name":"A","n":1,"mail":"a@b","kind":"old"}`
 	closed := func(names string) string {
@@ -211,7 +211,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestNoDocument(t *testing.T) {
+func TestMalformedInput(t *testing.T) {
 	if _, err := coverage.Measure([]byte("\t"), nil, nil); err == nil {
 		t.Error("got no error for what is no YAML, want one")
 	}

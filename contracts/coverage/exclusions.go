@@ -6,12 +6,12 @@ type Exclusion struct {
 	Reason string
 }
 
-// Exclusions are the parts of gatehouse's own document that no pact pins, each for a reason. One that is no longer needed is
-// reported as stale.
+// Exclusions returns the parts of gatehouse's own document that no pact pins, each with a reason. One that is
+// no longer needed is reported as stale.
 func Exclusions() []Exclusion {
 	const (
-		defect    = "It says that gatehouse has a defect, which no state can bring about."
-		malformed = "What causes it cannot be sent by an HTTP client, of which pacts are made; tests of the edge send it."
+		defect    = "It means that gatehouse has a defect, which no state can cause."
+		malformed = "HTTP clients, which pacts describe, cannot send its cause; tests of the edge send it."
 	)
 	return []Exclusion{
 		{`Problem $.error: "bad_request"`, malformed},

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// body adds the parts of a JSON value. where names the answer, at the place in it; matches are the interactions with that answer.
+// body adds the parts of a JSON value. where names the response, at the place in it. matches selects the
+// interactions with that response.
 func (g *gatherer) body(where string, schema any, at string, matches func(*interaction) bool) {
 	all := g.alternatives(schema)
 	for _, a := range all {
@@ -31,11 +32,13 @@ func (g *gatherer) body(where string, schema any, at string, matches func(*inter
 	}
 }
 
-// finder returns where in the body of an interaction an object is. whole is false for what only limits the members that there may be.
+// finder returns the places of an object in the body of an interaction. whole is false for an expectation that
+// only limits the names of members.
 type finder func(i *interaction, whole bool) []place
 
-// members adds the parts of an object: what each member is; and that there are no others. Members that may be left out, listed
-// values and the closed set belong to the schema that owns them, and so count once for all answers. inside is the place in that.
+// members adds the parts of an object: each member, and that there are no others. Optional members, listed
+// values and the closed set belong to their schema, so they count once for all responses. inside is the
+// place in that schema.
 func (g *gatherer) members(where, owner string, schema object, at, inside string, find finder) {
 	properties := members(schema["properties"])
 	required := list(schema["required"])
@@ -51,7 +54,7 @@ func (g *gatherer) members(where, owner string, schema object, at, inside string
 		if !slices.Contains(required, any(name)) {
 			label = part
 			g.add(part+": left out", func(i *interaction) bool {
-				return slices.ContainsFunc(find(i, false), func(p place) bool { return i.refuses(p, name) })
+				return slices.ContainsFunc(find(i, false), func(p place) bool { return i.forbids(p, name) })
 			})
 		}
 		g.value(label, part, property, child)
@@ -61,7 +64,7 @@ func (g *gatherer) members(where, owner string, schema object, at, inside string
 	}
 }
 
-// held returns the members of that name of objects. Those that may be missing are among them only if loose is set.
+// held returns the members with a name. It includes those that may be missing only if loose is set.
 func held(i *interaction, all []place, name string, loose bool) []place {
 	var found []place
 	for _, p := range all {
@@ -72,7 +75,7 @@ func held(i *interaction, all []place, name string, loose bool) []place {
 	return found
 }
 
-// value adds what a member may be.
+// value adds the possible values of a member.
 func (g *gatherer) value(label, part string, property object, child func(*interaction) []place) {
 	for _, kind := range types(property) {
 		name := label
@@ -95,7 +98,7 @@ func (g *gatherer) value(label, part string, property object, child func(*intera
 	}
 }
 
-// deeper adds what is in a member that is an object or an array of objects.
+// deeper adds the parts inside a member that is an object or an array of objects.
 func (g *gatherer) deeper(where, owner, component string, property object, at, inside string, find finder) {
 	switch {
 	case property["properties"] != nil:

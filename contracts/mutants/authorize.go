@@ -91,14 +91,14 @@ func authorizeMutants() []Mutant {
 	})))
 }
 
-// unquery takes a parameter away.
+// unquery removes a parameter.
 func unquery(r *http.Request, name string) {
 	q := r.URL.Query()
 	q.Del(name)
 	r.URL.RawQuery = q.Encode()
 }
 
-// requery gives a parameter another value.
+// requery sets a parameter.
 func requery(r *http.Request, name, value string) {
 	q := r.URL.Query()
 	q.Set(name, value)

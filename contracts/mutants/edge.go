@@ -1,6 +1,6 @@
 package mutants
 
-// edgeMutants are about what all endpoints share.
+// edgeMutants returns mutants of what all endpoints share.
 func edgeMutants() []Mutant {
 	var all []Mutant
 	for _, o := range []string{token, revoke, introspect, metadata, basic, detailed, lookup, myIP, bulk} {

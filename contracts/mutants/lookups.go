@@ -13,7 +13,7 @@ const (
 	bulk   = "POST /api/bulk"
 )
 
-// resultMembers are the paths of what a result holds, by the kind of value.
+// resultMembers holds the paths of a result's members, by the kind of value.
 var resultMembers = map[string][]string{
 	"string": {"query", "ip", "ipVersion", "location.continent", "location.country", "location.countryCode", "location.regionName", "location.city", "location.zip",
 		"location.timezone", "location.currency", "network.isp", "network.org", "network.as", "network.asname", "network.reverse"},
@@ -22,7 +22,7 @@ var resultMembers = map[string][]string{
 	"object": {"location", "network", "flags"},
 }
 
-// resultMutants spoil what is in a result: alone, and in one of a bulk response.
+// resultMutants returns mutants of a result, both single and in a bulk response.
 func resultMutants() []Mutant {
 	var all []Mutant
 	for kind, members := range resultMembers {
@@ -164,7 +164,7 @@ func bulkMutants() []Mutant {
 	}
 }
 
-// queried is a Mutant that looks up other queries than it is asked for.
+// queried returns a Mutant that looks up another query.
 func queried(name string, f func([]string) []string) Mutant {
 	return asked(bulk, name, func(r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -76,7 +76,7 @@ func profileMutants() []Mutant {
 	return all
 }
 
-// emptied makes "" of a member that is null.
+// emptied turns a null member into "".
 func emptied(member string) change {
 	return func(a *response) {
 		a.object("", func(p map[string]any) {
@@ -87,7 +87,7 @@ func emptied(member string) change {
 	}
 }
 
-// profileMisbehaviour counts wrongly, and lets in whom it should not.
+// profileMisbehaviour returns mutants that count wrongly or accept the wrong tokens.
 func profileMisbehaviour() []Mutant {
 	person := map[string]any{"id": 1, "name": "Ada Lovelace", "email": nil, "profile_picture": nil, "username": nil, "gender": nil}
 	var all []Mutant

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// goCommand stands in for the Go command: it says of the tests of the mutants what the environment says, and that the others pass.
+// goCommand is a fake Go command. The environment holds its output for the mutants; other tests pass.
 const goCommand = `#!/bin/sh
 case "$*" in
 list*) printf 'gatehouse/contracts\ngatehouse/contracts/mutants\n' ;;
@@ -18,7 +18,7 @@ list*) printf 'gatehouse/contracts\ngatehouse/contracts/mutants\n' ;;
 esac
 `
 
-// TestCountsArePrinted runs scripts/contracts with a Go command that tests nothing.
+// TestCountsArePrinted runs scripts/contracts with a fake Go command.
 func TestCountsArePrinted(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(goCommand), 0o700); err != nil {

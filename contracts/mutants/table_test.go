@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge"
 )
 
-// TestTable wants mutants of every operation of the contract, and none twice.
+// TestTable requires mutants of every operation of the contract, with unique names.
 func TestTable(t *testing.T) {
 	all, names, operations := mutants.All(), map[string]bool{}, map[string]int{}
 	for _, m := range all {

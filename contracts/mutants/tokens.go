@@ -74,7 +74,7 @@ func tokenMutants() []Mutant {
 	return all
 }
 
-// tokenMisbehaviour takes what has to be refused, or refuses what has to be taken.
+// tokenMisbehaviour returns mutants that accept invalid requests or reject valid ones.
 func tokenMisbehaviour() []Mutant {
 	grants := func(field string) change {
 		return when(func(a *response) bool { return a.form.Has(field) && coded("invalid_grant")(a) }, instead(200, issued))

@@ -17,10 +17,10 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// cookie is what the browser of a state sends.
+// cookie matches the Cookie header of a state's browser.
 var cookie = pacttest.FromState("${cookie}", "gatehouse=session")
 
-// part is a query parameter of a redirect: an example, and what it has to match percent-encoded.
+// part is a query parameter of a redirect: an example, and its percent-encoded pattern.
 type part struct{ name, example, pattern string }
 
 var (
@@ -35,7 +35,7 @@ func statePart(state string) part {
 
 func errorPart(code string) part { return part{"error", code, code} }
 
-// comeBack matches redirects to uri with these parameters, in any order.
+// comeBack matches redirects to uri with the parameters in any order.
 func comeBack(uri string, parts ...part) matchers.Matcher {
 	example := url.Values{}
 	for _, p := range parts {
@@ -81,7 +81,7 @@ func authorization(query url.Values, signedIn bool) pacttest.Request {
 	return r
 }
 
-// visit sends a browser to a path of the service and returns where it is sent on to.
+// visit requests a path of the service as a browser and returns the redirect's target.
 func visit(ctx context.Context, a *oauthapp.App, path string, signedIn bool) (string, error) {
 	r := oauthapp.Request{Path: path}
 	if signedIn {
@@ -187,7 +187,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// elsewhere are redirects to programs on the person's own machine (RFC 8252).
+// elsewhere tests redirects to programs on the person's own machine (RFC 8252).
 func elsewhere(t *testing.T, p *pacttest.Pact) {
 	answers := given("a person answers the question for consent", "decision", "allow")
 	for _, row := range []struct {
@@ -314,7 +314,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// authorizationPages are where the browser stays with the service.
+// authorizationPages tests requests that lead to a page of the service.
 func authorizationPages(t *testing.T, p *pacttest.Pact) {
 	client := []state{confidential()}
 	allowed := []state{confidential(), given("a person has allowed the client", "scope", "view-user")}

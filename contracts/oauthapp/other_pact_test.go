@@ -12,7 +12,7 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// otherRequests are with a method or path that there is not.
+// otherRequests tests unknown methods and paths.
 func otherRequests(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ method, path, allow string }{
 		{"GET", "/oauth/token", "POST, OPTIONS"},
@@ -69,7 +69,7 @@ const (
 	exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 )
 
-// newPageApp is newPublicApp as a web page.
+// newPageApp returns newPublicApp as a web page.
 func newPageApp(base string) *oauthapp.App {
 	a := newPublicApp(base)
 	a.Origin = origin

@@ -22,7 +22,7 @@ const (
 	serviceID    = "0197f3a2-5c1e-7b44-9d3a-2f6e8c0b1a57"
 )
 
-// theToken is the Authorization header with the access token that a state gave.
+// theToken is the Authorization header with the access token of a state.
 var theToken = pacttest.FromState("Bearer ${access_token}", "Bearer "+accessToken)
 
 func getProfile(path string, authorization any) pacttest.Request {
@@ -33,18 +33,18 @@ func getProfile(path string, authorization any) pacttest.Request {
 	return r
 }
 
-// counted is header for answers that were counted: limit requests, of which some remain.
+// counted returns header for responses with a rate limit.
 func counted(limit, remaining string, pairs ...any) map[string]any {
 	return header(append(pairs, "Cache-Control", "no-store", "X-RateLimit-Limit", limit, "X-RateLimit-Remaining", remaining,
 		"X-RateLimit-Reset", pacttest.Matching(resetAt, "^[0-9]{10}$"))...)
 }
 
-// everything are the fields of the user who has told all of them.
+// everything holds the fields of a complete profile.
 var everything = []any{"name", "Ada Lovelace", "email", "ada@example.com", "username", "ada", "gender", "female",
 	"profile_picture", "https://example.com/ada.png", "bio", "Wrote the first program.", "phone_number", "+12025550123",
 	"place_of_birth", "London", "date_of_birth", "1990-12-10", "address", "12 St James's Square, London"}
 
-// basicFields returns the members of a basic profile, those of which values has none null.
+// basicFields returns the members of a basic profile. Those without a value are null.
 func basicFields(values object) object {
 	all := object{"id": pacttest.Integer(17)}
 	for _, name := range []string{"name", "email", "profile_picture", "username", "gender"} {
@@ -56,7 +56,7 @@ func basicFields(values object) object {
 	return all
 }
 
-// detailedFields likewise.
+// detailedFields returns the same for a detailed profile.
 func detailedFields(values object) object {
 	all := basicFields(values)
 	all["service_id"] = pacttest.Pattern(serviceID, "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -222,5 +222,5 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// matchers.Matcher is what headers of requests may be.
+// matchers.Matcher is the type of matchers for headers.
 var _ matchers.Matcher = theToken

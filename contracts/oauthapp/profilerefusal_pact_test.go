@@ -11,7 +11,7 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// endpoints are the two profiles.
+// endpoints holds the two profiles.
 var endpoints = []struct {
 	what, path, limit, scope string
 	ask                      func(context.Context, *oauthapp.App, string) error
@@ -26,7 +26,7 @@ var endpoints = []struct {
 	}},
 }
 
-// three returns what is expected of an error body of a profile.
+// three returns the expected error body of a profile.
 func three(code string) object {
 	return object{"error": code, "error_description": pacttest.NotEmpty("It is not so."), "message": pacttest.NotEmpty("Do something.")}
 }
@@ -45,7 +45,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			name      string
 			given     []state
 			header    any    // Authorization
-			token     string // that the application has
+			token     string // of the application
 			challenge string
 		}{
 			{"without a token", nil, nil, "", bareChallenge},

@@ -50,7 +50,7 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// aboutTokenRefusals are those that revocation and introspection share.
+// aboutTokenRefusals tests the errors that revocation and introspection share.
 func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string, ask func(context.Context, *oauthapp.App, string) error) {
 	p.Test(t, pacttest.Interaction{
 		Name: what + " with a wrong secret", Given: []state{confidential()},

@@ -13,7 +13,7 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// issued returns what is expected of a token response, with further members.
+// issued returns the expected token response, with further members.
 func issued(more object) object {
 	body := object{"access_token": pacttest.Pattern(accessToken, "^gtat_[0-9A-Za-z]+$"), "token_type": "Bearer", "expires_in": pacttest.Integer(3600)}
 	maps.Copy(body, more)
@@ -49,7 +49,7 @@ func tokens(t *testing.T, p *pacttest.Pact) {
 		app   func(string) *oauthapp.App
 		form  url.Values
 		ask   func(context.Context, *oauthapp.App) (*oauthapp.Tokens, error)
-		want  object // beside the members that are always there
+		want  object // besides the members of every response
 		scope string
 	}{
 		{"an exchange of a code", []state{confidential(), aCode}, newApp, signed(withCode...), exchange(""), withRefresh, ""},

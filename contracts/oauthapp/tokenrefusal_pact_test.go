@@ -13,7 +13,7 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// sendForm sends a form as it is.
+// sendForm sends a form unchanged.
 func sendForm(f url.Values) func(context.Context, *oauthapp.App) error {
 	return func(ctx context.Context, a *oauthapp.App) error {
 		_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: "/oauth/token", Body: f.Encode(),
@@ -29,7 +29,7 @@ func askForOwn(scope string) func(context.Context, *oauthapp.App) error {
 	}
 }
 
-// tokenRefusals are about the request and the client.
+// tokenRefusals tests errors in the request and of the client.
 func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 	own := form("grant_type", "client_credentials")
 	wrongSecret := func(base string) *oauthapp.App {
@@ -153,7 +153,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 	})
 }
 
-// grantRefusals are about codes and refresh tokens.
+// grantRefusals tests errors with codes and refresh tokens.
 func grantRefusals(t *testing.T, p *pacttest.Pact) {
 	exchange := func(verifier string) func(context.Context, *oauthapp.App) error {
 		return func(ctx context.Context, a *oauthapp.App) error {
@@ -213,7 +213,7 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 	}
 }
 
-// busyTimes are when a request may succeed later.
+// busyTimes tests temporary errors.
 func busyTimes(t *testing.T, p *pacttest.Pact) {
 	tokenForm := signed("token", accessToken)
 	for _, endpoint := range []struct {

@@ -11,7 +11,7 @@ import (
 	"gatehouse/contracts/report"
 )
 
-// run is a verification with each of the results.
+// run returns a verification with each of the results.
 func run() *report.Run {
 	return &report.Run{Provider: "here", Started: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Took: 1500 * time.Millisecond, Pacts: []*report.Pact{{
 		Source: "p.json", Consumer: "shop | co", Provider: "gatehouse", Notices: []string{"it is the newest"}, Published: true,
@@ -52,12 +52,12 @@ func TestLiveLines(t *testing.T) {
 	}
 }
 
-// broken is a full disk.
+// broken fails like a full disk.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestUnwritableOutputIsKept(t *testing.T) {
+func TestWriteErrorIsKept(t *testing.T) {
 	l := &report.Live{W: broken{}}
 	l.End(run())
 	if l.Err == nil {

@@ -46,7 +46,7 @@ func limit(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// run runs a program that ends by itself.
+// run runs a program and returns its output and exit code.
 func run(t *testing.T, folder, name string, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := limit(t)
@@ -80,7 +80,7 @@ func pactcheck(t *testing.T, args ...string) (output string, code int) {
 	return run(t, ".", filepath.Join(built, "pactcheck"), args...)
 }
 
-// pacts are those with gatehouse that are committed.
+// pacts returns the committed pacts with gatehouse.
 func pacts(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*-gatehouse.json")
@@ -125,7 +125,7 @@ type verdict struct {
 	InteractionResults []struct{ Description, Result string }
 }
 
-// verifyElsewhere runs that verifier on pacts. The folders that it can be given are read as if they were empty.
+// verifyElsewhere runs that verifier on pacts. It names each file: the verifier finds no pacts in a folder.
 func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string, code int) {
 	t.Helper()
 	ready := t.TempDir()
@@ -146,7 +146,7 @@ func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verd
 	return v, output, code
 }
 
-// TestVerifierOfPactCLI verifies the committed pacts with a verifier that shares nothing with pactcheck but the specification.
+// TestVerifierOfPactCLI verifies the committed pacts with an independent verifier.
 func TestVerifierOfPactCLI(t *testing.T) {
 	base, states := serve(t)
 	want := 0
@@ -168,14 +168,14 @@ func TestVerifierOfPactCLI(t *testing.T) {
 	}
 }
 
-// wanting is a pact that asks for what gatehouse does not do.
+// wanting is a pact that gatehouse does not fulfil.
 const wanting = `{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[{"type":"Synchronous/HTTP",
 "description":"a lookup of a planet","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"ok":"yes","location":{"planet":"Earth"}}}}}],
 "metadata":{"pactSpecification":{"version":"4.0"}}}`
 
-// TestFailureCanBeActedOn reads what pactcheck says of such a pact: what was expected, what came and where.
+// TestFailureCanBeActedOn requires that the output names what was expected, what came and where.
 func TestFailureCanBeActedOn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
 	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
@@ -197,15 +197,15 @@ func TestFailureCanBeActedOn(t *testing.T) {
 	}
 }
 
-// finding is what the comparator says of one interaction.
+// finding is a result of the comparator for one interaction.
 type finding struct {
 	Type, Code, Message string
 	MockDetails         struct{ InteractionDescription string }
 	SpecDetails         struct{ Location string }
 }
 
-// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. Requests that the document does not have are
-// right where the pact expects that they are refused: that is what they try.
+// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. A request may
+// violate the document if the pact expects an error.
 func TestOpenAPIAgreesWithPacts(t *testing.T) {
 	refused := map[string]bool{}
 	for _, file := range pacts(t) {
@@ -246,7 +246,7 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 	}
 }
 
-// TestComparatorFindsDisagreement is about the test before this one.
+// TestComparatorFindsDisagreement checks the comparator of the previous test.
 func TestComparatorFindsDisagreement(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
 	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
@@ -257,7 +257,7 @@ func TestComparatorFindsDisagreement(t *testing.T) {
 	}
 }
 
-// TestConsumerInJavaScript writes the pact of the example and verifies it.
+// TestConsumerInJavaScript runs the example's consumer test and verifies its pact.
 func TestConsumerInJavaScript(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"package.json", "client.js", "client.test.js"} {
@@ -279,7 +279,7 @@ func TestConsumerInJavaScript(t *testing.T) {
 	}
 }
 
-// TestLockfilesNameNoHost reads the lockfiles of npm: where packages come from is the machine's affair.
+// TestLockfilesNameNoHost requires lockfiles without addresses: each machine chooses its npm registry.
 func TestLockfilesNameNoHost(t *testing.T) {
 	for _, folder := range []string{".", "../jsconsumer", "../pactlib"} {
 		text, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))

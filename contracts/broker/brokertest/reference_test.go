@@ -17,7 +17,7 @@ import (
 const pact = `{"consumer":{"name":"web shop"},"provider":{"name":"gatehouse"},"interactions":[
 {"description":"a greeting","request":{"method":"GET","path":"/"},"response":{"status":200}}],"metadata":{"pactSpecification":{"version":"2.0.0"}}}`
 
-// TestReferenceVerifier has the stand-in used by the verifier of libpact_ffi, which was made for the real broker.
+// TestReferenceVerifier uses the fake broker with libpact_ffi, which is made for the real broker.
 func TestReferenceVerifier(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.WantToken("secret")
