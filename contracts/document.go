@@ -52,7 +52,8 @@ func Document() string {
 			b.WriteString("\n| Parameter | Type | Default | What it is |\n|---|---|---|---|\n")
 		}
 		for _, p := range s.Parameters {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, p.kind(), p.standard(), p.Description)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, p.kind(), p.standard(),
+				p.Description)
 		}
 		if len(s.Values) > 0 {
 			b.WriteString("\n| Value | What it is |\n|---|---|\n")

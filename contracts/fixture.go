@@ -28,8 +28,8 @@ import (
 // stopTimeout limits the shutdown of each part of a fixture. A busy machine needs seconds.
 const stopTimeout = time.Minute
 
-// fixture is one running service with its own database and simulated upstream. It holds what the states of
-// one interaction have created. Its states are set up one at a time.
+// fixture is one running service with its own database and simulated upstream. It holds what the
+// states of one interaction have created. Its states are set up one at a time.
 type fixture struct {
 	base      *url.URL // of the public listener
 	store     *busyStore
@@ -116,8 +116,8 @@ func (f *fixture) openStore(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs the
-// migrations once: copying their result is cheaper.
+// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs
+// the migrations once: copying their result is cheaper.
 var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
@@ -125,8 +125,9 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
-		Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlstore.Open(context.Background(),
+		sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
+			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -137,15 +138,18 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 })
 
 // lifetimes has the defaults of gatehouse serve.
-var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
+var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour,
+	RefreshToken:  30 * 24 * time.Hour,
 	RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second}
 
 // sessionLifetime is the default of gatehouse serve.
 const sessionLifetime = 14 * 24 * time.Hour
 
-func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
+func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry,
+	logger *slog.Logger) (err error) {
 	f.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
-		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Session: sessionLifetime, Logger: logger, Metrics: metrics,
+		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Session: sessionLifetime,
+		Logger: logger, Metrics: metrics,
 	})
 	if err == nil {
 		f.onClose(within(f.identity.Stop))
@@ -168,9 +172,11 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 	}
 	f.onClose(func() error { client.Close(); return nil })
 	f.system, err = actors.New(actors.Config{
-		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4, UpstreamShare: 1,
-		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
-		Logger:  logger, Metrics: metrics,
+		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4,
+		UpstreamShare: 1,
+		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second,
+			Hold: 10 * time.Minute},
+		Logger: logger, Metrics: metrics,
 	})
 	if err == nil {
 		f.overload = sync.OnceValue(within(f.system.Stop))
@@ -183,9 +189,12 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 // caller's address.
 func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
 	edge, err := httpedge.New(httpedge.Config{
-		System: f.system, Identity: f.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		ReadTimeout:    time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxConnections: 256,
+		System: f.system, Identity: f.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser,
+		Logger: logger, Metrics: metrics,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"),
+			netip.MustParsePrefix("::1/128")},
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
+		MaxConnections: 256,
 	})
 	if err != nil {
 		return err

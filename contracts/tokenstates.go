@@ -35,7 +35,9 @@ func tokenStates() []State {
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
 		{"an authorization code", "A code for the client, which a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code, in gatehouse's format. Default: a new one. A pact can use `" + ExampleCode + "`."},
+			{"code", String, nil, nil,
+				"The code, in gatehouse's format. Default: a new one. A pact can use `" +
+					ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "Its status."},
 			granted,
 			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},

@@ -15,7 +15,8 @@ import (
 
 type object = pacttest.Object
 
-// TestPact runs everything that the client relies on. It is the pact of bulk-lookup-client and gatehouse.
+// TestPact runs everything that the client relies on. It is the pact of bulk-lookup-client and
+// gatehouse.
 func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "bulk-lookup-client", "gatehouse")
 	lookups(t, p)
@@ -39,7 +40,8 @@ func ask(t *testing.T, base string, call func(context.Context, *bulklookupclient
 }
 
 func get(path string) pacttest.Request {
-	return pacttest.Request{Method: "GET", Path: path, Header: map[string]any{"Accept": "application/json"}}
+	return pacttest.Request{Method: "GET", Path: path,
+		Header: map[string]any{"Accept": "application/json"}}
 }
 
 func getLookup(q ...any) pacttest.Request {
@@ -70,16 +72,21 @@ func result(members object) object {
 		"ok": true, "query": "8.8.8.8", "ip": "8.8.8.8", "ipVersion": "IPv4",
 		"location": object{
 			"continent": pacttest.Any("North America"), "country": pacttest.Any("United States"),
-			"countryCode": pacttest.Pattern("US", "^([A-Z]{2})?$"), "regionName": pacttest.Any("Virginia"),
-			"city": pacttest.Any("Ashburn"), "zip": pacttest.Any("20149"),
-			"lat": pacttest.Number(39.03), "lon": pacttest.Number(-77.5), "timezone": pacttest.Any("America/New_York"),
-			"utcOffsetSeconds": pacttest.Integer(-18000), "currency": pacttest.Pattern("USD", "^([A-Z]{3})?$"),
+			"countryCode": pacttest.Pattern("US", "^([A-Z]{2})?$"),
+			"regionName":  pacttest.Any("Virginia"),
+			"city":        pacttest.Any("Ashburn"), "zip": pacttest.Any("20149"),
+			"lat": pacttest.Number(39.03), "lon": pacttest.Number(-77.5),
+			"timezone":         pacttest.Any("America/New_York"),
+			"utcOffsetSeconds": pacttest.Integer(-18000),
+			"currency":         pacttest.Pattern("USD", "^([A-Z]{3})?$"),
 		},
 		"network": object{
-			"isp": pacttest.Any("Example Net"), "org": pacttest.Any("Example Net"), "as": pacttest.Any("AS64500 Example Net"),
+			"isp": pacttest.Any("Example Net"), "org": pacttest.Any("Example Net"),
+			"as":     pacttest.Any("AS64500 Example Net"),
 			"asname": pacttest.Any("EXAMPLE-NET"), "reverse": pacttest.Any("host.example.net"),
 		},
-		"flags": object{"mobile": pacttest.Any(false), "proxy": pacttest.Any(false), "hosting": pacttest.Any(true)},
+		"flags": object{"mobile": pacttest.Any(false), "proxy": pacttest.Any(false),
+			"hosting": pacttest.Any(true)},
 	}
 	maps.Copy(r, members)
 	return r
@@ -87,7 +94,8 @@ func result(members object) object {
 
 // failure returns an expected error body.
 func failure(query any, code, reason string) object {
-	return object{"ok": false, "query": query, "error": code, "reason": reason, "message": pacttest.NotEmpty("Try something else.")}
+	return object{"ok": false, "query": query, "error": code, "reason": reason,
+		"message": pacttest.NotEmpty("Try something else.")}
 }
 
 // problem returns an expected error body without a query.
@@ -95,8 +103,8 @@ func problem(code string) object {
 	return object{"error": code, "message": pacttest.NotEmpty("There is nothing here.")}
 }
 
-// wantRefusal fails the test unless err is an *Error equal to want. Message and origin are compared only if
-// want has them.
+// wantRefusal fails the test unless err is an *Error equal to want. Message and origin are compared
+// only if want has them.
 func wantRefusal(t *testing.T, err error, want bulklookupclient.Error) {
 	t.Helper()
 	var got *bulklookupclient.Error

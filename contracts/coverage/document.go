@@ -1,5 +1,5 @@
-// Package coverage reports which parts of the interface pacts pin. The parts are those of operations with the
-// tag contract in an OpenAPI document.
+// Package coverage reports which parts of the interface pacts pin. The parts are those of
+// operations with the tag contract in an OpenAPI document.
 package coverage
 
 import (
@@ -89,8 +89,8 @@ func (d *document) alternatives(v any) []alternative {
 	return all
 }
 
-// fits returns the alternative of an expected value. whole means that the value must have the required
-// members.
+// fits returns the alternative of an expected value. whole means that the value must have the
+// required members.
 func (d *document) fits(all []alternative, v any, whole bool) (alternative, bool) {
 	o, ok := v.(object)
 	if !ok || len(all) == 1 {

@@ -6,8 +6,8 @@ type Exclusion struct {
 	Reason string
 }
 
-// Exclusions returns the parts of gatehouse's own document that no pact pins, each with a reason. One that is
-// no longer needed is reported as stale.
+// Exclusions returns the parts of gatehouse's own document that no pact pins, each with a reason.
+// One that is no longer needed is reported as stale.
 func Exclusions() []Exclusion {
 	const (
 		defect    = "It means that gatehouse has a defect, which no state can cause."
@@ -17,10 +17,13 @@ func Exclusions() []Exclusion {
 		{`Problem $.error: "bad_request"`, malformed},
 		{`Problem $.error: "request_timeout"`, malformed},
 		{`Problem $.error: "headers_too_large"`, malformed},
-		{`Problem $.error: "payload_too_large"`, "The operations of the contract that take a body have error bodies of their own, in which it is pinned."},
+		{`Problem $.error: "payload_too_large"`,
+			"The operations of the contract that take a body have error bodies of their own, in which it is pinned."},
 		{`Problem $.error: "server_error"`, defect},
 		{`TokenError $.error: "server_error"`, defect},
-		{"GET /oauth/authorize header Location parameter error: server_error", "It needs a database that fails; tests of the edge make it fail."},
-		{`LookupResult $.ipVersion: ""`, "It needs an upstream that names no address; the simulated one always does."},
+		{"GET /oauth/authorize header Location parameter error: server_error",
+			"It needs a database that fails; tests of the edge make it fail."},
+		{`LookupResult $.ipVersion: ""`,
+			"It needs an upstream that names no address; the simulated one always does."},
 	}
 }

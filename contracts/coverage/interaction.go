@@ -65,8 +65,10 @@ func readPact(text []byte) ([]*interaction, error) {
 	}
 	var all []*interaction
 	for _, one := range p.Interactions {
-		i := &interaction{name: p.Consumer.Name + ": " + one.Description, method: one.Request.Method, path: one.Request.Path,
-			query: one.Request.Query, status: one.Response.Status, headers: map[string]*headerValue{}}
+		i := &interaction{name: p.Consumer.Name + ": " + one.Description,
+			method: one.Request.Method, path: one.Request.Path,
+			query: one.Request.Query, status: one.Response.Status,
+			headers: map[string]*headerValue{}}
 		if text, ok := bodyOf(one.Request.Body).(string); ok {
 			i.form, _ = url.ParseQuery(text) // a body that is not a form has no parameters
 		}
@@ -75,7 +77,8 @@ func readPact(text []byte) ([]*interaction, error) {
 			i.rules = append(i.rules, rule{steps(at), set.Matchers})
 		}
 		for name, raw := range one.Response.Headers {
-			i.headers[strings.ToLower(name)] = &headerValue{strs(raw), one.Response.MatchingRules.Header[name].Matchers}
+			i.headers[strings.ToLower(name)] = &headerValue{strs(raw),
+				one.Response.MatchingRules.Header[name].Matchers}
 		}
 		all = append(all, i)
 	}
@@ -131,12 +134,14 @@ func (h *headerValue) only(value string) bool {
 			continue
 		}
 		e, err := regexp.Compile("^(?:" + pattern + ")$")
-		return err == nil && e.MatchString(value) && !e.MatchString("made-up-"+value) && !e.MatchString("0")
+		return err == nil && e.MatchString(value) && !e.MatchString("made-up-"+value) &&
+			!e.MatchString("0")
 	}
 	return len(h.matchers) == 0 && slices.Equal(h.values, []string{value})
 }
 
-// has reports whether the header must be a URI with the parameter. A value other than "" must match too.
+// has reports whether the header must be a URI with the parameter. A value other than "" must match
+// too.
 func (h *headerValue) has(name, value string) bool {
 	if h == nil || len(h.values) != 1 {
 		return false
@@ -148,7 +153,9 @@ func (h *headerValue) has(name, value string) bool {
 	for _, m := range h.matchers {
 		if pattern, ok := m["regex"].(string); ok {
 			e, err := regexp.Compile("^(?:" + pattern + ")$")
-			return err == nil && !e.MatchString(without(h.values[0], name)) && (value == "" || !e.MatchString(strings.Replace(h.values[0], name+"="+value, name+"=made_up", 1)))
+			return err == nil && !e.MatchString(without(h.values[0], name)) &&
+				(value == "" || !e.MatchString(strings.Replace(h.values[0], name+"="+value,
+					name+"=made_up", 1)))
 		}
 	}
 	return len(h.matchers) == 0
@@ -157,6 +164,7 @@ func (h *headerValue) has(name, value string) bool {
 // without returns a URI without one of its parameters.
 func without(uri, name string) string {
 	path, query, _ := strings.Cut(uri, "?")
-	parts := slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool { return strings.HasPrefix(p, name+"=") })
+	parts := slices.DeleteFunc(strings.Split(query, "&"),
+		func(p string) bool { return strings.HasPrefix(p, name+"=") })
 	return path + "?" + strings.Join(parts, "&")
 }

@@ -58,7 +58,8 @@ func (g *gatherer) operation(o operation) {
 		matches := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
 		if status == "default" {
 			matches = func(i *interaction) bool {
-				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" && i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
+				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" &&
+					i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
 			}
 		}
 		name := o.String() + " " + status
@@ -96,12 +97,13 @@ func (g *gatherer) form(o operation, of func(*interaction) bool) {
 	request, _ := g.resolve(o.body["requestBody"])
 	schema, _ := g.resolve(members(members(request["content"])["application/x-www-form-urlencoded"])["schema"])
 	for _, name := range slices.Sorted(maps.Keys(members(schema["properties"]))) {
-		g.sent(o.String()+" form "+name, members(members(schema["properties"])[name]), func(i *interaction) []string {
-			if !of(i) {
-				return nil
-			}
-			return i.form[name]
-		})
+		g.sent(o.String()+" form "+name, members(members(schema["properties"])[name]),
+			func(i *interaction) []string {
+				if !of(i) {
+					return nil
+				}
+				return i.form[name]
+			})
 	}
 }
 
@@ -115,8 +117,8 @@ func (g *gatherer) sent(name string, schema object, values func(*interaction) []
 	}
 }
 
-// limits adds the limits of an array in the request: the maximum and minimum are accepted, one more and one
-// less are rejected.
+// limits adds the limits of an array in the request: the maximum and minimum are accepted, one more
+// and one less are rejected.
 func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 	request, _ := g.resolve(o.body["requestBody"])
 	schema, _ := g.resolve(content(request))
@@ -136,9 +138,10 @@ func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 	}
 }
 
-// headers adds the headers of a response. A required header counts for each status, any other once for the
-// operation.
-func (g *gatherer) headers(o operation, response string, r object, of, matches func(*interaction) bool) {
+// headers adds the headers of a response. A required header counts for each status, any other once
+// for the operation.
+func (g *gatherer) headers(o operation, response string, r object, of,
+	matches func(*interaction) bool) {
 	headers := members(r["headers"])
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		header, _ := g.resolve(headers[name])
@@ -151,19 +154,28 @@ func (g *gatherer) headers(o operation, response string, r object, of, matches f
 		g.add(where, func(i *interaction) bool { return when(i) && i.header(name) != nil })
 		schema := members(header["schema"])
 		for _, value := range append(list(schema["enum"]), constant(schema)...) {
-			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return when(i) && i.header(name).only(fmt.Sprint(value)) })
+			g.add(fmt.Sprintf("%s: %v", where, value),
+				func(i *interaction) bool {
+					return when(i) &&
+						i.header(name).only(fmt.Sprint(value))
+				})
 		}
 		g.redirects(o, name, members(header["x-parameters"]), of)
 	}
 }
 
 // redirects adds the parameters of a URI in a header.
-func (g *gatherer) redirects(o operation, header string, parameters object, of func(*interaction) bool) {
+func (g *gatherer) redirects(o operation, header string, parameters object,
+	of func(*interaction) bool) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		where := o.String() + " header " + header + " parameter " + name
 		g.add(where, func(i *interaction) bool { return of(i) && i.header(header).has(name, "") })
 		for _, value := range list(members(parameters[name])["enum"]) {
-			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return of(i) && i.header(header).has(name, value.(string)) })
+			g.add(fmt.Sprintf("%s: %v", where, value),
+				func(i *interaction) bool {
+					return of(i) &&
+						i.header(header).has(name, value.(string))
+				})
 		}
 	}
 }

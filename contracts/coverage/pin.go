@@ -41,8 +41,8 @@ func (p place) elements() []place {
 	return all
 }
 
-// matchers returns the matchers of a place by its closest rule. inherited means that the rule is for an
-// enclosing value.
+// matchers returns the matchers of a place by its closest rule. inherited means that the rule is
+// for an enclosing value.
 func (i *interaction) matchers(p place) (found []object, inherited bool) {
 	best := -1
 	for _, r := range i.rules {
@@ -54,7 +54,9 @@ func (i *interaction) matchers(p place) (found []object, inherited bool) {
 }
 
 func covers(rule, at []string) bool {
-	return len(rule) <= len(at) && !slices.ContainsFunc(seq(len(rule)), func(n int) bool { return rule[n] != "*" && rule[n] != at[n] })
+	return len(rule) <= len(at) &&
+		!slices.ContainsFunc(seq(len(rule)),
+			func(n int) bool { return rule[n] != "*" && rule[n] != at[n] })
 }
 
 func seq(n int) []int {
@@ -68,7 +70,8 @@ func seq(n int) []int {
 // loose reports whether members of the object at p may be missing: only their names are compared.
 func (i *interaction) loose(p place) bool {
 	return slices.ContainsFunc(i.rules, func(r rule) bool {
-		return covers(r.at, p.at) && slices.ContainsFunc(r.matchers, func(m object) bool { return m["match"] == "eachKey" })
+		return covers(r.at, p.at) &&
+			slices.ContainsFunc(r.matchers, func(m object) bool { return m["match"] == "eachKey" })
 	})
 }
 
@@ -116,8 +119,10 @@ func (i *interaction) forbids(p place, name string) bool {
 
 // strict holds the matchers that accept only one JSON type.
 var strict = map[any][]string{
-	"type": {"string", "number", "integer", "boolean", "object", "array", "null"}, "equality": {"string", "number", "integer", "boolean", "object", "array", "null"},
-	"integer": {"integer"}, "number": {"number"}, "decimal": {"number"}, "date": {"string"}, "null": {"null"}, "arrayContains": {"array"},
+	"type":     {"string", "number", "integer", "boolean", "object", "array", "null"},
+	"equality": {"string", "number", "integer", "boolean", "object", "array", "null"},
+	"integer":  {"integer"}, "number": {"number"}, "decimal": {"number"}, "date": {"string"},
+	"null": {"null"}, "arrayContains": {"array"},
 }
 
 // pinsType reports whether only values of that JSON type are accepted at p.
@@ -130,10 +135,13 @@ func (i *interaction) pinsType(p place, kind string) bool {
 	case len(matchers) == 0:
 		return true
 	case inherited:
-		return slices.ContainsFunc(matchers, func(m object) bool { return m["match"] == "type" || m["match"] == "equality" }) && kind != "integer"
+		return slices.ContainsFunc(matchers,
+			func(m object) bool { return m["match"] == "type" || m["match"] == "equality" }) &&
+			kind != "integer"
 	}
 	return slices.ContainsFunc(matchers, func(m object) bool {
-		return slices.Contains(strict[m["match"]], kind) && (m["match"] != "type" || kind != "integer")
+		return slices.Contains(strict[m["match"]], kind) &&
+			(m["match"] != "type" || kind != "integer")
 	})
 }
 

@@ -50,7 +50,8 @@ func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, e
 
 // Missing returns the parts that no pact pins and that are not excluded.
 func (r *Report) Missing() []*Part {
-	return slices.DeleteFunc(slices.Clone(r.Parts), func(p *Part) bool { return len(p.PinnedBy) > 0 || p.Excluded != "" })
+	return slices.DeleteFunc(slices.Clone(r.Parts),
+		func(p *Part) bool { return len(p.PinnedBy) > 0 || p.Excluded != "" })
 }
 
 // Counts returns the number of all, of pinned and of excluded parts.
@@ -78,7 +79,8 @@ func (r *Report) Percent() int {
 // Summary returns one line with the counts.
 func (r *Report) Summary() string {
 	all, pinned, excluded := r.Counts()
-	return fmt.Sprintf("%d%% of the contract is pinned: %d of %d parts, and %d that are excluded", r.Percent(), pinned, all-excluded, excluded)
+	return fmt.Sprintf("%d%% of the contract is pinned: %d of %d parts, and %d that are excluded",
+		r.Percent(), pinned, all-excluded, excluded)
 }
 
 // WriteText writes the missing parts for people.
@@ -88,7 +90,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "✗ %s\n", p.Name)
 	}
 	for _, name := range r.Stale {
-		fmt.Fprintf(&b, "! %s has an exclusion that is not needed: it is pinned, or does not exist\n", name)
+		fmt.Fprintf(&b,
+			"! %s has an exclusion that is not needed: it is pinned, or does not exist\n", name)
 	}
 	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
 	return err

@@ -1,5 +1,5 @@
-// Package mutants holds services that are broken on purpose: gatehouse with one defect. Good pacts fail with
-// each of them.
+// Package mutants holds services that are broken on purpose: gatehouse with one defect. Good pacts
+// fail with each of them.
 package mutants
 
 import (
@@ -36,7 +36,8 @@ func (m Mutant) String() string {
 
 // All returns every mutant. Their strings are unique.
 func All() []Mutant {
-	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(), authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
+	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
+		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
 		lookupMutants(), bulkMutants(), edgeMutants())
 }
 
@@ -115,7 +116,8 @@ func (a *response) value(v any) {
 	a.header.Set("Content-Type", "application/json")
 }
 
-// object changes the body, or the objects at path in it: member names, and * for all elements of an array.
+// object changes the body, or the objects at path in it: member names, and * for all elements of an
+// array.
 func (a *response) object(path string, f func(map[string]any)) {
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()

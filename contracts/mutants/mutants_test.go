@@ -26,7 +26,8 @@ import (
 // TestMain spares the library the certificates of the machine, which it reads for each interaction:
 // nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull),
+		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -87,7 +88,9 @@ func expectations(t *testing.T) []expectation {
 			if err := json.Unmarshal(statuses.Interactions[i].Response, &response); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, expectation{&alone, response.Status, string(statuses.Interactions[i].Response), len(response.MatchingRules.Body) % largest})
+			all = append(all, expectation{&alone, response.Status,
+				string(statuses.Interactions[i].Response),
+				len(response.MatchingRules.Body) % largest})
 		}
 	}
 	// The interactions with most rules come first: they find most defects.
@@ -95,8 +98,8 @@ func expectations(t *testing.T) []expectation {
 	return all
 }
 
-// TestMutants requires that every mutant makes a pact fail. It runs only the interactions that the mutant can
-// break: the others get the responses of the service itself.
+// TestMutants requires that every mutant makes a pact fail. It runs only the interactions that the
+// mutant can break: the others get the responses of the service itself.
 func TestMutants(t *testing.T) {
 	began, all, pool := time.Now(), mutants.All(), expectations(t)
 	survivors, tried := make([]error, len(all)), make([]int, len(all))
@@ -123,7 +126,8 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	// scripts/contracts prints this line.
-	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", len(all), survived, interactions, time.Since(began).Seconds())
+	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", len(all), survived,
+		interactions, time.Since(began).Seconds())
 }
 
 // errSurvived means that no pact fails with a mutant.
@@ -142,7 +146,8 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	for _, e := range pool {
-		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status || !strings.Contains(e.response, m.Word) {
+		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status ||
+			!strings.Contains(e.response, m.Word) {
 			continue
 		}
 		tried++
@@ -171,7 +176,8 @@ func TestControl(t *testing.T) {
 			continue
 		}
 		seen[e.operation()] = true
-		m := mutants.Mutant{Name: "nothing", Operation: e.operation(), Wrap: func(service http.Handler) http.Handler { return service }}
+		m := mutants.Mutant{Name: "nothing", Operation: e.operation(),
+			Wrap: func(service http.Handler) http.Handler { return service }}
 		if _, err := try(t.Context(), m, []expectation{e}); !errors.Is(err, errSurvived) {
 			t.Errorf("%s: got %v, want the interaction to hold", e.operation(), err)
 		}

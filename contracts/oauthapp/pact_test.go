@@ -15,8 +15,8 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// Parameters of states. Forms cannot contain values of states, so values in forms are fixed. They are valid
-// only here. The access token is signed with the key of contracts and expires in 2100.
+// Parameters of states. Forms cannot contain values of states, so values in forms are fixed. They
+// are valid only here. The access token is signed with the key of contracts and expires in 2100.
 const (
 	clientID      = "3d8f6f0e-7a55-4b2b-9c39-1f5f4a1d2c77"
 	secret        = "gtcs_kso76eK7EMqVnH4gYGgtmpzIsbL4BVnAKrTo3Ob2ehn4aaTZe"
@@ -40,7 +40,8 @@ type (
 
 var given = pacttest.Given
 
-// TestPact runs everything that the application relies on. It is the pact of oauth-app and gatehouse.
+// TestPact runs everything that the application relies on. It is the pact of oauth-app and
+// gatehouse.
 func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "oauth-app", "gatehouse")
 	tokens(t, p)
@@ -62,12 +63,15 @@ func TestPact(t *testing.T) {
 
 // confidential returns the state of the application's client, with further parameters.
 func confidential(more ...any) state {
-	return given("a confidential client", append([]any{"client_id", clientID, "client_secret", secret, "redirect_uri", redirectURI}, more...)...)
+	return given("a confidential client",
+		append([]any{"client_id", clientID, "client_secret", secret, "redirect_uri", redirectURI},
+			more...)...)
 }
 
 // public returns the same for a client without a secret.
 func public(more ...any) state {
-	return given("a public client", append([]any{"client_id", clientID, "redirect_uri", redirectURI}, more...)...)
+	return given("a public client",
+		append([]any{"client_id", clientID, "redirect_uri", redirectURI}, more...)...)
 }
 
 func otherClient() state {
@@ -76,7 +80,8 @@ func otherClient() state {
 
 // newApp returns the application, with the mock at base as its service.
 func newApp(base string) *oauthapp.App {
-	return &oauthapp.App{Service: base, Issuer: "https://id.example", ClientID: clientID, Secret: secret, RedirectURI: redirectURI}
+	return &oauthapp.App{Service: base, Issuer: "https://id.example", ClientID: clientID,
+		Secret: secret, RedirectURI: redirectURI}
 }
 
 // newPublicApp returns the same without a secret.
@@ -116,7 +121,8 @@ func signed(pairs ...string) url.Values {
 }
 
 func post(path string, f url.Values) pacttest.Request {
-	return pacttest.Request{Method: "POST", Path: path, Form: f, Header: map[string]any{"Accept": "application/json"}}
+	return pacttest.Request{Method: "POST", Path: path, Form: f,
+		Header: map[string]any{"Accept": "application/json"}}
 }
 
 // with returns r with further headers.
@@ -146,12 +152,16 @@ func notStored(pairs ...any) map[string]any {
 }
 
 // positive matches integers from 1.
-func positive(example string) matchers.Matcher { return pacttest.Matching(example, "^[1-9][0-9]*$") }
+func positive(example string) matchers.Matcher {
+	return pacttest.Matching(example,
+		"^[1-9][0-9]*$")
+}
 
 // four returns the expected error body of the token endpoint.
 func four(code string) object {
-	return object{"error": code, "error_description": pacttest.NotEmpty("This is wrong."), "message": pacttest.NotEmpty("This is wrong."),
-		"hint": pacttest.NotEmpty("Change that.")}
+	return object{"error": code, "error_description": pacttest.NotEmpty("This is wrong."),
+		"message": pacttest.NotEmpty("This is wrong."),
+		"hint":    pacttest.NotEmpty("Change that.")}
 }
 
 // withApp runs call with the application.

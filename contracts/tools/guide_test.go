@@ -208,8 +208,10 @@ func TestGuideLinks(t *testing.T) {
 func TestNodeVersion(t *testing.T) {
 	const want = "18"
 	for file, version := range map[string]string{
-		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
-		"package.json": `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`, "../pactlib/package.json": `"node": ">=(\d+)"`,
+		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`,
+		"../../scripts/setup": `versions\.node\) < (\d+)`,
+		"package.json":        `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`,
+		"../pactlib/package.json": `"node": ">=(\d+)"`,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

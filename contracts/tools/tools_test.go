@@ -30,7 +30,8 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	built = folder
-	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o", filepath.Join(folder, "pactcheck"),
+	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o",
+		filepath.Join(folder, "pactcheck"),
 		"../../cmd/pactcheck").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)
 		return 1
@@ -38,7 +39,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// limit returns a context that ends shortly before the time limit of the tests, so that no program outlives them.
+// limit returns a context that ends shortly before the time limit of the tests, so that no program
+// outlives them.
 func limit(t *testing.T) (context.Context, context.CancelFunc) {
 	if deadline, ok := t.Deadline(); ok {
 		return context.WithDeadline(t.Context(), deadline.Add(-10*time.Second))
@@ -53,7 +55,8 @@ func run(t *testing.T, folder, name string, args ...string) (output string, code
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), "PACT_DO_NOT_TRACK=true", "NO_COLOR=1",
-		"SSL_CERT_FILE="+os.DevNull, "SSL_CERT_DIR="+os.DevNull) // verifiers read certificates for each interaction: nothing here is TLS
+		// verifiers read certificates for each interaction: nothing here is TLS
+		"SSL_CERT_FILE="+os.DevNull, "SSL_CERT_DIR="+os.DevNull)
 	out, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -125,16 +128,20 @@ type verdict struct {
 	InteractionResults []struct{ Description, Result string }
 }
 
-// verifyElsewhere runs that verifier on pacts. It names each file: the verifier finds no pacts in a folder.
-func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string, code int) {
+// verifyElsewhere runs that verifier on pacts. It names each file: the verifier finds no pacts in a
+// folder.
+func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string,
+	code int) {
 	t.Helper()
 	ready := t.TempDir()
-	if out, code := pactcheck(t, append([]string{"prepare", "--out", ready}, files...)...); code != 0 {
+	if out, code := pactcheck(t, append([]string{"prepare", "--out", ready},
+		files...)...); code != 0 {
 		t.Fatalf("got %d %s, want copies", code, out)
 	}
 	host, port, _ := strings.Cut(strings.TrimPrefix(base, "http://"), ":")
 	report := filepath.Join(t.TempDir(), "report.json")
-	args := []string{"--hostname", host, "--port", port, "--state-change-url", states, "--state-change-teardown", "--loglevel", "error", "--json", report}
+	args := []string{"--hostname", host, "--port", port, "--state-change-url", states,
+		"--state-change-teardown", "--loglevel", "error", "--json", report}
 	for _, file := range files {
 		args = append(args, "--file", filepath.Join(ready, filepath.Base(file)))
 	}
@@ -159,7 +166,8 @@ func TestVerifierOfPactCLI(t *testing.T) {
 	}
 	v, out, code := verifyElsewhere(t, base, states, pacts(t)...)
 	if code != 0 || len(v.InteractionResults) != want || want < 250 {
-		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code, len(v.InteractionResults), want, out[max(0, len(out)-4000):])
+		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code,
+			len(v.InteractionResults), want, out[max(0, len(out)-4000):])
 	}
 	for _, one := range v.InteractionResults {
 		if one.Result != "OK" {
@@ -185,14 +193,17 @@ func TestFailureCanBeActedOn(t *testing.T) {
 	if code != 1 {
 		t.Errorf("got %d, want 1", code)
 	}
-	for _, want := range []string{"✗ a lookup of a planet  [GET /api/lookup]", `body $.ok: expected "yes", got true`, "body $.location", "planet",
-		`given:    the upstream knows a query {"query":"8.8.8.8"}`, `response: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
+	for _, want := range []string{"✗ a lookup of a planet  [GET /api/lookup]",
+		`body $.ok: expected "yes", got true`, "body $.location", "planet",
+		`given:    the upstream knows a query {"query":"8.8.8.8"}`,
+		`response: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
 	}
 	base, states := serve(t)
-	if _, out, code := verifyElsewhere(t, base, states, file); code != 1 || !strings.Contains(out, "planet") {
+	if _, out, code := verifyElsewhere(t, base, states, file); code != 1 ||
+		!strings.Contains(out, "planet") {
 		t.Errorf("pact-cli: got %d %s, want it to fail as well", code, out)
 	}
 }
@@ -204,8 +215,8 @@ type finding struct {
 	SpecDetails         struct{ Location string }
 }
 
-// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. A request may
-// violate the document if the pact expects an error.
+// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. A
+// request may violate the document if the pact expects an error.
 func TestOpenAPIAgreesWithPacts(t *testing.T) {
 	refused := map[string]bool{}
 	for _, file := range pacts(t) {
@@ -223,10 +234,12 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range pact.Interactions {
-			refused[i.Description] = i.Response.Status >= 400 || strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
+			refused[i.Description] = i.Response.Status >= 400 ||
+				strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
 		}
 	}
-	out, _ := run(t, ".", tool(t, "openapi-pact-comparator"), append([]string{"../../httpedge/openapi.yaml"}, pacts(t)...)...)
+	out, _ := run(t, ".", tool(t, "openapi-pact-comparator"),
+		append([]string{"../../httpedge/openapi.yaml"}, pacts(t)...)...)
 	compared := 0
 	for line := range strings.Lines(out) {
 		var all []finding
@@ -252,7 +265,8 @@ func TestComparatorFindsDisagreement(t *testing.T) {
 	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := run(t, ".", tool(t, "openapi-pact-comparator"), "../../httpedge/openapi.yaml", file); code != 1 || !strings.Contains(out, "planet") {
+	if out, code := run(t, ".", tool(t, "openapi-pact-comparator"), "../../httpedge/openapi.yaml",
+		file); code != 1 || !strings.Contains(out, "planet") {
 		t.Errorf("got %d %s, want a disagreement about planet", code, out)
 	}
 }
@@ -262,12 +276,14 @@ func TestConsumerInJavaScript(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"package.json", "client.js", "client.test.js"} {
 		text, err := os.ReadFile(filepath.Join("../jsconsumer", name))
-		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o600)); err != nil {
+		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, name), text,
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	modules, err := filepath.Abs("../jsconsumer/node_modules")
-	if err := errors.Join(err, os.Symlink(modules, filepath.Join(folder, "node_modules"))); err != nil {
+	if err := errors.Join(err, os.Symlink(modules,
+		filepath.Join(folder, "node_modules"))); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := run(t, folder, "npm", "test"); code != 0 || !strings.Contains(out, "fail 0") {
@@ -279,14 +295,16 @@ func TestConsumerInJavaScript(t *testing.T) {
 	}
 }
 
-// TestLockfilesNameNoHost requires lockfiles without addresses: each machine chooses its npm registry.
+// TestLockfilesNameNoHost requires lockfiles without addresses: each machine chooses its npm
+// registry.
 func TestLockfilesNameNoHost(t *testing.T) {
 	for _, folder := range []string{".", "../jsconsumer", "../pactlib"} {
 		text, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), `"resolved"`) || !strings.Contains(string(text), `"integrity": "sha512-`) {
+		if strings.Contains(string(text), `"resolved"`) ||
+			!strings.Contains(string(text), `"integrity": "sha512-`) {
 			t.Errorf("%s: got addresses of packages or no sums, want sums alone", folder)
 		}
 	}

@@ -30,8 +30,9 @@ func TestSimulatorFulfilsThePact(t *testing.T) {
 		}
 	}
 	err := provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
-		Provider: "ip-api", ProviderBaseURL: s.base, PactFiles: []string{pactFile}, FailIfNoPactsFound: true,
-		StateHandlers: handlers, DisableColoredOutput: true,
+		Provider: "ip-api", ProviderBaseURL: s.base, PactFiles: []string{pactFile},
+		FailIfNoPactsFound: true,
+		StateHandlers:      handlers, DisableColoredOutput: true,
 	})
 	if err != nil {
 		t.Error(err)
@@ -88,7 +89,8 @@ func startSimulator(t *testing.T) *simulator {
 	return &simulator{"http://" + ln.Addr().String()}
 }
 
-// handlers returns functions that set up the states of the pact, and reset the simulator afterwards.
+// handlers returns functions that set up the states of the pact, and reset the simulator
+// afterwards.
 func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 	state := func(setUp func(models.ProviderState) error) models.StateHandler {
 		return func(starts bool, state models.ProviderState) (models.ProviderStateResponse, error) {
@@ -108,7 +110,9 @@ func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 		freeTier:       state(settings(`{"tier":"free"}`)),
 		commercialTier: state(settings(`{"tier":"pro"}`)),
 		usedUp: state(func(models.ProviderState) error {
-			if err := s.send(t, http.MethodPut, "/_sim", []byte(`{"tier":"free","singles_per_window":1,"batches_per_window":1}`), http.StatusOK); err != nil {
+			if err := s.send(t, http.MethodPut, "/_sim",
+				[]byte(`{"tier":"free","singles_per_window":1,"batches_per_window":1}`),
+				http.StatusOK); err != nil {
 				return err
 			}
 			if err := s.send(t, http.MethodGet, "/json/9.9.9.9", nil, http.StatusOK); err != nil {
@@ -121,7 +125,8 @@ func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 			if nested, ok := parameters["params"].(map[string]any); ok {
 				parameters = nested
 			}
-			changed := fmt.Appendf(nil, `{"faults":[{"kind":"status","status":%v}]}`, parameters["status"])
+			changed := fmt.Appendf(nil, `{"faults":[{"kind":"status","status":%v}]}`,
+				parameters["status"])
 			return s.send(t, http.MethodPut, "/_sim", changed, http.StatusOK)
 		}),
 	}
@@ -129,7 +134,8 @@ func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 
 // send sends a request to the simulator. Another status than want is an error.
 func (s *simulator) send(t *testing.T, method, path string, body []byte, want int) error {
-	request, err := http.NewRequestWithContext(t.Context(), method, s.base+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, s.base+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,9 @@ func TestCommittedPacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
-				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file}, FailIfNoPactsFound: true,
-				StateHandlers: handlers(t, p), DisableColoredOutput: true,
+				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file},
+				FailIfNoPactsFound: true,
+				StateHandlers:      handlers(t, p), DisableColoredOutput: true,
 			})
 			if err != nil {
 				t.Error(err)
@@ -80,7 +81,8 @@ func TestCommittedPacts(t *testing.T) {
 func handlers(t *testing.T, p *contracts.Provider) models.StateHandlers {
 	all := models.StateHandlers{}
 	for _, s := range contracts.Catalogue() {
-		all[s.Name] = func(setUp bool, state models.ProviderState) (models.ProviderStateResponse, error) {
+		all[s.Name] = func(setUp bool, state models.ProviderState) (models.ProviderStateResponse,
+			error) {
 			if !setUp {
 				return nil, p.TearDown(t.Context())
 			}

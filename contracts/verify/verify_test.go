@@ -17,7 +17,8 @@ import (
 // TestMain spares the library the certificates of the machine, which it reads for each interaction:
 // nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull),
+		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -82,14 +83,16 @@ func TestVerifiedInteraction(t *testing.T) {
 func TestFailureShowsProblems(t *testing.T) {
 	body := strings.Replace(lookup, `"status":200`, `"status":201`, 1)
 	got := try(t, pactOf(t, body+`{"ok":"yes","planet":"Earth"}}}}`), false)[0]
-	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) || got.Request != "GET /api/lookup" {
+	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) ||
+		got.Request != "GET /api/lookup" {
 		t.Fatalf("got %+v, want a failure with the answer", got)
 	}
 	text := ""
 	for _, p := range got.Problems {
 		text += p.String() + "\n"
 	}
-	for _, want := range []string{"status: expected 201, got 200", `body $.ok: expected "yes", got true`, "body $: ", "missing the following keys: planet"} {
+	for _, want := range []string{"status: expected 201, got 200",
+		`body $.ok: expected "yes", got true`, "body $: ", "missing the following keys: planet"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want %q in it", text, want)
 		}
@@ -97,7 +100,8 @@ func TestFailureShowsProblems(t *testing.T) {
 }
 
 func TestFailureOfPendingPact(t *testing.T) {
-	if got := try(t, pactOf(t, lookup+`{"planet":"Earth"}}}}`), true)[0]; got.Result != report.Pending || len(got.Problems) == 0 {
+	if got := try(t, pactOf(t, lookup+`{"planet":"Earth"}}}}`),
+		true)[0]; got.Result != report.Pending || len(got.Problems) == 0 {
 		t.Errorf("got %+v, want it pending, with the problem", got)
 	}
 }
@@ -107,14 +111,16 @@ const authorize = `{"type":"Synchronous/HTTP","description":"a redirect","provid
 "response":{"status":302,"headers":{"Location":["https://app.example/callback?error=X"]},"matchingRules":{"header":{"Location":{"combine":"AND","matchers":[{"match":"regex","regex":"REGEX"}]}}}}}`
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://app\\.example/callback\\?.*error=unsupported_response_type.*`, 1)), false)[0]
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX",
+		`https://app\\.example/callback\\?.*error=unsupported_response_type.*`, 1)), false)[0]
 	if got.Result != report.Verified {
 		t.Errorf("got %+v, want it verified", got)
 	}
 }
 
 func TestWrongRedirectNamesLocation(t *testing.T) {
-	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://other\\.example/.*`, 1)), false)[0]
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://other\\.example/.*`, 1)),
+		false)[0]
 	if got.Result != report.Failed || got.Problems[0].Where != "header Location" {
 		t.Errorf("got %+v, want a failure of the header Location", got)
 	}
@@ -124,15 +130,20 @@ func TestWrongRedirectNamesLocation(t *testing.T) {
 func TestRedirectIsNotAPage(t *testing.T) {
 	body := strings.Replace(authorize, `"status":302`, `"status":200`, 1)
 	body = body[:strings.Index(body, `,"headers"`)] + "}}"
-	body = strings.Replace(body, `["token"]`, `["code"],"code_challenge":["`+contracts.CodeChallenge+`"],"code_challenge_method":["S256"]`, 1)
+	body = strings.Replace(body, `["token"]`,
+		`["code"],"code_challenge":["`+
+			contracts.CodeChallenge+`"],"code_challenge_method":["S256"]`, 1)
 	got := try(t, pactOf(t, body), false)[0]
-	if got.Result != report.Failed || !strings.Contains(got.Problems[0].String(), "expected 200, got 302") {
+	if got.Result != report.Failed ||
+		!strings.Contains(got.Problems[0].String(), "expected 200, got 302") {
 		t.Errorf("got %+v, want a failure of the status", got)
 	}
 }
 
 func TestMessageFails(t *testing.T) {
-	got := try(t, pactOf(t, `{"type":"Asynchronous/Messages","description":"an event","contents":{"content":"x"}}`), false)[0]
+	got := try(t, pactOf(t,
+		`{"type":"Asynchronous/Messages","description":"an event","contents":{"content":"x"}}`),
+		false)[0]
 	if got.Result != report.Failed || !strings.Contains(got.Problems[0].Reason, "no messages") {
 		t.Errorf("got %+v, want a failure that says why", got)
 	}
@@ -140,17 +151,21 @@ func TestMessageFails(t *testing.T) {
 
 // TestFailedStateIsTheReason needs a result that the upstream does not have.
 func TestFailedStateIsTheReason(t *testing.T) {
-	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`, `"the upstream knows a query","params":{"query":"5.255.255.1"}`, 1)
+	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`,
+		`"the upstream knows a query","params":{"query":"5.255.255.1"}`, 1)
 	got := try(t, pactOf(t, body+`{}}}}`), false)[0]
-	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "400 state") {
+	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" ||
+		!strings.Contains(got.Problems[0].Reason, "400 state") {
 		t.Errorf("got %+v, want the state as the reason, once", got)
 	}
 }
 
 // TestPageIsShownAsText gets a page as the response.
 func TestPageIsShownAsText(t *testing.T) {
-	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
-	if !strings.HasPrefix(got.Response, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Response, "<{") {
+	got := try(t, pactOf(t,
+		`{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
+	if !strings.HasPrefix(got.Response, `400 page "This request cannot be served": `) ||
+		strings.ContainsAny(got.Response, "<{") {
 		t.Errorf("got %s, want the title and the words of the page", got.Response)
 	}
 }
@@ -162,12 +177,14 @@ func TestSecretsAreRedacted(t *testing.T) {
 "body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"grant_type=client_credentials&client_id=`+contracts.DefaultClientID+`&client_secret=`+contracts.DefaultClientSecret+`"}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
 	text := got.Response + got.Problems[0].String()
-	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") || regexp.MustCompile(`gtat_\w`).MatchString(text) {
+	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") ||
+		regexp.MustCompile(`gtat_\w`).MatchString(text) {
 		t.Errorf("got %+v, want the token to be left out", got)
 	}
 }
 
-// TestConcurrentVerifiers runs several verifiers, each with its own provider. Every second pact fails.
+// TestConcurrentVerifiers runs several verifiers, each with its own provider. Every second pact
+// fails.
 func TestConcurrentVerifiers(t *testing.T) {
 	for i := range 6 {
 		t.Run("", func(t *testing.T) {
