@@ -83,7 +83,7 @@ func (f *fixture) expectUpstream(ctx context.Context, text, status string) error
 		return err
 	}
 	if got.Status != status {
-		return refusef("query %s: the upstream says %s and not %s", text, got.Status, status)
+		return stateErrorf("query %s: the upstream says %s and not %s", text, got.Status, status)
 	}
 	f.simulator.ResetStats()
 	return nil
@@ -96,7 +96,7 @@ func parseCached(a arguments) (setUp, error) {
 	}
 	return func(_ context.Context, f *fixture) error {
 		if f.lookUp(q).Entry == nil {
-			return refusef("query %s: there is no result to cache", a.text("query"))
+			return stateErrorf("query %s: there is no result to cache", a.text("query"))
 		}
 		return nil
 	}, nil

@@ -74,8 +74,8 @@ type StateError struct {
 	Problem string
 }
 
-// refusef returns the StateError of the state that is being set up, which adds its name.
-func refusef(format string, args ...any) error {
+// stateErrorf returns a StateError. Setting up the state adds its name.
+func stateErrorf(format string, args ...any) error {
 	return &StateError{Problem: fmt.Sprintf(format, args...)}
 }
 

@@ -106,7 +106,7 @@ func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) e
 		return err
 	}
 	if uri := code.RedirectURI; uri != "" && !f.client.AllowsRedirect(uri) {
-		return refusef("redirect_uri: %s is not registered for the client, which has %s", uri,
+		return stateErrorf("redirect_uri: %s is not registered for the client, which has %s", uri,
 			cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
 	}
 	code.ClientID, code.UserID = f.client.ID, f.user.ID
@@ -291,7 +291,7 @@ func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests 
 		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
-			return refusef("the access token is not live, or its limit is already used up")
+			return stateErrorf("the access token is not live, or its limit is already used up")
 		}
 	}
 	return nil

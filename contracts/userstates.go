@@ -82,7 +82,7 @@ func parseUser(a arguments) (setUp, error) {
 	return func(ctx context.Context, f *fixture) error {
 		if err := f.store.CreateUser(ctx, u); err != nil {
 			if errors.Is(err, account.ErrTaken) {
-				return refusef("another user of this interaction has the same email, phone_number or username")
+				return stateErrorf("another user of this interaction has the same email, phone_number or username")
 			}
 			return err
 		}

@@ -114,7 +114,7 @@ func TestBrokerCredentials(t *testing.T) {
 	b := newBroker(t, false, good)
 	b.WantToken("secret")
 	if got := pactcheck(t, "verify", b.URL); got.code != 2 || !strings.Contains(got.stderr, "401") {
-		t.Errorf("got %+v without a token, want a refusal", got)
+		t.Errorf("got %+v without a token, want 401", got)
 	}
 	t.Setenv("PACT_BROKER_TOKEN", "secret")
 	if got := pactcheck(t, "verify", b.URL); got.code != 0 {

@@ -125,7 +125,7 @@ func TestUnknownStateStopsTheRun(t *testing.T) {
 		write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
 	if got.code != 2 || strings.Contains(got.stdout, "✓") ||
 		!strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
-		t.Errorf("got %+v, want a refusal that names state and interaction, and nothing tried", got)
+		t.Errorf("got %+v, want an error that names state and interaction, and nothing verified", got)
 	}
 }
 

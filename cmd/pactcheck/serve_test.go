@@ -104,14 +104,14 @@ func TestPrepareCommand(t *testing.T) {
 		!bytes.Equal(read(t, file), before) {
 		t.Errorf("got %+v, want the original to be left alone", got)
 	}
-	elsewhere, twice := write(t, "p.json", pactText("gatehouse", redirect)),
-		filepath.Join(t.TempDir(), "twice")
-	if got := pactcheck(t, "prepare", "--out", twice, file, elsewhere); got.code != 2 ||
+	elsewhere, ambiguous := write(t, "p.json", pactText("gatehouse", redirect)),
+		filepath.Join(t.TempDir(), "ambiguous")
+	if got := pactcheck(t, "prepare", "--out", ambiguous, file, elsewhere); got.code != 2 ||
 		!strings.Contains(got.stderr, "two pacts") {
-		t.Errorf("got %+v for two pacts of one name, want a refusal", got)
+		t.Errorf("got %+v for two pacts of one name, want an error", got)
 	}
-	if _, err := os.Stat(twice); err == nil {
-		t.Error("got a folder for copies that were refused, want none")
+	if _, err := os.Stat(ambiguous); err == nil {
+		t.Error("got a folder for copies after an error, want none")
 	}
 	if got := pactcheck(t, "prepare", "--out", out, t.TempDir()); got.code != 2 {
 		t.Errorf("got %+v for no pacts, want 2", got)

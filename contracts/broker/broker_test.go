@@ -84,10 +84,10 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 
 // TestRejectedResultIsAnError uses a broker that fails at one step of publishing.
 func TestRejectedResultIsAnError(t *testing.T) {
-	for _, refused := range []string{"/verification-results", "/branches/main/versions/1",
+	for _, failing := range []string{"/verification-results", "/branches/main/versions/1",
 		"/tags/dev", "/pacticipants/gatehouse"} {
 		b := brokertest.New(t, "gatehouse")
-		b.Fail(refused)
+		b.Fail(failing)
 		b.Add([]byte(pact), false)
 		c := client(t, broker.Config{URL: b.URL})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
@@ -98,7 +98,7 @@ func TestRejectedResultIsAnError(t *testing.T) {
 			broker.Version{Number: "1", Branch: "main", Tags: []string{"dev"}}, true, nil)
 		if err == nil || !strings.Contains(err.Error(), "500") ||
 			!strings.Contains(err.Error(), "logged") {
-			t.Errorf("%s: got %v, want the broker's error", refused, err)
+			t.Errorf("%s: got %v, want the broker's error", failing, err)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantRefusal(t, got.Items[1].Err(),
+				wantError(t, got.Items[1].Err(),
 					bulklookupclient.Error{Code: row.code, Query: "9.9.9.9",
 						RetryAfter: time.Duration(row.retry) * time.Second})
 			})
@@ -215,7 +215,7 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Bulk(ctx, row.queries)
-				wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 					Reason: row.reason})
 			})
 		})
@@ -250,7 +250,7 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.BulkFrom(ctx, row.kind, []byte(row.body))
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
 					Reason: row.reason})
 			})
 		})
@@ -263,7 +263,7 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Bulk(ctx, []string{large})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 413, Code: "payload_too_large"})
+			wantError(t, err, bulklookupclient.Error{Status: 413, Code: "payload_too_large"})
 		})
 	})
 	for _, row := range []struct {
@@ -284,7 +284,7 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Bulk(ctx, []string{"8.8.8.8", "8.8.4.4"})
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
 					RetryAfter: duration(row.retry)})
 			})
 		})

@@ -221,7 +221,7 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.MyIP(ctx)
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
 					Reason: row.reason, Query: row.address,
 					RetryAfter: duration(row.retry)})
 			})

@@ -32,7 +32,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Do(ctx, bulklookupclient.Request{Method: row.method, Path: row.path})
-				wantRefusal(t, err, bulklookupclient.Error{Status: 405, Code: "method_not_allowed",
+				wantError(t, err, bulklookupclient.Error{Status: 405, Code: "method_not_allowed",
 					Allow: strings.Split(row.allow, ", ")})
 			})
 		})
@@ -63,7 +63,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 				} else {
 					_, err = c.Do(ctx, bulklookupclient.Request{Path: row.path})
 				}
-				wantRefusal(t, err, bulklookupclient.Error{Status: 404, Code: "not_found"})
+				wantError(t, err, bulklookupclient.Error{Status: 404, Code: "not_found"})
 			})
 		})
 	}

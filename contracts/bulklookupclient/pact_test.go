@@ -21,7 +21,7 @@ func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "bulk-lookup-client", "gatehouse")
 	lookups(t, p)
 	lookupHeaders(t, p)
-	refusals(t, p)
+	failingLookups(t, p)
 	failures(t, p)
 	callerAddresses(t, p)
 	batches(t, p)
@@ -103,13 +103,13 @@ func problem(code string) object {
 	return object{"error": code, "message": pacttest.NotEmpty("There is nothing here.")}
 }
 
-// wantRefusal fails the test unless err is an *Error equal to want. Message and origin are compared
+// wantError fails the test unless err is an *Error equal to want. Message and origin are compared
 // only if want has them.
-func wantRefusal(t *testing.T, err error, want bulklookupclient.Error) {
+func wantError(t *testing.T, err error, want bulklookupclient.Error) {
 	t.Helper()
 	var got *bulklookupclient.Error
 	if !errors.As(err, &got) {
-		t.Fatalf("got %v, want a refusal", err)
+		t.Fatalf("got %v, want an *Error", err)
 	}
 	if got.Message == "" && want.Code != "" {
 		t.Error("got no message, want one")

@@ -31,7 +31,7 @@ func duration(seconds string) time.Duration {
 	return d
 }
 
-func refusals(t *testing.T, p *pacttest.Pact) {
+func failingLookups(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, reason string }{
 		{"a lookup of neither an address nor a domain", "999.1.1.1", "malformed"},
 		{"a lookup of an address with a port", "8.8.8.8:53", "malformed"},
@@ -55,7 +55,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Lookup(ctx, row.query)
-				wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 					Reason: row.reason, Query: row.query})
 			})
 		})
@@ -72,7 +72,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "5.255.255.1")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 				Reason: "not_found", Query: "5.255.255.1",
 				Origin: bulklookupclient.Origin{Source: "upstream", MaxAge: time.Minute}})
 		})
@@ -88,7 +88,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "nxdomain.example.com")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 				Reason: "not_found", Query: "nxdomain.example.com",
 				Origin: bulklookupclient.Origin{MaxAge: time.Minute}})
 		})
@@ -102,7 +102,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "999.1.1.1")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 				Reason: "malformed", Query: "999.1.1.1"})
 		})
 	})
@@ -114,7 +114,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup"})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 				Reason: "empty"})
 		})
 	})
@@ -126,7 +126,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8&q=8.8.4.4"})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
 				Reason: "malformed"})
 		})
 	})
@@ -158,10 +158,10 @@ func failures(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Lookup(ctx, "8.8.8.8")
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
 					Query: "8.8.8.8", RetryAfter: duration(row.retry)})
-				if refusal := err.(*bulklookupclient.Error); !refusal.Temporary() {
-					t.Errorf("got %v, want it to be temporary", refusal)
+				if failure := err.(*bulklookupclient.Error); !failure.Temporary() {
+					t.Errorf("got %v, want it to be temporary", failure)
 				}
 			})
 		})

@@ -78,7 +78,7 @@ func TestExpiredToken(t *testing.T) {
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Profile(t.Context(), "gtat_example")
-			if refusal := new(Error); !errors.As(err, &refusal) || refusal.Code != "token_expired" {
+			if failure := new(Error); !errors.As(err, &failure) || failure.Code != "token_expired" {
 				t.Errorf("got %v, want token_expired", err)
 			}
 			return nil
@@ -129,8 +129,8 @@ func TestPrivateAddress(t *testing.T) {
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Lookup(t.Context(), "10.0.0.1")
-			if refusal := new(Error); !errors.As(err, &refusal) ||
-				refusal.Reason != "private_range" {
+			if failure := new(Error); !errors.As(err, &failure) ||
+				failure.Reason != "private_range" {
 				t.Errorf("got %v, want private_range", err)
 			}
 			return nil

@@ -30,7 +30,7 @@ func edgeMutants() []Mutant {
 	return append(all,
 		spoiled("HEAD /api/user", 200, "HEAD has no counters", without("X-RateLimit-Remaining")),
 		spoiled("HEAD /api/lookup", 200, "HEAD says nothing of the cache", without("X-Cache")),
-		spoiled("HEAD /api/lookup", 200, "HEAD is refused", status(405)),
+		spoiled("HEAD /api/lookup", 200, "HEAD is rejected", status(405)),
 		spoiled("GET /v2/api/user", 404, "there is a profile at another path",
 			instead(200, map[string]any{"id": 1, "name": "Ada"})),
 	)

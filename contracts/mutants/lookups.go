@@ -161,13 +161,13 @@ func bulkMutants() []Mutant {
 		spoiled(bulk, 429, "the status of a limit is 200", status(200)),
 		spoiled(bulk, 503, "Retry-After is gone", without("Retry-After")),
 		queried("51 queries are taken", func(q []string) []string { return q[:min(len(q), 50)] }),
-		queried("50 queries are refused", func(q []string) []string {
+		queried("50 queries are rejected", func(q []string) []string {
 			if len(q) == 50 {
 				return append(q, "8.8.8.8")
 			}
 			return q
 		}),
-		queried("1 query is refused", func(q []string) []string {
+		queried("1 query is rejected", func(q []string) []string {
 			if len(q) == 1 {
 				return []string{}
 			}

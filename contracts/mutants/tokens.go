@@ -104,7 +104,7 @@ func tokenMisbehaviour() []Mutant {
 		spoiled(token, 400, "code_verifier is not compared",
 			when(func(a *response) bool { return a.form.Has("code_verifier") },
 				instead(200, issued))),
-		spoiled(token, 200, "refresh tokens are refused",
+		spoiled(token, 200, "refresh tokens are rejected",
 			when(func(a *response) bool { return a.form.Has("refresh_token") },
 				instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(token, 200, "public clients need a secret", when(func(a *response) bool {
@@ -147,7 +147,7 @@ func aboutTokenMutants() []Mutant {
 		instead(200, map[string]any{"active": true, "scope": "view-user", "client_id": "x",
 			"exp": 4102444800}))
 	return append(all,
-		spoiled(revoke, 200, "unknown tokens are refused",
+		spoiled(revoke, 200, "unknown tokens are rejected",
 			when(func(a *response) bool { return a.form.Get("token") == "nonsense" },
 				instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(revoke, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),

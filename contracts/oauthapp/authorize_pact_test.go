@@ -104,7 +104,7 @@ func asked(pairs ...string) url.Values {
 func redirects(t *testing.T, p *pacttest.Pact) {
 	const both, hard = "view-user detail-user", "a b&c=d/é?%#\"'"
 	allowed := given("a person has allowed the client", "scope", both)
-	answers := given("a person answers the question for consent", "decision", "allow")
+	decides := given("a person answers the question for consent", "decision", "allow")
 	aUser := given("a user with every profile field set")
 	for _, row := range []struct {
 		name     string
@@ -151,7 +151,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 			asked("scope", both, "state", "s1", "code_challenge", challenge,
 				"code_challenge_method", "S256", "skip_account_chooser", "true"), true, 302,
 			comeBack(redirectURI, codePart, statePart("s1"), issPart)},
-		{"an authorization that a person allows", []state{confidential(), answers}, newApp,
+		{"an authorization that a person allows", []state{confidential(), decides}, newApp,
 			oauthapp.Authorization{Scope: both, State: "s1"}, asked("scope", both, "state", "s1"),
 			false, 303,
 			comeBack(redirectURI, codePart, statePart("s1"), issPart)},
@@ -211,7 +211,7 @@ func redirects(t *testing.T, p *pacttest.Pact) {
 
 // elsewhere tests redirects to programs on the person's own machine (RFC 8252).
 func elsewhere(t *testing.T, p *pacttest.Pact) {
-	answers := given("a person answers the question for consent", "decision", "allow")
+	decides := given("a person answers the question for consent", "decision", "allow")
 	for _, row := range []struct {
 		name, uri string
 		given     []state
@@ -219,10 +219,10 @@ func elsewhere(t *testing.T, p *pacttest.Pact) {
 		{"an authorization of a program on the person's machine, at a port of its own",
 			"http://127.0.0.1:49152/callback",
 			[]state{public("redirect_uri", "http://127.0.0.1/callback", "loopback_any_port", true),
-				answers}},
+				decides}},
 		{"an authorization of a program on the person's machine, with a scheme of its own",
 			"com.example.app:/callback",
-			[]state{public("redirect_uri", "com.example.app:/callback"), answers}},
+			[]state{public("redirect_uri", "com.example.app:/callback"), decides}},
 	} {
 		query := form("response_type", "code", "client_id", clientID, "redirect_uri", row.uri,
 			"scope", "view-user", "state", "s1",
@@ -272,7 +272,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 		"scope", "view-user", "state", "s1")
 	plain := asked("scope", "view-user", "state", "s1", "code_challenge", verifier,
 		"code_challenge_method", "plain")
-	twice := asked("scope", "view-user", "scope", "view-user", "state", "s1")
+	repeated := asked("scope", "view-user", "scope", "view-user", "state", "s1")
 	for _, row := range []struct {
 		name     string
 		given    []state
@@ -301,7 +301,7 @@ func redirectedErrors(t *testing.T, p *pacttest.Pact) {
 			asked("scope", "view-user", "state", "s1", "prompt", "maybe"), 302, "invalid_request"},
 		{"an authorization with a plain challenge", client, false, false, raw(plain), plain, 302,
 			"invalid_request"},
-		{"an authorization with a repeated parameter", client, false, false, raw(twice), twice, 302,
+		{"an authorization with a repeated parameter", client, false, false, raw(repeated), repeated, 302,
 			"invalid_request"},
 		{"an authorization of a public client without a challenge", []state{public()}, true, false,
 			path(oauthapp.Authorization{Scope: "view-user", State: "s1"}),
@@ -452,7 +452,7 @@ func authorizationPages(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := visit(ctx, a, "/oauth/authorize?"+row.query.Encode(), false)
-				wantRefusal(t, err, 400, "")
+				wantError(t, err, 400, "")
 			})
 		})
 	}

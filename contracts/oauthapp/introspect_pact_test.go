@@ -119,7 +119,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	inactive(t, p)
-	aboutTokenRefusals(t, p, "an introspection", "/oauth/introspect",
+	aboutTokenErrors(t, p, "an introspection", "/oauth/introspect",
 		func(ctx context.Context, a *oauthapp.App, token string) error {
 			_, err := a.Introspect(ctx, token, "")
 			return err
@@ -132,7 +132,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newPublicApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, err := a.Introspect(ctx, refreshToken, "")
-			wantRefusal(t, err, 401, "invalid_client")
+			wantError(t, err, 401, "invalid_client")
 		})
 	})
 }

@@ -38,7 +38,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := a.Do(ctx, oauthapp.Request{Method: row.method, Path: row.path})
-				if got := wantRefusal(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow,
+				if got := wantError(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow,
 					strings.Split(row.allow, ", ")) {
 					t.Errorf("got %v allowed, want %s", got.Allow, row.allow)
 				}
@@ -55,7 +55,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: basicPath})
-			wantRefusal(t, err, 405, "method_not_allowed")
+			wantError(t, err, 405, "method_not_allowed")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
@@ -66,7 +66,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base+"/v2"), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 404, "not_found")
+			wantError(t, err, 404, "not_found")
 		})
 	})
 }
@@ -183,7 +183,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 401, "token_expired")
+			wantError(t, err, 401, "token_expired")
 		})
 	})
 }

@@ -45,9 +45,9 @@ var given = pacttest.Given
 func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "oauth-app", "gatehouse")
 	tokens(t, p)
-	tokenRefusals(t, p)
-	grantRefusals(t, p)
-	busyTimes(t, p)
+	tokenErrors(t, p)
+	grantErrors(t, p)
+	overloads(t, p)
 	revocations(t, p)
 	introspections(t, p)
 	metadata(t, p)
@@ -170,12 +170,12 @@ func withApp(t *testing.T, a *oauthapp.App, call func(context.Context, *oauthapp
 	call(t.Context(), a)
 }
 
-// wantRefusal returns err as an *Error. The test fails unless it has that status and code.
-func wantRefusal(t *testing.T, err error, status int, code string) *oauthapp.Error {
+// wantError returns err as an *Error. The test fails unless it has that status and code.
+func wantError(t *testing.T, err error, status int, code string) *oauthapp.Error {
 	t.Helper()
 	var got *oauthapp.Error
 	if !errors.As(err, &got) {
-		t.Fatalf("got %v, want a refusal", err)
+		t.Fatalf("got %v, want an *Error", err)
 	}
 	if got.Status != status || got.Code != code {
 		t.Errorf("got %d %s, want %d %s", got.Status, got.Code, status, code)

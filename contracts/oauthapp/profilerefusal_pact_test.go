@@ -75,7 +75,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 					JSON:   messageOnly},
 			}, func(t *testing.T, base string) {
 				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					got := wantRefusal(t, e.ask(ctx, a, row.token), 401, "")
+					got := wantError(t, e.ask(ctx, a, row.token), 401, "")
 					if got.Message == "" || got.Expired() || got.Challenge == "" {
 						t.Errorf("got %+v, want a message, and no token that has expired", got)
 					}
@@ -90,7 +90,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := a.Do(ctx, oauthapp.Request{Path: e.path,
 					Header: map[string]string{"Authorization": foreign}})
-				wantRefusal(t, err, 401, "")
+				wantError(t, err, 401, "")
 			})
 		})
 		p.Test(t, pacttest.Interaction{
@@ -104,7 +104,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := a.Do(ctx, oauthapp.Request{Path: e.path + "?access_token=" + accessToken})
-				wantRefusal(t, err, 401, "")
+				wantError(t, err, 401, "")
 			})
 		})
 		for _, row := range []struct {
@@ -121,7 +121,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 					JSON: pacttest.OnlyKeys(object{"message": pacttest.Any("It is not valid.")})},
 			}, func(t *testing.T, base string) {
 				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					wantRefusal(t, e.ask(ctx, a, row.token), 401, "")
+					wantError(t, e.ask(ctx, a, row.token), 401, "")
 				})
 			})
 		}
@@ -129,11 +129,11 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		if e.scope == lacking {
 			lacking = "view-user"
 		}
-		refuse := func(name string, given []state, status int, code string, h map[string]any,
+		fails := func(name string, given []state, status int, code string, h map[string]any,
 			body object) {
 			ask := func(t *testing.T, base string) {
 				withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-					got := wantRefusal(t, e.ask(ctx, a, accessToken), status, code)
+					got := wantError(t, e.ask(ctx, a, accessToken), status, code)
 					if got.Message == "" || got.Expired() != (code == "token_expired") {
 						t.Errorf("got %+v, want a message, and expired only if it is so", got)
 					}
@@ -162,24 +162,24 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 				Response: pacttest.Response{Status: status, Header: h,
 					JSON: pacttest.OnlyKeys(closed)}}, ask)
 		}
-		refuse("with an expired token",
+		fails("with an expired token",
 			[]state{confidential(), given("an access token", "kind", "expired")}, 401,
 			"token_expired",
 			header("WWW-Authenticate", expiredChallenge, "Cache-Control", "no-store"),
 			three("token_expired"))
-		refuse("without its scope", []state{confidential(),
+		fails("without its scope", []state{confidential(),
 			given("an access token", "scope", lacking)}, 403, "insufficient_scope",
 			counted(e.limit, pred(e.limit), "WWW-Authenticate",
 				`Bearer realm="gatehouse", error="insufficient_scope", scope="`+e.scope+`"`),
 			three("insufficient_scope"))
-		refuse("over its limit", []state{confidential(), given("an access token"),
+		fails("over its limit", []state{confidential(), given("an access token"),
 			given("the limit of " + e.path + " is used up")}, 429, "rate_limit_exceeded",
 			counted(e.limit, "0", "Retry-After",
 				pacttest.Matching("42", "^([1-9]|[1-5][0-9]|60)$")),
 			object{"error": "rate_limit_exceeded", "message": pacttest.NotEmpty("Wait."),
 				"retry_after": pacttest.Integer(42)})
 		if e.path == detailedPath {
-			refuse("of a client without approval",
+			fails("of a client without approval",
 				[]state{confidential("detail_user_approved", false), given("an access token")}, 403,
 				"unapproved_scope",
 				counted("50", "49", "WWW-Authenticate",
@@ -196,7 +196,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 403, "insufficient_scope")
+			wantError(t, err, 403, "insufficient_scope")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
@@ -209,7 +209,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 503, "temporarily_unavailable")
+			wantError(t, err, 503, "temporarily_unavailable")
 		})
 	})
 	for _, e := range endpoints {
@@ -224,7 +224,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 					"message": pacttest.NotEmpty("Later.")}},
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				if got := wantRefusal(t, e.ask(ctx, a, accessToken), 503,
+				if got := wantError(t, e.ask(ctx, a, accessToken), 503,
 					"temporarily_unavailable"); got.RetryAfter != time.Second {
 					t.Errorf("got %+v, want to come back in 1 s", got)
 				}

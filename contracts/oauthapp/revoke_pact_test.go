@@ -58,14 +58,14 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
-	aboutTokenRefusals(t, p, "a revocation", "/oauth/revoke",
+	aboutTokenErrors(t, p, "a revocation", "/oauth/revoke",
 		func(ctx context.Context, a *oauthapp.App, token string) error {
 			return a.Revoke(ctx, token, "")
 		})
 }
 
-// aboutTokenRefusals tests the errors that revocation and introspection share.
-func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string,
+// aboutTokenErrors tests the errors that revocation and introspection share.
+func aboutTokenErrors(t *testing.T, p *pacttest.Pact, what, path string,
 	ask func(context.Context, *oauthapp.App, string) error) {
 	p.Test(t, pacttest.Interaction{
 		Name: what + " with a wrong secret", Given: []state{confidential()},
@@ -76,7 +76,7 @@ func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string,
 		app := newApp(base)
 		app.Secret = otherSecret
 		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			wantRefusal(t, ask(ctx, a, refreshToken), 401, "invalid_client")
+			wantError(t, ask(ctx, a, refreshToken), 401, "invalid_client")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
@@ -88,7 +88,7 @@ func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string,
 		app := newBasicApp(base)
 		app.Secret = otherSecret
 		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			if got := wantRefusal(t, ask(ctx, a, refreshToken), 401,
+			if got := wantError(t, ask(ctx, a, refreshToken), 401,
 				"invalid_client"); got.Challenge == "" {
 				t.Errorf("got %+v, want a challenge", got)
 			}
@@ -104,7 +104,7 @@ func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string,
 			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: path,
 				Body:   signed().Encode(),
 				Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}})
-			wantRefusal(t, err, 400, "invalid_request")
+			wantError(t, err, 400, "invalid_request")
 		})
 	})
 }

@@ -29,8 +29,8 @@ func askForOwn(scope string) func(context.Context, *oauthapp.App) error {
 	}
 }
 
-// tokenRefusals tests errors in the request and of the client.
-func tokenRefusals(t *testing.T, p *pacttest.Pact) {
+// tokenErrors tests errors in the request and of the client.
+func tokenErrors(t *testing.T, p *pacttest.Pact) {
 	own := form("grant_type", "client_credentials")
 	wrongSecret := func(base string) *oauthapp.App {
 		a := newApp(base)
@@ -123,7 +123,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: row.status, Header: h, JSON: four(row.code)},
 		}, func(t *testing.T, base string) {
 			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
-				got := wantRefusal(t, row.ask(ctx, a), row.status, row.code)
+				got := wantError(t, row.ask(ctx, a), row.status, row.code)
 				if got.Description == "" || got.Message == "" || got.Hint == "" || got.Temporary() {
 					t.Errorf("got %+v, want all four fields, and for good", got)
 				}
@@ -145,7 +145,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 				Body: signed("grant_type", "client_credentials").Encode(),
 				Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded",
 					"Authorization": basic}})
-			wantRefusal(t, err, 400, "invalid_request")
+			wantError(t, err, 400, "invalid_request")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
@@ -162,7 +162,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 				Body: `{"grant_type":"client_credentials"}`,
 				Header: map[string]string{"Content-Type": "application/json",
 					"Authorization": basic}})
-			wantRefusal(t, err, 400, "invalid_request")
+			wantError(t, err, 400, "invalid_request")
 		})
 	})
 	large := signed("grant_type", "client_credentials", "scope", strings.Repeat("view-user ", 7000))
@@ -172,7 +172,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 			JSON: four("payload_too_large")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			wantRefusal(t, sendForm(large)(ctx, a), 413, "payload_too_large")
+			wantError(t, sendForm(large)(ctx, a), 413, "payload_too_large")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
@@ -185,14 +185,14 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 				"hint": pacttest.Any("Change that.")})},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			wantRefusal(t, sendForm(signed("grant_type", "password"))(ctx, a), 400,
+			wantError(t, sendForm(signed("grant_type", "password"))(ctx, a), 400,
 				"unsupported_grant_type")
 		})
 	})
 }
 
-// grantRefusals tests errors with codes and refresh tokens.
-func grantRefusals(t *testing.T, p *pacttest.Pact) {
+// grantErrors tests errors with codes and refresh tokens.
+func grantErrors(t *testing.T, p *pacttest.Pact) {
 	exchange := func(verifier string) func(context.Context, *oauthapp.App) error {
 		return func(ctx context.Context, a *oauthapp.App) error {
 			_, err := a.Exchange(ctx, code, verifier)
@@ -273,14 +273,14 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four(row.code)},
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-				wantRefusal(t, row.ask(ctx, a), 400, row.code)
+				wantError(t, row.ask(ctx, a), 400, row.code)
 			})
 		})
 	}
 }
 
-// busyTimes tests temporary errors.
-func busyTimes(t *testing.T, p *pacttest.Pact) {
+// overloads tests temporary errors.
+func overloads(t *testing.T, p *pacttest.Pact) {
 	tokenForm := signed("token", accessToken)
 	for _, endpoint := range []struct {
 		path  string
@@ -332,7 +332,7 @@ func busyTimes(t *testing.T, p *pacttest.Pact) {
 				app := newApp(base)
 				app.Secret = trouble.secret
 				withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-					got := wantRefusal(t, endpoint.ask(ctx, a), trouble.status,
+					got := wantError(t, endpoint.ask(ctx, a), trouble.status,
 						"temporarily_unavailable")
 					if got.RetryAfter != 3*time.Second || !got.Temporary() {
 						t.Errorf("got %+v, want to come back in 3 s", got)

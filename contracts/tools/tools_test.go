@@ -218,7 +218,7 @@ type finding struct {
 // TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. A
 // request may violate the document if the pact expects an error.
 func TestOpenAPIAgreesWithPacts(t *testing.T) {
-	refused := map[string]bool{}
+	expectsError := map[string]bool{}
 	for _, file := range pacts(t) {
 		var pact struct {
 			Interactions []struct {
@@ -234,7 +234,7 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range pact.Interactions {
-			refused[i.Description] = i.Response.Status >= 400 ||
+			expectsError[i.Description] = i.Response.Status >= 400 ||
 				strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
 		}
 	}
@@ -249,7 +249,7 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 		compared++
 		for _, f := range all {
 			name := f.MockDetails.InteractionDescription
-			if f.Type == "error" && (!strings.HasPrefix(f.Code, "request.") || !refused[name]) {
+			if f.Type == "error" && (!strings.HasPrefix(f.Code, "request.") || !expectsError[name]) {
 				t.Errorf("%s: %s (%s)", name, f.Message, f.SpecDetails.Location)
 			}
 		}

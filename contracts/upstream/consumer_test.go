@@ -18,10 +18,10 @@ import (
 
 type object = pacttest.Object
 
-// key is the one that the commercial tier knows.
+// key is the valid key of the commercial tier.
 const key = "contract-key"
 
-// fields are the members that the client asks for.
+// fields selects the members of a result.
 const fields = "64225275"
 
 // The states of the upstream. Without one there is no budget and no key.
@@ -32,14 +32,13 @@ const (
 	failing        = "the upstream fails"
 )
 
-// TestPact tries everything that the client relies on, and keeps it as the pact of gatehouse and
-// ip-api.
+// TestPact runs everything that the client relies on. It is the pact of gatehouse and ip-api.
 func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "gatehouse", "ip-api")
 	singles(t, p)
 	batches(t, p)
 	commercial(t, p)
-	refusals(t, p)
+	failures(t, p)
 }
 
 // ask runs call with a client of the mock at base.
@@ -101,7 +100,7 @@ func failed(query, message string) object {
 	return object{"status": "fail", "message": message, "query": query}
 }
 
-// place is what the client makes of success.
+// place is the location of success.
 var place = geo.Location{Continent: "North America", Country: "United States", CountryCode: "US",
 	RegionName: "Virginia", City: "Ashburn",
 	Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York", UTCOffsetSeconds: -18000,
@@ -209,17 +208,17 @@ func batches(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
-	addresses, answers := make([]string, 100), make([]any, 100)
+	addresses, results := make([]string, 100), make([]any, 100)
 	queries := make([]geo.Query, 100)
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("8.8.%d.1", i)
-		answers[i] = object{"status": "success", "query": addresses[i]}
+		results[i] = object{"status": "success", "query": addresses[i]}
 		queries[i] = query(t, addresses[i])
 	}
 	p.Test(t, pacttest.Interaction{
 		Name: "a batch of 100 addresses", Given: []pacttest.State{pacttest.Given(freeTier)},
 		Request:  batch(addresses...),
-		Response: pacttest.Response{Status: 200, Header: budget("14"), JSON: answers},
+		Response: pacttest.Response{Status: 200, Header: budget("14"), JSON: results},
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Free, "", func(ctx context.Context, c *ipapi.Client) {
 			got, err := c.Batch(ctx, queries)
@@ -228,7 +227,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 			}
 			for i, a := range got.Answers {
 				if a.Err != nil || a.Result.IP.String() != addresses[i] {
-					t.Errorf("answer %d: got %+v, want %s", i, a, addresses[i])
+					t.Errorf("result %d: got %+v, want %s", i, a, addresses[i])
 				}
 			}
 		})
@@ -286,13 +285,13 @@ func commercial(t *testing.T, p *pacttest.Pact) {
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Sim, "", func(ctx context.Context, c *ipapi.Client) {
 			if got, err := c.Single(ctx, query(t, "8.8.8.8")); err != nil || got.Quota.Known {
-				t.Errorf("got %+v, %v, want an answer without a quota", got, err)
+				t.Errorf("got %+v, %v, want a result without a quota", got, err)
 			}
 		})
 	})
 }
 
-func refusals(t *testing.T, p *pacttest.Pact) {
+func failures(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct {
 		name  string
 		state pacttest.State

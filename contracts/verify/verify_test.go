@@ -85,7 +85,7 @@ func TestFailureShowsProblems(t *testing.T) {
 	got := try(t, pactOf(t, body+`{"ok":"yes","planet":"Earth"}}}}`), false)[0]
 	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) ||
 		got.Request != "GET /api/lookup" {
-		t.Fatalf("got %+v, want a failure with the answer", got)
+		t.Fatalf("got %+v, want a failure with the response", got)
 	}
 	text := ""
 	for _, p := range got.Problems {
