@@ -52,7 +52,7 @@ bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
-	go run ./httpedge/edgetest/compare
+	go run ./loadtest/compare
 
 load: build ## Run a short round of every load scenario, with thresholds
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest

@@ -1,18 +1,18 @@
-package edgetest_test
+package overload_test
 
 import (
 	"context"
 	"io"
-	"log/slog"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
-	"gatehouse/httpedge/edgetest/overload"
+	"gatehouse/loadtest/overload"
 	"gatehouse/providers/ipapi"
 )
 
@@ -28,18 +28,20 @@ const (
 // of 10,000 garbage queries a second as the machine can make, twice.
 func TestOverloadLeavesCachedLookupsServed(t *testing.T) {
 	before := heap()
-	e := emulator.New(t, freeTier())
-	log := httpedge.NewLogBuffer(io.Discard) // since the stack's own keeps every line
-	s := newService(t, e, ipapi.Free, edgetest.WithEdge(func(c *httpedge.Config) {
-		c.Log, c.Logger = log, slog.New(httpedge.NewLogHandler(log, slog.LevelDebug, true))
-		c.ReadTimeout = 3 * time.Second
-	}))
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
+	e := emulator.New(t, emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches})
+	s := edgetest.New(t,
+		func(c *stack.Config) {
+			c.Lookups.Upstream = ipapi.Config{Base: e.URL, Tier: ipapi.Free}
+			c.Lookups.Timeout, c.ReadTimeout = 5*time.Second, 3*time.Second
+			c.Log = io.Discard // edgetest keeps every line in memory
+		})
+	response, err := s.Client.Get(s.URL + "/api/lookup?q=8.8.8.8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("got %d %v, want 200 and the lookup in the cache", response.StatusCode, err)
+	}
 	var held [2]uint64
 	for round := range held {
 		report, err := overload.Run(context.Background(), overload.Config{

@@ -17,7 +17,7 @@ import (
 // request has its own.
 var redeemTrial = trial{
 	name: "redeem", requests: 9_000, proof: "Pragma: no-cache",
-	prepare: prepareCodes, raw: newRawRedemption, gatehouse: addIdentity,
+	prepare: prepareCodes, raw: newRawRedemption, configure: configureIdentity,
 }
 
 // The verifier of all codes and its challenge, of RFC 7636 appendix B.

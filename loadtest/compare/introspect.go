@@ -18,7 +18,7 @@ import (
 // introspectTrial asks about access tokens, as a resource server does.
 var introspectTrial = trial{
 	name: "introspect", requests: 90_000, rows: accessTokens, touch: true, proof: "Pragma: no-cache",
-	prepare: prepareIntrospection, raw: newRawIntrospection, gatehouse: addIdentity,
+	prepare: prepareIntrospection, raw: newRawIntrospection, configure: configureIdentity,
 }
 
 // introspectionFile is where the answer lies in the folder.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
+	"gatehouse/cmd/stack"
 
-	"gatehouse/httpedge"
+	"github.com/valyala/fasthttp"
 )
 
 // trial is a kind of request whose cost is measured.
@@ -22,8 +20,10 @@ type trial struct {
 	prepare func(plan) (func(host string) [][]byte, error)
 	// raw returns a handler that answers as gatehouse does, without its work.
 	raw func(dir string) (fasthttp.RequestHandler, error)
-	// gatehouse adds what answers the requests to the stack.
-	gatehouse func(*stack) error
+	// configure sets what a gatehouse in that folder answers the requests with.
+	configure func(dir string, c *stack.Config) error
+	// warm prepares a gatehouse that has started; optional.
+	warm func(*stack.Stack) error
 	// gauges returns what is measured beside the servers; optional.
 	gauges func(dir string) ([]gauge, error)
 	// end ends what prepare started; optional.
@@ -42,15 +42,6 @@ type gauge struct {
 	name    string
 	measure func(n int) (perSecond float64, err error)
 	end     func() error
-}
-
-// stack is the real stack while it is put together.
-type stack struct {
-	dir     string
-	logger  *slog.Logger
-	metrics *prometheus.Registry
-	edge    httpedge.Config
-	ends    []func() error // the last is called first
 }
 
 var trials = []*trial{

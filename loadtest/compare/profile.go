@@ -23,13 +23,13 @@ const accessTokens = 10_000
 // profileTrial is a basic profile for an access token in use.
 var profileTrial = trial{
 	name: "profile", requests: 90_000, rows: accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
-	prepare: prepareProfiles, raw: newRawProfiles, gatehouse: addIdentity,
+	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
 
 // manyProfilesTrial is profileTrial with twenty times as many tokens.
 var manyProfilesTrial = trial{
 	name: "profile-200k", requests: 100_000, rows: 20 * accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
-	prepare: prepareProfiles, raw: newRawProfiles, gatehouse: addIdentity,
+	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
 
 // profileFile is where the profile that is answered lies in the folder.

@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -103,32 +103,14 @@ func together(n, atOnce int, operation func(i int) oauth.Operation, store *sqlst
 // atOnce is how many operations are under way while a database is filled: enough for full batches.
 const atOnce = 2048
 
-// addIdentity adds the identity service on the database of the folder.
-func addIdentity(st *stack) error {
-	url, err := databaseURL(st.dir)
+// configureIdentity leaves a gatehouse without lookups, on the database of the folder.
+func configureIdentity(dir string, c *stack.Config) error {
+	url, err := databaseURL(dir)
 	if err != nil {
 		return fmt.Errorf("find the database: %w", err)
 	}
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Exclusive: true, Logger: st.logger, Metrics: st.metrics})
-	if err != nil {
-		return err
-	}
-	st.ends = append(st.ends, store.Close)
-	identity, err := actors.NewIdentity(context.Background(), actors.IdentityConfig{
-		Tokens: store, Accounts: store,
-		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
-			RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second},
-		Session: 14 * 24 * time.Hour, Logger: st.logger, Metrics: st.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	st.ends = append(st.ends, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return identity.Stop(ctx)
-	})
-	st.edge.Identity, st.edge.Issuer, st.edge.DefaultScopes = identity, "http://127.0.0.1:8080", oauth.ViewUser
+	c.Lookups, c.Issuer = nil, "http://127.0.0.1:8080"
+	c.Identity.Database.URL, c.Identity.Database.Migrate = url, false
 	return nil
 }
 

@@ -8,10 +8,10 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-func TestAnswerBodies(t *testing.T) {
+func TestResponseBodies(t *testing.T) {
 	for _, row := range []struct {
-		answer interface{ AppendJSON([]byte) []byte }
-		want   string
+		response interface{ AppendJSON([]byte) []byte }
+		want     string
 	}{
 		{&oauth.TokenResponse{AccessToken: "a", ExpiresIn: time.Hour, Scopes: oauth.ViewUser},
 			`{"access_token":"a","token_type":"Bearer","expires_in":3600}`},
@@ -25,23 +25,26 @@ func TestAnswerBodies(t *testing.T) {
 		{&oauth.Error{Code: oauth.InvalidGrant, Description: "A \"b\"\n\\\xff.", Hint: "é."},
 			`{"error":"invalid_grant","error_description":"A \"b\"\u000a\\�.","message":"A \"b\"\u000a\\�.","hint":"é."}`},
 	} {
-		got := row.answer.AppendJSON([]byte("x"))
+		got := row.response.AppendJSON([]byte("x"))
 		if string(got) != "x"+row.want || !json.Valid(got[1:]) {
 			t.Errorf("got %s, want x%s", got, row.want)
 		}
 	}
 }
 
-func TestStatuses(t *testing.T) {
+func TestErrorStatus(t *testing.T) {
 	for code, want := range map[oauth.Code]int{
-		oauth.InvalidRequest: 400, oauth.InvalidClient: 401, oauth.InvalidGrant: 400, oauth.UnauthorizedClient: 400,
-		oauth.UnsupportedGrantType: 400, oauth.InvalidScope: 400, oauth.TemporarilyUnavailable: 503, oauth.ServerError: 500,
+		oauth.InvalidRequest: 400, oauth.InvalidClient: 401, oauth.InvalidGrant: 400,
+		oauth.UnauthorizedClient:   400,
+		oauth.UnsupportedGrantType: 400, oauth.InvalidScope: 400, oauth.TemporarilyUnavailable: 503,
+		oauth.ServerError: 500,
 	} {
 		if got := (&oauth.Error{Code: code}).Status(); got != want {
 			t.Errorf("%s: got %d, want %d", code, got, want)
 		}
 	}
-	if got := (&oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true}).Status(); got != 429 {
+	if got := (&oauth.Error{Code: oauth.TemporarilyUnavailable,
+		Throttled: true}).Status(); got != 429 {
 		t.Errorf("throttled: got %d, want 429", got)
 	}
 }

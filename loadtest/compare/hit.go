@@ -9,9 +9,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/ptr"
 )
 
 // hitTrial is a look-up whose answer lies in the cache.
@@ -19,7 +20,7 @@ var hitTrial = trial{
 	name: "hit", requests: 200_000, proof: "X-Cache: hit",
 	prepare:   func(plan) (func(string) [][]byte, error) { return lookups, nil },
 	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawHandler() },
-	gatehouse: addLookups,
+	configure: configureLookups, warm: fillCache,
 }
 
 // lookups returns a request for each key.
@@ -31,35 +32,22 @@ func lookups(host string) [][]byte {
 	return requests
 }
 
-// addLookups adds the geolocation service with all keys in its cache.
-func addLookups(st *stack) error {
+// configureLookups leaves a gatehouse without the identity service, on an upstream in process.
+func configureLookups(_ string, c *stack.Config) error {
 	provider := edgetest.NewProvider()
 	provider.Ask = locate
-	system, err := actors.New(actors.Config{
-		Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
-		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
-		Logger:  st.logger, Metrics: st.metrics,
-	})
-	if err != nil {
-		return err
-	}
-	st.edge.System = system
-	st.ends = append(st.ends, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		return system.Stop(ctx)
-	})
-	return fillCache(system)
+	c.Identity, c.Lookups.Provider, c.Lookups.Reverse = nil, provider, ptr.Config{}
+	return nil
 }
 
 // fillCache puts all keys into the cache.
-func fillCache(system *actors.System) error {
+func fillCache(s *stack.Stack) error {
 	for i := range keys {
 		q, fault := geo.AddrQuery(key(i))
 		if fault != nil {
 			return fault
 		}
-		if o := system.Lookup(q, netip.Addr{}, time.Now()); o.Err != nil {
+		if o := s.Lookups.Lookup(q, netip.Addr{}, time.Now()); o.Err != nil {
 			return o.Err
 		}
 	}

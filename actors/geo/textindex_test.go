@@ -8,12 +8,13 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// resultFor is an answer to q.
+// resultFor returns an entry with a result for q.
 func resultFor(q geo.Query, city string, now time.Time) *geo.Entry {
-	return geo.NewEntry(q, geo.Answer{Result: geo.Result{IP: q.Addr(), Location: geo.Location{City: city}}}, geo.SourceUpstream, now)
+	return geo.NewEntry(q, geo.Answer{Result: geo.Result{IP: q.Addr(),
+		Location: geo.Location{City: city}}}, geo.SourceUpstream, now)
 }
 
-// use makes the cache know that the entry for q is in use, as a look-up does whose text the front does not find.
+// use gets the entry for q under the mutex, as a lookup does if Find returns nil.
 func use(t *testing.T, c *geo.Cache, q geo.Query, now time.Time) {
 	t.Helper()
 	if c.Get(q, now) == nil {
@@ -21,7 +22,7 @@ func use(t *testing.T, c *geo.Cache, q geo.Query, now time.Time) {
 	}
 }
 
-func TestFindTakesTheCanonicalFormOnly(t *testing.T) {
+func TestFindNeedsCanonicalForm(t *testing.T) {
 	for _, text := range []string{"8.8.8.8", "2001:4860:4860::8888", "example.com"} {
 		cache, q := newCache(t, 10), query(t, text)
 		e := resultFor(q, "Rome", epoch)
@@ -29,15 +30,16 @@ func TestFindTakesTheCanonicalFormOnly(t *testing.T) {
 		if got := cache.Find(text, epoch); got != e {
 			t.Errorf("got %v for %s, want the entry", got, text)
 		}
-		for _, other := range []string{"", text + ".", " " + text, text[1:], "EXAMPLE.com", "2001:4860:4860:0::8888", "8.8.8.9"} {
+		for _, other := range []string{"", text + ".", " " + text, text[1:], "EXAMPLE.com",
+			"2001:4860:4860:0::8888", "8.8.8.9"} {
 			if got := cache.Find(other, epoch); got != nil {
-				t.Errorf("got %s for %q, want nothing", got.Body, other)
+				t.Errorf("got %s for %q, want nil", got.Body, other)
 			}
 		}
 	}
 }
 
-func TestFindKnowsWhatTheCacheKnows(t *testing.T) {
+func TestFindFollowsCache(t *testing.T) {
 	cache, q := newCache(t, 2), query(t, "8.8.8.8")
 	find := func(step string, now time.Time, want *geo.Entry) {
 		t.Helper()
@@ -46,20 +48,22 @@ func TestFindKnowsWhatTheCacheKnows(t *testing.T) {
 		}
 	}
 	first, second := resultFor(q, "Rome", epoch), resultFor(q, "Bari", epoch)
-	find("before it came", epoch, nil)
+	find("before Put", epoch, nil)
 	cache.Put(q, first)
-	find("in the cache", epoch, first)
+	find("after Put", epoch, first)
 	other := query(t, "8.8.8.1")
 	cache.Put(other, resultFor(other, "Rome", epoch))
-	find("when others have come in, of which the cache has to be told", epoch, nil)
+	find("due to move in the LRU", epoch, nil)
 	use(t, cache, q, epoch)
-	find("told", epoch, first)
+	find("moved", epoch, first)
 	cache.Put(q, second)
 	find("replaced", epoch, second)
 	late := epoch.Add(10 * time.Minute)
-	find("at the end of its time", late.Add(-1), second)
-	find("after its time", late, nil)
-	cache.Put(q, geo.NewEntry(q, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch))
+	find("about to expire", late.Add(-1), second)
+	find("expired", late, nil)
+	cache.Put(q,
+		geo.NewEntry(q, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+			Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch))
 	find("not found", epoch, nil)
 	cache.Put(q, first)
 	for _, text := range []string{"8.8.8.2", "8.8.8.3"} {
@@ -69,8 +73,9 @@ func TestFindKnowsWhatTheCacheKnows(t *testing.T) {
 	find("evicted", epoch, nil)
 }
 
-// TestFindKeepsTheOrderOfUse evicts what nobody asked for, although the rest was looked up by its text alone.
-func TestFindKeepsTheOrderOfUse(t *testing.T) {
+// TestFindKeepsLRUOrder checks that Find counts as use: the entry that was not looked up is
+// evicted.
+func TestFindKeepsLRUOrder(t *testing.T) {
 	cache := newCache(t, 3)
 	look := func(text string, now time.Time) {
 		if cache.Find(text, now) == nil {
@@ -87,29 +92,30 @@ func TestFindKeepsTheOrderOfUse(t *testing.T) {
 	look("8.8.8.3", later)
 	fresh := query(t, "8.8.8.4")
 	cache.Put(fresh, resultFor(fresh, "Rome", later))
-	for text, kept := range map[string]bool{"8.8.8.1": true, "8.8.8.2": false, "8.8.8.3": true, "8.8.8.4": true} {
+	for text, kept := range map[string]bool{"8.8.8.1": true, "8.8.8.2": false, "8.8.8.3": true,
+		"8.8.8.4": true} {
 		if got := cache.Peek(query(t, text), later) != nil; got != kept {
 			t.Errorf("got %s kept %t, want %t", text, got, kept)
 		}
 	}
 }
 
-// TestWhatIsFoundStaysWhileOthersComeAndGo looks one entry up by its text alone, while ten times as many as the cache holds come in.
-func TestWhatIsFoundStaysWhileOthersComeAndGo(t *testing.T) {
+// TestUsedEntryIsNotEvicted looks one entry up with Find while ten times the cache's size comes in.
+func TestUsedEntryIsNotEvicted(t *testing.T) {
 	const size = 100
 	cache, q := newCache(t, size), query(t, "9.9.9.9")
 	cache.Put(q, resultFor(q, "Rome", epoch))
-	told := 0
+	moves := 0
 	for i := range 10 * size {
 		if cache.Find("9.9.9.9", epoch) == nil {
 			use(t, cache, q, epoch)
-			told++
+			moves++
 		}
 		other := query(t, fmt.Sprintf("8.8.%d.%d", i/256, i%256))
 		cache.Put(other, resultFor(other, "Rome", epoch))
 	}
-	if told < 10 || told > 300 { // each 12 times, and while another has its place
-		t.Errorf("the cache was told %d times in %d, want at least once in 100 and not often", told, 10*size)
+	if moves < 10 || moves > 300 { // every 12 puts, and while another entry has its slot
+		t.Errorf("got %d lookups under the mutex of %d, want 10 to 300", moves, 10*size)
 	}
 }
 
@@ -126,8 +132,8 @@ func TestFindCountsHits(t *testing.T) {
 	}
 }
 
-// TestFullCacheIsFoundByText fills a cache to the brim: most of it must be found by its text, and nothing wrong.
-func TestFullCacheIsFoundByText(t *testing.T) {
+// TestFindInFullCache checks that Find finds most entries of a full cache, and only right ones.
+func TestFindInFullCache(t *testing.T) {
 	const size = 5000
 	cache := newCache(t, size)
 	text := func(i int) string { return fmt.Sprintf("8.8.%d.%d", i/256, i%256) }
@@ -149,7 +155,7 @@ func TestFullCacheIsFoundByText(t *testing.T) {
 		}
 	}
 	if found < size*7/10 {
-		t.Errorf("got %d of %d found, want most", found, size)
+		t.Errorf("found %d of %d, want at least 70 %%", found, size)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Compare measures what requests cost over the whole stack, beside a bare fasthttp handler that answers the same
 // bytes and headers. Each of the two servers is a process of its own, so that the CPU of the client does not count.
 //
-//	go run ./httpedge/edgetest/compare [FLAGS] [NAME ...]
+//	go run ./loadtest/compare [FLAGS] [NAME ...]
 //
 // By name, there are:
 //
@@ -28,7 +28,7 @@
 // On two cores the figures move with the way the kernel shares out its own work. They are steadiest, within two in a
 // hundred, and the bare handler is cheapest, when all run on one:
 //
-//	go build -o /tmp/compare ./httpedge/edgetest/compare && taskset -c 0 /tmp/compare hit profile
+//	go build -o /tmp/compare ./loadtest/compare && taskset -c 0 /tmp/compare hit profile
 package main
 
 import (

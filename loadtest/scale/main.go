@@ -1,6 +1,6 @@
 // Scale measures a gatehouse that is full: with a million access tokens in its database, of which 100,000 are in use.
 //
-//	go run ./httpedge/edgetest/scale [FLAGS]
+//	go run ./loadtest/scale [FLAGS]
 //
 // It builds gatehouse, fills a SQLite database in the folder for temporary files, and serves it in a process of its own beside a
 // simulator of the upstream. Then it measures, one after the other,

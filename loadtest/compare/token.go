@@ -22,19 +22,19 @@ import (
 // sent before there are fewer than 100,000 of them in the end.
 var tokenTrial = trial{
 	name: "token", requests: 9_000, proof: "Pragma: no-cache",
-	prepare: prepareTokens, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges,
+	prepare: prepareTokens, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges,
 }
 
 // millionTokensTrial is tokenTrial with a million tokens in the database.
 var millionTokensTrial = trial{
 	name: "token-1m", requests: 30_000, rows: 1_000_000, proof: "Pragma: no-cache",
-	prepare: prepareTokens, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges,
+	prepare: prepareTokens, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges,
 }
 
 // postgresTrial is tokenTrial on a PostgreSQL server of its own, which waits for the disk.
 var postgresTrial = trial{
 	name: "token-postgres", requests: 30_000, proof: "Pragma: no-cache",
-	prepare: preparePostgres, raw: newRawTokens, gatehouse: addIdentity, gauges: tokenGauges, end: pgtest.Stop,
+	prepare: preparePostgres, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges, end: pgtest.Stop,
 }
 
 // preparePostgres gives both databases to a new server.

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"database/sql"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,7 +20,7 @@ import (
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/providers/sqlstore"
 )
@@ -32,15 +31,15 @@ var most = flag.Int("most", 1_000_000, "keys, tokens and clients of the larger b
 // BenchmarkLookup is a cached look-up within the process, of a thousand keys in turn and of many. BenchmarkProfile and
 // BenchmarkClient are the like for access tokens and clients. Run them as
 //
-//	go test ./httpedge/edgetest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
+//	go test ./loadtest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
 //
 // in which no token is asked about more than the 100 times that it may be.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1000, *most} {
-		st := edgetest.New(b, logged(b), edgetest.WithActors(func(c *actors.Config) {
-			c.Provider, c.CacheEntries = edgetest.NewProvider(), 2*n
-		}))
-		cache(b, st.System, n)
+		st := edgetest.New(b, logged(b), func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.CacheEntries = edgetest.NewProvider(), 2*n
+		})
+		cache(b, st.Lookups, n)
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
 			serve(b, st, n, func(dst []byte, i int) []byte {
 				dst = key(i).AppendTo(append(dst, "GET /api/lookup?q="...))
@@ -56,15 +55,12 @@ func logged(b *testing.B) edgetest.Option {
 	if err != nil {
 		b.Fatal(err)
 	}
-	buffer := httpedge.NewLogBuffer(f)
 	b.Cleanup(func() {
-		if err := errors.Join(buffer.Close(), f.Close()); err != nil {
+		if err := f.Close(); err != nil {
 			b.Errorf("close the log: %v", err)
 		}
 	})
-	return edgetest.WithEdge(func(c *httpedge.Config) {
-		c.Log, c.Logger = buffer, slog.New(httpedge.NewLogHandler(buffer, slog.LevelInfo, true))
-	})
+	return func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
 }
 
 func key(i int) netip.Addr { return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}) }
@@ -94,7 +90,7 @@ func cache(b *testing.B, system *actors.System, n int) {
 
 func BenchmarkProfile(b *testing.B) {
 	for _, n := range []int{1000, *most} {
-		st := edgetest.NewIdentity(b, nil, logged(b))
+		st := edgetest.NewIdentity(b, logged(b))
 		client := st.NewClient(b, nil)
 		users, err := makePeople(b.Context(), st.Store, people, time.Now())
 		if err != nil {
@@ -122,7 +118,7 @@ func BenchmarkClient(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		database := filepath.Join(b.TempDir(), "gatehouse.db")
 		secret := register(b, database, n)
-		st := edgetest.NewIdentityOn(b, "sqlite:"+database, nil, logged(b))
+		st := edgetest.NewIdentity(b, edgetest.Database("sqlite:"+database), logged(b))
 		form := "token=x&client_secret=" + secret + "&client_id="
 		head := fmt.Sprintf("POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form)+idLength, form)
 		authenticate := func(dst []byte, i int) []byte { return fmt.Appendf(append(dst, head...), clientIDs, i) }

@@ -6,19 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"slices"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
+	"gatehouse/cmd/stack"
 
-	"gatehouse/httpedge"
+	"github.com/valyala/fasthttp"
 )
 
 // serveCommand is the first argument of a process that is one of the two servers. The others are the trial, its
@@ -36,18 +33,13 @@ const (
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 10 * time.Second
 	idleTimeout    = 5 * time.Minute
+	drainTimeout   = 5 * time.Second
 	maxConnections = 4096
 )
 
-// server is what both kinds have in common.
-type server interface {
-	Serve(public, admin net.Listener) error
-	Shutdown(ctx context.Context) error
-}
-
 // serve prints the address it listens on, then answers every line of in with the CPU time of the process so far, in
 // microseconds, until in ends.
-func serve(args []string, in io.Reader, out io.Writer) (err error) {
+func serve(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 4 {
 		return fmt.Errorf("got %d arguments, want trial, kind, folder and profile", len(args))
 	}
@@ -56,11 +48,10 @@ func serve(args []string, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	kind, dir, profile := args[1], args[2], args[3]
-	s, end, err := newServer(t, kind, dir)
+	s, err := newServer(t, kind, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, end()) }()
 	if profile != "" {
 		f, err := os.Create(profile)
 		if err != nil {
@@ -74,27 +65,20 @@ func serve(args []string, in io.Reader, out io.Writer) (err error) {
 	return serveUntilEnd(s, in, out)
 }
 
-func serveUntilEnd(s server, in io.Reader, out io.Writer) error {
-	public, err := httpedge.Listen("127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	admin, err := httpedge.Listen("127.0.0.1:0")
-	if err != nil {
-		return errors.Join(err, public.Close())
-	}
+func serveUntilEnd(s *server, in io.Reader, out io.Writer) error {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(public, admin) }()
-	_, err = fmt.Fprintln(out, public.Addr())
+	go func() { served <- s.run(ctx) }()
+	_, err := fmt.Fprintln(out, s.address)
 	for lines := bufio.NewScanner(in); err == nil && lines.Scan(); {
 		var used int64
 		if used, err = cpuMicros(); err == nil {
 			_, err = fmt.Fprintln(out, used)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return errors.Join(err, s.Shutdown(ctx), <-served)
+	end()
+	return errors.Join(err, <-served)
 }
 
 // cpuMicros returns the CPU time of this process, user and system.
@@ -106,58 +90,64 @@ func cpuMicros() (int64, error) {
 	return (u.Utime.Nano() + u.Stime.Nano()) / 1e3, nil
 }
 
-func newServer(t *trial, kind, dir string) (s server, end func() error, err error) {
+// server is one of the two that are compared.
+type server struct {
+	address string                          // HOST:PORT
+	run     func(ctx context.Context) error // serves until ctx ends, and releases everything
+}
+
+func newServer(t *trial, kind, dir string) (*server, error) {
 	switch kind {
 	case rawKind:
 		handler, err := t.raw(dir)
-		return newRaw(handler), func() error { return nil }, err
+		if err != nil {
+			return nil, err
+		}
+		return newRaw(handler)
 	case gatehouseKind:
 		return newGatehouse(t, dir)
 	}
-	return nil, nil, fmt.Errorf("no server is called %q", kind)
+	return nil, fmt.Errorf("no server is called %q", kind)
 }
 
-// newGatehouse makes the real stack with everything on that serve has on.
-func newGatehouse(t *trial, dir string) (_ server, end func() error, err error) {
+// newGatehouse starts the real service with everything on that gatehouse serve has on.
+func newGatehouse(t *trial, dir string) (_ *server, err error) {
 	f, err := os.OpenFile(accessLog(dir), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the access log: %w", err)
+		return nil, fmt.Errorf("open the access log: %w", err)
 	}
-	log := httpedge.NewLogBuffer(f)
-	st := &stack{
-		dir: dir, logger: slog.New(httpedge.NewLogHandler(log, slog.LevelInfo, true)), metrics: prometheus.NewRegistry(),
-		ends: []func() error{f.Close, log.Close},
+	c := stack.Defaults()
+	c.Listen, c.AdminListen, c.Log, c.MaxConnections = "127.0.0.1:0", "127.0.0.1:0", f, maxConnections
+	c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = readTimeout, writeTimeout, idleTimeout
+	c.DrainTimeout = drainTimeout
+	if err := t.configure(dir, &c); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	st.edge = httpedge.Config{
-		Logger: st.logger, Log: log, Metrics: st.metrics, MaxConnections: maxConnections,
-		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-	}
-	if err := t.gatehouse(st); err != nil {
-		return nil, nil, errors.Join(err, st.end())
-	}
-	edge, err := httpedge.New(st.edge)
+	s, err := stack.Start(context.Background(), c)
 	if err != nil {
-		return nil, nil, errors.Join(err, st.end())
+		return nil, errors.Join(err, f.Close())
 	}
-	return edge, st.end, nil
-}
-
-func (st *stack) end() error {
-	var errs []error
-	for _, end := range slices.Backward(st.ends) {
-		errs = append(errs, end())
+	if t.warm != nil {
+		if err := t.warm(s); err != nil {
+			return nil, errors.Join(err, s.Close(), f.Close())
+		}
 	}
-	return errors.Join(errs...)
+	return &server{s.Listen, func(ctx context.Context) error {
+		return errors.Join(s.Serve(ctx), s.Close(), f.Close())
+	}}, nil
 }
 
 // accessLog is where gatehouse logs.
 func accessLog(dir string) string { return filepath.Join(dir, "access.log") }
 
-// rawServer is fasthttp and nothing else, with the settings of gatehouse's public server.
-type rawServer struct{ fasthttp.Server }
-
-func newRaw(handler fasthttp.RequestHandler) *rawServer {
-	return &rawServer{fasthttp.Server{
+// newRaw returns a server that is fasthttp and nothing else, with the settings of gatehouse's public
+// server.
+func newRaw(handler fasthttp.RequestHandler) (*server, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	raw := &fasthttp.Server{
 		Handler:                      handler,
 		Concurrency:                  maxConnections + 1024,
 		ReadBufferSize:               16 << 10,
@@ -170,13 +160,13 @@ func newRaw(handler fasthttp.RequestHandler) *rawServer {
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		DisablePreParseMultipartForm: true,
-	}}
+	}
+	return &server{ln.Addr().String(), func(ctx context.Context) error {
+		served := make(chan error, 1)
+		go func() { served <- raw.Serve(ln) }()
+		<-ctx.Done()
+		end, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		return errors.Join(raw.ShutdownWithContext(end), <-served)
+	}}, nil
 }
-
-// Serve serves public, and closes admin: there is nothing to administer.
-func (r *rawServer) Serve(public, admin net.Listener) error {
-	return errors.Join(admin.Close(), r.Server.Serve(public))
-}
-
-// Shutdown ends the server and its connections.
-func (r *rawServer) Shutdown(ctx context.Context) error { return r.ShutdownWithContext(ctx) }

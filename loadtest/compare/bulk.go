@@ -13,7 +13,7 @@ var bulkTrial = trial{
 	name: "bulk", requests: 30_000, proof: "X-Geo-Source: upstream",
 	prepare:   func(plan) (func(string) [][]byte, error) { return bulks, nil },
 	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawBulks() },
-	gatehouse: addLookups,
+	configure: configureLookups, warm: fillCache,
 }
 
 const bulkSize = 50

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"gatehouse/httpedge/edgetest/emulator"
-	"gatehouse/httpedge/edgetest/overload"
+	"gatehouse/loadtest/overload"
 )
 
 func main() {
