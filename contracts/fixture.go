@@ -29,8 +29,8 @@ var (
 // stopTimeout limits the shutdown of a fixture. A busy machine needs seconds.
 const stopTimeout = time.Minute
 
-// fixture is one running service with its own database and simulated upstream. It holds what the states of
-// one interaction have created. Its states are set up one at a time.
+// fixture is one running service with its own database and simulated upstream. It holds what the
+// states of one interaction have created. Its states are set up one at a time.
 type fixture struct {
 	*stack.Stack
 	base  *url.URL // of the public listener
@@ -118,8 +118,8 @@ func (f *fixture) stopLookups() error {
 	return f.Lookups.Stop(ctx)
 }
 
-// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs the
-// migrations once: copying their result is cheaper.
+// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs
+// the migrations once: copying their result is cheaper.
 var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
@@ -127,8 +127,9 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
-		Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlstore.Open(context.Background(),
+		sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
+			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,13 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// positive matches whole numbers from 1.
-func positive(example string) matchers.Matcher { return pacttest.Matching(example, "^[1-9][0-9]*$") }
+// positive matches integers from 1.
+func positive(example string) matchers.Matcher {
+	return pacttest.Matching(example,
+		"^[1-9][0-9]*$")
+}
 
-// duration reads whole seconds; "" = 0.
+// duration parses whole seconds; "" = 0.
 func duration(seconds string) time.Duration {
 	if seconds == "" {
 		return 0
@@ -28,7 +31,7 @@ func duration(seconds string) time.Duration {
 	return d
 }
 
-func refusals(t *testing.T, p *pacttest.Pact) {
+func failingLookups(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, reason string }{
 		{"a lookup of neither an address nor a domain", "999.1.1.1", "malformed"},
 		{"a lookup of an address with a port", "8.8.8.8:53", "malformed"},
@@ -47,37 +50,46 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: getLookup(row.query),
-			Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure(row.query, "invalid_query", row.reason)},
+			Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"),
+				JSON: failure(row.query, "invalid_query", row.reason)},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Lookup(ctx, row.query)
-				wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: row.reason, Query: row.query})
+				wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+					Reason: row.reason, Query: row.query})
 			})
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a lookup of an address without a result",
-		Given:   []pacttest.State{pacttest.Given("the upstream does not know a query", "query", "5.255.255.1")},
+		Name: "a lookup of an address without a result",
+		Given: []pacttest.State{pacttest.Given("the upstream does not know a query", "query",
+			"5.255.255.1")},
 		Request: getLookup("5.255.255.1"),
-		Response: pacttest.Response{Status: 400, JSON: failure("5.255.255.1", "invalid_query", "not_found"), Header: header(
-			"X-Geo-Source", source, "X-Cache", "miss", "Age", pacttest.Digits("0"), "Cache-Control", "private, max-age=60")},
+		Response: pacttest.Response{Status: 400,
+			JSON: failure("5.255.255.1", "invalid_query", "not_found"), Header: header(
+				"X-Geo-Source", source, "X-Cache", "miss", "Age", pacttest.Digits("0"), "Cache-Control",
+				"private, max-age=60")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "5.255.255.1")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: "not_found", Query: "5.255.255.1",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				Reason: "not_found", Query: "5.255.255.1",
 				Origin: bulklookupclient.Origin{Source: "upstream", MaxAge: time.Minute}})
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:    "a lookup of a domain without a result",
-		Given:   []pacttest.State{pacttest.Given("the upstream does not know a query", "query", "nxdomain.example.com")},
+		Name: "a lookup of a domain without a result",
+		Given: []pacttest.State{pacttest.Given("the upstream does not know a query", "query",
+			"nxdomain.example.com")},
 		Request: getLookup("nxdomain.example.com"),
-		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "private, max-age=60"),
-			JSON: failure("nxdomain.example.com", "invalid_query", "not_found")},
+		Response: pacttest.Response{Status: 400,
+			Header: header("Cache-Control", "private, max-age=60"),
+			JSON:   failure("nxdomain.example.com", "invalid_query", "not_found")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "nxdomain.example.com")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: "not_found", Query: "nxdomain.example.com",
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				Reason: "not_found", Query: "nxdomain.example.com",
 				Origin: bulklookupclient.Origin{MaxAge: time.Minute}})
 		})
 	})
@@ -85,31 +97,37 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		Name:    "a lookup whose error has only documented members",
 		Request: getLookup("999.1.1.1"),
 		Response: pacttest.Response{Status: 400, Header: header(), JSON: pacttest.OnlyKeys(object{
-			"ok": false, "query": "999.1.1.1", "error": "invalid_query", "message": pacttest.Any("Check its spelling."), "reason": "malformed"})},
+			"ok": false, "query": "999.1.1.1", "error": "invalid_query",
+			"message": pacttest.Any("Check its spelling."), "reason": "malformed"})},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Lookup(ctx, "999.1.1.1")
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: "malformed", Query: "999.1.1.1"})
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				Reason: "malformed", Query: "999.1.1.1"})
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a lookup without q",
-		Request:  getLookup(),
-		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure("", "invalid_query", "empty")},
+		Name:    "a lookup without q",
+		Request: getLookup(),
+		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"),
+			JSON: failure("", "invalid_query", "empty")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup"})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: "empty"})
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				Reason: "empty"})
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a lookup of two queries at once",
-		Request:  getLookup("8.8.8.8", "8.8.4.4"),
-		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure("", "invalid_query", "malformed")},
+		Name:    "a lookup of two queries at once",
+		Request: getLookup("8.8.8.8", "8.8.4.4"),
+		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"),
+			JSON: failure("", "invalid_query", "malformed")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8&q=8.8.4.4"})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: "malformed"})
+			wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+				Reason: "malformed"})
 		})
 	})
 }
@@ -119,24 +137,31 @@ func failures(t *testing.T, p *pacttest.Pact) {
 		name, state, code, retry string
 		status                   int
 	}{
-		{"a lookup over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
-		{"a lookup while the upstream is down", "the upstream is down", "provider_unreachable", "", 502},
-		{"a lookup when the upstream has been down for a while", "the upstream has been down for a while", "provider_unreachable", "30", 502},
-		{"a lookup during overload", "the geolocation service is overloaded", "overloaded", "1", 503},
+		{"a lookup over the upstream's limit", "the upstream's budget is empty", "rate_limited",
+			"42", 429},
+		{"a lookup while the upstream is down", "the upstream is down", "provider_unreachable", "",
+			502},
+		{"a lookup when the upstream has been down for a while",
+			"the upstream has been down for a while", "provider_unreachable", "30", 502},
+		{"a lookup during overload", "the geolocation service is overloaded", "overloaded", "1",
+			503},
 	} {
 		h := header("Cache-Control", "no-store")
 		if row.retry != "" {
 			h["Retry-After"] = positive(row.retry)
 		}
 		p.Test(t, pacttest.Interaction{
-			Name: row.name, Given: []pacttest.State{pacttest.Given(row.state)}, Request: getLookup("8.8.8.8"),
-			Response: pacttest.Response{Status: row.status, Header: h, JSON: failure("8.8.8.8", row.code, "")},
+			Name: row.name, Given: []pacttest.State{pacttest.Given(row.state)},
+			Request: getLookup("8.8.8.8"),
+			Response: pacttest.Response{Status: row.status, Header: h,
+				JSON: failure("8.8.8.8", row.code, "")},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Lookup(ctx, "8.8.8.8")
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code, Query: "8.8.8.8", RetryAfter: duration(row.retry)})
-				if refusal := err.(*bulklookupclient.Error); !refusal.Temporary() {
-					t.Errorf("got %v, want it to be temporary", refusal)
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+					Query: "8.8.8.8", RetryAfter: duration(row.retry)})
+				if failure := err.(*bulklookupclient.Error); !failure.Temporary() {
+					t.Errorf("got %v, want it to be temporary", failure)
 				}
 			})
 		})
