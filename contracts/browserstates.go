@@ -34,7 +34,7 @@ func signIn(ctx context.Context, f *fixture) error {
 	}
 	now, token := time.Now(), account.NewSecret()
 	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: now.Add(sessionLifetime), Device: "Contract test"}
+		Expires: now.Add(identityDefaults.SessionTTL), Device: "Contract test"}
 	if err := f.store.CreateSession(ctx, session); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func parseConsent(a arguments) (setUp, error) {
 		if err := f.needSession(ctx); err != nil {
 			return err
 		}
-		return f.identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+		return f.service.Identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
 	}, nil
 }
 

@@ -286,7 +286,7 @@ func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests 
 	}
 	token, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.service.Identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
 			return refusef("the access token is not live, or its limit is already used up")
