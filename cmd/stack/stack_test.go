@@ -114,9 +114,9 @@ func TestOneServiceAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if (s.Lookups != nil) != (c.Lookups != nil) ||
-				(s.Identity != nil) != (c.Identity != nil) {
+				(s.Tokens != nil) != (c.Identity != nil) {
 				t.Errorf("got lookups %v and identity %v, want what was configured", s.Lookups,
-					s.Identity)
+					s.Tokens)
 			}
 			if err := s.Close(); err != nil {
 				t.Errorf("got %v, want a service that has not served to stop", err)
