@@ -79,6 +79,7 @@ func TestImportRule(t *testing.T) {
 			both[0] = both[0] || slices.Contains(services, to) || below(to, "httpedge") && !below(to, "httpedge/edgetest")
 			both[1] = both[1] || below(to, "providers")
 		}
+		// States of the contracts ask the services directly, beside the simulator and the store.
 		if both[0] && both[1] && from != "cmd/stack" && from != "contracts" {
 			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}

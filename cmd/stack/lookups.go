@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,12 +37,16 @@ func (s *Stack) startLookups() (err error) {
 	if s.Lookups, err = actors.New(service); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
+	s.stopLookups = sync.OnceFunc(func() { s.stopWithin(s.Lookups.Stop, "lookups were cut off") })
 	s.onStop(func() error {
-		s.stopWithin(s.Lookups.Stop, "lookups were cut off")
+		s.stopLookups()
 		return nil
 	})
 	return nil
 }
+
+// StopLookups makes the service refuse cache misses, as an overloaded one does. Close does so too.
+func (s *Stack) StopLookups() { s.stopLookups() }
 
 // openProviders returns the provider that is asked, and the one that answers when it cannot; nil =
 // there is none.

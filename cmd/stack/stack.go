@@ -56,7 +56,8 @@ type Stack struct {
 	config        Config
 	actors        *actor.ActorSystem
 	public, admin net.Listener
-	deadline      time.Time      // the end of DrainTimeout; zero before it has begun
+	deadline      time.Time // the end of DrainTimeout; zero before it has begun
+	stopLookups   func()
 	stops         []func() error // in the order of the starts
 }
 
@@ -174,10 +175,10 @@ func (s *Stack) Close() error {
 
 // stopWithin stops a part within the deadline. What it cuts off is a warning.
 func (s *Stack) stopWithin(stop func(context.Context) error, warning string) {
-	if s.deadline.IsZero() {
-		s.deadline = time.Now().Add(s.config.DrainTimeout)
-	}
 	deadline := s.deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(s.config.DrainTimeout)
+	}
 	if least := time.Now().Add(time.Second); deadline.Before(least) {
 		deadline = least
 	}
