@@ -12,7 +12,7 @@ import (
 
 // TestReadmeTellsEveryScenario compares the README's table of scenarios with the program.
 func TestReadmeTellsEveryScenario(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../docs/loadtests.md")
 	if err != nil {
 		t.Fatal(err)
 	}

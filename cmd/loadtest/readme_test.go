@@ -10,7 +10,7 @@ import (
 
 // TestReadmeTellsEveryFlag compares the flags that the README names with those of loadtest run.
 func TestReadmeTellsEveryFlag(t *testing.T) {
-	text, err := os.ReadFile("../../loadtest/README.md")
+	text, err := os.ReadFile("../../docs/loadtests.md")
 	if err != nil {
 		t.Fatal(err)
 	}

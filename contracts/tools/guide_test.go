@@ -24,7 +24,7 @@ type block struct {
 
 func guide(t *testing.T) []block {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../docs/contracts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +187,12 @@ func TestGuideForCI(t *testing.T) {
 
 // TestGuideLinks wants what the guide names to be there.
 func TestGuideLinks(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../docs/contracts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, found := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat(filepath.Join("..", found[1])); err != nil {
+		if _, err := os.Stat(filepath.Join("../../docs", found[1])); err != nil {
 			t.Errorf("got a link to %s, want a file that exists", found[1])
 		}
 	}
@@ -208,7 +208,7 @@ func TestGuideLinks(t *testing.T) {
 func TestNodeVersion(t *testing.T) {
 	const want = "18"
 	for file, version := range map[string]string{
-		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
+		"../../README.md": `Node\.js (\d+)`, "../../docs/contracts.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
 		"package.json": `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`, "../pactlib/package.json": `"node": ">=(\d+)"`,
 	} {
 		text, err := os.ReadFile(file)
