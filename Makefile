@@ -26,7 +26,7 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck
+	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck ./docs
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
