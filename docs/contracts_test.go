@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestContractsPage runs the commands of contracts.md in an empty folder beside a checkout. The folder is the same each
-// time, as the Go command builds anew for each place of the library. Then it holds the commands for pipelines, which
-// need a broker, against the help of the programs.
+// TestContractsPage runs the commands of contracts.md in an empty folder beside a checkout. The
+// folder is the same each time, as the Go command builds anew for each place of the library. Then
+// it holds the commands for pipelines, which need a broker, against the help of the programs.
 func TestContractsPage(t *testing.T) {
 	checkout, err := filepath.Abs(root)
 	if err != nil {
@@ -30,8 +30,10 @@ func TestContractsPage(t *testing.T) {
 	}
 	remove()
 	t.Cleanup(remove)
-	older := filepath.Join(folder, "pactcheck-v0.0.1-linux-amd64.tar.gz") // beside which the page has to find the new one
-	err = errors.Join(os.MkdirAll(folder, 0o755), os.Symlink(checkout, filepath.Join(folder, "gatehouse")),
+	// The page has to find the newest archive.
+	older := filepath.Join(folder, "pactcheck-v0.0.1-linux-amd64.tar.gz")
+	err = errors.Join(os.MkdirAll(folder, 0o755),
+		os.Symlink(checkout, filepath.Join(folder, "gatehouse")),
 		os.WriteFile(older, nil, 0o600), os.Chtimes(older, time.Unix(1, 0), time.Unix(1, 0)))
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +41,18 @@ func TestContractsPage(t *testing.T) {
 	_, service, _ := strings.Cut(freePort(t), ":")
 	_, stub, _ := strings.Cut(freePort(t), ":")
 	s := &story{
-		dir: folder, shell: filepath.Join(t.TempDir(), "variables"), ports: strings.NewReplacer("9090", service, "9091", stub),
+		dir: folder, shell: filepath.Join(t.TempDir(), "variables"),
+		ports: strings.NewReplacer("9090", service, "9091", stub),
 		env: append(slices.DeleteFunc(os.Environ(), func(v string) bool {
-			return strings.HasPrefix(v, "CGO_") || strings.HasPrefix(v, "PACT_") || strings.HasPrefix(v, "MAKE")
+			name, _, _ := strings.Cut(v, "=")
+			return strings.HasPrefix(name, "CGO_") || strings.HasPrefix(name, "PACT_") ||
+				strings.HasPrefix(name, "MAKE") || strings.HasSuffix(name, "LIBRARY_PATH")
 		}), "npm_config_prefer_offline=true", "NO_COLOR=1"),
 	}
 	p := readPage(t, contractsPage)
 	s.read(t, p)
-	pipelines(t, p, filepath.Join(folder, "pactcheck", "pactcheck"), filepath.Join(checkout, "contracts/tools/node_modules/.bin/pact-broker"))
+	pipelines(t, p, filepath.Join(folder, "pactcheck", "pactcheck"),
+		filepath.Join(checkout, "contracts/tools/node_modules/.bin/pact-broker"))
 }
 
 var option = regexp.MustCompile(`--[a-z-]+`)
@@ -60,12 +66,13 @@ func pipelines(t *testing.T, p *page, pactcheck, broker string) {
 			continue
 		}
 		for line := range strings.Lines(b.text) {
-			command, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "- run: "), " # ")
+			line = strings.TrimPrefix(strings.TrimSpace(line), "- run: ")
+			command, _, _ := strings.Cut(line, " # ")
 			words := strings.Fields(command)
 			var help *exec.Cmd
 			switch {
 			case words[0] == "pactcheck":
-				t.Errorf("%s: got a program by name, want it by its path: no step puts it into PATH", command)
+				t.Errorf("%s: got a program by name, want it by its path", command)
 				continue
 			case filepath.Base(words[0]) == "pactcheck":
 				help = exec.CommandContext(t.Context(), pactcheck, words[1], "--help")

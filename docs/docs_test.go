@@ -1,6 +1,7 @@
 //go:build !pact
 
-// Package docs_test runs every command of README.md and of the handbook, and compares their tables with the program.
+// Package docs_test runs every command of README.md and of the handbook, and compares their tables
+// with the program.
 package docs_test
 
 import (
@@ -32,7 +33,8 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	build := exec.Command("sh", "-ec", "make build; go build -o bin/loadtest ./cmd/loadtest")
+	build := exec.Command("sh", "-ec",
+		"make build; CGO_ENABLED=0 go build -trimpath -o bin/loadtest ./cmd/loadtest")
 	build.Dir, build.Env = dir, environment()
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
@@ -76,8 +78,9 @@ func copyRepository(dir string) error {
 	})
 }
 
-// TestCommands runs the commands of each page in their order in a clean copy of the repository, and compares what they
-// print. Pages that start no server of their own use the demo that README.md starts.
+// TestCommands runs the commands of each page in their order in a clean copy of the repository, and
+// compares what they print. Pages that start no server of their own use the demo that README.md
+// starts.
 func TestCommands(t *testing.T) {
 	demo := newStory(t)
 	demo.serve(t, "make run")
@@ -88,7 +91,7 @@ func TestCommands(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t)
-			if !slices.ContainsFunc(p.blocks, func(b block) bool { return ownServer.MatchString(b.text) }) {
+			if !slices.ContainsFunc(p.blocks, startsServer) {
 				s.use(t, demo)
 			}
 			s.read(t, p)
@@ -100,16 +103,18 @@ func TestCommands(t *testing.T) {
 func newStory(t *testing.T) *story {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "cp", "-rl", built+"/.", dir).CombinedOutput(); err != nil {
+	links := exec.CommandContext(t.Context(), "cp", "-rl", built+"/.", dir)
+	if out, err := links.CombinedOutput(); err != nil {
 		t.Fatalf("copy the repository: %v: %s", err, out)
 	}
 	public, admin, upstream := freePort(t), freePort(t), freePort(t)
 	return &story{
 		dir: dir, shell: filepath.Join(t.TempDir(), "variables"),
 		env: append(environment(), "GATEHOUSE_LISTEN="+public, "GATEHOUSE_ADMIN_LISTEN="+admin,
-			"GATEHOUSE_BASE_URL=http://"+public, "GATEHOUSE_ADMIN_URL=http://"+admin),
-		ports: strings.NewReplacer("127.0.0.1:8080", public, "127.0.0.1:8081", admin, "127.0.0.1:8082", upstream,
-			url.QueryEscape("127.0.0.1:8080"), url.QueryEscape(public)),
+			"GATEHOUSE_BASE_URL=http://"+public, "GATEHOUSE_ADMIN_URL=http://"+admin,
+			"GATEHOUSE_LOOKUP_TIMEOUT=1m", "GATEHOUSE_CODE_TTL=10m"), // for a busy machine
+		ports: strings.NewReplacer("127.0.0.1:8080", public, "127.0.0.1:8081", admin,
+			"127.0.0.1:8082", upstream, url.QueryEscape("127.0.0.1:8080"), url.QueryEscape(public)),
 	}
 }
 
@@ -117,7 +122,8 @@ func newStory(t *testing.T) *story {
 func (s *story) use(t *testing.T, demo *story) {
 	t.Helper()
 	s.env, s.ports = environment(), demo.ports
-	if err := os.Symlink(filepath.Join(demo.dir, "gatehouse-demo"), filepath.Join(s.dir, "gatehouse-demo")); err != nil {
+	const name = "gatehouse-demo"
+	if err := os.Symlink(filepath.Join(demo.dir, name), filepath.Join(s.dir, name)); err != nil {
 		t.Fatal(err)
 	}
 }

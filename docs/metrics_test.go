@@ -21,12 +21,12 @@ func metricOf(_ *testing.T, row []string) []string {
 	return []string{strings.TrimSpace(row[0] + " " + row[1] + " " + strings.Join(labels, " "))}
 }
 
-// metrics returns "name type labels" of each metric of a demo whose upstream fails and that resolves reverse names, so
-// that each metric has had its event.
+// metrics returns "name type labels" of each metric of a demo whose upstream fails and that
+// resolves reverse names, so that each metric has had its event.
 func metrics(t *testing.T) []string {
 	dir := t.TempDir()
-	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --breaker-failures 1 --ptr 127.0.0.1:9 --dir "+dir,
-		environment(), "serving")
+	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
+		" --breaker-failures 1 --ptr 127.0.0.1:9 --dir "+dir, environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +48,13 @@ func metrics(t *testing.T) []string {
 	ask(t, http.MethodPut, demo.Upstream+"/_sim", `{"faults":[{"kind":"status","status":503}]}`)
 	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=8.8.4.4", "")
 	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=9.9.9.9", "")
-	ask(t, http.MethodPost, demo.Base+"/oauth/token", "grant_type=client_credentials&client_id="+demo.Clients.Public.ID)
+	ask(t, http.MethodPost, demo.Base+"/oauth/token",
+		"grant_type=client_credentials&client_id="+demo.Clients.Public.ID)
 	return exposed(ask(t, http.MethodGet, demo.Admin+"/metrics", ""))
 }
 
-// ask sends a request, whose body is a form, and returns the body of the response, whatever its status.
+// ask sends a request, whose body is a form, and returns the body of the response, whatever its
+// status.
 func ask(t *testing.T, method, url, body string) string {
 	t.Helper()
 	ctx, cancel := patience(t)
@@ -80,8 +82,8 @@ var (
 	label  = regexp.MustCompile(`(\w+)="`)
 )
 
-// exposed returns "name type labels" of each of gatehouse's own metrics, the labels sorted, from the text format of
-// Prometheus: labels are those of the first sample.
+// exposed returns "name type labels" of each of gatehouse's own metrics, the labels sorted, from
+// the text format of Prometheus: labels are those of the first sample.
 func exposed(text string) []string {
 	var found []string
 	open := false // the last of found waits for its first sample
@@ -97,7 +99,8 @@ func exposed(text string) []string {
 				}
 			}
 			slices.Sort(labels)
-			found[len(found)-1] = strings.TrimSpace(found[len(found)-1] + " " + strings.Join(labels, " "))
+			last := &found[len(found)-1]
+			*last = strings.TrimSpace(*last + " " + strings.Join(labels, " "))
 		}
 		open = head != nil
 	}

@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -20,9 +21,9 @@ import (
 
 // source is what the code says about errors.
 type source struct {
-	codes    map[string]map[string]string // folder → name of a constant of type Code → its value
+	codes    map[string]map[string]string // folder → name of a constant of type Code → value
+	statuses map[string]string            // the same name → status, from cases that return one
 	reasons  []string                     // values of the constants of type Reason
-	statuses map[string]string            // name of a code's constant → status, from the cases that return one
 	problems []string                     // "code status" of the calls of writeProblem
 	profiles []string                     // "code status" of the cases of refuseAdmission
 	admin    []string                     // "code status" of the literals of adminProblem
@@ -30,23 +31,19 @@ type source struct {
 
 var readSource = sync.OnceValues(func() (*source, error) {
 	s := &source{codes: map[string]map[string]string{}, statuses: map[string]string{}}
-	for _, folder := range []string{"actors", "httpedge"} {
-		err := fs.WalkDir(os.DirFS(root), folder, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool { s.read(filepath.Dir(path), n); return true })
-			return nil
-		})
-		if err != nil {
-			return nil, err
+	read := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
 		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool { s.read(filepath.Dir(path), n); return true })
+		return nil
 	}
-	return s, nil
+	all := os.DirFS(root)
+	return s, errors.Join(fs.WalkDir(all, "actors", read), fs.WalkDir(all, "httpedge", read))
 })
 
 func sourceOf(t *testing.T) *source {
@@ -88,7 +85,8 @@ func profileErrors(t *testing.T) []string {
 	return append([]string{"none, message alone 401"}, sourceOf(t).profiles...)
 }
 
-// adminErrors returns "code status" of the errors of the admin API. The zero value of adminProblem is invalid_request.
+// adminErrors returns "code status" of the errors of the admin API. The zero value of adminProblem
+// is invalid_request.
 func adminErrors(t *testing.T) []string { return append(sourceOf(t).admin, "invalid_request 400") }
 
 func (s *source) read(folder string, n ast.Node) {
@@ -208,7 +206,8 @@ func text(e ast.Expr) string {
 func status(e ast.Expr) string {
 	name := lastName(e)
 	for code := 400; code < 600; code++ {
-		if words := http.StatusText(code); words != "" && name == "Status"+strings.ReplaceAll(words, " ", "") {
+		words := strings.ReplaceAll(http.StatusText(code), " ", "")
+		if words != "" && name == "Status"+words {
 			return strconv.Itoa(code)
 		}
 	}

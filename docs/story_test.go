@@ -35,8 +35,11 @@ type story struct {
 	service *server           // at the public port; nil = none yet
 }
 
-// freePort returns an address on loopback that nobody listens on. It is below those that the system gives to programs
-// that ask for any, so that tests running at the same time do not take it.
+// startsServer reports whether a block is a command that serves until Ctrl-C, other than the demo.
+func startsServer(b block) bool { return ownServer.MatchString(b.text) }
+
+// freePort returns an address on loopback that nobody listens on. It is below those that the system
+// gives to programs that ask for any, so that tests running at the same time do not take it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -59,7 +62,8 @@ func (s *story) read(t *testing.T, p *page) {
 	for i, b := range p.blocks {
 		at := fmt.Sprintf("%s:%d", p.name, b.line)
 		if b.language == "yaml" {
-			if err := os.WriteFile(filepath.Join(s.dir, "gatehouse.yaml"), []byte(b.text), 0o600); err != nil {
+			file := filepath.Join(s.dir, "gatehouse.yaml")
+			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -71,11 +75,11 @@ func (s *story) read(t *testing.T, p *page) {
 		switch {
 		case script == "make run":
 			continue // the demo that is there
-		case ownServer.MatchString(script):
+		case startsServer(b):
 			s.serve(t, script)
 			continue
 		case longRun.MatchString(script):
-			script = "make -n " + strings.TrimPrefix(script, "make ") // this test is a part of it, or it takes minutes
+			script = strings.Replace(script, "make", "make -n", 1) // it takes minutes
 		}
 		got := s.run(t, at, script)
 		var printed block
@@ -96,13 +100,14 @@ func (s *story) read(t *testing.T, p *page) {
 	}
 }
 
-// run runs a script that ends by itself and returns what it prints. It has the variables of those before it, as in one
-// terminal.
+// run runs a script that ends by itself and returns what it prints. It has the variables of those
+// before it, as in one terminal.
 func (s *story) run(t *testing.T, at, script string) string {
 	t.Helper()
 	ctx, cancel := patience(t)
 	defer cancel()
-	command := exec.CommandContext(ctx, "bash", "-euc", "set -a; touch $0; . $0\n"+script+"\nexport -p >$0", s.shell)
+	command := exec.CommandContext(ctx, "bash", "-euc",
+		"set -a; touch $0; . $0\n"+script+"\nexport -p >$0", s.shell)
 	command.Dir, command.Env, command.WaitDelay = s.dir, s.env, time.Second
 	var stderr strings.Builder
 	command.Stderr = &stderr
@@ -128,8 +133,8 @@ type server struct {
 	printed strings.Builder // to be read after the end
 }
 
-// serve starts a server in the place of the one that has its ports, and waits until it serves. The test interrupts it
-// at the latest.
+// serve starts a server in the place of the one that has its ports, and waits until it serves. The
+// test interrupts it at the latest.
 func (s *story) serve(t *testing.T, script string) {
 	t.Helper()
 	if strings.Contains(script, "gatehouse sim") {
@@ -171,7 +176,8 @@ func startServer(t *testing.T, dir, script string, env []string, ready string) *
 	return s
 }
 
-// watch reads what the server prints to its end, and closes isReady at the first line that holds ready.
+// watch reads what the server prints to its end, and closes isReady at the first line that holds
+// ready.
 func (s *server) watch(output io.ReadCloser, ready string, isReady chan<- struct{}) {
 	defer close(s.ended)
 	for lines := bufio.NewScanner(output); lines.Scan(); {
@@ -186,8 +192,9 @@ func (s *server) watch(output io.ReadCloser, ready string, isReady chan<- struct
 	}
 }
 
-// interrupt ends the server as Ctrl-C does and checks that it ends in order: with exit code 0, or under make, which
-// itself dies of the signal, without a complaint. It does nothing the second time.
+// interrupt ends the server as Ctrl-C does and checks that it ends in order: with exit code 0, or
+// under make, which itself dies of the signal, without a complaint. It does nothing the second
+// time.
 func (s *server) interrupt(t *testing.T) {
 	t.Helper()
 	if s.command.ProcessState != nil {
@@ -239,9 +246,10 @@ var (
 	restOf   = regexp.MustCompile(`(?m)…$`)
 )
 
-// pattern returns what an output on a page stands for. An ellipsis stands for one or more words with single spaces
-// between, without quotation marks and ampersands; at the end of a line for all the rest of it; and alone on a line for
-// any number of lines. The width of the space between columns does not count.
+// pattern returns what an output on a page stands for. An ellipsis stands for one or more words
+// with single spaces between, without quotation marks and ampersands; at the end of a line for all
+// the rest of it; and alone on a line for any number of lines. The width of the space between
+// columns does not count.
 func pattern(output string) *regexp.Regexp {
 	words := regexp.QuoteMeta(lines(output))
 	words = space.ReplaceAllString(words, ` {2,}`)
@@ -264,7 +272,7 @@ func TestPattern(t *testing.T) {
 		{`?code=…&state=xyz`, `?code=gtac_0&state=xyz`, true},
 		{`?code=…&state=xyz`, `?code=gtac_0&error=no&state=xyz`, false},
 		{"Date: …\nAge: …", "Date: Sat, 21 Nov 2026 09:00:00 GMT\r\nAge: 14\r\n", true},
-		{"Date: …\nAge: …", "Date: Sat, 21 Nov 2026 09:00:00 GMT\nVary: Origin\nAge: 14", false},
+		{"Date: …\nAge: …", "Date: Sat, 21 Nov 2026\nVary: Origin\nAge: 14", false},
 		{"…    Shop   yes", "0-1-2  Shop  yes", true},
 		{"…    Shop   yes", "0-1-2  Shop  no  yes", false},
 		{"…    Shop   yes", "0-1-2 Shop yes", false},
