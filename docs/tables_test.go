@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"gatehouse/actors/oauth"
 )
 
@@ -282,39 +284,48 @@ func TestEndpoints(t *testing.T) {
 	compare(t, got, want)
 }
 
-var (
-	describedPath   = regexp.MustCompile(`^  (/\S+):$`)
-	describedMethod = regexp.MustCompile(`^    (get|post|patch|delete):$`)
-)
-
 // describedEndpoints returns "METHOD path" of each operation in openapi.yaml whose path has no
 // parameter.
 func describedEndpoints(t *testing.T) []string {
 	t.Helper()
-	_, paths, _ := strings.Cut(openAPI(t), "\npaths:\n")
-	paths, _, _ = strings.Cut(paths, "\ncomponents:\n")
 	var all []string
-	var path string
-	for line := range strings.Lines(paths) {
-		line = strings.TrimSuffix(line, "\n")
-		if head := describedPath.FindStringSubmatch(line); head != nil {
-			path = head[1]
-		}
-		method := describedMethod.FindStringSubmatch(line)
-		if method != nil && !strings.Contains(path, "{") {
-			all = append(all, strings.ToUpper(method[1])+" "+path)
+	for path, operations := range openAPI(t)["paths"].(map[string]any) {
+		for method := range operations.(map[string]any) {
+			isMethod := slices.Contains([]string{"get", "post", "patch", "delete"}, method)
+			if isMethod && !strings.Contains(path, "{") {
+				all = append(all, strings.ToUpper(method)+" "+path)
+			}
 		}
 	}
 	return all
 }
 
-func openAPI(t *testing.T) string {
+// openAPI returns openapi.yaml.
+func openAPI(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "httpedge/openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	var document map[string]any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// enum returns the values that openapi.yaml allows for a component.
+func enum(t *testing.T, path ...string) []string {
+	t.Helper()
+	at := openAPI(t)["components"]
+	for _, key := range append(path, "enum") {
+		at = at.(map[string]any)[key]
+	}
+	var values []string
+	for _, value := range at.([]any) {
+		values = append(values, value.(string))
+	}
+	return values
 }
 
 // TestLoadtestFlags compares the flags that the page of load tests names with those of loadtest
