@@ -100,18 +100,6 @@ func cells(line string) []string {
 	return row
 }
 
-// rows returns the rows of the table with that header.
-func (p *page) rows(t *testing.T, header string) [][]string {
-	t.Helper()
-	for _, table := range p.tables {
-		if table.header == header {
-			return table.rows
-		}
-	}
-	t.Fatalf("%s: got no table with the header %q, want one", p.name, header)
-	return nil
-}
-
 // anchor returns what a link to a heading ends with.
 func anchor(heading string) string {
 	heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")

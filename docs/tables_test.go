@@ -56,6 +56,18 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// rows returns the rows of the table with that header.
+func (p *page) rows(t *testing.T, header string) [][]string {
+	t.Helper()
+	for _, table := range p.tables {
+		if table.header == header {
+			return table.rows
+		}
+	}
+	t.Fatalf("%s: got no table with the header %q, want one", p.name, header)
+	return nil
+}
+
 func compare(t *testing.T, got, want []string) {
 	t.Helper()
 	if len(want) == 0 {
