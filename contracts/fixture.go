@@ -13,12 +13,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sim"
@@ -33,7 +37,9 @@ const stopTimeout = time.Minute
 type fixture struct {
 	base      *url.URL // of the public listener
 	store     *busyStore
-	identity  *actors.Identity
+	actors    *actor.ActorSystem
+	tokens    *token.Service
+	people    *people.Service
 	system    *actors.System
 	simulator *sim.Server
 	upstream  string // base URL of the simulator
@@ -60,6 +66,8 @@ func newFixture(ctx context.Context, issuer string, logger *slog.Logger) (f *fix
 		}
 	}()
 	metrics := prometheus.NewRegistry()
+	f.actors = mailbox.NewSystem()
+	f.onClose(func() error { f.actors.Shutdown(); return nil })
 	if err := f.openStore(ctx, logger); err != nil {
 		return nil, err
 	}
@@ -144,11 +152,18 @@ var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, Refre
 const sessionLifetime = 14 * 24 * time.Hour
 
 func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
-	f.identity, err = actors.NewIdentity(ctx, actors.IdentityConfig{
-		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Session: sessionLifetime, Logger: logger, Metrics: metrics,
+	f.tokens, err = token.New(ctx, token.Config{
+		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Actors: f.actors, Logger: logger, Metrics: metrics,
+	})
+	if err != nil {
+		return err
+	}
+	f.onClose(within(f.tokens.Stop))
+	f.people, err = people.New(people.Config{
+		Store: f.store, Tokens: f.tokens, Keys: f.tokens.Keys, Session: sessionLifetime, Logger: logger, Metrics: metrics,
 	})
 	if err == nil {
-		f.onClose(within(f.identity.Stop))
+		f.onClose(within(f.people.Stop))
 	}
 	return err
 }
@@ -168,7 +183,7 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 	}
 	f.onClose(func() error { client.Close(); return nil })
 	f.system, err = actors.New(actors.Config{
-		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4, UpstreamShare: 1,
+		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4, UpstreamShare: 1, Actors: f.actors,
 		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
 		Logger:  logger, Metrics: metrics,
 	})
@@ -183,7 +198,7 @@ func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger
 // caller's address.
 func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
 	edge, err := httpedge.New(httpedge.Config{
-		System: f.system, Identity: f.identity, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
+		System: f.system, Tokens: f.tokens, People: f.people, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		ReadTimeout:    time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxConnections: 256,
 	})

@@ -70,7 +70,7 @@ func openBreaker(ctx context.Context, f *fixture) error {
 // makeBusy makes the service load the client first: a busy service has its clients in memory.
 func makeBusy(ctx context.Context, f *fixture) error {
 	if f.client != nil {
-		if _, err := f.identity.Client(ctx, f.client.ID); err != nil {
+		if _, err := f.tokens.Client(ctx, f.client.ID); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
 	for range 1000 {
-		_, fault := f.identity.Exchange(ctx, request, later)
+		_, fault := f.tokens.Token(ctx, request, later)
 		if fault != nil && fault.Code == oauth.TemporarilyUnavailable {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )

@@ -23,7 +23,7 @@ func (s *Stack) startLookups() (err error) {
 	service := actors.Config{
 		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
-		Reverse: c.Reverser, Logger: s.Logger, Metrics: s.Metrics,
+		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if service.Provider, service.Fallback, err = s.openProviders(); err != nil {
 		return err
