@@ -59,7 +59,7 @@ func parseConsent(a arguments) (setUp, error) {
 		if err := f.needSession(ctx); err != nil {
 			return err
 		}
-		return f.people.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
 	}, nil
 }
 

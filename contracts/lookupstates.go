@@ -59,7 +59,7 @@ func upstreamSays(a arguments, status string) setUp {
 
 // expectUpstream returns an error unless the simulator's response for text has a status.
 func (f *fixture) expectUpstream(ctx context.Context, text, status string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.upstream+"/json/"+url.PathEscape(text), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.UpstreamURL+"/json/"+url.PathEscape(text), nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (f *fixture) expectUpstream(ctx context.Context, text, status string) error
 	if got.Status != status {
 		return refusef("query %s: the upstream says %s and not %s", text, got.Status, status)
 	}
-	f.simulator.ResetStats()
+	f.Simulator.ResetStats()
 	return nil
 }
 
@@ -94,10 +94,10 @@ func parseCached(a arguments) (setUp, error) {
 }
 
 func (f *fixture) lookUp(q geo.Query) geo.Outcome {
-	return f.system.Lookup(q, stateCaller, time.Now())
+	return f.Lookups.Lookup(q, stateCaller, time.Now())
 }
 
 // inflict breaks every exchange with the upstream.
 func (f *fixture) inflict(fault sim.Fault) error {
-	return f.simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
+	return f.Simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
 }

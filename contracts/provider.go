@@ -115,7 +115,7 @@ func (p *Provider) TearDown(context.Context) error {
 // needFixture starts a fixture unless there is one. p.mu is locked.
 func (p *Provider) needFixture(ctx context.Context) (err error) {
 	if p.fixture == nil {
-		p.fixture, err = newFixture(ctx, p.url, p.log)
+		p.fixture, err = newFixture(ctx, p.url, p.config.Log)
 	}
 	return err
 }

@@ -286,7 +286,7 @@ func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests i
 	}
 	bearer, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := f.tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.Tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
 		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:
 		default:
 			return refusef("the access token is not live, or its limit is already used up")

@@ -23,7 +23,7 @@ func troubleStates() []State {
 		{"the upstream has been down for a while", "The upstream has failed so often that the service stops asking it for a while, and says for how long.",
 			nil, nil, always(openBreaker)},
 		{"the geolocation service is overloaded", "There is no capacity for queries that are not cached.", nil, nil,
-			always(func(_ context.Context, f *fixture) error { return f.overload() })},
+			always(func(_ context.Context, f *fixture) error { return f.stopLookups() })},
 		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
 			always(makeBusy)},
 		{"this address has failed to authenticate too often", "The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
@@ -70,7 +70,7 @@ func openBreaker(ctx context.Context, f *fixture) error {
 // makeBusy makes the service load the client first: a busy service has its clients in memory.
 func makeBusy(ctx context.Context, f *fixture) error {
 	if f.client != nil {
-		if _, err := f.tokens.Client(ctx, f.client.ID); err != nil {
+		if _, err := f.Tokens.Client(ctx, f.client.ID); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
 	for range 1000 {
-		_, fault := f.tokens.Token(ctx, request, later)
+		_, fault := f.Tokens.Token(ctx, request, later)
 		if fault != nil && fault.Code == oauth.TemporarilyUnavailable {
 			return nil
 		}

@@ -91,7 +91,7 @@ func disableUser(ctx context.Context, f *fixture) error {
 	if err := f.needUser(ctx); err != nil {
 		return err
 	}
-	return f.people.DisableUser(ctx, f.user.ID, time.Now())
+	return f.People.DisableUser(ctx, f.user.ID, time.Now())
 }
 
 // needUser creates a user unless there is one.

@@ -13,9 +13,11 @@ import (
 	"gatehouse/actors/geo"
 )
 
-func TestUnresolvedNameIsToldWithoutIt(t *testing.T) {
-	cause := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "upstream.example"}}
-	err := kindOf(context.Background(), &url.Error{Op: "Get", URL: "http://upstream.example/json/8.8.8.8?key=k", Err: cause})
+func TestResolveErrorOmitsName(t *testing.T) {
+	cause := &net.OpError{Op: "dial", Net: "tcp",
+		Err: &net.DNSError{Err: "no such host", Name: "upstream.example"}}
+	err := kindOf(context.Background(), &url.Error{Op: "Get",
+		URL: "http://upstream.example/json/8.8.8.8?key=k", Err: cause})
 	if !errors.Is(err, errNoName) || err.Error() != errNoName.Error() {
 		t.Errorf("got %v, want %v", err, errNoName)
 	}

@@ -12,11 +12,11 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// record is one answer as the upstream writes it. A member that is absent or null is the zero value.
+// record is the upstream's JSON for one query. A missing or null member is the zero value.
 type record struct {
 	Status  string `json:"status"`
-	Message string `json:"message"` // beside status "fail"
-	Query   string `json:"query"`   // the address asked about, or the one that the domain resolved to
+	Message string `json:"message"` // with status "fail"
+	Query   string `json:"query"`   // the queried address, or the domain's
 
 	Continent   string  `json:"continent"`
 	Country     string  `json:"country"`
@@ -39,14 +39,14 @@ type record struct {
 	Hosting     bool    `json:"hosting"`
 }
 
-// What is wrong with the body of a 200.
+// Errors in the body of a response with status 200.
 var (
-	errNotJSON = errors.New("upstream answered something that is not the JSON agreed on")
-	errMisfit  = errors.New("upstream's answer does not fit the query")
-	errLength  = errors.New("upstream answered a batch with the wrong number of elements")
+	errNotJSON = errors.New("upstream responded with malformed JSON")
+	errMisfit  = errors.New("upstream's response does not match the query")
+	errLength  = errors.New("upstream responded to a batch with the wrong number of elements")
 )
 
-// The errors that stand in the place of a result.
+// Errors of single queries.
 var (
 	errPrivateRange  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonPrivateRange}
 	errReservedRange = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
@@ -54,7 +54,7 @@ var (
 	errBadElement    = &geo.Error{Code: geo.CodeProviderUnreachable}
 )
 
-// decodeBatch returns one answer a query. What is wrong with one element stays with it.
+// decodeBatch returns one answer for each query. A bad element only fails its own query.
 func decodeBatch(body []byte, qs []geo.Query) ([]geo.Answer, error) {
 	elements := make([]json.RawMessage, 0, len(qs))
 	if err := json.Unmarshal(body, &elements); err != nil {
@@ -74,7 +74,7 @@ func decodeBatch(body []byte, qs []geo.Query) ([]geo.Answer, error) {
 	return answers, nil
 }
 
-// decodeAnswer returns what body says of q, or errNotJSON or errMisfit.
+// decodeAnswer decodes the answer to q. Its error is errNotJSON or errMisfit.
 func decodeAnswer(body []byte, q geo.Query) (geo.Answer, error) {
 	var r record
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -98,13 +98,14 @@ func decodeAnswer(body []byte, q geo.Query) (geo.Answer, error) {
 	return geo.Answer{Result: r.result(addr)}, nil
 }
 
-// addr returns the address in Query, never IPv4-mapped, and whether there is one.
-func (r *record) addr() (netip.Addr, bool) {
+// addr parses the address in Query. It is never IPv4-mapped. ok is false if there is none.
+func (r *record) addr() (addr netip.Addr, ok bool) {
 	addr, err := netip.ParseAddr(r.Query)
 	return addr.Unmap(), err == nil && addr.Zone() == ""
 }
 
-// failure returns what the upstream's message means. One that nobody has heard of says nothing about the query.
+// failure returns the error for the upstream's message. An unknown message counts as a failure of
+// the upstream, not of the query.
 func failure(message string) *geo.Error {
 	switch message {
 	case "invalid query":
@@ -117,7 +118,7 @@ func failure(message string) *geo.Error {
 	return errBadElement
 }
 
-// plausible reports whether there is such a place and such an offset.
+// plausible reports whether the coordinates and the UTC offset are in range.
 func (r *record) plausible() bool {
 	const day = 24 * 60 * 60
 	return math.Abs(r.Lat) <= 90 && math.Abs(r.Lon) <= 180 && -day < r.Offset && r.Offset < day
@@ -150,10 +151,11 @@ func (r *record) result(addr netip.Addr) geo.Result {
 	}
 }
 
-// maxText bounds a string of a result, in bytes: an upstream gone wrong must not fill the cache.
+// maxText limits each string of a result, in bytes, so that a faulty upstream cannot fill the
+// cache.
 const maxText = 256
 
-// clean returns s without control characters, cut to maxText.
+// clean removes control characters from s and cuts it to maxText.
 func clean(s string) string {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		s = strings.Map(func(r rune) rune {

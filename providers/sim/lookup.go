@@ -8,23 +8,23 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// The messages of an answer whose status is "fail".
+// The messages of an answer with status "fail".
 const (
 	messagePrivate  = "private range"
 	messageReserved = "reserved range"
 	messageInvalid  = "invalid query"
 )
 
-// answer is what there is to say to one query.
+// answer is the answer to one query.
 type answer struct {
-	query   string     // as the answer repeats it: an address, or what was asked when that is not known
+	query   string     // the address, or the query's text if there is no address
 	addr    netip.Addr // valid unless message is set
-	message string     // why there is nothing; "" with a success
-	key     uint64     // tells queries apart
-	domain  bool       // a domain was asked about
+	message string     // why there is no result; "" with status "success"
+	key     uint64     // hash of the query
+	domain  bool       // the query was a domain
 }
 
-// answerText answers a query as it was written.
+// answerText returns the answer to the query in text.
 func answerText(text string) answer {
 	q, err := geo.ParseQuery(text)
 	if err != nil {
@@ -33,7 +33,7 @@ func answerText(text string) answer {
 	return answerQuery(q, text)
 }
 
-// answerAddr answers a query about the caller's own address.
+// answerAddr returns the answer to a query for addr, the caller's own address.
 func answerAddr(addr netip.Addr) answer {
 	q, err := geo.AddrQuery(addr)
 	if err != nil {
@@ -67,17 +67,20 @@ func message(err *geo.Error) string {
 	return messageInvalid
 }
 
-var unknownNets = [...]netip.Prefix{netip.MustParsePrefix("5.255.255.0/24"), netip.MustParsePrefix("2a0f:ffff::/32")}
+var unknownNets = [...]netip.Prefix{netip.MustParsePrefix("5.255.255.0/24"),
+	netip.MustParsePrefix("2a0f:ffff::/32")}
 
+// unknown reports whether the simulator has no result for addr.
 func unknown(addr netip.Addr) bool {
 	return unknownNets[0].Contains(addr) || unknownNets[1].Contains(addr)
 }
 
+// noDomain reports whether domain does not exist in the simulator.
 func noDomain(domain string) bool {
 	return domain == "nxdomain.example.com" || strings.HasSuffix(domain, ".nxdomain.example.com")
 }
 
-// resolve returns the address of a domain: a public one that is known, of IPv6 in one case of four.
+// resolve returns the address of a domain: a known public one, IPv6 for one domain in four.
 func resolve(domain string) netip.Addr {
 	for h := hashString(domain); ; h = mix(h + 1) {
 		addr := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(h))))

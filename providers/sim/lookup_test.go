@@ -14,7 +14,7 @@ import (
 	"gatehouse/providers/sim"
 )
 
-func TestAnswersStayTheSame(t *testing.T) {
+func TestAnswersAreStable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sim.New(sim.Config{})
 		for query, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestAnswersStayTheSame(t *testing.T) {
 	})
 }
 
-func TestAnswerHasTheMembersAskedFor(t *testing.T) {
+func TestFieldsParameter(t *testing.T) {
 	u := start(t, sim.Settings{})
 	defaults := "as city country countryCode isp lat lon org query region regionName status timezone zip"
 	for _, row := range []struct{ params, want string }{
@@ -62,13 +62,16 @@ func TestAnswerHasTheMembersAskedFor(t *testing.T) {
 	}
 }
 
-func TestEachFieldHasTheDocumentedBit(t *testing.T) {
+func TestFieldBits(t *testing.T) {
 	s := sim.New(sim.Config{})
 	for name, bit := range map[string]int{
-		"country": 1, "countryCode": 2, "region": 4, "regionName": 8, "city": 16, "zip": 32, "lat": 64, "lon": 128,
-		"timezone": 256, "isp": 512, "org": 1024, "as": 2048, "reverse": 4096, "query": 8192, "status": 16384,
-		"mobile": 65536, "proxy": 131072, "district": 524288, "continent": 1048576, "continentCode": 2097152,
-		"asname": 4194304, "currency": 8388608, "hosting": 16777216, "offset": 33554432,
+		"country": 1, "countryCode": 2, "region": 4, "regionName": 8, "city": 16, "zip": 32,
+		"lat": 64, "lon": 128,
+		"timezone": 256, "isp": 512, "org": 1024, "as": 2048, "reverse": 4096, "query": 8192,
+		"status": 16384,
+		"mobile": 65536, "proxy": 131072, "district": 524288, "continent": 1048576,
+		"continentCode": 2097152,
+		"asname":        4194304, "currency": 8388608, "hosting": 16777216, "offset": 33554432,
 	} {
 		for _, chosen := range []string{fmt.Sprint(bit), name} {
 			body := string(call(s, "GET", "/json/8.8.8.8?fields="+chosen, "").Body())
@@ -77,12 +80,13 @@ func TestEachFieldHasTheDocumentedBit(t *testing.T) {
 			}
 		}
 	}
-	if got, want := string(call(s, "GET", "/json/10.0.0.1?fields=32768", "").Body()), `{"message":"private range"}`; got != want {
+	if got, want := string(call(s, "GET", "/json/10.0.0.1?fields=32768",
+		"").Body()), `{"message":"private range"}`; got != want {
 		t.Errorf("fields=32768: got %s, want %s", got, want)
 	}
 }
 
-func TestWhatCannotBeLocatedFails(t *testing.T) {
+func TestQueriesWithoutLocation(t *testing.T) {
 	u := start(t, sim.Settings{})
 	for query, want := range map[string]string{
 		"10.1.2.3":               "private range",
@@ -104,8 +108,10 @@ func TestWhatCannotBeLocatedFails(t *testing.T) {
 			t.Errorf("%s: got %v, want fail, %s and the query", query, got, want)
 		}
 	}
-	if got := u.get("/json/" + fields); !strings.Contains(string(got.body), `"reserved range","query":"127.0.0.1"`) {
-		t.Errorf("the caller's own address: got %s, want the loopback address as reserved", got.body)
+	if got := u.get("/json/" + fields); !strings.Contains(string(got.body),
+		`"reserved range","query":"127.0.0.1"`) {
+		t.Errorf("the caller's own address: got %s, want the loopback address as reserved",
+			got.body)
 	}
 }
 
@@ -137,11 +143,12 @@ func TestDomainsHavePublicAddresses(t *testing.T) {
 		versions[addr.Is4()]++
 	}
 	if versions[true] < 300 || versions[false] < 60 {
-		t.Errorf("got %d IPv4 and %d IPv6 addresses, want about three to one", versions[true], versions[false])
+		t.Errorf("got %d IPv4 and %d IPv6 addresses, want about three to one", versions[true],
+			versions[false])
 	}
 }
 
-func TestNeighboursShareTheirPlace(t *testing.T) {
+func TestNeighboursShareLocation(t *testing.T) {
 	u := start(t, sim.Settings{})
 	place := func(query string) string {
 		got := u.lookup(query)
@@ -176,7 +183,8 @@ func TestAnswersAreVaried(t *testing.T) {
 			seen[name][value] = true
 		}
 	}
-	for name, want := range map[string]int{"city": 42, "continent": 6, "as": 11, "mobile": 2, "proxy": 2, "hosting": 2} {
+	for name, want := range map[string]int{"city": 42, "continent": 6, "as": 11, "mobile": 2,
+		"proxy": 2, "hosting": 2} {
 		if got := len(seen[name]); got != want {
 			t.Errorf("%s: got %d different values, want %d", name, got, want)
 		}
