@@ -27,7 +27,7 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet -race -tags pact ./contracts/... ./cmd/pactcheck
+	$(PACTENV) go vet -race -tags pact ./contracts/... ./cmd/pactcheck ./docs
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
