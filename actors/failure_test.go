@@ -74,13 +74,12 @@ func TestOneBadElementFailsAlone(t *testing.T) {
 			return located(q)
 		}
 		s := start(t, u)
-		outcomes := make([]geo.Outcome, 4)
 		queries := []geo.Query{nth(0), nth(1), nth(2), nth(3)}
-		s.LookupAll(queries, caller, time.Now(), outcomes)
+		outcomes := lookupAll(s, caller, queries)
 		if outcomes[0].Err != nil || outcomes[1].Err != bad || outcomes[2].Err != gone || outcomes[3].Err != nil {
 			t.Errorf("got %v, want a result, the bad element, not found, a result", outcomes)
 		}
-		s.LookupAll(queries, caller, time.Now(), outcomes)
+		outcomes = lookupAll(s, caller, queries)
 		if outcomes[1].Cached || !outcomes[2].Cached || outcomes[2].Err != gone {
 			t.Errorf("got %v, want what was not found in the cache and the bad element not", outcomes)
 		}
@@ -197,7 +196,7 @@ func TestOverloadIsSaidAtOnce(t *testing.T) {
 		for i := range 5000 {
 			wg.Go(func() {
 				began := time.Now()
-				o := s.Lookup(domain(i), netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), began)
+				o := lookupFor(s, netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), domain(i))
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -319,9 +318,8 @@ func TestReverseNames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				s := start(t, commercialTier(), func(config *actors.Config) { config.Reverse = names{c.takes} })
-				outcomes := make([]geo.Outcome, 2)
 				began := time.Now()
-				s.LookupAll([]geo.Query{nth(1), nth(2)}, caller, began, outcomes)
+				outcomes := lookupAll(s, caller, []geo.Query{nth(1), nth(2)})
 				if took := time.Since(began); took > 300*time.Millisecond {
 					t.Errorf("got the answer after %v, want at most 150 ms for names", took)
 				}
@@ -364,8 +362,7 @@ func TestPanicOfWorker(t *testing.T) {
 					spoil(u, c)
 				})
 				for i := range 3 {
-					outcomes := make([]geo.Outcome, 2)
-					s.LookupAll([]geo.Query{nth(2 * i), nth(2*i + 1)}, caller, time.Now(), outcomes)
+					outcomes := lookupAll(s, caller, []geo.Query{nth(2 * i), nth(2*i + 1)})
 					wantCode(t, "an exchange that panics", outcomes[0], geo.CodeProviderUnreachable)
 				}
 				if _, batches, _ := u.books(); batches != 3 {

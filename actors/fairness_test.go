@@ -14,12 +14,11 @@ import (
 
 // bulk looks up n addresses from the first on for a caller and returns how many came to a result.
 func bulk(s *actors.System, from netip.Addr, first, n int) (results int, refused *geo.Error) {
-	queries, outcomes := make([]geo.Query, n), make([]geo.Outcome, n)
+	queries := make([]geo.Query, n)
 	for i := range queries {
 		queries[i] = nth(first + i)
 	}
-	s.LookupAll(queries, from, time.Now(), outcomes)
-	for _, o := range outcomes {
+	for _, o := range lookupAll(s, from, queries) {
 		if o.Err == nil {
 			results++
 		} else {
@@ -51,12 +50,12 @@ func TestAFloodLeavesRoomForOthers(t *testing.T) {
 					poisson(2000, 20*time.Second, func(n int) {
 						host := flooder // another address of the same network each time
 						host[15] = byte(n)
-						s.Lookup(c.ask(n), netip.AddrFrom16(host), time.Now())
+						lookupFor(s, netip.AddrFrom16(host), c.ask(n))
 					})
 				})
 				wg.Go(func() {
 					poisson(2, 20*time.Second, func(n int) {
-						o := s.Lookup(c.ask(1_000_000+n), netip.AddrFrom4([4]byte{9, 9, 9, byte(n % 4)}), time.Now())
+						o := lookupFor(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(n % 4)}), c.ask(1_000_000+n))
 						if o.Err == nil {
 							served.Add(1)
 						} else {
@@ -113,13 +112,12 @@ func TestDomainsAreQueuedAsFarAsTheBudgetGoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := freeTier()
 		s := start(t, u)
-		queries, outcomes := make([]geo.Query, 50), make([]geo.Outcome, 50)
+		queries := make([]geo.Query, 50)
 		for i := range queries {
 			queries[i] = domain(i)
 		}
-		s.LookupAll(queries, caller, time.Now(), outcomes)
 		results := 0
-		for i, o := range outcomes {
+		for i, o := range lookupAll(s, caller, queries) {
 			switch {
 			case o.Err == nil:
 				results++
@@ -140,9 +138,7 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 		u := commercialTier()
 		s := start(t, u)
 		queries := []geo.Query{nth(1), nth(2), nth(1), domain(1), domain(1), nth(2)}
-		outcomes := make([]geo.Outcome, len(queries))
-		s.LookupAll(queries, caller, time.Now(), outcomes)
-		for i, o := range outcomes {
+		for i, o := range lookupAll(s, caller, queries) {
 			if want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 				t.Errorf("query %d: got %+v, want %s", i, o, want.Body)
 			}
@@ -263,7 +259,7 @@ func TestCallersWhoLeaveAreNotServed(t *testing.T) {
 		s := start(t, u, func(c *actors.Config) { c.Concurrency = 1 })
 		var wg sync.WaitGroup
 		for i := range 3 { // the first is sent; of the others only one can be in time
-			wg.Go(func() { s.Lookup(domain(i), caller, time.Now()) })
+			wg.Go(func() { lookup(s, domain(i)) })
 			time.Sleep(time.Millisecond)
 		}
 		wg.Wait()

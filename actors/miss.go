@@ -27,37 +27,39 @@ func (s *System) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outc
 	return s.resolve(a)[0].Outcome
 }
 
-// missAll looks up what has no outcome yet, each query once.
-func (s *System) missAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
+// miss is a query that is not in the cache, and where its outcome goes.
+type miss struct {
+	query   geo.Query
+	outcome *geo.Outcome
+}
+
+// missAll looks up queries that are not in the cache, each once.
+func (s *System) missAll(misses []miss, caller netip.Addr, now time.Time) {
 	if !s.inFlight.Enter() {
-		for i := range dst {
-			if dst[i].Entry == nil {
-				dst[i].Err = errOverloaded
-			}
+		for _, m := range misses {
+			m.outcome.Err = errOverloaded
 		}
 		return
 	}
 	defer s.inFlight.Leave()
-	var misses []geo.Query
+	var queries []geo.Query // distinct
 	place := map[geo.Query]int{}
-	for i, q := range qs {
-		if _, ok := place[q]; dst[i].Entry == nil && !ok {
-			q = q.Clone()
-			place[q] = len(misses)
-			misses = append(misses, q)
+	for _, m := range misses {
+		if _, ok := place[m.query]; !ok {
+			q := m.query.Clone()
+			place[q] = len(queries)
+			queries = append(queries, q)
 		}
 	}
-	a := newAsk(misses, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
-	for i, q := range misses {
+	a := newAsk(queries, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
+	for i, q := range queries {
 		if err := s.check(q, a.caller, now); err != nil {
 			a.answer(i, refused(err))
 		}
 	}
 	answers := s.resolve(a)
-	for i, q := range qs {
-		if dst[i].Entry == nil {
-			dst[i] = answers[place[q]].Outcome
-		}
+	for _, m := range misses {
+		*m.outcome = answers[place[m.query]].Outcome
 	}
 }
 

@@ -65,6 +65,9 @@ func newSystem(t *testing.T, p geo.Provider) *System {
 	return s
 }
 
+// nobody is a caller without an address.
+func nobody() netip.Addr { return netip.Addr{} }
+
 func publicQuery(t *testing.T) geo.Query {
 	t.Helper()
 	q, err := geo.AddrQuery(netip.MustParseAddr("8.8.8.8"))
@@ -84,7 +87,7 @@ func TestAMissDelayedBeforeItsAsk(t *testing.T) {
 		if s.cache.Get(q, now) != nil { // the delayed request's look
 			t.Fatal("got an answer from an empty cache")
 		}
-		if o := s.Lookup(q, netip.Addr{}, now); o.Err != nil { // the other's whole flight
+		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other's whole flight
 			t.Fatal(o.Err)
 		}
 		if got := s.missOne(q, netip.Addr{}, time.Now()); got.Err != nil || got.Entry == nil {
@@ -111,7 +114,7 @@ func TestAFlightWhoseCallersAllLeft(t *testing.T) {
 		if got := p.requests.Load(); got != 0 {
 			t.Errorf("got %d requests, want none", got)
 		}
-		if o := s.Lookup(publicQuery(t), netip.Addr{}, time.Now()); o.Err != nil {
+		if o := s.Lookup(publicQuery(t).String(), nobody, time.Now()); o.Err != nil {
 			t.Errorf("got %v from a later look-up of the same query, want its answer", o.Err)
 		}
 	})
@@ -126,7 +129,7 @@ func TestBatcherPanic(t *testing.T) {
 		if err := s.batcher.Ask(a); !errors.Is(err, mailbox.ErrPanicked) {
 			t.Errorf("got %v, want %v", err, mailbox.ErrPanicked)
 		}
-		if o := s.Lookup(publicQuery(t), netip.Addr{}, time.Now()); o.Err != nil {
+		if o := s.Lookup(publicQuery(t).String(), nobody, time.Now()); o.Err != nil {
 			t.Errorf("the next: got %v, want its result", o.Err)
 		}
 	})

@@ -99,31 +99,49 @@ func (s *System) panicked() {
 	s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
 }
 
-// Lookup answers q for caller, the address that asks. q may share memory with the request: it is copied where it is
-// kept. It returns within the look-up time-out.
-func (s *System) Lookup(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
-	if e := s.cache.Get(q, now); e != nil {
-		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
+// Lookup looks up text, an address or a domain, and returns within the lookup timeout. It keeps no
+// memory of text. caller returns the address that asks: it is called for a miss only, since reading
+// it from headers costs allocations.
+func (s *System) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
+	var q geo.Query
+	if o := s.find(text, now, &q); !isMiss(o) {
+		return o
 	}
-	return s.missOne(q, caller, now)
+	return s.missOne(q, caller(), now)
 }
 
-// LookupAll answers all of qs for caller and writes the outcomes to dst, which has their length. Queries may repeat.
-// What is not in the cache goes to the upstream together. It returns within the look-up time-out.
-func (s *System) LookupAll(qs []geo.Query, caller netip.Addr, now time.Time, dst []geo.Outcome) {
-	missed := false
-	for i, q := range qs {
-		dst[i] = geo.Outcome{}
-		if e := s.cache.Get(q, now); e != nil {
-			dst[i] = geo.Outcome{Entry: e, Err: e.Err, Cached: true}
-			continue
+// LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together. It
+// writes the outcomes to dst, which has the length of texts.
+func (s *System) LookupAll(texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome) {
+	var misses []miss
+	for i, text := range texts {
+		var q geo.Query
+		if dst[i] = s.find(text, now, &q); isMiss(dst[i]) {
+			misses = append(misses, miss{q, &dst[i]})
 		}
-		missed = true
 	}
-	if missed {
-		s.missAll(qs, caller, now, dst)
+	if misses != nil {
+		s.missAll(misses, caller(), now)
 	}
 }
+
+// find returns what the cache holds for text, or why text is no query; else a miss, and the query in q.
+// Most requests write the canonical form, which the cache finds without parsing.
+func (s *System) find(text string, now time.Time, q *geo.Query) geo.Outcome {
+	if e := s.cache.Find(text, now); e != nil {
+		return geo.Outcome{Entry: e, Cached: true}
+	}
+	var err *geo.Error
+	if *q, err = geo.ParseQuery(text); err != nil {
+		return geo.Outcome{Err: err}
+	}
+	if e := s.cache.Get(*q, now); e != nil {
+		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
+	}
+	return geo.Outcome{}
+}
+
+func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
 
 // Stop refuses new lookups that miss the cache, lets those in flight end until ctx does, and ends the
 // actors. Call it once, before the actor system is shut down.

@@ -65,7 +65,20 @@ func bubble(t *testing.T, story func(t *testing.T)) {
 	synctest.Test(t, story)
 }
 
-func lookup(s *actors.System, q geo.Query) geo.Outcome { return s.Lookup(q, caller, time.Now()) }
+func lookup(s *actors.System, q geo.Query) geo.Outcome { return lookupFor(s, caller, q) }
+
+func lookupFor(s *actors.System, addr netip.Addr, q geo.Query) geo.Outcome {
+	return s.Lookup(q.String(), func() netip.Addr { return addr }, time.Now())
+}
+
+func lookupAll(s *actors.System, addr netip.Addr, queries []geo.Query) []geo.Outcome {
+	texts, outcomes := make([]string, len(queries)), make([]geo.Outcome, len(queries))
+	for i, q := range queries {
+		texts[i] = q.String()
+	}
+	s.LookupAll(texts, func() netip.Addr { return addr }, time.Now(), outcomes)
+	return outcomes
+}
 
 func TestMissesOfOneQueryAreOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -93,12 +106,11 @@ func TestBulkOfFiftyColdAddressesIsOneBatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := freeTier()
 		s := start(t, u)
-		queries, outcomes := make([]geo.Query, 50), make([]geo.Outcome, 50)
+		queries := make([]geo.Query, 50)
 		for i := range queries {
 			queries[i] = nth(i)
 		}
-		s.LookupAll(queries, caller, time.Now(), outcomes)
-		for i, o := range outcomes {
+		for i, o := range lookupAll(s, caller, queries) {
 			if o.Err != nil {
 				t.Errorf("query %d: got %v", i, o.Err)
 			}

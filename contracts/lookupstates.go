@@ -90,7 +90,7 @@ func (w *world) look(text string) (geo.Outcome, error) {
 	if fault != nil {
 		return geo.Outcome{}, fmt.Errorf("query %s: %s", text, fault.Reason)
 	}
-	return w.system.Lookup(q, stateCaller, time.Now()), nil
+	return w.system.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now()), nil
 }
 
 // inflict makes every exchange with the upstream go wrong.

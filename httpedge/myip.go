@@ -1,6 +1,7 @@
 package httpedge
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -16,12 +17,12 @@ func (s *Server) myIP(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	text := caller.String()
-	q, fault := geo.AddrQuery(caller)
+	_, fault := geo.AddrQuery(caller)
 	if fault != nil {
 		writeErrorSaying(ctx, text, fault, "Your address as the server sees it is not a public one, so it has no location. Ask from the internet, or use /api/lookup.")
 		return
 	}
-	outcome := s.config.System.Lookup(q, caller, time.Now())
+	outcome := s.config.System.Lookup(text, func() netip.Addr { return caller }, time.Now())
 	if outcome.Entry != nil {
 		setSource(&ctx.Response.Header, outcome.Entry.Source())
 	}
