@@ -17,6 +17,7 @@ import (
 	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge"
@@ -35,7 +36,7 @@ type world struct {
 	store     *busyStore
 	keys      oauth.Keys
 	identity  *actors.Identity
-	system    *actors.System
+	system    *lookup.Service
 	simulator *sim.Server
 	upstream  string // base URL of the simulator
 
@@ -165,7 +166,7 @@ func (w *world) startLookups(metrics *prometheus.Registry, logger *slog.Logger) 
 	w.onClose(func() error { client.Close(); return nil })
 	running := mailbox.NewSystem()
 	w.onClose(func() error { running.Shutdown(); return nil })
-	w.system, err = actors.New(actors.Config{
+	w.system, err = lookup.New(lookup.Config{
 		Actors: running, Provider: client, CacheEntries: 1000, LookupTimeout: 5 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
 		Logger:  logger, Metrics: metrics,

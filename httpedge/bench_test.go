@@ -18,8 +18,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/edgetest"
 )
@@ -191,7 +191,7 @@ func BenchmarkLookupHitInTrouble(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			upstream := &breakdown{Provider: edgetest.NewProvider()}
-			st := hot(b, edgetest.WithActors(func(a *actors.Config) {
+			st := hot(b, edgetest.WithActors(func(a *lookup.Config) {
 				a.Provider = upstream
 				a.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour, Hold: time.Hour}
 			}))

@@ -11,7 +11,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-const lookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
+const rawLookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // Requests that a proxy before us may delimit differently end their connection.
 func TestSmugglingIsRefused(t *testing.T) {
@@ -54,7 +54,7 @@ func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
 	st := start(t)
 	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 	conn := dial(t, st)
-	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, lookup))
+	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, rawLookup))
 	if a, b := conn.hear(), conn.hear(); a.status != 200 || b.status != 200 {
 		t.Errorf("got %d and %d, want 200 twice", a.status, b.status)
 	}
@@ -185,7 +185,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}
 	}
 	idle := dial(t, st)
-	idle.say(lookup)
+	idle.say(rawLookup)
 	idle.hear()
 	begun := time.Now()
 	idle.ends()
@@ -222,7 +222,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {
-		conn.say(lookup)
+		conn.say(rawLookup)
 		conn.hear()
 	}
 	third := dial(t, st)
@@ -232,11 +232,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	a.has(t, "Retry-After", "1")
 	third.ends()
-	first.say(strings.Replace(lookup, "Host", "Connection: close\r\nHost", 1))
+	first.say(strings.Replace(rawLookup, "Host", "Connection: close\r\nHost", 1))
 	first.hear()
 	first.ends()
 	fourth := dial(t, st)
-	fourth.say(lookup)
+	fourth.say(rawLookup)
 	if a := fourth.hear(); a.status != 200 {
 		t.Errorf("got %d after another connection ended, want 200", a.status)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 )
 
@@ -29,7 +30,7 @@ const maxAdminConnections = 256
 
 // Config is what a Server is made of. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // answers the queries; the caller stops it, after Shutdown; optional with Identity: no geolocation service
+	System  *lookup.Service // answers the queries; the caller stops it, after Shutdown; optional with Identity: no geolocation service
 	Logger  *slog.Logger
 	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
 	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own

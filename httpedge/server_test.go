@@ -83,7 +83,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
 	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
 	idle.hear()
-	busy.say(lookup)
+	busy.say(rawLookup)
 	<-asked
 
 	st.Server.Drain()
@@ -133,7 +133,7 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 	st := start(t, withProvider(provider))
 	busy, half := dial(t, st), dial(t, st)
 	half.say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
-	busy.say(lookup)
+	busy.say(rawLookup)
 	<-asked
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
@@ -79,7 +80,7 @@ func (s *service) start(ctx context.Context, simListen string, simulated sim.Con
 		}
 	}
 	metrics := prometheus.NewRegistry()
-	var system *actors.System
+	var system *lookup.Service
 	if s.config.Geo {
 		if system, err = s.startSystem(metrics); err != nil {
 			return err
@@ -121,7 +122,7 @@ func (s *service) bind(flag, address string) (net.Listener, error) {
 	return ln, nil
 }
 
-func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, error) {
+func (s *service) startSystem(metrics *prometheus.Registry) (*lookup.Service, error) {
 	provider, fallback, err := s.openProviders()
 	if err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 	c := s.config
 	running := mailbox.NewSystem()
 	s.onStop(func() error { running.Shutdown(); return nil })
-	config := actors.Config{
+	config := lookup.Config{
 		Actors: running, Provider: provider, Fallback: fallback,
 		CacheEntries: c.CacheEntries, LookupTimeout: c.LookupTimeout, Concurrency: c.UpstreamConcurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.GeoLimit, Logger: s.log.Logger, Metrics: metrics,
@@ -140,7 +141,7 @@ func (s *service) startSystem(metrics *prometheus.Registry) (*actors.System, err
 			return nil, err
 		}
 	}
-	system, err := actors.New(config)
+	system, err := lookup.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}

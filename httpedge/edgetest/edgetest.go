@@ -1,4 +1,4 @@
-// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before the client of
+// Package edgetest runs the real stack for tests: the HTTP edge on loopback before lookup.Service before the client of
 // the upstream before the upstream's simulator.
 package edgetest
 
@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
@@ -25,7 +25,7 @@ type Stack struct {
 	URL, AdminURL string // base URLs without a slash at the end
 	Client        *http.Client
 	Server        *httpedge.Server
-	System        *actors.System
+	System        *lookup.Service
 	Metrics       *prometheus.Registry
 	Log           *Log        // all that was logged
 	Simulator     *sim.Server // the upstream; nil if the test brings its own provider
@@ -39,14 +39,14 @@ type Option func(*Setup)
 // Setup is what New starts. Tests change it by options.
 type Setup struct {
 	edge     httpedge.Config
-	actors   actors.Config
+	actors   lookup.Config
 	public   string
 	wrap     func(net.Listener) net.Listener
 	parallel bool
 }
 
 // WithActors changes the configuration of the actors: another provider, for one.
-func WithActors(change func(*actors.Config)) Option { return func(s *Setup) { change(&s.actors) } }
+func WithActors(change func(*lookup.Config)) Option { return func(s *Setup) { change(&s.actors) } }
 
 // WithEdge changes the configuration of the HTTP edge.
 func WithEdge(change func(*httpedge.Config)) Option { return func(s *Setup) { change(&s.edge) } }
@@ -86,7 +86,7 @@ func prepare(t testing.TB, options []Option) (*Setup, *Stack) {
 	s := &Setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
-	s.actors = actors.Config{
+	s.actors = lookup.Config{
 		Actors: system, CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  logger, Metrics: metrics,
@@ -104,7 +104,7 @@ func prepare(t testing.TB, options []Option) (*Setup, *Stack) {
 func (st *Stack) start(t testing.TB, s *Setup) {
 	t.Helper()
 	var err error
-	if st.System, err = actors.New(s.actors); err != nil {
+	if st.System, err = lookup.New(s.actors); err != nil {
 		t.Fatal(err)
 	}
 	s.edge.System = st.System

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -39,7 +39,7 @@ func withFiles(t *testing.T) edgetest.Option {
 		t.Fatal(err)
 	}
 	t.Cleanup(files.Close)
-	return edgetest.WithActors(func(c *actors.Config) { c.Fallback = files })
+	return edgetest.WithActors(func(c *lookup.Config) { c.Fallback = files })
 }
 
 // offline checks that r is the files' answer, to be kept for a minute.

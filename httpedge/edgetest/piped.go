@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 )
 
@@ -22,7 +22,7 @@ func NewPiped(t testing.TB, options ...Option) *Stack {
 	t.Helper()
 	s, stack := prepare(t, options)
 	var err error
-	if stack.System, err = actors.New(s.actors); err != nil {
+	if stack.System, err = lookup.New(s.actors); err != nil {
 		t.Fatal(err)
 	}
 	s.edge.System = stack.System

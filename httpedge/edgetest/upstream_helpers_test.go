@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
@@ -38,7 +38,7 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...
 		t.Fatal(err)
 	}
 	standard := []edgetest.Option{
-		edgetest.WithActors(func(c *actors.Config) {
+		edgetest.WithActors(func(c *lookup.Config) {
 			c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
 		}),
 		edgetest.WithEdge(func(c *httpedge.Config) {

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 )
@@ -46,7 +46,7 @@ func clean(t *testing.T, where, text string) {
 // talkative, and the metrics.
 func TestNothingAskedIsLogged(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, withFiles(t), edgetest.WithActors(func(c *actors.Config) {
+	s := newPro(t, e, withFiles(t), edgetest.WithActors(func(c *lookup.Config) {
 		c.Provider, c.Reverse = panicky{c.Provider}, nosy{}
 	}))
 	askEverything(t, s)

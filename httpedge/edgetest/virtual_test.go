@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
@@ -28,7 +28,7 @@ func inVirtualTime(t *testing.T, config emulator.Config, tier ipapi.Tier, story 
 		}
 		t.Cleanup(client.Close)
 		all := []edgetest.Option{
-			edgetest.WithActors(func(c *actors.Config) {
+			edgetest.WithActors(func(c *lookup.Config) {
 				c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
 				c.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute}
 			}),

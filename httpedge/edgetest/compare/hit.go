@@ -9,8 +9,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/httpedge/edgetest"
 )
@@ -38,7 +38,7 @@ func addLookups(st *stack) error {
 	provider.Ask = locate
 	running := mailbox.NewSystem()
 	st.ends = append(st.ends, func() error { running.Shutdown(); return nil })
-	system, err := actors.New(actors.Config{
+	system, err := lookup.New(lookup.Config{
 		Actors: running, Provider: provider, CacheEntries: 100_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  st.logger, Metrics: st.metrics,
@@ -56,7 +56,7 @@ func addLookups(st *stack) error {
 }
 
 // fillCache puts all keys into the cache.
-func fillCache(system *actors.System) error {
+func fillCache(system *lookup.Service) error {
 	for i := range keys {
 		caller := func() netip.Addr { return netip.Addr{} }
 		if o := system.Lookup(key(i).String(), caller, time.Now()); o.Err != nil {

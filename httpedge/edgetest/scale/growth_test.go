@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/edgetest"
@@ -37,7 +37,7 @@ var most = flag.Int("most", 1_000_000, "keys, tokens and clients of the larger b
 // in which no token is asked about more than the 100 times that it may be.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1000, *most} {
-		st := edgetest.New(b, logged(b), edgetest.WithActors(func(c *actors.Config) {
+		st := edgetest.New(b, logged(b), edgetest.WithActors(func(c *lookup.Config) {
 			c.Provider, c.CacheEntries = edgetest.NewProvider(), 2*n
 		}))
 		cache(b, st.System, n)
@@ -70,7 +70,7 @@ func logged(b *testing.B) edgetest.Option {
 func key(i int) netip.Addr { return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}) }
 
 // cache asks for n keys.
-func cache(b *testing.B, system *actors.System, n int) {
+func cache(b *testing.B, system *lookup.Service, n int) {
 	b.Helper()
 	const step = 64
 	var texts [step]string

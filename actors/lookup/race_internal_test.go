@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"context"
@@ -38,9 +38,9 @@ func (c *counted) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 	return reply, nil
 }
 
-func startWith(t *testing.T, p geo.Provider) *System {
+func startWith(t *testing.T, p geo.Provider) *Service {
 	t.Helper()
-	s := newSystem(t, p)
+	s := newService(t, p)
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
@@ -49,8 +49,8 @@ func startWith(t *testing.T, p geo.Provider) *System {
 	return s
 }
 
-// newSystem starts a System that the test stops itself.
-func newSystem(t *testing.T, p geo.Provider) *System {
+// newService starts a Service that the test stops itself.
+func newService(t *testing.T, p geo.Provider) *Service {
 	t.Helper()
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
@@ -138,7 +138,7 @@ func TestBatcherPanic(t *testing.T) {
 // TestAskAfterStop has a request come to the batcher when that has stopped: it is refused at once.
 func TestAskAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, began := newSystem(t, &counted{}), time.Now()
+		s, began := newService(t, &counted{}), time.Now()
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 )
 
 // TestNoRequestOnAnEmptyBudget lets random traffic of bulk requests, single look-ups and domains loose on upstreams of
@@ -40,7 +40,7 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		w.used = random.IntN(w.limit)
 		w.ends = time.Now().Add(time.Duration(random.Int64N(int64(time.Minute))))
 	}
-	s := start(t, u, func(c *actors.Config) { c.Breaker.Failures = 1000 })
+	s := start(t, u, func(c *lookup.Config) { c.Breaker.Failures = 1000 })
 	var wg sync.WaitGroup
 	next := 0
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
@@ -55,7 +55,7 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		for range 1 + random.IntN(6) {
 			wg.Go(func() {
 				began := time.Now()
-				lookupAll(s, caller, queries)
+				lookUpAll(s, caller, queries)
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("a caller waited %v", took)
 				}

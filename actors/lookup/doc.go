@@ -1,4 +1,4 @@
-// Package actors is the running service behind the edge: System is the only way in.
+// Package actors is the running service behind the edge: Service is the only way in.
 //
 // Who owns what in the geolocation service, and what a restart loses:
 //
@@ -12,4 +12,4 @@
 //
 // A request goroutine that misses the cache looks at the gate, a snapshot that the batcher publishes, and is refused
 // there when nothing can be done for it; else it sends its ask to the batcher and waits until its own deadline.
-package actors
+package lookup

@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"net/netip"
@@ -10,7 +10,7 @@ import (
 
 // missOne looks up a query that is not in the cache. A refusal that the batcher has published costs
 // no message and no allocation.
-func (s *System) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
+func (s *Service) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
 	if !s.inFlight.Enter() {
 		return geo.Outcome{Err: errOverloaded}
 	}
@@ -34,7 +34,7 @@ type miss struct {
 }
 
 // missAll looks up queries that are not in the cache, each once.
-func (s *System) missAll(misses []miss, caller netip.Addr, now time.Time) {
+func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
 	if !s.inFlight.Enter() {
 		for _, m := range misses {
 			m.outcome.Err = errOverloaded
@@ -64,7 +64,7 @@ func (s *System) missAll(misses []miss, caller netip.Addr, now time.Time) {
 }
 
 // check counts and returns why the batcher would refuse q, or nil.
-func (s *System) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
+func (s *Service) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
 	err := s.admission.check(q, caller, now)
 	if err != nil {
 		s.metrics.refused(err)
@@ -73,7 +73,7 @@ func (s *System) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Err
 }
 
 // resolve asks the batcher for what a lacks, waits, and lets the offline files answer where they may.
-func (s *System) resolve(a *ask) []answer {
+func (s *Service) resolve(a *ask) []answer {
 	if !a.complete() {
 		if err := s.batcher.Ask(a); err != nil {
 			for i := range a.queries {

@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"net/netip"
@@ -13,7 +13,7 @@ import (
 // batcher is the actor between the askers and the pool: it joins look-ups of one query, gathers them into batches, paces
 // them by the upstream's budgets and gives everybody the answers. It never blocks.
 type batcher struct {
-	system      *System
+	system      *Service
 	terms       geo.Terms
 	singles     geo.Budget
 	batches     geo.Budget
@@ -60,7 +60,7 @@ type (
 	}
 )
 
-func newBatcher(s *System) *batcher {
+func newBatcher(s *Service) *batcher {
 	terms := s.config.Provider.Terms()
 	b := &batcher{
 		system:    s,

@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type report struct {
 
 // worker is an actor of the pool: it runs one exchange at a time.
 type worker struct {
-	system *System
+	system *Service
 }
 
 // Receive implements actor.Actor.

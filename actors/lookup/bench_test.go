@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 )
 
@@ -47,12 +47,12 @@ func (p *instant) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 	return reply, nil
 }
 
-// benchmarked starts a System for one benchmark.
-func benchmarked(b *testing.B, p geo.Provider) *actors.System {
+// benchmarked starts a Service for one benchmark.
+func benchmarked(b *testing.B, p geo.Provider) *lookup.Service {
 	b.Helper()
 	system := mailbox.NewSystem()
 	b.Cleanup(system.Shutdown)
-	s, err := actors.New(actors.Config{
+	s, err := lookup.New(lookup.Config{
 		Actors: system, Provider: p, CacheEntries: 10_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
@@ -80,10 +80,10 @@ func texts(first, n int) []string {
 }
 
 // filled returns n queries that are in the cache of s.
-func filled(b *testing.B, s *actors.System, n int) []string {
+func filled(b *testing.B, s *lookup.Service, n int) []string {
 	b.Helper()
 	for i := range n {
-		if o := lookup(s, nth(i)); o.Err != nil {
+		if o := lookUp(s, nth(i)); o.Err != nil {
 			b.Fatal(o.Err)
 		}
 	}
@@ -137,7 +137,7 @@ func BenchmarkMissRefused(b *testing.B) {
 	p := &instant{exhausted: true}
 	s := benchmarked(b, p)
 	for n := range 20 { // the first ones are sent, to learn that the budgets are empty
-		lookup(s, nth(n))
+		lookUp(s, nth(n))
 	}
 	asked, now, queries := p.requests.Load(), time.Now(), texts(1_000_000, 4096)
 	b.ReportAllocs()
@@ -156,7 +156,7 @@ func BenchmarkMiss(b *testing.B) {
 	s := benchmarked(b, &instant{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if o := lookup(s, nth(i)); o.Err != nil || o.Cached {
+		if o := lookUp(s, nth(i)); o.Err != nil || o.Cached {
 			b.Fatalf("got %+v, want an answer of the upstream", o)
 		}
 	}
@@ -174,7 +174,7 @@ func BenchmarkMissJoined(b *testing.B) {
 		go func() {
 			for q := range queries {
 				asking.Add(1)
-				outcomes <- lookup(s, q)
+				outcomes <- lookUp(s, q)
 			}
 		}()
 	}

@@ -1,6 +1,6 @@
 //go:build !race
 
-package actors
+package lookup
 
 import (
 	"net/netip"
@@ -15,20 +15,20 @@ import (
 // breaker is open.
 func TestRefusedMissAllocatesNothing(t *testing.T) {
 	lanes := func(l laneState) *snapshot { return &snapshot{lanes: [lanes]laneState{l, l}} }
-	for name, publish := range map[string]func(*System, time.Time){
-		"budget empty": func(s *System, now time.Time) {
+	for name, publish := range map[string]func(*Service, time.Time){
+		"budget empty": func(s *Service, now time.Time) {
 			s.admission.snapshot.Store(lanes(laneState{until: now.Add(time.Minute), renewed: now.Add(time.Hour)}))
 		},
-		"queue full for lack of budget": func(s *System, now time.Time) {
+		"queue full for lack of budget": func(s *Service, now time.Time) {
 			s.admission.snapshot.Store(lanes(laneState{renewed: now.Add(time.Minute)}))
 		},
-		"queue full for lack of workers": func(s *System, _ time.Time) {
+		"queue full for lack of workers": func(s *Service, _ time.Time) {
 			s.admission.snapshot.Store(lanes(laneState{overloaded: true}))
 		},
-		"probe under way": func(s *System, _ time.Time) {
+		"probe under way": func(s *Service, _ time.Time) {
 			s.admission.snapshot.Store(&snapshot{probing: true})
 		},
-		"breaker open": func(s *System, now time.Time) {
+		"breaker open": func(s *Service, now time.Time) {
 			_, err := s.breaker.Do(now, func() (geo.Reply, error) { return geo.Reply{}, geo.ErrForbidden })
 			if err == nil {
 				t.Fatal("got no error from a forbidden exchange")

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 )
 
 func wantCode(t *testing.T, what string, o geo.Outcome, want geo.Code) {
@@ -43,15 +43,15 @@ func TestFailuresAreAnsweredAndNotCached(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				u := commercialTier()
 				c.spoil(u)
-				s := start(t, u, func(config *actors.Config) { config.Breaker.Hold = time.Minute })
+				s := start(t, u, func(config *lookup.Config) { config.Breaker.Hold = time.Minute })
 				began := time.Now()
-				wantCode(t, "one", lookup(s, nth(1)), c.code)
+				wantCode(t, "one", lookUp(s, nth(1)), c.code)
 				if took := time.Since(began); took > c.took {
 					t.Errorf("got an answer after %v, want %v", took, c.took)
 				}
 				*u = *commercialTier()
 				time.Sleep(2 * time.Minute)
-				if o := lookup(s, nth(1)); o.Err != nil || o.Cached {
+				if o := lookUp(s, nth(1)); o.Err != nil || o.Cached {
 					t.Errorf("after it was mended: got %+v, want an answer that was not cached", o)
 				}
 			})
@@ -75,11 +75,11 @@ func TestOneBadElementFailsAlone(t *testing.T) {
 		}
 		s := start(t, u)
 		queries := []geo.Query{nth(0), nth(1), nth(2), nth(3)}
-		outcomes := lookupAll(s, caller, queries)
+		outcomes := lookUpAll(s, caller, queries)
 		if outcomes[0].Err != nil || outcomes[1].Err != bad || outcomes[2].Err != gone || outcomes[3].Err != nil {
 			t.Errorf("got %v, want a result, the bad element, not found, a result", outcomes)
 		}
-		outcomes = lookupAll(s, caller, queries)
+		outcomes = lookUpAll(s, caller, queries)
 		if outcomes[1].Cached || !outcomes[2].Cached || outcomes[2].Err != gone {
 			t.Errorf("got %v, want what was not found in the cache and the bad element not", outcomes)
 		}
@@ -98,10 +98,10 @@ func TestBreakerRefusesAtOnceAndRecovers(t *testing.T) {
 		}
 		s := start(t, u)
 		for i := range 5 {
-			wantCode(t, "before it opens", lookup(s, nth(i)), geo.CodeProviderUnreachable)
+			wantCode(t, "before it opens", lookUp(s, nth(i)), geo.CodeProviderUnreachable)
 		}
 		began := time.Now()
-		o := lookup(s, nth(9))
+		o := lookUp(s, nth(9))
 		wantCode(t, "open", o, geo.CodeProviderUnreachable)
 		if time.Since(began) != 0 || o.Err.RetryAfter != 10*time.Second {
 			t.Errorf("got %v after %v, want at once with 10s to come back", o.Err.RetryAfter, time.Since(began))
@@ -110,7 +110,7 @@ func TestBreakerRefusesAtOnceAndRecovers(t *testing.T) {
 		time.Sleep(10*time.Second + 1)
 		var wg sync.WaitGroup
 		for i := range 20 {
-			wg.Go(func() { wantCode(t, "half-open", lookup(s, nth(100+i)), geo.CodeProviderUnreachable) })
+			wg.Go(func() { wantCode(t, "half-open", lookUp(s, nth(100+i)), geo.CodeProviderUnreachable) })
 		}
 		wg.Wait()
 		if singles, batches, _ := u.books(); singles+batches != before+1 {
@@ -118,10 +118,10 @@ func TestBreakerRefusesAtOnceAndRecovers(t *testing.T) {
 		}
 		down = false
 		time.Sleep(10*time.Second + 1)
-		if o := lookup(s, nth(1)); o.Err != nil {
+		if o := lookUp(s, nth(1)); o.Err != nil {
 			t.Errorf("after it was mended: got %v", o.Err)
 		}
-		if o := lookup(s, nth(2)); o.Err != nil {
+		if o := lookUp(s, nth(2)); o.Err != nil {
 			t.Errorf("after it closed: got %v", o.Err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestQueuedLookupsEndWhenTheBreakerOpens(t *testing.T) {
 		for i := range 3 { // one is the probe, the next a batch, the last waits for the pace
 			wg.Go(func() {
 				began := time.Now()
-				wantCode(t, "queued", lookup(s, nth(i)), geo.CodeProviderUnreachable)
+				wantCode(t, "queued", lookUp(s, nth(i)), geo.CodeProviderUnreachable)
 				if took := time.Since(began); took > 2100*time.Millisecond {
 					t.Errorf("got the refusal after %v, want with the end of the exchange", took)
 				}
@@ -155,15 +155,15 @@ func TestThrottlingPausesUntilItsEnd(t *testing.T) {
 			u.windows[e].used, u.windows[e].ends = 99, time.Now().Add(30*time.Second)
 		}
 		s := start(t, u)
-		o := lookup(s, nth(1)) // the probe
+		o := lookUp(s, nth(1)) // the probe
 		wantCode(t, "the probe", o, geo.CodeRateLimited)
 		if o.Err.RetryAfter < 29*time.Second || o.Err.RetryAfter > 31*time.Second {
 			t.Errorf("got %v to come back, want about 30s", o.Err.RetryAfter)
 		}
-		wantCode(t, "a domain", lookup(s, domain(1)), geo.CodeRateLimited)
-		wantCode(t, "another domain", lookup(s, domain(2)), geo.CodeRateLimited)
+		wantCode(t, "a domain", lookUp(s, domain(1)), geo.CodeRateLimited)
+		wantCode(t, "another domain", lookUp(s, domain(2)), geo.CodeRateLimited)
 		time.Sleep(32 * time.Second)
-		if o := lookup(s, domain(1)); o.Err != nil {
+		if o := lookUp(s, domain(1)); o.Err != nil {
 			t.Errorf("in the next window: got %v", o.Err)
 		}
 		if singles, _, violations := u.books(); singles != 2 || violations != 1 {
@@ -176,9 +176,9 @@ func TestShortTimeoutStillAnswersInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := commercialTier()
 		u.latency = func() time.Duration { return time.Hour }
-		s := start(t, u, func(c *actors.Config) { c.LookupTimeout = 1500 * time.Millisecond })
+		s := start(t, u, func(c *lookup.Config) { c.LookupTimeout = 1500 * time.Millisecond })
 		began := time.Now()
-		wantCode(t, "one", lookup(s, nth(1)), geo.CodeProviderUnreachable)
+		wantCode(t, "one", lookUp(s, nth(1)), geo.CodeProviderUnreachable)
 		if took := time.Since(began); took > 1500*time.Millisecond {
 			t.Errorf("got an answer after %v, want 1.5s at most", took)
 		}
@@ -196,7 +196,7 @@ func TestOverloadIsSaidAtOnce(t *testing.T) {
 		for i := range 5000 {
 			wg.Go(func() {
 				began := time.Now()
-				o := lookupFor(s, netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), domain(i))
+				o := lookUpFor(s, netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), domain(i))
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -225,7 +225,7 @@ func TestStopDuringAFlight(t *testing.T) {
 		s := startUnstopped(t, u)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if o := lookup(s, nth(1)); o.Err != nil {
+			if o := lookUp(s, nth(1)); o.Err != nil {
 				t.Errorf("under way: got %v, want its answer", o.Err)
 			}
 		})
@@ -233,7 +233,7 @@ func TestStopDuringAFlight(t *testing.T) {
 		wg.Go(func() {
 			time.Sleep(100 * time.Millisecond)
 			began := time.Now()
-			wantCode(t, "after the stop began", lookup(s, nth(2)), geo.CodeOverloaded)
+			wantCode(t, "after the stop began", lookUp(s, nth(2)), geo.CodeOverloaded)
 			if time.Since(began) != 0 {
 				t.Errorf("got the refusal after %v, want at once", time.Since(began))
 			}
@@ -244,7 +244,7 @@ func TestStopDuringAFlight(t *testing.T) {
 			t.Errorf("stop: %v", err)
 		}
 		wg.Wait()
-		if o := lookup(s, nth(1)); o.Err != nil || !o.Cached {
+		if o := lookUp(s, nth(1)); o.Err != nil || !o.Cached {
 			t.Errorf("from the cache after the stop: got %+v", o)
 		}
 	})
@@ -256,7 +256,7 @@ func TestStopDoesNotWaitPastItsDeadline(t *testing.T) {
 		u.latency = func() time.Duration { return time.Hour }
 		s := startUnstopped(t, u)
 		var wg sync.WaitGroup
-		wg.Go(func() { wantCode(t, "under way", lookup(s, nth(1)), geo.CodeProviderUnreachable) })
+		wg.Go(func() { wantCode(t, "under way", lookUp(s, nth(1)), geo.CodeProviderUnreachable) })
 		time.Sleep(100 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -287,7 +287,7 @@ func TestAnswersOutOfOrderReachTheirAskers(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				o := lookup(s, nth(i))
+				o := lookUp(s, nth(i))
 				want := geo.NewEntry(nth(i), located(nth(i)), geo.SourceUpstream, time.Now())
 				if o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 					t.Errorf("look-up %d: got %v %s, want %s", i, o.Err, o.Entry.Body, want.Body)
@@ -317,9 +317,9 @@ func TestReverseNames(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s := start(t, commercialTier(), func(config *actors.Config) { config.Reverse = names{c.takes} })
+				s := start(t, commercialTier(), func(config *lookup.Config) { config.Reverse = names{c.takes} })
 				began := time.Now()
-				outcomes := lookupAll(s, caller, []geo.Query{nth(1), nth(2)})
+				outcomes := lookUpAll(s, caller, []geo.Query{nth(1), nth(2)})
 				if took := time.Since(began); took > 300*time.Millisecond {
 					t.Errorf("got the answer after %v, want at most 150 ms for names", took)
 				}
@@ -331,7 +331,7 @@ func TestReverseNames(t *testing.T) {
 						t.Errorf("got %s, want named %t", o.Entry.Body, c.in)
 					}
 					time.Sleep(time.Second)
-					later := lookup(s, nth(i+1))
+					later := lookUp(s, nth(i+1))
 					if !later.Cached || string(later.Entry.Body) != want || later.Entry.Fetched() != o.Entry.Fetched() {
 						t.Errorf("later: got %s of %v, want %s of %v", later.Entry.Body, later.Entry.Fetched(), want, o.Entry.Fetched())
 					}
@@ -348,21 +348,21 @@ func (broken) Resolve(netip.Addr, func(string)) { panic("planted") }
 
 // TestPanicOfWorker has the pool's only worker panic in each exchange: the next exchange finds it ready.
 func TestPanicOfWorker(t *testing.T) {
-	for name, spoil := range map[string]func(*upstream, *actors.Config){
-		"in the provider": func(u *upstream, _ *actors.Config) {
+	for name, spoil := range map[string]func(*upstream, *lookup.Config){
+		"in the provider": func(u *upstream, _ *lookup.Config) {
 			u.answer = func(geo.Query) geo.Answer { panic("planted") }
 		},
-		"behind it": func(_ *upstream, c *actors.Config) { c.Reverse = broken{} },
+		"behind it": func(_ *upstream, c *lookup.Config) { c.Reverse = broken{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				u, counters := commercialTier(), prometheus.NewRegistry()
-				s := start(t, u, func(c *actors.Config) {
+				s := start(t, u, func(c *lookup.Config) {
 					c.Concurrency, c.Metrics = 1, counters
 					spoil(u, c)
 				})
 				for i := range 3 {
-					outcomes := lookupAll(s, caller, []geo.Query{nth(2 * i), nth(2*i + 1)})
+					outcomes := lookUpAll(s, caller, []geo.Query{nth(2 * i), nth(2*i + 1)})
 					wantCode(t, "an exchange that panics", outcomes[0], geo.CodeProviderUnreachable)
 				}
 				if _, batches, _ := u.books(); batches != 3 {

@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"gatehouse/actors/mailbox"
 )
 
-// Config is what a System is made of. Fields are required unless they say otherwise.
+// Config is what a Service is made of. Fields are required unless they say otherwise.
 type Config struct {
 	Actors        *actor.ActorSystem // of the process; shut it down after Stop
 	Provider      geo.Provider
@@ -35,14 +35,14 @@ type Config struct {
 // fallbackReserve is kept of a caller's time to answer from the offline files.
 const fallbackReserve = 250 * time.Millisecond
 
-// System is the running service behind the edge. Its methods may be called by many goroutines.
-type System struct {
+// Service is the running service behind the edge. Its methods may be called by many goroutines.
+type Service struct {
 	config    Config
 	terms     geo.Terms
 	cache     *geo.Cache
 	breaker   *geo.Breaker
 	admission *admission
-	metrics   *systemMetrics
+	metrics   *metrics
 	lifetime  context.Context // of exchanges, which belong to no single caller
 	end       context.CancelFunc
 
@@ -51,13 +51,13 @@ type System struct {
 	inFlight mailbox.InFlight // lookups that missed the cache
 }
 
-// New starts a System. Stop ends it.
-func New(config Config) (*System, error) {
+// New starts a Service. Stop ends it.
+func New(config Config) (*Service, error) {
 	cache, err := geo.NewCache(config.CacheEntries)
 	if err != nil {
 		return nil, err
 	}
-	s := &System{
+	s := &Service{
 		config:    config,
 		terms:     config.Provider.Terms(),
 		cache:     cache,
@@ -66,7 +66,7 @@ func New(config Config) (*System, error) {
 	config.Breaker.Changed = s.breakerChanged
 	s.breaker = geo.NewBreaker(config.Breaker)
 	s.lifetime, s.end = context.WithCancel(context.Background())
-	if s.metrics, err = newSystemMetrics(s, config.Metrics); err != nil {
+	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.spawn()
@@ -74,7 +74,7 @@ func New(config Config) (*System, error) {
 }
 
 // breakerChanged tells the operator what became of the upstream.
-func (s *System) breakerChanged(state geo.BreakerState) {
+func (s *Service) breakerChanged(state geo.BreakerState) {
 	switch state {
 	case geo.BreakerOpen:
 		s.config.Logger.Warn("the upstream fails: it is left alone for a while", "cooldown", s.config.Breaker.Cooldown.String())
@@ -84,7 +84,7 @@ func (s *System) breakerChanged(state geo.BreakerState) {
 }
 
 // spawn starts the pool and the batcher.
-func (s *System) spawn() {
+func (s *Service) spawn() {
 	props := actor.PropsFromProducer(func() actor.Actor { return &worker{system: s} })
 	for range s.config.Concurrency {
 		s.workers = append(s.workers, s.config.Actors.Root.Spawn(props))
@@ -94,7 +94,7 @@ func (s *System) spawn() {
 }
 
 // panicked counts and logs the panic of an actor. Call it where the panic is recovered.
-func (s *System) panicked() {
+func (s *Service) panicked() {
 	s.metrics.panics.Inc()
 	s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
 }
@@ -102,7 +102,7 @@ func (s *System) panicked() {
 // Lookup looks up text, an address or a domain, and returns within the lookup timeout. It keeps no
 // memory of text. caller returns the address that asks: it is called for a miss only, since reading
 // it from headers costs allocations.
-func (s *System) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
+func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
 	var q geo.Query
 	if o := s.find(text, now, &q); !isMiss(o) {
 		return o
@@ -112,7 +112,7 @@ func (s *System) Lookup(text string, caller func() netip.Addr, now time.Time) ge
 
 // LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together. It
 // writes the outcomes to dst, which has the length of texts.
-func (s *System) LookupAll(texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome) {
+func (s *Service) LookupAll(texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome) {
 	var misses []miss
 	for i, text := range texts {
 		var q geo.Query
@@ -127,7 +127,7 @@ func (s *System) LookupAll(texts []string, caller func() netip.Addr, now time.Ti
 
 // find returns what the cache holds for text, or why text is no query; else a miss, and the query in q.
 // Most requests write the canonical form, which the cache finds without parsing.
-func (s *System) find(text string, now time.Time, q *geo.Query) geo.Outcome {
+func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 	if e := s.cache.Find(text, now); e != nil {
 		return geo.Outcome{Entry: e, Cached: true}
 	}
@@ -145,7 +145,7 @@ func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
 
 // Stop refuses new lookups that miss the cache, lets those in flight end until ctx does, and ends the
 // actors. Call it once, before the actor system is shut down.
-func (s *System) Stop(ctx context.Context) error {
+func (s *Service) Stop(ctx context.Context) error {
 	err := s.inFlight.Close(ctx)
 	s.end()
 	stopping := make([]*actor.Future, len(s.workers))

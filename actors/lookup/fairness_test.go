@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"fmt"
@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 )
 
 // bulk looks up n addresses from the first on for a caller and returns how many came to a result.
-func bulk(s *actors.System, from netip.Addr, first, n int) (results int, refused *geo.Error) {
+func bulk(s *lookup.Service, from netip.Addr, first, n int) (results int, refused *geo.Error) {
 	queries := make([]geo.Query, n)
 	for i := range queries {
 		queries[i] = nth(first + i)
 	}
-	for _, o := range lookupAll(s, from, queries) {
+	for _, o := range lookUpAll(s, from, queries) {
 		if o.Err == nil {
 			results++
 		} else {
@@ -42,7 +42,7 @@ func TestAFloodLeavesRoomForOthers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s := start(t, c.upstream, func(config *actors.Config) { config.CallerLimit = c.limit })
+				s := start(t, c.upstream, func(config *lookup.Config) { config.CallerLimit = c.limit })
 				flooder := netip.MustParseAddr("2001:db8:1::1").As16()
 				var wg sync.WaitGroup
 				var served, refused atomic.Int64
@@ -50,12 +50,12 @@ func TestAFloodLeavesRoomForOthers(t *testing.T) {
 					poisson(2000, 20*time.Second, func(n int) {
 						host := flooder // another address of the same network each time
 						host[15] = byte(n)
-						lookupFor(s, netip.AddrFrom16(host), c.ask(n))
+						lookUpFor(s, netip.AddrFrom16(host), c.ask(n))
 					})
 				})
 				wg.Go(func() {
 					poisson(2, 20*time.Second, func(n int) {
-						o := lookupFor(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(n % 4)}), c.ask(1_000_000+n))
+						o := lookUpFor(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(n % 4)}), c.ask(1_000_000+n))
 						if o.Err == nil {
 							served.Add(1)
 						} else {
@@ -117,7 +117,7 @@ func TestDomainsAreQueuedAsFarAsTheBudgetGoes(t *testing.T) {
 			queries[i] = domain(i)
 		}
 		results := 0
-		for i, o := range lookupAll(s, caller, queries) {
+		for i, o := range lookUpAll(s, caller, queries) {
 			switch {
 			case o.Err == nil:
 				results++
@@ -138,7 +138,7 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 		u := commercialTier()
 		s := start(t, u)
 		queries := []geo.Query{nth(1), nth(2), nth(1), domain(1), domain(1), nth(2)}
-		for i, o := range lookupAll(s, caller, queries) {
+		for i, o := range lookUpAll(s, caller, queries) {
 			if want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 				t.Errorf("query %d: got %+v, want %s", i, o, want.Body)
 			}
@@ -153,7 +153,7 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 
 func TestCallerLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := start(t, commercialTier(), func(c *actors.Config) { c.CallerLimit = 10 })
+		s := start(t, commercialTier(), func(c *lookup.Config) { c.CallerLimit = 10 })
 		if got, _ := bulk(s, caller, 0, 8); got != 8 {
 			t.Errorf("got %d results, want 8", got)
 		}
@@ -208,13 +208,13 @@ func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				u := freeTier()
 				c.spoil(u)
-				s := start(t, u, func(config *actors.Config) { config.Fallback = files() })
+				s := start(t, u, func(config *lookup.Config) { config.Fallback = files() })
 				for i := range c.after {
-					lookup(s, domain(1000+i))
+					lookUp(s, domain(1000+i))
 				}
 				for _, q := range []geo.Query{domain(1), domain(2)} {
 					began := time.Now()
-					o := lookup(s, q)
+					o := lookUp(s, q)
 					if took := time.Since(began); took > 5*time.Second {
 						t.Errorf("got an answer after %v", took)
 					}
@@ -231,21 +231,21 @@ func TestOfflineAnswersDoNotLast(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := commercialTier()
 		u.fail = func(geo.Endpoint) error { return geo.ErrForbidden }
-		s := start(t, u, func(config *actors.Config) {
+		s := start(t, u, func(config *lookup.Config) {
 			config.Fallback = files()
 			config.Breaker.Hold = 20 * time.Second
 		})
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
+		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
 			t.Fatalf("got %+v, want an answer from the files for a minute", o)
 		}
-		wantCode(t, "what the files do not know", lookup(s, nth(404)), geo.CodeProviderUnreachable)
+		wantCode(t, "what the files do not know", lookUp(s, nth(404)), geo.CodeProviderUnreachable)
 		u.fail = func(geo.Endpoint) error { return nil }
 		time.Sleep(59 * time.Second)
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || !o.Cached {
+		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || !o.Cached {
 			t.Errorf("after 59 s: got %+v, want the files' answer out of the cache", o)
 		}
 		time.Sleep(2 * time.Second)
-		if o := lookup(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceUpstream {
+		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceUpstream {
 			t.Errorf("after 61 s: got %+v, want the upstream's", o)
 		}
 	})
@@ -256,10 +256,10 @@ func TestCallersWhoLeaveAreNotServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		u := commercialTier()
 		u.latency = func() time.Duration { return 2900 * time.Millisecond }
-		s := start(t, u, func(c *actors.Config) { c.Concurrency = 1 })
+		s := start(t, u, func(c *lookup.Config) { c.Concurrency = 1 })
 		var wg sync.WaitGroup
 		for i := range 3 { // the first is sent; of the others only one can be in time
-			wg.Go(func() { lookup(s, domain(i)) })
+			wg.Go(func() { lookUp(s, domain(i)) })
 			time.Sleep(time.Millisecond)
 		}
 		wg.Wait()
@@ -267,7 +267,7 @@ func TestCallersWhoLeaveAreNotServed(t *testing.T) {
 		if singles, _, _ := u.books(); singles > 2 {
 			t.Errorf("got %d requests, want at most the 2 that somebody waited for", singles)
 		}
-		if o := lookup(s, domain(9)); o.Err != nil {
+		if o := lookUp(s, domain(9)); o.Err != nil {
 			t.Errorf("after that: got %v, want an answer", o.Err)
 		}
 	})

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 )
 
 var caller = netip.MustParseAddr("127.0.0.1")
 
-// start starts a System for the rest of the test; options change its configuration.
-func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
+// start starts a Service for the rest of the test; options change its configuration.
+func start(t *testing.T, p geo.Provider, options ...func(*lookup.Config)) *lookup.Service {
 	t.Helper()
 	s := startUnstopped(t, p, options...)
 	t.Cleanup(func() {
@@ -33,12 +33,12 @@ func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actor
 	return s
 }
 
-// startUnstopped starts a System that the test stops itself.
-func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
+// startUnstopped starts a Service that the test stops itself.
+func startUnstopped(t *testing.T, p geo.Provider, options ...func(*lookup.Config)) *lookup.Service {
 	t.Helper()
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
-	config := actors.Config{
+	config := lookup.Config{
 		Actors:        system,
 		Provider:      p,
 		CacheEntries:  100_000,
@@ -52,7 +52,7 @@ func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config
 	for _, option := range options {
 		option(&config)
 	}
-	s, err := actors.New(config)
+	s, err := lookup.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,13 @@ func bubble(t *testing.T, story func(t *testing.T)) {
 	synctest.Test(t, story)
 }
 
-func lookup(s *actors.System, q geo.Query) geo.Outcome { return lookupFor(s, caller, q) }
+func lookUp(s *lookup.Service, q geo.Query) geo.Outcome { return lookUpFor(s, caller, q) }
 
-func lookupFor(s *actors.System, addr netip.Addr, q geo.Query) geo.Outcome {
+func lookUpFor(s *lookup.Service, addr netip.Addr, q geo.Query) geo.Outcome {
 	return s.Lookup(q.String(), func() netip.Addr { return addr }, time.Now())
 }
 
-func lookupAll(s *actors.System, addr netip.Addr, queries []geo.Query) []geo.Outcome {
+func lookUpAll(s *lookup.Service, addr netip.Addr, queries []geo.Query) []geo.Outcome {
 	texts, outcomes := make([]string, len(queries)), make([]geo.Outcome, len(queries))
 	for i, q := range queries {
 		texts[i] = q.String()
@@ -87,7 +87,7 @@ func TestMissesOfOneQueryAreOneRequest(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 200 {
 			wg.Go(func() {
-				if o := lookup(s, nth(1)); o.Err != nil || o.Cached {
+				if o := lookUp(s, nth(1)); o.Err != nil || o.Cached {
 					t.Errorf("got %+v, want an answer that was not in the cache", o)
 				}
 			})
@@ -96,7 +96,7 @@ func TestMissesOfOneQueryAreOneRequest(t *testing.T) {
 		if singles, batches, _ := u.books(); singles+batches != 1 {
 			t.Errorf("got %d requests, want 1", singles+batches)
 		}
-		if o := lookup(s, nth(1)); o.Err != nil || !o.Cached {
+		if o := lookUp(s, nth(1)); o.Err != nil || !o.Cached {
 			t.Errorf("got %+v, want an answer from the cache", o)
 		}
 	})
@@ -110,7 +110,7 @@ func TestBulkOfFiftyColdAddressesIsOneBatch(t *testing.T) {
 		for i := range queries {
 			queries[i] = nth(i)
 		}
-		for i, o := range lookupAll(s, caller, queries) {
+		for i, o := range lookUpAll(s, caller, queries) {
 			if o.Err != nil {
 				t.Errorf("query %d: got %v", i, o.Err)
 			}
@@ -141,7 +141,7 @@ func TestEconomics(t *testing.T) {
 				var served, refused, slow atomic.Int64
 				calls := poisson(c.rate, 5*time.Minute, func(n int) {
 					began := time.Now()
-					o := lookup(s, nth(n))
+					o := lookUp(s, nth(n))
 					switch {
 					case o.Err == nil:
 						served.Add(1)

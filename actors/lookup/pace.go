@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"net/netip"

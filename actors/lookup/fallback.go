@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // fallBack answers from the offline files what got no answer for the upstream's sake. What the files do not know keeps
 // its error.
-func (s *System) fallBack(qs []geo.Query, answers []answer, deadline time.Time) {
+func (s *Service) fallBack(qs []geo.Query, answers []answer, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(s.lifetime, deadline)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -27,7 +27,7 @@ func (s *System) fallBack(qs []geo.Query, answers []answer, deadline time.Time) 
 }
 
 // offline puts what the offline files know of q in the place of a.
-func (s *System) offline(ctx context.Context, q geo.Query, a *answer) {
+func (s *Service) offline(ctx context.Context, q geo.Query, a *answer) {
 	reply, err := s.config.Fallback.Single(ctx, q)
 	if err != nil || reply.Answers[0].Err != nil {
 		return

@@ -1,4 +1,4 @@
-package actors
+package lookup
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// systemMetrics are the System's counters, as the admin listener shows them.
-type systemMetrics struct {
+// metrics are the Service's counters, as the admin listener shows them.
+type metrics struct {
 	exchanges      *prometheus.CounterVec
 	exchangeTime   *prometheus.HistogramVec
 	batchSize      prometheus.Histogram
@@ -26,8 +26,8 @@ type systemMetrics struct {
 	budgetLeft [2]atomic.Int64 // by endpoint; -1 = no limit
 }
 
-func newSystemMetrics(s *System, registry prometheus.Registerer) (*systemMetrics, error) {
-	m := &systemMetrics{
+func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
 		exchanges: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_upstream_requests_total",
 			Help: "Requests to the upstream by endpoint and outcome (ok, throttled, forbidden, timeout, failed, refused by the breaker).",
@@ -65,7 +65,7 @@ func newSystemMetrics(s *System, registry prometheus.Registerer) (*systemMetrics
 }
 
 // readings are the metrics that are read when somebody asks for them.
-func (m *systemMetrics) readings(s *System) []prometheus.Collector {
+func (m *metrics) readings(s *Service) []prometheus.Collector {
 	counter := func(name, help string, read func() float64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read)
 	}
@@ -115,7 +115,7 @@ func ratio(part, whole float64) float64 {
 }
 
 // exchanged counts an exchange that ended at now.
-func (m *systemMetrics) exchanged(done *exchangeDone, now time.Time) {
+func (m *metrics) exchanged(done *exchangeDone, now time.Time) {
 	endpoint := done.endpoint.String()
 	m.exchanges.WithLabelValues(endpoint, done.report.outcome).Inc()
 	m.exchangeTime.WithLabelValues(endpoint).Observe(now.Sub(done.started).Seconds())
@@ -125,12 +125,12 @@ func (m *systemMetrics) exchanged(done *exchangeDone, now time.Time) {
 }
 
 // refused counts a query that was refused.
-func (m *systemMetrics) refused(err *geo.Error) {
+func (m *metrics) refused(err *geo.Error) {
 	m.refusals.WithLabelValues(string(err.Code)).Inc()
 }
 
 // state takes in how the batcher stands at now.
-func (m *systemMetrics) state(b *batcher, now time.Time) {
+func (m *metrics) state(b *batcher, now time.Time) {
 	m.busy.Store(int64(b.busy()))
 	for l := range lanes {
 		m.queued[l].Store(int64(b.queues[l].Len()))
