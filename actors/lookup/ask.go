@@ -8,25 +8,36 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// ask is what one request wants to know that the cache does not hold: the message from its goroutine to the batcher,
-// and the place where the answers arrive.
+// ask is the message of a request to the batcher: the queries that the cache does not hold, and the
+// place where their outcomes arrive.
 type ask struct {
 	queries  []geo.Query // distinct, sharing no memory with the request
 	caller   netip.Prefix
 	deadline time.Time
 
-	mu      sync.Mutex
-	answers []answer
-	missing int  // answers that have not arrived
-	left    bool // the request waits no longer
-	done    chan struct{}
+	mu       sync.Mutex
+	outcomes []outcome
+	missing  int           // outcomes that have not arrived
+	left     bool          // the request no longer waits
+	done     chan struct{} // closed when none is missing
 }
 
-// answer is the outcome of one query.
-type answer struct {
+// outcome is the outcome of one query.
+type outcome struct {
 	geo.Outcome
-	offline bool // there is no result for a reason that lets offline files answer instead
-	arrived bool
+	mayFallBack bool // the reason of Err lets the offline files be used
+	arrived     bool
+}
+
+// Errors that many requests share.
+var (
+	errOverloaded = &geo.Error{Code: geo.CodeOverloaded, RetryAfter: time.Second}
+	errTimedOut   = &geo.Error{Code: geo.CodeProviderUnreachable}
+)
+
+// rejection is the outcome of a query that was not sent because of err.
+func rejection(err *geo.Error) outcome {
+	return outcome{Outcome: geo.Outcome{Err: err}, mayFallBack: mayFallBack(err)}
 }
 
 func newAsk(queries []geo.Query, caller netip.Prefix, deadline time.Time) *ask {
@@ -34,60 +45,52 @@ func newAsk(queries []geo.Query, caller netip.Prefix, deadline time.Time) *ask {
 		queries:  queries,
 		caller:   caller,
 		deadline: deadline,
-		answers:  make([]answer, len(queries)),
+		outcomes: make([]outcome, len(queries)),
 		missing:  len(queries),
 		done:     make(chan struct{}),
 	}
 }
 
-// answer gives the outcome of query i. What comes after the first answer or after the request has left is dropped.
-func (a *ask) answer(i int, outcome answer) {
+// complete sets the outcome of query i. It does nothing after the first time, or when the request
+// no longer waits.
+func (a *ask) complete(i int, o outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.left || a.answers[i].arrived {
+	if a.left || a.outcomes[i].arrived {
 		return
 	}
-	outcome.arrived = true
-	a.answers[i] = outcome
+	o.arrived = true
+	a.outcomes[i] = o
 	a.missing--
 	if a.missing == 0 {
 		close(a.done)
 	}
 }
 
-// refused is the answer to a query that err keeps from being sent.
-func refused(err *geo.Error) answer {
-	return answer{Outcome: geo.Outcome{Err: err}, offline: offlineMayAnswer(err)}
-}
-
-// offlineMayAnswer reports whether err, which came before anything was sent, is the upstream's fault.
-func offlineMayAnswer(err *geo.Error) bool {
-	return err.Code == geo.CodeRateLimited || err.Code == geo.CodeProviderUnreachable
-}
-
-// answered reports whether query i has its outcome.
-func (a *ask) answered(i int) bool {
+// has reports whether the outcome of query i has arrived.
+func (a *ask) has(i int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.answers[i].arrived
+	return a.outcomes[i].arrived
 }
 
-// complete reports whether all answers have arrived.
-func (a *ask) complete() bool {
+// isComplete reports whether all outcomes have arrived.
+func (a *ask) isComplete() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.missing == 0
 }
 
-// waiting reports whether somebody still waits at now.
-func (a *ask) waiting(now time.Time) bool {
+// isWaiting reports whether the request still waits at now.
+func (a *ask) isWaiting(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.left && now.Before(a.deadline)
 }
 
-// wait returns the answers when all have arrived, or at the given time at the latest; what is missing then has timed out.
-func (a *ask) wait(until time.Time) []answer {
+// wait returns the outcomes when all have arrived, at until at the latest. Those that are missing
+// then have timed out.
+func (a *ask) wait(until time.Time) []outcome {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -97,16 +100,10 @@ func (a *ask) wait(until time.Time) []answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left = true
-	for i := range a.answers {
-		if !a.answers[i].arrived {
-			a.answers[i] = answer{Outcome: geo.Outcome{Err: errTimedOut}, offline: true}
+	for i := range a.outcomes {
+		if !a.outcomes[i].arrived {
+			a.outcomes[i] = outcome{Outcome: geo.Outcome{Err: errTimedOut}, mayFallBack: true}
 		}
 	}
-	return a.answers
+	return a.outcomes
 }
-
-// Shared refusals.
-var (
-	errOverloaded = &geo.Error{Code: geo.CodeOverloaded, RetryAfter: time.Second}
-	errTimedOut   = &geo.Error{Code: geo.CodeProviderUnreachable}
-)

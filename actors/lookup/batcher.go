@@ -10,34 +10,37 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// batcher is the actor between the askers and the pool: it joins look-ups of one query, gathers them into batches, paces
-// them by the upstream's budgets and gives everybody the answers. It never blocks.
+// leastExchange is the time below which a queued lookup is not worth sending.
+const leastExchange = 100 * time.Millisecond
+
+// batcher is the actor between requests and pool. It joins lookups of one query, gathers them into
+// batches, sends them as the upstream's budgets allow, and hands out the outcomes. It never blocks.
 type batcher struct {
-	system      *Service
+	service     *Service
 	terms       geo.Terms
 	singles     geo.Budget
 	batches     geo.Budget
 	admission   *admission
 	breaker     geo.BreakerState // at the time of the message
 	openFor     time.Duration    // how much longer the breaker is open
-	queues      [lanes]*geo.Queue[netip.Prefix, *flight]
-	order       [lanes]fifo // the queued flights of each lane, oldest first
+	queues      [lanes]*geo.Queue[netip.Prefix, *pendingLookup]
+	order       [lanes]fifo // the queued lookups of each lane, oldest first
 	idle        []*actor.PID
 	timer       *time.Timer
-	pace        pace
+	throughput  throughput
 	limits      callerLimits
-	domainsTurn bool // the next exchange is a domain's, when both lanes could have it
+	domainsTurn bool // the next exchange is a domain's, if both lanes could have it
 }
 
-// flight is one query on its way through the upstream, with everybody who waits for it.
-type flight struct {
+// pendingLookup is one query on its way through the upstream, with the requests that wait for it.
+type pendingLookup struct {
 	query   geo.Query
 	lane    lane
-	caller  netip.Prefix // in whose line it waits
+	caller  netip.Prefix // whose share of the queue it takes
 	asked   time.Time
 	waiters []waiter
 	queued  bool
-	late    bool // it is being given up
+	expired bool // it is leaving its queue
 }
 
 type waiter struct {
@@ -45,35 +48,34 @@ type waiter struct {
 	i   int // which of its queries
 }
 
-// The messages of the batcher beside *ask.
+// The messages of the batcher besides *ask.
 type (
 	exchangeDone struct {
 		*exchange
-		worker  *actor.PID
-		answers []answer // one for each flight
-		report  report
+		worker   *actor.PID
+		outcomes []outcome // one a lookup
+		report   report
 	}
 	wakeUp      struct{}
-	lateReverse struct { // a reverse name that came after its answer
+	lateReverse struct { // a reverse name that came after its result
 		query    geo.Query
 		old, new *geo.Entry
 	}
 )
 
 func newBatcher(s *Service) *batcher {
-	terms := s.config.Provider.Terms()
 	b := &batcher{
-		system:    s,
-		terms:     terms,
-		admission: s.admission,
-		singles:   geo.NewBudget(terms.SinglesPerMinute, s.config.UpstreamShare),
-		batches:   geo.NewBudget(terms.BatchesPerMinute, s.config.UpstreamShare),
-		idle:      slices.Clone(s.workers),
-		pace:      pace{workers: len(s.workers), exchange: initialExchange},
-		limits:    callerLimits{perMinute: s.config.CallerLimit},
+		service:    s,
+		terms:      s.terms,
+		admission:  s.admission,
+		singles:    geo.NewBudget(s.terms.SinglesPerMinute, s.config.UpstreamShare),
+		batches:    geo.NewBudget(s.terms.BatchesPerMinute, s.config.UpstreamShare),
+		idle:       slices.Clone(s.workers),
+		throughput: throughput{workers: len(s.workers), exchange: initialExchange},
+		limits:     callerLimits{perMinute: s.config.CallerLimit},
 	}
 	for i := range b.queues {
-		b.queues[i] = geo.NewQueue[netip.Prefix, *flight]()
+		b.queues[i] = geo.NewQueue[netip.Prefix, *pendingLookup]()
 	}
 	b.timer = time.AfterFunc(time.Hour, func() { s.batcher.Tell(&wakeUp{}) })
 	return b
@@ -82,14 +84,14 @@ func newBatcher(s *Service) *batcher {
 // Receive implements actor.Actor.
 func (b *batcher) Receive(ctx actor.Context) {
 	now := time.Now()
-	b.breaker, b.openFor = b.system.breaker.State(now)
+	b.breaker, b.openFor = b.service.breaker.State(now)
 	switch m := ctx.Message().(type) {
 	case *ask:
 		b.take(m, now)
 	case *exchangeDone:
-		b.settle(m, now)
+		b.finish(m, now)
 	case *lateReverse:
-		b.system.cache.Replace(m.query, m.old, m.new)
+		b.service.cache.Replace(m.query, m.old, m.new)
 	case *wakeUp, *actor.Started:
 	case *actor.Stopping:
 		b.timer.Stop()
@@ -97,15 +99,15 @@ func (b *batcher) Receive(ctx actor.Context) {
 	default:
 		return
 	}
-	b.proceed(now)
+	b.dispatch(now)
 	b.publish(now)
 }
 
-// proceed sends what may be sent and sets the timer for the rest.
-func (b *batcher) proceed(now time.Time) {
+// dispatch sends what may be sent and sets the timer for the rest.
+func (b *batcher) dispatch(now time.Time) {
 	b.expire(now)
 	if b.breaker == geo.BreakerOpen {
-		b.rejectQueued(refused(b.admission.unreachable.after(b.openFor)))
+		b.rejectQueued(rejection(b.admission.unreachable.after(b.openFor)))
 	}
 	for b.maySend() {
 		step := geo.Plan(now, b.demand(), b.terms, &b.singles, &b.batches)
@@ -118,114 +120,84 @@ func (b *batcher) proceed(now time.Time) {
 	b.wakeAt(time.Time{}, now)
 }
 
-// maySend reports whether something waits that a worker could send. A half-open breaker lets one
-// exchange through at a time.
-func (b *batcher) maySend() bool {
-	return len(b.idle) > 0 && b.queued() > 0 && !b.probing()
-}
+// maySend reports whether something is queued that a worker could send. A half-open breaker lets
+// one exchange through at a time.
+func (b *batcher) maySend() bool { return len(b.idle) > 0 && b.queued() > 0 && !b.isProbing() }
 
-// probing reports whether the probe of a half-open breaker is under way.
-func (b *batcher) probing() bool { return b.breaker == geo.BreakerHalfOpen && b.busy() > 0 }
+// isProbing reports whether the probe of a half-open breaker is under way.
+func (b *batcher) isProbing() bool { return b.breaker == geo.BreakerHalfOpen && b.busy() > 0 }
 
-// send hands the flights of a step to an idle worker; nothing leaves and nothing is charged when nobody waits for them any more.
+// send gives the lookups of a step to an idle worker. It drops those that nobody waits for any
+// more; if none is left, it sends and charges nothing.
 func (b *batcher) send(step geo.Step, now time.Time) {
 	l := laneAddresses
 	if step.Domains {
 		l = laneDomains
 	}
 	e := &exchange{endpoint: step.Endpoint, started: now}
-	for len(e.flights) < step.Count {
-		f, ok := b.pop(l)
+	for len(e.lookups) < step.Count {
+		p, ok := b.dequeue(l)
 		if !ok {
 			break
 		}
-		if f.abandoned(now) {
-			b.forget(f)
+		if p.isAbandoned(now) {
+			b.admission.pending.remove(p.query)
 			continue
 		}
-		e.flights = append(e.flights, f)
+		e.lookups = append(e.lookups, p)
 	}
-	if len(e.flights) == 0 {
+	if len(e.lookups) == 0 {
 		return
 	}
 	b.domainsTurn = l == laneAddresses
 	e.ticket = b.budget(step.Endpoint).Charge(now)
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
-	b.system.config.Actors.Root.Send(worker, e)
+	b.service.config.Actors.Root.Send(worker, e)
 }
 
-// settle takes in the end of an exchange: the answers go to the cache, then to those who wait.
-func (b *batcher) settle(m *exchangeDone, now time.Time) {
+// finish ends an exchange. The results go to the cache first, then to the requests that wait.
+func (b *batcher) finish(m *exchangeDone, now time.Time) {
 	b.idle = append(b.idle, m.worker)
-	b.pace.observe(now.Sub(m.started))
-	b.budget(m.endpoint).Settle(m.ticket, m.report.quota, m.report.answered, m.report.throttled, now)
-	b.system.metrics.exchanged(m, now)
-	for i, f := range m.flights {
-		if entry := m.answers[i].Entry; entry != nil {
-			b.system.cache.Put(f.query, entry)
+	b.throughput.observe(now.Sub(m.started))
+	r := &m.report
+	b.budget(m.endpoint).Settle(m.ticket, r.quota, r.answered, r.throttled, now)
+	b.service.metrics.exchanged(m, now)
+	for i, p := range m.lookups {
+		if entry := m.outcomes[i].Entry; entry != nil {
+			b.service.cache.Put(p.query, entry)
 		}
-		b.land(f, m.answers[i])
+		b.complete(p, m.outcomes[i])
 	}
-	b.shed(now)
+	b.rejectExcess(now)
 }
 
-// land ends a flight that is not queued with its answer.
-func (b *batcher) land(f *flight, a answer) {
-	b.forget(f)
-	for _, w := range f.waiters {
-		w.ask.answer(w.i, a)
+// complete ends a lookup that is not queued.
+func (b *batcher) complete(p *pendingLookup, o outcome) {
+	b.admission.pending.remove(p.query)
+	for _, w := range p.waiters {
+		w.ask.complete(w.i, o)
 	}
 }
 
-// reject ends a flight that is not queued and was never sent.
-func (b *batcher) reject(f *flight, a answer) {
-	b.system.metrics.refused(a.Err)
-	b.land(f, a)
+// reject ends a lookup that is not queued and was never sent.
+func (b *batcher) reject(p *pendingLookup, o outcome) {
+	b.service.metrics.rejected(o.Err)
+	b.complete(p, o)
 }
 
-// forget takes a flight out of the books.
-func (b *batcher) forget(f *flight) { b.admission.pending.remove(f.query) }
-
-// rejectQueued refuses everything that is queued.
-func (b *batcher) rejectQueued(a answer) {
+// rejectQueued rejects all queued lookups.
+func (b *batcher) rejectQueued(o outcome) {
 	for l := range lanes {
-		for f, ok := b.pop(l); ok; f, ok = b.pop(l) {
-			b.reject(f, a)
+		for p, ok := b.dequeue(l); ok; p, ok = b.dequeue(l) {
+			b.reject(p, o)
 		}
 	}
 }
 
-// expire refuses the queued flights that could not be back in time if they left now.
-func (b *batcher) expire(now time.Time) {
-	for l := range lanes {
-		late := false
-		for f := b.order[l].first(); f != nil && !now.Before(b.lastCall(f)); f = b.order[l].first() {
-			b.order[l].pop()
-			if last := f.waiters[len(f.waiters)-1].ask.deadline; now.Before(last.Add(-leastExchange)) {
-				f.asked = last.Add(-b.system.config.LookupTimeout) // somebody joined later and waits on
-				b.order[l].push(f)
-				continue
-			}
-			f.late, late = true, true
-		}
-		if !late {
-			continue
-		}
-		tooLate := refused(b.noRoom(l, now))
-		b.queues[l].Filter(func(f *flight) bool {
-			if f.late {
-				b.dequeued(f)
-				b.reject(f, tooLate)
-			}
-			return !f.late
-		})
-	}
-}
-
-// shed refuses the queued flights for which the upstream's last word has left no budget, those of the longest lines
-// first.
-func (b *batcher) shed(now time.Time) {
+// rejectExcess rejects the queued lookups that the budget no longer allows after what the upstream
+// said last. The callers who have the most queued lose theirs first.
+func (b *batcher) rejectExcess(now time.Time) {
 	for l := range lanes {
 		for room := b.budgetRoom(l, now); b.queues[l].Len() > room; {
 			b.evict(l, 0, now)
@@ -233,18 +205,54 @@ func (b *batcher) shed(now time.Time) {
 	}
 }
 
-func (b *batcher) pop(l lane) (*flight, bool) {
-	f, ok := b.queues[l].Pop()
-	if ok {
-		b.dequeued(f)
+// expire rejects the queued lookups that would come too late if they were sent now.
+func (b *batcher) expire(now time.Time) {
+	for l := range lanes {
+		any := false
+		for p := b.order[l].first(); p != nil && !now.Before(b.expiry(p)); p = b.order[l].first() {
+			b.order[l].pop()
+			last := p.waiters[len(p.waiters)-1].ask.deadline
+			if now.Before(last.Add(-leastExchange)) { // a request that joined later still waits
+				p.asked = last.Add(-b.service.config.LookupTimeout)
+				b.order[l].push(p)
+				continue
+			}
+			p.expired, any = true, true
+		}
+		if any {
+			b.rejectExpired(l, rejection(b.noRoom(l, now)))
+		}
 	}
-	return f, ok
 }
 
-// dequeued notes that a flight has left its queue.
-func (b *batcher) dequeued(f *flight) {
-	f.queued = false
-	b.admission.queuedBy(f.caller).Add(-1)
+func (b *batcher) rejectExpired(l lane, o outcome) {
+	b.queues[l].Filter(func(p *pendingLookup) bool {
+		if p.expired {
+			b.dequeued(p)
+			b.reject(p, o)
+		}
+		return !p.expired
+	})
+}
+
+// expiry returns when a queued lookup expires.
+func (b *batcher) expiry(p *pendingLookup) time.Time {
+	return p.asked.Add(b.service.config.LookupTimeout - leastExchange)
+}
+
+// dequeue takes the lookup whose turn it is, or returns false.
+func (b *batcher) dequeue(l lane) (*pendingLookup, bool) {
+	p, ok := b.queues[l].Pop()
+	if ok {
+		b.dequeued(p)
+	}
+	return p, ok
+}
+
+// dequeued notes that p has left its queue.
+func (b *batcher) dequeued(p *pendingLookup) {
+	p.queued = false
+	b.admission.queuedBy(p.caller).Add(-1)
 }
 
 func (b *batcher) budget(e geo.Endpoint) *geo.Budget {
@@ -255,18 +263,10 @@ func (b *batcher) budget(e geo.Endpoint) *geo.Budget {
 }
 
 // busy returns how many exchanges are under way.
-func (b *batcher) busy() int { return b.system.config.Concurrency - len(b.idle) }
+func (b *batcher) busy() int { return b.service.config.Concurrency - len(b.idle) }
 
-func (b *batcher) queued() int { return b.queues[laneAddresses].Len() + b.queues[laneDomains].Len() }
-
-// lastCall returns when a queued flight is given up.
-func (b *batcher) lastCall(f *flight) time.Time {
-	return f.asked.Add(b.system.config.LookupTimeout - leastExchange)
-}
-
-// latest returns when what is asked at a time has to leave, so that its caller can be sure of the answer.
-func (b *batcher) latest(asked time.Time) time.Time {
-	return asked.Add(b.system.config.LookupTimeout - exchangeReserve)
+func (b *batcher) queued() int {
+	return b.queues[laneAddresses].Len() + b.queues[laneDomains].Len()
 }
 
 func (b *batcher) demand() geo.Demand {
@@ -275,18 +275,19 @@ func (b *batcher) demand() geo.Demand {
 		Domains:     b.queues[laneDomains].Len(),
 		DomainsTurn: b.domainsTurn,
 	}
-	if f := b.order[laneAddresses].first(); f != nil {
-		d.Oldest, d.Latest = f.asked, b.latest(f.asked)
+	if p := b.order[laneAddresses].first(); p != nil {
+		d.Oldest, d.Latest = p.asked, p.asked.Add(b.service.sendWithin)
 	}
 	return d
 }
 
-// wakeAt sets the timer to a time, if it is not zero, or to the next flight's last call if that is earlier.
+// wakeAt sets the timer to at, or to the next expiry of a lookup if that is earlier. A zero at
+// counts as never.
 func (b *batcher) wakeAt(at, now time.Time) {
 	for l := range lanes {
-		if f := b.order[l].first(); f != nil {
-			if last := b.lastCall(f); at.IsZero() || last.Before(at) {
-				at = last
+		if p := b.order[l].first(); p != nil {
+			if expiry := b.expiry(p); at.IsZero() || expiry.Before(at) {
+				at = expiry
 			}
 		}
 	}
@@ -297,7 +298,31 @@ func (b *batcher) wakeAt(at, now time.Time) {
 	b.timer.Reset(max(time.Millisecond, at.Sub(now)))
 }
 
-// abandoned reports whether nobody waits for the flight any more.
-func (f *flight) abandoned(now time.Time) bool {
-	return !slices.ContainsFunc(f.waiters, func(w waiter) bool { return w.ask.waiting(now) })
+// isAbandoned reports whether nobody waits for the lookup any more.
+func (p *pendingLookup) isAbandoned(now time.Time) bool {
+	return !slices.ContainsFunc(p.waiters, func(w waiter) bool { return w.ask.isWaiting(now) })
+}
+
+// fifo holds the lookups of a lane in the order in which they were asked. It skips those that have
+// left the queue in another way.
+type fifo struct {
+	lookups []*pendingLookup
+}
+
+func (f *fifo) push(p *pendingLookup) { f.lookups = append(f.lookups, p) }
+
+// first returns the oldest lookup that is queued, or nil.
+func (f *fifo) first() *pendingLookup {
+	for len(f.lookups) > 0 {
+		if p := f.lookups[0]; p.queued && !p.expired {
+			return p
+		}
+		f.pop()
+	}
+	return nil
+}
+
+func (f *fifo) pop() {
+	f.lookups[0] = nil
+	f.lookups = f.lookups[1:]
 }

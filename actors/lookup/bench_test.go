@@ -17,10 +17,10 @@ import (
 	"gatehouse/actors/mailbox"
 )
 
-// instant is a provider that answers at once and has no budget, or no budget left.
+// instant is a provider that responds at once and has no budget, or none left.
 type instant struct {
 	exhausted bool
-	held      chan struct{} // if not nil, each answer waits for one
+	held      chan struct{} // if not nil, each response waits for one
 	requests  atomic.Int64
 }
 
@@ -38,7 +38,8 @@ func (p *instant) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 		<-p.held
 	}
 	if p.exhausted {
-		return geo.Reply{Quota: geo.Quota{Known: true, Reset: time.Hour}}, fmt.Errorf("instant: %w", geo.ErrThrottled)
+		empty := geo.Quota{Known: true, Reset: time.Hour}
+		return geo.Reply{Quota: empty}, fmt.Errorf("instant: %w", geo.ErrThrottled)
 	}
 	reply := geo.Reply{Answers: make([]geo.Answer, len(qs))}
 	for i, q := range qs {
@@ -53,7 +54,8 @@ func benchmarked(b *testing.B, p geo.Provider) *lookup.Service {
 	system := mailbox.NewSystem()
 	b.Cleanup(system.Shutdown)
 	s, err := lookup.New(lookup.Config{
-		Actors: system, Provider: p, CacheEntries: 10_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+		Actors: system, Provider: p, CacheEntries: 10_000,
+		LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
@@ -98,7 +100,7 @@ func BenchmarkLookupHit(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if o := s.Lookup(queries[i%len(queries)], from, now); !o.Cached {
-			b.Fatalf("got %+v, want an answer from the cache", o)
+			b.Fatalf("got %+v, want a hit", o)
 		}
 	}
 }
@@ -111,7 +113,7 @@ func BenchmarkLookupHitParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
 			if o := s.Lookup(queries[i%len(queries)], from, now); !o.Cached {
-				b.Errorf("got %+v, want an answer from the cache", o)
+				b.Errorf("got %+v, want a hit", o)
 			}
 		}
 	})
@@ -127,12 +129,12 @@ func BenchmarkLookupAllHit(b *testing.B) {
 		first := i % (len(queries) - 50)
 		s.LookupAll(queries[first:first+50], from, now, outcomes)
 		if !outcomes[49].Cached {
-			b.Fatalf("got %+v, want an answer from the cache", outcomes[49])
+			b.Fatalf("got %+v, want a hit", outcomes[49])
 		}
 	}
 }
 
-// BenchmarkMissRefused is a query that the gate refuses, since the upstream's budget is empty.
+// BenchmarkMissRefused is a query that the snapshot rejects, since the upstream's budget is empty.
 func BenchmarkMissRefused(b *testing.B) {
 	p := &instant{exhausted: true}
 	s := benchmarked(b, p)
@@ -142,8 +144,9 @@ func BenchmarkMissRefused(b *testing.B) {
 	asked, now, queries := p.requests.Load(), time.Now(), texts(1_000_000, 4096)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if o := s.Lookup(queries[i%len(queries)], from, now); o.Err == nil || o.Err.Code != geo.CodeRateLimited {
-			b.Fatalf("got %+v, want a refusal", o)
+		o := s.Lookup(queries[i%len(queries)], from, now)
+		if o.Err == nil || o.Err.Code != geo.CodeRateLimited {
+			b.Fatalf("got %+v, want %s", o, geo.CodeRateLimited)
 		}
 	}
 	if got := p.requests.Load(); got != asked {
@@ -151,19 +154,21 @@ func BenchmarkMissRefused(b *testing.B) {
 	}
 }
 
-// BenchmarkMiss is one query after another through batcher and pool, each a flight of its own.
+// BenchmarkMiss is one query after another through batcher and pool, each a request to the
+// upstream.
 func BenchmarkMiss(b *testing.B) {
 	s := benchmarked(b, &instant{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if o := lookUp(s, nth(i)); o.Err != nil || o.Cached {
-			b.Fatalf("got %+v, want an answer of the upstream", o)
+			b.Fatalf("got %+v, want a result of the upstream", o)
 		}
 	}
 }
 
-// BenchmarkMissJoined has 64 callers ask for the same query while it is being looked up: divide by 64 for one of them.
-// It reports how many came in time to join, on average; the others found the answer in the cache.
+// BenchmarkMissJoined has 64 callers ask for the same query while it is being looked up: divide by
+// 64 for one of them. It reports how many came in time to join, on average; the others found the
+// answer in the cache.
 func BenchmarkMissJoined(b *testing.B) {
 	const callers = 64
 	p := &instant{held: make(chan struct{})}
@@ -191,7 +196,7 @@ func BenchmarkMissJoined(b *testing.B) {
 		for range callers {
 			o := <-outcomes
 			if o.Err != nil {
-				b.Fatalf("got %+v, want an answer", o)
+				b.Fatalf("got %+v, want a result", o)
 			}
 			if !o.Cached {
 				joined++

@@ -1,11 +1,12 @@
 package lookup_test
 
 import (
-	"fmt"
+	"errors"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gatehouse/actors/geo"
@@ -13,7 +14,7 @@ import (
 )
 
 // bulk looks up n addresses from the first on for a caller and returns how many came to a result.
-func bulk(s *lookup.Service, from netip.Addr, first, n int) (results int, refused *geo.Error) {
+func bulk(s *lookup.Service, from netip.Addr, first, n int) (results int, rejected *geo.Error) {
 	queries := make([]geo.Query, n)
 	for i := range queries {
 		queries[i] = nth(first + i)
@@ -22,14 +23,15 @@ func bulk(s *lookup.Service, from netip.Addr, first, n int) (results int, refuse
 		if o.Err == nil {
 			results++
 		} else {
-			refused = o.Err
+			rejected = o.Err
 		}
 	}
-	return results, refused
+	return results, rejected
 }
 
-// TestAFloodLeavesRoomForOthers has one caller ask for far more than there is room for, and others for a little.
-func TestAFloodLeavesRoomForOthers(t *testing.T) {
+// TestFloodLeavesRoomForOthers has one caller ask for far more than there is room for, and others
+// for a little.
+func TestFloodLeavesRoomForOthers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		upstream *upstream
@@ -41,11 +43,11 @@ func TestAFloodLeavesRoomForOthers(t *testing.T) {
 		{"of addresses, at a small budget with a limit for each caller", freeTier(), 300, nth},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				s := start(t, c.upstream, func(config *lookup.Config) { config.CallerLimit = c.limit })
 				flooder := netip.MustParseAddr("2001:db8:1::1").As16()
 				var wg sync.WaitGroup
-				var served, refused atomic.Int64
+				var served, rejected atomic.Int64
 				wg.Go(func() {
 					poisson(2000, 20*time.Second, func(n int) {
 						host := flooder // another address of the same network each time
@@ -59,21 +61,22 @@ func TestAFloodLeavesRoomForOthers(t *testing.T) {
 						if o.Err == nil {
 							served.Add(1)
 						} else {
-							refused.Add(1)
+							rejected.Add(1)
 						}
 					})
 				})
 				wg.Wait()
-				if served.Load() < 20 || refused.Load() > 0 {
-					t.Errorf("got %d of the calm callers' look-ups served and %d refused, want all served", served.Load(), refused.Load())
+				if served.Load() < 20 || rejected.Load() > 0 {
+					t.Errorf("got %d of the calm callers' lookups served and %d rejected, want all served",
+						served.Load(), rejected.Load())
 				}
 			})
 		})
 	}
 }
 
-func TestBulkIsQueuedWholeOrNotAtAll(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestBulkIsQueuedWholeOrRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := freeTier()
 		u.windows[geo.EndpointBatch].limit, u.windows[geo.EndpointSingle].limit = 2, 1
 		s := start(t, u)
@@ -86,15 +89,19 @@ func TestBulkIsQueuedWholeOrNotAtAll(t *testing.T) {
 		for i := range 6 {
 			wg.Go(func() {
 				began := time.Now()
-				got, refused := bulk(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(i)}), 1000*(i+1), 50)
+				got, rejected := bulk(s, netip.AddrFrom4([4]byte{9, 9, 9, byte(i)}), 1000*(i+1), 50)
 				mu.Lock()
 				defer mu.Unlock()
 				counts[got]++
-				if refused == nil {
+				if rejected == nil {
 					return
 				}
-				if refused.Code != geo.CodeRateLimited || refused.RetryAfter < 30*time.Second || time.Since(began) > 5*time.Second {
-					t.Errorf("got %v for %v after %v, want rate_limited until the window ends", refused, refused.RetryAfter, time.Since(began))
+				if rejected.Code != geo.CodeRateLimited || rejected.RetryAfter < 30*time.Second {
+					t.Errorf("got %v for %v, want rate_limited until the window ends",
+						rejected, rejected.RetryAfter)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("got the rejection after %v", took)
 				}
 			})
 		}
@@ -102,14 +109,14 @@ func TestBulkIsQueuedWholeOrNotAtAll(t *testing.T) {
 		if counts[50] != 2 || counts[0] != 4 {
 			t.Errorf("got results %v, want two requests whole and four not at all", counts)
 		}
-		if _, batches, violations := u.books(); batches != 2 || violations != 0 {
+		if _, batches, violations := u.counts(); batches != 2 || violations != 0 {
 			t.Errorf("got %d batches and %d violations, want 2 and none", batches, violations)
 		}
 	})
 }
 
-func TestDomainsAreQueuedAsFarAsTheBudgetGoes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestDomainsAreQueuedWithinBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := freeTier()
 		s := start(t, u)
 		queries := make([]geo.Query, 50)
@@ -125,21 +132,22 @@ func TestDomainsAreQueuedAsFarAsTheBudgetGoes(t *testing.T) {
 				t.Errorf("domain %d: got %v, want rate_limited and when to come back", i, o.Err)
 			}
 		}
-		singles, batches, violations := u.books()
+		singles, batches, violations := u.counts()
 		if results > 45 || results < 22 || singles != results || batches != 0 || violations != 0 {
-			t.Errorf("got %d results by %d singles and %d batches with %d violations, want at most half of the budget or more, each by a single",
+			t.Errorf("got %d results, %d singles, %d batches, %d violations, want 22 to 45 by singles",
 				results, singles, batches, violations)
 		}
 	})
 }
 
 func TestDuplicatesAreLookedUpOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := commercialTier()
 		s := start(t, u)
 		queries := []geo.Query{nth(1), nth(2), nth(1), domain(1), domain(1), nth(2)}
 		for i, o := range lookUpAll(s, caller, queries) {
-			if want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now()); o.Err != nil || string(o.Entry.Body) != string(want.Body) {
+			want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now())
+			if o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 				t.Errorf("query %d: got %+v, want %s", i, o, want.Body)
 			}
 		}
@@ -152,14 +160,15 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 }
 
 func TestCallerLimit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		s := start(t, commercialTier(), func(c *lookup.Config) { c.CallerLimit = 10 })
 		if got, _ := bulk(s, caller, 0, 8); got != 8 {
 			t.Errorf("got %d results, want 8", got)
 		}
-		got, refused := bulk(s, caller, 100, 3)
-		if got != 0 || refused == nil || refused.Code != geo.CodeRateLimited || refused.RetryAfter > time.Minute {
-			t.Errorf("over the limit: got %d results and %v, want rate_limited", got, refused)
+		got, rejected := bulk(s, caller, 100, 3)
+		if got != 0 || rejected == nil || rejected.Code != geo.CodeRateLimited ||
+			rejected.RetryAfter > time.Minute {
+			t.Errorf("over the limit: got %d results and %v, want rate_limited", got, rejected)
 		}
 		if got, _ := bulk(s, caller, 0, 8); got != 8 {
 			t.Errorf("from the cache: got %d results, want 8", got)
@@ -174,7 +183,7 @@ func TestCallerLimit(t *testing.T) {
 	})
 }
 
-// files is a provider of offline answers.
+// files is a provider like the offline files.
 func files() *upstream {
 	u := commercialTier()
 	u.terms = geo.Terms{Source: geo.SourceMMDB, BatchSize: 100}
@@ -188,24 +197,31 @@ func files() *upstream {
 	return u
 }
 
-func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
-	down := func(u *upstream) { u.fail = func(geo.Endpoint) error { return fmt.Errorf("down") } }
+func TestFallback(t *testing.T) {
+	fails := func(err error) func(*upstream) {
+		return func(u *upstream) { u.fail = func(geo.Endpoint) error { return err } }
+	}
+	down, forbidden := fails(errors.New("down")), fails(geo.ErrForbidden)
+	empty := func(u *upstream) {
+		u.windows[0].used, u.windows[0].ends = 99, time.Now().Add(time.Minute)
+	}
+	slow := func(u *upstream) { u.latency = func() time.Duration { return time.Hour } }
 	for _, c := range []struct {
 		name  string
 		spoil func(*upstream)
-		after int  // failed look-ups before
-		want  bool // the files answer
+		after int  // failed lookups before
+		want  bool // the result is the files'
 	}{
 		{"open breaker", down, 5, true},
 		{"a failure before it opens", down, 0, false},
-		{"forbidden", func(u *upstream) { u.fail = func(geo.Endpoint) error { return geo.ErrForbidden } }, 0, true},
-		{"held after it was forbidden", func(u *upstream) { u.fail = func(geo.Endpoint) error { return geo.ErrForbidden } }, 1, true},
-		{"refused for the budget", func(u *upstream) { u.windows[0].used, u.windows[0].ends = 99, time.Now().Add(time.Minute) }, 0, true},
-		{"no budget", func(u *upstream) { u.windows[0].used, u.windows[0].ends = 99, time.Now().Add(time.Minute) }, 2, true},
-		{"too slow", func(u *upstream) { u.latency = func() time.Duration { return time.Hour } }, 0, true},
+		{"forbidden", forbidden, 0, true},
+		{"left alone after it was forbidden", forbidden, 1, true},
+		{"throttled", empty, 0, true},
+		{"no budget", empty, 2, true},
+		{"too slow", slow, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				u := freeTier()
 				c.spoil(u)
 				s := start(t, u, func(config *lookup.Config) { config.Fallback = files() })
@@ -216,10 +232,10 @@ func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
 					began := time.Now()
 					o := lookUp(s, q)
 					if took := time.Since(began); took > 5*time.Second {
-						t.Errorf("got an answer after %v", took)
+						t.Errorf("got the outcome after %v", took)
 					}
 					if got := o.Err == nil && o.Entry.Source() == geo.SourceMMDB; got != c.want {
-						t.Errorf("got %v, want an answer from the files %t", o.Err, c.want)
+						t.Errorf("got %v, want a result of the files %t", o.Err, c.want)
 					}
 				}
 			})
@@ -227,22 +243,23 @@ func TestOfflineFilesAnswerForTheUpstream(t *testing.T) {
 	}
 }
 
-func TestOfflineAnswersDoNotLast(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestFallbackResultsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := commercialTier()
 		u.fail = func(geo.Endpoint) error { return geo.ErrForbidden }
 		s := start(t, u, func(config *lookup.Config) {
 			config.Fallback = files()
 			config.Breaker.Hold = 20 * time.Second
 		})
-		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
-			t.Fatalf("got %+v, want an answer from the files for a minute", o)
+		o := lookUp(s, nth(1))
+		if o.Err != nil || o.Entry.Source() != geo.SourceMMDB || o.Entry.TTL() != time.Minute {
+			t.Fatalf("got %+v, want a result of the files for a minute", o)
 		}
 		wantCode(t, "what the files do not know", lookUp(s, nth(404)), geo.CodeProviderUnreachable)
 		u.fail = func(geo.Endpoint) error { return nil }
 		time.Sleep(59 * time.Second)
 		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceMMDB || !o.Cached {
-			t.Errorf("after 59 s: got %+v, want the files' answer out of the cache", o)
+			t.Errorf("after 59 s: got %+v, want the files' result out of the cache", o)
 		}
 		time.Sleep(2 * time.Second)
 		if o := lookUp(s, nth(1)); o.Err != nil || o.Entry.Source() != geo.SourceUpstream {
@@ -251,9 +268,10 @@ func TestOfflineAnswersDoNotLast(t *testing.T) {
 	})
 }
 
-// TestCallersWhoLeaveAreNotServed lets queued look-ups outlive their callers: what nobody waits for is never sent.
-func TestCallersWhoLeaveAreNotServed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+// TestExpiredLookupsAreNotSent lets queued lookups outlive their callers: what nobody waits for
+// is never sent.
+func TestExpiredLookupsAreNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := commercialTier()
 		u.latency = func() time.Duration { return 2900 * time.Millisecond }
 		s := start(t, u, func(c *lookup.Config) { c.Concurrency = 1 })
@@ -264,11 +282,11 @@ func TestCallersWhoLeaveAreNotServed(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(time.Minute)
-		if singles, _, _ := u.books(); singles > 2 {
+		if singles, _, _ := u.counts(); singles > 2 {
 			t.Errorf("got %d requests, want at most the 2 that somebody waited for", singles)
 		}
 		if o := lookUp(s, domain(9)); o.Err != nil {
-			t.Errorf("after that: got %v, want an answer", o.Err)
+			t.Errorf("after that: got %v, want a result", o.Err)
 		}
 	})
 }

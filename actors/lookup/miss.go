@@ -8,8 +8,8 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// missOne looks up a query that is not in the cache. A refusal that the batcher has published costs
-// no message and no allocation.
+// missOne looks up a query that is not in the cache. A rejection that the snapshot tells costs no
+// message and no allocation.
 func (s *Service) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
 	if !s.inFlight.Enter() {
 		return geo.Outcome{Err: errOverloaded}
@@ -17,12 +17,12 @@ func (s *Service) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Out
 	defer s.inFlight.Leave()
 	prefix := ratelimit.CallerPrefix(caller)
 	err := s.check(q, prefix, now)
-	if err != nil && (s.config.Fallback == nil || !offlineMayAnswer(err)) {
+	if err != nil && (s.config.Fallback == nil || !mayFallBack(err)) {
 		return geo.Outcome{Err: err}
 	}
 	a := newAsk([]geo.Query{q.Clone()}, prefix, now.Add(s.config.LookupTimeout))
 	if err != nil {
-		a.answer(0, refused(err))
+		a.complete(0, rejection(err))
 	}
 	return s.resolve(a)[0].Outcome
 }
@@ -54,37 +54,38 @@ func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
 	a := newAsk(queries, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
 	for i, q := range queries {
 		if err := s.check(q, a.caller, now); err != nil {
-			a.answer(i, refused(err))
+			a.complete(i, rejection(err))
 		}
 	}
-	answers := s.resolve(a)
+	outcomes := s.resolve(a)
 	for _, m := range misses {
-		*m.outcome = answers[place[m.query]].Outcome
+		*m.outcome = outcomes[place[m.query]].Outcome
 	}
 }
 
-// check counts and returns why the batcher would refuse q, or nil.
+// check counts and returns why the batcher would reject q, or nil.
 func (s *Service) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
 	err := s.admission.check(q, caller, now)
 	if err != nil {
-		s.metrics.refused(err)
+		s.metrics.rejected(err)
 	}
 	return err
 }
 
-// resolve asks the batcher for what a lacks, waits, and lets the offline files answer where they may.
-func (s *Service) resolve(a *ask) []answer {
-	if !a.complete() {
+// resolve asks the batcher for the outcomes that a lacks, waits for them, and then tries the
+// offline files where they may be used.
+func (s *Service) resolve(a *ask) []outcome {
+	if !a.isComplete() {
 		if err := s.batcher.Ask(a); err != nil {
 			for i := range a.queries {
-				a.answer(i, refused(errOverloaded))
+				a.complete(i, rejection(errOverloaded))
 			}
 		}
 	}
 	if s.config.Fallback == nil {
 		return a.wait(a.deadline)
 	}
-	answers := a.wait(a.deadline.Add(-fallbackReserve))
-	s.fallBack(a.queries, answers, a.deadline)
-	return answers
+	outcomes := a.wait(a.deadline.Add(-fallbackReserve))
+	s.fallBack(a.queries, outcomes, a.deadline)
+	return outcomes
 }

@@ -11,13 +11,14 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// TestRefusedMissAllocatesNothing holds the way of a flood of distinct queries while the budget is empty, and while the
-// breaker is open.
-func TestRefusedMissAllocatesNothing(t *testing.T) {
+// TestRejectedMissAllocatesNothing holds the way of a flood of distinct queries while the budget is
+// empty, and while the breaker is open.
+func TestRejectedMissAllocatesNothing(t *testing.T) {
 	lanes := func(l laneState) *snapshot { return &snapshot{lanes: [lanes]laneState{l, l}} }
 	for name, publish := range map[string]func(*Service, time.Time){
 		"budget empty": func(s *Service, now time.Time) {
-			s.admission.snapshot.Store(lanes(laneState{until: now.Add(time.Minute), renewed: now.Add(time.Hour)}))
+			empty := laneState{until: now.Add(time.Minute), renewed: now.Add(time.Hour)}
+			s.admission.snapshot.Store(lanes(empty))
 		},
 		"queue full for lack of budget": func(s *Service, now time.Time) {
 			s.admission.snapshot.Store(lanes(laneState{renewed: now.Add(time.Minute)}))
@@ -29,8 +30,8 @@ func TestRefusedMissAllocatesNothing(t *testing.T) {
 			s.admission.snapshot.Store(&snapshot{probing: true})
 		},
 		"breaker open": func(s *Service, now time.Time) {
-			_, err := s.breaker.Do(now, func() (geo.Reply, error) { return geo.Reply{}, geo.ErrForbidden })
-			if err == nil {
+			forbidden := func() (geo.Reply, error) { return geo.Reply{}, geo.ErrForbidden }
+			if _, err := s.breaker.Do(now, forbidden); err == nil {
 				t.Fatal("got no error from a forbidden exchange")
 			}
 		},
@@ -46,11 +47,11 @@ func TestRefusedMissAllocatesNothing(t *testing.T) {
 			got := testing.AllocsPerRun(1000, func() {
 				n++
 				if o := s.Lookup(texts[n%len(texts)], nobody, now); o.Err == nil {
-					t.Fatalf("got %+v, want a refusal", o)
+					t.Fatalf("got %+v, want a rejection", o)
 				}
 			})
 			if got > 0.01 {
-				t.Errorf("got %v allocations a refusal, want none", got)
+				t.Errorf("got %v allocations a rejection, want none", got)
 			}
 		}
 		t.Run(name, func(t *testing.T) { synctest.Test(t, bubbled) })

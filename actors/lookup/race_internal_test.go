@@ -16,7 +16,7 @@ import (
 	"gatehouse/actors/mailbox"
 )
 
-// counted is a provider that answers after a while and counts.
+// counted is a provider that responds after a while and counts.
 type counted struct {
 	takes    time.Duration
 	requests atomic.Int64
@@ -55,7 +55,8 @@ func newService(t *testing.T, p geo.Provider) *Service {
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
 	s, err := New(Config{
-		Actors: system, Provider: p, CacheEntries: 10, LookupTimeout: 5 * time.Second, Concurrency: 2, UpstreamShare: 1,
+		Actors: system, Provider: p, CacheEntries: 10,
+		LookupTimeout: 5 * time.Second, Concurrency: 2, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
@@ -77,21 +78,21 @@ func publicQuery(t *testing.T) geo.Query {
 	return q
 }
 
-// TestAMissDelayedBeforeItsAsk holds a request up between its look into the cache and its ask, until the flight that it
-// would have joined has ended: it must not fetch again.
-func TestAMissDelayedBeforeItsAsk(t *testing.T) {
+// TestDelayedMissReadsCacheAgain delays a request between its look into the cache and its ask,
+// until the lookup that it would have joined has ended. It must not fetch again.
+func TestDelayedMissReadsCacheAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &counted{takes: 50 * time.Millisecond}
 		s := startWith(t, p)
 		q, now := publicQuery(t), time.Now()
 		if s.cache.Get(q, now) != nil { // the delayed request's look
-			t.Fatal("got an answer from an empty cache")
+			t.Fatal("got a hit in an empty cache")
 		}
-		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other's whole flight
+		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other request, from begin to end
 			t.Fatal(o.Err)
 		}
 		if got := s.missOne(q, netip.Addr{}, time.Now()); got.Err != nil || got.Entry == nil {
-			t.Errorf("got %+v, want the answer of the flight that ended", got)
+			t.Errorf("got %+v, want the result of the lookup that ended", got)
 		}
 		if got := p.requests.Load(); got != 1 {
 			t.Errorf("got %d requests, want 1", got)
@@ -99,8 +100,8 @@ func TestAMissDelayedBeforeItsAsk(t *testing.T) {
 	})
 }
 
-// TestAFlightWhoseCallersAllLeft is dropped before it is sent and before anything is charged.
-func TestAFlightWhoseCallersAllLeft(t *testing.T) {
+// TestAbandonedLookupIsNotSent drops a lookup that nobody waits for, before anything is charged.
+func TestAbandonedLookupIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &counted{takes: time.Millisecond}
 		s := startWith(t, p)
@@ -115,17 +116,18 @@ func TestAFlightWhoseCallersAllLeft(t *testing.T) {
 			t.Errorf("got %d requests, want none", got)
 		}
 		if o := s.Lookup(publicQuery(t).String(), nobody, time.Now()); o.Err != nil {
-			t.Errorf("got %v from a later look-up of the same query, want its answer", o.Err)
+			t.Errorf("got %v from a later lookup of the same query, want its result", o.Err)
 		}
 	})
 }
 
-// TestBatcherPanic plants an ask that the batcher cannot read: its sender is refused, the next is served.
+// TestBatcherPanic plants an ask that the batcher cannot read: the sender is rejected, the next is
+// served.
 func TestBatcherPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWith(t, &counted{})
 		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, time.Now().Add(time.Second))
-		a.answers = nil
+		a.outcomes = nil
 		if err := s.batcher.Ask(a); !errors.Is(err, mailbox.ErrPanicked) {
 			t.Errorf("got %v, want %v", err, mailbox.ErrPanicked)
 		}
@@ -135,7 +137,7 @@ func TestBatcherPanic(t *testing.T) {
 	})
 }
 
-// TestAskAfterStop has a request come to the batcher when that has stopped: it is refused at once.
+// TestAskAfterStop has a request ask the batcher after the stop: it is rejected at once.
 func TestAskAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, began := newService(t, &counted{}), time.Now()

@@ -10,38 +10,40 @@ import (
 
 // Reverser finds reverse DNS names in the background.
 type Reverser interface {
-	// Resolve calls done once, on any goroutine, with the name of addr: no trailing dot, "" when there is none or no
-	// room to look it up.
+	// Resolve calls done once, on any goroutine, with the name of addr: no trailing dot, "" if
+	// there is none or no room to look it up.
 	Resolve(addr netip.Addr, done func(name string))
 }
 
-// reverseWait is how long the answers of a batch wait for their reverse names.
+// reverseWait is how long the results of a batch wait for their reverse names.
 const reverseWait = 150 * time.Millisecond
 
-// reverseRound fills the reverse names of one batch. Names that come too late for the answers go to the cache.
-type reverseRound struct {
+// reverseNames collects the reverse names of one batch. Names that come after the batch was
+// reported go to the cache.
+type reverseNames struct {
 	worker  *worker
-	answers []geo.Answer
+	replies []geo.Answer
 	done    *exchangeDone
 
-	mu      sync.Mutex
-	missing int
-	sent    bool
-	all     chan struct{}
+	mu       sync.Mutex
+	missing  int
+	reported bool
+	all      chan struct{} // closed when none is missing
 }
 
-// withReverse fills in reverse names, as far as they come in time, and reports the end of the exchange.
-func (w *worker) withReverse(done *exchangeDone, answers []geo.Answer) {
-	r := &reverseRound{worker: w, answers: answers, done: done, all: make(chan struct{})}
+// withReverse fills in the reverse names that come in time, and reports the end of the exchange.
+func (w *worker) withReverse(done *exchangeDone, replies []geo.Answer) {
+	r := &reverseNames{worker: w, replies: replies, done: done, all: make(chan struct{})}
 	var wanted []int
-	for i, a := range answers {
-		if a.Err == nil && a.Result.Network.Reverse == "" {
+	for i, reply := range replies {
+		if reply.Err == nil && reply.Result.Network.Reverse == "" {
 			wanted = append(wanted, i)
 		}
 	}
 	r.missing = len(wanted)
 	for _, i := range wanted {
-		w.system.config.Reverse.Resolve(answers[i].Result.IP, func(name string) { r.found(i, name) })
+		addr := replies[i].Result.IP
+		w.service.config.Reverse.Resolve(addr, func(name string) { r.found(i, name) })
 	}
 	if len(wanted) > 0 {
 		timer := time.NewTimer(reverseWait)
@@ -51,32 +53,32 @@ func (w *worker) withReverse(done *exchangeDone, answers []geo.Answer) {
 		case <-timer.C:
 		}
 	}
-	r.send(time.Now())
+	r.report(time.Now())
 }
 
-// send reports the exchange with the names found so far.
-func (r *reverseRound) send(now time.Time) {
+// report tells the batcher the end of the exchange, with the names found so far. The lock keeps
+// late names behind it.
+func (r *reverseNames) report(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent = true
-	r.done.answers = r.worker.answers(r.done.exchange, r.answers, now)
-	r.worker.system.batcher.Tell(r.done)
+	r.reported = true
+	r.done.outcomes = r.worker.outcomes(r.done.exchange, r.replies, now)
+	r.worker.service.batcher.Tell(r.done)
 }
 
-// found takes in the name of answer i. A late one is put into the cache, behind the answer and with its time.
-func (r *reverseRound) found(i int, name string) {
+// found adds the name of reply i. A late one replaces the cache entry, whose age stays.
+func (r *reverseNames) found(i int, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.missing--
-	r.answers[i].Result.Network.Reverse = name
+	r.replies[i].Result.Network.Reverse = name
 	if r.missing == 0 {
 		close(r.all)
 	}
-	if !r.sent || name == "" {
+	if !r.reported || name == "" {
 		return
 	}
-	old := r.done.answers[i].Entry
-	q := r.done.flights[i].query
-	named := geo.NewEntry(q, r.answers[i], old.Source(), old.Fetched())
-	r.worker.system.batcher.Tell(&lateReverse{query: q, old: old, new: named})
+	old, q := r.done.outcomes[i].Entry, r.done.lookups[i].query
+	named := geo.NewEntry(q, r.replies[i], old.Source(), old.Fetched())
+	r.worker.service.batcher.Tell(&lateReverse{query: q, old: old, new: named})
 }

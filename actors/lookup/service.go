@@ -20,31 +20,33 @@ import (
 type Config struct {
 	Actors        *actor.ActorSystem // of the process; shut it down after Stop
 	Provider      geo.Provider
-	Fallback      geo.Provider  // optional: offline files, asked when Provider has no budget or does not answer in time
+	Fallback      geo.Provider  // optional: offline files, when Provider has no budget or time
 	Reverse       Reverser      // optional: fills Network.Reverse where a batch lacks it
-	CacheEntries  int           // answers held, at least 1
+	CacheEntries  int           // results held, at least 1
 	LookupTimeout time.Duration // the longest wait of a caller, more than 1 s
 	Concurrency   int           // exchanges with the upstream at once, at least 1
-	UpstreamShare float64       // the part of the upstream's budget that is this process's, above 0 and at most 1
+	UpstreamShare float64       // of the upstream's budget for this process, above 0, at most 1
 	CallerLimit   int           // optional: cold queries a minute and caller; 0 = no limit
 	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
 }
 
-// fallbackReserve is kept of a caller's time to answer from the offline files.
-const fallbackReserve = 250 * time.Millisecond
+// exchangeReserve is the part of a caller's time that is kept for the exchange itself: a lookup
+// that cannot be sent earlier than that before the caller's deadline is rejected.
+const exchangeReserve = time.Second
 
-// Service is the running service behind the edge. Its methods may be called by many goroutines.
+// Service is the running lookup service. Its methods may be called by many goroutines.
 type Service struct {
-	config    Config
-	terms     geo.Terms
-	cache     *geo.Cache
-	breaker   *geo.Breaker
-	admission *admission
-	metrics   *metrics
-	lifetime  context.Context // of exchanges, which belong to no single caller
-	end       context.CancelFunc
+	config     Config
+	terms      geo.Terms
+	sendWithin time.Duration // LookupTimeout without exchangeReserve
+	cache      *geo.Cache
+	breaker    *geo.Breaker
+	admission  *admission
+	metrics    *metrics
+	lifetime   context.Context // of exchanges, which belong to no single caller
+	end        context.CancelFunc
 
 	batcher  *mailbox.Mailbox
 	workers  []*actor.PID
@@ -58,10 +60,11 @@ func New(config Config) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{
-		config:    config,
-		terms:     config.Provider.Terms(),
-		cache:     cache,
-		admission: newAdmission(),
+		config:     config,
+		terms:      config.Provider.Terms(),
+		sendWithin: config.LookupTimeout - exchangeReserve,
+		cache:      cache,
+		admission:  newAdmission(),
 	}
 	config.Breaker.Changed = s.breakerChanged
 	s.breaker = geo.NewBreaker(config.Breaker)
@@ -73,11 +76,12 @@ func New(config Config) (*Service, error) {
 	return s, nil
 }
 
-// breakerChanged tells the operator what became of the upstream.
+// breakerChanged logs that the upstream is left alone, or works again.
 func (s *Service) breakerChanged(state geo.BreakerState) {
 	switch state {
 	case geo.BreakerOpen:
-		s.config.Logger.Warn("the upstream fails: it is left alone for a while", "cooldown", s.config.Breaker.Cooldown.String())
+		s.config.Logger.Warn("the upstream fails: it is left alone for a while",
+			"cooldown", s.config.Breaker.Cooldown.String())
 	case geo.BreakerClosed:
 		s.config.Logger.Info("the upstream answers again")
 	}
@@ -85,7 +89,7 @@ func (s *Service) breakerChanged(state geo.BreakerState) {
 
 // spawn starts the pool and the batcher.
 func (s *Service) spawn() {
-	props := actor.PropsFromProducer(func() actor.Actor { return &worker{system: s} })
+	props := actor.PropsFromProducer(func() actor.Actor { return &worker{service: s} })
 	for range s.config.Concurrency {
 		s.workers = append(s.workers, s.config.Actors.Root.Spawn(props))
 	}
@@ -100,8 +104,8 @@ func (s *Service) panicked() {
 }
 
 // Lookup looks up text, an address or a domain, and returns within the lookup timeout. It keeps no
-// memory of text. caller returns the address that asks: it is called for a miss only, since reading
-// it from headers costs allocations.
+// memory of text. caller returns the address of the caller; it is called for a miss only, because
+// reading it from headers costs allocations.
 func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
 	var q geo.Query
 	if o := s.find(text, now, &q); !isMiss(o) {
@@ -110,9 +114,11 @@ func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) g
 	return s.missOne(q, caller(), now)
 }
 
-// LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together. It
-// writes the outcomes to dst, which has the length of texts.
-func (s *Service) LookupAll(texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome) {
+// LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together.
+// It writes the outcomes to dst, which has the length of texts.
+func (s *Service) LookupAll(
+	texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome,
+) {
 	var misses []miss
 	for i, text := range texts {
 		var q geo.Query
@@ -125,8 +131,8 @@ func (s *Service) LookupAll(texts []string, caller func() netip.Addr, now time.T
 	}
 }
 
-// find returns what the cache holds for text, or why text is no query; else a miss, and the query in q.
-// Most requests write the canonical form, which the cache finds without parsing.
+// find returns what the cache holds for text, or why text is no query. Else it returns a miss, and
+// the query in q. Most requests write the canonical form, which the cache finds without parsing.
 func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 	if e := s.cache.Find(text, now); e != nil {
 		return geo.Outcome{Entry: e, Cached: true}
@@ -143,8 +149,8 @@ func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 
 func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
 
-// Stop refuses new lookups that miss the cache, lets those in flight end until ctx does, and ends the
-// actors. Call it once, before the actor system is shut down.
+// Stop rejects new lookups that miss the cache, waits for those in flight until ctx ends, and stops
+// the actors. Call it once, before the actor system is shut down.
 func (s *Service) Stop(ctx context.Context) error {
 	err := s.inFlight.Close(ctx)
 	s.end()

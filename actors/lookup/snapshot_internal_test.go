@@ -18,40 +18,42 @@ func TestSnapshotIsRightWithoutMessages(t *testing.T) {
 		s.openUntil = until
 		return s
 	}
-	holder, other := netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("192.0.2.2/32")
+	emptied := full(laneState{until: in(20), renewed: in(24)})
+	shared := full(laneState{share: 1, renewed: in(3)})
+	const unreachable, limited = geo.CodeProviderUnreachable, geo.CodeRateLimited
 	q := publicQuery(t)
 	for _, row := range []struct {
 		name     string
 		snapshot *snapshot
-		caller   netip.Prefix
+		queued   int32 // lookups of the caller
 		at       time.Time
-		code     geo.Code // "" = the batcher decides
-		retry    time.Duration
+		code     geo.Code      // "" = the batcher decides
+		retry    time.Duration // of the error
 	}{
-		{"breaker open", open(in(10)), other, in(9), geo.CodeProviderUnreachable, time.Second},
-		{"cooldown over", open(in(10)), other, in(10), "", 0},
-		{"probe under way", &snapshot{probing: true}, other, in(0), geo.CodeProviderUnreachable, time.Second},
-		{"budget empty", full(laneState{until: in(20), renewed: in(24)}), other, in(19), geo.CodeRateLimited, 5 * time.Second},
-		{"next window in reach", full(laneState{until: in(20), renewed: in(24)}), other, in(20), "", 0},
-		{"queue full, holds its share", full(laneState{share: 1, renewed: in(3)}), holder, in(0), geo.CodeRateLimited, 3 * time.Second},
-		{"queue full, holds none of it", full(laneState{share: 1, renewed: in(3)}), other, in(0), "", 0},
-		{"window over", full(laneState{share: 1, renewed: in(3)}), holder, in(4), geo.CodeRateLimited, time.Second},
-		{"workers busy", full(laneState{share: 1, overloaded: true}), holder, in(0), geo.CodeOverloaded, time.Second},
+		{"breaker open", open(in(10)), 0, in(9), unreachable, time.Second},
+		{"cooldown over", open(in(10)), 0, in(10), "", 0},
+		{"probe under way", &snapshot{probing: true}, 0, in(0), unreachable, time.Second},
+		{"budget empty", emptied, 0, in(19), limited, 5 * time.Second},
+		{"next window in reach", emptied, 0, in(20), "", 0},
+		{"queue full, share used", shared, 1, in(0), limited, 3 * time.Second},
+		{"queue full, share not used", shared, 0, in(0), "", 0},
+		{"window over, but the queue is full", shared, 1, in(4), limited, time.Second},
+		{"workers busy", full(laneState{overloaded: true}), 0, in(0), geo.CodeOverloaded, time.Second},
 	} {
-		a := newAdmission()
-		a.queuedBy(holder).Add(1)
-		if a.queuedBy(other).Load() > 0 {
-			continue // both have the same hash under this seed
-		}
+		a, caller := newAdmission(), netip.MustParsePrefix("192.0.2.1/32")
+		a.queuedBy(caller).Store(row.queued)
 		a.snapshot.Store(row.snapshot)
-		err := a.check(q, row.caller, row.at)
-		if row.code == "" && err != nil || row.code != "" && (err == nil || err.Code != row.code || err.RetryAfter != row.retry) {
-			t.Errorf("%s: got %v, want %q and %v", row.name, err, row.code, row.retry)
+		var got geo.Error
+		if err := a.check(q, caller, row.at); err != nil {
+			got = *err
 		}
-		a.pending.add(&flight{query: q})
-		joins := row.snapshot.openUntil.IsZero()
-		if err := a.check(q, row.caller, row.at); joins && err != nil {
-			t.Errorf("%s, and the query is pending: got %v, want that it may join", row.name, err)
+		if got.Code != row.code || got.RetryAfter != row.retry {
+			t.Errorf("%s: got %q and %v, want %q and %v",
+				row.name, got.Code, got.RetryAfter, row.code, row.retry)
+		}
+		a.pending.add(&pendingLookup{query: q})
+		if err := a.check(q, caller, row.at); err != nil && row.snapshot.openUntil.IsZero() {
+			t.Errorf("%s, and the query is pending: got %v, want that it joins", row.name, err)
 		}
 	}
 }

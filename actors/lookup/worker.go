@@ -12,28 +12,28 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// longestExchange bounds one exchange with the upstream; a short look-up time-out bounds it further.
+// longestExchange bounds one exchange with the upstream. A short lookup timeout bounds it further.
 const longestExchange = 3 * time.Second
 
-// exchange is one request to the upstream: the work that the batcher hands to a worker.
+// exchange is one request to the upstream: the work that the batcher gives to a worker.
 type exchange struct {
 	endpoint geo.Endpoint
-	flights  []*flight // a worker reads their queries only
+	lookups  []*pendingLookup // a worker reads their queries only
 	ticket   geo.Ticket
 	started  time.Time
 }
 
-// report is what an exchange told about the upstream rather than about its queries.
+// report is what an exchange told about the upstream.
 type report struct {
 	quota     geo.Quota
 	answered  bool
 	throttled bool
-	outcome   string // as the metric shows it
+	label     string // of the metric
 }
 
 // worker is an actor of the pool: it runs one exchange at a time.
 type worker struct {
-	system *Service
+	service *Service
 }
 
 // Receive implements actor.Actor.
@@ -43,76 +43,80 @@ func (w *worker) Receive(ctx actor.Context) {
 	}
 }
 
-// run runs an exchange and reports its end, also after a panic: else the batcher would lose the worker.
+// run runs an exchange and reports its end, also after a panic: else the batcher would lose the
+// worker.
 func (w *worker) run(self *actor.PID, e *exchange) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			w.system.panicked()
+			w.service.panicked()
 			w.fail(self, e, geo.Reply{}, fmt.Errorf("worker panicked: %v", reason))
 		}
 	}()
-	reply, err := w.exchange(e)
+	reply, err := w.ask(e)
 	if err != nil {
 		w.fail(self, e, reply, err)
 		return
 	}
-	now := time.Now()
-	done := &exchangeDone{exchange: e, worker: self, report: w.reportOf(reply, nil)}
-	if e.endpoint == geo.EndpointBatch && w.system.config.Reverse != nil && w.system.terms.LacksReverse {
+	done := &exchangeDone{exchange: e, worker: self, report: w.report(reply, nil)}
+	lacksReverse := e.endpoint == geo.EndpointBatch && w.service.terms.LacksReverse
+	if lacksReverse && w.service.config.Reverse != nil {
 		w.withReverse(done, reply.Answers)
 		return
 	}
-	done.answers = w.answers(e, reply.Answers, now)
-	w.system.batcher.Tell(done)
+	done.outcomes = w.outcomes(e, reply.Answers, time.Now())
+	w.service.batcher.Tell(done)
 }
 
-// exchange asks the provider, through the breaker.
-func (w *worker) exchange(e *exchange) (geo.Reply, error) {
-	limit := min(longestExchange, w.system.config.LookupTimeout-exchangeReserve)
-	ctx, cancel := context.WithTimeout(w.system.lifetime, limit)
+// ask asks the provider, through the breaker.
+func (w *worker) ask(e *exchange) (geo.Reply, error) {
+	timeout := min(longestExchange, w.service.sendWithin)
+	ctx, cancel := context.WithTimeout(w.service.lifetime, timeout)
 	defer cancel()
-	return w.system.breaker.Do(time.Now(), func() (reply geo.Reply, err error) {
-		if e.endpoint == geo.EndpointBatch {
-			queries := make([]geo.Query, len(e.flights))
-			for i, f := range e.flights {
-				queries[i] = f.query
-			}
-			reply, err = w.system.config.Provider.Batch(ctx, queries)
-		} else {
-			reply, err = w.system.config.Provider.Single(ctx, e.flights[0].query)
+	return w.service.breaker.Do(time.Now(), func() (reply geo.Reply, err error) {
+		queries := make([]geo.Query, len(e.lookups))
+		for i, p := range e.lookups {
+			queries[i] = p.query
 		}
-		if err == nil && len(reply.Answers) != len(e.flights) {
-			err = fmt.Errorf("upstream answered %d of %d queries", len(reply.Answers), len(e.flights))
+		if e.endpoint == geo.EndpointBatch {
+			reply, err = w.service.config.Provider.Batch(ctx, queries)
+		} else {
+			reply, err = w.service.config.Provider.Single(ctx, queries[0])
+		}
+		if err == nil && len(reply.Answers) != len(queries) {
+			err = fmt.Errorf("got %d of %d results", len(reply.Answers), len(queries))
 		}
 		return reply, err
 	})
 }
 
-// answers turns what the provider answered into outcomes. An element that is not an answer to its query is no entry.
-func (w *worker) answers(e *exchange, replies []geo.Answer, now time.Time) []answer {
-	answers := make([]answer, len(replies))
-	for i, a := range replies {
-		answers[i] = w.answer(e.flights[i].query, a, now)
+// outcomes turns the provider's replies into outcomes. A reply that is an error of the upstream
+// makes no cache entry.
+func (w *worker) outcomes(e *exchange, replies []geo.Answer, now time.Time) []outcome {
+	outcomes := make([]outcome, len(replies))
+	for i, r := range replies {
+		outcomes[i].Err = r.Err
+		if r.Err == nil || r.Err.Code == geo.CodeInvalidQuery {
+			outcomes[i].Entry = geo.NewEntry(e.lookups[i].query, r, w.service.terms.Source, now)
+		}
 	}
-	return answers
+	return outcomes
 }
 
-func (w *worker) answer(q geo.Query, a geo.Answer, now time.Time) answer {
-	if a.Err != nil && a.Err.Code != geo.CodeInvalidQuery {
-		return answer{Outcome: geo.Outcome{Err: a.Err}}
-	}
-	return answer{Outcome: geo.Outcome{Entry: geo.NewEntry(q, a, w.system.terms.Source, now), Err: a.Err}}
-}
-
-// fail reports an exchange that ended with err, which all of its flights get.
+// fail reports an exchange that ended with err, which all of its lookups get.
 func (w *worker) fail(self *actor.PID, e *exchange, reply geo.Reply, err error) {
-	a := answer{Outcome: geo.Outcome{Err: w.errorOf(reply, err)}, offline: offlineAfter(err)}
-	w.system.batcher.Tell(&exchangeDone{
-		exchange: e, worker: self, report: w.reportOf(reply, err), answers: slices.Repeat([]answer{a}, len(e.flights)),
+	o := outcome{
+		Outcome:     geo.Outcome{Err: w.errorOf(reply, err)},
+		mayFallBack: mayFallBackAfter(err),
+	}
+	w.service.batcher.Tell(&exchangeDone{
+		exchange: e,
+		worker:   self,
+		outcomes: slices.Repeat([]outcome{o}, len(e.lookups)),
+		report:   w.report(reply, err),
 	})
 }
 
-// errorOf says what an exchange's failure means to the askers.
+// errorOf returns what callers get for the failure of an exchange.
 func (w *worker) errorOf(reply geo.Reply, err error) *geo.Error {
 	var refusal *geo.Error
 	switch {
@@ -125,35 +129,28 @@ func (w *worker) errorOf(reply geo.Reply, err error) *geo.Error {
 		}
 		return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: max(time.Second, wait)}
 	}
-	_, rest := w.system.breaker.State(time.Now())
+	_, rest := w.service.breaker.State(time.Now())
 	return &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest}
 }
 
-// offlineAfter reports whether offline files may answer after an exchange ended with err: for lack of budget, behind the
-// breaker, or when the upstream was too slow.
-func offlineAfter(err error) bool {
-	var refusal *geo.Error
-	return errors.As(err, &refusal) || errors.Is(err, geo.ErrThrottled) || errors.Is(err, geo.ErrForbidden) ||
-		errors.Is(err, context.DeadlineExceeded)
-}
-
-func (w *worker) reportOf(reply geo.Reply, err error) report {
-	r := report{quota: reply.Quota, answered: true, outcome: "ok"}
+func (w *worker) report(reply geo.Reply, err error) report {
+	r := report{quota: reply.Quota, answered: true, label: "ok"}
 	var refusal *geo.Error
 	switch {
 	case err == nil:
 	case errors.Is(err, geo.ErrThrottled):
-		r.throttled, r.outcome = true, "throttled"
+		r.throttled, r.label = true, "throttled"
 	case errors.Is(err, geo.ErrForbidden):
-		r.outcome = "forbidden"
-		w.system.config.Logger.Error("the upstream refuses us (HTTP 403): check the key, or whether this address is banned; asking again later",
-			"hold", w.system.config.Breaker.Hold.String())
+		r.label = "forbidden"
+		w.service.config.Logger.Error("the upstream refuses us (HTTP 403): check the key, "+
+			"or whether this address is banned; asking again later",
+			"hold", w.service.config.Breaker.Hold.String())
 	case errors.As(err, &refusal):
-		r.answered, r.outcome = false, "refused"
+		r.answered, r.label = false, "refused"
 	case errors.Is(err, context.DeadlineExceeded):
-		r.answered, r.outcome = false, "timeout"
+		r.answered, r.label = false, "timeout"
 	default:
-		r.answered, r.outcome = reply.Quota.Known, "failed"
+		r.answered, r.label = reply.Quota.Known, "failed"
 	}
 	return r
 }
