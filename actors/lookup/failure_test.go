@@ -123,8 +123,10 @@ func TestBreakerRejectsAtOnceAndRecovers(t *testing.T) {
 		}
 		down = false
 		time.Sleep(10*time.Second + 1)
-		if o := lookUp(s, nth(1)); o.Err != nil {
-			t.Errorf("after the repair: got %v", o.Err)
+		for i, o := range lookUpAll(s, caller, []geo.Query{domain(1), domain(2), domain(3)}) {
+			if o.Err != nil {
+				t.Errorf("after the repair, domain %d: got %v, want that it waits for the probe", i, o.Err)
+			}
 		}
 		if o := lookUp(s, nth(2)); o.Err != nil {
 			t.Errorf("after it closed: got %v", o.Err)
@@ -137,7 +139,8 @@ func TestQueuedLookupsEndWhenBreakerOpens(t *testing.T) {
 		u := freeTier()
 		u.fail = func(geo.Endpoint) error { return geo.ErrForbidden }
 		u.latency = func() time.Duration { return 2 * time.Second }
-		s := start(t, u)
+		counters := prometheus.NewRegistry()
+		s := start(t, u, func(c *lookup.Config) { c.Metrics = counters })
 		var wg sync.WaitGroup
 		for i := range 3 { // one is the probe, the next a batch, the last waits for the pace
 			wg.Go(func() {
@@ -150,6 +153,35 @@ func TestQueuedLookupsEndWhenBreakerOpens(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		wg.Wait()
+		if got := counter(t, counters, "gatehouse_geo_refused_total"); got != 1 {
+			t.Errorf("got %v rejected before they were sent, want the last", got)
+		}
+	})
+}
+
+// TestQueueShrinksWithBudget has the first response of a window say that less is left of the budget
+// than is queued.
+func TestQueueShrinksWithBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		w := &u.windows[geo.EndpointSingle]
+		w.used, w.ends = 40, time.Now().Add(30*time.Second)
+		s := start(t, u)
+		began, results := time.Now(), 0
+		queries := make([]geo.Query, 20)
+		for i := range queries {
+			queries[i] = domain(i)
+		}
+		for _, o := range lookUpAll(s, caller, queries) {
+			if o.Err == nil {
+				results++
+			} else {
+				wantCode(t, "beyond the budget", o, geo.CodeRateLimited)
+			}
+		}
+		if took := time.Since(began); results != 5 || took > time.Second {
+			t.Errorf("got %d results after %v, want 5 within a second", results, took)
+		}
 	})
 }
 

@@ -7,38 +7,33 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"gatehouse/actors/geo"
 )
 
-// TestRejectedMissAllocatesNothing holds the way of a flood of distinct queries while the budget is
-// empty, and while the breaker is open.
+// TestRejectedMissAllocatesNothing floods the service with distinct queries that it has to reject.
 func TestRejectedMissAllocatesNothing(t *testing.T) {
-	lanes := func(l laneState) *snapshot { return &snapshot{lanes: [lanes]laneState{l, l}} }
-	for name, publish := range map[string]func(*Service, time.Time){
+	publish := func(s *Service, l laneState) {
+		s.admission.snapshot.Store(&snapshot{lanes: [lanes]laneState{l, l}})
+	}
+	for name, prepare := range map[string]func(*Service, time.Time){
 		"budget empty": func(s *Service, now time.Time) {
-			empty := laneState{until: now.Add(time.Minute), renewed: now.Add(time.Hour)}
-			s.admission.snapshot.Store(lanes(empty))
+			for _, text := range []string{"8.8.8.8", "8.8.4.4", "1.1.1.1"} { // tell of both budgets
+				s.Lookup(text, nobody, now)
+			}
 		},
 		"queue full for lack of budget": func(s *Service, now time.Time) {
-			s.admission.snapshot.Store(lanes(laneState{renewed: now.Add(time.Minute)}))
+			publish(s, laneState{renewed: now.Add(time.Minute)})
 		},
 		"queue full for lack of workers": func(s *Service, _ time.Time) {
-			s.admission.snapshot.Store(lanes(laneState{overloaded: true}))
+			publish(s, laneState{overloaded: true})
 		},
 		"probe under way": func(s *Service, _ time.Time) {
 			s.admission.snapshot.Store(&snapshot{probing: true})
 		},
-		"breaker open": func(s *Service, now time.Time) {
-			forbidden := func() (geo.Reply, error) { return geo.Reply{}, geo.ErrForbidden }
-			if _, err := s.breaker.Do(now, forbidden); err == nil {
-				t.Fatal("got no error from a forbidden exchange")
-			}
-		},
+		"breaker open": func(s *Service, _ time.Time) { openBreaker(t, s) },
 	} {
 		bubbled := func(t *testing.T) {
-			s, now := startWith(t, &counted{}), time.Now()
-			publish(s, now)
+			s, now := startWith(t, &counted{throttled: true}), time.Now()
+			prepare(s, now)
 			texts := make([]string, 1024)
 			for i := range texts {
 				texts[i] = netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}).String()

@@ -18,8 +18,9 @@ import (
 
 // counted is a provider that responds after a while and counts.
 type counted struct {
-	takes    time.Duration
-	requests atomic.Int64
+	takes     time.Duration
+	throttled bool // its budget is empty for an hour
+	requests  atomic.Int64
 }
 
 func (c *counted) Terms() geo.Terms { return geo.Terms{Source: geo.SourceSim, BatchSize: 100} }
@@ -32,6 +33,10 @@ func (c *counted) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 	c.requests.Add(1)
 	time.Sleep(c.takes)
 	reply := geo.Reply{}
+	if c.throttled {
+		reply.Quota = geo.Quota{Known: true, Reset: time.Hour}
+		return reply, geo.ErrThrottled
+	}
 	for _, q := range qs {
 		reply.Answers = append(reply.Answers, geo.Answer{Result: geo.Result{IP: q.Addr()}})
 	}
@@ -149,4 +154,57 @@ func TestAskAfterStop(t *testing.T) {
 			t.Errorf("got %v after %v, want overloaded at once", o.Err, time.Since(began))
 		}
 	})
+}
+
+// TestHalfOpenBreakerLetsProbeThrough publishes a snapshot while the breaker is half-open and no
+// probe is under way.
+func TestHalfOpenBreakerLetsProbeThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWith(t, &counted{})
+		openBreaker(t, s)
+		time.Sleep(time.Second + 1)
+		s.batcher.Tell(&wakeUp{})
+		if o := s.Lookup(publicQuery(t).String(), nobody, time.Now()); o.Err != nil {
+			t.Errorf("got %v, want the result of the probe", o.Err)
+		}
+	})
+}
+
+// TestAskBehindSnapshot has asks reach the batcher that read a snapshot of a closed breaker.
+func TestAskBehindSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &counted{takes: time.Second}
+		s := startWith(t, p)
+		openBreaker(t, s)
+		q, err := geo.ParseQuery("example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rejected := func(what string) {
+			a := newAsk([]geo.Query{q}, netip.Prefix{}, time.Now().Add(5*time.Second))
+			if err := s.batcher.Ask(a); err != nil || !a.isComplete() {
+				t.Errorf("%s: got %v and complete %t, want a rejection at once", what, err, a.isComplete())
+			}
+		}
+		rejected("open")
+		time.Sleep(time.Second + 1)
+		go s.Lookup(publicQuery(t).String(), nobody, time.Now())
+		synctest.Wait()
+		rejected("half-open, with the probe under way")
+		time.Sleep(time.Minute)
+		if got := p.requests.Load(); got != 1 {
+			t.Errorf("got %d requests, want the probe alone", got)
+		}
+	})
+}
+
+// openBreaker opens the breaker for a second.
+func openBreaker(t *testing.T, s *Service) {
+	t.Helper()
+	fail := func() (geo.Reply, error) { return geo.Reply{}, context.DeadlineExceeded }
+	for range 5 {
+		if _, err := s.breaker.Do(time.Now(), fail); err == nil {
+			t.Fatal("got no error from a failed exchange")
+		}
+	}
 }
