@@ -10,14 +10,15 @@ import (
 	"time"
 
 	people "gatehouse/actors/account"
-	"gatehouse/httpedge"
+
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
 func TestTheCookieOfAChallenge(t *testing.T) {
 	for issuer, name := range map[string]string{"": "gatehouse-code", "https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
-		st := edgetest.NewIdentity(t, mail.Deliver, edgetest.WithEdge(func(c *httpedge.Config) { c.Issuer = issuer }))
+		st := edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
 		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";") // which a browser would not keep here under https
@@ -108,7 +109,7 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 		}
 	}
 	secrets["wrong code"] = "wrongmarked"
-	logged := st.Log.String() + st.Journal.String()
+	logged := st.Log.String()
 	counted := gathered(t, st)
 	if !strings.Contains(logged, "/register/verify") || !strings.Contains(counted, "gatehouse_code_entries_total") {
 		t.Error("got no trace of what was done, want its paths and counts")
@@ -127,7 +128,7 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 // gathered returns the names, labels and values of all metrics.
 func gathered(t *testing.T, st reachable) string {
 	t.Helper()
-	families, err := st.Counters.Gather()
+	families, err := st.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func gathered(t *testing.T, st reachable) string {
 // time, since other work on the machine only makes it longer: with more of them when that has not been enough.
 func TestTheTimeOfCodePagesTellsNothing(t *testing.T) {
 	mail := edgetest.NewMailbox()
-	proxy := edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	proxy := func(c *stack.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} }
 	st := reachable{edgetest.NewIdentity(t, mail.Deliver, proxy), mail}
 	for path, field := range map[string]string{"/register": "email", "/reset": "email", "/register/phone": "phone_number"} {
 		c := clock{reachable: st, path: path, field: field, shortest: map[string]time.Duration{}}

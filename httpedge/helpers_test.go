@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
-	"gatehouse/actors/lookup"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -22,7 +22,7 @@ func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 }
 
 func withProvider(p geo.Provider) edgetest.Option {
-	return edgetest.WithActors(func(c *lookup.Config) { c.Provider = p })
+	return func(c *stack.Config) { c.Lookups.Provider = p }
 }
 
 // answer is a response that was read to its end.

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack"
 )
 
-const rawLookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
+const lookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // Requests that a proxy before us may delimit differently end their connection.
 func TestSmugglingIsRefused(t *testing.T) {
@@ -54,7 +53,7 @@ func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
 	st := start(t)
 	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 	conn := dial(t, st)
-	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, rawLookup))
+	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, lookup))
 	if a, b := conn.hear(), conn.hear(); a.status != 200 || b.status != 200 {
 		t.Errorf("got %d and %d, want 200 twice", a.status, b.status)
 	}
@@ -163,9 +162,9 @@ func TestContinueAndChunks(t *testing.T) {
 
 // Neither a request that trickles in nor a silent connection is kept longer than the time-outs.
 func TestSlowClientsAreCutOff(t *testing.T) {
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
+	st := start(t, func(c *stack.Config) {
 		c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 400*time.Millisecond
-	}))
+	})
 	for name, start := range map[string]string{
 		"silent":  "",
 		"request": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n",
@@ -185,7 +184,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		}
 	}
 	idle := dial(t, st)
-	idle.say(rawLookup)
+	idle.say(lookup)
 	idle.hear()
 	begun := time.Now()
 	idle.ends()
@@ -219,10 +218,10 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
+	st := start(t, func(c *stack.Config) { c.MaxConnections = 2 })
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {
-		conn.say(rawLookup)
+		conn.say(lookup)
 		conn.hear()
 	}
 	third := dial(t, st)
@@ -232,11 +231,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	a.has(t, "Retry-After", "1")
 	third.ends()
-	first.say(strings.Replace(rawLookup, "Host", "Connection: close\r\nHost", 1))
+	first.say(strings.Replace(lookup, "Host", "Connection: close\r\nHost", 1))
 	first.hear()
 	first.ends()
 	fourth := dial(t, st)
-	fourth.say(rawLookup)
+	fourth.say(lookup)
 	if a := fourth.hear(); a.status != 200 {
 		t.Errorf("got %d after another connection ended, want 200", a.status)
 	}

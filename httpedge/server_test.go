@@ -83,7 +83,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
 	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
 	idle.hear()
-	busy.say(rawLookup)
+	busy.say(lookup)
 	<-asked
 
 	st.Server.Drain()
@@ -133,7 +133,7 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 	st := start(t, withProvider(provider))
 	busy, half := dial(t, st), dial(t, st)
 	half.say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
-	busy.say(rawLookup)
+	busy.say(lookup)
 	<-asked
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -173,7 +173,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.System, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
+		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 	}
 }
 
@@ -292,7 +292,7 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("got %v, want a server", err)
 	}
 	for name, spoil := range map[string]func(*httpedge.Config){
-		"system":    func(c *httpedge.Config) { c.System = nil },
+		"lookups":   func(c *httpedge.Config) { c.Lookups = nil },
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
 		"time-out":  func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },
