@@ -20,7 +20,8 @@ const (
 	Forwarded     ForwardedHeader = "forwarded" // RFC 7239
 )
 
-// clientAddresses finds out who asks.
+// clientAddresses finds the address of the client. It is code of ours because realclientip-go does not check that the peer
+// is trusted, returns nothing at an entry that it cannot parse, and splits lists inside quoted strings.
 type clientAddresses struct {
 	trusted []netip.Prefix
 	header  string

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"net/url"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -27,54 +28,17 @@ func ParseParameters(src []byte) ([]oauth.Parameter, bool) {
 			return nil, false
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		decodedName, ok := unescape(name)
-		decodedValue, ok2 := unescape(value)
-		if !ok || !ok2 {
+		name, err := url.QueryUnescape(name)
+		if err != nil {
 			return nil, false
 		}
-		all = append(all, oauth.Parameter{Name: decodedName, Value: decodedValue})
+		value, err = url.QueryUnescape(value)
+		if err != nil {
+			return nil, false
+		}
+		all = append(all, oauth.Parameter{Name: name, Value: value})
 	}
 	return all, true
-}
-
-// unescape decodes one name or value.
-func unescape(src string) (string, bool) {
-	if strings.IndexByte(src, '%') < 0 && strings.IndexByte(src, '+') < 0 {
-		return src, true
-	}
-	dst := make([]byte, 0, len(src))
-	for i := 0; i < len(src); i++ {
-		switch src[i] {
-		case '+':
-			dst = append(dst, ' ')
-		case '%':
-			if i+2 >= len(src) {
-				return "", false
-			}
-			high, ok := unhex(src[i+1])
-			low, ok2 := unhex(src[i+2])
-			if !ok || !ok2 {
-				return "", false
-			}
-			dst = append(dst, high<<4|low)
-			i += 2
-		default:
-			dst = append(dst, src[i])
-		}
-	}
-	return string(dst), true
-}
-
-func unhex(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }
 
 // IsForm reports whether the request says that its body is a form.
