@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// methodNames are the methods that are counted and logged by name; the last stands for all others, since a client can
-// make up any.
+// methodNames are the methods that are counted and logged by name. The last stands for all others, since clients can
+// invent methods.
 var methodNames = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 
 func methodName(method []byte) int {
@@ -41,7 +41,7 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections, log 
 	all := []prometheus.Collector{
 		&m.routes, m.panics, m.logErrors,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_http_requests_in_flight", Help: "Connections with a request that is not answered yet.",
+			Name: "gatehouse_http_requests_in_flight", Help: "Connections with a request in progress.",
 		}, func() float64 { return float64(conns.busy() + control.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gatehouse_http_connections_open", Help: "Open connections of the public listener.",

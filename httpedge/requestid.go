@@ -11,7 +11,7 @@ var headerRequestID = []byte("X-Request-Id")
 
 const maxRequestID = 64 // characters
 
-// setRequestID puts the request's id into the answer: the client's own if it is well-formed, else 128 random bits.
+// setRequestID sets the request id of the response: the client's if it is well-formed, else 128 random bits.
 func setRequestID(ctx *fasthttp.RequestCtx) {
 	id := ctx.Request.Header.PeekCanonical(headerRequestID)
 	if !isRequestID(id) {

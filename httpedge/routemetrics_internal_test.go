@@ -17,7 +17,7 @@ func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
 	for i, bound := range durationBounds {
 		bounds[i] = bound.Seconds()
 	}
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests answered."},
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests served."},
 		[]string{"route", "method", "status"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.", Buckets: bounds}, []string{"route"})

@@ -62,7 +62,7 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 		return
 	}
 	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel, p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
-	s.Begun(p.Visit, &f.CodeFlow, token, err)
+	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }
 
 // addressField is the field with an address or number.

@@ -21,7 +21,7 @@ func (s *service) deleteAccount(p *person) {
 	case !s.fresh(p):
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.SpendForm(p.Visit, form):
+	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("confirm") != "delete":
 		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "confirm", Text: "Tick the box if you want to delete your account."})

@@ -28,16 +28,16 @@ func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathMe, Handle: s.personal(s.me)},
-		{Pattern: pages.PathMeApps, Handle: s.Once(s.personal(s.apps))},
-		{Pattern: pages.PathMeSessions, Handle: s.Once(s.personal(s.endSessions))},
-		{Pattern: pages.PathMePassword, Handle: s.Once(s.personal(s.changePassword))},
-		{Pattern: pages.PathMeEmail, Handle: s.Once(email(s.changeAddress(toEmail)))},
-		{Pattern: pages.PathMeEmailVerify, Handle: s.Once(email(s.verifyAddress(toEmail)))},
+		{Pattern: pages.PathMeApps, Handle: s.Replay(s.personal(s.apps))},
+		{Pattern: pages.PathMeSessions, Handle: s.Replay(s.personal(s.endSessions))},
+		{Pattern: pages.PathMePassword, Handle: s.Replay(s.personal(s.changePassword))},
+		{Pattern: pages.PathMeEmail, Handle: s.Replay(email(s.changeAddress(toEmail)))},
+		{Pattern: pages.PathMeEmailVerify, Handle: s.Replay(email(s.verifyAddress(toEmail)))},
 		{Pattern: pages.PathMeEmailResend, Handle: email(s.resendAddress(toEmail))},
-		{Pattern: pages.PathMePhone, Handle: s.Once(sms(s.changeAddress(toPhone)))},
-		{Pattern: pages.PathMePhoneVerify, Handle: s.Once(sms(s.verifyAddress(toPhone)))},
+		{Pattern: pages.PathMePhone, Handle: s.Replay(sms(s.changeAddress(toPhone)))},
+		{Pattern: pages.PathMePhoneVerify, Handle: s.Replay(sms(s.verifyAddress(toPhone)))},
 		{Pattern: pages.PathMePhoneResend, Handle: sms(s.resendAddress(toPhone))},
-		{Pattern: pages.PathMeDelete, Handle: s.Once(s.personal(s.deleteAccount))},
+		{Pattern: pages.PathMeDelete, Handle: s.Replay(s.personal(s.deleteAccount))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page

@@ -23,7 +23,7 @@ func (s *service) changePassword(p *person) {
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.SpendForm(p.Visit, form):
+	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case next == "":
 		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "Enter a new password."})

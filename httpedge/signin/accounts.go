@@ -33,7 +33,7 @@ func (s *service) accounts(v *visit.Visit) {
 
 func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 	id, err := strconv.ParseInt(v.Field(fieldAccount), 10, 64)
-	chosen, ok := visit.VisitorWith(visitors, id)
+	chosen, ok := visit.FindVisitor(visitors, id)
 	if err != nil || !ok {
 		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose one of these accounts, or use another."})
 		return

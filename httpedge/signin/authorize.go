@@ -101,7 +101,7 @@ func (s *service) pendingQuery(params []oauth.Parameter) string {
 func (s *service) authorize(v *visit.Visit) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
-		s.RefuseFailed(v, "read sessions", err)
+		s.RefuseFailure(v, "read sessions", err)
 		return
 	}
 	if len(visitors) > 0 {
@@ -117,7 +117,7 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	if browser.SignedIn {
 		var err error
 		if browser.Consent, err = s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID); err != nil {
-			s.RefuseFailed(v, "read a consent", err)
+			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
 	}
@@ -143,7 +143,7 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 // browserOf returns what the rules want to know, and with whom the request goes on: who was chosen, or else the last who
 // signed in.
 func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.Visitor) {
-	if chosen, ok := visit.VisitorWith(visitors, v.Choice.UserID); ok {
+	if chosen, ok := visit.FindVisitor(visitors, v.Choice.UserID); ok {
 		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: v.Choice.SignedIn}, chosen
 	}
 	if len(visitors) == 0 {
@@ -156,13 +156,13 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 // in, that is good for one code.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decision) {
 	request := v.Pending.Request
-	if request.Prompt.Contains(oauth.PromptLogin) && !s.SpendChoice(v.Choice) {
+	if request.Prompt.Contains(oauth.PromptLogin) && !s.UseSignIn(v.Choice) {
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
 		return
 	}
 	if decision == oauth.Allowed {
 		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes, v.Now); err != nil {
-			s.RefuseFailed(v, "remember a consent", err)
+			s.RefuseFailure(v, "remember a consent", err)
 			return
 		}
 	}

@@ -18,10 +18,10 @@ func (s *service) consent(v *visit.Visit) {
 	}
 	visitors, err := s.Visitors(v)
 	if err != nil {
-		s.RefuseFailed(v, "read sessions", err)
+		s.RefuseFailure(v, "read sessions", err)
 		return
 	}
-	who, ok := visit.VisitorWith(visitors, v.Choice.UserID)
+	who, ok := visit.FindVisitor(visitors, v.Choice.UserID)
 	if !ok {
 		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
 		return
@@ -37,10 +37,10 @@ func (s *service) consent(v *visit.Visit) {
 	}
 	form, err := s.consentForm(v, who)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
-	if !s.SpendForm(v, form) {
+	if !s.UseForm(v, form) {
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
@@ -58,12 +58,12 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, pro
 	request, client := v.Pending.Request, v.Pending.Client
 	granted, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
 	form, err := s.consentForm(v, who)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
 	s.Show(v, status, pages.Consent{

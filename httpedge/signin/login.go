@@ -53,7 +53,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
 	switch {
 	case err == nil:
-		s.welcome(v, email, signedIn)
+		s.finishSignIn(v, email, signedIn)
 	case status != 0:
 		s.showLogin(v, status, problems...)
 	default:
@@ -61,8 +61,8 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	}
 }
 
-// welcome keeps the new session in the browser and goes on with what the person came for.
-func (s *service) welcome(v *visit.Visit, email string, signedIn *actors.SignedIn) {
+// finishSignIn keeps the new session in the browser and goes on with what the person came for.
+func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read a new session", err)

@@ -35,7 +35,7 @@ func (s *service) logout(v *visit.Visit) {
 // signOutOne ends the session of one account here and goes on with the others.
 func (s *service) signOutOne(v *visit.Visit, visitors []visit.Visitor) {
 	id, err := strconv.ParseInt(v.Field(fieldAccount), 10, 64)
-	leaving, ok := visit.VisitorWith(visitors, id)
+	leaving, ok := visit.FindVisitor(visitors, id)
 	if err != nil || !ok {
 		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This account is signed out already."})
 		return

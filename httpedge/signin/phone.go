@@ -15,7 +15,7 @@ func (s *service) phoneFlow() *codeFlow {
 		CodeFlow: visit.CodeFlow{
 			Kind: pages.VerifyPhone, Purpose: account.ForPhone, Channel: account.SMS,
 			Start: pages.PathPhone, Path: pages.PathPhoneVerify, Resend: pages.PathPhoneResend,
-			Restart: s.showPhone, Welcomed: s.welcomed,
+			Restart: s.showPhone, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
@@ -38,7 +38,7 @@ func (s *service) phone(v *visit.Visit) {
 		s.showPhone(v, status, problems...)
 	default:
 		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
-		s.Begun(v, &s.phoneFlow().CodeFlow, token, err)
+		s.GoToCode(v, &s.phoneFlow().CodeFlow, token, err)
 	}
 }
 

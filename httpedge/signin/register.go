@@ -15,7 +15,7 @@ func (s *service) registerFlow() *codeFlow {
 		CodeFlow: visit.CodeFlow{
 			Kind: pages.VerifyRegistration, Purpose: account.ForRegistration, Channel: account.Email,
 			Start: pages.PathRegister, Path: pages.PathRegisterVerify, Resend: pages.PathRegisterResend,
-			Restart: s.showRegister, Welcomed: s.welcomed,
+			Restart: s.showRegister, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
 			return s.people.ConfirmRegistration(v.Ctx, token, code, by, v.Now)
@@ -36,7 +36,7 @@ func (s *service) register(v *visit.Visit) {
 	token, err := s.people.Register(v.Ctx, actors.Registration{
 		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"), Caller: s.Caller(v),
 	}, v.Now)
-	s.Begun(v, &s.registerFlow().CodeFlow, token, err)
+	s.GoToCode(v, &s.registerFlow().CodeFlow, token, err)
 }
 
 func (s *service) showRegister(v *visit.Visit, status int, problems ...pages.Problem) {

@@ -15,7 +15,7 @@ func (s *service) resetFlow() *codeFlow {
 		CodeFlow: visit.CodeFlow{
 			Kind: pages.VerifyReset, Purpose: account.ForReset, Channel: account.Email,
 			Start: pages.PathReset, Path: pages.PathResetVerify, Resend: pages.PathResetResend,
-			Restart: s.showReset, Welcomed: s.welcomed,
+			Restart: s.showReset, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
@@ -34,7 +34,7 @@ func (s *service) reset(v *visit.Visit) {
 		return
 	}
 	token, err := s.people.BeginReset(v.Ctx, v.Field("email"), s.Caller(v), v.Now)
-	s.Begun(v, &s.resetFlow().CodeFlow, token, err)
+	s.GoToCode(v, &s.resetFlow().CodeFlow, token, err)
 }
 
 func (s *service) showReset(v *visit.Visit, status int, problems ...pages.Problem) {

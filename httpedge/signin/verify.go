@@ -44,8 +44,8 @@ func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	}
 }
 
-// welcomed goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
-func (s *service) welcomed(v *visit.Visit) bool {
+// resume goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
+func (s *service) resume(v *visit.Visit) bool {
 	visitors, err := s.Visitors(v)
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c
 	switch {
 	case err == nil:
 		s.DropCode(v.HTTP)
-		s.welcome(v, c.Address, in)
+		s.finishSignIn(v, c.Address, in)
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})

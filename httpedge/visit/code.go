@@ -31,8 +31,8 @@ type CodeFlow struct {
 	Resend  string // of the form for another code
 	// Restart shows the page that begins it.
 	Restart func(v *Visit, status int, problems ...pages.Problem)
-	// Welcomed is optional: it goes on with who has come through just now, and returns false for nobody.
-	Welcomed func(v *Visit) bool
+	// Resume is optional: it goes on with who has come through just now, and returns false for nobody.
+	Resume func(v *Visit) bool
 }
 
 // codeToken returns the token of the challenge that this browser is to answer; "" = none.
@@ -51,8 +51,8 @@ func (s *Site) keepCode(ctx *fasthttp.RequestCtx, token string) {
 // DropCode makes the browser forget the challenge.
 func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cookies.code, nil, 0) }
 
-// Begun goes on to the page for the code, or shows the page before with what is wrong.
-func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
+// GoToCode goes on to the page for the code, or shows the page before with what is wrong.
+func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
 	status, problems := Again(v, err, "", textTooManyCodes)
 	switch {
 	case err == nil:
@@ -75,7 +75,7 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 		return token, c, true
 	case err != nil && !errors.Is(err, actors.ErrCodeExpired):
 		s.WriteFailure(v.HTTP, "read a challenge", err)
-	case v.HTTP.IsPost() && f.Welcomed != nil && f.Welcomed(v):
+	case v.HTTP.IsPost() && f.Resume != nil && f.Resume(v):
 	case v.HTTP.IsPost():
 		f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 	default:

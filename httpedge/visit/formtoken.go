@@ -16,7 +16,7 @@ const (
 	formLifetime = time.Hour // how long a form may be looked at before it is sent
 	nonceSize    = 16        // bytes
 	macSize      = sha256.Size
-	maxSpent     = 1 << 16 // nonces that are remembered
+	maxUsed      = 1 << 16 // nonces that are remembered
 )
 
 var base64url = base64.RawURLEncoding
@@ -86,15 +86,15 @@ func (b Binding) checkFormToken(token string, now time.Time) bool {
 	return ok
 }
 
-// spendFormToken is checkFormToken for forms that can be sent once.
-func (b Binding) spendFormToken(s *spent, token string, now time.Time) bool {
+// useFormToken is checkFormToken for forms that can be sent once.
+func (b Binding) useFormToken(s *usedNonces, token string, now time.Time) bool {
 	nonce, made, ok := b.Open(token, nonceSize, formLifetime, now)
-	return ok && s.spend(made, [nonceSize]byte(nonce))
+	return ok && s.use(made, [nonceSize]byte(nonce))
 }
 
 // spent remembers the tokens of forms that grant something, so that each is good once. What it can no longer know, or
 // could not know yet, it takes for used. Its methods may be called by many goroutines.
-type spent struct {
+type usedNonces struct {
 	mu    sync.Mutex
 	since time.Time // tokens made before then are taken for used
 	made  map[[nonceSize]byte]time.Time
@@ -102,51 +102,51 @@ type spent struct {
 	next  int
 }
 
-func newSpent(now time.Time) *spent {
-	return &spent{since: now.Truncate(time.Second), made: make(map[[nonceSize]byte]time.Time)}
+func newUsedNonces(now time.Time) *usedNonces {
+	return &usedNonces{since: now.Truncate(time.Second), made: make(map[[nonceSize]byte]time.Time)}
 }
 
-// spend reports whether the token was not used before, and marks it.
-func (s *spent) spend(made time.Time, nonce [nonceSize]byte) bool {
+// use reports whether the token was not used before, and marks it.
+func (s *usedNonces) use(made time.Time, nonce [nonceSize]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used(made, nonce) {
+	if s.isUsedLocked(made, nonce) {
 		return false
 	}
-	if len(s.order) < maxSpent {
+	if len(s.order) < maxUsed {
 		s.order = append(s.order, nonce)
 	} else {
 		s.forget(s.order[s.next])
 		s.order[s.next] = nonce
-		s.next = (s.next + 1) % maxSpent
+		s.next = (s.next + 1) % maxUsed
 	}
 	s.made[nonce] = made
 	return true
 }
 
-// knows reports whether the token was used before, as far as can be known.
-func (s *spent) knows(made time.Time, nonce [nonceSize]byte) bool {
+// isUsed reports whether the token was used before, as far as can be known.
+func (s *usedNonces) isUsed(made time.Time, nonce [nonceSize]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used(made, nonce)
+	return s.isUsedLocked(made, nonce)
 }
 
-// used is knows for who holds the mutex.
-func (s *spent) used(made time.Time, nonce [nonceSize]byte) bool {
+// isUsedLocked is isUsed for who holds the mutex.
+func (s *usedNonces) isUsedLocked(made time.Time, nonce [nonceSize]byte) bool {
 	_, used := s.made[nonce]
 	return used || made.Before(s.since)
 }
 
-func (s *spent) forget(nonce [nonceSize]byte) {
+func (s *usedNonces) forget(nonce [nonceSize]byte) {
 	if after := s.made[nonce].Add(time.Second); after.After(s.since) {
 		s.since = after
 	}
 	delete(s.made, nonce)
 }
 
-// crossSite reports whether the browser says that the form was sent from elsewhere (Fetch Metadata). Browsers that say
+// isCrossSite reports whether the browser says that the form was sent from elsewhere (Fetch Metadata). Browsers that say
 // nothing are held by the token alone.
-func crossSite(ctx *fasthttp.RequestCtx) bool {
+func isCrossSite(ctx *fasthttp.RequestCtx) bool {
 	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
 	case "", "same-origin", "none":
 		return false

@@ -52,13 +52,13 @@ func flip(s string) string {
 
 func TestFormTokenIsSpentOnce(t *testing.T) {
 	b := Binding{newBrowserSecret(), "consent", ""}
-	s := newSpent(noon)
+	s := newUsedNonces(noon)
 	token := b.NewFormToken(noon)
 	var wins atomic.Int32
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			if b.spendFormToken(s, token, noon) {
+			if b.useFormToken(s, token, noon) {
 				wins.Add(1)
 			}
 		})
@@ -67,29 +67,29 @@ func TestFormTokenIsSpentOnce(t *testing.T) {
 	if got := wins.Load(); got != 1 {
 		t.Errorf("got %d uses, want 1", got)
 	}
-	if b.spendFormToken(s, b.NewFormToken(noon.Add(-time.Second)), noon) {
+	if b.useFormToken(s, b.NewFormToken(noon.Add(-time.Second)), noon) {
 		t.Error("got a token from before the start accepted, want it refused")
 	}
 }
 
 func TestSpentTokensAreRefusedAlsoWhenForgotten(t *testing.T) {
-	s := newSpent(noon)
+	s := newUsedNonces(noon)
 	nonce := func(i int) (n [nonceSize]byte) {
 		binary.BigEndian.PutUint64(n[:], uint64(i))
 		return n
 	}
-	for i := range maxSpent + 10 {
-		if !s.spend(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
+	for i := range maxUsed + 10 {
+		if !s.use(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
 			t.Fatalf("got token %d refused, want it accepted", i)
 		}
 	}
-	for _, i := range []int{0, 9, 10, maxSpent, maxSpent + 9} {
-		if s.spend(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
+	for _, i := range []int{0, 9, 10, maxUsed, maxUsed + 9} {
+		if s.use(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
 			t.Errorf("got token %d accepted again", i)
 		}
 	}
-	if len(s.made) != maxSpent || len(s.order) != maxSpent {
-		t.Errorf("got %d and %d kept, want %d", len(s.made), len(s.order), maxSpent)
+	if len(s.made) != maxUsed || len(s.order) != maxUsed {
+		t.Errorf("got %d and %d kept, want %d", len(s.made), len(s.order), maxUsed)
 	}
 }
 

@@ -44,9 +44,9 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 	Redirect(v.HTTP, v.Pending.Request.ErrorURL(fault, s.issuer))
 }
 
-// RefuseFailed ends the flow with an error that is not the client's: temporarily_unavailable when the same request may
+// RefuseFailure ends the flow with an error that is not the client's: temporarily_unavailable when the same request may
 // succeed later, else server_error (RFC 6749 section 4.1.2.1).
-func (s *Site) RefuseFailed(v *Visit, step string, err error) {
+func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 	s.log.Error(step, "error", err)
 	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."}
 	if endpoint.Failure(err).Unexpected {
@@ -84,14 +84,14 @@ func (s *Site) OpenChoice(v *Visit) Choice {
 		return Choice{}
 	}
 	c := Choice{int64(binary.BigEndian.Uint64(payload)), payload[8] == 1, [nonceSize]byte(payload[9:]), made}
-	if c.SignedIn && s.spent.knows(c.made, c.nonce) {
+	if c.SignedIn && s.used.isUsed(c.made, c.nonce) {
 		c.SignedIn = false
 	}
 	return c
 }
 
-// SpendChoice reports whether the sign-in of the choice was not used for a code before, and marks it.
-func (s *Site) SpendChoice(c Choice) bool { return s.spent.spend(c.made, c.nonce) }
+// UseSignIn reports whether the sign-in of the choice was not used for a code before, and marks it.
+func (s *Site) UseSignIn(c Choice) bool { return s.used.use(c.made, c.nonce) }
 
 // ClientName returns the name of the client that asked for the page; "" = none did.
 func (v *Visit) ClientName() string {

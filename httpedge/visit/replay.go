@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	twiceWithin = 2 * time.Second // after the first answer
-	maxAnswers  = 4096            // that are remembered
+	replayWindow = 2 * time.Second // after the first answer
+	maxReplays   = 4096            // that are remembered
 )
 
 // answers lets a form that is sent twice, by a double click, lead where it led first: of the first answer, cookies included, the browser
 // may have taken nothing. Its methods may be called by many goroutines.
-type answers struct {
+type replays struct {
 	mu  sync.Mutex
-	all map[[sha256.Size]byte]*formAnswer
+	all map[[sha256.Size]byte]*formResult
 }
 
-func newAnswers() *answers { return &answers{all: make(map[[sha256.Size]byte]*formAnswer)} }
+func newReplays() *replays { return &replays{all: make(map[[sha256.Size]byte]*formResult)} }
 
-// formAnswer is what became of a form. Its fields are set when done is closed.
-type formAnswer struct {
+// formResult is what became of a form. Its fields are set when done is closed.
+type formResult struct {
 	done    chan struct{}
 	to      string    // where it led; "" = nowhere
 	cookies [][]byte  // as they were set
@@ -33,22 +33,22 @@ type formAnswer struct {
 
 // begin returns the answer to the form with that key, and false; or a new one, and true, for which end has to be called. It returns nil
 // when there is no room.
-func (a *answers) begin(key [sha256.Size]byte) (*formAnswer, bool) {
+func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if before, ok := a.all[key]; ok {
 		return before, false
 	}
-	if len(a.all) == maxAnswers {
+	if len(a.all) == maxReplays {
 		return nil, true
 	}
-	first := &formAnswer{done: make(chan struct{})}
+	first := &formResult{done: make(chan struct{})}
 	a.all[key] = first
 	return first, true
 }
 
 // end lets those who wait for first go on, and forgets it after keep: at once if it led nowhere.
-func (a *answers) end(key [sha256.Size]byte, first *formAnswer, keep time.Duration) {
+func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Duration) {
 	forget := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -63,32 +63,32 @@ func (a *answers) end(key [sha256.Size]byte, first *formAnswer, keep time.Durati
 }
 
 // Once makes a handler of forms that answers one form of one browser once.
-func (s *Site) Once(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return s.onceFor(twiceWithin, handle)
+func (s *Site) Replay(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.replayFor(replayWindow, handle)
 }
 
 // Together is Once for forms that sign in: what comes while the first is answered leads where that does, but after it nobody gets a
 // session by what was sent before.
-func (s *Site) Together(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return s.onceFor(0, handle)
+func (s *Site) Coalesce(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.replayFor(0, handle)
 }
 
-func (s *Site) onceFor(keep time.Duration, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Site) replayFor(keep time.Duration, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		secret := string(ctx.Request.Header.Cookie(s.cookies.secret))
-		if !ctx.IsPost() || !isBrowserSecret(secret) || crossSite(ctx) {
+		if !ctx.IsPost() || !isBrowserSecret(secret) || isCrossSite(ctx) {
 			handle(ctx)
 			return
 		}
 		key := formKey(ctx)
-		answer, isFirst := s.answers.begin(key)
+		answer, isFirst := s.replays.begin(key)
 		switch {
 		case answer == nil:
 			handle(ctx)
 		case isFirst:
-			defer s.answers.end(key, answer, keep)
+			defer s.replays.end(key, answer, keep)
 			handle(ctx)
-			s.keepAnswer(ctx, answer, secret)
+			s.keepResult(ctx, answer, secret)
 		case !answer.repeat(ctx, secret):
 			handle(ctx)
 		}
@@ -104,8 +104,8 @@ func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// keepAnswer notes where the form led.
-func (s *Site) keepAnswer(ctx *fasthttp.RequestCtx, answer *formAnswer, secret string) {
+// keepResult notes where the form led.
+func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret string) {
 	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther {
 		return
 	}
@@ -122,7 +122,7 @@ func (s *Site) keepAnswer(ctx *fasthttp.RequestCtx, answer *formAnswer, secret s
 }
 
 // repeat waits for the first answer and gives it again; false says that it led nowhere, or was another browser's.
-func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
+func (a *formResult) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	wait := time.NewTimer(pageDeadline)
 	defer wait.Stop()
 	select {
@@ -145,7 +145,7 @@ func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 }
 
 // belongsTo reports whether the browser with that secret sent the form. It takes the same time for every wrong one.
-func (a *formAnswer) belongsTo(secret string) bool {
+func (a *formResult) belongsTo(secret string) bool {
 	before := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[0]))
 	after := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[1]))
 	return before|after == 1

@@ -20,15 +20,15 @@ func formSent(secret string) *fasthttp.RequestCtx {
 
 // TestFormsThatComeTogether sends a form while it is answered, and later: what it leads to is told again only for so long.
 func TestFormsThatComeTogether(t *testing.T) {
-	s := &Site{answers: newAnswers(), cookies: cookieNames{secret: "secret"}}
+	s := &Site{replays: newReplays(), cookies: cookieNames{secret: "secret"}}
 	mine, another := newBrowserSecret(), newBrowserSecret()
 	for _, test := range []struct {
 		name  string
 		make  func(fasthttp.RequestHandler) fasthttp.RequestHandler
 		after map[time.Duration]int // how often the form was handled by then
 	}{
-		{"together", s.Together, map[time.Duration]int{0: 3, time.Second: 3}},
-		{"once", s.Once, map[time.Duration]int{0: 2, time.Second: 2, 3 * time.Second: 3}},
+		{"together", s.Coalesce, map[time.Duration]int{0: 3, time.Second: 3}},
+		{"once", s.Replay, map[time.Duration]int{0: 2, time.Second: 2, 3 * time.Second: 3}},
 	} {
 		for wait, want := range test.after {
 			synctest.Test(t, func(t *testing.T) {

@@ -119,15 +119,15 @@ func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := VisitorWith(all, user.ID); !twice {
+		if _, twice := FindVisitor(all, user.ID); !twice {
 			all = append(all, Visitor{token, session, user})
 		}
 	}
 	return all, nil
 }
 
-// VisitorWith returns the one with that account.
-func VisitorWith(all []Visitor, userID int64) (Visitor, bool) {
+// FindVisitor returns the one with that account.
+func FindVisitor(all []Visitor, userID int64) (Visitor, bool) {
 	for _, v := range all {
 		if v.User.ID == userID {
 			return v, true

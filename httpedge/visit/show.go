@@ -77,7 +77,7 @@ func (s *Site) Show(v *Visit, status int, p page) {
 	}
 	body, err := p.Render()
 	if err != nil {
-		s.RefuseFailed(v, "write a page", err)
+		s.RefuseFailure(v, "write a page", err)
 		return
 	}
 	sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)

@@ -32,15 +32,15 @@ type Site struct {
 	log     *slog.Logger
 	caller  func(*fasthttp.RequestCtx) netip.Addr
 	cookies cookieNames
-	spent   *spent // tokens of forms that can be sent once
-	answers *answers
+	used    *usedNonces // tokens of forms that can be sent once
+	replays *replays
 }
 
 // New makes a Site.
 func New(config Config) *Site {
 	return &Site{
 		people: config.People, issuer: config.Issuer, log: config.Log, caller: config.Caller,
-		cookies: newCookieNames(config.Issuer), spent: newSpent(time.Now()), answers: newAnswers(),
+		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()), replays: newReplays(),
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 
 // readPage reads the form of a page, or answers what is wrong with it.
 func (s *Site) readPage(v *Visit) bool {
-	if crossSite(v.HTTP) {
+	if isCrossSite(v.HTTP) {
 		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{Title: "This form came from another site",
 			Text: "For your safety nothing was done.", Fault: "Another site tried to act in your name, or your browser hides where you are.",
 			Advice: "Go back to the application and start again."})
@@ -123,9 +123,9 @@ func (v *Visit) CheckForm(form Binding) bool {
 	return form.checkFormToken(v.Field(fieldFormToken), v.Now)
 }
 
-// SpendForm is CheckForm for forms that can be sent once.
-func (s *Site) SpendForm(v *Visit, form Binding) bool {
-	return form.spendFormToken(s.spent, v.Field(fieldFormToken), v.Now)
+// UseForm is CheckForm for forms that can be sent once.
+func (s *Site) UseForm(v *Visit, form Binding) bool {
+	return form.useFormToken(s.used, v.Field(fieldFormToken), v.Now)
 }
 
 // Offered makes a handler of one for people who can be reached by channel. Without a messenger there is no such page.
