@@ -7,7 +7,7 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// keyRecord says that there is a new key, not what it is.
+// keyRecord describes a new key without its value.
 type keyRecord struct {
 	CreatedAt   string `json:"created_at"`
 	RotateAgain string `json:"rotate_again_at"` // not before

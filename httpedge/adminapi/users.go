@@ -6,7 +6,7 @@ import (
 	"gatehouse/actors/account"
 )
 
-// userRecord is a user as the admin API shows it. What is unset is null.
+// userRecord is a user as the admin API shows it. Unset members are null.
 type userRecord struct {
 	ID             int64   `json:"id"`
 	ServiceID      string  `json:"service_id"`
@@ -42,7 +42,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// profile changes of u what o holds of it; null and "" remove what was there.
+// profile applies the members of o to u; null and "" remove a value.
 func profile(o *object, u *account.User) {
 	o.text("name", &u.Name)
 	o.clearable("email", &u.Email)
@@ -73,7 +73,7 @@ func listUsers(c *adminCall) (any, error) {
 	}
 	page := struct {
 		Users []userRecord `json:"users"`
-		Next  string       `json:"next"` // after, for the next page; "" = there is none
+		Next  string       `json:"next"` // the parameter after of the next page; "" = none
 	}{Users: make([]userRecord, len(users))}
 	for i, u := range users {
 		page.Users[i] = newUserRecord(u)

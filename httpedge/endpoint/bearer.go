@@ -9,7 +9,7 @@ import (
 	"gatehouse/actors"
 )
 
-// maxBearer bounds what is looked at as a token, in bytes: more than any of ours has.
+// maxBearer limits the length of a token, in bytes. Ours are shorter.
 const maxBearer = 256
 
 // Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
@@ -22,8 +22,8 @@ const (
 	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
 )
 
-// BearerToken returns the token in the one Authorization header (RFC 6750 section 2.1); it shares memory with the request.
-// err says why there is none that could be checked; it is ErrNoToken or ErrInvalidToken.
+// BearerToken returns the token in the Authorization header (RFC 6750 section 2.1); it shares memory with the request. The
+// error is ErrNoToken, or ErrInvalidToken for a repeated header and for what cannot be a token.
 func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 	lines := h.PeekAll(fasthttp.HeaderAuthorization)
 	switch {

@@ -10,11 +10,11 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// maxParameters bounds how many parameters a form or query may have: several times what any endpoint knows.
+// maxParameters limits the parameters of a form or query. No endpoint has a quarter as many.
 const maxParameters = 64
 
-// ParseParameters decodes application/x-www-form-urlencoded. Nothing it returns shares memory with src. False says that src
-// has a broken escape, or more than maxParameters.
+// ParseParameters decodes application/x-www-form-urlencoded, in order and with repeated parameters. The result shares no
+// memory with src. It returns false for a malformed escape and for more than 64 parameters.
 func ParseParameters(src []byte) ([]oauth.Parameter, bool) {
 	text := string(src)
 	all := make([]oauth.Parameter, 0, min(maxParameters, 1+strings.Count(text, "&")))
@@ -41,13 +41,13 @@ func ParseParameters(src []byte) ([]oauth.Parameter, bool) {
 	return all, true
 }
 
-// IsForm reports whether the request says that its body is a form.
+// IsForm reports whether the Content-Type of the request is a form's.
 func IsForm(ctx *fasthttp.RequestCtx) bool {
 	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
 	return bytes.EqualFold(bytes.TrimSpace(kind), []byte("application/x-www-form-urlencoded"))
 }
 
-// Value returns the value of the one parameter called name; "" when there is none, or more than one.
+// Value returns the value of the parameter with that name; "" when it is missing or repeated.
 func Value(all []oauth.Parameter, name string) string {
 	found, times := "", 0
 	for _, p := range all {

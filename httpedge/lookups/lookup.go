@@ -1,4 +1,4 @@
-// Package lookups has the endpoints of the geolocation service: one lookup, many at once, and the caller's own address.
+// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own address.
 package lookups
 
 import (
@@ -21,13 +21,13 @@ const (
 	pathBulk   = "/api/bulk"
 )
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
 	lookups *actors.System
 	caller  func(*fasthttp.RequestCtx) netip.Addr
 }
 
-// Endpoints returns the rows of the table of routes. caller returns the address of who sends a request, or the zero Addr.
+// Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
 func Endpoints(lookups *actors.System, caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	s := &service{lookups, caller}
@@ -38,13 +38,13 @@ func Endpoints(lookups *actors.System, caller func(*fasthttp.RequestCtx) netip.A
 	}
 }
 
-// Errors that the edge itself finds. They are shared and never changed.
+// Errors of the parameter q. They are shared and never changed.
 var (
 	errQueryMissing  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}
 	errQueryRepeated = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}
 )
 
-// Headers of a look-up's answer.
+// Headers of lookup responses.
 var (
 	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
 	headerAge          = []byte(fasthttp.HeaderAge)
@@ -54,10 +54,10 @@ var (
 	headerSource       = []byte("X-Geo-Source")
 )
 
-// lookup answers GET /api/lookup?q=. A query in the cache costs no allocation.
+// lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	now := ctx.Time()
-	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok { // a canonical query has nothing in it to be decoded
+	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok { // a canonical query has no escapes
 		if e := s.lookups.Hit(text, now); e != nil {
 			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
 			endpoint.SetJSON(&ctx.Response.Header)
@@ -87,7 +87,7 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	writeResult(ctx, text, outcome.Entry)
 }
 
-// queryArgument returns the value of q, which shares memory with the request.
+// queryArgument returns the value of q. It shares memory with the request.
 func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 	text, times := "", 0
 	for name, value := range args.All() {
@@ -105,7 +105,7 @@ func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 	return "", errQueryRepeated
 }
 
-// setCacheHeaders tells the caller how long the answer may be kept and where it comes from.
+// setCacheHeaders sets how long the client may cache the response and where the result comes from.
 func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
 	h, e := &ctx.Response.Header, o.Entry
 	var buf [48]byte
@@ -125,7 +125,7 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 	h.SetCanonical(headerSource, append(buf[:0], source...))
 }
 
-// writeResult answers with a result for the query as it was written in text. The body is not copied when it lies ready.
+// writeResult responds with a result for the query as written in text. A body that was rendered before is not copied.
 func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
 	if e.IsFor(text) {
 		ctx.Response.SetBodyRaw(e.Body)

@@ -11,7 +11,7 @@ import (
 
 var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
 
-// myIP answers GET /api/my-ip with what is known of the caller's address.
+// myIP serves GET /api/my-ip with the location of the caller's address.
 func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	caller := s.caller(ctx)
 	if !caller.IsValid() {

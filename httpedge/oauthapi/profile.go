@@ -18,17 +18,17 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// basicProfile answers GET /api/user.
+// basicProfile serves GET /api/user.
 func (s *service) basicProfile(ctx *fasthttp.RequestCtx) {
 	s.profileOf(ctx, actors.BasicProfile)
 }
 
-// detailedProfile answers GET /api/user/details.
+// detailedProfile serves GET /api/user/details.
 func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
 	s.profileOf(ctx, actors.DetailedProfile)
 }
 
-// profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
+// profileOf responds with the profile of the token's user. An admitted request costs no allocation.
 func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 	token, err := endpoint.BearerToken(&ctx.Request.Header)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 		return
 	}
 	admission := s.tokens.Admit(token, at, ctx.Time())
-	if counted(admission.Verdict) {
+	if isCounted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
 	if admission.Verdict == actors.Admitted {
@@ -53,8 +53,8 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 	})
 }
 
-// counted reports whether the token's window took part in the verdict.
-func counted(v actors.Verdict) bool {
+// isCounted reports whether the rate limit took part in the verdict.
+func isCounted(v actors.Verdict) bool {
 	switch v {
 	case actors.RateLimited, actors.InsufficientScope, actors.UnapprovedScope, actors.Admitted:
 		return true
