@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// addressChange gives an account another e-mail address or phone number, by a code that is sent there.
+// addressChange is the flow that changes the email address or phone number of an account.
 type addressChange struct {
 	visit.CodeFlow
 	done notice
@@ -36,7 +36,7 @@ func (s *service) phoneChange() *addressChange {
 	}}
 }
 
-// changeAddress shows the form for another address or number, and takes it.
+// changeAddress shows and handles the form for a new address or number.
 func (s *service) changeAddress(f *addressChange) func(*person) {
 	return func(p *person) {
 		switch {
@@ -65,7 +65,7 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }
 
-// addressField is the field with an address or number.
+// addressField returns the name of the field with the address or number.
 func addressField(channel account.Channel) string {
 	if channel == account.SMS {
 		return "phone_number"
@@ -73,7 +73,7 @@ func addressField(channel account.Channel) string {
 	return "email"
 }
 
-// showAddress shows the form for another address or number.
+// showAddress shows the form for a new address or number.
 func (s *service) showAddress(p *person, channel account.Channel, status int, problems ...pages.Problem) {
 	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email, Address: p.Shown(addressField(channel)),
 		NeedsPassword: p.needsPassword(), Action: pages.PathMeEmail, Problems: problems}
@@ -84,7 +84,7 @@ func (s *service) showAddress(p *person, channel account.Channel, status int, pr
 	s.WritePage(p.HTTP, status, page)
 }
 
-// restartAddress shows the form again to whoever is signed in.
+// restartAddress shows the form again to the current account.
 func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int, problems ...pages.Problem) {
 	visitors, err := s.Visitors(v)
 	switch {
@@ -97,7 +97,7 @@ func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status
 	}
 }
 
-// addressChallenge is challenge for this account's change alone.
+// addressChallenge is Challenge, for changes of this account only.
 func (s *service) addressChallenge(p *person, f *addressChange) (string, *account.Challenge, bool) {
 	token, c, ok := s.Challenge(p.Visit, &f.CodeFlow)
 	if ok && (c.UserID != p.User.ID || c.Channel != f.Channel) {
@@ -107,7 +107,7 @@ func (s *service) addressChallenge(p *person, f *addressChange) (string, *accoun
 	return token, c, ok
 }
 
-// verifyAddress shows the page that asks for the code, and takes the code.
+// verifyAddress shows and handles the page that asks for the code.
 func (s *service) verifyAddress(f *addressChange) func(*person) {
 	return func(p *person) {
 		token, c, ok := s.addressChallenge(p, f)
@@ -139,7 +139,7 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 	}
 }
 
-// resendAddress takes the form that asks for another code.
+// resendAddress handles the form that requests another code.
 func (s *service) resendAddress(f *addressChange) func(*person) {
 	resend := s.ResendCode(&f.CodeFlow)
 	return func(p *person) {

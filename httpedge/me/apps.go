@@ -15,7 +15,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// shownConnections is what the page shows of the clients that a person has let in.
+// shownConnections returns the connected apps for display.
 func shownConnections(all []actors.Connection, now time.Time) []pages.Connection {
 	var shown []pages.Connection
 	for _, c := range all {
@@ -25,7 +25,7 @@ func shownConnections(all []actors.Connection, now time.Time) []pages.Connection
 	return shown
 }
 
-// lastUsed returns the clients with the one first that was let in or used last. It changes all.
+// lastUsed sorts the apps by last use or grant, the latest first, and returns them.
 func lastUsed(all []actors.Connection) []actors.Connection {
 	latest := func(c actors.Connection) time.Time {
 		if c.Used.After(c.Granted) {
@@ -37,14 +37,13 @@ func lastUsed(all []actors.Connection) []actors.Connection {
 	return all
 }
 
-// maxShown bounds the apps and the sessions on a page, and so its size. Other apps are on pages of their own; other sessions can be
-// ended together.
+// maxShown limits the apps and the sessions on a page, and so its size. Other apps have pages of their own; other sessions can be ended together.
 const maxShown = 12
 
-// paramFrom says which of all connected apps are shown: how many are before them.
+// paramFrom is the parameter with the number of apps before the page.
 const paramFrom = "from"
 
-// appsFrom returns how many apps are before those that are to be shown, and whether the request is about the page of all apps.
+// appsFrom returns the number of apps before the page, and whether the request came from the page of all apps.
 func (p *person) appsFrom() (from int, all bool) {
 	args := p.HTTP.QueryArgs()
 	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {
@@ -53,7 +52,7 @@ func (p *person) appsFrom() (from int, all bool) {
 	return 0, args.Has(paramFrom)
 }
 
-// showApps shows all connected apps, some at a time.
+// showApps shows one page of all connected apps.
 func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 	all, err := s.people.Connections(p.Ctx, p.User.ID)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 	})
 }
 
-// shownSessions is what the page shows of sessions: this one first.
+// shownSessions returns the sessions for display, the current one first.
 func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	slices.SortStableFunc(all, func(a, b *account.Session) int {
 		switch p.Session.Hash {
@@ -90,7 +89,7 @@ func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	return shown
 }
 
-// apps shows all connected apps, or takes back what one was granted.
+// apps shows all connected apps, or removes one.
 func (s *service) apps(p *person) {
 	switch {
 	case !p.HTTP.IsPost():
@@ -102,7 +101,7 @@ func (s *service) apps(p *person) {
 	}
 }
 
-// refuseApp shows the page again that the form was on, with what is wrong.
+// refuseApp shows the page of the form again, with a problem.
 func (s *service) refuseApp(p *person, status int, text string) {
 	if _, all := p.appsFrom(); all {
 		s.showApps(p, status, pages.Problem{Text: text})
@@ -111,7 +110,7 @@ func (s *service) refuseApp(p *person, status int, text string) {
 	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
 }
 
-// removeApp takes back what a client was granted, and goes back to the page that the form was on.
+// removeApp withdraws what a client was granted, and returns to the page of the form.
 func (s *service) removeApp(p *person) {
 	back := pages.PathMe
 	if from, all := p.appsFrom(); all {
@@ -131,7 +130,7 @@ func (s *service) removeApp(p *person) {
 // endSessions ends one session, or all but this one.
 func (s *service) endSessions(p *person) {
 	if !p.HTTP.IsPost() {
-		visit.Redirect(p.HTTP, pages.PathMe) // by who loads again what a form has answered
+		visit.Redirect(p.HTTP, pages.PathMe) // a reload after the form was sent
 		return
 	}
 	if !p.sentMe() {
@@ -160,7 +159,7 @@ func (s *service) endSessions(p *person) {
 	}
 }
 
-// leave takes an account whose session here has ended out of the browser.
+// leave removes the account from this browser after its session has ended.
 func (s *service) leave(p *person) {
 	if len(p.others) == 0 {
 		s.DropSessions(p.Visit)

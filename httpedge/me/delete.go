@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// deleteAccount asks whether to delete the account, and does it.
+// deleteAccount shows the form that deletes the account, and handles it.
 func (s *service) deleteAccount(p *person) {
 	form := p.bound("delete")
 	show := func(status int, problems ...pages.Problem) {
@@ -38,7 +38,7 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	if err == nil {
 		err = s.people.DeleteUser(p.Ctx, p.User.ID)
 	}
-	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another just now
+	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another request
 		s.WriteFailure(p.HTTP, "delete an account", err)
 		return
 	}
@@ -48,7 +48,7 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeDeleted, noticeDeleted))
 }
 
-// showDeleted says goodbye to who has just deleted an account.
+// showDeleted shows that the account was deleted.
 func (s *service) showDeleted(v *visit.Visit) {
 	v.Secret = s.BrowserSecret(v.HTTP)
 	if noticed(v) != noticeDeleted {

@@ -1,4 +1,4 @@
-// Package me has the pages of a person's own account: profile, ways to sign in, connected apps, sessions, deletion.
+// Package me serves the pages of a person's own account: profile, ways to sign in, connected apps, sessions and deletion.
 package me
 
 import (
@@ -11,13 +11,13 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
 	*visit.Site
 	people *actors.Identity
 }
 
-// Endpoints returns the rows of the table of routes.
+// Endpoints returns the endpoints.
 func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
 	s := &service{site, people}
 	toEmail, toPhone := s.emailChange(), s.phoneChange()
@@ -47,23 +47,22 @@ func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
 	})
 }
 
-// person is one request of somebody to their own account: the one of the browser that was chosen last.
+// person is a request by somebody who is signed in: by the account of the browser that was chosen last.
 type person struct {
 	*visit.Visit
 	visit.Visitor
-	others []visit.Visitor // accounts of the browser
+	others []visit.Visitor // other accounts of the browser
 }
 
-// bound binds a form to the session, so that it ends with it and cannot be sent for another account of the browser.
+// bound binds a form to the session as well, so that it expires with it and is not valid for another account of the browser.
 func (p *person) bound(purpose string) visit.Binding {
 	return p.Bind(purpose + " " + p.Token)
 }
 
-// all returns all accounts of the browser, this one first.
+// all returns all accounts of the browser, the current one first.
 func (p *person) all() []visit.Visitor { return append([]visit.Visitor{p.Visitor}, p.others...) }
 
-// personal makes a handler of one that needs somebody who is signed in; others are sent to sign in. It lets no form pass
-// that comes from another site.
+// personal returns a handler that needs a signed-in account; others are redirected to sign in. It refuses forms that other sites send.
 func (s *service) personal(handle func(*person)) fasthttp.RequestHandler {
 	return s.Handle(func(v *visit.Visit) {
 		v.Secret = s.BrowserSecret(v.HTTP)
@@ -80,7 +79,7 @@ func (s *service) personal(handle func(*person)) fasthttp.RequestHandler {
 	})
 }
 
-// me shows the account, or takes its profile.
+// me shows the account, or saves its profile.
 func (s *service) me(p *person) {
 	switch {
 	case !p.HTTP.IsPost():
@@ -93,12 +92,12 @@ func (s *service) me(p *person) {
 	}
 }
 
-// sentMe reports whether the form is one of the account's page.
+// sentMe reports whether the form token is valid for the page of the account.
 func (p *person) sentMe() bool {
 	return p.CheckForm(p.bound("me"))
 }
 
-// showMe shows the account with a profile as it is or as it was entered.
+// showMe shows the account, with the profile as stored or as entered.
 func (s *service) showMe(p *person, status int, fields pages.Profile, problems ...pages.Problem) {
 	connections, err := s.people.Connections(p.Ctx, p.User.ID)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// changePassword shows the form for another password, and takes it.
+// changePassword shows and handles the form for a new password.
 func (s *service) changePassword(p *person) {
 	form := p.bound("password")
 	show := func(status int, problems ...pages.Problem) {
@@ -48,7 +48,7 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	}
 }
 
-// renewSession goes on with the session that has taken the place of the former one.
+// renewSession continues with the session that replaces the current one.
 func (s *service) renewSession(p *person, in *actors.SignedIn) {
 	session, user, err := s.people.Session(p.Ctx, in.Token, p.Now)
 	if err != nil {

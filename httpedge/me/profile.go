@@ -14,9 +14,9 @@ import (
 
 const textUsernameTaken = "Somebody else has this username. Choose another one."
 
-// profileField is a field of the profile's form: in a user and on the page.
+// profileField is a field of the profile: in a user and on the page.
 type profileField struct {
-	name string // as documented
+	name string // documented name
 	user func(*account.User) *string
 	page func(*pages.Profile) *string
 }
@@ -32,7 +32,7 @@ var profileFields = []profileField{
 	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture }, func(p *pages.Profile) *string { return &p.ProfilePicture }},
 }
 
-// profileOf returns what the page shows of u.
+// profileOf returns the profile of u for display.
 func profileOf(u *account.User) pages.Profile {
 	var p pages.Profile
 	for _, f := range profileFields {
@@ -41,7 +41,7 @@ func profileOf(u *account.User) pages.Profile {
 	return p
 }
 
-// saveProfile changes the fields that were sent: an empty one is removed, one that was not sent stays.
+// saveProfile changes the fields in the form. An empty field is removed, a missing one stays.
 func (s *service) saveProfile(p *person) {
 	entered, sent, once := profileOf(p.User), map[string]string{}, true
 	for _, f := range profileFields {
@@ -67,16 +67,16 @@ func (s *service) saveProfile(p *person) {
 		}
 		return nil
 	}, p.Now)
-	s.answerProfile(p, entered, err)
+	s.respondToProfile(p, entered, err)
 }
 
-// answerProfile says what became of a profile that was entered.
-func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
+// respondToProfile responds after an attempt to save a profile.
+func (s *service) respondToProfile(p *person, entered pages.Profile, err error) {
 	status, problems := visit.Again(p.Visit, err, "", "")
 	switch {
 	case status != 0:
 		s.showMe(p, status, entered, problems...)
-	case errors.Is(err, account.ErrTaken): // the form changes nothing else that could be
+	case errors.Is(err, account.ErrTaken): // only the username can be taken here
 		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
@@ -87,7 +87,7 @@ func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
 	}
 }
 
-// permissionTexts says what scopes let a client do, each after "can" or "will be able to".
+// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able to".
 func permissionTexts(scopes oauth.Scopes) []string {
 	var all []string
 	for _, p := range pages.Permissions(scopes, 0) {

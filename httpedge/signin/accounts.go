@@ -9,10 +9,10 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// fieldAccount is the field with the id of an account.
+// fieldAccount is the form field with the id of an account.
 const fieldAccount = "account"
 
-// accounts lets a person choose with which account to go on: with a pending request, or else to the account's own page.
+// accounts shows and handles the account chooser. Without a pending request it leads to the account's own page.
 func (s *service) accounts(v *visit.Visit) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(chosen.User.ID, false)))
 }
 
-// putFirst makes the chosen account the one that this browser goes on with.
+// putFirst makes the chosen account the current one of this browser.
 func (s *service) putFirst(v *visit.Visit, visitors []visit.Visitor, chosen visit.Visitor) {
 	all := []visit.Visitor{chosen}
 	for _, who := range visitors {

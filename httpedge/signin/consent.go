@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// consent asks a person whether to let the client in, and takes the answer.
+// consent shows and handles the consent page.
 func (s *service) consent(v *visit.Visit) {
 	if v.Pending == nil {
 		visit.Redirect(v.HTTP, pages.PathAccounts)
@@ -47,8 +47,7 @@ func (s *service) consent(v *visit.Visit) {
 	s.advance(v, visitors, decision)
 }
 
-// consentForm binds the form also to the session, so that it ends with it, and to what the person has granted the client before, so
-// that one by which something was granted is not good again at another server either.
+// consentForm binds the form to the session and to the time of the last consent as well. A form that granted something is then no longer valid, on another server either.
 func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
 	granted, err := s.people.ConsentGranted(v.Ctx, who.User.ID, v.Pending.Client.ID)
 	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err

@@ -2,7 +2,7 @@ package signin
 
 import "strings"
 
-// The browsers and systems that are known by a word of their User-Agent; of several, the first in the list.
+// Known browsers and systems, by a word of their User-Agent. The first match counts.
 var (
 	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
@@ -10,7 +10,7 @@ var (
 		{"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// device says in a few words of ours what a User-Agent stands for, so that a person recognizes the session.
+// device describes a User-Agent in a few words, so that a person recognizes the session.
 func device(userAgent string) string {
 	browser, system := firstIn(browsers, userAgent), firstIn(systems, userAgent)
 	switch {

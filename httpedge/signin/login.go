@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// login shows the form that asks for an e-mail address and a password, and takes it.
+// login shows and handles the form with email address and password.
 func (s *service) login(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showLogin(v, fasthttp.StatusOK)
@@ -61,7 +61,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	}
 }
 
-// finishSignIn keeps the new session in the browser and goes on with what the person came for.
+// finishSignIn stores the new session in the browser and continues the flow.
 func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.Si
 	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(user.ID, true)))
 }
 
-// showLogin shows the form, with the address as it was entered.
+// showLogin shows the form, with the address that was entered.
 func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Login{
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin), FormToken: v.Bind("login").NewFormToken(v.Now),

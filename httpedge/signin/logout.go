@@ -11,7 +11,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// logout ends all sessions of the browser, after a question, or the one of an account that was chosen among them.
+// logout signs out: of all accounts of the browser after a confirmation, or of the one that was chosen.
 func (s *service) logout(v *visit.Visit) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *service) logout(v *visit.Visit) {
 	}
 }
 
-// signOutOne ends the session of one account here and goes on with the others.
+// signOutOne ends the session of one account in this browser.
 func (s *service) signOutOne(v *visit.Visit, visitors []visit.Visitor) {
 	id, err := strconv.ParseInt(v.Field(fieldAccount), 10, 64)
 	leaving, ok := visit.FindVisitor(visitors, id)

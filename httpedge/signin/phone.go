@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// phoneFlow signs in by phone number, and makes an account where there is none.
+// phoneFlow signs in by phone number, and registers a new number.
 func (s *service) phoneFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
@@ -23,7 +23,7 @@ func (s *service) phoneFlow() *codeFlow {
 	}
 }
 
-// phone shows the form for a phone number, and takes it.
+// phone shows and handles the form for a phone number.
 func (s *service) phone(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showPhone(v, fasthttp.StatusOK)

@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// registerFlow makes an account with an e-mail address and a password. Nothing that it answers tells whether an address has one.
+// registerFlow registers with an email address and a password. Its responses do not reveal whether an address has an account.
 func (s *service) registerFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
@@ -23,7 +23,7 @@ func (s *service) registerFlow() *codeFlow {
 	}
 }
 
-// register shows the form for an account by e-mail, and takes it.
+// register shows and handles the registration form.
 func (s *service) register(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showRegister(v, fasthttp.StatusOK)

@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// resetFlow replaces a forgotten password. Nothing that it answers tells whether an address has an account.
+// resetFlow replaces a forgotten password. Its responses do not reveal whether an address has an account.
 func (s *service) resetFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
@@ -23,7 +23,7 @@ func (s *service) resetFlow() *codeFlow {
 	}
 }
 
-// reset shows the form for the address of an account whose password is forgotten, and takes it.
+// reset shows and handles the form for the address of an account whose password is forgotten.
 func (s *service) reset(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showReset(v, fasthttp.StatusOK)

@@ -1,5 +1,5 @@
-// Package signin has the pages that lead a browser through an authorization request: sign in, registration, a forgotten
-// password, the choice of an account, consent, and the way back to the client. People may come without a client as well.
+// Package signin serves the pages of an authorization request: sign-in, registration, password reset, account chooser, consent,
+// and the redirect back to the client. The pages also work without a client.
 package signin
 
 import (
@@ -16,20 +16,20 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// Config is what the endpoints are made of.
+// Config configures the endpoints. Fields are required unless they say otherwise.
 type Config struct {
 	Site   *visit.Site
 	Tokens *actors.Identity
 	People *actors.Identity
-	Issuer string // the base URL that clients know, without a slash at the end
-	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
-	// optional: "" = "skip_account_chooser".
+	Issuer string // base URL of the service, without a trailing slash
+	// SkipChooserParameter is the name of the authorization parameter that skips the account chooser.
+	// Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
-	// DefaultScopes are granted at the authorization endpoint to a request without scope; 0 = such a request is refused.
+	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with invalid_scope.
 	DefaultScopes oauth.Scopes
 }
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
 	*visit.Site
 	tokens   *actors.Identity
@@ -39,7 +39,7 @@ type service struct {
 	defaults oauth.Scopes
 }
 
-// Endpoints returns the rows of the table of routes.
+// Endpoints returns the endpoints.
 func Endpoints(config Config) []endpoint.Endpoint {
 	s := &service{config.Site, config.Tokens, config.People, config.Issuer, config.SkipChooserParameter, config.DefaultScopes}
 	if s.chooser == "" {
@@ -76,8 +76,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 
 var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// IsChooserParameter reports whether name can be that of the parameter that skips the account chooser; "" stands for the
-// usual one.
+// IsChooserParameter reports whether name can be the name of the parameter that skips the account chooser; "" = the default.
 func IsChooserParameter(name string) bool {
 	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice && !slices.Contains(pendingParameters, name)
 }

@@ -13,17 +13,17 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// justNow is how long after a sign-in a form that was sent before leads on.
+// justNow limits how long after a sign-in a form sent before it continues the flow.
 const justNow = 10 * time.Second
 
-// codeFlow is one of the ways to sign in that end with a code.
+// codeFlow is a way to sign in that ends with a code.
 type codeFlow struct {
 	visit.CodeFlow
-	// confirm takes the form of the page that asks for the code.
+	// confirm checks the code and signs in.
 	confirm func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error)
 }
 
-// pathIf returns the path of a page that people need channel for, or "" when it is not offered.
+// pathIf returns the path of a page that needs a messenger for channel; "" = not offered.
 func (s *service) pathIf(v *visit.Visit, channel account.Channel, page string) string {
 	if !s.people.Channels().Has(channel) {
 		return ""
@@ -31,7 +31,7 @@ func (s *service) pathIf(v *visit.Visit, channel account.Channel, page string) s
 	return v.Path(page)
 }
 
-// verify shows the page that asks for f's code, and takes the code.
+// verify shows and handles the page that asks for f's code.
 func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	return func(v *visit.Visit) {
 		token, c, ok := s.Challenge(v, &f.CodeFlow)
@@ -44,7 +44,7 @@ func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	}
 }
 
-// resume goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
+// resume continues for an account that signed in with this browser just now, such as by the first click of a double click. It returns false when there is none.
 func (s *service) resume(v *visit.Visit) bool {
 	visitors, err := s.Visitors(v)
 	switch {

@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	replayWindow = 2 * time.Second // after the first answer
-	maxReplays   = 4096            // that are remembered
+	replayWindow = 2 * time.Second // after the first response
+	maxReplays   = 4096            // results in memory
 )
 
-// answers lets a form that is sent twice, by a double click, lead where it led first: of the first answer, cookies included, the browser
-// may have taken nothing. Its methods may be called by many goroutines.
+// replays repeats the response to a form that is sent again, as by a double click: the browser may have dropped the first response with its cookies. Its methods may be called by many goroutines.
 type replays struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*formResult
@@ -23,16 +22,15 @@ type replays struct {
 
 func newReplays() *replays { return &replays{all: make(map[[sha256.Size]byte]*formResult)} }
 
-// formResult is what became of a form. Its fields are set when done is closed.
+// formResult is the response to a form. Its fields are set when done is closed.
 type formResult struct {
 	done    chan struct{}
-	to      string    // where it led; "" = nowhere
-	cookies [][]byte  // as they were set
-	secrets [2]string // of the browser: before, and after
+	to      string    // target of the redirect; "" = the response was none
+	cookies [][]byte  // that the response set
+	secrets [2]string // of the browser, before and after the form
 }
 
-// begin returns the answer to the form with that key, and false; or a new one, and true, for which end has to be called. It returns nil
-// when there is no room.
+// begin returns the result of an earlier form with that key, and false. Otherwise it returns a new result, and true; the caller must then call end. It returns nil when too many are in memory.
 func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +45,7 @@ func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	return first, true
 }
 
-// end lets those who wait for first go on, and forgets it after keep: at once if it led nowhere.
+// end releases the requests that wait for first, and forgets it after keep; at once when the form led to no redirect.
 func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Duration) {
 	forget := func() {
 		a.mu.Lock()
@@ -62,13 +60,12 @@ func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Durati
 	close(first.done)
 }
 
-// Once makes a handler of forms that answers one form of one browser once.
+// Replay wraps a handler of forms: for 2 s, the same form of the same browser gets the response of the first one.
 func (s *Site) Replay(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return s.replayFor(replayWindow, handle)
 }
 
-// Together is Once for forms that sign in: what comes while the first is answered leads where that does, but after it nobody gets a
-// session by what was sent before.
+// Coalesce is Replay for forms that sign in: only requests that arrive while the first is in progress share its response. Afterwards a repeated form must not yield a session.
 func (s *Site) Coalesce(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return s.replayFor(0, handle)
 }
@@ -95,7 +92,7 @@ func (s *Site) replayFor(keep time.Duration, handle fasthttp.RequestHandler) fas
 	}
 }
 
-// formKey stands for a form as it was sent. That it came from the same browser, the secrets say.
+// formKey identifies a form by its target and body. The browser is checked by its secrets.
 func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(ctx.RequestURI())
@@ -104,7 +101,7 @@ func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// keepResult notes where the form led.
+// keepResult stores the response to the form.
 func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret string) {
 	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther {
 		return
@@ -121,7 +118,7 @@ func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret s
 	}
 }
 
-// repeat waits for the first answer and gives it again; false says that it led nowhere, or was another browser's.
+// repeat waits for the first response and sends it again. It returns false when that was no redirect, or for another browser.
 func (a *formResult) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	wait := time.NewTimer(pageDeadline)
 	defer wait.Stop()
@@ -144,7 +141,7 @@ func (a *formResult) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	return true
 }
 
-// belongsTo reports whether the browser with that secret sent the form. It takes the same time for every wrong one.
+// belongsTo reports whether the browser with that secret sent the form, in constant time.
 func (a *formResult) belongsTo(secret string) bool {
 	before := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[0]))
 	after := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[1]))
