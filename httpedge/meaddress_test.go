@@ -85,7 +85,7 @@ func TestAddressOfAnotherIsNotTold(t *testing.T) {
 	st.plantedChange(t, b, mustUser(t, st, ada), func(c *people.Challenge) { c.Address = late.Email })
 	p := b.send(b.get("/me/email/verify"), "code", "246810")
 	p.shows(t, 422, "/me/email/verify")
-	p.says(t, "belongs to another account")
+	p.says(t, "Another account already uses this")
 }
 
 func mustUser(t *testing.T, st reachable, email string) *people.User {

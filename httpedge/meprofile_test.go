@@ -51,7 +51,7 @@ func TestWrongProfileExplainsItself(t *testing.T) {
 		{"name", " ", "Enter your name."},
 		{"name", strings.Repeat("é", 201), "The name must have at most 200 characters."},
 		{"username", "a b", "The username may have letters"},
-		{"username", "bo_BUILDS", "Somebody else has this username. Choose another one."},
+		{"username", "bo_BUILDS", "This username is taken. Choose another one."},
 		{"gender", strings.Repeat("x", 51), "The gender must have at most 50 characters."},
 		{"bio", strings.Repeat("x", 2001), "The text about you must have at most 2000 characters."},
 		{"bio", "a\x00b", "The text about you has control characters."},

@@ -131,7 +131,7 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(p.HTTP)
-		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: addressField(f.Channel), Text: "This belongs to another account in the meantime."})
+		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: addressField(f.Channel), Text: "Another account already uses this."})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	default:

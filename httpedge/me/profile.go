@@ -12,7 +12,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-const textUsernameTaken = "Somebody else has this username. Choose another one."
+const textUsernameTaken = "This username is taken. Choose another one."
 
 // profileField is a field of the profile: in a user and on the page.
 type profileField struct {

@@ -139,7 +139,7 @@ func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
 // TestPagesNameTheRules compares what the pages promise with the rules about accounts.
 func TestPagesNameTheRules(t *testing.T) {
 	password := fmt.Sprintf("At least %d characters.", account.MinPassword)
-	code := fmt.Sprintf("It is good for %d minutes.", int(account.CodeLifetime.Minutes()))
+	code := fmt.Sprintf("It expires in %d minutes.", int(account.CodeLifetime.Minutes()))
 	for name, want := range map[string]string{"register": password, "verify_reset": password, "me_password": password, "verify_registration": code, "verify_phone": code} {
 		got := render(t, all[name])
 		if !strings.Contains(string(got), want) {

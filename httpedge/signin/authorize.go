@@ -34,12 +34,12 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 
 // refuseRequest responds with 400 and a page to an authorization request that must not get a redirect.
 func (s *service) refuseRequest(v *visit.Visit, fault *oauth.Error) {
-	advice := "Go back to the application and start again. If this happens again, tell the people who run it."
+	advice := "Go back to the application and start again. If this happens again, tell its developers."
 	if fault.Hint != "" {
-		advice += " For them: " + fault.Hint
+		advice += " For developers: " + fault.Hint
 	}
 	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: fault.Description,
-		Fault: "The cause lies with the application that sent you here, not with you.", Advice: advice})
+		Fault: "The application that sent you here made a mistake, not you.", Advice: advice})
 }
 
 // readPending reads the authorization request, if there is one. When it is not valid, it responds and returns false: with a page until the redirect URI is known to be the client's, with a redirect after that.

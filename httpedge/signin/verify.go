@@ -70,7 +70,7 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c
 		s.finishSignIn(v, c.Address, in)
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
-		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address already has an account. Sign in to it."})
 	case errors.Is(err, actors.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)

@@ -82,7 +82,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 func (s *Site) readPage(v *Visit) bool {
 	if isCrossSite(v.HTTP) {
 		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{Title: "This form came from another site",
-			Text: "For your safety nothing was done.", Fault: "Another site tried to act in your name, or your browser hides where you are.",
+			Text: "For your safety, nothing was done.", Fault: "Another site tried to act in your name, or your browser does not say where the form comes from.",
 			Advice: "Go back to the application and start again."})
 		return false
 	}
