@@ -29,7 +29,8 @@ type accessLog struct {
 
 // newAccessLog returns the access log of the route with that pattern.
 func newAccessLog(handler slog.Handler, pattern string, level slog.Level) accessLog {
-	l := accessLog{level: level, handler: handler.WithAttrs([]slog.Attr{slog.String("route", pattern)})}
+	l := accessLog{level: level,
+		handler: handler.WithAttrs([]slog.Attr{slog.String("route", pattern)})}
 	if own, ok := handler.(logHandler); ok && own.plainJSON {
 		l.buffer = own.buffer
 		l.middle = append(l.middle, `","level":"`+level.String()+`","msg":"request","route":`...)

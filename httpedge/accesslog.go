@@ -20,8 +20,9 @@ const (
 	logTimeout    = 2 * time.Second // of Flush and Close
 )
 
-// LogBuffer buffers log lines and writes them to its sink at 64 KiB, or after 100 ms. When the sink is too slow, lines are
-// dropped and counted; writers never wait. It may be used by many goroutines.
+// LogBuffer buffers log lines and writes them to its sink at 64 KiB, or after 100 ms. When the sink
+// is too slow, lines are dropped and counted; writers never wait. It may be used by many
+// goroutines.
 type LogBuffer struct {
 	sink    io.Writer
 	dropped atomic.Uint64
@@ -52,7 +53,8 @@ func (b *LogBuffer) Write(line []byte) (int, error) {
 	return b.add(line, logMaxBytes, logFlushBytes)
 }
 
-// add appends line to the pending ones, or drops it beyond most bytes. At wake bytes or more it starts a write.
+// add appends line to the pending ones, or drops it beyond most bytes. At wake bytes or more it
+// starts a write.
 func (b *LogBuffer) add(line []byte, most, wake int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,8 +102,8 @@ func (b *LogBuffer) Flush() error {
 
 var errLogStalled = errors.New("write log: the sink is blocked")
 
-// Close writes the pending lines and ends the goroutine. Later writes fail. It waits at most 2 s; when the sink is blocked,
-// the goroutine ends later.
+// Close writes the pending lines and ends the goroutine. Later writes fail. It waits at most 2 s;
+// when the sink is blocked, the goroutine ends later.
 func (b *LogBuffer) Close() error {
 	b.mu.Lock()
 	wasClosed := b.closed
@@ -169,15 +171,17 @@ func (u urgent) Write(line []byte) (int, error) {
 	return u.buffer.add(line, logMaxBytes+logMaxUrgent, 0)
 }
 
-// NewLogHandler returns a handler that writes records from level on to b, as JSON or as text. Records of level Error are
-// written without delay.
+// NewLogHandler returns a handler that writes records from level on to b, as JSON or as text.
+// Records of level Error are written without delay.
 func NewLogHandler(b *LogBuffer, level slog.Leveler, asJSON bool) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	h := logHandler{buffer: b, plainJSON: asJSON}
 	if asJSON {
-		h.normal, h.urgent = slog.NewJSONHandler(b, options), slog.NewJSONHandler(urgent{b}, options)
+		h.normal, h.urgent = slog.NewJSONHandler(b, options),
+			slog.NewJSONHandler(urgent{b}, options)
 	} else {
-		h.normal, h.urgent = slog.NewTextHandler(b, options), slog.NewTextHandler(urgent{b}, options)
+		h.normal, h.urgent = slog.NewTextHandler(b, options),
+			slog.NewTextHandler(urgent{b}, options)
 	}
 	return h
 }

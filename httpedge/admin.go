@@ -13,7 +13,8 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 )
 
-// pathProfiles is the path of Go's profiles; their index is at pathProfiles/, since its links are relative.
+// pathProfiles is the path of Go's profiles; their index is at pathProfiles/, since its links are
+// relative.
 const (
 	pathProfiles    = "/debug/pprof"
 	patternProfiles = "/debug/{profile:*}"
@@ -22,7 +23,8 @@ const (
 func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	getPost := append(get[:2:2], fasthttp.MethodPost)
-	metrics := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
+	metrics := fasthttpadaptor.NewFastHTTPHandler(
+		promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
 	all := []endpoint.Endpoint{
 		{Pattern: "/metrics", Methods: get, Handle: metrics, Quiet: true},
 		{Pattern: "/healthz", Methods: get, Handle: healthy, Quiet: true},
@@ -46,7 +48,8 @@ func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 
 var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 
-// profile responds with profiles, which hold memory of the process. Only clients on this machine get them.
+// profile responds with profiles, which hold memory of the process. Only clients on this machine
+// get them.
 func (s *Server) profile(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
 	switch {

@@ -15,12 +15,16 @@ import (
 )
 
 func TestTheCookieOfAChallenge(t *testing.T) {
-	for issuer, name := range map[string]string{"": "gatehouse-code", "https://id.example": "__Host-gatehouse-code"} {
+	for issuer, name := range map[string]string{"": "gatehouse-code",
+		"https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
-		st := edgetest.NewIdentity(t, mail.Deliver, edgetest.WithEdge(func(c *httpedge.Config) { c.Issuer = issuer }))
+		st := edgetest.NewIdentity(t, mail.Deliver, edgetest.WithEdge(func(c *httpedge.Config) {
+			c.Issuer = issuer
+		}))
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
-		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";") // which a browser would not keep here under https
+		// which a browser would not keep here under https
+		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";")
 		_, fields := first.form(t)
 		fields.Set("phone_number", idaPhone)
 		p := b.once("POST", "/register/phone", fields, "Cookie", secret)
@@ -35,7 +39,8 @@ func TestTheCookieOfAChallenge(t *testing.T) {
 				t.Errorf("%s: got %d with %q, want %s", name, p.status, cookie, want)
 			}
 		}
-		if strings.Contains(cookie, "secure") != (issuer != "") || strings.Contains(cookie, "domain") {
+		if strings.Contains(cookie, "secure") != (issuer != "") ||
+			strings.Contains(cookie, "domain") {
 			t.Errorf("%s: got %q", name, cookie)
 		}
 	}
@@ -46,8 +51,10 @@ func TestCodePagesLeadNowhereElse(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
-	for _, path := range []string{"/register", "/register/verify", "/register/phone", "/register/phone/verify", "/reset", "/reset/verify"} {
-		b.get(path+"?"+asked(c, "redirect_uri", "https://evil.example/").Encode()).shows(t, 400, path)
+	for _, path := range []string{"/register", "/register/verify", "/register/phone",
+		"/register/phone/verify", "/reset", "/reset/verify"} {
+		b.get(path+"?"+asked(c, "redirect_uri", "https://evil.example/").Encode()).shows(t, 400,
+			path)
 	}
 	const elsewhere = "return_to=https://evil.example/&next=//evil.example/&continue=https://evil.example&redirect=https://evil.example&sent=https://evil.example"
 	p := b.get("/register?" + elsewhere)
@@ -63,7 +70,8 @@ func TestCodePagesLeadNowhereElse(t *testing.T) {
 	action, fields = b.get(p.location).form(t)
 	fields.Set("code", st.mail.Next(t, ida).Code)
 	p = b.once("POST", action+"?"+elsewhere, fields)
-	if !strings.HasPrefix(p.location, "/") || strings.HasPrefix(p.location, "//") || strings.Contains(p.location, "evil") {
+	if !strings.HasPrefix(p.location, "/") || strings.HasPrefix(p.location, "//") ||
+		strings.Contains(p.location, "evil") {
 		t.Errorf("got %d to %q, want a page of ours", p.status, p.location)
 	}
 }
@@ -72,7 +80,8 @@ func TestCodePagesLeadNowhereElse(t *testing.T) {
 func TestNothingOfAPersonIsLogged(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
-	secrets := map[string]string{"address": ida, "name": "Idamarked", "password": newWord, "number": idaPhone[1:], "typed number": "(415) 555-0123"}
+	secrets := map[string]string{"address": ida, "name": "Idamarked", "password": newWord,
+		"number": idaPhone[1:], "typed number": "(415) 555-0123"}
 	p := b.send(b.get("/register"), "name", "Idamarked", "email", ida, "password", newWord)
 	secrets["code"] = st.mail.Next(t, ida).Code
 	secrets["challenge"] = b.cookies()["gatehouse-code"]
@@ -94,7 +103,8 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 		fields.Set("code", "wrongmarked")
 		fields.Set("email", ida)
 		fields.Set("phone_number", idaPhone)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", st.URL+path, strings.NewReader(fields.Encode()))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", st.URL+path,
+			strings.NewReader(fields.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +120,14 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 	secrets["wrong code"] = "wrongmarked"
 	logged := st.Log.String() + st.Journal.String()
 	counted := gathered(t, st)
-	if !strings.Contains(logged, "/register/verify") || !strings.Contains(counted, "gatehouse_code_entries_total") {
+	if !strings.Contains(logged, "/register/verify") ||
+		!strings.Contains(counted, "gatehouse_code_entries_total") {
 		t.Error("got no trace of what was done, want its paths and counts")
 	}
 	for what, secret := range secrets {
 		for where, text := range map[string]string{"the log": logged, "the metrics": counted} {
-			for _, form := range []string{secret, strings.ToLower(secret), url.QueryEscape(secret)} {
+			for _, form := range []string{secret, strings.ToLower(secret),
+				url.QueryEscape(secret)} {
 				if len(form) > 5 && strings.Contains(text, form) {
 					t.Errorf("got the %s in %s", what, where)
 				}
@@ -140,13 +152,19 @@ func gathered(t *testing.T, st reachable) string {
 	return all.String()
 }
 
-// TestTheTimeOfCodePagesTellsNothing compares addresses and numbers that have an account with those that have none, by the shortest
-// time, since other work on the machine only makes it longer: with more of them when that has not been enough.
+// TestTheTimeOfCodePagesTellsNothing compares addresses and numbers that have an account with those
+// that have none, by the shortest time, since other work on the machine only makes it longer: with
+// more of them when that has not been enough.
 func TestTheTimeOfCodePagesTellsNothing(t *testing.T) {
 	mail := edgetest.NewMailbox()
-	proxy := edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	proxy := edgetest.WithEdge(
+		func(c *httpedge.Config) {
+			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(
+				"127.0.0.1/32")}
+		})
 	st := reachable{edgetest.NewIdentity(t, mail.Deliver, proxy), mail}
-	for path, field := range map[string]string{"/register": "email", "/reset": "email", "/register/phone": "phone_number"} {
+	for path, field := range map[string]string{"/register": "email", "/reset": "email",
+		"/register/phone": "phone_number"} {
 		c := clock{reachable: st, path: path, field: field, shortest: map[string]time.Duration{}}
 		for i := 0; i < 40 && (i < 8 || c.differs("") || c.differs(" code")); i++ {
 			c.measure(t, i, true)
@@ -154,7 +172,8 @@ func TestTheTimeOfCodePagesTellsNothing(t *testing.T) {
 		}
 		for _, what := range []string{"", " code"} {
 			if c.differs(what) {
-				t.Errorf("%s%s: got %v with an account and %v without, want about the same", path, what, c.shortest["true"+what], c.shortest["false"+what])
+				t.Errorf("%s%s: got %v with an account and %v without, want about the same", path,
+					what, c.shortest["true"+what], c.shortest["false"+what])
 			}
 		}
 	}
@@ -203,7 +222,8 @@ func (c *clock) measure(t *testing.T, i int, has bool) {
 	c.once(t, b, action, fields, fmt.Sprint(has)+" code", 422)
 }
 
-func (c *clock) once(t *testing.T, b *browser, path string, fields url.Values, what string, want int) page {
+func (c *clock) once(t *testing.T, b *browser, path string, fields url.Values, what string,
+	want int) page {
 	t.Helper()
 	start := time.Now()
 	p := b.once("POST", path, fields, "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", c.requests))

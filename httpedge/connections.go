@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// connections tracks the open connections of a listener: it limits their number and closes those that would delay a
-// shutdown.
+// connections tracks the open connections of a listener: it limits their number and closes those
+// that would delay a shutdown.
 type connections struct {
 	max      int
 	timeouts timeouts // of each
@@ -56,7 +56,8 @@ func (c *connections) add(conn net.Conn) (*connection, bool) {
 	if c.closing || len(c.open) >= c.max {
 		return nil, false
 	}
-	held := &connection{Conn: conn, owner: c, times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
+	held := &connection{Conn: conn, owner: c,
+		times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
 	c.open[held] = struct{}{}
 	return held, true
 }
@@ -67,7 +68,8 @@ func (c *connections) remove(conn *connection) {
 	delete(c.open, conn)
 }
 
-// closeSilent refuses new connections and closes those that never sent a byte: fasthttp would wait for them.
+// closeSilent refuses new connections and closes those that never sent a byte: fasthttp would wait
+// for them.
 func (c *connections) closeSilent() {
 	c.mu.Lock()
 	c.closing = true
@@ -111,8 +113,8 @@ func (l *boundedListener) Close() error {
 	return l.err
 }
 
-// Accept waits for the next connection and refuses those beyond the limit. When file descriptors run out, it waits and
-// tries again.
+// Accept waits for the next connection and refuses those beyond the limit. When file descriptors
+// run out, it waits and tries again.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for delay := time.Millisecond; ; {
 		conn, err := l.Listener.Accept()
@@ -123,7 +125,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			}
 			l.conns.refuse(conn)
 		case isTemporary(err):
-			l.conns.log.Warn("accept a connection: out of file descriptors or memory, or aborted by the peer", "retry_in", delay)
+			l.conns.log.Warn(
+				"accept a connection: out of file descriptors or memory, or aborted by the peer",
+				"retry_in", delay)
 			time.Sleep(delay)
 			delay = min(2*delay, time.Second)
 		default:
@@ -140,9 +144,12 @@ func isTemporary(err error) bool {
 
 const fullBody = `{"error":"overloaded","message":"The server has too many open connections. Try again in a few seconds."}`
 
-// full is the whole response to a connection beyond the limit. On a TLS port it just ends the handshake.
-var full = fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"+
-	"Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(fullBody), fullBody)
+// full is the whole response to a connection beyond the limit. On a TLS port it just ends the
+// handshake.
+var full = fmt.Sprintf(
+	"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(fullBody),
+	fullBody)
 
 func (c *connections) refuse(conn net.Conn) {
 	c.refused.Add(1)
@@ -161,9 +168,9 @@ const (
 	lingerBytes = 1 << 20
 )
 
-// connection is an open connection that keeps its own deadlines. After a request was refused before its end, Close first
-// reads and discards what the client still sends: closing with unread bytes would reset the connection, and the client
-// might never see the response.
+// connection is an open connection that keeps its own deadlines. After a request was refused before
+// its end, Close first reads and discards what the client still sends: closing with unread bytes
+// would reset the connection, and the client might never see the response.
 type connection struct {
 	net.Conn
 	owner    *connections

@@ -21,8 +21,8 @@ const (
 	originsPage     = 200             // clients per read
 )
 
-// clientOrigins caches the origins of the web pages of public clients: those of their redirect URIs. Its methods may be
-// called by many goroutines.
+// clientOrigins caches the origins of the web pages of public clients: those of their redirect
+// URIs. Its methods may be called by many goroutines.
 type clientOrigins struct {
 	list func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
 	log  *slog.Logger
@@ -98,7 +98,7 @@ func (s *originSet) add(client *oauth.Client) {
 		return
 	}
 	for _, uri := range client.RedirectURIs {
-		if origin := oauth.RedirectOrigin(uri); strings.Contains(origin, "://") { // without private-use schemes
+		if origin := oauth.RedirectOrigin(uri); strings.Contains(origin, "://") { // no private-use scheme
 			s.origins[origin] = struct{}{}
 		}
 	}
@@ -110,7 +110,8 @@ var (
 	varyOrigin   = []byte(fasthttp.HeaderOrigin)
 )
 
-// allowOrigin lets the calling page read the response if it is a page of a public client. Vary is set already.
+// allowOrigin lets the calling page read the response if it is a page of a public client. Vary is
+// set already.
 func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx) {
 	origin := ctx.Request.Header.PeekCanonical(headerOrigin)
 	if len(origin) == 0 || !s.origins.allows(origin, time.Now()) {

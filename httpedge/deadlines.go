@@ -9,17 +9,18 @@ import (
 // timeouts are those of Config.
 type timeouts struct{ read, write, idle time.Duration }
 
-// connDeadlines sets the read and write deadlines of one connection. A request must arrive within the read timeout of its
-// first byte; the first one, and a TLS handshake before it, within the read timeout of the connection's first use. The
-// response must be sent within the write timeout. Then the next request must begin within the idle timeout.
+// connDeadlines sets the read and write deadlines of one connection. A request must arrive within
+// the read timeout of its first byte; the first one, and a TLS handshake before it, within the read
+// timeout of the connection's first use. The response must be sent within the write timeout. Then
+// the next request must begin within the idle timeout.
 //
-// fasthttp has such timeouts as well, but it reads the clock and moves a timer three times a request, which costs more than
-// parsing the request. Here the clock is read once for the response and the log, and a deadline is moved only when it
-// changes by a grain.
+// fasthttp has such timeouts as well, but it reads the clock and moves a timer three times a
+// request, which costs more than parsing the request. Here the clock is read once for the response
+// and the log, and a deadline is moved only when it changes by a grain.
 type connDeadlines struct {
 	timeouts *timeouts
-	readyAt  atomic.Int64 // when the response was ready, in Unix nanoseconds; 0 = a request is arriving or in progress
-	arriving bool         // a request is arriving and has no deadline yet; most arrive whole and need none
+	readyAt  atomic.Int64 // Unix nanoseconds of the last response; 0 = a request is in progress
+	arriving bool         // a request has begun to arrive and has no deadline yet
 	released atomic.Bool
 	reads    deadline
 	writes   deadline
@@ -31,7 +32,8 @@ func (d *connDeadlines) release() { d.released.Store(true) }
 // responseReady is called with the time at which a response is readyAt.
 func (d *connDeadlines) responseReady(now time.Time) { d.readyAt.Store(now.UnixNano()) }
 
-// beforeRead is called by the goroutine that serves the connection, like received and responseReady.
+// beforeRead is called by the goroutine that serves the connection, like received and
+// responseReady.
 func (d *connDeadlines) beforeRead(conn net.Conn) error {
 	if d.released.Load() {
 		return nil

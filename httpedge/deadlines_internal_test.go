@@ -52,12 +52,15 @@ func TestConnectionsKeepTheirTimeouts(t *testing.T) {
 			{"more of the same request", read, nil},
 			{"an interim answer", write, []string{"write 20s"}},
 			{"more after the interim answer", read, nil},
-			{"the answer, two seconds later", func() { time.Sleep(2 * time.Second); c.times.responseReady(time.Now()); write() }, []string{"write 20s"}},
+			{"the answer, two seconds later",
+				func() { time.Sleep(2 * time.Second); c.times.responseReady(time.Now()); write() },
+				[]string{"write 20s"}},
 			{"the rest of a slow answer", func() { time.Sleep(2 * time.Second); write() }, nil},
 			{"the next request, from when the answer was ready", read, []string{"read 28s"}},
 			{"more of it", read, []string{"read 10s"}},
 			{"even more of it", func() { time.Sleep(time.Second); read() }, nil},
-			{"its answer", func() { c.times.responseReady(time.Now()); write() }, []string{"write 20s"}},
+			{"its answer", func() { c.times.responseReady(time.Now()); write() },
+				[]string{"write 20s"}},
 			{"two requests that come whole, within one grain", func() {
 				for range 2 {
 					read()
@@ -65,7 +68,14 @@ func TestConnectionsKeepTheirTimeouts(t *testing.T) {
 					write()
 				}
 			}, []string{"read 30s"}},
-			{"deadlines of somebody else", func() { c.SetDeadline(time.Now()); read(); write(); time.Sleep(time.Second); read() }, []string{"both"}},
+			{"deadlines of somebody else",
+				func() {
+					c.SetDeadline(time.Now())
+					read()
+					write()
+					time.Sleep(time.Second)
+					read()
+				}, []string{"both"}},
 		} {
 			inner.moves = nil
 			step.do()

@@ -10,7 +10,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// respondMalformed responds to what fasthttp could not read as a request, and closes the connection.
+// respondMalformed responds to what fasthttp could not read as a request, and closes the
+// connection.
 func (s *Server) respondMalformed(ctx *fasthttp.RequestCtx, err error) {
 	start := time.Now()
 	path := ctx.URI().PathOriginal()

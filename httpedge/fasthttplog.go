@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// fasthttpLog logs what fasthttp reports. The arguments hold addresses and parts of requests, so only the fixed text before
-// the first one is logged, with the class of the error.
+// fasthttpLog logs what fasthttp reports. The arguments hold addresses and parts of requests, so
+// only the fixed text before the first one is logged, with the class of the error.
 type fasthttpLog struct{ log *slog.Logger }
 
 // Printf logs at level Warn what concerns the server, and at Debug what concerns one connection.

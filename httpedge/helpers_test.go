@@ -15,10 +15,12 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// start starts a stack before a provider that has an answer for everything, unless options name another.
+// start starts a stack before a provider that has an answer for everything, unless options name
+// another.
 func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 	t.Helper()
-	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())}, options...)...)
+	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())},
+		options...)...)
 }
 
 func withProvider(p geo.Provider) edgetest.Option {
@@ -86,7 +88,8 @@ func (a answer) object(t *testing.T) map[string]any {
 func (a answer) fails(t *testing.T, status int, code, reason string) {
 	t.Helper()
 	o := a.object(t)
-	if a.status != status || o["ok"] != false || o["error"] != code || o["reason"] != reason || o["message"] == "" {
+	if a.status != status || o["ok"] != false || o["error"] != code || o["reason"] != reason ||
+		o["message"] == "" {
 		t.Errorf("got %d %s, want %d %s %q", a.status, a.body, status, code, reason)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Listen opens a listener on "host:port" (port 0 = any free one) or "unix:/path". A stale socket file is replaced; the new
-// one has mode 0660.
+// Listen opens a listener on "host:port" (port 0 = any free one) or "unix:/path". A stale socket
+// file is replaced; the new one has mode 0660.
 func Listen(address string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {

@@ -89,7 +89,8 @@ func (s *scarce) Accept() (net.Conn, error) {
 }
 
 func TestServerOutlivesALackOfFileDescriptors(t *testing.T) {
-	st := start(t, edgetest.WithWrappedListener(func(ln net.Listener) net.Listener { return &scarce{ln, 3} }))
+	st := start(t, edgetest.WithWrappedListener(
+		func(ln net.Listener) net.Listener { return &scarce{ln, 3} }))
 	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
 		t.Errorf("got %d, want 200", a.status)
 	}

@@ -85,7 +85,8 @@ func TestLookupRefusesWhatIsNoQuery(t *testing.T) {
 func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
-		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
+		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}},
+			nil
 	}
 	st := start(t, withProvider(provider))
 	for _, cache := range []string{"miss", "hit"} {
@@ -100,7 +101,10 @@ func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
 
 func TestLookupFailuresAreNotCached(t *testing.T) {
 	provider := edgetest.NewProvider()
-	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
+		return geo.Answer{},
+			errors.New("down")
+	}
 	st := start(t, withProvider(provider))
 	for range 2 {
 		a := get(t, st, "/api/lookup?q=8.8.8.8")
@@ -124,7 +128,8 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	got.has(t, "X-Cache", "hit")
 }
 
-// A connection's memory is used again for its next request: what the cache and the log keep must be copies.
+// A connection's memory is used again for its next request: what the cache and the log keep must be
+// copies.
 func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
@@ -133,15 +138,18 @@ func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
 		return conn.hear()
 	}
 	first := ask("aaaaaaaaaa.example.com")
-	for _, other := range []string{"bbbbbbbbbb.example.com", "cccccccccc.example.com", "dddddddddd.example.com"} {
+	for _, other := range []string{"bbbbbbbbbb.example.com", "cccccccccc.example.com",
+		"dddddddddd.example.com"} {
 		ask(other)
 	}
 	again := ask("aaaaaaaaaa.example.com")
 	again.has(t, "X-Cache", "hit")
-	if again.body != first.body || !strings.Contains(first.body, `"city":"aaaaaaaaaa.example.com"`) {
+	if again.body != first.body ||
+		!strings.Contains(first.body, `"city":"aaaaaaaaaa.example.com"`) {
 		t.Errorf("got %s, then %s, want the same", first.body, again.body)
 	}
-	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body, `"city":"bbbbbbbbbb.example.com"`) {
+	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body,
+		`"city":"bbbbbbbbbb.example.com"`) {
 		t.Errorf("got %s, want the answer about the same domain", a.body)
 	}
 }

@@ -10,18 +10,21 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// wantsPage reports whether the client gets a page about an error that the server finds before any handler.
+// wantsPage reports whether the client gets a page about an error that the server finds before any
+// handler.
 func wantsPage(ctx *fasthttp.RequestCtx, format endpoint.Format) bool {
 	return format == endpoint.Page || format == endpoint.Either && prefersPage(ctx)
 }
 
-// prefersPage reports whether the client prefers HTML to JSON (RFC 9110 section 12.5.1), as browsers do.
+// prefersPage reports whether the client prefers HTML to JSON (RFC 9110 section 12.5.1), as
+// browsers do.
 func prefersPage(ctx *fasthttp.RequestCtx) bool {
 	accept := string(bytes.Join(ctx.Request.Header.PeekAll(fasthttp.HeaderAccept), []byte(",")))
 	return weight(accept, "text", "html") > weight(accept, "application", "json")
 }
 
-// weight returns the quality of a media type in an Accept header, from 0 to 1. The most specific range counts.
+// weight returns the quality of a media type in an Accept header, from 0 to 1. The most specific
+// range counts.
 func weight(accept, kind, subtype string) float64 {
 	narrowest, found := 0, 0.0
 	for part := range strings.SplitSeq(accept, ",") {

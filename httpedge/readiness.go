@@ -26,8 +26,8 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// databaseCheck checks whether the database can be read. All callers share one read; while it hangs, no other one starts.
-// Its methods may be called by many goroutines.
+// databaseCheck checks whether the database can be read. All callers share one read; while it
+// hangs, no other one starts. Its methods may be called by many goroutines.
 type databaseCheck struct {
 	people *actors.Identity
 	log    *slog.Logger

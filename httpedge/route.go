@@ -21,7 +21,8 @@ var (
 	headerAllowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte(fasthttp.HeaderAccessControlExposeHeaders)
-	exposed           = []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
+	exposed           = []byte(
+		"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
 )
 
 // route is an endpoint with its metrics, its access log and the headers of its responses.
@@ -43,7 +44,8 @@ func (s *Server) newRoute(e endpoint.Endpoint) *route {
 	}
 	r := &route{
 		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins, handle: e.Handle,
-		metrics: s.metrics.routes.of(e.Pattern), log: newAccessLog(s.log.Handler(), e.Pattern, level),
+		metrics: s.metrics.routes.of(e.Pattern),
+		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
 	}
 	r.head.SetNoDefaultContentType(true)
 	r.head.SetCanonical(headerRequestID, nil) // reserves its place
@@ -96,7 +98,8 @@ func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	r.record(ctx, ctx.Time())
 }
 
-// record counts and logs a request that began at start, and tells its connection that the response is ready.
+// record counts and logs a request that began at start, and tells its connection that the response
+// is ready.
 func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
 	if held := connectionOf(ctx); held != nil {
@@ -126,8 +129,8 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// panicked responds with 500 and logs the stack. A panic's value may hold parts of the request, so it is only logged when
-// it is the runtime's.
+// panicked responds with 500 and logs the stack. A panic's value may hold parts of the request, so
+// it is only logged when it is the runtime's.
 func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.Format, cors bool) {
 	s.metrics.panics.Inc()
 	cause := fmt.Sprintf("%T", value)
@@ -135,7 +138,8 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 		cause = err.Error()
 	}
 	id := string(ctx.Response.Header.PeekBytes(headerRequestID))
-	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack", string(debug.Stack()))
+	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack",
+		string(debug.Stack()))
 	ctx.Response.Reset()
 	beginResponse(ctx, cors)
 	if id != "" {
@@ -145,8 +149,9 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
 }
 
-// framingError returns what is wrong with the version or the target of a request, or why a proxy may see another length
-// than we do (RFC 9112 section 6.1); "" = nothing. fasthttp refuses repeated Content-Length and unknown codings itself.
+// framingError returns what is wrong with the version or the target of a request, or why a proxy
+// may see another length than we do (RFC 9112 section 6.1); "" = nothing. fasthttp refuses repeated
+// Content-Length and unknown codings itself.
 func framingError(h *fasthttp.RequestHeader) string {
 	if !bytes.HasPrefix(h.Protocol(), []byte("HTTP/1.")) {
 		return "Only HTTP/1.1 is supported."
@@ -176,7 +181,8 @@ func rawHeader(raw []byte, name string) (value []byte, ok bool) {
 		} else {
 			raw = nil
 		}
-		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' && strings.EqualFold(endpoint.View(line[:len(name)]), name) {
+		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' &&
+			strings.EqualFold(endpoint.View(line[:len(name)]), name) {
 			return bytes.TrimSpace(line[len(name)+1:]), true
 		}
 	}

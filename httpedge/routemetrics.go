@@ -13,7 +13,8 @@ import (
 // durationBounds are the upper bounds of the histogram of request durations.
 var durationBounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
-	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	25 * time.Millisecond,
 	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
@@ -22,16 +23,18 @@ var durationBounds = [...]time.Duration{
 const statuses = 500
 
 var (
-	requestsDesc  = prometheus.NewDesc("gatehouse_http_requests_total", "Requests served.", []string{"route", "method", "status"}, nil)
-	durationsDesc = prometheus.NewDesc("gatehouse_http_request_duration_seconds", "Time spent in the handler.", []string{"route"}, nil)
+	requestsDesc = prometheus.NewDesc("gatehouse_http_requests_total", "Requests served.",
+		[]string{"route", "method", "status"}, nil)
+	durationsDesc = prometheus.NewDesc("gatehouse_http_request_duration_seconds",
+		"Time spent in the handler.", []string{"route"}, nil)
 )
 
-// routeMetrics are the metrics of one route. A request adds to three numbers; the client library's counters and histograms
-// take three times as long.
+// routeMetrics are the metrics of one route. A request adds to three numbers; the client library's
+// counters and histograms take three times as long.
 type routeMetrics struct {
 	pattern   string
-	responses [len(methodNames)]atomic.Pointer[[statuses]atomic.Uint64] // by method and status; nil = none yet
-	counts    [len(durationBounds) + 1]atomic.Uint64                    // durations up to the bound of that index; the last: longer
+	responses [len(methodNames)]atomic.Pointer[[statuses]atomic.Uint64] // by method; nil = none
+	counts    [len(durationBounds) + 1]atomic.Uint64                    // by upper bound
 	nanos     atomic.Int64                                              // of all durations together
 }
 
@@ -62,7 +65,8 @@ func (r *routeMetrics) collect(out chan<- prometheus.Metric) {
 		}
 		for i := range responses {
 			if n := responses[i].Load(); n > 0 {
-				out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), r.pattern, methodNames[method], strconv.Itoa(100+i))
+				out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue,
+					float64(n), r.pattern, methodNames[method], strconv.Itoa(100+i))
 			}
 		}
 	}
@@ -72,7 +76,8 @@ func (r *routeMetrics) collect(out chan<- prometheus.Metric) {
 		buckets[bound.Seconds()] = total
 	}
 	total += r.counts[len(durationBounds)].Load()
-	out <- prometheus.MustNewConstHistogram(durationsDesc, total, time.Duration(r.nanos.Load()).Seconds(), buckets, r.pattern)
+	out <- prometheus.MustNewConstHistogram(durationsDesc, total,
+		time.Duration(r.nanos.Load()).Seconds(), buckets, r.pattern)
 }
 
 // routesMetrics are the metrics of all routes. The zero value is ready to use.

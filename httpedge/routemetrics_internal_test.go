@@ -17,10 +17,12 @@ func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
 	for i, bound := range durationBounds {
 		bounds[i] = bound.Seconds()
 	}
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests served."},
+	requests := prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests served."},
 		[]string{"route", "method", "status"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.", Buckets: bounds}, []string{"route"})
+		Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.",
+		Buckets: bounds}, []string{"route"})
 	for _, o := range []struct {
 		route, method string
 		status        int
@@ -50,6 +52,8 @@ func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
 func exposedMetrics(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	promhttp.HandlerFor(r,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(answer,
+		httptest.NewRequest("GET", "/metrics", nil))
 	return answer.Body.String()
 }

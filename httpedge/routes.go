@@ -17,11 +17,13 @@ import (
 func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	c := &s.config
-	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI, AnyOrigin: true}}
+	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
+		AnyOrigin: true}}
 	if c.Identity != nil {
 		all = append(all, oauthapi.Endpoints(c.Identity, s.clients.caller, c.Issuer)...)
-		all = append(all, signin.Endpoints(signin.Config{Site: s.site, Tokens: c.Identity, People: c.Identity, Issuer: c.Issuer,
-			SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
+		all = append(all, signin.Endpoints(
+			signin.Config{Site: s.site, Tokens: c.Identity, People: c.Identity, Issuer: c.Issuer,
+				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
 		all = append(all, me.Endpoints(s.site, c.Identity)...)
 	}
 	if c.System != nil {
@@ -33,9 +35,10 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 // unmatched is the route of requests that match no endpoint, in logs and metrics.
 const unmatched = "(unmatched)"
 
-// handler dispatches to endpoints, and to missing when none matches. The path must match the pattern byte for byte: no
-// escapes, no empty segments, no trailing slash.
-func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.RequestHandler) fasthttp.RequestHandler {
+// handler dispatches to endpoints, and to missing when none matches. The path must match the
+// pattern byte for byte: no escapes, no empty segments, no trailing slash.
+func (s *Server) handler(endpoints []endpoint.Endpoint,
+	missing fasthttp.RequestHandler) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
@@ -47,7 +50,8 @@ func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.Request
 		}
 		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins), nil
+		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
+			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
 		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight).serve)
 		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse).serve)
@@ -62,7 +66,8 @@ func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.Request
 func (s *Server) endpointAt(path []byte) *endpoint.Endpoint {
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
-		if rest, ok := strings.CutPrefix(endpoint.View(path), e.Pattern); ok && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(endpoint.View(path), e.Pattern); ok &&
+			(rest == "" || rest[0] == '/') {
 			return e
 		}
 	}
@@ -105,7 +110,8 @@ func respondOptions(allow string, cors bool) fasthttp.RequestHandler {
 		h.Set(fasthttp.HeaderAllow, allow)
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
-			h.Set(fasthttp.HeaderAccessControlAllowHeaders, "Accept, Authorization, Content-Type, X-Request-Id")
+			h.Set(fasthttp.HeaderAccessControlAllowHeaders,
+				"Accept, Authorization, Content-Type, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

@@ -34,21 +34,22 @@ const maxAdminConnections = 256
 
 // Config configures a Server. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // lookups; the caller stops it after Shutdown; nil = no geolocation service
+	System  *actors.System // the caller stops it after Shutdown; nil = no lookups
 	Logger  *slog.Logger
 	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
 	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
 
 	Identity *actors.Identity // the caller stops it after Shutdown; nil = no identity service
-	Issuer   string           // required with Identity: the base URL that clients know, without a slash at the end
-	// SkipChooserParameter is the name of the authorization parameter that skips the account chooser.
-	// Optional: "" = "skip_account_chooser".
+	Issuer   string           // base URL without a trailing slash; required with Identity
+	// SkipChooserParameter is the name of the authorization parameter that skips the account
+	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
-	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with invalid_scope.
+	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
+	// invalid_scope.
 	DefaultScopes oauth.Scopes
 
-	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a Unix socket counts as
-	// 127.0.0.1.
+	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a
+	// Unix socket counts as 127.0.0.1.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader ForwardedHeader // optional: "" = XForwardedFor
 
@@ -57,13 +58,13 @@ type Config struct {
 	IdleTimeout    time.Duration // between two requests on a connection
 	MaxConnections int           // open public connections, at least 1; further ones get 503
 
-	// CertFile and KeyFile turn on TLS (1.2 and later, HTTP/1.1) for the public server. Optional, both or none. They are
-	// PEM files and are read again when they change.
+	// CertFile and KeyFile turn on TLS (1.2 and later, HTTP/1.1) for the public server. Optional,
+	// both or none. They are PEM files and are read again when they change.
 	CertFile, KeyFile string
 }
 
-// Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end it with Shutdown.
-// Its methods may be called by many goroutines.
+// Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end
+// it with Shutdown. Its methods may be called by many goroutines.
 type Server struct {
 	config    Config
 	log       *slog.Logger
@@ -100,15 +101,18 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	s.site = visit.New(visit.Config{People: config.Identity, Issuer: config.Issuer, Log: config.Logger, Caller: s.clients.caller})
+	s.site = visit.New(visit.Config{People: config.Identity, Issuer: config.Issuer,
+		Log: config.Logger, Caller: s.clients.caller})
 	if config.Identity != nil {
 		s.origins = &clientOrigins{list: config.Identity.Clients, log: config.Logger}
 		s.database = &databaseCheck{people: config.Identity, log: config.Logger}
 	}
-	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
+	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout,
+		idle: config.IdleTimeout}
 	s.publicConns = newConnections(config.MaxConnections, times, config.Logger)
 	s.adminConns = newConnections(maxAdminConnections, times, config.Logger)
-	if s.metrics, err = newMetrics(config.Metrics, s.publicConns, s.adminConns, config.Log); err != nil {
+	if s.metrics, err = newMetrics(config.Metrics, s.publicConns, s.adminConns,
+		config.Log); err != nil {
 		return nil, err
 	}
 	if config.CertFile != "" {
@@ -128,11 +132,13 @@ func (c *Config) check() error {
 	case c.System == nil && c.Identity == nil:
 		return errors.New("httpedge: neither System nor Identity")
 	case c.Identity != nil && !isIssuer(c.Issuer):
-		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
+		return errors.New(
+			"httpedge: the issuer must be an http or https URL with nothing after the host")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
 	case !signin.IsChooserParameter(c.SkipChooserParameter):
-		return errors.New("httpedge: the parameter that skips the account chooser must differ from the others and consist of letters, digits, - and _")
+		return errors.New(
+			"httpedge: the parameter that skips the account chooser must differ from the others and consist of letters, digits, - and _")
 	case c.ReadTimeout <= 0 || c.WriteTimeout <= 0 || c.IdleTimeout <= 0:
 		return errors.New("httpedge: read, write and idle timeouts must be positive")
 	case c.MaxConnections < 1:
@@ -143,21 +149,23 @@ func (c *Config) check() error {
 	return nil
 }
 
-// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2). It must be an origin, since cookies and
-// pages use all of it.
+// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2). It must be an
+// origin, since cookies and pages use all of it.
 func isIssuer(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Path == "" &&
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && u.Path == "" &&
 		!strings.ContainsAny(s, "?#")
 }
 
 // newFastHTTP returns a server without timeouts; the connections have them.
 func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:                      handler,
-		ErrorHandler:                 s.respondMalformed,
-		Logger:                       fasthttpLog{s.log},
-		Concurrency:                  s.config.MaxConnections + 1024, // connections refuses before fasthttp does
+		Handler:      handler,
+		ErrorHandler: s.respondMalformed,
+		Logger:       fasthttpLog{s.log},
+		// connections refuses before fasthttp does
+		Concurrency:                  s.config.MaxConnections + 1024,
 		ReadBufferSize:               maxHeaderBytes,
 		MaxRequestBodySize:           maxBodyBytes,
 		CloseOnShutdown:              true,
@@ -168,8 +176,9 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// Serve serves both listeners until Shutdown and closes them. It returns nil after Shutdown, or an error when a listener
-// fails. The public listener is plain TCP or a Unix socket even when TLS is configured. Call it once.
+// Serve serves both listeners until Shutdown and closes them. It returns nil after Shutdown, or an
+// error when a listener fails. The public listener is plain TCP or a Unix socket even when TLS is
+// configured. Call it once.
 func (s *Server) Serve(public, admin net.Listener) error {
 	s.adminIsLocal.Store(isLocal(admin.Addr()))
 	bounded := []*boundedListener{s.publicConns.listener(public), s.adminConns.listener(admin)}
@@ -212,11 +221,13 @@ func serve(server *fasthttp.Server, ln net.Listener, name string) error {
 	return nil
 }
 
-// Drain makes /readyz fail, so that load balancers stop sending requests. Requests are still served.
+// Drain makes /readyz fail, so that load balancers stop sending requests. Requests are still
+// served.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Shutdown drains, stops accepting connections, closes idle ones and waits for requests in flight. When ctx ends first, it
-// closes all connections and returns the context's error. The admin server ends last.
+// Shutdown drains, stops accepting connections, closes idle ones and waits for requests in flight.
+// When ctx ends first, it closes all connections and returns the context's error. The admin server
+// ends last.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.publicConns.closeSilent()
@@ -234,8 +245,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// ServeConn serves the requests of one connection of the public server that no listener accepted, such as one end of
-// net.Pipe. It returns when the connection ends, and closes it. MaxConnections and Shutdown ignore it.
+// ServeConn serves the requests of one connection of the public server that no listener accepted,
+// such as one end of net.Pipe. It returns when the connection ends, and closes it. MaxConnections
+// and Shutdown ignore it.
 func (s *Server) ServeConn(conn net.Conn) error {
 	if err := s.public.ServeConn(conn); err != nil {
 		return fmt.Errorf("serve connection: %w", err)

@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// newTLSConfig returns a configuration with the certificate of a pair of PEM files, which must be valid now.
+// newTLSConfig returns a configuration with the certificate of a pair of PEM files, which must be
+// valid now.
 func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.get}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: c.get}, nil
 }
 
 const certificateCheck = time.Second // least time between two checks of the files
@@ -38,8 +40,8 @@ type version struct {
 	size     int64
 }
 
-// get returns the certificate for a handshake. It checks the files when the last check is a second old. While they are
-// invalid or do not match, it returns the old certificate.
+// get returns the certificate for a handshake. It checks the files when the last check is a second
+// old. While they are invalid or do not match, it returns the old certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,13 +62,15 @@ func (c *certificate) refresh() {
 	}
 	if err != nil {
 		c.seen = seen // logged once for each change
-		c.log.Warn("the TLS certificate cannot be read again; the old one stays in use", "cause", err)
+		c.log.Warn("the TLS certificate cannot be read again; the old one stays in use", "cause",
+			err)
 		return
 	}
 	c.log.Info("TLS certificate read again")
 }
 
-// load reads the files. It takes their versions first, so that the next check sees a change made meanwhile.
+// load reads the files. It takes their versions first, so that the next check sees a change made
+// meanwhile.
 func (c *certificate) load() error {
 	seen, err := c.versions()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // issueTokens keeps n access tokens of the user.
-func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64, n int) []string {
+func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64,
+	n int) []string {
 	t.Helper()
 	keys, err := st.Store.AccessTokenKeys(t.Context())
 	if err != nil {
@@ -30,7 +31,8 @@ func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, user
 		}
 		expires := time.Now().Add(time.Hour)
 		tokens[i] = keys.NewAccessToken(expires)
-		op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: userID,
+		op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(tokens[i]),
+			ClientID: clientID, UserID: userID,
 			Scopes: oauth.UserScopes, Issued: time.Now(), Expires: expires}}
 		op.OnDone(func(err error) { ended <- err })
 		st.Store.Submit(op)
@@ -48,7 +50,8 @@ func wait(t testing.TB, ended <-chan error) {
 	}
 }
 
-// profileRequests are requests for the basic profile, one a token, ready to be served again and again.
+// profileRequests are requests for the basic profile, one a token, ready to be served again and
+// again.
 func profileRequests(tokens []string) []*fasthttp.RequestCtx {
 	all := make([]*fasthttp.RequestCtx, len(tokens))
 	for i, token := range tokens {

@@ -57,19 +57,23 @@ func Endpoints(tokens, people *actors.Identity, log *slog.Logger) []endpoint.End
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
 		}
-		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods), Head: endpoint.SetPrivateJSON}
-		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
+		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods),
+			Head: endpoint.SetPrivateJSON}
+		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost,
+			fasthttp.MethodPatch, fasthttp.MethodDelete} {
 			if methods[m] != nil {
 				e.Methods = append(e.Methods, m)
 			}
 		}
 		return e
 	}
-	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete
+	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch,
+		fasthttp.MethodDelete
 	client, user := pathAdminClients+"/{id}", pathAdminUsers+"/{id}"
 	return []endpoint.Endpoint{
 		row(pathAdminClients, map[string]adminHandler{get: listClients, post: createClient}),
-		row(client, map[string]adminHandler{get: showClient, patch: updateClient, remove: deleteClient}),
+		row(client, map[string]adminHandler{get: showClient, patch: updateClient,
+			remove: deleteClient}),
 		row(client+"/approve", map[string]adminHandler{post: setApproved(true)}),
 		row(client+"/unapprove", map[string]adminHandler{post: setApproved(false)}),
 		row(client+"/disable", map[string]adminHandler{post: setClientDisabled(true)}),
@@ -86,7 +90,8 @@ func Endpoints(tokens, people *actors.Identity, log *slog.Logger) []endpoint.End
 	}
 }
 
-// operatorOnly serves requests with an access token of an operator (scope server-operations) and refuses all others.
+// operatorOnly serves requests with an access token of an operator (scope server-operations) and
+// refuses all others.
 func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		now := time.Now()
@@ -96,8 +101,9 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 			return
 		}
 		if verdict := s.tokens.AdmitOperator(token, now); verdict != actors.Admitted {
-			endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
-				Advice: "Use a token of an operator client, requested with the scope server-operations."})
+			endpoint.WriteError(ctx, endpoint.JSON,
+				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+					Advice: "Use a token of an operator client, requested with the scope server-operations."})
 			return
 		}
 		deadline, cancel := context.WithTimeout(context.Background(), adminTimeout)
@@ -171,7 +177,8 @@ func (c *adminCall) userID() (int64, error) {
 }
 
 // errAfter is the error of a parameter after that no page has returned.
-var errAfter = account.FieldError{Field: "after", Message: "must be the value of next on the previous page"}
+var errAfter = account.FieldError{Field: "after",
+	Message: "must be the value of next on the previous page"}
 
 // page returns the parameters after and limit.
 func (c *adminCall) page() (after string, limit int, err error) {
@@ -182,13 +189,15 @@ func (c *adminCall) page() (after string, limit int, err error) {
 	limit = defaultPage
 	if text := endpoint.Value(params, "limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return "", 0, account.FieldError{Field: "limit", Message: "must be a number from 1 to 200"}
+			return "", 0, account.FieldError{Field: "limit",
+				Message: "must be a number from 1 to 200"}
 		}
 	}
 	return endpoint.Value(params, "after"), limit, nil
 }
 
-// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal data.
+// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal
+// data.
 func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
 	if problem := endpoint.ProblemOf(err); problem.Unexpected {
 		s.log.Error("admin request failed", "error", err, "request_id", endpoint.RequestID(ctx))

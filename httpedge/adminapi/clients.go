@@ -11,7 +11,7 @@ import (
 // clientRecord is a client as the admin API shows it.
 type clientRecord struct {
 	ClientID        string         `json:"client_id"`
-	ClientSecret    string         `json:"client_secret,omitempty"` // only in the response to the registration
+	ClientSecret    string         `json:"client_secret,omitempty"` // only when registered
 	Name            string         `json:"name"`
 	ClientURI       *string        `json:"client_uri"`
 	RedirectURIs    []string       `json:"redirect_uris"`
@@ -43,9 +43,13 @@ type newSecretRecord struct {
 
 func newClientRecord(c *oauth.Client) clientRecord {
 	r := clientRecord{
-		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI), RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()), Grants: orEmpty(c.Grants.Names()),
-		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved, LoopbackAnyPort: c.LoopbackAnyPort,
-		IntrospectAny: c.IntrospectAny, Disabled: c.Disabled, Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
+		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI),
+		RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()),
+		Grants: orEmpty(c.Grants.Names()),
+		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved,
+		LoopbackAnyPort: c.LoopbackAnyPort,
+		IntrospectAny:   c.IntrospectAny, Disabled: c.Disabled,
+		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
 	}
 	for i, s := range c.Secrets {
 		r.Secrets[i] = secretRecord{s.ID, timestamp(s.Created)}
@@ -144,7 +148,8 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			grant, ok := oauth.ParseGrantType(name)
 			if !ok {
-				o.refuse("grants", "must be among authorization_code, refresh_token and client_credentials")
+				o.refuse("grants",
+					"must be among authorization_code, refresh_token and client_credentials")
 			}
 			client.Grants |= grant
 		}
@@ -193,7 +198,10 @@ func setApproved(approved bool) adminHandler {
 		if err := c.nothing(); err != nil {
 			return nil, err
 		}
-		return c.changeClient(func(client *oauth.Client) error { client.DetailApproved = approved; return nil })
+		return c.changeClient(func(client *oauth.Client) error {
+			client.DetailApproved = approved
+			return nil
+		})
 	}
 }
 
@@ -202,7 +210,10 @@ func setClientDisabled(disabled bool) adminHandler {
 		if err := c.nothing(); err != nil {
 			return nil, err
 		}
-		return c.changeClient(func(client *oauth.Client) error { client.Disabled = disabled; return nil })
+		return c.changeClient(func(client *oauth.Client) error {
+			client.Disabled = disabled
+			return nil
+		})
 	}
 }
 
@@ -227,7 +238,8 @@ func rotateSecret(c *adminCall) (any, error) {
 		return nil, err
 	}
 	c.SetStatusCode(fasthttp.StatusCreated)
-	return newSecretRecord{ClientID: id, ClientSecret: secret, SecretID: kept.ID, CreatedAt: timestamp(kept.Created)}, nil
+	return newSecretRecord{ClientID: id, ClientSecret: secret, SecretID: kept.ID,
+		CreatedAt: timestamp(kept.Created)}, nil
 }
 
 func revokeSecret(c *adminCall) (any, error) {

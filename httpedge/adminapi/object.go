@@ -12,8 +12,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// object is the JSON object in a request, read member by member. It collects unknown members and members of the wrong type;
-// end returns them together.
+// object is the JSON object in a request, read member by member. It collects unknown members and
+// members of the wrong type; end returns them together.
 type object struct {
 	members  map[string]json.RawMessage
 	known    map[string]bool // members that were read; a retried change reads them again
@@ -25,7 +25,8 @@ func (c *adminCall) object() (*object, error) {
 	if !endpoint.IsJSON(c.Request.Header.ContentType()) {
 		return nil, endpoint.ErrNotJSON
 	}
-	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{}, problems: map[string]string{}}
+	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{},
+		problems: map[string]string{}}
 	body := c.PostBody()
 	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
 		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")

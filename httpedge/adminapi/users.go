@@ -28,9 +28,12 @@ type userRecord struct {
 
 func newUserRecord(u *account.User) userRecord {
 	return userRecord{
-		ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: orNull(u.Email), PhoneNumber: orNull(u.Phone), Username: orNull(u.Username),
-		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth), DateOfBirth: orNull(u.DateOfBirth),
-		Address: orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture), HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
+		ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: orNull(u.Email),
+		PhoneNumber: orNull(u.Phone), Username: orNull(u.Username),
+		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth),
+		DateOfBirth: orNull(u.DateOfBirth),
+		Address:     orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture),
+		HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
 		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
 	}
 }

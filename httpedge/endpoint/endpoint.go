@@ -1,5 +1,6 @@
-// Package endpoint holds what all groups of endpoints share: the row of the table of routes, parameters of forms and
-// queries, bearer tokens, and the map from errors to responses. It does not know the server.
+// Package endpoint holds what all groups of endpoints share: the row of the table of routes,
+// parameters of forms and queries, bearer tokens, and the map from errors to responses. It does not
+// know the server.
 package endpoint
 
 import (
@@ -16,7 +17,7 @@ type Endpoint struct {
 	Methods       []string
 	Handle        fasthttp.RequestHandler
 	Head          func(*fasthttp.ResponseHeader) // optional: sets headers of every response
-	Format        Format                         // of errors that the server finds at or below Pattern
+	Format        Format                         // of errors that the server finds there
 	AnyOrigin     bool                           // CORS: any web page may call it
 	ClientOrigins bool                           // CORS: web pages of public clients may call it
 	Quiet         bool                           // its access lines have level Debug
@@ -58,5 +59,6 @@ func IsJSON(contentType []byte) bool {
 	return strings.EqualFold(View(bytes.TrimSpace(kind)), "application/json")
 }
 
-// View returns b as a string that shares its memory. It is valid as long as b is and must not be kept.
+// View returns b as a string that shares its memory. It is valid as long as b is and must not be
+// kept.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -13,8 +13,9 @@ import (
 // maxParameters limits the parameters of a form or query. No endpoint has a quarter as many.
 const maxParameters = 64
 
-// ParseParameters decodes application/x-www-form-urlencoded, in order and with repeated parameters. The result shares no
-// memory with src. It returns false for a malformed escape and for more than 64 parameters.
+// ParseParameters decodes application/x-www-form-urlencoded, in order and with repeated parameters.
+// The result shares no memory with src. It returns false for a malformed escape and for more than
+// 64 parameters.
 func ParseParameters(src []byte) ([]oauth.Parameter, bool) {
 	text := string(src)
 	all := make([]oauth.Parameter, 0, min(maxParameters, 1+strings.Count(text, "&")))

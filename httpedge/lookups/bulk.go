@@ -16,16 +16,19 @@ import (
 
 // Errors about the whole request. They are shared and never changed.
 var (
-	errBulkMalformed = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
-				Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
-	errBulkEmpty = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
-			Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
+	errBulkMalformed = endpoint.ProblemOf(
+		&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
+		Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
+	errBulkEmpty = endpoint.ProblemOf(
+		&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
+		Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
 	errBulkTooMany = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonTooMany}
 )
 
 const maxBulk = 50 // queries per request (interface document, section 8)
 
-// bulkBatch is the working memory of one bulk request. Its strings are views into the parser's copy of the body.
+// bulkBatch is the working memory of one bulk request. Its strings are views into the parser's copy
+// of the body.
 type bulkBatch struct {
 	parser   fastjson.Parser
 	texts    []string
@@ -38,8 +41,8 @@ type bulkBatch struct {
 
 var bulkBatches = sync.Pool{New: func() any { return new(bulkBatch) }}
 
-// maxPooledBody limits the bodies whose working memory is reused, in bytes. A parser's memory can be many times as large as
-// the body.
+// maxPooledBody limits the bodies whose working memory is reused, in bytes. A parser's memory can
+// be many times as large as the body.
 const maxPooledBody = 16 << 10
 
 // bulk serves POST /api/bulk.
@@ -62,8 +65,8 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// read fills texts from body, or returns the error of the whole request. encoding/json validates the body, since fastjson
-// accepts some malformed JSON.
+// read fills texts from body, or returns the error of the whole request. encoding/json validates
+// the body, since fastjson accepts some malformed JSON.
 func (b *bulkBatch) read(body []byte) error {
 	if !json.Valid(body) {
 		return errBulkMalformed
@@ -167,8 +170,8 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 	b.setSources(&ctx.Response.Header)
 }
 
-// refusal returns the error of the whole request: the one with the shortest wait when every item was refused by a limit or
-// for overload, else nil.
+// refusal returns the error of the whole request: the one with the shortest wait when every item
+// was refused by a limit or for overload, else nil.
 func (b *bulkBatch) refusal() *geo.Error {
 	var soonest *geo.Error
 	for i := range b.outcomes {

@@ -1,4 +1,5 @@
-// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own address.
+// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own
+// address.
 package lookups
 
 import (
@@ -28,13 +29,16 @@ type service struct {
 }
 
 // Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
-func Endpoints(lookups *actors.System, caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
+func Endpoints(lookups *actors.System,
+	caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	s := &service{lookups, caller}
 	return []endpoint.Endpoint{
 		{Pattern: pathMyIP, Methods: get, Handle: s.myIP, Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk, Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
+			AnyOrigin: true},
+		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
+			Format: endpoint.Lookup, AnyOrigin: true},
 	}
 }
 
@@ -57,7 +61,8 @@ var (
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	now := ctx.Time()
-	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok { // a canonical query has no escapes
+	// A canonical query has no escapes, so a hit needs no decoding.
+	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok {
 		if e := s.lookups.Hit(text, now); e != nil {
 			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
 			endpoint.SetJSON(&ctx.Response.Header)
@@ -125,7 +130,8 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 	h.SetCanonical(headerSource, append(buf[:0], source...))
 }
 
-// writeResult responds with a result for the query as written in text. A body that was rendered before is not copied.
+// writeResult responds with a result for the query as written in text. A body that was rendered
+// before is not copied.
 func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
 	if e.IsFor(text) {
 		ctx.Response.SetBodyRaw(e.Body)

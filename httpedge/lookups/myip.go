@@ -21,7 +21,9 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	text := caller.String()
 	q, fault := geo.AddrQuery(caller)
 	if fault != nil {
-		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying("The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
+		endpoint.WriteLookup(ctx, text,
+			endpoint.ProblemOf(fault).Saying(
+				"The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
 	outcome := s.lookups.Lookup(q, caller, time.Now())

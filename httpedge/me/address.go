@@ -44,7 +44,8 @@ func (s *service) changeAddress(f *addressChange) func(*person) {
 		case !p.HTTP.IsPost():
 			s.showAddress(p, f.Channel, fasthttp.StatusOK)
 		case !p.CheckForm(p.bound(f.Start)):
-			s.showAddress(p, f.Channel, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+			s.showAddress(p, f.Channel, fasthttp.StatusForbidden,
+				pages.Problem{Text: visit.TextStaleForm})
 		default:
 			s.takeAddress(p, f)
 		}
@@ -52,7 +53,9 @@ func (s *service) changeAddress(f *addressChange) func(*person) {
 }
 
 func (s *service) takeAddress(p *person, f *addressChange) {
-	show := func(status int, problems ...pages.Problem) { s.showAddress(p, f.Channel, status, problems...) }
+	show := func(status int, problems ...pages.Problem) {
+		s.showAddress(p, f.Channel, status, problems...)
+	}
 	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
 	if s.refuseProof(p, err, show) {
 		return
@@ -61,7 +64,8 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 		s.WriteFailure(p.HTTP, "check a password", err)
 		return
 	}
-	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel, p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
+	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel,
+		p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
 	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }
 
@@ -74,8 +78,10 @@ func addressField(channel account.Channel) string {
 }
 
 // showAddress shows the form for a new address or number.
-func (s *service) showAddress(p *person, channel account.Channel, status int, problems ...pages.Problem) {
-	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email, Address: p.Shown(addressField(channel)),
+func (s *service) showAddress(p *person, channel account.Channel, status int,
+	problems ...pages.Problem) {
+	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email,
+		Address:       p.Shown(addressField(channel)),
 		NeedsPassword: p.needsPassword(), Action: pages.PathMeEmail, Problems: problems}
 	if channel == account.SMS {
 		page.Channel, page.Current, page.Action = "phone", p.User.Phone, pages.PathMePhone
@@ -85,7 +91,8 @@ func (s *service) showAddress(p *person, channel account.Channel, status int, pr
 }
 
 // restartAddress shows the form again to the current account.
-func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int, problems ...pages.Problem) {
+func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int,
+	problems ...pages.Problem) {
 	visitors, err := s.Visitors(v)
 	switch {
 	case err != nil:
@@ -120,7 +127,8 @@ func (s *service) verifyAddress(f *addressChange) func(*person) {
 	}
 }
 
-func (s *service) confirmAddress(p *person, f *addressChange, token, code string, c *account.Challenge) {
+func (s *service) confirmAddress(p *person, f *addressChange, token, code string,
+	c *account.Challenge) {
 	_, err := s.people.ConfirmChange(p.Ctx, p.User.ID, token, code, p.Now)
 	switch {
 	case err == nil:
@@ -131,7 +139,9 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(p.HTTP)
-		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: addressField(f.Channel), Text: "Another account already uses this."})
+		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: addressField(f.Channel),
+				Text: "Another account already uses this."})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	default:

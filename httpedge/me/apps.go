@@ -19,8 +19,10 @@ import (
 func shownConnections(all []actors.Connection, now time.Time) []pages.Connection {
 	var shown []pages.Connection
 	for _, c := range all {
-		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name, URI: c.Client.URI,
-			Permissions: permissionTexts(c.Scopes), Granted: day(c.Granted), LastUsed: ago(c.Used, now)})
+		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
+			URI:         c.Client.URI,
+			Permissions: permissionTexts(c.Scopes), Granted: day(c.Granted),
+			LastUsed: ago(c.Used, now)})
 	}
 	return shown
 }
@@ -33,17 +35,21 @@ func lastUsed(all []actors.Connection) []actors.Connection {
 		}
 		return c.Granted
 	}
-	slices.SortStableFunc(all, func(a, b actors.Connection) int { return latest(b).Compare(latest(a)) })
+	slices.SortStableFunc(all, func(a, b actors.Connection) int {
+		return latest(b).Compare(latest(a))
+	})
 	return all
 }
 
-// maxShown limits the apps and the sessions on a page, and so its size. Other apps have pages of their own; other sessions can be ended together.
+// maxShown limits the apps and the sessions on a page, and so its size. Other apps have pages of
+// their own; other sessions can be ended together.
 const maxShown = 12
 
 // paramFrom is the parameter with the number of apps before the page.
 const paramFrom = "from"
 
-// appsFrom returns the number of apps before the page, and whether the request came from the page of all apps.
+// appsFrom returns the number of apps before the page, and whether the request came from the page
+// of all apps.
 func (p *person) appsFrom() (from int, all bool) {
 	args := p.HTTP.QueryArgs()
 	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {
@@ -65,8 +71,10 @@ func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 	}
 	to := min(from+maxShown, len(all))
 	s.WritePage(p.HTTP, status, pages.MeApps{
-		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Connections: shownConnections(all[from:to], p.Now),
-		From: from, More: len(all) - to, Step: maxShown, Notice: p.notice(), Problems: problems,
+		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now),
+		Connections: shownConnections(all[from:to], p.Now),
+		From:        from, More: len(all) - to, Step: maxShown, Notice: p.notice(),
+		Problems: problems,
 	})
 }
 
@@ -83,7 +91,8 @@ func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	})
 	var shown []pages.Session
 	for _, session := range all[:min(len(all), maxShown)] {
-		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device, Since: day(session.Created), Seen: ago(session.Seen, p.Now),
+		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device,
+			Since: day(session.Created), Seen: ago(session.Seen, p.Now),
 			Current: session.Hash == p.Session.Hash})
 	}
 	return shown
@@ -119,7 +128,8 @@ func (s *service) removeApp(p *person) {
 	err := s.people.Disconnect(p.Ctx, p.User.ID, p.Field("client_id"), p.Now)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		s.refuseApp(p, fasthttp.StatusUnprocessableEntity, "This app is not connected to your account.")
+		s.refuseApp(p, fasthttp.StatusUnprocessableEntity,
+			"This app is not connected to your account.")
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:
@@ -134,7 +144,8 @@ func (s *service) endSessions(p *person) {
 		return
 	}
 	if !p.sentMe() {
-		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User), pages.Problem{Text: visit.TextStaleForm})
+		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User),
+			pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
 	if p.Field("all") == "true" {
@@ -149,7 +160,8 @@ func (s *service) endSessions(p *person) {
 	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
 	switch {
 	case errors.Is(err, account.ErrNotFound):
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, profileOf(p.User), pages.Problem{Text: "This session has ended already."})
+		s.showMe(p, fasthttp.StatusUnprocessableEntity, profileOf(p.User),
+			pages.Problem{Text: "This session has ended already."})
 	case err != nil:
 		s.WriteFailure(p.HTTP, "end a session", err)
 	case id == p.Session.ID():

@@ -14,8 +14,10 @@ import (
 func (s *service) deleteAccount(p *person) {
 	form := p.bound("delete")
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(), Action: pages.PathMeDelete,
-			FormToken: form.NewFormToken(p.Now), Problems: problems})
+		s.WritePage(p.HTTP, status,
+			pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(),
+				Action:    pages.PathMeDelete,
+				FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
 	switch {
 	case !s.fresh(p):
@@ -24,7 +26,9 @@ func (s *service) deleteAccount(p *person) {
 	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("confirm") != "delete":
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "confirm", Text: "Tick the box if you want to delete your account."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "confirm",
+				Text: "Tick the box if you want to delete your account."})
 	default:
 		s.takeDeletion(p, show)
 	}
@@ -56,5 +60,6 @@ func (s *service) showDeleted(v *visit.Visit) {
 		return
 	}
 	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Your account is deleted",
-		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.", Link: pages.PathLogin, LinkText: "Sign in to another account"})
+		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.",
+		Link: pages.PathLogin, LinkText: "Sign in to another account"})
 }

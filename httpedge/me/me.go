@@ -1,4 +1,5 @@
-// Package me serves the pages of a person's own account: profile, ways to sign in, connected apps, sessions and deletion.
+// Package me serves the pages of a person's own account: profile, ways to sign in, connected apps,
+// sessions and deletion.
 package me
 
 import (
@@ -24,7 +25,9 @@ func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
 	email := func(handle func(*person)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.personal(handle))
 	}
-	sms := func(handle func(*person)) fasthttp.RequestHandler { return s.Offered(account.SMS, s.personal(handle)) }
+	sms := func(handle func(*person)) fasthttp.RequestHandler {
+		return s.Offered(account.SMS, s.personal(handle))
+	}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathMe, Handle: s.personal(s.me)},
@@ -43,18 +46,21 @@ func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	return append(all, endpoint.Endpoint{
-		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted), Format: endpoint.Page,
+		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted),
+		Format: endpoint.Page,
 	})
 }
 
-// person is a request by somebody who is signed in: by the account of the browser that was chosen last.
+// person is a request by somebody who is signed in: by the account of the browser that was chosen
+// last.
 type person struct {
 	*visit.Visit
 	visit.Visitor
 	others []visit.Visitor // other accounts of the browser
 }
 
-// bound binds a form to the session as well, so that it expires with it and is not valid for another account of the browser.
+// bound binds a form to the session as well, so that it expires with it and is not valid for
+// another account of the browser.
 func (p *person) bound(purpose string) visit.Binding {
 	return p.Bind(purpose + " " + p.Token)
 }
@@ -62,7 +68,8 @@ func (p *person) bound(purpose string) visit.Binding {
 // all returns all accounts of the browser, the current one first.
 func (p *person) all() []visit.Visitor { return append([]visit.Visitor{p.Visitor}, p.others...) }
 
-// personal returns a handler that needs a signed-in account; others are redirected to sign in. It refuses forms that other sites send.
+// personal returns a handler that needs a signed-in account; others are redirected to sign in. It
+// refuses forms that other sites send.
 func (s *service) personal(handle func(*person)) fasthttp.RequestHandler {
 	return s.Handle(func(v *visit.Visit) {
 		v.Secret = s.BrowserSecret(v.HTTP)
@@ -86,7 +93,8 @@ func (s *service) me(p *person) {
 		s.KeepSessions(p.Visit, p.all())
 		s.showMe(p, fasthttp.StatusOK, profileOf(p.User))
 	case !p.sentMe():
-		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User), pages.Problem{Text: visit.TextStaleForm})
+		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User),
+			pages.Problem{Text: visit.TextStaleForm})
 	default:
 		s.saveProfile(p)
 	}
@@ -110,11 +118,16 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		return
 	}
 	channels := s.people.Channels()
+	latest := lastUsed(connections)[:min(len(connections), maxShown)]
 	s.WritePage(p.HTTP, status, pages.Me{
-		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields, Email: p.User.Email, Phone: p.User.Phone,
-		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS), HasPassword: p.User.PasswordHash != "",
-		Connections: shownConnections(lastUsed(connections)[:min(len(connections), maxShown)], p.Now), MoreConnections: max(0, len(connections)-maxShown),
-		Sessions: p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
-		Accounts: pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(), Problems: problems,
+		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields,
+		Email: p.User.Email, Phone: p.User.Phone,
+		EmailOffered: channels.Has(account.Email), PhoneOffered: channels.Has(account.SMS),
+		HasPassword:     p.User.PasswordHash != "",
+		Connections:     shownConnections(latest, p.Now),
+		MoreConnections: len(connections) - len(latest),
+		Sessions:        p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
+		Accounts: pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
+		Problems: problems,
 	})
 }

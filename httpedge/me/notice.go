@@ -38,7 +38,8 @@ const (
 	paramNotice    = "done"
 )
 
-// toNotice returns path, which may have a query, with a notice. It is valid for a minute, in this browser only.
+// toNotice returns path, which may have a query, with a notice. It is valid for a minute, in this
+// browser only.
 func toNotice(v *visit.Visit, path string, n notice) string {
 	separator := "?"
 	if strings.Contains(path, separator) {
@@ -49,7 +50,8 @@ func toNotice(v *visit.Visit, path string, n notice) string {
 
 // noticed returns the notice in the URL of the request; 0 = none.
 func noticed(v *visit.Visit) notice {
-	payload, _, ok := v.Bind("notice").Open(string(v.HTTP.QueryArgs().Peek(paramNotice)), 1, noticeLifetime, v.Now)
+	payload, _, ok := v.Bind("notice").Open(string(v.HTTP.QueryArgs().Peek(paramNotice)), 1,
+		noticeLifetime, v.Now)
 	if !ok {
 		return 0
 	}

@@ -15,7 +15,9 @@ import (
 func (s *service) changePassword(p *person) {
 	form := p.bound("password")
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MePassword{Account: p.Account(), Action: pages.PathMePassword, FormToken: form.NewFormToken(p.Now), Problems: problems})
+		s.WritePage(p.HTTP, status,
+			pages.MePassword{Account: p.Account(), Action: pages.PathMePassword,
+				FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
 	next := p.Field("new_password")
 	switch {
@@ -26,7 +28,8 @@ func (s *service) changePassword(p *person) {
 	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case next == "":
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "Enter a new password."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "new_password", Text: "Enter a new password."})
 	default:
 		s.takePassword(p, next, show)
 	}
@@ -38,7 +41,8 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	switch {
 	case s.refuseProof(p, err, show):
 	case errors.As(err, &wrong):
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
@@ -55,7 +59,8 @@ func (s *service) renewSession(p *person, in *actors.SignedIn) {
 		s.WriteFailure(p.HTTP, "read a new session", err)
 		return
 	}
-	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}}, p.others...))
+	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}},
+		p.others...))
 	s.KeepKnown(p.HTTP, user.Email, in.Known)
 	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePassword))
 }

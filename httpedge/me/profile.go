@@ -22,14 +22,22 @@ type profileField struct {
 }
 
 var profileFields = []profileField{
-	{"name", func(u *account.User) *string { return &u.Name }, func(p *pages.Profile) *string { return &p.Name }},
-	{"username", func(u *account.User) *string { return &u.Username }, func(p *pages.Profile) *string { return &p.Username }},
-	{"gender", func(u *account.User) *string { return &u.Gender }, func(p *pages.Profile) *string { return &p.Gender }},
-	{"bio", func(u *account.User) *string { return &u.Bio }, func(p *pages.Profile) *string { return &p.Bio }},
-	{"place_of_birth", func(u *account.User) *string { return &u.PlaceOfBirth }, func(p *pages.Profile) *string { return &p.PlaceOfBirth }},
-	{"date_of_birth", func(u *account.User) *string { return &u.DateOfBirth }, func(p *pages.Profile) *string { return &p.DateOfBirth }},
-	{"address", func(u *account.User) *string { return &u.Address }, func(p *pages.Profile) *string { return &p.Address }},
-	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture }, func(p *pages.Profile) *string { return &p.ProfilePicture }},
+	{"name", func(u *account.User) *string { return &u.Name },
+		func(p *pages.Profile) *string { return &p.Name }},
+	{"username", func(u *account.User) *string { return &u.Username },
+		func(p *pages.Profile) *string { return &p.Username }},
+	{"gender", func(u *account.User) *string { return &u.Gender },
+		func(p *pages.Profile) *string { return &p.Gender }},
+	{"bio", func(u *account.User) *string { return &u.Bio },
+		func(p *pages.Profile) *string { return &p.Bio }},
+	{"place_of_birth", func(u *account.User) *string { return &u.PlaceOfBirth },
+		func(p *pages.Profile) *string { return &p.PlaceOfBirth }},
+	{"date_of_birth", func(u *account.User) *string { return &u.DateOfBirth },
+		func(p *pages.Profile) *string { return &p.DateOfBirth }},
+	{"address", func(u *account.User) *string { return &u.Address },
+		func(p *pages.Profile) *string { return &p.Address }},
+	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture },
+		func(p *pages.Profile) *string { return &p.ProfilePicture }},
 }
 
 // profileOf returns the profile of u for display.
@@ -56,7 +64,8 @@ func (s *service) saveProfile(p *person) {
 		}
 	}
 	if !once {
-		s.RefusePage(p.Visit, "A field of the form was sent more than once.", "Go back, load the page again and send it once more.")
+		s.RefusePage(p.Visit, "A field of the form was sent more than once.",
+			"Go back, load the page again and send it once more.")
 		return
 	}
 	_, err := s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) error {
@@ -77,7 +86,8 @@ func (s *service) respondToProfile(p *person, entered pages.Profile, err error) 
 	case status != 0:
 		s.showMe(p, status, entered, problems...)
 	case errors.Is(err, account.ErrTaken): // only the username can be taken here
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, pages.Problem{Field: "username", Text: textUsernameTaken})
+		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered,
+			pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
@@ -87,7 +97,8 @@ func (s *service) respondToProfile(p *person, entered pages.Profile, err error) 
 	}
 }
 
-// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able to".
+// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able
+// to".
 func permissionTexts(scopes oauth.Scopes) []string {
 	var all []string
 	for _, p := range pages.Permissions(scopes, 0) {

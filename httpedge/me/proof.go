@@ -14,14 +14,16 @@ import (
 
 // proof returns the evidence that the owner of the account sent the form.
 func (s *service) proof(p *person) actors.Proof {
-	return actors.Proof{Session: p.Session, Password: p.Field("current_password"), Caller: s.Caller(p.Visit),
-		Known: s.KnownMark(p.HTTP, p.User.Email)}
+	return actors.Proof{Session: p.Session, Password: p.Field("current_password"),
+		Caller: s.Caller(p.Visit),
+		Known:  s.KnownMark(p.HTTP, p.User.Email)}
 }
 
 // needsPassword reports whether sensitive changes need the password.
 func (p *person) needsPassword() bool { return p.User.PasswordHash != "" }
 
-// fresh reports whether the form of a sensitive change can be shown. If not, it asks for a new sign-in.
+// fresh reports whether the form of a sensitive change can be shown. If not, it asks for a new
+// sign-in.
 func (s *service) fresh(p *person) bool {
 	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < actors.RecentSignIn {
 		return true
@@ -49,9 +51,12 @@ func (s *service) signInPath(p *person) string {
 	return pages.PathLogin
 }
 
-// refuseProof responds when err says that the proof is not sufficient, and returns true. show shows the form again.
-func (s *service) refuseProof(p *person, err error, show func(status int, problems ...pages.Problem)) (answered bool) {
-	status, problems := visit.Again(p.Visit, err, "current_password", "There were too many attempts.")
+// refuseProof responds when err says that the proof is not sufficient, and returns true. show shows
+// the form again.
+func (s *service) refuseProof(p *person, err error,
+	show func(status int, problems ...pages.Problem)) (answered bool) {
+	status, problems := visit.Again(p.Visit, err, "current_password",
+		"There were too many attempts.")
 	switch {
 	case errors.Is(err, actors.ErrWrongCredentials):
 		text := "This is not your password. Check it and try again."

@@ -1,5 +1,5 @@
-// Package oauthapi serves the endpoints that programs call with credentials or an access token: token, revocation,
-// introspection, server metadata and user profiles.
+// Package oauthapi serves the endpoints that programs call with credentials or an access token:
+// token, revocation, introspection, server metadata and user profiles.
 package oauthapi
 
 import (
@@ -29,18 +29,24 @@ type service struct {
 	metadata []byte // response of pathMetadata
 }
 
-// Endpoints returns the endpoints of the identity service at issuer. caller returns the address of the client, or the zero
-// Addr.
-func Endpoints(tokens *actors.Identity, caller func(*fasthttp.RequestCtx) netip.Addr, issuer string) []endpoint.Endpoint {
+// Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
+// the client, or the zero Addr.
+func Endpoints(tokens *actors.Identity, caller func(*fasthttp.RequestCtx) netip.Addr,
+	issuer string) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{tokens, caller, oauth.Metadata(issuer)}
 	return []endpoint.Endpoint{
-		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache, Format: endpoint.OAuth, ClientOrigins: true},
-		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache, Format: endpoint.OAuth, ClientOrigins: true},
-		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache, Format: endpoint.OAuth},
+		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
-		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON, ClientOrigins: true},
-		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile, Head: endpoint.SetPrivateJSON, ClientOrigins: true},
+		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
+			ClientOrigins: true},
+		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
+			Head: endpoint.SetPrivateJSON, ClientOrigins: true},
 	}
 }
 

@@ -49,7 +49,8 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 	}
 	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
 		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
-		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() + " by a new authorization.",
+		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() +
+			" by a new authorization.",
 	})
 }
 

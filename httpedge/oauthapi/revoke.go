@@ -10,8 +10,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// revoke serves POST /oauth/revoke (RFC 7009). The response is the same for a revoked token, an unknown one, and one of
-// another client.
+// revoke serves POST /oauth/revoke (RFC 7009). The response is the same for a revoked token, an
+// unknown one, and one of another client.
 func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
@@ -28,7 +28,8 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 }
 
 // readCredentials returns the credentials of the client and the token that the request is about.
-func (s *service) readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
+func (s *service) readCredentials(
+	ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
 		return oauth.Credentials{}, "", fault

@@ -10,17 +10,21 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// tokenDeadline limits a request to the token and revocation endpoints. The service waits longer for a write that has begun.
+// tokenDeadline limits a request to the token and revocation endpoints. The service waits longer
+// for a write that has begun.
 const tokenDeadline = 5 * time.Second
 
 // Errors of the request itself. They are shared and never changed.
 var (
-	errNoForm = &oauth.Error{Code: oauth.InvalidRequest, Description: "The body has the wrong content type.",
-		Hint: "Send the parameters as Content-Type: application/x-www-form-urlencoded, not as JSON."}
-	errBrokenForm = &oauth.Error{Code: oauth.InvalidRequest, Description: "The body is not a valid form.",
-		Hint: "Percent-encode names and values, and send at most 64 parameters."}
-	errTwoAuthorizations = &oauth.Error{Code: oauth.InvalidRequest, Description: "There is more than one Authorization header.",
-		Hint: "Send one Authorization header, or the client's credentials in the body."}
+	errNoForm = &oauth.Error{Code: oauth.InvalidRequest,
+		Description: "The body has the wrong content type.",
+		Hint:        "Send the parameters as Content-Type: application/x-www-form-urlencoded, not as JSON."}
+	errBrokenForm = &oauth.Error{Code: oauth.InvalidRequest,
+		Description: "The body is not a valid form.",
+		Hint:        "Percent-encode names and values, and send at most 64 parameters."}
+	errTwoAuthorizations = &oauth.Error{Code: oauth.InvalidRequest,
+		Description: "There is more than one Authorization header.",
+		Hint:        "Send one Authorization header, or the client's credentials in the body."}
 )
 
 // token serves POST /oauth/token (RFC 6749 section 3.2).
@@ -46,9 +50,10 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SwapBody(response.AppendJSON(ctx.Response.SwapBody(nil)[:0]))
 }
 
-// readForm returns copies of the body's parameters and of the Authorization header, "" when it is missing. It ignores
-// parameters in the URL (RFC 6749 section 2.3.1).
-func readForm(ctx *fasthttp.RequestCtx) (params []oauth.Parameter, authorization string, fault *oauth.Error) {
+// readForm returns copies of the body's parameters and of the Authorization header, "" when it is
+// missing. It ignores parameters in the URL (RFC 6749 section 2.3.1).
+func readForm(ctx *fasthttp.RequestCtx) (params []oauth.Parameter, authorization string,
+	fault *oauth.Error) {
 	if !endpoint.IsForm(ctx) {
 		return nil, "", errNoForm
 	}

@@ -18,7 +18,8 @@ type Login struct {
 // Render returns the page.
 func (p Login) Render() ([]byte, error) { return render(login, p) }
 
-// Register is the page that asks for what an account by e-mail needs. Its fields are name, email and password.
+// Register is the page that asks for what an account by e-mail needs. Its fields are name, email
+// and password.
 type Register struct {
 	Client    string
 	Action    string
@@ -33,7 +34,8 @@ type Register struct {
 // Render returns the page.
 func (p Register) Render() ([]byte, error) { return render(register, p) }
 
-// Phone is the page that asks for a phone number, to sign in or to register. Its field is phone_number.
+// Phone is the page that asks for a phone number, to sign in or to register. Its field is
+// phone_number.
 type Phone struct {
 	Client    string
 	Action    string
@@ -46,7 +48,8 @@ type Phone struct {
 // Render returns the page.
 func (p Phone) Render() ([]byte, error) { return render(phone, p) }
 
-// Reset is the page that asks for the address of an account whose password is forgotten. Its field is email.
+// Reset is the page that asks for the address of an account whose password is forgotten. Its field
+// is email.
 type Reset struct {
 	Client    string
 	Action    string
@@ -65,14 +68,15 @@ type VerifyKind uint8
 // What a code can be for. The zero value is VerifyRegistration.
 const (
 	VerifyRegistration VerifyKind = iota // a new account by e-mail
-	VerifyPhone                          // to sign in or register by phone number: the page asks for a name too
-	VerifyReset                          // a forgotten password: the page asks for a new one too
-	VerifyEmailChange                    // a new e-mail address of an account
-	VerifyPhoneChange                    // a new phone number of an account
+	// to sign in or register by phone number: the page asks for a name too
+	VerifyPhone
+	VerifyReset       // a forgotten password: the page asks for a new one too
+	VerifyEmailChange // a new e-mail address of an account
+	VerifyPhoneChange // a new phone number of an account
 )
 
-// Verify is the page that asks for the code that was sent to an address. Its fields are code, name (VerifyPhone) and
-// password (VerifyReset).
+// Verify is the page that asks for the code that was sent to an address. Its fields are code, name
+// (VerifyPhone) and password (VerifyReset).
 type Verify struct {
 	Kind        VerifyKind
 	Client      string
@@ -103,7 +107,8 @@ func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
 // Changes reports whether the code is for something of an account that is signed in.
 func (p Verify) Changes() bool { return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange }
 
-// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours, else hours.
+// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours,
+// else hours.
 func (p Verify) WaitText() string {
 	switch {
 	case p.Wait == 1:

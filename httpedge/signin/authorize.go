@@ -14,13 +14,17 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// maxPending limits the query of an authorization request, in bytes: every step sends it again, together with cookies and other headers.
+// maxPending limits the query of an authorization request, in bytes: every step sends it again,
+// together with cookies and other headers.
 const maxPending = 12 << 10
 
-// pendingParameters are the parameters of an authorization request, except the one that skips the account chooser.
-var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state", "prompt", "code_challenge", "code_challenge_method"}
+// pendingParameters are the parameters of an authorization request, except the one that skips the
+// account chooser.
+var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
+	"prompt", "code_challenge", "code_challenge_method"}
 
-// flow returns a handler of a page that may belong to an authorization request. It refuses forms that other sites send.
+// flow returns a handler of a page that may belong to an authorization request. It refuses forms
+// that other sites send.
 func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 	return s.Handle(func(v *visit.Visit) {
 		if !s.readPending(v) {
@@ -32,21 +36,26 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 	})
 }
 
-// refuseRequest responds with 400 and a page to an authorization request that must not get a redirect.
+// refuseRequest responds with 400 and a page to an authorization request that must not get a
+// redirect.
 func (s *service) refuseRequest(v *visit.Visit, fault *oauth.Error) {
 	advice := "Go back to the application and start again. If this happens again, tell its developers."
 	if fault.Hint != "" {
 		advice += " For developers: " + fault.Hint
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: fault.Description,
-		Fault: "The application that sent you here made a mistake, not you.", Advice: advice})
+	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest,
+		pages.Message{Title: "This request cannot be served", Text: fault.Description,
+			Fault: "The application that sent you here made a mistake, not you.", Advice: advice})
 }
 
-// readPending reads the authorization request, if there is one. When it is not valid, it responds and returns false: with a page until the redirect URI is known to be the client's, with a redirect after that.
+// readPending reads the authorization request, if there is one. When it is not valid, it responds
+// and returns false: with a page until the redirect URI is known to be the client's, with a
+// redirect after that.
 func (s *service) readPending(v *visit.Visit) bool {
 	params, ok := endpoint.ParseParameters(v.HTTP.URI().QueryString())
 	if !ok {
-		s.RefusePage(v, "The address of this page is malformed.", "Go back to the application and start again.")
+		s.RefusePage(v, "The address of this page is malformed.",
+			"Go back to the application and start again.")
 		return false
 	}
 	query := s.pendingQuery(params)
@@ -73,7 +82,8 @@ func (s *service) readPending(v *visit.Visit) bool {
 		return false
 	}
 	if len(query) > maxPending {
-		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest, Description: "The request is too long."})
+		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
+			Description: "The request is too long."})
 		return false
 	}
 	return true
@@ -113,7 +123,8 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	browser.Decision = decision
 	if browser.SignedIn {
 		var err error
-		if browser.Consent, err = s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID); err != nil {
+		if browser.Consent, err = s.people.Consent(v.Ctx, current.User.ID,
+			v.Pending.Client.ID); err != nil {
 			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
@@ -137,7 +148,8 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	}
 }
 
-// browserOf returns the state of the browser for oauth.NextStep, and the account that continues: the chosen one, or the one that signed in last.
+// browserOf returns the state of the browser for oauth.NextStep, and the account that continues:
+// the chosen one, or the one that signed in last.
 func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.Visitor) {
 	if chosen, ok := visit.FindVisitor(visitors, v.Choice.UserID); ok {
 		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: v.Choice.SignedIn}, chosen
@@ -148,7 +160,8 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	return oauth.Browser{SignedIn: true}, visitors[0]
 }
 
-// issue redirects to the client with a code. It stores a new consent first. With prompt=login, one sign-in yields one code.
+// issue redirects to the client with a code. It stores a new consent first. With prompt=login, one
+// sign-in yields one code.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decision) {
 	request := v.Pending.Request
 	if request.Prompt.Contains(oauth.PromptLogin) && !s.UseSignIn(v.Choice) {
@@ -156,14 +169,16 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decisi
 		return
 	}
 	if decision == oauth.Allowed {
-		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes, v.Now); err != nil {
+		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes,
+			v.Now); err != nil {
 			s.RefuseFailure(v, "remember a consent", err)
 			return
 		}
 	}
 	code, fault := s.tokens.IssueConsentedCode(v.Ctx, oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
-		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes, CodeChallenge: request.CodeChallenge,
+		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
+		CodeChallenge: request.CodeChallenge,
 	}, v.Now)
 	if fault != nil {
 		s.Refuse(v, fault)

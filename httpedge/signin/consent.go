@@ -30,9 +30,11 @@ func (s *service) consent(v *visit.Visit) {
 		s.showConsent(v, who, fasthttp.StatusOK)
 		return
 	}
-	decision := map[string]oauth.Decision{"allow": oauth.Allowed, "deny": oauth.Denied}[v.Field("decision")]
+	decision := map[string]oauth.Decision{"allow": oauth.Allowed,
+		"deny": oauth.Denied}[v.Field("decision")]
 	if decision == 0 {
-		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose Allow or Deny."})
+		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "Choose Allow or Deny."})
 		return
 	}
 	form, err := s.consentForm(v, who)
@@ -47,13 +49,15 @@ func (s *service) consent(v *visit.Visit) {
 	s.advance(v, visitors, decision)
 }
 
-// consentForm binds the form to the session and to the time of the last consent as well. A form that granted something is then no longer valid, on another server either.
+// consentForm binds the form to the session and to the time of the last consent as well. A form
+// that granted something is then no longer valid, on another server either.
 func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
 	granted, err := s.people.ConsentGranted(v.Ctx, who.User.ID, v.Pending.Client.ID)
 	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err
 }
 
-func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, problems ...pages.Problem) {
+func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
+	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
 	granted, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
@@ -66,7 +70,8 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, pro
 		return
 	}
 	s.Show(v, status, pages.Consent{
-		Client: client.Name, ClientURI: client.URI, Account: who.Account(), Permissions: pages.Permissions(request.Scopes, granted),
+		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Permissions: pages.Permissions(request.Scopes, granted),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.PathChosen(pages.PathConsent, v.Choice), FormToken: form.NewFormToken(v.Now),

@@ -35,7 +35,8 @@ func (s *service) login(v *visit.Visit) {
 func missing(email, password string) []pages.Problem {
 	var problems []pages.Problem
 	if email == "" {
-		problems = append(problems, pages.Problem{Field: "email", Text: "Enter your email address."})
+		problems = append(problems,
+			pages.Problem{Field: "email", Text: "Enter your email address."})
 	}
 	if password == "" {
 		problems = append(problems, pages.Problem{Field: "password", Text: "Enter your password."})
@@ -68,7 +69,8 @@ func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.Si
 		s.WriteFailure(v.HTTP, "read a new session", err)
 		return
 	}
-	if err := s.Join(v, visit.Visitor{Token: signedIn.Token, Session: session, User: user}); err != nil {
+	if err := s.Join(v, visit.Visitor{Token: signedIn.Token, Session: session,
+		User: user}); err != nil {
 		s.WriteFailure(v.HTTP, "join a session to others", err)
 		return
 	}
@@ -84,9 +86,11 @@ func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.Si
 // showLogin shows the form, with the address that was entered.
 func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Login{
-		Client: v.ClientName(), Action: v.Path(pages.PathLogin), FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email: v.Shown("email"), Problems: problems,
-		Register: s.pathIf(v, account.Email, pages.PathRegister), Phone: s.pathIf(v, account.SMS, pages.PathPhone),
-		Reset: s.pathIf(v, account.Email, pages.PathReset),
+		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
+		FormToken: v.Bind("login").NewFormToken(v.Now),
+		Email:     v.Shown("email"), Problems: problems,
+		Register: s.pathIf(v, account.Email, pages.PathRegister),
+		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
+		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	})
 }

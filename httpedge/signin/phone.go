@@ -17,7 +17,8 @@ func (s *service) phoneFlow() *codeFlow {
 			Start: pages.PathPhone, Path: pages.PathPhoneVerify, Resend: pages.PathPhoneResend,
 			Restart: s.showPhone, Resume: s.resume,
 		},
-		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string,
+			by actors.Visitor) (*actors.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
 		},
 	}
@@ -34,7 +35,8 @@ func (s *service) phone(v *visit.Visit) {
 	case !v.CheckForm(v.Bind("phone")):
 		s.showPhone(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case number == "":
-		status, problems := visit.Again(v, account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
+		status, problems := visit.Again(v,
+			account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
 		s.showPhone(v, status, problems...)
 	default:
 		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
@@ -44,7 +46,8 @@ func (s *service) phone(v *visit.Visit) {
 
 func (s *service) showPhone(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Phone{
-		Client: v.ClientName(), Action: v.Path(pages.PathPhone), FormToken: v.Bind("phone").NewFormToken(v.Now),
-		Number: v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
+		Client: v.ClientName(), Action: v.Path(pages.PathPhone),
+		FormToken: v.Bind("phone").NewFormToken(v.Now),
+		Number:    v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
 	})
 }

@@ -9,7 +9,8 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// resetFlow replaces a forgotten password. Its responses do not reveal whether an address has an account.
+// resetFlow replaces a forgotten password. Its responses do not reveal whether an address has an
+// account.
 func (s *service) resetFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
@@ -17,7 +18,8 @@ func (s *service) resetFlow() *codeFlow {
 			Start: pages.PathReset, Path: pages.PathResetVerify, Resend: pages.PathResetResend,
 			Restart: s.showReset, Resume: s.resume,
 		},
-		confirm: func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string,
+			by actors.Visitor) (*actors.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
 		},
 	}
@@ -39,7 +41,8 @@ func (s *service) reset(v *visit.Visit) {
 
 func (s *service) showReset(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Reset{
-		Client: v.ClientName(), Action: v.Path(pages.PathReset), FormToken: v.Bind("reset").NewFormToken(v.Now),
-		Email: v.Shown("email"), Login: v.Path(pages.PathLogin), Problems: problems,
+		Client: v.ClientName(), Action: v.Path(pages.PathReset),
+		FormToken: v.Bind("reset").NewFormToken(v.Now),
+		Email:     v.Shown("email"), Login: v.Path(pages.PathLogin), Problems: problems,
 	})
 }

@@ -1,5 +1,6 @@
-// Package signin serves the pages of an authorization request: sign-in, registration, password reset, account chooser, consent,
-// and the redirect back to the client. The pages also work without a client.
+// Package signin serves the pages of an authorization request: sign-in, registration, password
+// reset, account chooser, consent, and the redirect back to the client. The pages also work without
+// a client.
 package signin
 
 import (
@@ -22,10 +23,11 @@ type Config struct {
 	Tokens *actors.Identity
 	People *actors.Identity
 	Issuer string // base URL of the service, without a trailing slash
-	// SkipChooserParameter is the name of the authorization parameter that skips the account chooser.
-	// Optional: "" = "skip_account_chooser".
+	// SkipChooserParameter is the name of the authorization parameter that skips the account
+	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
-	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with invalid_scope.
+	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
+	// invalid_scope.
 	DefaultScopes oauth.Scopes
 }
 
@@ -41,7 +43,8 @@ type service struct {
 
 // Endpoints returns the endpoints.
 func Endpoints(config Config) []endpoint.Endpoint {
-	s := &service{config.Site, config.Tokens, config.People, config.Issuer, config.SkipChooserParameter, config.DefaultScopes}
+	s := &service{config.Site, config.Tokens, config.People, config.Issuer,
+		config.SkipChooserParameter, config.DefaultScopes}
 	if s.chooser == "" {
 		s.chooser = "skip_account_chooser"
 	}
@@ -49,7 +52,9 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
-	sms := func(handle func(*visit.Visit)) fasthttp.RequestHandler { return s.Offered(account.SMS, s.flow(handle)) }
+	sms := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
+		return s.Offered(account.SMS, s.flow(handle))
+	}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathLogin, Handle: s.flow(s.login)},
@@ -70,13 +75,16 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	return append(all, endpoint.Endpoint{
-		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet}, Handle: s.flow(s.authorize), Format: endpoint.Either,
+		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
+		Handle: s.flow(s.authorize), Format: endpoint.Either,
 	})
 }
 
 var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// IsChooserParameter reports whether name can be the name of the parameter that skips the account chooser; "" = the default.
+// IsChooserParameter reports whether name can be the name of the parameter that skips the account
+// chooser; "" = the default.
 func IsChooserParameter(name string) bool {
-	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice && !slices.Contains(pendingParameters, name)
+	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice &&
+		!slices.Contains(pendingParameters, name)
 }

@@ -44,7 +44,8 @@ func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	}
 }
 
-// resume continues for an account that signed in with this browser just now, such as by the first click of a double click. It returns false when there is none.
+// resume continues for an account that signed in with this browser just now, such as by the first
+// click of a double click. It returns false when there is none.
 func (s *service) resume(v *visit.Visit) bool {
 	visitors, err := s.Visitors(v)
 	switch {
@@ -55,14 +56,17 @@ func (s *service) resume(v *visit.Visit) bool {
 	case v.Pending == nil:
 		visit.Redirect(v.HTTP, pages.PathMe)
 	default:
-		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(visitors[0].User.ID, false)))
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize,
+			visit.NewChoice(visitors[0].User.ID, false)))
 	}
 	return true
 }
 
-func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c *account.Challenge) {
+func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
+	c *account.Challenge) {
 	in, err := f.confirm(v, token, code, actors.Visitor{
-		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())), Known: s.KnownMark(v.HTTP, c.Address),
+		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())),
+		Known: s.KnownMark(v.HTTP, c.Address),
 	})
 	switch {
 	case err == nil:
@@ -70,12 +74,14 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c
 		s.finishSignIn(v, c.Address, in)
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
-		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address already has an account. Sign in to it."})
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "This address already has an account. Sign in to it."})
 	case errors.Is(err, actors.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)
-		s.WriteMessage(v.HTTP, problem.Status, pages.Message{Title: "This account is disabled", Text: problem.Message,
-			Advice: "Ask the people who run this service."})
+		s.WriteMessage(v.HTTP, problem.Status,
+			pages.Message{Title: "This account is disabled", Text: problem.Message,
+				Advice: "Ask the people who run this service."})
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

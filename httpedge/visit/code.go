@@ -31,7 +31,8 @@ type CodeFlow struct {
 	Resend  string // path of the form that requests another code
 	// Restart shows the first page of the flow.
 	Restart func(v *Visit, status int, problems ...pages.Problem)
-	// Resume is optional. It continues for a browser that completed the flow a moment ago, and returns false for any other.
+	// Resume is optional. It continues for a browser that completed the flow a moment ago, and
+	// returns false for any other.
 	Resume func(v *Visit) bool
 }
 
@@ -51,7 +52,8 @@ func (s *Site) keepCode(ctx *fasthttp.RequestCtx, token string) {
 // DropCode removes the challenge from the browser's cookie.
 func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cookies.code, nil, 0) }
 
-// GoToCode redirects to the code page after a code was sent. If err is not nil, it shows the first page again.
+// GoToCode redirects to the code page after a code was sent. If err is not nil, it shows the first
+// page again.
 func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
 	status, problems := Again(v, err, "", textTooManyCodes)
 	switch {
@@ -65,7 +67,8 @@ func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
 	}
 }
 
-// Challenge returns the browser's challenge and its token. When it is not one of f's, it sends the browser to the start of f and returns false.
+// Challenge returns the browser's challenge and its token. When it is not one of f's, it sends the
+// browser to the start of f and returns false.
 func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, bool) {
 	token := s.codeToken(v.HTTP)
 	c, err := s.people.Challenge(v.Ctx, token, v.Now)
@@ -83,8 +86,10 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 	return "", nil, false
 }
 
-// EnteredCode returns the code that was entered on f's page, and true. Otherwise it shows the page and returns false.
-func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Challenge) (string, bool) {
+// EnteredCode returns the code that was entered on f's page, and true. Otherwise it shows the page
+// and returns false.
+func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string,
+	c *account.Challenge) (string, bool) {
 	code := v.Field("code")
 	switch {
 	case !v.HTTP.IsPost():
@@ -94,9 +99,11 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Chall
 		}
 		s.showVerify(v, f, token, c, fasthttp.StatusOK, notice)
 	case !v.CheckForm(v.verifyForm(f.Path, token)):
-		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+			pages.Problem{Text: TextStaleForm})
 	case code == "" || len(code) > MaxSecretText:
-		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "", pages.Problem{Field: "code", Text: "Enter the code from our message."})
+		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "",
+			pages.Problem{Field: "code", Text: "Enter the code from our message."})
 	default:
 		return code, true
 	}
@@ -131,7 +138,8 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 			return
 		}
 		if !v.CheckForm(v.verifyForm(f.Resend, token)) {
-			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+				pages.Problem{Text: TextStaleForm})
 			return
 		}
 		err := s.people.Resend(v.Ctx, token, s.Caller(v), v.Now)
@@ -160,11 +168,14 @@ func (v *Visit) pathSent(page string) string {
 // verifyForm binds a form to the challenge as well, so that the form expires with it.
 func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " " + token) }
 
-func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int, notice string, problems ...pages.Problem) {
+func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
+	notice string, problems ...pages.Problem) {
 	p := pages.Verify{
-		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path), FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
-		Resend: v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
-		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice, Problems: problems,
+		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path),
+		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
+		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
+		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
+		Problems: problems,
 	}
 	if wait := c.Again.Sub(v.Now); wait > 0 {
 		p.Wait = int(endpoint.WholeSeconds(wait))

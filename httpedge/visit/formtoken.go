@@ -57,8 +57,10 @@ func (b Binding) Seal(payload []byte, now time.Time) string {
 	return base64url.EncodeToString(append(head, b.mac(head)...))
 }
 
-// Open returns the payload of size bytes and the time of the seal, in whole seconds. It returns false when the value was sealed for another binding, or lifetime or longer ago.
-func (b Binding) Open(sealed string, size int, lifetime time.Duration, now time.Time) (payload []byte, made time.Time, ok bool) {
+// Open returns the payload of size bytes and the time of the seal, in whole seconds. It returns
+// false when the value was sealed for another binding, or lifetime or longer ago.
+func (b Binding) Open(sealed string, size int, lifetime time.Duration,
+	now time.Time) (payload []byte, made time.Time, ok bool) {
 	raw, err := base64url.DecodeString(sealed)
 	if err != nil || len(raw) != 8+size+macSize || b.secret == "" {
 		return nil, time.Time{}, false
@@ -91,7 +93,8 @@ func (b Binding) useFormToken(s *usedNonces, token string, now time.Time) bool {
 	return ok && s.use(made, [nonceSize]byte(nonce))
 }
 
-// usedNonces remembers the nonces of single-use tokens. Tokens older than its memory, or than the process, count as used. Its methods may be called by many goroutines.
+// usedNonces remembers the nonces of single-use tokens. Tokens older than its memory, or than the
+// process, count as used. Its methods may be called by many goroutines.
 type usedNonces struct {
 	mu    sync.Mutex
 	since time.Time // tokens made before count as used
@@ -142,7 +145,8 @@ func (s *usedNonces) forget(nonce [nonceSize]byte) {
 	delete(s.made, nonce)
 }
 
-// isCrossSite reports whether the browser says that another site sent the form (Fetch Metadata). Browsers without these headers are checked by the form token alone.
+// isCrossSite reports whether the browser says that another site sent the form (Fetch Metadata).
+// Browsers without these headers are checked by the form token alone.
 func isCrossSite(ctx *fasthttp.RequestCtx) bool {
 	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
 	case "", "same-origin", "none":

@@ -24,16 +24,17 @@ func TestFormTokenIsGoodForOneBinding(t *testing.T) {
 		"shortly before":  {own, token, noon.Add(formLifetime - time.Second), true},
 		"too late":        {own, token, noon.Add(formLifetime), false},
 		"from the future": {own, token, noon.Add(-2 * time.Minute), false},
-		"other browser":   {Binding{newBrowserSecret(), "login", "client_id=a"}, token, noon, false},
-		"no browser":      {Binding{"", "login", "client_id=a"}, token, noon, false},
-		"other form":      {Binding{own.secret, "consent", "client_id=a"}, token, noon, false},
-		"other subject":   {Binding{own.secret, "login", "client_id=b"}, token, noon, false},
-		"moved border":    {Binding{own.secret, "loginc", "lient_id=a"}, token, noon, false},
-		"changed":         {own, flip(token), noon, false},
-		"shortened":       {own, token[:len(token)-4], noon, false},
-		"empty":           {own, "", noon, false},
-		"garbage":         {own, strings.Repeat("%", 75), noon, false},
-		"choice":          {own, own.Seal(make([]byte, choiceSize), noon), noon, false},
+		"other browser": {Binding{newBrowserSecret(), "login", "client_id=a"}, token, noon,
+			false},
+		"no browser":    {Binding{"", "login", "client_id=a"}, token, noon, false},
+		"other form":    {Binding{own.secret, "consent", "client_id=a"}, token, noon, false},
+		"other subject": {Binding{own.secret, "login", "client_id=b"}, token, noon, false},
+		"moved border":  {Binding{own.secret, "loginc", "lient_id=a"}, token, noon, false},
+		"changed":       {own, flip(token), noon, false},
+		"shortened":     {own, token[:len(token)-4], noon, false},
+		"empty":         {own, "", noon, false},
+		"garbage":       {own, strings.Repeat("%", 75), noon, false},
+		"choice":        {own, own.Seal(make([]byte, choiceSize), noon), noon, false},
 	} {
 		if got := test.b.checkFormToken(test.token, test.at); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
@@ -97,7 +98,8 @@ func TestBrowserSecrets(t *testing.T) {
 	if a, b := newBrowserSecret(), newBrowserSecret(); a == b || !isBrowserSecret(a) {
 		t.Errorf("got %q and %q, want two secrets", a, b)
 	}
-	for _, s := range []string{"", "x", strings.Repeat("a", 42), strings.Repeat("a", 44), strings.Repeat("!", 43)} {
+	for _, s := range []string{"", "x", strings.Repeat("a", 42), strings.Repeat("a", 44),
+		strings.Repeat("!", 43)} {
 		if isBrowserSecret(s) {
 			t.Errorf("got %q taken for a secret", s)
 		}

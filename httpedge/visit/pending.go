@@ -17,7 +17,8 @@ const (
 // ParamChoice is the parameter that carries a choice from page to page.
 const ParamChoice = "chosen"
 
-// Pending is an authorization request in progress. It travels in the URLs of the pages and is checked again on each.
+// Pending is an authorization request in progress. It travels in the URLs of the pages and is
+// checked again on each.
 type Pending struct {
 	Request *oauth.AuthorizationRequest
 	Client  *oauth.Client
@@ -44,10 +45,12 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 	Redirect(v.HTTP, v.Pending.Request.ErrorURL(fault, s.issuer))
 }
 
-// RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
+// RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when
+// the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
 func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 	s.log.Error(step, "error", err)
-	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "The service could not do this just now. Try again in a few seconds."}
+	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable,
+		Description: "The service could not do this just now. Try again in a few seconds."}
 	if endpoint.Failure(err).Unexpected {
 		fault = &oauth.Error{Code: oauth.ServerError, Description: endpoint.ErrPanic.Message}
 	}
@@ -74,21 +77,24 @@ func (v *Visit) PathChosen(page string, c Choice) string {
 	return v.Path(page) + "&" + ParamChoice + "=" + v.Bind("choice").Seal(payload, v.Now)
 }
 
-// OpenChoice returns the choice in the URL of the request; zero = none, or not a valid one. A sign-in that a code was issued for is not counted again.
+// OpenChoice returns the choice in the URL of the request; zero = none, or not a valid one. A
+// sign-in that a code was issued for is not counted again.
 func (s *Site) OpenChoice(v *Visit) Choice {
 	sealed := v.HTTP.QueryArgs().Peek(ParamChoice)
 	payload, made, ok := v.Bind("choice").Open(string(sealed), choiceSize, choiceLifetime, v.Now)
 	if !ok || v.Pending == nil {
 		return Choice{}
 	}
-	c := Choice{int64(binary.BigEndian.Uint64(payload)), payload[8] == 1, [nonceSize]byte(payload[9:]), made}
+	c := Choice{int64(binary.BigEndian.Uint64(payload)), payload[8] == 1,
+		[nonceSize]byte(payload[9:]), made}
 	if c.SignedIn && s.used.isUsed(c.made, c.nonce) {
 		c.SignedIn = false
 	}
 	return c
 }
 
-// UseSignIn marks the choice's sign-in as used for a code. It returns false when it was used before.
+// UseSignIn marks the choice's sign-in as used for a code. It returns false when it was used
+// before.
 func (s *Site) UseSignIn(c Choice) bool { return s.used.use(c.made, c.nonce) }
 
 // ClientName returns the name of the client of the pending request; "" = none.

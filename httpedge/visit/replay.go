@@ -14,7 +14,8 @@ const (
 	maxReplays   = 4096            // results in memory
 )
 
-// replays repeats the response to a form that is sent again, as by a double click: the browser may have dropped the first response with its cookies. Its methods may be called by many goroutines.
+// replays repeats the response to a form that is sent again, as by a double click: the browser may
+// have dropped the first response with its cookies. Its methods may be called by many goroutines.
 type replays struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*formResult
@@ -30,7 +31,8 @@ type formResult struct {
 	secrets [2]string // of the browser, before and after the form
 }
 
-// begin returns the result of an earlier form with that key, and false. Otherwise it returns a new result, and true; the caller must then call end. It returns nil when too many are in memory.
+// begin returns the result of an earlier form with that key, and false. Otherwise it returns a new
+// result, and true; the caller must then call end. It returns nil when too many are in memory.
 func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,7 +47,8 @@ func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	return first, true
 }
 
-// end releases the requests that wait for first, and forgets it after keep; at once when the form led to no redirect.
+// end releases the requests that wait for first, and forgets it after keep; at once when the form
+// led to no redirect.
 func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Duration) {
 	forget := func() {
 		a.mu.Lock()
@@ -60,17 +63,20 @@ func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Durati
 	close(first.done)
 }
 
-// Replay wraps a handler of forms: for 2 s, the same form of the same browser gets the response of the first one.
+// Replay wraps a handler of forms: for 2 s, the same form of the same browser gets the response of
+// the first one.
 func (s *Site) Replay(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return s.replayFor(replayWindow, handle)
 }
 
-// Coalesce is Replay for forms that sign in: only requests that arrive while the first is in progress share its response. Afterwards a repeated form must not yield a session.
+// Coalesce is Replay for forms that sign in: only requests that arrive while the first is in
+// progress share its response. Afterwards a repeated form must not yield a session.
 func (s *Site) Coalesce(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return s.replayFor(0, handle)
 }
 
-func (s *Site) replayFor(keep time.Duration, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Site) replayFor(keep time.Duration,
+	handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		secret := string(ctx.Request.Header.Cookie(s.cookies.secret))
 		if !ctx.IsPost() || !isBrowserSecret(secret) || isCrossSite(ctx) {
@@ -106,7 +112,8 @@ func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret s
 	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther {
 		return
 	}
-	answer.to, answer.secrets = string(ctx.Response.Header.Peek(fasthttp.HeaderLocation)), [2]string{secret, secret}
+	answer.to, answer.secrets = string(ctx.Response.Header.Peek(fasthttp.HeaderLocation)),
+		[2]string{secret, secret}
 	for name, cookie := range ctx.Response.Header.Cookies() {
 		answer.cookies = append(answer.cookies, append([]byte(nil), cookie...))
 		if string(name) == s.cookies.secret {
@@ -118,7 +125,8 @@ func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret s
 	}
 }
 
-// repeat waits for the first response and sends it again. It returns false when that was no redirect, or for another browser.
+// repeat waits for the first response and sends it again. It returns false when that was no
+// redirect, or for another browser.
 func (a *formResult) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	wait := time.NewTimer(pageDeadline)
 	defer wait.Stop()

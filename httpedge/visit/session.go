@@ -21,7 +21,8 @@ const (
 	pageDeadline = 15 * time.Second     // of a request for a page
 )
 
-// cookieNames are the names of the cookies. Under https, a prefix keeps other hosts and paths from setting them.
+// cookieNames are the names of the cookies. Under https, a prefix keeps other hosts and paths from
+// setting them.
 type cookieNames struct {
 	session string // session tokens, newest first, separated by dots
 	known   string // marks of known accounts, likewise
@@ -35,8 +36,9 @@ func newCookieNames(issuer string) cookieNames {
 	if secure {
 		prefix = "__Host-"
 	}
-	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form",
-		code: prefix + "gatehouse-code", secure: secure}
+	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
+		secret: prefix + "gatehouse-form",
+		code:   prefix + "gatehouse-code", secure: secure}
 }
 
 // read returns at most limit values of a cookie. They share no memory with the request.
@@ -51,7 +53,8 @@ func (c *cookieNames) read(ctx *fasthttp.RequestCtx, name string, limit int) []s
 }
 
 // write sets a cookie for maxAge; 0 deletes it.
-func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []string, maxAge time.Duration) {
+func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []string,
+	maxAge time.Duration) {
 	var cookie fasthttp.Cookie
 	cookie.SetKey(name)
 	cookie.SetValue(strings.Join(values, "."))
@@ -67,7 +70,8 @@ func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []stri
 	ctx.Response.Header.SetCookie(&cookie)
 }
 
-// BrowserSecret returns the secret that forms of this browser are bound to, and sets a new one if it has none.
+// BrowserSecret returns the secret that forms of this browser are bound to, and sets a new one if
+// it has none.
 func (s *Site) BrowserSecret(ctx *fasthttp.RequestCtx) string {
 	if secret := string(ctx.Request.Header.Cookie(s.cookies.secret)); isBrowserSecret(secret) {
 		return secret
@@ -107,7 +111,8 @@ func AccountsOf(visitors []Visitor) []pages.Account {
 	return all
 }
 
-// Visitors returns the accounts that are signed in with this browser, each once, the newest session first.
+// Visitors returns the accounts that are signed in with this browser, each once, the newest session
+// first.
 func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 	var all []Visitor
 	for _, token := range s.cookies.read(v.HTTP, s.cookies.session, maxSessions) {
@@ -149,7 +154,8 @@ func (s *Site) KeepSessions(v *Visit, visitors []Visitor) {
 // DropSessions deletes the session cookie.
 func (s *Site) DropSessions(v *Visit) { s.cookies.write(v.HTTP, s.cookies.session, nil, 0) }
 
-// Join adds a new session to the browser. It ends the account's earlier session in this browser, and the oldest one beyond the limit.
+// Join adds a new session to the browser. It ends the account's earlier session in this browser,
+// and the oldest one beyond the limit.
 func (s *Site) Join(v *Visit, newcomer Visitor) error {
 	before, err := s.Visitors(v)
 	if err != nil {
@@ -169,7 +175,9 @@ func (s *Site) Join(v *Visit, newcomer Visitor) error {
 	return nil
 }
 
-// tagOf returns the MAC of an email address under a mark. A browser keeps a mark for each account that has signed in with it, as mark~tag: the tag finds the account's mark without revealing whose it is.
+// tagOf returns the MAC of an email address under a mark. A browser keeps a mark for each account
+// that has signed in with it, as mark~tag: the tag finds the account's mark without revealing whose
+// it is.
 func tagOf(mark, email string) string {
 	m := hmac.New(sha256.New, []byte(mark))
 	m.Write([]byte(strings.ToLower(email)))
@@ -190,7 +198,8 @@ func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, email string) string {
 func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 	all := []string{mark + "~" + tagOf(mark, email)}
 	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
-		if mark, tag, _ := strings.Cut(kept, "~"); len(all) < maxSessions && tag != tagOf(mark, email) {
+		if mark, tag, _ := strings.Cut(kept, "~"); len(all) < maxSessions &&
+			tag != tagOf(mark, email) {
 			all = append(all, kept)
 		}
 	}

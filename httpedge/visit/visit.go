@@ -1,5 +1,6 @@
-// Package visit holds what the handlers of pages share: the accounts signed in with the browser, the authorization request in
-// progress, forms that cannot be forged or replayed, the page that asks for a code, and rendering.
+// Package visit holds what the handlers of pages share: the accounts signed in with the browser,
+// the authorization request in progress, forms that cannot be forged or replayed, the page that
+// asks for a code, and rendering.
 package visit
 
 import (
@@ -22,7 +23,7 @@ type Config struct {
 	People *actors.Identity
 	Issuer string // base URL of the service, without a trailing slash
 	Log    *slog.Logger
-	Caller func(*fasthttp.RequestCtx) netip.Addr // returns the address of the client, or the zero Addr
+	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
 }
 
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
@@ -40,7 +41,8 @@ type Site struct {
 func New(config Config) *Site {
 	return &Site{
 		people: config.People, issuer: config.Issuer, log: config.Log, caller: config.Caller,
-		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()), replays: newReplays(),
+		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()),
+		replays: newReplays(),
 	}
 }
 
@@ -66,7 +68,8 @@ type Visit struct {
 	Form    []oauth.Parameter
 }
 
-// Handle returns a handler that parses the form and calls handle. It refuses forms that other sites send.
+// Handle returns a handler that parses the form and calls handle. It refuses forms that other sites
+// send.
 func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		deadline, cancel := context.WithTimeout(context.Background(), pageDeadline)
@@ -81,14 +84,17 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 // readPage parses the form. When it is not valid, it responds and returns false.
 func (s *Site) readPage(v *Visit) bool {
 	if isCrossSite(v.HTTP) {
-		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden, pages.Message{Title: "This form came from another site",
-			Text: "For your safety, nothing was done.", Fault: "Another site tried to act in your name, or your browser does not say where the form comes from.",
-			Advice: "Go back to the application and start again."})
+		s.WriteMessage(v.HTTP, fasthttp.StatusForbidden,
+			pages.Message{Title: "This form came from another site",
+				Text:   "For your safety, nothing was done.",
+				Fault:  "Another site tried to act in your name, or your browser does not say where the form comes from.",
+				Advice: "Go back to the application and start again."})
 		return false
 	}
 	var ok bool
 	if v.Form, ok = endpoint.ParseParameters(v.HTTP.PostBody()); !ok || !endpoint.IsForm(v.HTTP) {
-		s.RefusePage(v, "The form cannot be read.", "Go back, load the page again and send it once more.")
+		s.RefusePage(v, "The form cannot be read.",
+			"Go back, load the page again and send it once more.")
 		return false
 	}
 	return true
@@ -96,7 +102,8 @@ func (s *Site) readPage(v *Visit) bool {
 
 // RefusePage responds with 400 and a page.
 func (s *Site) RefusePage(v *Visit, text, advice string) {
-	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: text, Advice: advice})
+	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest,
+		pages.Message{Title: "This request cannot be served", Text: text, Advice: advice})
 }
 
 // Bind returns the binding of a purpose to this browser and the pending request.
@@ -128,8 +135,10 @@ func (s *Site) UseForm(v *Visit, form Binding) bool {
 	return form.useFormToken(s.used, v.Field(fieldFormToken), v.Now)
 }
 
-// Offered wraps the handler of a page that needs a messenger for channel. Without one, the page does not exist.
-func (s *Site) Offered(channel account.Channel, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+// Offered wraps the handler of a page that needs a messenger for channel. Without one, the page
+// does not exist.
+func (s *Site) Offered(channel account.Channel,
+	handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if !s.people.Channels().Has(channel) {
 			s.ShowProblem(ctx, endpoint.ErrNotFound)
