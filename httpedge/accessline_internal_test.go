@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestAccessLineIsWhatSlogPrints holds the short way against the long one.
-func TestAccessLineIsWhatSlogPrints(t *testing.T) {
+// TestAccessLineMatchesSlog holds the short way against the long one.
+func TestAccessLineMatchesSlog(t *testing.T) {
 	line := accessLine{
 		start:     time.Date(2026, 11, 21, 8, 5, 9, 120_000_000, time.UTC),
 		requestID: "Ab-9_.z", method: "GET", status: 200, duration: 1234567 * time.Nanosecond,

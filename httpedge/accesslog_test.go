@@ -56,7 +56,7 @@ func closeLog(t *testing.T, b *httpedge.LogBuffer) {
 	}
 }
 
-func TestLogLinesAreGathered(t *testing.T) {
+func TestLogLinesAreBuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		b := httpedge.NewLogBuffer(&s)
@@ -92,7 +92,7 @@ func TestLogLinesAreGathered(t *testing.T) {
 	})
 }
 
-func TestLogLinesAreDroppedRatherThanWaitedFor(t *testing.T) {
+func TestSlowSinkDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{gate: make(chan struct{})}
 		b := httpedge.NewLogBuffer(&s)
@@ -124,7 +124,7 @@ func TestLogLinesAreDroppedRatherThanWaitedFor(t *testing.T) {
 	})
 }
 
-func TestErrorsDoNotWaitInTheLog(t *testing.T) {
+func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, asJSON := range []bool{true, false} {
 			var s sink
@@ -152,7 +152,7 @@ func TestErrorsDoNotWaitInTheLog(t *testing.T) {
 	})
 }
 
-func TestAFullDiskIsTold(t *testing.T) {
+func TestFullDiskIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{err: errors.New("disk full")}
 		b := httpedge.NewLogBuffer(&s)
@@ -170,8 +170,8 @@ func TestAFullDiskIsTold(t *testing.T) {
 	})
 }
 
-// TestAStuckSinkHoldsNobodyUp logs errors to a sink that takes nothing, and closes the log.
-func TestAStuckSinkHoldsNobodyUp(t *testing.T) {
+// TestBlockedSinkDelaysNobody logs errors to a sink that takes nothing, and closes the log.
+func TestBlockedSinkDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{gate: make(chan struct{})}
 		b := httpedge.NewLogBuffer(&s)
@@ -201,7 +201,7 @@ func TestAStuckSinkHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-func TestLogTakesManyWriters(t *testing.T) {
+func TestConcurrentLogWriters(t *testing.T) {
 	var s sink
 	b := httpedge.NewLogBuffer(&s)
 	var writers sync.WaitGroup

@@ -33,7 +33,7 @@ func newOperator(t *testing.T, st *edgetest.IdentityStack) *operator {
 }
 
 // does sends one request and checks the status.
-func (o *operator) does(want int, method, path, body string) answer {
+func (o *operator) does(want int, method, path, body string) response {
 	o.t.Helper()
 	a := send(o.t, o.st.Stack, method, o.st.AdminURL+"/admin/v1"+path, body, "Authorization",
 		"Bearer "+o.token, "Content-Type", "application/json")
@@ -45,7 +45,7 @@ func (o *operator) does(want int, method, path, body string) answer {
 }
 
 // refused checks an error's code and which fields it names.
-func (a answer) refused(t *testing.T, code string, fields ...string) {
+func (a response) refused(t *testing.T, code string, fields ...string) {
 	t.Helper()
 	o := a.object(t)
 	named, _ := o["fields"].(map[string]any)
@@ -182,7 +182,7 @@ func TestOperatorManagesClients(t *testing.T) {
 		"DELETE /admin/v1/clients/{id} 204")
 }
 
-func TestApprovalHoldsAtOnce(t *testing.T) {
+func TestApprovalIsImmediate(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	o, c, u := newOperator(t, st), st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	token, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
@@ -281,7 +281,7 @@ func TestOperatorManagesUsers(t *testing.T) {
 		"DELETE /admin/v1/users/{id} 204")
 }
 
-func TestAdminRequestsThatAreRefused(t *testing.T) {
+func TestInvalidAdminRequests(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)

@@ -47,9 +47,9 @@ func (s *failingCodes) Submit(op oauth.Operation) {
 	s.Store.Submit(op)
 }
 
-// TestClientsAreToldOfOurFailures fails after the redirect URI was found to be the client's, with
+// TestAuthorizeServerErrors fails after the redirect URI was found to be the client's, with
 // what passes and what does not.
-func TestClientsAreToldOfOurFailures(t *testing.T) {
+func TestAuthorizeServerErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want string

@@ -91,7 +91,7 @@ func TestPromptLoginAsksAgainOnce(t *testing.T) {
 		"true").Encode()).shows(t, 200, "/login")
 }
 
-func TestImpersonableClientsAlwaysAsk(t *testing.T) {
+func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	const uri = "com.example.app:/callback"
 	c := st.NewClient(t, func(c *oauth.Client) { c.Public, c.RedirectURIs = true, []string{uri} })
@@ -116,7 +116,7 @@ func TestImpersonableClientsAlwaysAsk(t *testing.T) {
 	}
 }
 
-func TestMistakesThatAreNeverRedirected(t *testing.T) {
+func TestErrorsWithoutRedirect(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
@@ -157,7 +157,7 @@ func TestMistakesThatAreNeverRedirected(t *testing.T) {
 	}
 }
 
-func TestMistakesThatTheClientIsTold(t *testing.T) {
+func TestErrorsByRedirect(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
@@ -194,7 +194,7 @@ func TestMistakesThatTheClientIsTold(t *testing.T) {
 	}
 }
 
-func TestStateComesBackAsItWas(t *testing.T) {
+func TestStateIsReturnedUnchanged(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -226,7 +226,7 @@ func TestStateComesBackAsItWas(t *testing.T) {
 	}
 }
 
-func TestAuthorizeTakesOnlyGet(t *testing.T) {
+func TestAuthorizeIsGetOnly(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)

@@ -70,7 +70,7 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 }
 
 // connection is one without the network: it says what next returns until that is nil, and tells
-// heard the status of each answer.
+// heard the status of each response.
 type connection struct {
 	net.Conn
 	next  func() []byte
@@ -155,7 +155,7 @@ func bulkRequests() [][]byte {
 	return requests
 }
 
-// BenchmarkLookupHit is a cache hit from the bytes of the request to those of the answer, with
+// BenchmarkLookupHit is a cache hit from the bytes of the request to those of the response, with
 // access log, metrics and request id.
 func BenchmarkLookupHit(b *testing.B) {
 	rotate(b, hot(b).Server.Handler(), lookupRequests())

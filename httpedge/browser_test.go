@@ -88,7 +88,7 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 	b.open("POST", action, fields, "Sec-Fetch-Site", "same-origin").shows(t, 200, "/consent")
 }
 
-func TestConsentIsGivenOnce(t *testing.T) {
+func TestConsentFormIsSingleUse(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -303,7 +303,7 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-func TestChoiceCannotBeCarriedOver(t *testing.T) {
+func TestChoiceIsBoundToTheRequest(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -455,7 +455,7 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 	b.send(chooser, "account", account(user.ID)).shows(t, 200, "/consent")
 }
 
-func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
+func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
@@ -465,7 +465,7 @@ func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
 	b.send(b.get("/accounts?"+again), "account", account(user.ID)).shows(t, 200, "/login")
 }
 
-func TestConsentFormEndsWithItsSession(t *testing.T) {
+func TestConsentFormExpiresWithItsSession(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)

@@ -24,8 +24,8 @@ func bulkOf(t *testing.T, queries ...string) string {
 	return string(body)
 }
 
-// items returns the results of a bulk answer after a look at its envelope.
-func items(t *testing.T, a answer, count, failed int) []map[string]any {
+// items returns the results of a bulk response after a look at its envelope.
+func items(t *testing.T, a response, count, failed int) []map[string]any {
 	t.Helper()
 	var got struct {
 		OK            bool
@@ -43,7 +43,7 @@ func items(t *testing.T, a answer, count, failed int) []map[string]any {
 	return got.Results
 }
 
-func TestBulkAnswersInOrder(t *testing.T) {
+func TestBulkResultsAreInOrder(t *testing.T) {
 	provider := edgetest.NewProvider()
 	st := start(t, withProvider(provider))
 	get(t, st, "/api/lookup?q=9.9.9.9")
@@ -81,7 +81,7 @@ func TestBulkAnswersInOrder(t *testing.T) {
 }
 
 // A batch is used again for the next request: nothing of the last one may be left in it.
-func TestBulkRequestsDoNotMix(t *testing.T) {
+func TestConcurrentBulkRequests(t *testing.T) {
 	st := start(t)
 	for i := range 20 {
 		queries := []string{fmt.Sprintf("host%d.example.com", i), "bad query",
@@ -97,11 +97,11 @@ func TestBulkRequestsDoNotMix(t *testing.T) {
 	first := get(t, st, "/api/lookup?q=host0.example.com")
 	first.has(t, "X-Cache", "hit")
 	if !strings.Contains(first.body, `"city":"host0.example.com"`) {
-		t.Errorf("got %s, want the answer about host0", first.body)
+		t.Errorf("got %s, want the response about host0", first.body)
 	}
 }
 
-func TestBulkRefusesWholeRequests(t *testing.T) {
+func TestInvalidBulkRequests(t *testing.T) {
 	st := start(t)
 	many := bulkOf(t, strings.Split(strings.Repeat("8.8.8.8,", 51), ",")[:51]...)
 	for _, test := range []struct{ body, reason string }{
@@ -133,7 +133,7 @@ func TestBulkRefusesWholeRequests(t *testing.T) {
 	}
 }
 
-func TestBulkTakesWhatIsAllowed(t *testing.T) {
+func TestValidBulkRequests(t *testing.T) {
 	st := start(t)
 	fifty := strings.Split(strings.Repeat("8.8.8.8,", 50), ",")[:50]
 	items(t, postBulk(t, st, bulkOf(t, fifty...)), 50, 0)
@@ -150,7 +150,7 @@ func TestBulkTakesWhatIsAllowed(t *testing.T) {
 	items(t, postBulk(t, st, padded[:64<<10]), 1, 0)
 }
 
-func TestBulkWantsJSON(t *testing.T) {
+func TestBulkRequiresJSON(t *testing.T) {
 	st := start(t)
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded",
 		"application/jsonp", "multipart/form-data; boundary=x", "text/json"} {
@@ -163,7 +163,7 @@ func TestBulkWantsJSON(t *testing.T) {
 	}
 }
 
-func TestBulkItemsFailAlone(t *testing.T) {
+func TestBulkItemErrors(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
 		if q.String() == "8.8.4.4" {
@@ -179,7 +179,7 @@ func TestBulkItemsFailAlone(t *testing.T) {
 	}
 }
 
-func TestBulkOfAnUpstreamThatIsDown(t *testing.T) {
+func TestBulkWithoutUpstream(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
 		return geo.Answer{},
@@ -238,7 +238,7 @@ func TestNoBudget(t *testing.T) {
 	}
 }
 
-func inHalfAMinute(t *testing.T, a answer) {
+func inHalfAMinute(t *testing.T, a response) {
 	t.Helper()
 	var seconds int
 	if _, err := fmt.Sscanf(a.header.Get("Retry-After"), "%d", &seconds); err != nil ||

@@ -126,7 +126,7 @@ func lines(name, value string) []string {
 	return headers
 }
 
-func TestMyIPAnswersAboutTheCaller(t *testing.T) {
+func TestMyIP(t *testing.T) {
 	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
 		c.TrustedProxies = prefixes(t, "127.0.0.1/32")
 	}))

@@ -14,7 +14,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestTheCookieOfAChallenge(t *testing.T) {
+func TestChallengeCookie(t *testing.T) {
 	for issuer, name := range map[string]string{"": "gatehouse-code",
 		"https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
@@ -46,8 +46,8 @@ func TestTheCookieOfAChallenge(t *testing.T) {
 	}
 }
 
-// TestCodePagesLeadNowhereElse tries what could send a browser to another site.
-func TestCodePagesLeadNowhereElse(t *testing.T) {
+// TestCodePagesDoNotRedirectElsewhere tries what could send a browser to another site.
+func TestCodePagesDoNotRedirectElsewhere(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
@@ -76,8 +76,8 @@ func TestCodePagesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// TestNothingOfAPersonIsLogged goes through all that asks for codes, well and badly.
-func TestNothingOfAPersonIsLogged(t *testing.T) {
+// TestPersonalDataIsNotLogged goes through all that asks for codes, well and badly.
+func TestPersonalDataIsNotLogged(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	secrets := map[string]string{"address": ida, "name": "Idamarked", "password": newWord,
@@ -152,10 +152,10 @@ func gathered(t *testing.T, st reachable) string {
 	return all.String()
 }
 
-// TestTheTimeOfCodePagesTellsNothing compares addresses and numbers that have an account with those
+// TestCodePageTimingRevealsNothing compares addresses and numbers that have an account with those
 // that have none, by the shortest time, since other work on the machine only makes it longer: with
 // more of them when that has not been enough.
-func TestTheTimeOfCodePagesTellsNothing(t *testing.T) {
+func TestCodePageTimingRevealsNothing(t *testing.T) {
 	mail := edgetest.NewMailbox()
 	proxy := edgetest.WithEdge(
 		func(c *httpedge.Config) {

@@ -52,7 +52,7 @@ func TestSmugglingIsRefused(t *testing.T) {
 	}
 }
 
-func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
+func TestBodyOfAGetIsNotASecondRequest(t *testing.T) {
 	st := start(t)
 	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 	conn := dial(t, st)
@@ -177,8 +177,8 @@ func TestContinueAndChunks(t *testing.T) {
 	conn.hear().fails(t, 400, "invalid_query", "malformed")
 }
 
-// Neither a request that trickles in nor a silent connection is kept longer than the time-outs.
-func TestSlowClientsAreCutOff(t *testing.T) {
+// Neither a request that trickles in nor a silent connection is kept longer than the timeouts.
+func TestSlowClientsTimeOut(t *testing.T) {
 	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
 		c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 400*time.Millisecond
 	}))
@@ -234,7 +234,7 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionLimit(t *testing.T) {
 	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {

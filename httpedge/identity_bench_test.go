@@ -34,7 +34,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 		ctx.Request.SetBodyString(form)
 		for pb.Next() {
 			ctx.Response.Reset()
-			st.Server.ServePublic(ctx)
+			st.Server.Handler()(ctx)
 			if ctx.Response.StatusCode() != 200 {
 				refused.Add(1)
 			}

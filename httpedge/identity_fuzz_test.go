@@ -22,11 +22,11 @@ func serveOne(st *edgetest.IdentityStack, method, target, body string,
 	for i := 0; i < len(headers); i += 2 {
 		ctx.Request.Header.Set(headers[i], headers[i+1])
 	}
-	st.Server.ServePublic(&ctx)
+	st.Server.Handler()(&ctx)
 	return &ctx.Response
 }
 
-// sane checks what holds for every answer.
+// sane checks what holds for every response.
 func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
 	t.Helper()
 	if r.StatusCode() >= 500 {

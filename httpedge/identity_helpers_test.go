@@ -72,7 +72,7 @@ func newBrowser(t *testing.T, st *edgetest.IdentityStack) *browser {
 
 // page is what the browser shows, or where it is sent.
 type page struct {
-	answer
+	response
 	path     string // with its query
 	location string
 }
@@ -275,8 +275,8 @@ func (b *browser) signIn(q url.Values, email string) page {
 	return b.send(login, "email", email, "password", edgetest.Password)
 }
 
-// redeem exchanges a code and returns the answer.
-func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) answer {
+// redeem exchanges a code and returns the response.
+func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) response {
 	t.Helper()
 	return postToken(t, st, query("grant_type", "authorization_code", "code", code, "redirect_uri",
 		edgetest.RedirectURI,
@@ -284,7 +284,7 @@ func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code st
 }
 
 func postToken(t *testing.T, st *edgetest.IdentityStack, form url.Values,
-	headers ...string) answer {
+	headers ...string) response {
 	t.Helper()
 	return send(t, st.Stack, "POST", st.URL+"/oauth/token", form.Encode(),
 		append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
@@ -292,7 +292,7 @@ func postToken(t *testing.T, st *edgetest.IdentityStack, form url.Values,
 
 // failsAs checks an error of the token endpoint: status, code, and that all four members say
 // something.
-func (a answer) failsAs(t *testing.T, status int, code string) {
+func (a response) failsAs(t *testing.T, status int, code string) {
 	t.Helper()
 	o := a.object(t)
 	if a.status != status || o["error"] != code {

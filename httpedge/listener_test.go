@@ -88,7 +88,7 @@ func (s *scarce) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-func TestServerOutlivesALackOfFileDescriptors(t *testing.T) {
+func TestServerSurvivesFileDescriptorExhaustion(t *testing.T) {
 	st := start(t, edgetest.WithWrappedListener(
 		func(ln net.Listener) net.Listener { return &scarce{ln, 3} }))
 	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {

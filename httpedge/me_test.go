@@ -30,7 +30,7 @@ func (p page) says(t *testing.T, texts ...string) {
 	}
 }
 
-func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
+func TestSignInReturnsToTheAccount(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Ada", ada)
 	b := newBrowser(t, st.IdentityStack)
@@ -65,7 +65,7 @@ func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
 
 // sessionIDs returns the values of the buttons that end sessions.
 // TestSessionOfAnotherIsNotEnded by its name.
-func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
+func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
@@ -102,10 +102,10 @@ func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
 }
 
 // plantedChange keeps a challenge for another address of u, whose code is 246810, and gives b the
-// cookie. TestAddressOfAnotherIsNotTold by the page: only by the message that its owner gets.
-// TestCodeOfAnotherAccountIsRefused in a browser that has several. TestSensitiveFormsAreGoodOnce:
+// cookie. TestAddressChangeHidesOtherAccounts by the page: only by the message that its owner gets.
+// TestCodeOfAnotherAccountIsRefused in a browser that has several. TestSensitiveFormsAreSingleUse:
 // who sends one again, by going back, has to look at it again.
-func TestNoticesAreForTheirBrowserAlone(t *testing.T) {
+func TestNoticesAreBoundToTheBrowser(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)

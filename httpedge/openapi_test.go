@@ -19,7 +19,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// described checks every answer that passes through it against the OpenAPI document that the
+// described checks every response that passes through it against the OpenAPI document that the
 // service serves.
 type described struct {
 	t    *testing.T
@@ -32,7 +32,7 @@ type described struct {
 
 func init() { openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder) }
 
-// describe makes st.Client check every answer.
+// describe makes st.Client check every response.
 func describe(t *testing.T, st *edgetest.Stack) *described {
 	t.Helper()
 	a := get(t, st, "/openapi.yaml")
@@ -114,12 +114,12 @@ func (d *described) covers(answers ...string) {
 	d.t.Helper()
 	for _, a := range answers {
 		if !d.seen[a] {
-			d.t.Errorf("got no answer %s, want one to hold against the document", a)
+			d.t.Errorf("got no response %s, want one to hold against the document", a)
 		}
 	}
 }
 
-func TestLookUpsAreAsDescribed(t *testing.T) {
+func TestLookupsMatchOpenAPI(t *testing.T) {
 	st := edgetest.New(t)
 	d := describe(t, st)
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com",
@@ -139,7 +139,7 @@ func TestLookUpsAreAsDescribed(t *testing.T) {
 		"GET /openapi.yaml 200")
 }
 
-func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
+func TestIdentityEndpointsMatchOpenAPI(t *testing.T) {
 	st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) {
 		c.Lifetimes.AccessToken = time.Hour
 	})
@@ -187,7 +187,7 @@ func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
 		"POST /consent 303", "GET /accounts 200", "GET /logout 200")
 }
 
-func TestOperatorRefusalsAreAsDescribed(t *testing.T) {
+func TestOperatorErrorsMatchOpenAPI(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")

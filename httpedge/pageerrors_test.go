@@ -14,7 +14,7 @@ import (
 const likesPages = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 // isErrorPage checks that a is a page that tells of an error, with all headers that pages have.
-func (a answer) isErrorPage(t *testing.T, what string, status int, title string) {
+func (a response) isErrorPage(t *testing.T, what string, status int, title string) {
 	t.Helper()
 	if a.status != status || !strings.Contains(a.body, "<h1>"+title+"</h1>") ||
 		!strings.Contains(a.body, "<code>"+a.header.Get("X-Request-Id")+"</code>") {
@@ -40,7 +40,7 @@ func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	// whose own pages may read what clients are told, but no page
 	st.NewClient(t, func(c *oauth.Client) { c.Public = true })
-	post := func(path string, size int, accept string) answer {
+	post := func(path string, size int, accept string) response {
 		conn := dial(t, st.Stack)
 		conn.say(fmt.Sprintf(
 			"POST %s HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example\r\nAccept: %s\r\n"+

@@ -56,7 +56,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 				}
 				if took := time.Since(begun); status == 503 &&
 					(took < test.least || took > test.least+time.Second) {
-					t.Errorf("got the answer after %v, want it after %v", took, test.least)
+					t.Errorf("got the response after %v, want it after %v", took, test.least)
 				}
 			}
 			ready(200, "ready")

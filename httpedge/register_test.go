@@ -82,8 +82,8 @@ func TestRegisterByEmail(t *testing.T) {
 	other.send(p, "email", strings.ToLower(ida), "password", newWord).shows(t, 200, "/me")
 }
 
-// TestRegistrationTellsNobodyWhoHasAnAccount compares all that a browser is told.
-func TestRegistrationTellsNobodyWhoHasAnAccount(t *testing.T) {
+// TestRegistrationHidesExistingAccounts compares all that a browser is told.
+func TestRegistrationHidesExistingAccounts(t *testing.T) {
 	st := newReachable(t)
 	for _, flow := range []struct {
 		path, has, hasNot string
@@ -148,8 +148,8 @@ func plain(p page) string {
 		"27 seconds", "N").Replace(body)
 }
 
-// TestADecoyHasNoCode tries what might fit.
-func TestADecoyHasNoCode(t *testing.T) {
+// TestDecoyChallengeHasNoCode tries what might fit.
+func TestDecoyChallengeHasNoCode(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Ida", ida)
 	b := newBrowser(t, st.IdentityStack)
@@ -165,7 +165,7 @@ func TestADecoyHasNoCode(t *testing.T) {
 	}
 }
 
-func TestRegistrationSaysWhatIsWrong(t *testing.T) {
+func TestInvalidRegistrations(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	for _, c := range []struct {
@@ -268,9 +268,9 @@ func TestResetByCode(t *testing.T) {
 	}
 }
 
-// TestACodeIsGoodOnce sends the right code many times at once: there is one session, to which those
+// TestCodeIsSingleUse sends the right code many times at once: there is one session, to which those
 // lead that came while it was made.
-func TestACodeIsGoodOnce(t *testing.T) {
+func TestCodeIsSingleUse(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -334,7 +334,7 @@ func TestACodeIsGoodOnce(t *testing.T) {
 	}
 }
 
-func TestWrongCodesEndTheCode(t *testing.T) {
+func TestWrongCodesInvalidateTheCode(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -364,7 +364,7 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 		st.mail.Next(t, email)
 		p.says(t, "You can ask for a new code in ")
 		b.sendTo(p, "/register/resend").shows(t, 429, "/register/resend")
-		b.get("/register/resend").shows(t, 200, "/register/verify") // by who loads the answer again
+		b.get("/register/resend").shows(t, 200, "/register/verify") // by who loads the response again
 		for _, path := range []string{"/register", "/reset"} {      // whatever it is for
 			p := b.send(b.get(path), "name", "Ida", "email", email, "password", newWord)
 			p.shows(t, 429, path)
@@ -406,7 +406,7 @@ func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challe
 	return token
 }
 
-func TestAnExpiredCodeIsReplaced(t *testing.T) {
+func TestExpiredCodeIsReplaced(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
@@ -429,7 +429,7 @@ func TestAnExpiredCodeIsReplaced(t *testing.T) {
 	b.send(p, "code", code).shows(t, 200, "/consent")
 }
 
-func TestAChallengeIsForOnePurpose(t *testing.T) {
+func TestChallengeIsForOnePurpose(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	st.planted(t, b, func(*people.Challenge) {})
@@ -507,9 +507,9 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutAMessengerThereIsNothing to register or reset with.
-func TestWithoutAMessengerThereIsNothing(t *testing.T) {
-	paths := map[bool][]string{ // by whether they are for e-mail
+// TestPagesWithoutMessengerDoNotExist to register or reset with.
+func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
+	paths := map[bool][]string{ // by whether they are for email
 		true: {"/register", "/register/verify", "/register/resend", "/reset", "/reset/verify",
 			"/reset/resend"},
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
@@ -534,7 +534,7 @@ func TestWithoutAMessengerThereIsNothing(t *testing.T) {
 	}
 }
 
-func TestADisabledAccountStaysOut(t *testing.T) {
+func TestDisabledAccountCannotSignIn(t *testing.T) {
 	st := newReachable(t)
 	u := &people.User{Name: "Ida", Phone: idaPhone, Disabled: true}
 	if err := st.Store.CreateUser(t.Context(), u); err != nil {

@@ -11,9 +11,9 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestADoubleClickLeadsOn sends forms twice at once, with the cookies of the first time, as a
-// browser does that drops the first answer.
-func TestADoubleClickLeadsOn(t *testing.T) {
+// TestDoubleClickIsReplayed sends forms twice at once, with the cookies of the first time, as a
+// browser does that drops the first response.
+func TestDoubleClickIsReplayed(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.get("/register")
@@ -33,9 +33,9 @@ func TestADoubleClickLeadsOn(t *testing.T) {
 		edgetest.Password)
 }
 
-// TestASecondClickAfterTheCodeGoesOn sends the right code again with the cookies that the first
-// answer set.
-func TestASecondClickAfterTheCodeGoesOn(t *testing.T) {
+// TestSecondClickAfterTheCodeContinues sends the right code again with the cookies that the first
+// response set.
+func TestSecondClickAfterTheCodeContinues(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	for start, want := range map[string]string{"/register": "/me",
@@ -48,10 +48,10 @@ func TestASecondClickAfterTheCodeGoesOn(t *testing.T) {
 	}
 }
 
-// TestADoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in twice at once, until
+// TestDoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in twice at once, until
 // the second comes while the first is answered, which is at once but for a machine that has much
 // else to do. Both then lead on, to one session.
-func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
+func TestDoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	for n, test := range []struct {
@@ -80,7 +80,7 @@ func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 				append(test.entered, "code", st.mail.Next(t, to).Code)...)
 		}
 		if !both {
-			t.Errorf("%s: got one answer of two that led on, each time", test.start)
+			t.Errorf("%s: got one response of two that led on, each time", test.start)
 		}
 	}
 }
@@ -107,9 +107,9 @@ func (b *browser) twiceTheCode(p page, want string, changes ...string) bool {
 	return led == 2
 }
 
-// TestACodeIsNotAnsweredToAnotherBrowser sends the form that was right again, right after, with the
+// TestReplayIsBoundToTheBrowser sends the form that was right again, right after, with the
 // secret of another browser.
-func TestACodeIsNotAnsweredToAnotherBrowser(t *testing.T) {
+func TestReplayIsBoundToTheBrowser(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -126,7 +126,7 @@ func TestACodeIsNotAnsweredToAnotherBrowser(t *testing.T) {
 	}
 }
 
-// twice sends a form two times at once with the same cookies and follows the second answer.
+// twice sends a form two times at once with the same cookies and follows the second response.
 func (b *browser) twice(p page, want string, changes ...string) {
 	b.t.Helper()
 	both, got := b.sendTwice(p, changes)
@@ -145,7 +145,7 @@ func (b *browser) twice(p page, want string, changes ...string) {
 	b.jar.SetCookies(at, both[1].jar.Cookies(at))
 }
 
-// sendTwice sends a form two times at once with the same cookies. Each answer goes to a browser of
+// sendTwice sends a form two times at once with the same cookies. Each response goes to a browser of
 // its own.
 func (b *browser) sendTwice(p page, changes []string) (both [2]*browser, got [2]page) {
 	b.t.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// TestRouteMetricsAreThoseOfTheClientLibrary holds the own counters against the library's.
-func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
+// TestRouteMetricsMatchTheClientLibrary holds the own counters against the library's.
+func TestRouteMetricsMatchTheClientLibrary(t *testing.T) {
 	own := &routesMetrics{}
 	bounds := make([]float64, len(durationBounds))
 	for i, bound := range durationBounds {
@@ -51,9 +51,9 @@ func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
 // exposedMetrics returns the metrics of a registry as text.
 func exposedMetrics(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
-	answer := httptest.NewRecorder()
+	response := httptest.NewRecorder()
 	promhttp.HandlerFor(r,
-		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(answer,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(response,
 		httptest.NewRequest("GET", "/metrics", nil))
-	return answer.Body.String()
+	return response.Body.String()
 }

@@ -56,7 +56,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}
 }
 
-func TestAbsoluteFormIsServed(t *testing.T) {
+func TestAbsoluteForm(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
 	conn.say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -124,7 +124,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+func TestPipelinedResponsesAreInOrder(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
 	conn.say(strings.Repeat(

@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
+func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	st.NewUser(t, "Rosamunde", rosa)
@@ -52,9 +52,9 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	}
 }
 
-// TestNothingOfAnAccountIsLoggedOrCounted neither what is kept of a person nor what was entered,
+// TestAccountsAreNotLoggedOrCounted neither what is kept of a person nor what was entered,
 // right or wrong.
-func TestNothingOfAnAccountIsLoggedOrCounted(t *testing.T) {
+func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Rosamunde", rosa)
 	c := st.NewClient(t, nil)

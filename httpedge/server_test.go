@@ -32,7 +32,7 @@ func slow() (p *edgetest.Provider, asked, release chan struct{}) {
 	return p, asked, release
 }
 
-func TestAPanicEndsOneRequestOnly(t *testing.T) {
+func TestPanicEndsOneRequest(t *testing.T) {
 	st := start(t)
 	st.Server.HandleAt("/api/lookup", func(ctx *fasthttp.RequestCtx) {
 		switch string(ctx.QueryArgs().Peek("q")) {
@@ -81,7 +81,7 @@ func metricsOf(t *testing.T, st *edgetest.Stack) string {
 	return send(t, st, "GET", st.AdminURL+"/metrics", "").body
 }
 
-func TestShutdownLetsRequestsEnd(t *testing.T) {
+func TestShutdownWaitsForRequests(t *testing.T) {
 	provider, asked, release := slow()
 	st := start(t, withProvider(provider))
 	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
@@ -128,7 +128,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
-		t.Error("got an answer after shutdown, want none")
+		t.Error("got a response after shutdown, want none")
 	}
 }
 
@@ -254,7 +254,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestProfilesAreForThisMachineOnly(t *testing.T) {
+func TestProfilesAreLocalOnly(t *testing.T) {
 	st := start(t)
 	other, err := httpedge.New(quiet(st))
 	if err != nil {
@@ -282,7 +282,7 @@ func TestProfilesAreForThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestServeTellsOfABrokenListener(t *testing.T) {
+func TestServeReturnsListenerErrors(t *testing.T) {
 	st := start(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
@@ -302,7 +302,7 @@ func TestConfigIsChecked(t *testing.T) {
 	for name, spoil := range map[string]func(*httpedge.Config){
 		"system":    func(c *httpedge.Config) { c.System = nil },
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
-		"time-out":  func(c *httpedge.Config) { c.ReadTimeout = 0 },
+		"timeout":   func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },
 		"key alone": func(c *httpedge.Config) { c.KeyFile = "key.pem" },
 		"no files": func(c *httpedge.Config) {

@@ -63,7 +63,7 @@ func TestTokenResponse(t *testing.T) {
 	a.has(t, "Pragma", "no-cache")
 }
 
-func TestTokenEndpointTakesOnlyFormsByPost(t *testing.T) {
+func TestTokenEndpointRequiresFormPosts(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	body := query(credentials(c)...).Encode()
@@ -98,7 +98,7 @@ func TestTokenEndpointTakesOnlyFormsByPost(t *testing.T) {
 	}
 }
 
-func TestTokenRequestsThatAreRefused(t *testing.T) {
+func TestInvalidTokenRequests(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
@@ -187,7 +187,7 @@ func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
 		"Authorization", basic(c.ID, c.Secret)).failsAs(t, 400, "invalid_request")
 }
 
-func TestCredentialsInTheURLAreNotRead(t *testing.T) {
+func TestCredentialsInTheURLAreIgnored(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	send(t, st.Stack, "POST", st.URL+"/oauth/token?"+query(credentials(c)...).Encode(),

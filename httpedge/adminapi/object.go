@@ -60,7 +60,7 @@ func (o *object) read(d *json.Decoder) bool {
 		if err := d.Decode(&value); err != nil || !isName {
 			return false
 		}
-		if _, twice := o.members[name]; twice {
+		if _, repeated := o.members[name]; repeated {
 			o.problems[name] = "is repeated"
 		}
 		o.members[name] = value

@@ -8,9 +8,9 @@ import (
 	"gatehouse/actors/account"
 )
 
-// TestAChangeIsReadAgain applies one body to two copies of a record, as when another process
+// TestObjectIsReadAgain applies one body to two copies of a record, as when another process
 // changed it in between.
-func TestAChangeIsReadAgain(t *testing.T) {
+func TestObjectIsReadAgain(t *testing.T) {
 	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{},
 		problems: map[string]string{}}
 	if !o.read(json.NewDecoder(strings.NewReader(`{"name":"Ann","bio":null,"gender":"female"}`))) {

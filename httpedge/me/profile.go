@@ -57,8 +57,8 @@ func (s *service) saveProfile(p *person) {
 			if given.Name != f.name {
 				continue
 			}
-			_, twice := sent[f.name]
-			once = once && !twice
+			_, repeated := sent[f.name]
+			once = once && !repeated
 			sent[f.name] = given.Value
 			*f.page(&entered) = strings.ToValidUTF8(given.Value, "\uFFFD")
 		}

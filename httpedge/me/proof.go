@@ -54,7 +54,7 @@ func (s *service) signInPath(p *person) string {
 // refuseProof responds when err says that the proof is not sufficient, and returns true. show shows
 // the form again.
 func (s *service) refuseProof(p *person, err error,
-	show func(status int, problems ...pages.Problem)) (answered bool) {
+	show func(status int, problems ...pages.Problem)) (responded bool) {
 	status, problems := visit.Again(p.Visit, err, "current_password",
 		"There were too many attempts.")
 	switch {

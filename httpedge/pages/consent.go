@@ -11,7 +11,7 @@ import (
 type Account struct {
 	ID      int64
 	Name    string
-	Address string // e-mail address or phone number; "" = none
+	Address string // email address or phone number; "" = none
 }
 
 // Initial returns the first letter or digit of the name, as a capital; "?" = there is none.

@@ -14,9 +14,9 @@ import (
 	"gatehouse/actors/account"
 )
 
-// TestBrowsersKnowWhatBelongsInAField compares each field's autocomplete attribute (HTML section
+// TestAutocomplete compares each field's autocomplete attribute (HTML section
 // 4.10.18.7).
-func TestBrowsersKnowWhatBelongsInAField(t *testing.T) {
+func TestAutocomplete(t *testing.T) {
 	for _, row := range []struct{ page, field, want string }{
 		{"login", "email", "username"}, {"login", "password", "current-password"},
 		{"register", "name", "name"}, {"register", "email", "username"},
@@ -51,8 +51,8 @@ func named(all []*html.Node, name string) *html.Node {
 	return nil
 }
 
-// TestFormsAreGuardedAndForgetSecrets looks at the forms of every page.
-func TestFormsAreGuardedAndForgetSecrets(t *testing.T) {
+// TestFormsHaveTokensAndNoSecrets looks at the forms of every page.
+func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	for name, p := range all {
 		for _, n := range nodes(t, render(t, p)) {
 			if n.Data == "form" {
@@ -129,9 +129,9 @@ func TestHeadingsAreInOrder(t *testing.T) {
 	}
 }
 
-// TestStyleSheetAsksWhatPeopleWant reads the one style sheet: colours by preference, and nothing
+// TestStyleSheetFollowsPreferences reads the one style sheet: colours by preference, and nothing
 // that moves unless it may.
-func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
+func TestStyleSheetFollowsPreferences(t *testing.T) {
 	text, err := os.ReadFile("style.css")
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +154,8 @@ func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
 	}
 }
 
-// TestPagesNameTheRules compares what the pages promise with the rules about accounts.
-func TestPagesNameTheRules(t *testing.T) {
+// TestPagesStateTheRules compares what the pages promise with the rules about accounts.
+func TestPagesStateTheRules(t *testing.T) {
 	password := fmt.Sprintf("At least %d characters.", account.MinPassword)
 	code := fmt.Sprintf("It expires in %d minutes.", int(account.CodeLifetime.Minutes()))
 	for name, want := range map[string]string{"register": password, "verify_reset": password,

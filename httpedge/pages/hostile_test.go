@@ -40,9 +40,9 @@ var attacks = []string{
 	"\x00<b>\xff\xfe",
 }
 
-// TestNoFieldCanBecomeMarkup puts hostile text in every string of every page, and expects the
+// TestFieldsAreEscaped puts hostile text in every string of every page, and expects the
 // elements and attributes of the same page with harmless text, and nothing that runs.
-func TestNoFieldCanBecomeMarkup(t *testing.T) {
+func TestFieldsAreEscaped(t *testing.T) {
 	for _, kind := range kinds {
 		if missing := unset(reflect.ValueOf(fill(kind, "x"))); missing != "" {
 			t.Fatalf("%T: got field %s empty, want it filled", kind, missing)
@@ -77,9 +77,9 @@ func leadsToPage(link string) bool {
 	return err == nil && (u.Scheme == "" || u.Scheme == "https")
 }
 
-// TestWhatComesFromOutsideIsShown finds a text of one's own as it was given, in every page that has
+// TestForeignTextIsShown finds a text of one's own as it was given, in every page that has
 // one.
-func TestWhatComesFromOutsideIsShown(t *testing.T) {
+func TestForeignTextIsShown(t *testing.T) {
 	for _, kind := range kinds {
 		found := false
 		for _, n := range nodes(t, render(t, fill(kind, hostile))) {

@@ -12,7 +12,7 @@ type Me struct {
 	Fields          Profile // as it was entered, or as it is
 	Email           string  // verified; "" = none
 	Phone           string  // verified, E.164; "" = none
-	EmailOffered    bool    // the e-mail address can be changed
+	EmailOffered    bool    // the email address can be changed
 	PhoneOffered    bool    // the phone number can be changed
 	HasPassword     bool    // the account has one, which can be changed
 	Connections     []Connection
@@ -94,7 +94,7 @@ type MePassword struct {
 // Render returns the page.
 func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
 
-// MeAddress is the page that asks for a new e-mail address or phone number. Its fields are email or
+// MeAddress is the page that asks for a new email address or phone number. Its fields are email or
 // phone_number, and current_password.
 type MeAddress struct {
 	Account       Account

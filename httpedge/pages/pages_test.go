@@ -14,7 +14,7 @@ import (
 	"gatehouse/httpedge/pages"
 )
 
-func TestPagesAreSmallAndStandAlone(t *testing.T) {
+func TestPagesAreSmallAndSelfContained(t *testing.T) {
 	foreign := regexp.MustCompile(
 		`(?i)<(script|img|link|iframe|object|embed|base|svg|video)\b|[\s"']on\w+=|javascript:|@import|url\(`)
 	for name, p := range all {
@@ -47,7 +47,7 @@ func leadsAway(n *html.Node, a html.Attribute) bool {
 		attr(n, "rel") != "noopener noreferrer" || !strings.HasPrefix(a.Val, "https://")
 }
 
-func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
+func TestFieldsHaveLabels(t *testing.T) {
 	for name, p := range all {
 		ids, labels, targets := map[string]bool{}, map[string]bool{}, []string{}
 		var inputs []string

@@ -2,13 +2,13 @@ package pages
 
 import "strconv"
 
-// Login is the page that asks for an e-mail address and a password.
+// Login is the page that asks for an email address and a password.
 type Login struct {
 	Client    string // name of the client that asked for it; "" = none did
 	Action    string // path and query that the form is sent to
 	FormToken string // anti-forgery token
 	Email     string // as it was entered
-	Register  string // path and query of the page to register by e-mail; "" = not offered
+	Register  string // path and query of the page to register by email; "" = not offered
 	Phone     string // path and query of the page to sign in by phone number; "" = not offered
 	Reset     string // path and query of the page for a forgotten password; "" = not offered
 	Notice    string // something that has gone well, in one sentence; "" = nothing
@@ -18,7 +18,7 @@ type Login struct {
 // Render returns the page.
 func (p Login) Render() ([]byte, error) { return render(login, p) }
 
-// Register is the page that asks for what an account by e-mail needs. Its fields are name, email
+// Register is the page that asks for what an account by email needs. Its fields are name, email
 // and password.
 type Register struct {
 	Client    string
@@ -41,7 +41,7 @@ type Phone struct {
 	Action    string
 	FormToken string
 	Number    string // as it was entered
-	Login     string // path and query of the page to sign in by e-mail
+	Login     string // path and query of the page to sign in by email
 	Problems  Problems
 }
 
@@ -67,11 +67,11 @@ type VerifyKind uint8
 
 // What a code can be for. The zero value is VerifyRegistration.
 const (
-	VerifyRegistration VerifyKind = iota // a new account by e-mail
+	VerifyRegistration VerifyKind = iota // a new account by email
 	// to sign in or register by phone number: the page asks for a name too
 	VerifyPhone
 	VerifyReset       // a forgotten password: the page asks for a new one too
-	VerifyEmailChange // a new e-mail address of an account
+	VerifyEmailChange // a new email address of an account
 	VerifyPhoneChange // a new phone number of an account
 )
 

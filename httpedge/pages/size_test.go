@@ -29,12 +29,12 @@ func crowded(bio string) pages.Me {
 	return me
 }
 
-// TestAccountStaysSmall fills the text about a person with 2,000 characters, the most there can be.
+// TestAccountPageSize fills the text about a person with 2,000 characters, the most there can be.
 // What is written in any language has room, and so has what HTML escapes, but for the ampersand:
 // 2,000 of those are 10,000 bytes and the page has almost 22 KiB. Four-byte characters in the
 // address as well are too much, too; and what was entered and is far too long is shown again whole,
 // because nobody wants to lose it. Such a page has no app and one session, and leads to all apps.
-func TestAccountStaysSmall(t *testing.T) {
+func TestAccountPageSize(t *testing.T) {
 	for _, unit := range []string{"It's \"me\", 1+1=2. ", "\"", "'", "+", ">", "<", "\n", "a & b ",
 		"ü", "漢", "😀"} {
 		bio := string([]rune(strings.Repeat(unit, 2000))[:2000])
@@ -127,9 +127,9 @@ func TestAllAppsArePaged(t *testing.T) {
 	}
 }
 
-// TestTextsOfSeveralLinesKeepTheirBeginning shows a line break at the beginning, which HTML drops
+// TestTextareaKeepsLeadingNewline shows a line break at the beginning, which HTML drops
 // where it is the first.
-func TestTextsOfSeveralLinesKeepTheirBeginning(t *testing.T) {
+func TestTextareaKeepsLeadingNewline(t *testing.T) {
 	me := rosaMe
 	me.Fields.Bio, me.Fields.Address = "\n\nlate", "&lt;b&gt; &amp &#60; </textarea>"
 	for name, want := range map[string]string{"bio": me.Fields.Bio, "address": me.Fields.Address} {

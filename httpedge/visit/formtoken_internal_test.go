@@ -11,7 +11,7 @@ import (
 
 var noon = time.Unix(1_800_000_000, 0)
 
-func TestFormTokenIsGoodForOneBinding(t *testing.T) {
+func TestFormTokenIsBound(t *testing.T) {
 	own := Binding{newBrowserSecret(), "login", "client_id=a"}
 	token := own.NewFormToken(noon)
 	for name, test := range map[string]struct {
@@ -51,7 +51,7 @@ func flip(s string) string {
 	return s[:20] + string(c) + s[21:]
 }
 
-func TestFormTokenIsSpentOnce(t *testing.T) {
+func TestFormTokenIsSingleUse(t *testing.T) {
 	b := Binding{newBrowserSecret(), "consent", ""}
 	s := newUsedNonces(noon)
 	token := b.NewFormToken(noon)
@@ -73,7 +73,7 @@ func TestFormTokenIsSpentOnce(t *testing.T) {
 	}
 }
 
-func TestSpentTokensAreRefusedAlsoWhenForgotten(t *testing.T) {
+func TestForgottenTokensCountAsUsed(t *testing.T) {
 	s := newUsedNonces(noon)
 	nonce := func(i int) (n [nonceSize]byte) {
 		binary.BigEndian.PutUint64(n[:], uint64(i))

@@ -18,9 +18,9 @@ func formSent(secret string) *fasthttp.RequestCtx {
 	return &ctx
 }
 
-// TestFormsThatComeTogether sends a form while it is answered, and later: what it leads to is told
+// TestReplayAndCoalesce sends a form while it is answered, and later: what it leads to is told
 // again only for so long.
-func TestFormsThatComeTogether(t *testing.T) {
+func TestReplayAndCoalesce(t *testing.T) {
 	s := &Site{replays: newReplays(), cookies: cookieNames{secret: "secret"}}
 	mine, another := newBrowserSecret(), newBrowserSecret()
 	for _, test := range []struct {
@@ -60,7 +60,7 @@ func TestFormsThatComeTogether(t *testing.T) {
 				for i, form := range forms {
 					if got := string(form.Response.Header.PeekCookie(
 						"session")); form.Response.StatusCode() != 303 || got == "" {
-						t.Errorf("%s: got %d and cookie %q for form %d, want the first answer",
+						t.Errorf("%s: got %d and cookie %q for form %d, want the first response",
 							test.name, form.Response.StatusCode(), got, i)
 					}
 				}

@@ -123,7 +123,7 @@ func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := FindVisitor(all, user.ID); !twice {
+		if _, known := FindVisitor(all, user.ID); !known {
 			all = append(all, Visitor{token, session, user})
 		}
 	}

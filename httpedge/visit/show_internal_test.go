@@ -17,8 +17,8 @@ type noPage struct{}
 
 func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
 
-// TestAPageThatCannotBeMade tells the client when there is one to tell.
-func TestAPageThatCannotBeMade(t *testing.T) {
+// TestPageThatCannotBeRendered tells the client when there is one to tell.
+func TestPageThatCannotBeRendered(t *testing.T) {
 	s := New(Config{Issuer: "https://id.example.com", Log: slog.New(slog.DiscardHandler)})
 	var ctx fasthttp.RequestCtx
 	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})

@@ -44,7 +44,7 @@ func TestProfiles(t *testing.T) {
 	head.has(t, "X-RateLimit-Remaining", "98")
 }
 
-func TestTokensThatAreNoGood(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	c := st.NewClient(t, nil)
 	access, refresh := newToken(t, st, c, st.NewUser(t, "Rosa", rosa).ID, oauth.ViewUser)
@@ -183,7 +183,7 @@ func TestPagesOfPublicClientsMayCall(t *testing.T) {
 				t.Errorf("%s: got %d %v, want a preflight that allows Authorization", path,
 					pre.status, pre.header)
 			}
-			for _, a := range []answer{pre,
+			for _, a := range []response{pre,
 				send(t, st.Stack, method, st.URL+path, "", headers...)} {
 				a.has(t, "Access-Control-Allow-Origin", allowed)
 				a.has(t, "Vary", "Origin")

@@ -73,7 +73,7 @@ func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 		ctx := requests[next%len(requests)]
 		next++
 		ctx.Response.Reset()
-		st.Server.ServePublic(ctx)
+		st.Server.Handler()(ctx)
 		if ctx.Response.StatusCode() != 200 {
 			t.Fatalf("got %d %s, want 200", ctx.Response.StatusCode(), ctx.Response.Body())
 		}
@@ -91,7 +91,7 @@ func BenchmarkProfile(b *testing.B) {
 	user := st.NewUser(b, "Rosa", rosa)
 	requests := profileRequests(issueTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
 	for _, ctx := range requests {
-		st.Server.ServePublic(ctx)
+		st.Server.Handler()(ctx)
 	}
 	var workers, refused atomic.Int64
 	b.ReportAllocs()
@@ -102,7 +102,7 @@ func BenchmarkProfile(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			ctx := share[i%len(share)]
 			ctx.Response.Reset()
-			st.Server.ServePublic(ctx)
+			st.Server.Handler()(ctx)
 			if ctx.Response.StatusCode() != 200 {
 				refused.Add(1)
 			}

@@ -8,7 +8,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestAccountsWithoutAMessengerKeepTheirAddress(t *testing.T) {
+func TestNoAddressChangeWithoutMessenger(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
@@ -34,7 +34,7 @@ func (st reachable) plantedChange(t *testing.T, b *browser, u *people.User,
 	})
 }
 
-func TestAddressesAreChangedByCode(t *testing.T) {
+func TestAddressChange(t *testing.T) {
 	st := newReachable(t)
 	u := st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st.IdentityStack, ada)
@@ -57,7 +57,7 @@ func TestAddressesAreChangedByCode(t *testing.T) {
 	if kept, _ := st.Store.User(t.Context(), u.ID); kept.Email != ada {
 		t.Errorf("got %s before the code, want the former address", kept.Email)
 	}
-	b.get("/me/phone/verify").shows(t, 200, "/me/phone") // the code is for an e-mail address
+	b.get("/me/phone/verify").shows(t, 200, "/me/phone") // the code is for an email address
 	p = b.send(b.get("/me/email/verify"), "code", code.Code)
 	p.shows(t, 200, "/me")
 	p.says(t, "Your email address is changed.", "new@example.com")
@@ -79,7 +79,7 @@ func TestAddressesAreChangedByCode(t *testing.T) {
 		edgetest.Password).shows(t, 200, "/me")
 }
 
-func TestAddressOfAnotherIsNotTold(t *testing.T) {
+func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Ada", ada)
 	st.NewUser(t, "Bo", "bo@example.com")

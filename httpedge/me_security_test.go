@@ -109,7 +109,7 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	st.NewUser(t, "Ada again", ada)
 }
 
-func TestWithoutAPasswordASignInMustBeFresh(t *testing.T) {
+func TestAccountWithoutPasswordNeedsRecentSignIn(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.send(b.get("/register/phone"), "phone_number", idaPhone)
@@ -204,7 +204,7 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 	}
 }
 
-func TestSensitiveFormsAreGoodOnce(t *testing.T) {
+func TestSensitiveFormsAreSingleUse(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)

@@ -44,7 +44,7 @@ func TestProfileIsEdited(t *testing.T) {
 	}
 }
 
-func TestWrongProfileExplainsItself(t *testing.T) {
+func TestInvalidProfile(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	u := st.NewUser(t, "Ada", ada)
 	other := st.NewUser(t, "Bo", "bo@example.com")

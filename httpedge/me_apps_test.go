@@ -76,9 +76,9 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAppsAreOnPagesOfTheirOwn keeps the page of the account small: it has those that were used
+// TestManyAppsArePaged keeps the page of the account small: it has those that were used
 // last, the newest first.
-func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
+func TestManyAppsArePaged(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	ada1 := st.NewUser(t, "Ada", ada)
 	const count = 30
@@ -150,7 +150,7 @@ func appRange(from, to int) []string {
 	return names
 }
 
-func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
+func TestConsentShowsEarlierGrants(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
@@ -203,7 +203,7 @@ func TestSessionsAreShownAndEnded(t *testing.T) {
 		t.Fatalf("got sessions %q, want 3", ids)
 	}
 	_, after, _ := strings.Cut(p.body, "Safari on iPhone")
-	p = b.sendTo(p, "/me/sessions", "session", sessionIDs(page{answer: answer{body: after}})[0])
+	p = b.sendTo(p, "/me/sessions", "session", sessionIDs(page{response: response{body: after}})[0])
 	p.shows(t, 200, "/me")
 	p.says(t, "The session is ended.")
 	phone.get("/me").shows(t, 200, "/login")
@@ -240,8 +240,8 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 	bo.get("/me").shows(t, 200, "/me")
 }
 
-// TestManySessionsAreNotAllShown keeps the page small, and shows this session always.
-func TestManySessionsAreNotAllShown(t *testing.T) {
+// TestManySessionsAreCut keeps the page small, and shows this session always.
+func TestManySessionsAreCut(t *testing.T) {
 	st := edgetest.NewIdentity(t, nil)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
