@@ -4,13 +4,13 @@ import (
 	"net/http/pprof"
 	"strings"
 
-	"gatehouse/httpedge/adminapi"
-	"gatehouse/httpedge/endpoint"
-
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
+
+	"gatehouse/httpedge/adminapi"
+	"gatehouse/httpedge/endpoint"
 )
 
 // pathProfiles is the path of Go's profiles; their index is at pathProfiles/, since its links are
@@ -31,8 +31,8 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 		{Pattern: "/readyz", Methods: get, Handle: s.ready, Quiet: true},
 		{Pattern: patternProfiles, Methods: getPost, Handle: s.profile, Quiet: true},
 	}
-	if s.config.Identity != nil {
-		all = append(all, adminapi.Endpoints(s.config.Identity, s.config.Identity, s.log)...)
+	if s.config.Tokens != nil {
+		all = append(all, adminapi.Endpoints(s.config.Tokens, s.config.People, s.log)...)
 	}
 	return all
 }

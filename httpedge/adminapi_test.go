@@ -60,7 +60,7 @@ func (a response) refused(t *testing.T, code string, fields ...string) {
 }
 
 func TestAdminAPIIsForOperators(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	paths := []string{"GET /clients", "POST /clients", "GET /clients/" + c.ID,
@@ -104,7 +104,7 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 }
 
 func TestOperatorManagesClients(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	a := o.does(201, "POST", "/clients",
@@ -183,7 +183,7 @@ func TestOperatorManagesClients(t *testing.T) {
 }
 
 func TestApprovalIsImmediate(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	o, c, u := newOperator(t, st), st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	token, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	details := func() int {
@@ -218,7 +218,7 @@ func TestApprovalIsImmediate(t *testing.T) {
 }
 
 func TestOperatorManagesUsers(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	a := o.does(201, "POST", "/users",
@@ -282,7 +282,7 @@ func TestOperatorManagesUsers(t *testing.T) {
 }
 
 func TestInvalidAdminRequests(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	st.NewUser(t, "Ada", "ada@example.com")
@@ -400,7 +400,7 @@ func TestInvalidAdminRequests(t *testing.T) {
 }
 
 func TestAdminListsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	describe(t, st.Stack)
 	o := newOperator(t, st)
 	for i := range 4 {

@@ -13,7 +13,7 @@ import (
 const rosa = "rosa@example.com"
 
 func TestAuthorizationCodeRound(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	consent := b.signIn(asked(c), rosa)
@@ -38,7 +38,7 @@ func TestAuthorizationCodeRound(t *testing.T) {
 }
 
 func TestConsentIsRemembered(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.send(b.signIn(asked(c), rosa), "decision", "allow").gets(t, st)
@@ -62,7 +62,7 @@ func TestConsentIsRemembered(t *testing.T) {
 }
 
 func TestDenialGoesToTheClient(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -72,13 +72,13 @@ func TestDenialGoesToTheClient(t *testing.T) {
 }
 
 func TestPromptNoneWithoutSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	newBrowser(t, st).get("/oauth/authorize?"+asked(st.NewClient(t, nil), "prompt",
 		"none").Encode()).failsWith(t, st, "login_required")
 }
 
 func TestPromptLoginAsksAgainOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -92,7 +92,7 @@ func TestPromptLoginAsksAgainOnce(t *testing.T) {
 }
 
 func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const uri = "com.example.app:/callback"
 	c := st.NewClient(t, func(c *oauth.Client) { c.Public, c.RedirectURIs = true, []string{uri} })
 	st.NewUser(t, "Rosa", rosa)
@@ -117,7 +117,7 @@ func TestLoopbackClientsAlwaysAskConsent(t *testing.T) {
 }
 
 func TestErrorsWithoutRedirect(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
 	for name, q := range map[string]string{
@@ -158,7 +158,7 @@ func TestErrorsWithoutRedirect(t *testing.T) {
 }
 
 func TestErrorsByRedirect(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	machine := st.NewClient(t, func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant })
@@ -195,7 +195,7 @@ func TestErrorsByRedirect(t *testing.T) {
 }
 
 func TestStateIsReturnedUnchanged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -227,7 +227,7 @@ func TestStateIsReturnedUnchanged(t *testing.T) {
 }
 
 func TestAuthorizeIsGetOnly(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

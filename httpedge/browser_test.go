@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -32,7 +32,7 @@ func (b *browser) cookies() map[string]string {
 func account(id int64) string { return strconv.FormatInt(id, 10) }
 
 func TestForgedSignInIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	start := "/oauth/authorize?" + asked(c).Encode()
@@ -72,7 +72,7 @@ func TestForgedSignInIsRefused(t *testing.T) {
 }
 
 func TestFormsFromOtherSitesAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -89,7 +89,7 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestConsentFormIsSingleUse(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -118,7 +118,7 @@ func TestConsentFormIsSingleUse(t *testing.T) {
 }
 
 func TestForgedConsentIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
@@ -161,7 +161,7 @@ func TestForgedConsentIsRefused(t *testing.T) {
 }
 
 func TestWrongPasswords(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -187,7 +187,7 @@ func TestWrongPasswords(t *testing.T) {
 }
 
 func TestFailedSignInsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	p := b.get("/login")
@@ -206,7 +206,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 }
 
 func TestSeveralAccountsInOneBrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	first := st.NewUser(t, "Rosa", rosa)
 	second := st.NewUser(t, "Kofi", kofi)
@@ -238,7 +238,7 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 }
 
 func TestBrowserKeepsFiveAccounts(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	b := newBrowser(t, st)
 	var first string
 	for i := range 6 {
@@ -263,7 +263,7 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 }
 
 func TestSignInRotatesTheSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	in := func() map[string]string {
@@ -283,7 +283,7 @@ func TestSignInRotatesTheSession(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
@@ -304,7 +304,7 @@ func TestLogout(t *testing.T) {
 }
 
 func TestChoiceIsBoundToTheRequest(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -331,7 +331,7 @@ func TestChoiceIsBoundToTheRequest(t *testing.T) {
 }
 
 func TestPageHeaders(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -365,9 +365,7 @@ func TestPageHeaders(t *testing.T) {
 
 func TestCookieAttributes(t *testing.T) {
 	for _, issuer := range []string{"", "https://id.example"} {
-		st := edgetest.NewIdentity(t, nil, edgetest.WithEdge(func(c *httpedge.Config) {
-			c.Issuer = issuer
-		}))
+		st := edgetest.NewIdentity(t, func(c *stack.Config) { c.Issuer = issuer })
 		secure := issuer != ""
 		prefix := map[bool]string{true: "__Host-"}[secure]
 		st.NewUser(t, "Rosa", rosa)
@@ -403,7 +401,7 @@ func cookieOf(t *testing.T, p page, name string) *http.Cookie {
 }
 
 func TestHostileCookies(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	for _, cookie := range []string{"gatehouse=", "gatehouse=....",
 		"gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
@@ -423,7 +421,7 @@ func TestHostileCookies(t *testing.T) {
 }
 
 func TestNamesArePlainText(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const hostile = `</title><script>alert(1)</script>"'`
 	c := st.NewClient(t, nil)
 	changed := *c.Client
@@ -445,7 +443,7 @@ func TestNamesArePlainText(t *testing.T) {
 }
 
 func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -456,7 +454,7 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 }
 
 func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -466,7 +464,7 @@ func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
 }
 
 func TestConsentFormExpiresWithItsSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

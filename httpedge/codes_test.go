@@ -10,7 +10,8 @@ import (
 	"time"
 
 	people "gatehouse/actors/account"
-	"gatehouse/httpedge"
+
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -18,9 +19,7 @@ func TestChallengeCookie(t *testing.T) {
 	for issuer, name := range map[string]string{"": "gatehouse-code",
 		"https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
-		st := edgetest.NewIdentity(t, mail.Deliver, edgetest.WithEdge(func(c *httpedge.Config) {
-			c.Issuer = issuer
-		}))
+		st := edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
 		// which a browser would not keep here under https
@@ -118,7 +117,7 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 		}
 	}
 	secrets["wrong code"] = "wrongmarked"
-	logged := st.Log.String() + st.Journal.String()
+	logged := st.Log.String()
 	counted := gathered(t, st)
 	if !strings.Contains(logged, "/register/verify") ||
 		!strings.Contains(counted, "gatehouse_code_entries_total") {
@@ -139,7 +138,7 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 // gathered returns the names, labels and values of all metrics.
 func gathered(t *testing.T, st reachable) string {
 	t.Helper()
-	families, err := st.Counters.Gather()
+	families, err := st.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +156,10 @@ func gathered(t *testing.T, st reachable) string {
 // more of them when that has not been enough.
 func TestCodePageTimingRevealsNothing(t *testing.T) {
 	mail := edgetest.NewMailbox()
-	proxy := edgetest.WithEdge(
-		func(c *httpedge.Config) {
-			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(
-				"127.0.0.1/32")}
-		})
+	proxy := func(c *stack.Config) {
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(
+			"127.0.0.1/32")}
+	}
 	st := reachable{edgetest.NewIdentity(t, mail.Deliver, proxy), mail}
 	for path, field := range map[string]string{"/register": "email", "/reset": "email",
 		"/register/phone": "phone_number"} {

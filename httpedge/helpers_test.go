@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
-// start starts a stack before a provider that has a response for everything, unless options name
+// start starts a stack before a provider that has an response for everything, unless options name
 // another.
 func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 	t.Helper()
@@ -24,7 +24,7 @@ func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 }
 
 func withProvider(p geo.Provider) edgetest.Option {
-	return edgetest.WithActors(func(c *actors.Config) { c.Provider = p })
+	return func(c *stack.Config) { c.Lookups.Provider = p }
 }
 
 // response is a response that was read to its end.
@@ -36,7 +36,8 @@ type response struct {
 }
 
 // send does one request; headers are name, value, name, value…
-func send(t *testing.T, st *edgetest.Stack, method, target, body string, headers ...string) response {
+func send(t *testing.T, st *edgetest.Stack, method, target, body string,
+	headers ...string) response {
 	t.Helper()
 	req, err := http.NewRequest(method, target, strings.NewReader(body))
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/httpedge/edgetest"
 )
 
 func TestNoAddressChangeWithoutMessenger(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	if strings.Contains(p.body, `href="/me/email"`) ||

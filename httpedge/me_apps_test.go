@@ -32,7 +32,7 @@ func profileStatus(t *testing.T, st *edgetest.IdentityStack, token string) int {
 }
 
 func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) {
 		c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2"
@@ -76,17 +76,17 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAppsArePaged keeps the page of the account small: it has those that were used
-// last, the newest first.
+// TestManyAppsArePaged keeps the page of the account small: it has those that were used last, the
+// newest first.
 func TestManyAppsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	ada1 := st.NewUser(t, "Ada", ada)
 	const count = 30
 	var clients [count]edgetest.Client
 	now := time.Now()
 	for i := range clients {
 		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
-		if err := st.Identity.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser,
+		if err := st.People.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser,
 			now.Add(time.Duration(-i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func appRange(from, to int) []string {
 }
 
 func TestConsentShowsEarlierGrants(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
 	approved := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
@@ -181,7 +181,7 @@ func TestConsentShowsEarlierGrants(t *testing.T) {
 }
 
 func TestSessionsAreShownAndEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	phone := newBrowser(t, st)
 	login := phone.get("/login")
@@ -231,7 +231,7 @@ func sessionIDs(p page) []string {
 }
 
 func TestSessionOfAnotherIsNotEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	st.NewUser(t, "Bo", "bo@example.com")
 	bo, p := atHome(t, st, "bo@example.com")
@@ -242,7 +242,7 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 
 // TestManySessionsAreCut keeps the page small, and shows this session always.
 func TestManySessionsAreCut(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	for range 30 {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPasswordIsChanged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -54,7 +54,7 @@ func TestPasswordIsChanged(t *testing.T) {
 }
 
 func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	jar := b.cookies()
@@ -76,7 +76,7 @@ func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
 }
 
 func TestDeletedAccountIsGone(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -205,7 +205,7 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 }
 
 func TestSensitiveFormsAreSingleUse(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	for _, path := range []string{"/me/password", "/me/delete"} {

@@ -66,7 +66,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 // sessionIDs returns the values of the buttons that end sessions.
 // TestSessionOfAnotherIsNotEnded by its name.
 func TestChooserSwitchesAndSignsOut(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
 	b, p := atHome(t, st, ada)
@@ -106,7 +106,7 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 // TestCodeOfAnotherAccountIsRefused in a browser that has several. TestSensitiveFormsAreSingleUse:
 // who sends one again, by going back, has to look at it again.
 func TestNoticesAreBoundToTheBrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	saved := b.sendTo(p, "/me", "name", "Ada L")

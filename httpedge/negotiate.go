@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gatehouse/httpedge/endpoint"
-
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // wantsPage reports whether the client gets a page about an error that the server finds before any

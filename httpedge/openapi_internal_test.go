@@ -13,6 +13,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"gatehouse/actors"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 )
 
 func loadOpenAPI(t *testing.T) *openapi3.T {
@@ -32,7 +34,8 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		System: &actors.System{}, Identity: &actors.Identity{}, Issuer: "https://id.example.com",
+		System: &actors.System{}, Tokens: &token.Service{}, People: &people.Service{},
+		Issuer:      "https://id.example.com",
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 		MaxConnections: 1,

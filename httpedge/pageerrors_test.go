@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/pages"
@@ -37,7 +36,7 @@ func (a response) isErrorPage(t *testing.T, what string, status int, title strin
 }
 
 func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	// whose own pages may read what clients are told, but no page
 	st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	post := func(path string, size int, accept string) response {
@@ -82,7 +81,7 @@ func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
 }
 
 func TestWrongMethodAtAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const title = "This page cannot be used like that"
 	for path, allow := range map[string]string{
 		"/login": "GET, HEAD, POST, OPTIONS", "/consent": "GET, HEAD, POST, OPTIONS",
@@ -122,7 +121,7 @@ func TestWrongMethodAtAPage(t *testing.T) {
 }
 
 func TestUnknownPathInABrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Messenger = nil })
+	st := edgetest.NewIdentity(t)
 	const title = "There is no page here"
 	for _, path := range []string{"/", "/favicon.ico", "/me/nothing", "/login/", "/Login", "/oauth",
 		"/admin/v1/users"} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/people"
 )
 
 // checkDeadline limits how long /readyz waits for the database.
@@ -19,7 +19,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-	case s.config.Identity != nil && !s.database.isReadable():
+	case s.config.People != nil && !s.database.isReadable():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database unreadable")
 	default:
 		writeStatus(ctx, fasthttp.StatusOK, "ready")
@@ -29,7 +29,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 // databaseCheck checks whether the database can be read. All callers share one read; while it
 // hangs, no other one starts. Its methods may be called by many goroutines.
 type databaseCheck struct {
-	people *actors.Identity
+	people *people.Service
 	log    *slog.Logger
 
 	mu      sync.Mutex

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
+
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -175,9 +176,9 @@ func TestInvalidRegistrations(t *testing.T) {
 		{"", "", "", []string{"Enter your name.", "Enter your email address.",
 			"at least 10 characters"}},
 		{"Ida", "ida", newWord, []string{"This is not an email address."}},
-		{"Ida", ida, "password12", []string{"tried first"}},
+		{"Ida", ida, "password12", []string{"too common"}},
 		{"Harbours", ida, newWord, []string{"must not contain the name"}},
-		{"<script>\x00", ida, newWord, []string{"The name has control characters."}},
+		{"<script>\x00", ida, newWord, []string{"The name must not contain control characters."}},
 		{"Ida", "\xff", newWord, []string{"This is not an email address."}},
 		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000),
 			[]string{"at most 200 characters", "at most 254 characters"}},
@@ -364,8 +365,9 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 		st.mail.Next(t, email)
 		p.says(t, "You can ask for a new code in ")
 		b.sendTo(p, "/register/resend").shows(t, 429, "/register/resend")
-		b.get("/register/resend").shows(t, 200, "/register/verify") // by who loads the response again
-		for _, path := range []string{"/register", "/reset"} {      // whatever it is for
+		// by who loads the response again
+		b.get("/register/resend").shows(t, 200, "/register/verify")
+		for _, path := range []string{"/register", "/reset"} { // whatever it is for
 			p := b.send(b.get(path), "name", "Ida", "email", email, "password", newWord)
 			p.shows(t, 429, path)
 			seconds, err := strconv.Atoi(p.header.Get("Retry-After"))
@@ -515,8 +517,8 @@ func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
-		st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) {
-			c.Messenger, c.Channels = edgetest.NewMailbox(), has
+		st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
 		})
 		b := newBrowser(t, st)
 		login := b.get("/login").body

@@ -107,8 +107,8 @@ func (b *browser) twiceTheCode(p page, want string, changes ...string) bool {
 	return led == 2
 }
 
-// TestReplayIsBoundToTheBrowser sends the form that was right again, right after, with the
-// secret of another browser.
+// TestReplayIsBoundToTheBrowser sends the form that was right again, right after, with the secret
+// of another browser.
 func TestReplayIsBoundToTheBrowser(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
@@ -145,8 +145,8 @@ func (b *browser) twice(p page, want string, changes ...string) {
 	b.jar.SetCookies(at, both[1].jar.Cookies(at))
 }
 
-// sendTwice sends a form two times at once with the same cookies. Each response goes to a browser of
-// its own.
+// sendTwice sends a form two times at once with the same cookies. Each response goes to a browser
+// of its own.
 func (b *browser) sendTwice(p page, changes []string) (both [2]*browser, got [2]page) {
 	b.t.Helper()
 	action, fields := p.form(b.t)

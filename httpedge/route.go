@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"gatehouse/httpedge/endpoint"
-
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // Names and values of headers that every response has.

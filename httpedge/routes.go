@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/me"
 	"gatehouse/httpedge/oauthapi"
 	"gatehouse/httpedge/signin"
-
-	"github.com/fasthttp/router"
-	"github.com/valyala/fasthttp"
 )
 
 func (s *Server) publicEndpoints() []endpoint.Endpoint {
@@ -19,12 +19,12 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	c := &s.config
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
 		AnyOrigin: true}}
-	if c.Identity != nil {
-		all = append(all, oauthapi.Endpoints(c.Identity, s.clients.caller, c.Issuer)...)
+	if c.Tokens != nil {
+		all = append(all, oauthapi.Endpoints(c.Tokens, s.clients.caller, c.Issuer)...)
 		all = append(all, signin.Endpoints(
-			signin.Config{Site: s.site, Tokens: c.Identity, People: c.Identity, Issuer: c.Issuer,
+			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
-		all = append(all, me.Endpoints(s.site, c.Identity)...)
+		all = append(all, me.Endpoints(s.site, c.People)...)
 	}
 	if c.System != nil {
 		all = append(all, lookups.Endpoints(c.System, s.clients.caller)...)

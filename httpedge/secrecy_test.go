@@ -11,7 +11,7 @@ import (
 )
 
 func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	st.NewUser(t, "Rosamunde", rosa)
 	b := newBrowser(t, st)
@@ -40,7 +40,7 @@ func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
 		secrets = append(secrets, value)
 	}
 	for name, text := range map[string]string{"the log": st.Log.String(),
-		"the journal": st.Journal.String(), "the metrics": countersOf(t, st)} {
+		"the metrics": countersOf(t, st)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("got %q in %s", secret, name)
@@ -52,8 +52,8 @@ func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
 	}
 }
 
-// TestAccountsAreNotLoggedOrCounted neither what is kept of a person nor what was entered,
-// right or wrong.
+// TestAccountsAreNotLoggedOrCounted neither what is kept of a person nor what was entered, right or
+// wrong.
 func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Rosamunde", rosa)
@@ -98,7 +98,7 @@ func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	_, done, _ := strings.Cut(p.path, "done=")
 	secret(done)
 	for name, text := range map[string]string{"the log": st.Log.String(),
-		"the journal": st.Journal.String(), "the metrics": countersOf(t, st.IdentityStack)} {
+		"the metrics": countersOf(t, st.IdentityStack)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
 				t.Errorf("got %q in %s", secret, name)
@@ -121,7 +121,7 @@ func countersOf(t *testing.T, st *edgetest.IdentityStack) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := st.Counters.Gather()
+	families, err := st.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
@@ -39,8 +41,11 @@ type Config struct {
 	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
 	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
 
-	Identity *actors.Identity // the caller stops it after Shutdown; nil = no identity service
-	Issuer   string           // base URL without a trailing slash; required with Identity
+	// Tokens and People are the identity service; both are nil without it. The caller stops them
+	// after Shutdown.
+	Tokens *token.Service
+	People *people.Service
+	Issuer string // base URL without a trailing slash; required with Tokens
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -71,8 +76,8 @@ type Server struct {
 	metrics   *metrics
 	clients   clientAddresses
 	site      *visit.Site
-	origins   *clientOrigins      // nil without Identity
-	database  *databaseCheck      // nil without Identity
+	origins   *clientOrigins      // nil without Tokens
+	database  *databaseCheck      // nil without Tokens
 	endpoints []endpoint.Endpoint // of the public server
 	tls       *tls.Config         // nil without TLS
 
@@ -101,11 +106,11 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	s.site = visit.New(visit.Config{People: config.Identity, Issuer: config.Issuer,
+	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer,
 		Log: config.Logger, Caller: s.clients.caller})
-	if config.Identity != nil {
-		s.origins = &clientOrigins{list: config.Identity.Clients, log: config.Logger}
-		s.database = &databaseCheck{people: config.Identity, log: config.Logger}
+	if config.Tokens != nil {
+		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
+		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout,
 		idle: config.IdleTimeout}
@@ -129,9 +134,9 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Identity == nil:
-		return errors.New("httpedge: neither System nor Identity")
-	case c.Identity != nil && !isIssuer(c.Issuer):
+	case c.System == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither System nor Tokens")
+	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New(
 			"httpedge: the issuer must be an http or https URL with nothing after the host")
 	case c.Logger == nil:

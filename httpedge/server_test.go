@@ -128,7 +128,7 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
-		t.Error("got a response after shutdown, want none")
+		t.Error("got an response after shutdown, want none")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.System, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second,
+		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second,
 		WriteTimeout: time.Second, IdleTimeout: time.Second,
 	}
 }

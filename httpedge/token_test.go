@@ -25,10 +25,9 @@ func basic(id, secret string) string {
 func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID int64,
 	scopes oauth.Scopes) string {
 	t.Helper()
-	code, fault := st.Identity.IssueCode(t.Context(),
+	code, fault := st.Tokens.IssueCode(t.Context(),
 		oauth.AuthorizationCode{ClientID: c.ID, UserID: userID,
-			RedirectURI: edgetest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()},
-		time.Now())
+			RedirectURI: edgetest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -50,7 +49,7 @@ func newToken(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userI
 }
 
 func TestTokenResponse(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	a := postToken(t, st, query(credentials(c)...))
 	o := a.object(t)
@@ -64,7 +63,7 @@ func TestTokenResponse(t *testing.T) {
 }
 
 func TestTokenEndpointRequiresFormPosts(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	body := query(credentials(c)...).Encode()
 	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
@@ -99,7 +98,7 @@ func TestTokenEndpointRequiresFormPosts(t *testing.T) {
 }
 
 func TestInvalidTokenRequests(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
@@ -180,7 +179,7 @@ func TestInvalidTokenRequests(t *testing.T) {
 }
 
 func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	postToken(t, st, query("grant_type", "client_credentials"), "Authorization",
 		basic(c.ID, c.Secret),
@@ -188,7 +187,7 @@ func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
 }
 
 func TestCredentialsInTheURLAreIgnored(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	send(t, st.Stack, "POST", st.URL+"/oauth/token?"+query(credentials(c)...).Encode(),
 		"grant_type=client_credentials",
@@ -196,7 +195,7 @@ func TestCredentialsInTheURLAreIgnored(t *testing.T) {
 }
 
 func TestRevocationAndIntrospection(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, other := st.NewClient(t, nil), st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	access, refresh := newToken(t, st, c, user.ID, oauth.ViewUser)
@@ -252,7 +251,7 @@ func TestRevocationAndIntrospection(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	a := get(t, st.Stack, "/.well-known/oauth-authorization-server", "Origin",
 		"https://anywhere.example")
 	o := a.object(t)
@@ -265,7 +264,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestWrongSecretsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	wrong := query("grant_type", "client_credentials", "token", "x", "client_id", c.ID,
 		"client_secret", oauth.NewClientSecret())

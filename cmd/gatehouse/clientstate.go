@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/alecthomas/kong"
 )
 
 type clientRotateSecret struct {
@@ -16,39 +14,42 @@ type clientRotateSecret struct {
 
 // Help is shown by gatehouse client rotate-secret --help.
 func (*clientRotateSecret) Help() string {
-	return "Both secrets work until the older one is ended by gatehouse client revoke-secret.\n\n" + clientExample("rotate-secret", "")
+	return "Both secrets are valid until gatehouse client revoke-secret revokes the older one.\n\n" +
+		clientExample("rotate-secret", "")
 }
 
-// Run makes a second secret.
-func (c *clientRotateSecret) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+// Run creates a second secret.
+func (c *clientRotateSecret) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
-	answer, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
+	response, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
 	if err != nil {
 		return err
 	}
-	if err := r.show(answer); err != nil || c.JSON {
+	if err := r.show(response); err != nil || c.JSON {
 		return err
 	}
-	return r.say("Keep the client_secret: it is not shown again. The older one works until gatehouse client revoke-secret.")
+	return r.say("Keep the client_secret: it is not shown again. " +
+		"The older one is valid until gatehouse client revoke-secret.")
 }
 
 type clientRevokeSecret struct {
 	remoteFlags
 	ID     string `arg:"" name:"id" help:"The client_id."`
-	Secret string `arg:"" name:"secret-id" optional:"" help:"Which secret, as gatehouse client show names it (default: the older of two)."`
+	Secret string `arg:"" name:"secret-id" optional:"" help:"Id of the secret, as gatehouse client show prints it (default: the older of two)."`
 }
 
 // Help is shown by gatehouse client revoke-secret --help.
 func (*clientRevokeSecret) Help() string {
-	return clientExample("rotate-secret", "") + "\n    gatehouse client revoke-secret --demo ./gatehouse-demo \"$client\""
+	return clientExample("rotate-secret", "") +
+		"\n    gatehouse client revoke-secret --demo ./gatehouse-demo \"$client\""
 }
 
-// Run ends a secret.
-func (c *clientRevokeSecret) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+// Run revokes a secret.
+func (c *clientRevokeSecret) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -58,16 +59,16 @@ func (c *clientRevokeSecret) Run(p *program, parsed *kong.Context) error {
 			return err
 		}
 	}
-	answer, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
+	response, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
 	if err != nil {
 		return err
 	}
-	return r.show(answer)
+	return r.show(response)
 }
 
 // olderSecret returns the id of the older of a client's two secrets.
 func (r *remote) olderSecret(client string) (string, error) {
-	answer, err := r.call(http.MethodGet, clientPath(client), nil)
+	response, err := r.call(http.MethodGet, clientPath(client), nil)
 	if err != nil {
 		return "", err
 	}
@@ -76,11 +77,11 @@ func (r *remote) olderSecret(client string) (string, error) {
 			ID string `json:"id"`
 		} `json:"secrets"`
 	}
-	if err := json.Unmarshal(answer, &record); err != nil {
+	if err := json.Unmarshal(response, &record); err != nil {
 		return "", fmt.Errorf("read client: %w", err)
 	}
 	if len(record.Secrets) < 2 {
-		return "", errors.New("the client has one secret only, which it needs: rotate-secret gives it another")
+		return "", errors.New("the client has only one secret: rotate-secret creates another")
 	}
 	return record.Secrets[0].ID, nil
 }
@@ -92,12 +93,13 @@ type clientApprove struct {
 
 // Help is shown by gatehouse client approve --help.
 func (*clientApprove) Help() string {
-	return "Tokens that the client already has are good for detailed profiles from then on.\n\n" + clientExample("approve", "")
+	return "Existing tokens of the client can read detailed profiles from then on.\n\n" +
+		clientExample("approve", "")
 }
 
 // Run approves a client.
-func (c *clientApprove) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "approve"), nil)
+func (c *clientApprove) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "approve"), nil)
 }
 
 type clientUnapprove struct {
@@ -108,9 +110,9 @@ type clientUnapprove struct {
 // Help is shown by gatehouse client unapprove --help.
 func (*clientUnapprove) Help() string { return clientExample("unapprove", "") }
 
-// Run takes an approval back.
-func (c *clientUnapprove) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
+// Run withdraws an approval.
+func (c *clientUnapprove) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
 }
 
 type clientDisable struct {
@@ -122,8 +124,8 @@ type clientDisable struct {
 func (*clientDisable) Help() string { return clientExample("disable", "") }
 
 // Run disables a client.
-func (c *clientDisable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "disable"), nil)
+func (c *clientDisable) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "disable"), nil)
 }
 
 type clientEnable struct {
@@ -135,8 +137,8 @@ type clientEnable struct {
 func (*clientEnable) Help() string { return clientExample("enable", "") }
 
 // Run enables a client.
-func (c *clientEnable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "enable"), nil)
+func (c *clientEnable) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "enable"), nil)
 }
 
 type clientDelete struct {
@@ -148,6 +150,7 @@ type clientDelete struct {
 func (*clientDelete) Help() string { return clientExample("delete", "") }
 
 // Run deletes a client.
-func (c *clientDelete) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodDelete, clientPath(c.ID), nil, "deleted", map[string]any{"client_id": c.ID})
+func (c *clientDelete) Run(p *program) error {
+	return c.end(p, http.MethodDelete, clientPath(c.ID), nil, "deleted",
+		map[string]any{"client_id": c.ID})
 }

@@ -10,14 +10,13 @@ import (
 
 type configCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
-	databaseSettings
-	upstreamSettings
-	settings
+	serviceSettings
 }
 
 // Help is shown by gatehouse config --help.
 func (*configCommand) Help() string {
-	return "Prints what gatehouse serve would run with under the same flags, environment and file. Secrets are not shown.\n\n" +
+	return "Prints the settings that gatehouse serve would use with the same flags, environment " +
+		"and file. Secrets are not shown.\n\n" +
 		"Example:\n\n    GATEHOUSE_LOG_LEVEL=debug gatehouse config --listen 127.0.0.1:9090"
 }
 
@@ -30,19 +29,17 @@ type settingRow struct {
 
 // Run prints the settings in force.
 func (c *configCommand) Run(p *program, parsed *kong.Context) error {
-	v := p.resolver.values(parsed)
-	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, v)
-	if err != nil {
-		return err
+	for _, name := range p.environment.unknown() {
+		p.plainLog().Warn("unknown variable in the environment", "name", name)
 	}
-	log := p.openLog(config)
-	p.warnUnknown(log.Logger)
-	if err := log.Close(); err != nil {
-		return err
+	c.complete()
+	values := map[string]string{}
+	for _, flag := range parsed.Flags() {
+		values[flag.Name] = fmt.Sprint(flag.Target.Interface())
 	}
 	rows := make([]settingRow, len(allSettings))
 	for i, s := range allSettings {
-		rows[i] = settingRow{s.name, v.effective[s.name], v.origins[s.name].String()}
+		rows[i] = settingRow{s.name, values[s.name], p.resolver.source(parsed, s.name)}
 	}
 	if c.JSON {
 		encoder := json.NewEncoder(p.stdout)

@@ -11,65 +11,61 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sim"
 )
 
 type demoCommand struct {
-	Dir       string `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made when it is not there (${default})."`
-	SimListen string `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
-	SimTier   string `name:"sim-tier" default:"open" placeholder:"TIER" help:"Its budgets: open (none) or free (as the free tier of ip-api) (${default})."`
+	Dir       string   `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made if it does not exist (${default})."`
+	SimListen hostPort `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
+	SimTier   choice   `name:"sim-tier" default:"open" oneof:"open free" placeholder:"TIER" help:"Budgets of the simulated upstream: open (none) or free (those of ip-api's free tier) (${default})."`
 	settings
 }
 
 // Help is shown by gatehouse demo --help.
 func (*demoCommand) Help() string {
-	return "Serves both services with made-up accounts, clients and answers, so that everything can be tried without a network. " +
-		"DIR/demo.json says where it listens, and holds the only plain copy of passwords and secrets. " +
-		"The database is a file in DIR and the provider is the simulator, whatever GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY say.\n\n" +
+	return "Serves both services with demo accounts, demo clients and simulated lookups, without " +
+		"a network. DIR/demo.json has the addresses, and the only plain copy of passwords and secrets. " +
+		"The database is a file in DIR and the upstream is the simulator: " +
+		"GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY have no effect.\n\n" +
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
-var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, messenger: []string{"log"}, logFormat: "text"}
-
 // Run serves a demo until the program is asked to stop.
-func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
-	v := p.resolver.values(parsed)
-	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
-	listen := v.hostPort("sim-listen", c.SimListen)
-	database := databaseSettings{DatabaseURL: "sqlite:" + filepath.Join(c.Dir, "gatehouse.db")}
-	config, err := newConfig(c.settings, database, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
+func (c *demoCommand) Run(p *program) (err error) {
+	unlock, err := lockFolder(c.Dir)
 	if err != nil {
 		return err
 	}
-	simulated := sim.Config{Settings: sim.Settings{Tier: sim.Tier(tier)}}
-	return p.runService(config, func(s *service) error {
-		unlock, err := lockFolder(c.Dir)
-		if err != nil {
-			return err
-		}
-		s.onStop(unlock)
-		if err := s.start(p.ctx, listen, simulated); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, unlock()) }()
+	all := serviceSettings{settings: c.settings}
+	all.IPProvider = choice(ipapi.Sim)
+	all.DatabaseURL = databaseURL("sqlite:" + filepath.Join(c.Dir, "gatehouse.db"))
+	config := all.stack()
+	if lookups := config.Lookups; lookups != nil {
+		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
+		lookups.SimulatorListen = string(c.SimListen)
+	}
+	return p.serve(config, func(s *stack.Stack) error {
 		return announce(p.ctx, s, c.Dir, p.stdout)
 	})
 }
 
-// announce writes demo.json and says what can be tried. Nothing is served before.
-func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
+// announce writes demo.json and prints what can be tried, before anything is served.
+func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) error {
 	file, err := readDemoFile(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is made anew: %v\n", filepath.Join(dir, "demo.json"), err); err != nil {
+		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is written again: %v\n",
+			filepath.Join(dir, "demo.json"), err); err != nil {
 			return err
 		}
 		file = demoFile{}
 	}
-	file.BaseURL, file.AdminURL = httpURL(s.public, s.config.TLSCert != ""), httpURL(s.admin, false)
-	file.UpstreamURL = s.config.Base
-	if s.store != nil {
-		notes, err := file.settle(ctx, s.store, time.Now())
+	file.BaseURL, file.AdminURL = s.URL, s.AdminURL
+	file.UpstreamURL = s.UpstreamURL
+	if s.Store != nil {
+		notes, err := file.settle(ctx, s.Store, time.Now())
 		if err != nil {
 			return err
 		}
@@ -82,10 +78,10 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 	if err := file.write(dir); err != nil {
 		return err
 	}
-	return file.greet(w, dir, s.store != nil)
+	return file.greet(w, dir, s.Store != nil)
 }
 
-// lockFolder makes dir if needed and takes it for this process, so that two demos never share one.
+// lockFolder creates dir if needed and locks it, so that two demos never share a folder.
 func lockFolder(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("demo folder: %w", err)
@@ -95,7 +91,8 @@ func lockFolder(dir string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("demo folder: %w", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir), lock.Close())
+		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir),
+			lock.Close())
 	}
 	return lock.Close, nil
 }

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"gatehouse/providers/sqlstore"
 )
 
 // migrateCommand is gatehouse migrate.
 type migrateCommand struct {
-	Status migrateStatus `cmd:"" help:"Say which steps of the schema the database has."`
-	Up     migrateUp     `cmd:"" help:"Take the steps that are missing."`
+	Status migrateStatus `cmd:"" help:"List the schema's migrations and which the database has."`
+	Up     migrateUp     `cmd:"" help:"Apply the missing migrations."`
 }
 
 // Help is shown by gatehouse migrate --help.
@@ -21,16 +19,15 @@ func (*migrateCommand) Help() string {
 	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
 }
 
-// migrateFlags are those of both.
+// migrateFlags are the flags of both.
 type migrateFlags struct {
 	JSON bool `name:"json" help:"Print JSON."`
 	databaseSettings
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
 }
 
-func (f *migrateFlags) config(p *program, parsed *kong.Context) (sqlstore.Config, error) {
-	v := p.resolver.values(parsed)
-	return sqlstore.Config{URL: v.database("database-url", f.DatabaseURL), Logger: p.plainLog()}, v.err
+func (f *migrateFlags) config(p *program) sqlstore.Config {
+	return sqlstore.Config{URL: string(f.DatabaseURL), Logger: p.plainLog()}
 }
 
 type migrateStatus struct{ migrateFlags }
@@ -40,17 +37,13 @@ func (*migrateStatus) Help() string {
 	return "Example:\n\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
 }
 
-// Run prints all steps.
-func (c *migrateStatus) Run(p *program, parsed *kong.Context) error {
-	config, err := c.config(p, parsed)
+// Run prints all migrations.
+func (c *migrateStatus) Run(p *program) error {
+	migrations, err := sqlstore.Migrations(p.ctx, c.config(p))
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
-	steps, err := sqlstore.Migrations(p.ctx, config)
-	if err != nil {
-		return fmt.Errorf("--database-url: %w", err)
-	}
-	return c.print(p, steps)
+	return c.print(p, migrations)
 }
 
 type migrateUp struct{ migrateFlags }
@@ -60,33 +53,29 @@ func (*migrateUp) Help() string {
 	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db"
 }
 
-// Run takes the missing steps and prints them.
-func (c *migrateUp) Run(p *program, parsed *kong.Context) error {
-	config, err := c.config(p, parsed)
+// Run applies the missing migrations and prints them.
+func (c *migrateUp) Run(p *program) error {
+	applied, err := sqlstore.Migrate(p.ctx, c.config(p))
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
-	taken, err := sqlstore.Migrate(p.ctx, config)
-	if err != nil {
-		return fmt.Errorf("--database-url: %w", err)
-	}
-	if len(taken) == 0 && !c.JSON {
+	if len(applied) == 0 && !c.JSON {
 		_, err := fmt.Fprintln(p.stdout, "The schema is up to date.")
 		return err
 	}
-	return c.print(p, taken)
+	return c.print(p, applied)
 }
 
-// migrationRow is a step of the schema as it is printed.
+// migrationRow is a migration as it is printed.
 type migrationRow struct {
 	Version int64   `json:"version"`
 	Name    string  `json:"name"`
 	Applied *string `json:"applied_at"` // RFC 3339; null = not yet
 }
 
-func (f *migrateFlags) print(p *program, steps []sqlstore.Migration) error {
-	rows := make([]migrationRow, len(steps))
-	for i, s := range steps {
+func (f *migrateFlags) print(p *program, migrations []sqlstore.Migration) error {
+	rows := make([]migrationRow, len(migrations))
+	for i, s := range migrations {
 		rows[i] = migrationRow{Version: s.Version, Name: s.Name}
 		if !s.Applied.IsZero() {
 			at := s.Applied.UTC().Format(time.RFC3339)
@@ -96,7 +85,7 @@ func (f *migrateFlags) print(p *program, steps []sqlstore.Migration) error {
 	if f.JSON {
 		text, err := json.Marshal(rows)
 		if err != nil {
-			return fmt.Errorf("print steps: %w", err)
+			return fmt.Errorf("print migrations: %w", err)
 		}
 		return printJSON(p.stdout, text)
 	}

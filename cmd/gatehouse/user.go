@@ -3,21 +3,19 @@ package main
 import (
 	"net/http"
 	"net/url"
-
-	"github.com/alecthomas/kong"
 )
 
 // userCommand is gatehouse user.
 type userCommand struct {
-	Create        userCreate        `cmd:"" help:"Make an account."`
+	Create        userCreate        `cmd:"" help:"Create an account."`
 	List          userList          `cmd:"" help:"List the users."`
 	Show          userShow          `cmd:"" help:"Show a user."`
 	Update        userUpdate        `cmd:"" help:"Change a user's profile."`
 	Disable       userDisable       `cmd:"" help:"Refuse a user and all tokens for that user."`
 	Enable        userEnable        `cmd:"" help:"Accept a disabled user again."`
-	Delete        userDelete        `cmd:"" help:"Remove a user with everything that is kept of that user."`
-	ResetPassword userResetPassword `cmd:"" help:"Set a new password; it ends sessions and tokens."`
-	RevokeTokens  userRevokeTokens  `cmd:"" help:"End all tokens of a user."`
+	Delete        userDelete        `cmd:"" help:"Delete a user and all data of that user."`
+	ResetPassword userResetPassword `cmd:"" help:"Set a new password, and end all sessions and tokens."`
+	RevokeTokens  userRevokeTokens  `cmd:"" help:"Revoke all tokens of a user."`
 }
 
 // Help is shown by gatehouse user --help.
@@ -33,7 +31,7 @@ func userPath(id string, more string) string {
 	return path
 }
 
-// profileFlags are the parts of a profile that the command line can set. Those left out are nil.
+// profileFlags are the parts of a profile that the command line can set; nil = not given.
 type profileFlags struct {
 	Username       *string `name:"username" placeholder:"NAME" help:"The username."`
 	Gender         *string `name:"gender" placeholder:"GENDER" help:"The gender, such as female, male or other."`
@@ -41,7 +39,7 @@ type profileFlags struct {
 	PlaceOfBirth   *string `name:"place-of-birth" placeholder:"PLACE" help:"The place of birth."`
 	DateOfBirth    *string `name:"date-of-birth" placeholder:"YYYY-MM-DD" help:"The date of birth."`
 	Address        *string `name:"address" placeholder:"ADDRESS" help:"The postal address."`
-	ProfilePicture *string `name:"profile-picture" placeholder:"URL" help:"Where the picture is."`
+	ProfilePicture *string `name:"profile-picture" placeholder:"URL" help:"URL of the picture."`
 	Email          *string `name:"email" placeholder:"EMAIL" help:"The e-mail address; it counts as verified."`
 	Phone          *string `name:"phone" placeholder:"+E.164" help:"The phone number; it counts as verified."`
 }
@@ -74,8 +72,8 @@ func (*userCreate) Help() string {
 		"    gatehouse user create --demo ./gatehouse-demo --name 'Alan Turing' --phone +441632960123"
 }
 
-// Run makes an account.
-func (c *userCreate) Run(p *program, parsed *kong.Context) error {
+// Run creates an account.
+func (c *userCreate) Run(p *program) error {
 	body := c.body()
 	body["name"] = c.Name
 	password, given, err := c.read(p)
@@ -83,15 +81,15 @@ func (c *userCreate) Run(p *program, parsed *kong.Context) error {
 	case err != nil:
 		return err
 	case c.Email != nil && !given:
-		return usagef("--email: needs a password beside it (--password-stdin, --password-file or --password)")
+		return usagef("--email: needs a password (--password-stdin, --password-file or --password)")
 	case c.Email == nil && given:
-		return usagef("a password is of no use without --email")
+		return usagef("a password needs --email")
 	case c.Email == nil && c.Phone == nil:
 		return usagef("--email or --phone must be given")
 	case given:
 		body["password"] = password
 	}
-	return c.act(p, parsed, http.MethodPost, "/admin/v1/users", body)
+	return c.act(p, http.MethodPost, "/admin/v1/users", body)
 }
 
 type userList struct{ remoteFlags }
@@ -102,13 +100,14 @@ func (*userList) Help() string {
 }
 
 // Run lists the users.
-func (c *userList) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *userList) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
 	return r.list("/admin/v1/users", "users", []column{
-		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"}, {"USERNAME", "username"}, {"DISABLED", "disabled"},
+		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"},
+		{"USERNAME", "username"}, {"DISABLED", "disabled"},
 	})
 }
 
@@ -123,8 +122,8 @@ func (*userShow) Help() string {
 }
 
 // Run shows a user.
-func (c *userShow) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodGet, userPath(c.ID, ""), nil)
+func (c *userShow) Run(p *program) error {
+	return c.act(p, http.MethodGet, userPath(c.ID, ""), nil)
 }
 
 type userUpdate struct {
@@ -136,18 +135,18 @@ type userUpdate struct {
 
 // Help is shown by gatehouse user update --help.
 func (*userUpdate) Help() string {
-	return "What is not named stays as it is; an empty value removes what was there.\n\n" +
+	return "Values that are not given stay as they are; an empty value removes one.\n\n" +
 		"Example:\n\n    gatehouse user update --demo ./gatehouse-demo 1 --username ada --date-of-birth 1990-12-10"
 }
 
 // Run changes a profile.
-func (c *userUpdate) Run(p *program, parsed *kong.Context) error {
+func (c *userUpdate) Run(p *program) error {
 	body := c.body()
 	setText(body, "name", c.Name)
 	if len(body) == 0 {
-		return usagef("nothing to change: name at least one of the flags that --help lists")
+		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
-	return c.act(p, parsed, http.MethodPatch, userPath(c.ID, ""), body)
+	return c.act(p, http.MethodPatch, userPath(c.ID, ""), body)
 }
 
 type userDisable struct {
@@ -161,8 +160,8 @@ func (*userDisable) Help() string {
 }
 
 // Run disables a user.
-func (c *userDisable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, userPath(c.ID, "disable"), nil)
+func (c *userDisable) Run(p *program) error {
+	return c.act(p, http.MethodPost, userPath(c.ID, "disable"), nil)
 }
 
 type userEnable struct {
@@ -176,8 +175,8 @@ func (*userEnable) Help() string {
 }
 
 // Run enables a user.
-func (c *userEnable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, userPath(c.ID, "enable"), nil)
+func (c *userEnable) Run(p *program) error {
+	return c.act(p, http.MethodPost, userPath(c.ID, "enable"), nil)
 }
 
 type userDelete struct {
@@ -191,8 +190,9 @@ func (*userDelete) Help() string {
 }
 
 // Run deletes a user.
-func (c *userDelete) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodDelete, userPath(c.ID, ""), nil, "deleted", map[string]any{"id": userNumber(c.ID)})
+func (c *userDelete) Run(p *program) error {
+	return c.end(p, http.MethodDelete, userPath(c.ID, ""), nil, "deleted",
+		map[string]any{"id": userNumber(c.ID)})
 }
 
 type userResetPassword struct {
@@ -207,7 +207,7 @@ func (*userResetPassword) Help() string {
 }
 
 // Run sets a password.
-func (c *userResetPassword) Run(p *program, parsed *kong.Context) error {
+func (c *userResetPassword) Run(p *program) error {
 	password, given, err := c.read(p)
 	if err != nil {
 		return err
@@ -215,8 +215,10 @@ func (c *userResetPassword) Run(p *program, parsed *kong.Context) error {
 	if !given {
 		return usagef("the new password must be given: --password-stdin, --password-file or --password")
 	}
-	return c.end(p, parsed, http.MethodPost, userPath(c.ID, "reset-password"), map[string]any{"password": password},
-		"the password is set; sessions and tokens have ended", map[string]any{"id": userNumber(c.ID)})
+	return c.end(p, http.MethodPost, userPath(c.ID, "reset-password"),
+		map[string]any{"password": password},
+		"the password is set; sessions and tokens have ended",
+		map[string]any{"id": userNumber(c.ID)})
 }
 
 type userRevokeTokens struct {
@@ -229,7 +231,8 @@ func (*userRevokeTokens) Help() string {
 	return "Example:\n\n    gatehouse user revoke-tokens --demo ./gatehouse-demo 1"
 }
 
-// Run ends a user's tokens.
-func (c *userRevokeTokens) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended", map[string]any{"id": userNumber(c.ID)})
+// Run revokes a user's tokens.
+func (c *userRevokeTokens) Run(p *program) error {
+	return c.end(p, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended",
+		map[string]any{"id": userNumber(c.ID)})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := os.RemoveAll("pacts"); err != nil { // a pact is added to one that is there
+	if err := os.RemoveAll("pacts"); err != nil { // a test adds to an existing pact
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 
 func newPact(t *testing.T) *consumer.V4HTTPMockProvider {
 	t.Helper()
-	pact, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: "greeter", Provider: "gatehouse", PactDir: "pacts"})
+	pact, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: "greeter",
+		Provider: "gatehouse", PactDir: "pacts"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func client(server consumer.MockServerConfig) *Client {
 	return &Client{Base: fmt.Sprintf("http://%s:%d", server.Host, server.Port)}
 }
 
-// The value of the state "an access token" stands in the place of the example when the pact is verified.
+// During verification, the value of the state "an access token" replaces the example.
 var bearer = matchers.FromProviderState("Bearer ${access_token}", "Bearer gtat_example")
 
 var isJSON = matchers.Regex("application/json", "^application/json.*") // a charset may follow
@@ -44,12 +45,13 @@ func TestProfile(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("a user", map[string]any{"name": "Ada Lovelace"})).
 		GivenWithParameter(state("an access token", nil)).
-		UponReceiving("a question for a profile").
+		UponReceiving("a request for a profile").
 		WithRequest("GET", "/api/user", func(b *consumer.V4RequestBuilder) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(200, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"name": "Ada Lovelace", "email": matchers.Like("ada@mail.example")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"name": "Ada Lovelace",
+				"email": matchers.Like("ada@mail.example")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			got, err := client(server).Profile(t.Context(), "gtat_example")
@@ -66,16 +68,17 @@ func TestProfile(t *testing.T) {
 func TestExpiredToken(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("an access token", map[string]any{"kind": "expired"})).
-		UponReceiving("a question for a profile with an expired token").
+		UponReceiving("a request for a profile with an expired token").
 		WithRequest("GET", "/api/user", func(b *consumer.V4RequestBuilder) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(401, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "token_expired", "message": matchers.Like("It has expired.")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "token_expired",
+				"message": matchers.Like("It has expired.")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Profile(t.Context(), "gtat_example")
-			if refusal := new(Refusal); !errors.As(err, &refusal) || refusal.Code != "token_expired" {
+			if failure := new(Error); !errors.As(err, &failure) || failure.Code != "token_expired" {
 				t.Errorf("got %v, want token_expired", err)
 			}
 			return nil
@@ -88,13 +91,14 @@ func TestExpiredToken(t *testing.T) {
 func TestLookup(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("the upstream knows a query", map[string]any{"query": "8.8.8.8"})).
-		UponReceiving("a look-up").
+		UponReceiving("a lookup").
 		WithRequest("GET", "/api/lookup", func(b *consumer.V4RequestBuilder) {
 			b.Query("q", matchers.S("8.8.8.8")).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(200, func(b *consumer.V4ResponseBuilder) {
 			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"ok": true,
-				"location": map[string]any{"country": matchers.Like("United States"), "lat": number(39.03), "lon": number(-77.5)}})
+				"location": map[string]any{"country": matchers.Like("United States"),
+					"lat": number(39.03), "lon": number(-77.5)}})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			got, err := client(server).Lookup(t.Context(), "8.8.8.8")
@@ -108,23 +112,25 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// number matches 39 as well as 39.03, and matchers.Decimal does not.
+// number matches 39 as well as 39.03. matchers.Decimal matches only the latter.
 func number(example float64) any {
 	return map[string]any{"pact:matcher:type": "number", "value": example}
 }
 
 func TestPrivateAddress(t *testing.T) {
 	err := newPact(t).AddInteraction().
-		UponReceiving("a look-up of a private address").
+		UponReceiving("a lookup of a private address").
 		WithRequest("GET", "/api/lookup", func(b *consumer.V4RequestBuilder) {
 			b.Query("q", matchers.S("10.0.0.1")).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(400, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "invalid_query", "reason": "private_range", "message": matchers.Like("Try another.")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "invalid_query",
+				"reason": "private_range", "message": matchers.Like("Try another.")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Lookup(t.Context(), "10.0.0.1")
-			if refusal := new(Refusal); !errors.As(err, &refusal) || refusal.Reason != "private_range" {
+			if failure := new(Error); !errors.As(err, &failure) ||
+				failure.Reason != "private_range" {
 				t.Errorf("got %v, want private_range", err)
 			}
 			return nil

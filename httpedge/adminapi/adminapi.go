@@ -13,9 +13,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -34,8 +35,8 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	tokens *actors.Identity
-	people *actors.Identity
+	tokens *token.Service
+	people *people.Service
 	log    *slog.Logger
 }
 
@@ -51,7 +52,7 @@ type adminCall struct {
 type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints.
-func Endpoints(tokens, people *actors.Identity, log *slog.Logger) []endpoint.Endpoint {
+func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
 	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
@@ -95,12 +96,12 @@ func Endpoints(tokens, people *actors.Identity, log *slog.Logger) []endpoint.End
 func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		now := time.Now()
-		token, err := endpoint.BearerToken(&ctx.Request.Header)
+		bearer, err := endpoint.BearerToken(&ctx.Request.Header)
 		if err != nil {
 			endpoint.WriteError(ctx, endpoint.JSON, err)
 			return
 		}
-		if verdict := s.tokens.AdmitOperator(token, now); verdict != actors.Admitted {
+		if verdict := s.tokens.AdmitOperator(bearer, now); verdict != token.Admitted {
 			endpoint.WriteError(ctx, endpoint.JSON,
 				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
 					Advice: "Use a token of an operator client, requested with the scope server-operations."})

@@ -65,21 +65,21 @@ type fuzzed struct {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	st := edgetest.NewIdentity(f, nil)
+	st := edgetest.NewIdentity(f)
 	s := &fuzzed{IdentityStack: st, public: st.NewClient(f, public), user: st.NewUser(f, "Rosa", "rosa@example.com")}
 	s.client = st.NewClient(f, func(c *oauth.Client) { // what one process found is tried by others
 		c.ID, c.Secrets[0].Hash = "01234567-89ab-4cde-8f01-23456789abcd", oauth.HashOf(fuzzedSecret)
 	})
 	s.client.Secret = fuzzedSecret
 	now := time.Now()
-	code, fault := st.Identity.IssueCode(f.Context(), oauth.AuthorizationCode{ClientID: s.client.ID, UserID: s.user.ID,
+	code, fault := st.Tokens.IssueCode(f.Context(), oauth.AuthorizationCode{ClientID: s.client.ID, UserID: s.user.ID,
 		RedirectURI: edgetest.RedirectURI, Scopes: oauth.ViewUser}, now)
 	if fault != nil {
 		f.Fatal(fault)
 	}
 	request := &oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: s.client.ID, Secret: s.client.Secret}, Grant: oauth.AuthorizationCodeGrant,
 		Code: code, RedirectURI: edgetest.RedirectURI}
-	response, fault := st.Identity.Exchange(f.Context(), request, now)
+	response, fault := st.Tokens.Token(f.Context(), request, now)
 	if fault != nil {
 		f.Fatal(fault)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/providers/sqlstore/pgtest"
 )
@@ -54,10 +54,11 @@ func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
 		"PostgreSQL": func() string { return pgtest.Start(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			trusting := edgetest.WithEdge(func(c *httpedge.Config) {
+			trusting := func(c *stack.Config) {
 				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-			})
-			st := edgetest.NewIdentityOn(t, database(), nil, append([]edgetest.Option{trusting}, options...)...)
+			}
+			standard := []edgetest.Option{edgetest.Database(database()), trusting}
+			st := edgetest.NewIdentity(t, append(standard, options...)...)
 			for i, test := range all {
 				t.Run(test.name, func(t *testing.T) {
 					test.check(&row{st, t, fmt.Sprintf("198.51.100.%d", i+1)})
@@ -174,7 +175,7 @@ func (r *row) code(c edgetest.Client, u *account.User, at time.Time, change func
 	if change != nil {
 		change(&code)
 	}
-	plain, fault := r.Identity.IssueCode(r.t.Context(), code, at)
+	plain, fault := r.Tokens.IssueCode(r.t.Context(), code, at)
 	if fault != nil {
 		r.t.Fatal(fault)
 	}
@@ -242,7 +243,7 @@ func (r *row) past(at time.Time, form []string) *oauth.TokenResponse {
 	if fault != nil {
 		r.t.Fatal(fault)
 	}
-	response, fault := r.Identity.Exchange(r.t.Context(), request, at)
+	response, fault := r.Tokens.Token(r.t.Context(), request, at)
 	if fault != nil {
 		r.t.Fatal(fault)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -26,10 +26,10 @@ const (
 // newPro starts a stack on the commercial tier with the settings above.
 func newPro(t testing.TB, e *emulator.Emulator, options ...edgetest.Option) *service {
 	t.Helper()
-	return newService(t, e, ipapi.Pro, append([]edgetest.Option{edgetest.WithActors(func(c *actors.Config) {
-		c.LookupTimeout = lookupTimeout
-		c.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: cooldown, Hold: hold}
-	})}, options...)...)
+	return newService(t, e, ipapi.Pro, append([]edgetest.Option{func(c *stack.Config) {
+		c.Lookups.Timeout = lookupTimeout
+		c.Lookups.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: cooldown, Hold: hold}
+	}}, options...)...)
 }
 
 // The values of the breaker's metric.

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/emulator"
 )
 
@@ -196,9 +195,9 @@ func TestRetryAfterTellsTheBreakersTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := emulator.New(t, emulator.Config{Key: apiKey})
-			s := newPro(t, e, edgetest.WithActors(func(c *actors.Config) {
-				c.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond, Hold: 10 * time.Minute}
-			}))
+			s := newPro(t, e, func(c *stack.Config) {
+				c.Lookups.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond, Hold: 10 * time.Minute}
+			})
 			begin(t, e, test.fault)
 			for i := range 3 {
 				if got := s.lookup(cold(i)).retryAfter(t); got > test.want || got < test.want-2 {
@@ -225,7 +224,7 @@ func TestThrottled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := emulator.New(t, emulator.Config{Key: apiKey})
-			s := newPro(t, e, edgetest.WithActors(func(c *actors.Config) { c.Breaker.Failures = 1 }))
+			s := newPro(t, e, func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 })
 			s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 			end := s.watch("8.8.8.8")
 			before := e.Stats()
@@ -329,7 +328,7 @@ func TestBadElementFailsAlone(t *testing.T) {
 // TestNobodyWaitsPastTheDeadline has all exchanges hang and a breaker that never opens.
 func TestNobodyWaitsPastTheDeadline(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, edgetest.WithActors(func(c *actors.Config) { c.Breaker.Failures = 1 << 20 }))
+	s := newPro(t, e, func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 << 20 })
 	s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 	end := s.watch("8.8.8.8")
 	begin(t, e, emulator.Hang)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/token"
 )
 
 // maxBearer limits the length of a token, in bytes. Ours are shorter.
@@ -45,7 +45,7 @@ func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 
 // Refusal says why a bearer token was not admitted.
 type Refusal struct {
-	Verdict actors.Verdict
+	Verdict token.Verdict
 	Scope   string        // that the endpoint needs
 	Advice  string        // how to get the scope
 	Wait    time.Duration // of RateLimited: until the window ends
@@ -57,25 +57,25 @@ func (r *Refusal) Error() string { return r.problem().Message }
 // problem returns what a caller is told (interface document, section 7.2).
 func (r *Refusal) problem() Problem {
 	switch r.Verdict {
-	case actors.TokenExpired:
+	case token.TokenExpired:
 		return Problem{Status: fasthttp.StatusUnauthorized, Code: "token_expired",
 			Challenge:   challengeExpired,
 			Description: "The access token expired.",
 			Message:     "The access token expired. Get a new one with the refresh token, or by a new authorization."}
-	case actors.RateLimited:
+	case token.RateLimited:
 		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded",
 			RetryAfter: r.Wait,
 			Message:    "This access token has used up its requests of this minute."}
-	case actors.InsufficientScope:
+	case token.InsufficientScope:
 		return Problem{Status: fasthttp.StatusForbidden, Code: "insufficient_scope",
 			Challenge:   challengeScope + r.Scope + `"`,
 			Description: "The access token lacks the scope " + r.Scope + ".", Message: r.Advice}
-	case actors.UnapprovedScope:
+	case token.UnapprovedScope:
 		return Problem{Status: fasthttp.StatusForbidden, Code: "unapproved_scope",
 			Challenge:   challengeUnapproved,
 			Description: "The client is not approved for the scope detail-user.",
 			Message:     "An operator has to approve the client for detailed profiles. The same access token works from then on."}
-	case actors.TryLater:
+	case token.TryLater:
 		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable",
 			RetryAfter: time.Second,
 			Message:    "The service is overloaded. Try again in a few seconds."}

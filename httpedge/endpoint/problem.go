@@ -1,15 +1,17 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
 )
 
 // Problem is what a caller is told about an error. Every format renders the same problem. It is an
@@ -79,7 +81,7 @@ func ProblemOf(err error) Problem {
 	var own *Problem
 	var told *oauth.Error
 	var refusal *Refusal
-	var throttled *actors.ThrottledError
+	var throttled *people.ThrottledError
 	switch {
 	case errors.As(err, &own):
 		return *own
@@ -108,7 +110,7 @@ func Failure(err error) Problem {
 	switch {
 	case errors.Is(err, oauth.ErrUnknownOutcome):
 		p.Message = "The change was not confirmed in time. Check whether it was made before you try again."
-	case actors.IsTemporary(err):
+	case isTemporary(err):
 		p.Message = "The service is overloaded. Nothing was changed; try again in a few seconds."
 	default:
 		p.Message = "The service cannot do this at the moment. Give the request id when you ask for help."
@@ -160,15 +162,15 @@ func conflict(message string) Problem {
 func signInProblem(err error) (Problem, bool) {
 	p := Problem{Status: fasthttp.StatusUnprocessableEntity}
 	switch {
-	case errors.Is(err, actors.ErrWrongCredentials):
+	case errors.Is(err, people.ErrWrongCredentials):
 		p.Message = "The email address and the password do not belong together. Check both and try again."
-	case errors.Is(err, actors.ErrWrongCode):
+	case errors.Is(err, people.ErrWrongCode):
 		p.Message = "This is not the code that we sent. Check it and try again."
-	case errors.Is(err, actors.ErrCodeExpired):
+	case errors.Is(err, people.ErrCodeExpired):
 		p.Message = "This code is no longer valid: it has expired, was used or was tried too often. Ask for a new one."
-	case errors.Is(err, actors.ErrDisabled):
+	case errors.Is(err, people.ErrDisabled):
 		p.Status, p.Message = fasthttp.StatusForbidden, "Nobody can sign in to it at the moment."
-	case errors.Is(err, actors.ErrSignInAgain):
+	case errors.Is(err, people.ErrSignInAgain):
 		p.Status, p.Message = fasthttp.StatusForbidden,
 			"For your safety, this needs a sign-in within the last 10 minutes."
 	default:
@@ -225,4 +227,18 @@ func queryMessage(reason geo.Reason) string {
 		return "A bulk request holds at most 50 queries. Split it into several requests."
 	}
 	return "This is not an IPv4 address, an IPv6 address or a domain. Check its spelling."
+}
+
+// isTemporary reports whether err comes from overload, a timeout or a stop: the same request may succeed
+// a moment later.
+func isTemporary(err error) bool {
+	for _, temporary := range []error{
+		oauth.ErrBusy, account.ErrBusy, oauth.ErrUnknownOutcome, mailbox.ErrFull, mailbox.ErrStopped,
+		context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, temporary) {
+			return true
+		}
+	}
+	return false
 }

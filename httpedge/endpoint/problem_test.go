@@ -11,10 +11,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -113,25 +114,25 @@ func TestProblemOf(t *testing.T) {
 		{oauth.ErrKeysInUse, 409, "conflict", 0, 0, false},
 		{account.ErrNotFound, 404, "not_found", 0, 0, false},
 		{oauth.ErrNotFound, 404, "not_found", 0, 0, false},
-		{&actors.ThrottledError{RetryAfter: 3 * time.Second}, 429, "rate_limit_exceeded", 0,
+		{&people.ThrottledError{RetryAfter: 3 * time.Second}, 429, "rate_limit_exceeded", 0,
 			3 * time.Second, false},
-		{actors.ErrWrongCredentials, 422, "", 0, 0, false},
-		{actors.ErrWrongCode, 422, "", 0, 0, false},
-		{actors.ErrCodeExpired, 422, "", 0, 0, false},
-		{actors.ErrDisabled, 403, "", 0, 0, false},
-		{actors.ErrSignInAgain, 403, "", 0, 0, false},
+		{people.ErrWrongCredentials, 422, "", 0, 0, false},
+		{people.ErrWrongCode, 422, "", 0, 0, false},
+		{people.ErrCodeExpired, 422, "", 0, 0, false},
+		{people.ErrDisabled, 403, "", 0, 0, false},
+		{people.ErrSignInAgain, 403, "", 0, 0, false},
 		{&oauth.Error{Code: oauth.InvalidClient}, 401, "invalid_client", 0, 0, false},
 		{&oauth.Error{Code: oauth.TemporarilyUnavailable}, 503, "temporarily_unavailable", 0,
 			time.Second, false},
 		{&oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: time.Minute},
 			429, "temporarily_unavailable", 0, time.Minute, false},
-		{&endpoint.Refusal{Verdict: actors.TokenExpired}, 401, "token_expired", 0, 0, false},
-		{&endpoint.Refusal{Verdict: actors.RateLimited, Wait: time.Minute}, 429,
+		{&endpoint.Refusal{Verdict: token.TokenExpired}, 401, "token_expired", 0, 0, false},
+		{&endpoint.Refusal{Verdict: token.RateLimited, Wait: time.Minute}, 429,
 			"rate_limit_exceeded", 0, time.Minute, false},
-		{&endpoint.Refusal{Verdict: actors.InsufficientScope}, 403, "insufficient_scope", 0, 0,
+		{&endpoint.Refusal{Verdict: token.InsufficientScope}, 403, "insufficient_scope", 0, 0,
 			false},
-		{&endpoint.Refusal{Verdict: actors.UnapprovedScope}, 403, "unapproved_scope", 0, 0, false},
-		{&endpoint.Refusal{Verdict: actors.TryLater}, 503, "temporarily_unavailable", 0,
+		{&endpoint.Refusal{Verdict: token.UnapprovedScope}, 403, "unapproved_scope", 0, 0, false},
+		{&endpoint.Refusal{Verdict: token.TryLater}, 503, "temporarily_unavailable", 0,
 			time.Second, false},
 		{&endpoint.Refusal{}, 401, "", 0, 0, false},
 		{endpoint.ErrNotJSON, 415, "unsupported_media_type", 0, 0, false},

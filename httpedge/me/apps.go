@@ -8,15 +8,15 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
 
 // shownConnections returns the connected apps for display.
-func shownConnections(all []actors.Connection, now time.Time) []pages.Connection {
+func shownConnections(all []people.Connection, now time.Time) []pages.Connection {
 	var shown []pages.Connection
 	for _, c := range all {
 		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
@@ -28,14 +28,14 @@ func shownConnections(all []actors.Connection, now time.Time) []pages.Connection
 }
 
 // lastUsed sorts the apps by last use or grant, the latest first, and returns them.
-func lastUsed(all []actors.Connection) []actors.Connection {
-	latest := func(c actors.Connection) time.Time {
+func lastUsed(all []people.Connection) []people.Connection {
+	latest := func(c people.Connection) time.Time {
 		if c.Used.After(c.Granted) {
 			return c.Used
 		}
 		return c.Granted
 	}
-	slices.SortStableFunc(all, func(a, b actors.Connection) int {
+	slices.SortStableFunc(all, func(a, b people.Connection) int {
 		return latest(b).Compare(latest(a))
 	})
 	return all

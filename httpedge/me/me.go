@@ -5,8 +5,8 @@ package me
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -15,11 +15,11 @@ import (
 // service holds what the handlers share.
 type service struct {
 	*visit.Site
-	people *actors.Identity
+	people *people.Service
 }
 
 // Endpoints returns the endpoints.
-func Endpoints(site *visit.Site, people *actors.Identity) []endpoint.Endpoint {
+func Endpoints(site *visit.Site, people *people.Service) []endpoint.Endpoint {
 	s := &service{site, people}
 	toEmail, toPhone := s.emailChange(), s.phoneChange()
 	email := func(handle func(*person)) fasthttp.RequestHandler {

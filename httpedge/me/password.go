@@ -5,8 +5,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -53,7 +53,7 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 }
 
 // renewSession continues with the session that replaces the current one.
-func (s *service) renewSession(p *person, in *actors.SignedIn) {
+func (s *service) renewSession(p *person, in *people.SignedIn) {
 	session, user, err := s.people.Session(p.Ctx, in.Token, p.Now)
 	if err != nil {
 		s.WriteFailure(p.HTTP, "read a new session", err)

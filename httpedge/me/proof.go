@@ -5,16 +5,16 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
 
 // proof returns the evidence that the owner of the account sent the form.
-func (s *service) proof(p *person) actors.Proof {
-	return actors.Proof{Session: p.Session, Password: p.Field("current_password"),
+func (s *service) proof(p *person) people.Proof {
+	return people.Proof{Session: p.Session, Password: p.Field("current_password"),
 		Caller: s.Caller(p.Visit),
 		Known:  s.KnownMark(p.HTTP, p.User.Email)}
 }
@@ -25,7 +25,7 @@ func (p *person) needsPassword() bool { return p.User.PasswordHash != "" }
 // fresh reports whether the form of a sensitive change can be shown. If not, it asks for a new
 // sign-in.
 func (s *service) fresh(p *person) bool {
-	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < actors.RecentSignIn {
+	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < people.RecentSignIn {
 		return true
 	}
 	s.askSignIn(p)
@@ -34,7 +34,7 @@ func (s *service) fresh(p *person) bool {
 
 // askSignIn responds that the last sign-in is too long ago.
 func (s *service) askSignIn(p *person) {
-	problem := endpoint.ProblemOf(actors.ErrSignInAgain)
+	problem := endpoint.ProblemOf(people.ErrSignInAgain)
 	s.WriteMessage(p.HTTP, problem.Status, pages.Message{
 		Title:  "Please sign in again",
 		Text:   problem.Message,
@@ -58,7 +58,7 @@ func (s *service) refuseProof(p *person, err error,
 	status, problems := visit.Again(p.Visit, err, "current_password",
 		"There were too many attempts.")
 	switch {
-	case errors.Is(err, actors.ErrWrongCredentials):
+	case errors.Is(err, people.ErrWrongCredentials):
 		text := "This is not your password. Check it and try again."
 		if p.Field("current_password") == "" {
 			text = "Enter your password."
@@ -66,7 +66,7 @@ func (s *service) refuseProof(p *person, err error,
 		show(status, pages.Problem{Field: "current_password", Text: text})
 	case status == fasthttp.StatusTooManyRequests:
 		show(status, problems...)
-	case errors.Is(err, actors.ErrSignInAgain):
+	case errors.Is(err, people.ErrSignInAgain):
 		s.askSignIn(p)
 	default:
 		return false

@@ -7,8 +7,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -24,14 +24,14 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	tokens   *actors.Identity
+	tokens   *token.Service
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	metadata []byte // response of pathMetadata
 }
 
 // Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
 // the client, or the zero Addr.
-func Endpoints(tokens *actors.Identity, caller func(*fasthttp.RequestCtx) netip.Addr,
+func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
 	issuer string) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{tokens, caller, oauth.Metadata(issuer)}

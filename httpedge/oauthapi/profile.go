@@ -6,9 +6,9 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -20,31 +20,31 @@ var (
 
 // basicProfile serves GET /api/user.
 func (s *service) basicProfile(ctx *fasthttp.RequestCtx) {
-	s.profileOf(ctx, actors.BasicProfile)
+	s.profileOf(ctx, token.BasicProfile)
 }
 
 // detailedProfile serves GET /api/user/details.
 func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
-	s.profileOf(ctx, actors.DetailedProfile)
+	s.profileOf(ctx, token.DetailedProfile)
 }
 
 // profileOf responds with the profile of the token's user. An admitted request costs no allocation.
-func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
-	token, err := endpoint.BearerToken(&ctx.Request.Header)
+func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
+	bearer, err := endpoint.BearerToken(&ctx.Request.Header)
 	if err != nil {
 		endpoint.WriteError(ctx, endpoint.JSON, err)
 		return
 	}
-	admission := s.tokens.Admit(token, at, ctx.Time())
+	admission := s.tokens.Admit(bearer, at, ctx.Time())
 	if isCounted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
-	if admission.Verdict == actors.Admitted {
+	if admission.Verdict == token.Admitted {
 		ctx.Response.SetBodyRaw(admission.Profile)
 		return
 	}
 	scope := oauth.ViewUser
-	if at == actors.DetailedProfile {
+	if at == token.DetailedProfile {
 		scope = oauth.DetailUser
 	}
 	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
@@ -55,9 +55,9 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at actors.Endpoint) {
 }
 
 // isCounted reports whether the rate limit took part in the verdict.
-func isCounted(v actors.Verdict) bool {
+func isCounted(v token.Verdict) bool {
 	switch v {
-	case actors.RateLimited, actors.InsufficientScope, actors.UnapprovedScope, actors.Admitted:
+	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted:
 		return true
 	}
 	return false

@@ -20,7 +20,7 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	}
 	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
 	defer cancel()
-	if fault := s.tokens.RevokeToken(deadline, credentials, token, time.Now()); fault != nil {
+	if fault := s.tokens.Revoke(deadline, credentials, token, time.Now()); fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}

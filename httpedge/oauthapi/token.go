@@ -42,7 +42,7 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 	request.Caller = s.caller(ctx)
 	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
 	defer cancel()
-	response, fault := s.tokens.Exchange(deadline, request, time.Now())
+	response, fault := s.tokens.Token(deadline, request, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -25,7 +25,7 @@ func (s *service) login(v *visit.Visit) {
 		return
 	}
 	if len(email) > visit.MaxSecretText || len(password) > visit.MaxSecretText {
-		status, problems := visit.Again(v, actors.ErrWrongCredentials, "email", "")
+		status, problems := visit.Again(v, people.ErrWrongCredentials, "email", "")
 		s.showLogin(v, status, problems...)
 		return
 	}
@@ -45,7 +45,7 @@ func missing(email, password string) []pages.Problem {
 }
 
 func (s *service) signIn(v *visit.Visit, email, password string) {
-	signedIn, err := s.people.SignIn(v.Ctx, actors.SignIn{
+	signedIn, err := s.people.SignIn(v.Ctx, people.SignIn{
 		Email: email, Password: password,
 		Caller: s.Caller(v),
 		Device: device(string(v.HTTP.UserAgent())),
@@ -63,7 +63,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 }
 
 // finishSignIn stores the new session in the browser and continues the flow.
-func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *actors.SignedIn) {
+func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *people.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read a new session", err)

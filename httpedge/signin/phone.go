@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -18,7 +18,7 @@ func (s *service) phoneFlow() *codeFlow {
 			Restart: s.showPhone, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by actors.Visitor) (*actors.SignedIn, error) {
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
 		},
 	}

@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -21,7 +21,7 @@ func (s *service) registerFlow() *codeFlow {
 			Restart: s.showRegister, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by actors.Visitor) (*actors.SignedIn, error) {
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmRegistration(v.Ctx, token, code, by, v.Now)
 		},
 	}
@@ -37,7 +37,7 @@ func (s *service) register(v *visit.Visit) {
 		s.showRegister(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
-	token, err := s.people.Register(v.Ctx, actors.Registration{
+	token, err := s.people.Register(v.Ctx, people.Registration{
 		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"),
 		Caller: s.Caller(v),
 	}, v.Now)

@@ -3,8 +3,8 @@ package signin
 import (
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
 )
@@ -19,7 +19,7 @@ func (s *service) resetFlow() *codeFlow {
 			Restart: s.showReset, Resume: s.resume,
 		},
 		confirm: func(v *visit.Visit, token, code string,
-			by actors.Visitor) (*actors.SignedIn, error) {
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
 		},
 	}

@@ -9,9 +9,10 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -20,8 +21,8 @@ import (
 // Config configures the endpoints. Fields are required unless they say otherwise.
 type Config struct {
 	Site   *visit.Site
-	Tokens *actors.Identity
-	People *actors.Identity
+	Tokens *token.Service
+	People *people.Service
 	Issuer string // base URL of the service, without a trailing slash
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
@@ -34,8 +35,8 @@ type Config struct {
 // service holds what the handlers share.
 type service struct {
 	*visit.Site
-	tokens   *actors.Identity
-	people   *actors.Identity
+	tokens   *token.Service
+	people   *people.Service
 	issuer   string
 	chooser  string // the parameter that skips the account chooser
 	defaults oauth.Scopes

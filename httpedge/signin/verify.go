@@ -6,8 +6,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -20,7 +20,7 @@ const justNow = 10 * time.Second
 type codeFlow struct {
 	visit.CodeFlow
 	// confirm checks the code and signs in.
-	confirm func(v *visit.Visit, token, code string, by actors.Visitor) (*actors.SignedIn, error)
+	confirm func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error)
 }
 
 // pathIf returns the path of a page that needs a messenger for channel; "" = not offered.
@@ -64,7 +64,7 @@ func (s *service) resume(v *visit.Visit) bool {
 
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
-	in, err := f.confirm(v, token, code, actors.Visitor{
+	in, err := f.confirm(v, token, code, people.Visitor{
 		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())),
 		Known: s.KnownMark(v.HTTP, c.Address),
 	})
@@ -76,7 +76,7 @@ func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Text: "This address already has an account. Sign in to it."})
-	case errors.Is(err, actors.ErrDisabled):
+	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)
 		s.WriteMessage(v.HTTP, problem.Status,

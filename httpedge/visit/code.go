@@ -3,12 +3,12 @@ package visit
 import (
 	"errors"
 
-	"gatehouse/actors"
+	"github.com/valyala/fasthttp"
+
 	"gatehouse/actors/account"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
-
-	"github.com/valyala/fasthttp"
 )
 
 // What people are told about codes.
@@ -75,7 +75,7 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 	switch {
 	case err == nil && c.Purpose == f.Purpose:
 		return token, c, true
-	case err != nil && !errors.Is(err, actors.ErrCodeExpired):
+	case err != nil && !errors.Is(err, people.ErrCodeExpired):
 		s.WriteFailure(v.HTTP, "read a challenge", err)
 	case v.HTTP.IsPost() && f.Resume != nil && f.Resume(v):
 	case v.HTTP.IsPost():
@@ -117,7 +117,7 @@ func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challe
 		s.WriteFailure(v.HTTP, "check a code", err)
 		return
 	}
-	if errors.Is(err, actors.ErrCodeExpired) {
+	if errors.Is(err, people.ErrCodeExpired) {
 		var ok bool
 		if token, c, ok = s.Challenge(v, f); !ok {
 			return
@@ -147,7 +147,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 		switch {
 		case err == nil:
 			Redirect(v.HTTP, v.pathSent(f.Path))
-		case errors.Is(err, actors.ErrCodeExpired):
+		case errors.Is(err, people.ErrCodeExpired):
 			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 		case status != 0:
 			s.showVerify(v, f, token, c, status, "", problems...)

@@ -9,18 +9,18 @@ import (
 	"net/netip"
 	"time"
 
-	"gatehouse/actors"
+	"github.com/valyala/fasthttp"
+
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
-
-	"github.com/valyala/fasthttp"
 )
 
 // Config configures a Site.
 type Config struct {
-	People *actors.Identity
+	People *people.Service
 	Issuer string // base URL of the service, without a trailing slash
 	Log    *slog.Logger
 	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
@@ -28,7 +28,7 @@ type Config struct {
 
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
 type Site struct {
-	people  *actors.Identity
+	people  *people.Service
 	issuer  string
 	log     *slog.Logger
 	caller  func(*fasthttp.RequestCtx) netip.Addr

@@ -36,7 +36,7 @@ func newHouse(t *testing.T) *house {
 	if err := os.WriteFile(file, emptyDatabase(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := &house{edgetest.NewIdentityOn(t, "sqlite:"+file, mailbox.Deliver), mailbox, nil, file}
+	h := &house{edgetest.NewIdentity(t, edgetest.Database("sqlite:"+file), mailbox.Deliver), mailbox, nil, file}
 	h.app = h.newApp(t, "Atlas")
 	return h
 }

@@ -1,0 +1,70 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
+	"gatehouse/providers/messenger"
+	"gatehouse/providers/sqlstore"
+)
+
+// startIdentity opens the database and starts the identity service on it.
+func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
+	c := s.config.Identity
+	database := c.Database
+	database.Logger, database.Metrics = s.Logger, s.Metrics
+	if s.Store, err = sqlstore.Open(ctx, database); err != nil {
+		return wrong("Identity.Database", err)
+	}
+	s.onStop(s.Store.Close)
+	tokens := token.Config{
+		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
+		Shared: !strings.HasPrefix(database.URL, "sqlite:"),
+		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	if c.Stores != nil {
+		tokens.Tokens, tokens.Accounts = c.Stores(s.Store)
+	}
+	if s.Tokens, err = token.New(ctx, tokens); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error {
+		s.stopWithin(s.Tokens.Stop, "token requests were cut off")
+		return nil
+	})
+	users := people.Config{
+		Store: tokens.Accounts, Tokens: s.Tokens, Keys: s.Tokens.Keys, Session: c.SessionTTL,
+		Messenger: c.Sender, Channels: c.Channels, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	if c.Sender == nil {
+		messages, err := s.openMessenger(issuer)
+		if err != nil {
+			return err
+		}
+		users.Messenger, users.Channels = messages, messages.Channels()
+	}
+	if s.People, err = people.New(users); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error {
+		s.stopWithin(s.People.Stop, "requests of people were cut off")
+		return nil
+	})
+	return nil
+}
+
+// openMessenger opens what sends codes to people. They know the service by the issuer's host.
+func (s *Stack) openMessenger(issuer string) (*messenger.Messenger, error) {
+	c := s.config.Identity.Messenger
+	_, c.Service, _ = strings.Cut(issuer, "://")
+	c.Logger = s.Logger
+	m, err := messenger.New(c)
+	if err != nil {
+		return nil, wrong("Identity.Messenger", err)
+	}
+	s.onStop(func() error { m.Close(); return nil })
+	return m, nil
+}
