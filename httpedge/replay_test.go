@@ -11,8 +11,9 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestADoubleClickLeadsOn sends forms twice at once, with the cookies of the first time, as a browser does that drops the first answer.
-func TestADoubleClickLeadsOn(t *testing.T) {
+// TestDoubleClickIsReplayed sends forms twice at once, with the cookies of the first time, as a
+// browser does that drops the first response.
+func TestDoubleClickIsReplayed(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.get("/register")
@@ -22,18 +23,23 @@ func TestADoubleClickLeadsOn(t *testing.T) {
 		t.Errorf("got %d more messages, want one", n)
 	}
 	b.send(b.get("/register/verify"), "code", code).shows(t, 200, "/me")
-	b.twice(b.get("/me/password"), "/me", "current_password", newWord, "new_password", edgetest.Password)
+	b.twice(b.get("/me/password"), "/me", "current_password", newWord, "new_password",
+		edgetest.Password)
 	b.get("/me").shows(t, 200, "/me")
-	b.twice(b.get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone, "current_password", edgetest.Password)
+	b.twice(b.get("/me/phone"), "/me/phone/verify", "phone_number", idaPhone, "current_password",
+		edgetest.Password)
 	b.twice(b.get("/me/phone/verify"), "/me", "code", st.mail.Next(t, idaPhone).Code)
-	b.twice(b.get("/me/delete"), "/me/deleted", "confirm", "delete", "current_password", edgetest.Password)
+	b.twice(b.get("/me/delete"), "/me/deleted", "confirm", "delete", "current_password",
+		edgetest.Password)
 }
 
-// TestASecondClickAfterTheCodeGoesOn sends the right code again with the cookies that the first answer set.
-func TestASecondClickAfterTheCodeGoesOn(t *testing.T) {
+// TestSecondClickAfterTheCodeContinues sends the right code again with the cookies that the first
+// response set.
+func TestSecondClickAfterTheCodeContinues(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
-	for start, want := range map[string]string{"/register": "/me", "/register?" + asked(c).Encode(): "/consent"} {
+	for start, want := range map[string]string{"/register": "/me",
+		"/register?" + asked(c).Encode(): "/consent"} {
 		b, email := newBrowser(t, st.IdentityStack), want[1:]+"@example.com"
 		p := b.register(start, email)
 		code := st.mail.Next(t, email).Code
@@ -42,9 +48,10 @@ func TestASecondClickAfterTheCodeGoesOn(t *testing.T) {
 	}
 }
 
-// TestADoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in twice at once, until the second comes while the first is
-// answered, which is at once but for a machine that has much else to do. Both then lead on, to one session.
-func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
+// TestDoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in twice at once, until
+// the second comes while the first is answered, which is at once but for a machine that has much
+// else to do. Both then lead on, to one session.
+func TestDoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	for n, test := range []struct {
@@ -53,7 +60,8 @@ func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 		entered     []string // and the code
 	}{
 		{"/register", "/me", []string{"name", "Ida", "password", newWord}, nil},
-		{"/register?" + asked(c).Encode(), "/consent", []string{"name", "Oda", "password", newWord}, nil},
+		{"/register?" + asked(c).Encode(), "/consent", []string{"name", "Oda", "password", newWord},
+			nil},
 		{"/register/phone", "/me", nil, []string{"name", "Ida"}},
 		{"/reset", "/me", nil, []string{"password", newWord}},
 	} {
@@ -68,16 +76,17 @@ func TestADoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 			}
 			b := newBrowser(t, st.IdentityStack)
 			p := b.send(b.get(test.start), append(test.fields, field, to)...)
-			both = b.twiceTheCode(p, test.want, append(test.entered, "code", st.mail.Next(t, to).Code)...)
+			both = b.twiceTheCode(p, test.want,
+				append(test.entered, "code", st.mail.Next(t, to).Code)...)
 		}
 		if !both {
-			t.Errorf("%s: got one answer of two that led on, each time", test.start)
+			t.Errorf("%s: got one response of two that led on, each time", test.start)
 		}
 	}
 }
 
-// twiceTheCode sends a form with a code two times at once with the same cookies, and reports whether both answers led on. One must have;
-// the sessions must be the same.
+// twiceTheCode sends a form with a code two times at once with the same cookies, and reports
+// whether both answers led on. One must have; the sessions must be the same.
 func (b *browser) twiceTheCode(p page, want string, changes ...string) bool {
 	b.t.Helper()
 	led := 0
@@ -92,13 +101,15 @@ func (b *browser) twiceTheCode(p page, want string, changes ...string) bool {
 		one.get(got[i].location).shows(b.t, 200, want)
 	}
 	if led == 0 || len(sessions) != 1 || sessions[""] {
-		b.t.Errorf("got %d answers that led on, with %d sessions, want one session", led, len(sessions))
+		b.t.Errorf("got %d answers that led on, with %d sessions, want one session", led,
+			len(sessions))
 	}
 	return led == 2
 }
 
-// TestACodeIsNotAnsweredToAnotherBrowser sends the form that was right again, right after, with the secret of another browser.
-func TestACodeIsNotAnsweredToAnotherBrowser(t *testing.T) {
+// TestReplayIsBoundToTheBrowser sends the form that was right again, right after, with the secret
+// of another browser.
+func TestReplayIsBoundToTheBrowser(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -109,18 +120,20 @@ func TestACodeIsNotAnsweredToAnotherBrowser(t *testing.T) {
 	}
 	other := newBrowser(t, st.IdentityStack)
 	other.get("/register")
-	if p := other.once("POST", action, fields); p.status == http.StatusSeeOther && p.location == "/me" || other.cookies()["gatehouse"] != "" {
+	if p := other.once("POST", action, fields); p.status == http.StatusSeeOther &&
+		p.location == "/me" || other.cookies()["gatehouse"] != "" {
 		t.Errorf("got %d to %s and a session, want none", p.status, p.location)
 	}
 }
 
-// twice sends a form two times at once with the same cookies and follows the second answer.
+// twice sends a form two times at once with the same cookies and follows the second response.
 func (b *browser) twice(p page, want string, changes ...string) {
 	b.t.Helper()
 	both, got := b.sendTwice(p, changes)
 	for i, one := range both {
 		if got[i].status != http.StatusSeeOther {
-			b.t.Errorf("%s: got %d: %s, want 303 both times", got[i].path, got[i].status, got[i].body)
+			b.t.Errorf("%s: got %d: %s, want 303 both times", got[i].path, got[i].status,
+				got[i].body)
 			continue
 		}
 		one.get(got[i].location).shows(b.t, 200, want)
@@ -132,7 +145,8 @@ func (b *browser) twice(p page, want string, changes ...string) {
 	b.jar.SetCookies(at, both[1].jar.Cookies(at))
 }
 
-// sendTwice sends a form two times at once with the same cookies. Each answer goes to a browser of its own.
+// sendTwice sends a form two times at once with the same cookies. Each response goes to a browser
+// of its own.
 func (b *browser) sendTwice(p page, changes []string) (both [2]*browser, got [2]page) {
 	b.t.Helper()
 	action, fields := p.form(b.t)
