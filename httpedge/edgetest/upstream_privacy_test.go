@@ -60,7 +60,7 @@ func TestNothingAskedIsLogged(t *testing.T) {
 		s.lookup(fmt.Sprintf("66.77.1.%d", i))
 		s.bulk(fmt.Sprintf("%s-bulk%d.com", mark, i), fmt.Sprintf("66.77.2.%d", i))
 		s.must(s.ask("GET", "/api/my-ip", "", fmt.Sprintf("77.88.1.%d", i)))
-		eventually(t, func() bool { return s.metric("gatehouse_breaker_state") != open }, "the breaker")
+		eventually(t, func() bool { return s.breakerState() != open }, "the breaker")
 	}
 	metrics := s.metrics()
 	log := s.Log.String()
