@@ -30,7 +30,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	built = folder
-	if out, err := exec.Command("go", "build", "-tags", "pact", "-o", filepath.Join(folder, "pactcheck"), "../../cmd/pactcheck").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-tags", "pact", "-o", filepath.Join(folder, "pactcheck"), "../../cmd/pactcheck").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)
 		return 1
 	}

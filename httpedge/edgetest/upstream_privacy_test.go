@@ -190,7 +190,9 @@ type process struct {
 func newProcess(t *testing.T, base string) *process {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "gatehouse")
-	if out, err := exec.Command("go", "build", "-o", binary, "gatehouse/cmd/gatehouse").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-o", binary, "gatehouse/cmd/gatehouse")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, so that Go compiles once for both
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	p := &process{t: t, client: &http.Client{Transport: &http.Transport{}, Timeout: patience}, output: make(chan string, 1)}
