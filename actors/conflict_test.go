@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // twins are two Identities on one database, as in two processes, with one user and one client.
@@ -27,7 +27,7 @@ type twins struct {
 }
 
 func openTwins(t *testing.T) *twins {
-	url := "sqlite:" + filepath.Join(t.TempDir(), "house.db")
+	url := sqlitetest.URL(t)
 	w := &twins{T: t, a: openTwin(t, url), b: openTwin(t, url)}
 	client, _, err := w.a.CreateClient(t.Context(), oauth.Client{
 		Name: "App", Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant, RedirectURIs: []string{"https://app.example/"},

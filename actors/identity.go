@@ -24,6 +24,7 @@ type IdentityConfig struct {
 	Shared    bool               // other processes write to the same stores: what is held in memory is read again after a second
 	Messenger account.CodeSender // brings codes to people; nil = nobody can be reached
 	Channels  account.Channels   // that Messenger has
+	Hasher    *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -76,7 +77,7 @@ func NewIdentity(ctx context.Context, config IdentityConfig) (*Identity, error) 
 	if s.metrics, err = newIdentityMetrics(config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	if s.people, err = newPeople(keys, config.Metrics); err != nil {
+	if s.people, err = newPeople(keys, config.Hasher, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.adopt(keys)

@@ -39,11 +39,15 @@ type people struct {
 	metrics *peopleMetrics
 }
 
-// newPeople leaves at least half of the processors to everything but passwords, if there are two.
-func newPeople(keys oauth.Keys, registry prometheus.Registerer) (*people, error) {
+// newPeople makes a hasher unless there is one. It leaves at least half of the processors to everything but passwords, if
+// there are two.
+func newPeople(keys oauth.Keys, hasher *account.Hasher, registry prometheus.Registerer) (*people, error) {
+	if hasher == nil {
+		hasher = account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting, account.DefaultCost())
+	}
 	metrics, err := newPeopleMetrics(registry)
 	return &people{
-		hasher:  account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting),
+		hasher:  hasher,
 		guard:   newGuard(),
 		callers: newThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
 		asking:  newThrottle(codesAsked, codesAskedEvery, codesAskedCaller),

@@ -18,6 +18,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // post is a messenger that hands messages to the test.
@@ -39,24 +40,28 @@ type reception struct {
 	store   *sqlstore.Store
 	mail    post
 	metrics *prometheus.Registry
+	hasher  *account.Hasher
 	now     time.Time
 }
 
-// openReception opens it on a database file.
-func openReception(t *testing.T, path string) *reception {
+// openReception opens it on a database file, with changes to how the Identity is made.
+func openReception(t *testing.T, path string, changes ...func(*actors.IdentityConfig)) *reception {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + path, Migrate: true, Logger: logger, SweepInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reception{store: store, mail: make(post, 100), metrics: prometheus.NewRegistry(), now: time.Now()}
-	r.Identity, err = actors.NewIdentity(t.Context(), actors.IdentityConfig{
-		Tokens: store, Accounts: store, Session: 14 * 24 * time.Hour, Logger: logger, Metrics: r.metrics,
+	r := &reception{store: store, mail: make(post, 100), metrics: prometheus.NewRegistry(), hasher: account.NewHasher(1, 64, account.CheapCost()), now: time.Now()}
+	config := actors.IdentityConfig{
+		Tokens: store, Accounts: store, Session: 14 * 24 * time.Hour, Logger: logger, Metrics: r.metrics, Hasher: r.hasher,
 		Messenger: r.mail, Channels: account.Channels{SMS: true, Email: true},
 		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: time.Hour, RefreshFamily: time.Hour},
-	})
-	if err != nil {
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	if r.Identity, err = actors.NewIdentity(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -69,7 +74,7 @@ func (r *reception) close(t *testing.T) {
 }
 
 func newReception(t *testing.T) *reception {
-	r := openReception(t, filepath.Join(t.TempDir(), "reception.db"))
+	r := openReception(t, sqlitetest.File(t))
 	t.Cleanup(func() { r.close(t) })
 	return r
 }
@@ -83,7 +88,7 @@ func (r *reception) message(t *testing.T, to string, kind account.Kind) string {
 			t.Fatalf("got %+v, want %s to %s", m, kind, to)
 		}
 		return m.Code
-	case <-time.After(10 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("got no message")
 		return ""
 	}
@@ -259,7 +264,7 @@ func TestCodesExpire(t *testing.T) {
 // TestGuessingACode takes what an attacker can try at one code, in virtual time, always as soon as allowed.
 func TestGuessingACode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := openReception(t, filepath.Join(t.TempDir(), "reception.db"))
+		r := openReception(t, sqlitetest.File(t))
 		defer r.close(t)
 		token := r.register(t, eve)
 		code := r.message(t, eve, account.RegisterCode)
@@ -293,7 +298,7 @@ func TestGuessingACode(t *testing.T) {
 // TestGuessesOfADay asks for codes and guesses as often as allowed for a day.
 func TestGuessesOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := openReception(t, filepath.Join(t.TempDir(), "reception.db"))
+		r := openReception(t, sqlitetest.File(t))
 		defer r.close(t)
 		codes, guesses := 0, 0
 		for end := r.now.Add(24 * time.Hour); r.now.Before(end); {

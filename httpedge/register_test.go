@@ -368,7 +368,7 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 // planted keeps a challenge in the store, as if it had been begun a while ago, and gives the browser its token.
 func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challenge)) string {
 	t.Helper()
-	hash, err := people.NewHasher(1, 1).Hash(t.Context(), "246810")
+	hash, err := people.NewHasher(1, 1, people.CheapCost()).Hash(t.Context(), "246810")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,22 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 )
 
 // ErrBusy says that too many passwords wait to be hashed.
 var ErrBusy = errors.New("too many passwords wait to be hashed")
 
-// Hasher hashes passwords, few at once, so that sign-ins leave processors and memory to everything else: a hash takes tens of
-// milliseconds and 19 MiB. Its methods may be called by many goroutines; the hashing itself cannot be interrupted.
+// Hasher hashes passwords, few at once, so that sign-ins leave processors and memory to everything else: at DefaultCost a
+// hash takes tens of milliseconds and 19 MiB. Its methods may be called by many goroutines; the hashing itself cannot be interrupted.
 type Hasher struct {
-	slots chan struct{} // taken while hashing
-	room  chan struct{} // taken while hashing or waiting for it
+	cost   Cost
+	slots  chan struct{} // taken while hashing
+	room   chan struct{} // taken while hashing or waiting for it
+	hashes atomic.Int64
 }
 
-// NewHasher returns a Hasher that runs slots hashes at once and lets queue more callers wait, both at least 1.
-func NewHasher(slots, queue int) *Hasher {
-	return &Hasher{slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue)}
+// NewHasher returns a Hasher that runs slots hashes at once and lets queue more callers wait, both at least 1. New hashes
+// have that cost.
+func NewHasher(slots, queue int, cost Cost) *Hasher {
+	return &Hasher{cost: cost, slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue)}
 }
+
+// Hashes returns how many hashes of cost have been computed so far, to hash a password or to verify one.
+func (h *Hasher) Hashes() int64 { return h.hashes.Load() }
 
 // Hash returns what is kept of a password. Its error is ErrBusy or that of ctx.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
@@ -27,7 +34,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer h.leave()
-	hash := newPasswordHash(password)
+	h.hashes.Add(1)
+	hash := newPasswordHash(password, h.cost)
 	return hash.String(), nil
 }
 
@@ -35,7 +43,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 // parameters have changed. An empty kept, of an account without a password or of none, costs the same time and is false. Its
 // error is ErrBusy, that of ctx, or that kept cannot be read.
 func (h *Hasher) Verify(ctx context.Context, kept, password string) (ok, outdated bool, err error) {
-	hash := dummy
+	hash := dummyHash(h.cost)
 	if kept != "" {
 		if hash, err = parsePasswordHash(kept); err != nil {
 			return false, false, err
@@ -45,10 +53,11 @@ func (h *Hasher) Verify(ctx context.Context, kept, password string) (ok, outdate
 		return false, false, err
 	}
 	defer h.leave()
+	h.hashes.Add(1)
 	if !hash.matches(password) || kept == "" {
 		return false, false, nil
 	}
-	return true, hash.outdated(), nil
+	return true, hash.outdated(h.cost), nil
 }
 
 // enter waits for a slot.

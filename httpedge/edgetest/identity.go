@@ -3,7 +3,6 @@ package edgetest
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // Password is that of every user that an IdentityStack makes.
@@ -31,6 +31,7 @@ type IdentityStack struct {
 	Store    *sqlstore.Store
 	Journal  *Log                 // all that the identity service and its store logged
 	Counters *prometheus.Registry // their metrics
+	Hasher   *account.Hasher      // of their passwords and codes, which cost next to nothing
 }
 
 // Client is a registered client with its secret in plain text.
@@ -43,14 +44,14 @@ type Client struct {
 // change may change how the identity is made, nil = not.
 func NewIdentity(t testing.TB, change func(*actors.IdentityConfig), options ...Option) *IdentityStack {
 	t.Helper()
-	return NewIdentityOn(t, "sqlite:"+filepath.Join(t.TempDir(), "gatehouse.db"), change, options...)
+	return NewIdentityOn(t, sqlitetest.URL(t), change, options...)
 }
 
 // NewIdentityOn is NewIdentity on the database that url names, which must outlast the test.
 func NewIdentityOn(t testing.TB, url string, change func(*actors.IdentityConfig), options ...Option) *IdentityStack {
 	t.Helper()
 	checkIdentityGoroutines(t)
-	st := &IdentityStack{Journal: newLog(t), Counters: prometheus.NewRegistry()}
+	st := &IdentityStack{Journal: newLog(t), Counters: prometheus.NewRegistry(), Hasher: account.NewHasher(1, 64, account.CheapCost())}
 	logger := slog.New(httpedge.NewLogHandler(st.Journal.buffer, slog.LevelDebug, true))
 	var err error
 	st.Store, err = sqlstore.Open(context.Background(), sqlstore.Config{URL: url, Migrate: true, Logger: logger, Metrics: st.Counters})
@@ -62,8 +63,8 @@ func NewIdentityOn(t testing.TB, url string, change func(*actors.IdentityConfig)
 		Tokens: st.Store, Accounts: st.Store,
 		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
 			RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second},
-		Session: 14 * 24 * time.Hour,
-		Logger:  logger, Metrics: st.Counters,
+		Session: 14 * 24 * time.Hour, Hasher: st.Hasher,
+		Logger: logger, Metrics: st.Counters,
 	}
 	if change != nil {
 		change(&config)
@@ -130,7 +131,7 @@ func (st *IdentityStack) NewClient(t testing.TB, change func(*oauth.Client)) Cli
 // NewUser makes a user with that name and address, and Password.
 func (st *IdentityStack) NewUser(t testing.TB, name, email string) *account.User {
 	t.Helper()
-	hash, err := account.NewHasher(1, 1).Hash(t.Context(), Password)
+	hash, err := st.Hasher.Hash(t.Context(), Password)
 	if err != nil {
 		t.Fatal(err)
 	}
