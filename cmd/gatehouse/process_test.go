@@ -26,8 +26,10 @@ type process struct {
 	ended          chan struct{}
 }
 
-// environ keeps a race-detecting program from resting a second before its end.
-var environ = []string{"GORACE=atexit_sleep_ms=0"}
+// gorace keeps a race-detecting program from sleeping a second before its end.
+const gorace = "atexit_sleep_ms=0"
+
+var environ = []string{"GORACE=" + gorace}
 
 // start runs the binary with little but env in its environment. The test ends it at the latest.
 func start(t *testing.T, env []string, args ...string) *process {

@@ -12,9 +12,6 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// seenWithin is how soon a server hears what another on the same database changed, with what it takes to look.
-const seenWithin = time.Second + 300*time.Millisecond
-
 // secondServer starts another server on the house's database and returns where it is.
 func (s *house) secondServer(t *testing.T) (base string) {
 	t.Helper()
@@ -37,7 +34,8 @@ func (s *house) tokens(t *testing.T) reply {
 	return got
 }
 
-// shows waits until the server at base answers with this status, and fails if it takes too long.
+// shows waits until the server at base responds with this status. That it does so within a second, actors show in virtual
+// time.
 func (s *house) shows(t *testing.T, base, path, token string, want int) {
 	t.Helper()
 	for from := time.Now(); ; <-time.After(50 * time.Millisecond) {
@@ -48,9 +46,8 @@ func (s *house) shows(t *testing.T, base, path, token string, want int) {
 		if status == want {
 			return
 		}
-		if waited := time.Since(from); waited > seenWithin {
-			t.Errorf("got %d from %s after %v, want %d within a second", status, path, waited, want)
-			return
+		if time.Since(from) > patience {
+			t.Fatalf("got %d from %s after %v, want %d", status, path, patience, want)
 		}
 	}
 }
@@ -148,6 +145,7 @@ func TestConsentAtTwoServers(t *testing.T) {
 
 // TestKeysRotatedAtOneServer: at no time does either refuse what the other has issued.
 func TestKeysRotatedAtOneServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newHouse(t, pgtest.Start(t))
 	bases := []string{s.base, s.secondServer(t)}
 	old := s.tokens(t).AccessToken
