@@ -5,8 +5,8 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
 SOAK     := 5m
 PACTLIB  := $(CURDIR)/.tools/pact
-# The linker finds the library by LIBRARY_PATH: CGO_LDFLAGS would make Go compile everything above package net once more.
-PACTENV  := CGO_ENABLED=1 LIBRARY_PATH='$(PACTLIB)' LD_LIBRARY_PATH='$(PACTLIB)' PACT_DO_NOT_TRACK=true PACT_LOG_LEVEL=ERROR
+# Not CGO_LDFLAGS: the Go command would rebuild the standard library for it.
+PACTENV  := CGO_ENABLED=1 LIBRARY_PATH=$(PACTLIB) LD_LIBRARY_PATH=$(PACTLIB) PACT_DO_NOT_TRACK=true PACT_LOG_LEVEL=ERROR
 
 help: ## Say what can be made (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,11 +27,11 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet -tags pact ./contracts/... ./cmd/pactcheck
+	$(PACTENV) go vet -race -tags pact ./contracts/... ./cmd/pactcheck
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
-	$(PACTENV) go build -tags pact -trimpath -ldflags '-r $(PACTLIB) -X main.version=$(VERSION)' -o bin/pactcheck ./cmd/pactcheck
+	$(PACTENV) go build -tags pact -trimpath -ldflags '-X main.version=$(VERSION) -extldflags -Wl,-rpath,$(PACTLIB)' -o bin/pactcheck ./cmd/pactcheck
 
 pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 	scripts/pactcheck-dist
@@ -52,7 +52,7 @@ bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
-	go run ./httpedge/edgetest/compare
+	go run ./loadtest/compare
 
 load: build ## Run a short round of every load scenario, with thresholds
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/loadtest ./cmd/loadtest

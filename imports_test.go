@@ -16,21 +16,35 @@ const module = "gatehouse/"
 // leaves hold the rules; they know nobody.
 var leaves = []string{"actors/oauth", "actors/account", "actors/geo", "actors/ratelimit"}
 
-// mayImport says whether package from may import package to, both below the module. Tests may import what they like.
+// mayImport reports whether package from may import package to, both below the module. Tests may
+// import what they like.
 func mayImport(from, to string) bool {
 	switch {
-	case below(from, "cmd"), below(from, "httpedge/edgetest"):
-		return !below(to, "cmd") && (!below(to, "httpedge/edgetest") || below(from, "httpedge/edgetest"))
-	case slices.ContainsFunc(leaves, func(leaf string) bool { return below(from, leaf) }):
+	case slices.Contains(leaves, from):
 		return false
+	case to == "cmd/stack":
+		return usesStack(from)
+	case below(to, "cmd"):
+		return false
+	case below(to, "httpedge/edgetest"):
+		return below(from, "httpedge/edgetest") || strings.HasPrefix(from, "loadtest/")
+	case below(from, "httpedge/edgetest"):
+		return !below(to, "loadtest")
 	case below(from, "actors"):
 		return slices.Contains(leaves, to)
 	case below(from, "providers"):
 		return slices.Contains(leaves, to) || provider(from) == provider(to)
 	case below(from, "httpedge"):
-		return to == "actors" || slices.Contains(leaves, to) || below(to, "httpedge") && !below(to, "httpedge/edgetest")
+		return to == "actors" || slices.Contains(leaves, to) || below(to, "httpedge")
 	}
-	return !below(to, "cmd") && !below(to, "httpedge/edgetest")
+	return true
+}
+
+// usesStack reports whether a package may get its server from cmd/stack: the program, the tests, the
+// contracts and the measuring programs.
+func usesStack(path string) bool {
+	return path == "cmd/gatehouse" || path == "httpedge/edgetest" || path == "contracts" ||
+		strings.HasPrefix(path, "loadtest/")
 }
 
 // below reports whether path is folder or stands in it.
@@ -56,11 +70,11 @@ func TestImportRule(t *testing.T) {
 			if !mayImport(from, to) {
 				t.Errorf("got an import of %s in %s, want none", to, from)
 			}
-			both[0] = both[0] || to == "actors" || below(to, "httpedge")
+			both[0] = both[0] || to == "actors" || below(to, "httpedge") && !below(to, "httpedge/edgetest")
 			both[1] = both[1] || below(to, "providers")
 		}
-		if both[0] && both[1] && !below(from, "cmd") && !below(from, "httpedge/edgetest") && from != "contracts" {
-			t.Errorf("got both sides imported in %s, want that in cmd, edgetest and contracts only", from)
+		if both[0] && both[1] && from != "cmd/stack" && from != "contracts" {
+			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}
 	}
 	if found == 0 {
@@ -73,10 +87,18 @@ func TestMayImport(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{"cmd/gatehouse", "httpedge", true}, {"cmd/gatehouse", "providers/sim", true}, {"cmd/gatehouse", "httpedge/edgetest", false},
+		{"cmd/stack", "httpedge", true}, {"cmd/stack", "actors", true}, {"cmd/stack", "providers/sim", true},
+		{"cmd/stack", "httpedge/edgetest", false}, {"cmd/stack", "cmd/gatehouse", false},
+		{"cmd/gatehouse", "cmd/stack", true}, {"cmd/gatehouse", "providers/sim", true},
+		{"cmd/gatehouse", "httpedge/edgetest", false}, {"cmd/loadtest", "cmd/stack", false},
+		{"httpedge/edgetest", "cmd/stack", true}, {"contracts", "cmd/stack", true},
+		{"loadtest/compare", "cmd/stack", true}, {"loadtest", "cmd/stack", false},
+		{"httpedge", "cmd/stack", false}, {"actors", "cmd/stack", false}, {"providers/sim", "cmd/stack", false},
 		{"httpedge", "actors", true}, {"httpedge", "actors/geo", true}, {"httpedge", "providers/sim", false},
 		{"httpedge", "httpedge/edgetest", false}, {"httpedge/pages", "providers/sqlstore", false},
-		{"httpedge/edgetest", "providers/sim", true}, {"httpedge/edgetest/compare", "httpedge/edgetest", true},
+		{"httpedge/edgetest", "providers/sim", true}, {"loadtest/compare", "httpedge/edgetest", true},
+		{"httpedge/edgetest", "loadtest/overload", false}, {"httpedge", "loadtest", false},
+		{"loadtest", "httpedge/edgetest", false},
 		{"actors", "actors/geo", true}, {"actors", "httpedge", false}, {"actors", "providers/ipapi", false},
 		{"actors/geo", "actors/oauth", false}, {"actors/geo", "actors", false}, {"actors/geo", "providers/sim", false},
 		{"providers/ipapi", "actors/geo", true}, {"providers/ipapi", "actors", false}, {"providers/ipapi", "httpedge", false},

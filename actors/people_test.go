@@ -366,7 +366,7 @@ func TestCreateUserRefuses(t *testing.T) {
 		{"no way to sign in", account.User{Name: "Bo"}, "", "email or phone_number is needed"},
 		{"no password", account.User{Name: "Bo", Email: "b@example.com"}, "", "password is needed"},
 		{"a password alone", account.User{Name: "Bo", Phone: "+14155550123"}, password, "password is of no use"},
-		{"a weak password", account.User{Name: "Bo", Email: "b@example.com"}, "1234567890", "tried first"},
+		{"a weak password", account.User{Name: "Bo", Email: "b@example.com"}, "1234567890", "too common"},
 		{"an address that is taken", account.User{Name: "Bo", Email: "ANN@example.com"}, password, account.ErrTaken.Error()},
 	} {
 		if u, err := h.CreateUser(t.Context(), c.user, c.password, time.Now()); err == nil || !strings.Contains(err.Error(), c.want) {

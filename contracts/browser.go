@@ -1,10 +1,12 @@
 package contracts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -13,99 +15,81 @@ import (
 	"strings"
 )
 
-// mostPages bounds the steps of an authorization.
-const mostPages = 10
+// maxPages limits the pages of one authorization.
+const maxPages = 10
 
-// formToken finds the hidden field of a page's form, formAction where the form goes.
+// formToken finds the hidden field of a page's form, formAction the form's target.
 var (
 	formToken  = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
 	formAction = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
 )
 
-// browser is that of a person who is signed in and answers each page of an authorization.
+// browser is the browser of a signed-in person who submits each page of an authorization.
 type browser struct {
-	world  *world
-	client *http.Client
+	fixture *fixture
+	client  *http.Client
 }
 
-func newBrowser(w *world, transport http.RoundTripper) (*browser, error) {
+// serveBrowser responds to an authorization request with the end of the authorization.
+func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
-		return nil, err
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
-	base, err := url.Parse(w.base)
-	if err != nil {
-		return nil, err
-	}
-	cookies, _ := w.values["cookie"].(string)
+	cookies, _ := f.values["cookie"].(string)
 	_, session, _ := strings.Cut(cookies, "=")
-	jar.SetCookies(base, []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
-	return &browser{w, &http.Client{Jar: jar, Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
-}
-
-// authorize makes the authorization request r and goes on until the service sends the browser elsewhere, or shows a page that has
-// nothing to answer. Its answer is the service's own.
-func (b *browser) authorize(r *http.Request) (*http.Response, error) {
-	next := r.Clone(r.Context())
-	next.RequestURI = ""
-	var err error
-	if next.URL, err = url.Parse(b.world.base + r.URL.RequestURI()); err != nil {
-		return nil, err
-	}
-	for range mostPages {
-		response, err := b.client.Do(next)
-		if err != nil {
-			return nil, err
-		}
-		body, err := io.ReadAll(response.Body)
-		if err := errors.Join(err, response.Body.Close()); err != nil {
-			return nil, err
-		}
-		response.Body = io.NopCloser(strings.NewReader(string(body)))
-		if next = b.answer(next, response, string(body)); next == nil {
-			return response, nil
-		}
-	}
-	return nil, fmt.Errorf("the authorization has more than %d pages", mostPages)
-}
-
-// answer returns what the browser does next; nil = nothing.
-func (b *browser) answer(asked *http.Request, response *http.Response, page string) *http.Request {
-	location := response.Header.Get("Location")
-	action, token := formAction.FindStringSubmatch(page), formToken.FindStringSubmatch(page)
-	var next *http.Request
-	var err error
-	switch {
-	case strings.HasPrefix(location, "/"):
-		next, err = http.NewRequestWithContext(asked.Context(), http.MethodGet, b.world.base+location, nil)
-	case location == "" && response.StatusCode == http.StatusOK && action != nil && token != nil:
-		form := url.Values{"form_token": {token[1]}, "decision": {b.world.decision}, "account": {strconv.FormatInt(b.world.user.ID, 10)}}
-		path := html.UnescapeString(action[1])
-		next, err = http.NewRequestWithContext(asked.Context(), http.MethodPost, b.world.base+path, strings.NewReader(form.Encode()))
-		if err == nil {
-			next.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		}
-	}
-	if err != nil {
-		return nil
-	}
-	return next
-}
-
-// serve answers r with the end of the authorization.
-func (b *browser) serve(w http.ResponseWriter, r *http.Request) {
-	response, err := b.authorize(r)
+	jar.SetCookies(f.base, []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
+	b := &browser{f, &http.Client{Jar: jar, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	response, body, err := b.authorize(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer response.Body.Close()
-	for name, values := range response.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), response.Header)
 	w.WriteHeader(response.StatusCode)
-	if _, err := io.Copy(w, response.Body); err != nil {
-		panic(http.ErrAbortHandler)
+	_, _ = w.Write(body) // the verifier notices a truncated body
+}
+
+// authorize sends the authorization request r. It continues until the service redirects the browser elsewhere
+// or shows a page without a form. It returns the last response with its body.
+func (b *browser) authorize(r *http.Request) (*http.Response, []byte, error) {
+	next := r.Clone(r.Context())
+	next.RequestURI = ""
+	next.URL.Scheme, next.URL.Host = b.fixture.base.Scheme, b.fixture.base.Host
+	for range maxPages {
+		response, err := b.client.Do(next)
+		if err != nil {
+			return nil, nil, err
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return nil, nil, err
+		}
+		if next, err = b.next(r.Context(), response, string(body)); next == nil {
+			return response, body, err
+		}
 	}
+	return nil, nil, fmt.Errorf("the authorization has more than %d pages", maxPages)
+}
+
+// next returns the browser's next request; nil = the authorization has ended.
+func (b *browser) next(ctx context.Context, response *http.Response, page string) (*http.Request, error) {
+	location := response.Header.Get("Location")
+	if strings.HasPrefix(location, "/") {
+		return http.NewRequestWithContext(ctx, http.MethodGet, b.fixture.base.String()+location, nil)
+	}
+	action, token := formAction.FindStringSubmatch(page), formToken.FindStringSubmatch(page)
+	if location != "" || response.StatusCode != http.StatusOK || action == nil || token == nil {
+		return nil, nil
+	}
+	form := url.Values{"form_token": {token[1]}, "decision": {b.fixture.decision},
+		"account": {strconv.FormatInt(b.fixture.user.ID, 10)}}
+	to := b.fixture.base.String() + html.UnescapeString(action[1])
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return request, err
 }

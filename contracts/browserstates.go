@@ -8,61 +8,64 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// sessionCookie is what the cookie of browser sessions is called when the service is reached by plain HTTP.
+// sessionCookie is the name of the session cookie on plain HTTP.
 const sessionCookie = "gatehouse"
 
 func browserStates() []State {
-	cookie := Value{"cookie", "What the browser sends in the header Cookie."}
+	cookie := Value{"cookie", "The browser's Cookie header."}
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
-		{"nobody is signed in", "A browser without a session. It has to sign in, or gets login_required with prompt=none.",
-			nil, nil, nil, func(context.Context, *world, arguments) error { return nil }},
-		{"a person is signed in", "A browser with the session of a user, who has allowed no client yet.",
-			nil, append([]Value{cookie}, userValues...), nil, signIn},
+		{"nobody is signed in", "A browser without a session. It must sign in; with prompt=none it gets login_required.",
+			nil, nil, always(func(context.Context, *fixture) error { return nil })},
+		{"a person is signed in", "A browser with the session of a user who has not allowed any client yet.",
+			nil, append([]Value{cookie}, userValues...), always(signIn)},
 		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
-			"authorization request with skip_account_chooser=true, or with prompt=none, is answered with a code at once.",
-			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, checkScope, allow},
-		{"a person answers the question for consent", "There is a browser between client and service: an authorization request is answered " +
-			"with the redirect that ends it when a signed-in person has gone through all its pages.",
-			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "What the person answers."}}, owners, nil, answerConsent},
+			"authorization request with skip_account_chooser=true, or with prompt=none, gets a code at once.",
+			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, parseConsent},
+		{"a person answers the question for consent", "A simulated browser of a signed-in person goes through all pages of an authorization request. " +
+			"The response is the redirect at the end.",
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "The person's decision."}}, owners, parseDecision},
 	}
 }
 
-func signIn(ctx context.Context, w *world, _ arguments) error {
-	if err := w.needUser(ctx); err != nil {
+func signIn(ctx context.Context, f *fixture) error {
+	if err := f.needUser(ctx); err != nil {
 		return err
 	}
 	now, token := time.Now(), account.NewSecret()
-	session := &account.Session{Hash: oauth.HashOf(token), UserID: w.user.ID, Created: now, SignedIn: now, Seen: now,
+	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now, SignedIn: now, Seen: now,
 		Expires: now.Add(sessionLifetime), Device: "Contract test"}
-	if err := w.store.CreateSession(ctx, session); err != nil {
+	if err := f.store.CreateSession(ctx, session); err != nil {
 		return err
 	}
-	w.values["cookie"] = sessionCookie + "=" + token
+	f.values["cookie"] = sessionCookie + "=" + token
 	return nil
 }
 
-// needSession makes a client and a session unless there are some.
-func (w *world) needSession(ctx context.Context) error {
-	if err := w.needClient(ctx); err != nil {
+// needSession creates a client and a session unless they exist.
+func (f *fixture) needSession(ctx context.Context) error {
+	if err := f.needClient(ctx); err != nil {
 		return err
 	}
-	_, err := w.setUp(ctx, "a person is signed in", nil)
-	return err
+	return f.setUpDefault(ctx, "a person is signed in")
 }
 
-func allow(ctx context.Context, w *world, a arguments) error {
+func parseConsent(a arguments) (setUp, error) {
 	scopes, err := scopesOf(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := w.needSession(ctx); err != nil {
-		return err
-	}
-	return w.identity.GrantConsent(ctx, w.user.ID, w.client.ID, scopes, time.Now())
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.needSession(ctx); err != nil {
+			return err
+		}
+		return f.identity.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+	}, nil
 }
 
-func answerConsent(ctx context.Context, w *world, a arguments) error {
-	w.decision = a.text("decision")
-	return w.needSession(ctx)
+func parseDecision(a arguments) (setUp, error) {
+	return func(ctx context.Context, f *fixture) error {
+		f.decision = a.text("decision")
+		return f.needSession(ctx)
+	}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// What clients have unless a pact says otherwise. The secret is worth nothing outside a Provider.
+// The defaults of clients. The secret is valid only in a Provider.
 const (
 	DefaultClientID     = "0b7a3c1e-52d4-4f0a-9c1b-7d2f4e6a8c90"
 	DefaultClientSecret = "gtcs_contractsecret0contractsecret0contractsecret"
@@ -34,17 +34,17 @@ var clientValues = []Value{
 
 func clientStates() []State {
 	shared := []Parameter{
-		{"client_id", String, DefaultClientID, nil, "A UUID in small letters."},
-		{"name", String, "Contract", nil, "As people see it."},
+		{"client_id", String, DefaultClientID, nil, "A UUID in lower case."},
+		{"name", String, "Contract", nil, "Name shown to people."},
 		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
-		{"scope", String, DefaultScope, nil, "The scopes that it may ask for."},
+		{"scope", String, DefaultScope, nil, "The scopes that it may request."},
 		{"disabled", Boolean, false, nil, "Whether an operator has disabled it."},
 		{"detail_user_approved", Boolean, true, nil, "Whether an operator has approved it for detailed profiles."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
-		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret: the default, or one in the form that they have, such as `" + OtherClientSecret + "`."},
+		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret: the default, or one in gatehouse's format, such as `" + OtherClientSecret + "`."},
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
-		Parameter{"operator", Boolean, false, nil, "Whether it may hold server-operations; add that to scope as well."},
+		Parameter{"operator", Boolean, false, nil, "Whether it may have the scope server-operations; add that to scope too."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
 	public := append(shared[:len(shared):len(shared)],
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
@@ -56,19 +56,19 @@ func clientStates() []State {
 		case "client_id":
 			another[i].Default = OtherClientID
 		case "client_secret":
-			another[i].Default, another[i].Description = OtherClientSecret, "Its secret, in the form that they have."
+			another[i].Default, another[i].Description = OtherClientSecret, "Its secret, in gatehouse's format."
 		}
 	}
 	return []State{
-		{"a confidential client", "A registered client that has a secret. Later states are about it, or about the last such client.",
-			confidential, clientValues, checkClient, putClient},
-		{"another client", "A second client that has a secret. Later states are about it, until one names a client again.",
-			another, clientValues, checkClient, putClient},
-		{"a public client", "A registered client without a secret, which has to use PKCE.", public, []Value{clientValues[0], clientValues[2]}, checkClient, putClient},
+		{"a confidential client", "A registered client with a secret. Later states use the last client that was set up.",
+			confidential, clientValues, parseClient},
+		{"another client", "A second client with a secret. Later states use it until another client is set up.",
+			another, clientValues, parseClient},
+		{"a public client", "A registered client without a secret. It must use PKCE.", public, []Value{clientValues[0], clientValues[2]}, parseClient},
 	}
 }
 
-// newClient returns the client that the arguments describe, and its secret, "" for a public one.
+// newClient returns the client of the arguments and its secret, "" for a public client.
 func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c = &oauth.Client{
 		ID: a.text("client_id"), Name: a.text("name"), RedirectURIs: strings.Fields(a.text("redirect_uri")),
@@ -76,7 +76,7 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
 	}
 	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
-		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in small letters, such as %s", c.ID, DefaultClientID)
+		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in lower case, such as %s", c.ID, DefaultClientID)
 	}
 	if c.Scopes, err = scopesOf(a); err != nil {
 		return nil, "", err
@@ -84,78 +84,69 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	for _, name := range strings.Fields(a.text("grants")) {
 		grant, ok := oauth.ParseGrantType(name)
 		if !ok {
-			return nil, "", fmt.Errorf("grants: there is no grant type %s", name)
+			return nil, "", fmt.Errorf("grants: unknown grant type %s", name)
 		}
 		c.Grants |= grant
 	}
 	secret, confidential := a["client_secret"].(string)
 	if c.Public = !confidential; confidential {
 		if secret != DefaultClientSecret && !oauth.LooksLikeClientSecret(secret) {
-			return nil, "", errors.New("client_secret: it has not the form of those that gatehouse issues; the page of the states has one")
+			return nil, "", errors.New("client_secret: it does not have the format of gatehouse's client secrets; STATES.md has an example")
 		}
 		c.Secrets = []oauth.Secret{{ID: "Contract", Hash: oauth.HashOf(secret), Created: c.Created}}
 	}
 	return c, secret, c.CheckRegistration()
 }
 
-func checkClient(a arguments) error {
-	_, _, err := newClient(a)
-	return err
-}
-
-func putClient(ctx context.Context, w *world, a arguments) error {
+func parseClient(a arguments) (setUp, error) {
 	c, secret, err := newClient(a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.client, w.secret = c, secret
-	return w.keepClient(ctx)
+	return func(ctx context.Context, f *fixture) error {
+		f.client, f.secret = c, secret
+		return f.saveClient(ctx)
+	}, nil
 }
 
-// keepClient writes the present client, in the place of one with the same id.
-func (w *world) keepClient(ctx context.Context) error {
-	there, err := w.store.Client(ctx, w.client.ID)
+// saveClient stores the current client. It replaces a client with the same id.
+func (f *fixture) saveClient(ctx context.Context) error {
+	there, err := f.store.Client(ctx, f.client.ID)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		err = w.store.CreateClient(ctx, w.client)
+		err = f.store.CreateClient(ctx, f.client)
 	case err == nil:
-		w.client.Version = there.Version
-		err = w.store.UpdateClient(ctx, w.client)
+		f.client.Version = there.Version
+		err = f.store.UpdateClient(ctx, f.client)
 	}
 	if err == nil {
-		w.nameClient()
+		f.nameClient()
 	}
 	return err
 }
 
-// nameClient puts what there is to know of the present client among the values.
-func (w *world) nameClient() {
-	w.values["client_id"] = w.client.ID
-	delete(w.values, "client_secret")
-	if !w.client.Public {
-		w.values["client_secret"] = w.secret
+// nameClient sets the values of the current client.
+func (f *fixture) nameClient() {
+	f.values["client_id"] = f.client.ID
+	delete(f.values, "client_secret")
+	if !f.client.Public {
+		f.values["client_secret"] = f.secret
 	}
-	delete(w.values, "redirect_uri")
-	if len(w.client.RedirectURIs) > 0 {
-		w.values["redirect_uri"] = w.client.RedirectURIs[0]
+	delete(f.values, "redirect_uri")
+	if len(f.client.RedirectURIs) > 0 {
+		f.values["redirect_uri"] = f.client.RedirectURIs[0]
 	}
 }
 
-// needClient makes a client unless there is one.
-func (w *world) needClient(ctx context.Context) error {
-	if w.client != nil {
+// needClient creates a client unless there is one.
+func (f *fixture) needClient(ctx context.Context) error {
+	if f.client != nil {
 		return nil
 	}
-	_, err := w.setUp(ctx, "a confidential client", nil)
-	return err
+	return f.setUpDefault(ctx, "a confidential client")
 }
 
-func checkScope(a arguments) error {
-	_, err := scopesOf(a)
-	return err
-}
-
-// scopesOf reads the parameter scope.
+// scopesOf parses the parameter scope.
 func scopesOf(a arguments) (oauth.Scopes, error) {
 	scopes, fault := oauth.ParseScopes(a.text("scope"))
 	if fault != nil {

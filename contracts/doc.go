@@ -1,3 +1,4 @@
-// Package contracts holds gatehouse to what client programs expect of it. A Provider is the real service, in a new world
-// for each interaction of a pact, that can be put into every state of the Catalogue.
+// Package contracts checks gatehouse against the contracts of its client programs. A Provider runs the
+// real service, with a new fixture for each interaction of a pact. A fixture can be put into every state
+// of the Catalogue.
 package contracts

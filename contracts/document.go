@@ -6,41 +6,48 @@ import (
 	"strings"
 )
 
-// StateTitle is the name of a state as people read it.
-func StateTitle(s State) string {
+// Title returns the name of s as people read it.
+func (s *State) Title() string {
 	if s.Name == "" {
 		return "(none)"
 	}
 	return s.Name
 }
 
-// ParameterNames lists the parameters of a state.
-func ParameterNames(s State) string { return parameterNames(s) }
-
-// ValueNames lists the values of a state.
-func ValueNames(s State) string {
-	var names []string
-	for _, v := range s.Values {
-		names = append(names, v.Name)
-	}
-	if names == nil {
-		return "none"
-	}
-	return strings.Join(names, ", ")
+// ParameterNames lists the parameters of s.
+func (s *State) ParameterNames() string {
+	return names(s.Parameters, func(p Parameter) string { return p.Name })
 }
 
-// Document is the Catalogue as Markdown: what contracts/STATES.md holds.
+// ValueNames lists the values of s.
+func (s *State) ValueNames() string {
+	return names(s.Values, func(v Value) string { return v.Name })
+}
+
+func names[T any](all []T, name func(T) string) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	var list []string
+	for _, v := range all {
+		list = append(list, name(v))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Document returns the Catalogue as Markdown, the content of contracts/STATES.md.
 func Document() string {
 	var b strings.Builder
 	b.WriteString("# Provider states\n\n" +
-		"What a pact with gatehouse may ask for with \"given\". This page is made from the catalogue in code; `pactcheck states` prints the same.\n\n" +
-		"Each interaction has a gatehouse of its own, in which its states are set up in their order; afterwards all of it is gone. What a state needs and " +
-		"no state before it has made, it makes with defaults: an access token without a client before it is that of a confidential client with a user whose " +
-		"profile is complete. A state or a parameter that is not on this page, and a value that cannot be, are refused before anything runs. Every parameter can be left out.\n\n" +
-		"Values can stand in paths, queries, headers and JSON of requests (\"from provider state\"). Verifiers put none into form bodies: " +
-		"what stands there is given as a parameter, such as `code`.\n")
+		"A pact with gatehouse names these states with \"given\". This page is generated; `pactcheck states` prints the same list.\n\n" +
+		"Each interaction has a gatehouse of its own. Its states are set up in order, and everything is removed afterwards. " +
+		"A state creates with defaults what it needs and no earlier state has created. For example, an access token " +
+		"without an earlier client belongs to a confidential client and to a user whose profile is complete. " +
+		"Unknown states and parameters and impossible values are rejected before anything runs. Every parameter is optional.\n\n" +
+		"A request can use the values in its path, query, headers and JSON (\"from provider state\"). Verifiers do not put values into form bodies: " +
+		"pass those as parameters, such as `code`.\n")
 	for _, s := range Catalogue() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", StateTitle(s), s.Description)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Title(), s.Description)
 		if len(s.Parameters) > 0 {
 			b.WriteString("\n| Parameter | Type | Default | What it is |\n|---|---|---|---|\n")
 		}
@@ -57,7 +64,7 @@ func Document() string {
 	return b.String()
 }
 
-// kind is the type, or the choices that there are.
+// kind returns the type, or the choices.
 func (p *Parameter) kind() string {
 	if len(p.Choices) > 0 {
 		return "`" + strings.Join(p.Choices, "`, `") + "`"
@@ -65,7 +72,7 @@ func (p *Parameter) kind() string {
 	return string(p.Type)
 }
 
-// standard is the default as it would stand in a pact; nothing when there is none.
+// standard returns the default as JSON; "" = none.
 func (p *Parameter) standard() string {
 	if p.Default == nil {
 		return ""

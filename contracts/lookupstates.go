@@ -14,47 +14,52 @@ import (
 	"gatehouse/providers/sim"
 )
 
-// What lookup states are about unless a pact says otherwise.
+// The default queries of states.
 const (
 	KnownQuery   = "8.8.8.8"
 	UnknownQuery = "5.255.255.1"
 )
 
-// breakerFailures in a row make the service leave the upstream alone.
+// breakerFailures is the number of failures in a row that open the breaker.
 const breakerFailures = 5
 
-// stateCaller is whom look-ups of states are for: nobody's neighbour.
+// stateCaller is the client address of lookups that states make. No other client has it.
 var stateCaller = netip.MustParseAddr("192.0.2.1")
 
 func lookupStates() []State {
 	return []State{
-		{"the upstream knows a query", "The upstream has an answer, which is made up and always the same. It has one for every public " +
-			"address and every domain but those that the next state names.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery,
-			func(ctx context.Context, w *world, a arguments) error {
-				return w.expectUpstream(ctx, a.text("query"), "success")
-			}},
-		{"the upstream does not know a query", "The upstream answers that there is nothing: for 5.255.255.0/24, 2a0f:ffff::/32 and " +
-			"nxdomain.example.com with all below it.",
-			[]Parameter{{"query", String, UnknownQuery, nil, "An address or a domain of those."}}, nil, nil,
-			func(ctx context.Context, w *world, a arguments) error {
-				return w.expectUpstream(ctx, a.text("query"), "fail")
-			}},
-		{"the cache holds a query", "Somebody asked the same a moment ago.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An address or a domain."}}, nil, checkQuery, fillCache},
+		{"the upstream knows a query", "The upstream has a result for the query. Results are invented and always the same. There is one for every public " +
+			"address and every domain, except those of the next state.",
+			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil, parseKnown},
+		{"the upstream does not know a query", "The upstream reports that nothing is known. That holds for 5.255.255.0/24, 2a0f:ffff::/32, " +
+			"nxdomain.example.com and its subdomains.",
+			[]Parameter{{"query", String, UnknownQuery, nil, "One of those addresses or domains."}}, nil,
+			func(a arguments) (setUp, error) { return upstreamSays(a, "fail"), nil }},
+		{"the cache holds a query", "Someone has just looked up the same query.",
+			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil, parseCached},
 	}
 }
 
-func checkQuery(a arguments) error {
-	if _, fault := geo.ParseQuery(a.text("query")); fault != nil {
-		return fmt.Errorf("query %s: %s", a.text("query"), fault.Reason)
+func queryOf(a arguments) (geo.Query, error) {
+	q, fault := geo.ParseQuery(a.text("query"))
+	if fault != nil {
+		return geo.Query{}, fmt.Errorf("query %s: %s", a.text("query"), fault.Reason)
 	}
-	return nil
+	return q, nil
 }
 
-// expectUpstream checks that the simulator answers text as it is expected to.
-func (w *world) expectUpstream(ctx context.Context, text, status string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.upstream+"/json/"+url.PathEscape(text), nil)
+func parseKnown(a arguments) (setUp, error) {
+	_, err := queryOf(a)
+	return upstreamSays(a, "success"), err
+}
+
+func upstreamSays(a arguments, status string) setUp {
+	return func(ctx context.Context, f *fixture) error { return f.expectUpstream(ctx, a.text("query"), status) }
+}
+
+// expectUpstream returns an error unless the simulator's response for text has a status.
+func (f *fixture) expectUpstream(ctx context.Context, text, status string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.upstream+"/json/"+url.PathEscape(text), nil)
 	if err != nil {
 		return err
 	}
@@ -63,37 +68,36 @@ func (w *world) expectUpstream(ctx context.Context, text, status string) error {
 	if err != nil {
 		return err
 	}
-	var answer struct{ Status string }
-	err = json.NewDecoder(response.Body).Decode(&answer)
+	var got struct{ Status string }
+	err = json.NewDecoder(response.Body).Decode(&got)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return err
 	}
-	if answer.Status != status {
-		return refusef("query %s: the upstream says %s and not %s", text, answer.Status, status)
+	if got.Status != status {
+		return refusef("query %s: the upstream says %s and not %s", text, got.Status, status)
 	}
-	w.simulator.ResetStats()
+	f.simulator.ResetStats()
 	return nil
 }
 
-func fillCache(_ context.Context, w *world, a arguments) error {
-	if outcome, err := w.look(a.text("query")); err != nil {
-		return err
-	} else if outcome.Entry == nil {
-		return refusef("query %s: there is no answer to keep", a.text("query"))
+func parseCached(a arguments) (setUp, error) {
+	q, err := queryOf(a)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return func(_ context.Context, f *fixture) error {
+		if f.lookUp(q).Entry == nil {
+			return refusef("query %s: there is no result to cache", a.text("query"))
+		}
+		return nil
+	}, nil
 }
 
-// look looks text up; only a malformed one is an error.
-func (w *world) look(text string) (geo.Outcome, error) {
-	q, fault := geo.ParseQuery(text)
-	if fault != nil {
-		return geo.Outcome{}, fmt.Errorf("query %s: %s", text, fault.Reason)
-	}
-	return w.system.Lookup(q, stateCaller, time.Now()), nil
+func (f *fixture) lookUp(q geo.Query) geo.Outcome {
+	return f.system.Lookup(q, stateCaller, time.Now())
 }
 
-// inflict makes every exchange with the upstream go wrong.
-func (w *world) inflict(f sim.Fault) error {
-	return w.simulator.Change(sim.Settings{Faults: []sim.Fault{f}})
+// inflict breaks every exchange with the upstream.
+func (f *fixture) inflict(fault sim.Fault) error {
+	return f.simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
 }

@@ -10,35 +10,36 @@ import (
 	"strings"
 )
 
-// Pact is what a consumer expects of a provider (versions 1 to 4 of the specification).
+// Pact is what a consumer expects of a provider. It is read from versions 1 to 4 of the Pact
+// specification.
 type Pact struct {
-	Source             string // where it was read
+	Source             string // file or URL
 	Consumer, Provider string
 	Interactions       []Interaction
 
 	whole map[string]any
 }
 
-// Interaction is one request with the answer that is expected.
+// Interaction is one request with its expected response.
 type Interaction struct {
-	ID          string // that a broker has given it; "" = none
+	ID          string // from the broker; "" = none
 	Description string
-	States      []StateUse // in the order in which they are set up; empty = none was asked for
+	States      []StateUse // in the order of their set-up
 	Method      string     // "" unless HTTP
-	Path        string     // as in the example, with its query
-	HTTP        bool       // false = a message or something else that gatehouse does not do
-	Pending     bool       // it may fail (version 4)
+	Path        string     // of the example, with its query
+	HTTP        bool       // false = a message, which gatehouse does not support
+	Pending     bool       // a failure does not count (version 4)
 
 	body map[string]any
 }
 
-// StateUse is a state as a pact asks for it.
+// StateUse is a state that a pact names.
 type StateUse struct {
 	Name       string
 	Parameters map[string]any
 }
 
-// ReadPact reads a pact file. source is how errors and reports name it.
+// ReadPact parses a pact. Errors and reports name it by source.
 func ReadPact(data []byte, source string) (*Pact, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -107,8 +108,8 @@ func readStates(body map[string]any) []StateUse {
 	return nil
 }
 
-// Check returns what keeps the pact from being tried: states that there are not, or not with such parameters. It joins
-// *StateErrors, each with the interaction that has it.
+// Check returns an error for unknown states and wrong parameters. It joins one *StateError for each, with
+// the name of the interaction.
 func (p *Pact) Check() error {
 	var all []error
 	for _, it := range p.Interactions {
@@ -121,24 +122,24 @@ func (p *Pact) Check() error {
 	return errors.Join(all...)
 }
 
-// Prepared returns the pact for a verifier that follows redirects: it asks the Provider by HideLocation to answer with
-// HiddenLocation what the pact expects as Location.
+// Prepared returns the pact for a verifier that follows redirects. Its requests have HideLocation, and it
+// expects HiddenLocation instead of Location.
 func (p *Pact) Prepared() ([]byte, error) { return p.prepared(p.Interactions) }
 
-// Portable returns Prepared for verifiers of other makes. libpact_ffi 0.4 keeps a challenge as several values, split at its commas, and newer
-// ones compare it as the one value that it is.
+// Portable returns Prepared for other verifiers. libpact_ffi 0.4 splits a challenge at its commas into
+// several values. Newer verifiers compare it as one value.
 func (p *Pact) Portable() ([]byte, error) {
 	whole := make([]Interaction, len(p.Interactions))
 	for i, it := range p.Interactions {
 		it.body = maps.Clone(it.body)
-		it.body["response"] = challenging(it.body["response"])
+		it.body["response"] = joinChallenges(it.body["response"])
 		whole[i] = it
 	}
 	return p.prepared(whole)
 }
 
-// challenging returns a response with each challenge as one value.
-func challenging(response any) any {
+// joinChallenges returns a response with each challenge as one value.
+func joinChallenges(response any) any {
 	r, ok := response.(map[string]any)
 	headers, has := r["headers"].(map[string]any)
 	if !ok || !has {
@@ -160,7 +161,7 @@ func challenging(response any) any {
 	return r
 }
 
-// Alone returns Prepared with the interaction of that index and no other.
+// Alone returns Prepared with only interaction i.
 func (p *Pact) Alone(i int) ([]byte, error) { return p.prepared(p.Interactions[i : i+1]) }
 
 func (p *Pact) prepared(interactions []Interaction) ([]byte, error) {
@@ -171,8 +172,8 @@ func (p *Pact) prepared(interactions []Interaction) ([]byte, error) {
 	for _, it := range interactions {
 		body := maps.Clone(it.body)
 		if it.HTTP {
-			body["request"] = hiding(it.body["request"])
-			body["response"] = hidden(it.body["response"])
+			body["request"] = hideLocation(it.body["request"])
+			body["response"] = renameLocation(it.body["response"])
 		}
 		list = append(list, body)
 	}
@@ -180,8 +181,8 @@ func (p *Pact) prepared(interactions []Interaction) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// hiding returns a request with HideLocation.
-func hiding(request any) map[string]any {
+// hideLocation returns a request with HideLocation.
+func hideLocation(request any) map[string]any {
 	r, _ := request.(map[string]any)
 	r = maps.Clone(r)
 	headers, _ := r["headers"].(map[string]any)
@@ -193,8 +194,9 @@ func hiding(request any) map[string]any {
 	return r
 }
 
-// hidden returns a response that has HiddenLocation in the place of Location, in the header and in the rules about it.
-func hidden(response any) any {
+// renameLocation returns a response with HiddenLocation instead of Location, in the headers and in their
+// rules.
+func renameLocation(response any) any {
 	r, ok := response.(map[string]any)
 	if !ok {
 		return response
@@ -213,7 +215,7 @@ func hidden(response any) any {
 	return r
 }
 
-// locationRule is how version 2 names a rule about Location.
+// locationRule matches the name of a rule for Location in version 2.
 var locationRule = regexp.MustCompile(`(?i)^(\$\.headers?)(\.location|\['location'\])`)
 
 func renamed(m map[string]any) map[string]any {

@@ -8,68 +8,73 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Config is how a Provider starts. The zero value is ready to use.
+// Config configures a Provider. The zero value is ready to use.
 type Config struct {
 	Listen string // host and port; "" = a free port of 127.0.0.1
-	// Wrap may change what the service gets and what it answers, as a broken provider would; nil = nothing is changed.
+	// Wrap may change requests and responses, as a broken provider would; nil = no changes.
 	Wrap func(service http.Handler) http.Handler
-	Log  io.Writer // of the service, one line a record; nil = nowhere
+	Log  io.Writer // for the service's log, one line a record; nil = none
 }
 
-// Provider is the real service for the verification of pacts: edge, actors, SQLite and a simulated upstream, in one process
-// and on loopback. Each interaction has a world of its own, which begins with the first SetUp after a request or after
-// TearDown. Its methods may be called by many goroutines; one interaction is tried at a time.
+// Provider is the real service for the verification of pacts: HTTP, actors, SQLite and a simulated
+// upstream, in one process and on loopback. Each interaction has a fixture of its own, which starts with
+// the first SetUp after a request or after TearDown. Methods are safe for concurrent use, but only one
+// interaction runs at a time.
 type Provider struct {
-	config   Config
-	url      string
-	log      *slog.Logger
-	template []byte
-	server   *http.Server
-	served   chan error
-	forward  *http.Transport
+	config  Config
+	url     string
+	log     *slog.Logger
+	server  *http.Server
+	served  chan error
+	service http.Handler // the fixture, as Wrap and HideRedirects change it
+	proxy   http.Handler // to the fixture; mu is held for reading
 
-	mu    sync.RWMutex // held for reading by requests, for writing by changes of the world
-	world *world       // nil = the next one is not there yet
-	used  atomic.Bool  // a request has come since the world began
+	mu      sync.RWMutex // read-locked by requests, locked by changes of the fixture
+	fixture *fixture     // nil = none yet
+	used    atomic.Bool  // the fixture has had a request
 }
 
-// Start starts a Provider. Close ends it.
-func Start(ctx context.Context, config Config) (*Provider, error) {
+// Start starts a Provider. The caller must Close it.
+func Start(config Config) (*Provider, error) {
 	if config.Listen == "" {
 		config.Listen = "127.0.0.1:0"
 	}
 	if config.Log == nil {
 		config.Log = io.Discard
 	}
-	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1), forward: &http.Transport{DisableKeepAlives: true}}
-	var err error
-	if p.template, err = newTemplate(ctx, p.log); err != nil {
-		return nil, fmt.Errorf("prepare a database: %w", err)
-	}
+	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1)}
 	ln, err := net.Listen("tcp", config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	p.url = "http://" + ln.Addr().String()
-	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
+	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base) })
+	p.service = http.HandlerFunc(p.serveFixture)
+	if config.Wrap != nil {
+		p.service = config.Wrap(p.service)
+	}
+	p.service = HideRedirects(p.service)
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
 	go func() { p.served <- p.server.Serve(ln) }()
 	return p, nil
 }
 
-// URL is the base URL of the service, without a slash at the end. It is also its issuer.
+// URL returns the base URL of the service, without a trailing slash. It is also the issuer.
 func (p *Provider) URL() string { return p.url }
 
-// StateURL is where states are set up and torn down, by POST of {"action":"setup"|"teardown","state":…,"params":{…}}.
+// StateURL returns the URL for state changes. It takes POST of
+// {"action":"setup"|"teardown","state":…,"params":{…}}.
 func (p *Provider) StateURL() string { return p.url + statePath }
 
-// Close ends the service.
+// Close stops the service.
 func (p *Provider) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	err := p.server.Shutdown(ctx)
 	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
@@ -77,53 +82,54 @@ func (p *Provider) Close() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(err, p.endWorld())
+	return errors.Join(err, p.endFixture())
 }
 
-// SetUp puts the service into a state and returns the state's values. The first one of an interaction begins a new world.
-// Its error is a *StateError when there is no such state, or when it cannot be set up with these values.
+// SetUp puts the service into a state and returns the state's values. The first SetUp of an interaction
+// starts a new fixture. Its error is a *StateError for an unknown state or impossible values.
 func (p *Provider) SetUp(ctx context.Context, state string, parameters map[string]any) (map[string]any, error) {
-	if err := CheckState(state, parameters); err != nil {
+	s, err := resolve(state, parameters)
+	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.used.Load() {
-		if err := p.endWorld(); err != nil {
+		if err := p.endFixture(); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.needWorld(ctx); err != nil {
+	if err := p.needFixture(ctx); err != nil {
 		return nil, err
 	}
-	return p.world.setUp(ctx, state, parameters)
+	return p.fixture.setUp(ctx, s)
 }
 
-// TearDown ends the interaction: all that its states have put there is gone.
+// TearDown ends the interaction and removes everything that its states have created.
 func (p *Provider) TearDown(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.endWorld()
+	return p.endFixture()
 }
 
-// needWorld begins a world unless there is one. p.mu is held for writing.
-func (p *Provider) needWorld(ctx context.Context) (err error) {
-	if p.world == nil {
-		p.world, err = newWorld(ctx, p.template, p.url, p.log)
+// needFixture starts a fixture unless there is one. p.mu is locked.
+func (p *Provider) needFixture(ctx context.Context) (err error) {
+	if p.fixture == nil {
+		p.fixture, err = newFixture(ctx, p.url, p.log)
 	}
 	return err
 }
 
-// endWorld ends the world if there is one. p.mu is held for writing.
-func (p *Provider) endWorld() error {
-	w := p.world
-	p.world = nil
+// endFixture stops the fixture if there is one. p.mu is locked.
+func (p *Provider) endFixture() error {
+	f := p.fixture
+	p.fixture = nil
 	p.used.Store(false)
-	if w == nil {
+	if f == nil {
 		return nil
 	}
-	if err := w.close(); err != nil {
-		return fmt.Errorf("end a world: %w", err)
+	if err := f.close(); err != nil {
+		return fmt.Errorf("end a fixture: %w", err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 func start(t *testing.T, config contracts.Config) *contracts.Provider {
 	t.Helper()
-	p, err := contracts.Start(t.Context(), config)
+	p, err := contracts.Start(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,24 +39,24 @@ func setUp(t *testing.T, p *contracts.Provider, state string, parameters map[str
 	return values
 }
 
-// answer is what the service said.
-type answer struct {
+// response is a response of the service.
+type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
-func (a answer) object(t *testing.T) map[string]any {
+func (r response) object(t *testing.T) map[string]any {
 	t.Helper()
 	var o map[string]any
-	if err := json.Unmarshal([]byte(a.body), &o); err != nil {
-		t.Fatalf("got %d %s, want a JSON object", a.status, a.body)
+	if err := json.Unmarshal([]byte(r.body), &o); err != nil {
+		t.Fatalf("got %d %s, want a JSON object", r.status, r.body)
 	}
 	return o
 }
 
 // ask sends a request with headers name, value, name, value…
-func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers ...string) answer {
+func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers ...string) response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path, strings.NewReader(body))
 	if err != nil {
@@ -65,21 +65,21 @@ func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true},
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
+	got, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
+	defer got.Body.Close()
+	content, err := io.ReadAll(got.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, string(content)}
+	return response{got.StatusCode, got.Header, string(content)}
 }
 
-func token(t *testing.T, p *contracts.Provider, values map[string]any, pairs ...string) answer {
+func token(t *testing.T, p *contracts.Provider, values map[string]any, pairs ...string) response {
 	t.Helper()
 	form := url.Values{"client_id": {values["client_id"].(string)}}
 	if secret, ok := values["client_secret"].(string); ok {
@@ -222,7 +222,7 @@ func TestImpossibleArguments(t *testing.T) {
 		{"the upstream's budget is empty", map[string]any{"seconds": 0}, "seconds"},
 		{"a user", map[string]any{"email": "nope"}, "email"},
 		{"a confidential client", map[string]any{"client_id": "abc"}, "client_id: got abc, want a UUID"},
-		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"}, "small letters"},
+		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"}, "lower case"},
 		{"a confidential client", map[string]any{"client_secret": "hi"}, "client_secret"},
 		{"a confidential client", map[string]any{"client_secret": ""}, "client_secret"},
 		{"another client", map[string]any{"client_secret": contracts.OtherClientSecret + "x"}, "client_secret"},
@@ -315,7 +315,7 @@ func TestBrokenProvider(t *testing.T) {
 	}})
 	setUp(t, p, "", nil)
 	if got := ask(t, p, "GET", "/api/lookup?q=8.8.8.8", ""); got.status != 200 || got.header.Get("X-Broken") != "/api/lookup" {
-		t.Errorf("got %d %v, want the changed answer", got.status, got.header)
+		t.Errorf("got %d %v, want the changed response", got.status, got.header)
 	}
 	if got := ask(t, p, "POST", "/_pact/state", `{"state":""}`); got.header.Get("X-Broken") != "" {
 		t.Errorf("got %v, want state changes to be left alone", got.header)

@@ -11,7 +11,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// settled is a state that was set up: its values, and the client and user that it names for later states, nil = none.
+// settled is a state that was set up: its values, and the client and user that it chose for later
+// states, nil = none.
 type settled struct {
 	values map[string]any
 	client *oauth.Client
@@ -19,54 +20,61 @@ type settled struct {
 	user   *account.User
 }
 
-// setUp puts the world into a state and returns its values; a *StateError says that the pact is to blame. The same state with the
-// same arguments is set up once; again, later states are about its client and user.
-func (w *world) setUp(ctx context.Context, name string, parameters map[string]any) (map[string]any, error) {
-	s, args, err := resolve(name, parameters)
+// setUp puts the fixture into a state and returns the state's values. A *StateError reports a mistake
+// in the pact. The same state with the same arguments is set up once. Set up again, it only makes
+// later states use its client and user.
+func (f *fixture) setUp(ctx context.Context, s *resolved) (map[string]any, error) {
+	arguments, err := json.Marshal(s.arguments)
 	if err != nil {
 		return nil, err
 	}
-	arguments, err := json.Marshal(args)
-	if err != nil {
-		return nil, err
-	}
-	key := name + string(arguments)
-	if before, ok := w.settled[key]; ok {
-		w.name(before)
+	key := s.Name + string(arguments)
+	if before, ok := f.settled[key]; ok {
+		f.name(before)
 		return before.values, nil
 	}
-	if err := w.checkUnique(args); err != nil {
-		return nil, &StateError{name, err.Error()}
+	if err := f.checkUnique(s.arguments); err != nil {
+		return nil, &StateError{s.Name, err.Error()}
 	}
-	client, user := w.client, w.user
-	if err := s.setUp(ctx, w, args); err != nil {
+	client, user := f.client, f.user
+	if err := s.setUp(ctx, f); err != nil {
 		var wrong *StateError
 		if errors.As(err, &wrong) {
-			wrong.State = cmp.Or(wrong.State, name)
+			wrong.State = cmp.Or(wrong.State, s.Name)
 			return nil, wrong
 		}
-		return nil, fmt.Errorf("set up the state %q: %w", name, err)
+		return nil, fmt.Errorf("set up the state %q: %w", s.Name, err)
 	}
 	now := settled{values: map[string]any{}}
 	for _, v := range s.Values {
-		if value, ok := w.values[v.Name]; ok {
+		if value, ok := f.values[v.Name]; ok {
 			now.values[v.Name] = value
 		}
 	}
-	if w.client != client {
-		now.client, now.secret = w.client, w.secret
+	if f.client != client {
+		now.client, now.secret = f.client, f.secret
 	}
-	if w.user != user {
-		now.user = w.user
+	if f.user != user {
+		now.user = f.user
 	}
-	w.settled[key] = now
+	f.settled[key] = now
 	return now.values, nil
 }
 
-// checkUnique returns an error when a code or token is given that another state has given back already.
-func (w *world) checkUnique(a arguments) error {
+// setUpDefault sets up a state with the defaults of its parameters.
+func (f *fixture) setUpDefault(ctx context.Context, name string) error {
+	s, err := resolve(name, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.setUp(ctx, s)
+	return err
+}
+
+// checkUnique returns an error for a code or token that another state has returned.
+func (f *fixture) checkUnique(a arguments) error {
 	for _, name := range []string{"code", "refresh_token", "access_token"} {
-		for _, before := range w.settled {
+		for _, before := range f.settled {
 			if s := a.text(name); s != "" && before.values[name] == s {
 				return fmt.Errorf("%s: another state of this interaction has the same", name)
 			}
@@ -75,14 +83,14 @@ func (w *world) checkUnique(a arguments) error {
 	return nil
 }
 
-// name makes later states be about the client and the user of a state that was set up.
-func (w *world) name(s settled) {
+// name makes later states use the client and user of a state that was set up.
+func (f *fixture) name(s settled) {
 	if s.client != nil {
-		w.client, w.secret = s.client, s.secret
-		w.nameClient()
+		f.client, f.secret = s.client, s.secret
+		f.nameClient()
 	}
 	if s.user != nil {
-		w.user = s.user
-		w.nameUser()
+		f.user = s.user
+		f.nameUser()
 	}
 }

@@ -10,20 +10,28 @@ import (
 	"strings"
 )
 
-// State is a provider state: what a pact may ask for with "given". It is set up in a world of its own, together with the
-// other states of its interaction in their order; what a state needs and no state before it has made, it makes with
-// defaults. Setting it up again with the same parameters changes nothing and gives the same values.
+// State is a provider state, which a pact names with "given". The states of an interaction are set up
+// in one fixture, in their order. A state creates with defaults what it needs and no earlier state
+// has created. Setting up a state again with the same parameters changes nothing and returns the same
+// values.
 type State struct {
-	Name        string      `json:"name"` // "" is that of interactions that ask for none
+	Name        string      `json:"name"` // "" = the state of interactions that name none
 	Description string      `json:"description"`
 	Parameters  []Parameter `json:"parameters,omitempty"`
 	Values      []Value     `json:"values,omitempty"`
 
-	check func(a arguments) error // what is wrong with the values, as far as they alone tell; nil = any will do
-	setUp func(ctx context.Context, w *world, a arguments) error
+	parse func(a arguments) (setUp, error) // its error says which argument is wrong
 }
 
-// Parameter is what a pact may say about a state. All can be left out.
+// setUp puts a fixture into a state.
+type setUp func(ctx context.Context, f *fixture) error
+
+// always returns the parse function of a state without parameters.
+func always(s setUp) func(arguments) (setUp, error) {
+	return func(arguments) (setUp, error) { return s, nil }
+}
+
+// Parameter is a parameter of a state. Every parameter is optional.
 type Parameter struct {
 	Name        string   `json:"name"`
 	Type        Type     `json:"type"`
@@ -32,7 +40,7 @@ type Parameter struct {
 	Description string   `json:"description"`
 }
 
-// Value is what a state gives back, for generators of the kind ProviderState.
+// Value is a value that a state returns, for generators of the type ProviderState.
 type Value struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -48,62 +56,81 @@ const (
 	Boolean Type = "boolean"
 )
 
-// StateError says that a pact asks for a state that there is not, or in a way that there is not.
+// Catalogue returns all provider states, in the order in which they are documented.
+func Catalogue() []State {
+	all := []State{{
+		Name: "",
+		Description: "A service without clients and users, whose upstream responds. " +
+			"Interactions without a state have this one.",
+		parse: always(func(context.Context, *fixture) error { return nil }),
+	}}
+	return slices.Concat(all, clientStates(), userStates(), tokenStates(), browserStates(),
+		lookupStates(), troubleStates())
+}
+
+// StateError reports a state that does not exist or whose parameters are wrong.
 type StateError struct {
 	State   string
 	Problem string
 }
 
-// refusef is the StateError of the state that is being set up, which adds its name.
+// refusef returns the StateError of the state that is being set up, which adds its name.
 func refusef(format string, args ...any) error {
 	return &StateError{Problem: fmt.Sprintf(format, args...)}
 }
 
-// Error names the state and what is wrong.
+// Error names the state and the problem.
 func (e *StateError) Error() string { return fmt.Sprintf("state %q: %s", e.State, e.Problem) }
 
-// CheckState returns a *StateError unless the state is in the Catalogue and takes those parameters with those values. They may
-// stand inside another object under "params", as some verifiers send them. Whether the values agree with those of other states
-// is found when it is set up.
+// CheckState returns a *StateError unless the Catalogue has the state and it accepts the parameters.
+// Some verifiers nest the parameters in an object "params"; both forms are accepted. Conflicts with
+// other states of an interaction are found when the state is set up.
 func CheckState(name string, parameters map[string]any) error {
-	_, _, err := resolve(name, parameters)
+	_, err := resolve(name, parameters)
 	return err
 }
 
-// resolve finds a state and its arguments.
-func resolve(name string, given map[string]any) (State, arguments, error) {
-	s, ok := find(name)
-	if !ok {
-		return s, nil, &StateError{name, unknownState(name)}
+// resolved is a state with its arguments, ready to be set up.
+type resolved struct {
+	State
+	arguments arguments
+	setUp     setUp
+}
+
+// resolve finds a state and parses its arguments. Its error is a *StateError.
+func resolve(name string, given map[string]any) (*resolved, error) {
+	all := Catalogue()
+	i := slices.IndexFunc(all, func(s State) bool { return s.Name == name })
+	if i < 0 {
+		return nil, &StateError{name, unknownState(name)}
 	}
+	s := &resolved{State: all[i], arguments: arguments{}}
 	given = flat(given)
-	args := arguments{}
 	for _, p := range s.Parameters {
-		args[p.Name] = p.Default
+		s.arguments[p.Name] = p.Default
 		v, ok := given[p.Name]
 		if !ok || v == nil {
 			continue
 		}
 		v, err := p.accept(v)
 		if err != nil {
-			return s, nil, &StateError{name, fmt.Sprintf("parameter %q: %s", p.Name, err)}
+			return nil, &StateError{name, fmt.Sprintf("parameter %q: %s", p.Name, err)}
 		}
-		args[p.Name] = v
+		s.arguments[p.Name] = v
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if _, ok := args[key]; !ok {
-			return s, nil, &StateError{name, fmt.Sprintf("it has no parameter %q; it has %s", key, parameterNames(s))}
+		if _, ok := s.arguments[key]; !ok {
+			return nil, &StateError{name, fmt.Sprintf("it has no parameter %q; it has %s", key, s.ParameterNames())}
 		}
 	}
-	if s.check != nil {
-		if err := s.check(args); err != nil {
-			return s, nil, &StateError{name, err.Error()}
-		}
+	var err error
+	if s.setUp, err = s.parse(s.arguments); err != nil {
+		return nil, &StateError{name, err.Error()}
 	}
-	return s, args, nil
+	return s, nil
 }
 
-// flat returns the parameters with those under "params" among them.
+// flat moves the parameters under "params" up.
 func flat(given map[string]any) map[string]any {
 	nested, ok := given["params"].(map[string]any)
 	if !ok {
@@ -115,7 +142,7 @@ func flat(given map[string]any) map[string]any {
 	return all
 }
 
-// accept returns v as the parameter's Go type: string, int or bool.
+// accept returns v in the parameter's Go type: string, int or bool.
 func (p *Parameter) accept(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
@@ -129,7 +156,7 @@ func (p *Parameter) accept(v any) (any, error) {
 	case float64:
 		return p.accept(json.Number(strconv.FormatFloat(v, 'f', -1, 64)))
 	case json.Number:
-		if p.Type == String && len(p.Choices) == 0 { // libraries for consumers take "5" for a number
+		if p.Type == String && len(p.Choices) == 0 { // consumer libraries turn "5" into a number
 			return v.String(), nil
 		}
 		if n, err := strconv.Atoi(v.String()); p.Type == Integer && err == nil {
@@ -146,18 +173,7 @@ func (p *Parameter) accept(v any) (any, error) {
 	return nil, fmt.Errorf("got %v, want a value of type %s", v, p.Type)
 }
 
-func parameterNames(s State) string {
-	if len(s.Parameters) == 0 {
-		return "none"
-	}
-	var names []string
-	for _, p := range s.Parameters {
-		names = append(names, p.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// unknownState says what there is instead: the name that is nearest, if one is near.
+// unknownState suggests the state with the most similar name, if there is one.
 func unknownState(name string) string {
 	best, distance := "", max(3, len(name)/3)
 	for _, s := range Catalogue() {
@@ -171,7 +187,8 @@ func unknownState(name string) string {
 	return "there is no such state; pactcheck states lists all"
 }
 
-// editDistance returns how many bytes have to be put in, left out or replaced to get from a to b.
+// editDistance returns how many bytes must be inserted, removed or replaced to turn a into b
+// (Levenshtein distance).
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -192,10 +209,10 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// arguments are the parameters of a state with their values, each of its parameter's type or nil.
+// arguments holds the values of a state's parameters by name. Each has its parameter's type or is nil.
 type arguments map[string]any
 
-// text returns a string; "" for none.
+// text returns a string argument; "" = none.
 func (a arguments) text(name string) string {
 	s, _ := a[name].(string)
 	return s
@@ -206,7 +223,7 @@ func (a arguments) number(name string) int {
 	return n
 }
 
-// within returns an error unless a number is in that range.
+// within returns an error unless a number is from least to most.
 func (a arguments) within(name string, least, most int) error {
 	if n := a.number(name); n < least || n > most {
 		return fmt.Errorf("%s: got %d, want %d to %d", name, n, least, most)

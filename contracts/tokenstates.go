@@ -14,13 +14,13 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// What a pact may send as PKCE (RFC 7636 appendix B).
+// A verifier for PKCE and its challenge (RFC 7636 appendix B).
 const (
 	CodeVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 	CodeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// Values of the right form that a pact may give as parameters, for forms. The access token ends in the year 2100.
+// Values that a pact can pass as parameters and send in forms. The access token expires in 2100.
 const (
 	ExampleCode         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
 	ExampleRefreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
@@ -34,79 +34,87 @@ func tokenStates() []State {
 	granted := Parameter{"scope", String, DefaultScope, nil, "The scopes that were granted."}
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
-		{"an authorization code", "A code for the client that a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code, in the form that they have; by default a new one. A pact may use `" + ExampleCode + "`."},
-			{"kind", String, "live", []string{"live", "expired", "used"}, "What became of it."},
+		{"an authorization code", "A code for the client, which a user has allowed.", []Parameter{
+			{"code", String, nil, nil, "The code, in gatehouse's format. Default: a new one. A pact can use `" + ExampleCode + "`."},
+			{"kind", String, "live", []string{"live", "expired", "used"}, "Its status."},
 			granted,
-			{"redirect_uri", String, nil, nil, "Of the authorization request, one that is registered; by default the client's first."},
-			{"code_challenge", String, nil, nil, "Of the authorization request, S256; by default that of " + CodeVerifier + " for a public client and none for another."},
+			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},
+			{"code_challenge", String, nil, nil, "S256 challenge of the authorization request. Default: that of " + CodeVerifier + " for a public client, none for others."},
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
-		}, append([]Value{{"code", "The code."}}, owners...), checkCode, putCode},
-		{"a refresh token", "A refresh token that the client got for a code.", []Parameter{
-			{"refresh_token", String, nil, nil, "The refresh token, in the form that they have; by default a new one. A pact may use `" + ExampleRefreshToken + "`."},
-			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "What became of it; used: longer ago than the grace time."},
+		}, append([]Value{{"code", "The code."}}, owners...), parseCode},
+		{"a refresh token", "A refresh token that the client has received for a code.", []Parameter{
+			{"refresh_token", String, nil, nil, "The refresh token, in gatehouse's format. Default: a new one. A pact can use `" + ExampleRefreshToken + "`."},
+			{"kind", String, "live", []string{"live", "expired", "revoked", "used"}, "Its status; used: before the grace period."},
 			granted,
-		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token that came with it."}}, owners...), checkRefreshToken, putRefreshToken},
-		{"an access token", "An access token of the client: for a user, or for itself.", []Parameter{
-			{"access_token", String, nil, nil, "The access token; by default a new one. A pact may use `" + ExampleAccessToken + "`, or another that is signed with the SHA-256 of \"gatehouse contracts\"."},
-			{"kind", String, "live", []string{"live", "expired", "revoked"}, "What became of it. An expired one is always new."},
+		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token issued with it."}}, owners...), parseRefreshToken},
+		{"an access token", "An access token of the client, for a user or for the client itself.", []Parameter{
+			{"access_token", String, nil, nil, "The access token. Default: a new one. A pact can use `" + ExampleAccessToken + "`, or another one that is signed with the SHA-256 of \"gatehouse contracts\"."},
+			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status. An expired one is always new."},
 			granted,
-			{"user", Boolean, true, nil, "Whether a user has granted it; if not, it is the client's own."},
-		}, append([]Value{{"access_token", "The access token."}}, owners...), checkAccessToken, putAccessToken},
+			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
+		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
 		limitState("/api/user", actors.BasicProfile, 100, owners),
 		limitState("/api/user/details", actors.DetailedProfile, 50, owners),
 	}
 }
 
-// code returns a new authorization code for the present client and user, and what is kept of it.
-func (w *world) code(ctx context.Context, a arguments) (string, *oauth.AuthorizationCode, error) {
-	if err := errors.Join(w.needClient(ctx), w.needUser(ctx)); err != nil {
-		return "", nil, err
+// given returns an argument, or a new value when there is none. Its error says that the service would
+// reject the argument's format.
+func given(a arguments, name string, hasFormat func(string) bool, fresh func() string) (string, error) {
+	s := a.text(name)
+	switch {
+	case s == "":
+		return fresh(), nil
+	case !hasFormat(s):
+		return "", fmt.Errorf("%s: it does not have gatehouse's format; STATES.md has an example", name)
 	}
+	return s, nil
+}
+
+func parseCode(a arguments) (setUp, error) {
 	scopes, err := scopesOf(a)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	plain := given(a, "code", oauth.NewAuthorizationCode)
-	if uri := a.text("redirect_uri"); uri != "" && !w.client.AllowsRedirect(uri) {
-		return "", nil, refusef("redirect_uri: %s is not registered for the client, which has %s", uri, cmp.Or(strings.Join(w.client.RedirectURIs, " "), "none"))
-	}
-	code := &oauth.AuthorizationCode{
-		Hash: oauth.HashOf(plain), ClientID: w.client.ID, UserID: w.user.ID, RedirectURI: a.text("redirect_uri"), Scopes: scopes,
-		DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: time.Now().Add(lifetimes.Code),
-	}
-	if code.RedirectURI == "" && len(w.client.RedirectURIs) > 0 {
-		code.RedirectURI = w.client.RedirectURIs[0]
-	}
-	if code.CodeChallenge == "" && w.client.Public {
-		code.CodeChallenge = CodeChallenge
-	}
-	return plain, code, nil
-}
-
-func putCode(ctx context.Context, w *world, a arguments) error {
-	plain, code, err := w.code(ctx, a)
+	plain, err := given(a, "code", oauth.LooksLikeAuthorizationCode, oauth.NewAuthorizationCode)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if a.text("kind") == "expired" {
-		code.Expires = time.Now().Add(-time.Minute)
+	if s := a.text("code_challenge"); s != "" && !oauth.ValidCodeChallenge(s) {
+		return nil, fmt.Errorf("code_challenge: got %s, want the base64url form of a SHA-256, such as %s", s, CodeChallenge)
 	}
-	if err := w.save(ctx, code); err != nil {
-		return err
-	}
-	if a.text("kind") == "used" {
-		if _, err := w.redeem(ctx, code, arguments{}, time.Now()); err != nil {
+	return func(ctx context.Context, f *fixture) error {
+		now := time.Now()
+		code := oauth.AuthorizationCode{Hash: oauth.HashOf(plain), RedirectURI: a.text("redirect_uri"), Scopes: scopes,
+			DefaultScopes: a.flag("default_scope"), CodeChallenge: a.text("code_challenge"), Expires: now.Add(lifetimes.Code)}
+		if a.text("kind") == "expired" {
+			code.Expires = now.Add(-time.Minute)
+		}
+		f.values["code"] = plain
+		if err := f.saveCode(ctx, &code); err != nil || a.text("kind") != "used" {
 			return err
 		}
-	}
-	w.values["code"] = plain
-	return nil
+		return f.redeem(ctx, &code, newPair(now), now)
+	}, nil
 }
 
-func (w *world) save(ctx context.Context, code *oauth.AuthorizationCode) error {
-	op := &oauth.SaveCode{Code: *code}
-	return w.submit(ctx, op)
+// saveCode stores a code for the current client and user, creating both if needed.
+func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) error {
+	if err := errors.Join(f.needClient(ctx), f.needUser(ctx)); err != nil {
+		return err
+	}
+	if uri := code.RedirectURI; uri != "" && !f.client.AllowsRedirect(uri) {
+		return refusef("redirect_uri: %s is not registered for the client, which has %s", uri,
+			cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
+	}
+	code.ClientID, code.UserID = f.client.ID, f.user.ID
+	if code.RedirectURI == "" && len(f.client.RedirectURIs) > 0 {
+		code.RedirectURI = f.client.RedirectURIs[0]
+	}
+	if code.CodeChallenge == "" && f.client.Public {
+		code.CodeChallenge = CodeChallenge
+	}
+	return f.submit(ctx, &oauth.SaveCode{Code: *code})
 }
 
 // pair is an access token and a refresh token of one family.
@@ -115,35 +123,14 @@ type pair struct {
 	expires                 time.Time // of the access token
 }
 
-// given returns an argument, or a new value when there is none.
-func given(a arguments, name string, fresh func() string) string {
-	if s := a.text(name); s != "" {
-		return s
-	}
-	return fresh()
+// newPair returns new tokens that are issued at a time.
+func newPair(at time.Time) pair {
+	keys, expires := Keys(), at.Add(lifetimes.AccessToken)
+	return pair{keys.NewAccessToken(expires), oauth.NewRefreshToken(), uuid.NewString(), expires}
 }
 
-// newPair returns the tokens that the arguments name, and new ones for the others, issued at a time.
-func (w *world) newPair(a arguments, at time.Time) (pair, error) {
-	p := pair{expires: at.Add(lifetimes.AccessToken), refresh: given(a, "refresh_token", oauth.NewRefreshToken), family: uuid.NewString()}
-	if p.access = a.text("access_token"); p.access == "" {
-		p.access = w.keys.NewAccessToken(p.expires)
-		return p, nil
-	}
-	expires, ok := w.keys.CheckAccessToken(p.access)
-	if !ok {
-		return pair{}, errUnsigned
-	}
-	p.expires = expires
-	return p, nil
-}
-
-// redeem exchanges a code at a time.
-func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arguments, at time.Time) (pair, error) {
-	p, err := w.newPair(a, at)
-	if err != nil {
-		return pair{}, err
-	}
+// redeem exchanges a code for tokens at a time.
+func (f *fixture) redeem(ctx context.Context, code *oauth.AuthorizationCode, p pair, at time.Time) error {
 	hash := oauth.HashOf(p.refresh)
 	op := &oauth.Redeem{
 		Code: code.Hash, Now: at, Refresh: &hash,
@@ -152,20 +139,20 @@ func (w *world) redeem(ctx context.Context, code *oauth.AuthorizationCode, a arg
 		Access: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
 			Scopes: code.Scopes, Issued: at, Expires: p.expires},
 	}
-	if err := w.submit(ctx, op); err != nil {
-		return pair{}, err
+	if err := f.submit(ctx, op); err != nil {
+		return err
 	}
 	if op.Outcome != oauth.OutcomeDone {
-		return pair{}, errors.New("the store did not take the code")
+		return errors.New("the store rejects the code")
 	}
-	return p, nil
+	return nil
 }
 
 // submit waits until the store has executed op.
-func (w *world) submit(ctx context.Context, op oauth.Operation) error {
+func (f *fixture) submit(ctx context.Context, op oauth.Operation) error {
 	done := make(chan error, 1)
 	op.OnDone(func(err error) { done <- err })
-	w.store.Submit(op)
+	f.store.Submit(op)
 	select {
 	case err := <-done:
 		return err
@@ -174,118 +161,135 @@ func (w *world) submit(ctx context.Context, op oauth.Operation) error {
 	}
 }
 
-// issue makes a code and redeems it at a time, at which it was new.
-func (w *world) issue(ctx context.Context, a arguments, at time.Time) (pair, *oauth.AuthorizationCode, error) {
-	_, code, err := w.code(ctx, a)
-	if err != nil {
-		return pair{}, nil, err
-	}
-	code.Expires = at.Add(lifetimes.Code)
-	if err := w.save(ctx, code); err != nil {
-		return pair{}, nil, err
-	}
-	p, err := w.redeem(ctx, code, a, at)
-	return p, code, err
-}
-
-func putRefreshToken(ctx context.Context, w *world, a arguments) error {
-	kind, at := a.text("kind"), time.Now()
-	if kind == "expired" {
-		at = at.Add(longAgo)
-	}
-	p, code, err := w.issue(ctx, a, at)
-	if err != nil {
+// issue stores tokens for the current client and user, as if a code had been redeemed at a time.
+func (f *fixture) issue(ctx context.Context, p pair, scopes oauth.Scopes, at time.Time) error {
+	code := oauth.AuthorizationCode{Hash: oauth.HashOf(oauth.NewAuthorizationCode()), Scopes: scopes, Expires: at.Add(lifetimes.Code)}
+	if err := f.saveCode(ctx, &code); err != nil {
 		return err
 	}
-	w.values["refresh_token"], w.values["access_token"] = p.refresh, p.access
-	switch kind {
-	case "revoked":
-		return w.submit(ctx, &oauth.Revoke{FamilyID: p.family})
-	case "used":
-		return w.replace(ctx, p, code)
-	}
-	return nil
+	f.values["access_token"] = p.access
+	return f.redeem(ctx, &code, p, at)
 }
 
-// replace uses a refresh token so long ago that its grace time is over.
-func (w *world) replace(ctx context.Context, p pair, code *oauth.AuthorizationCode) error {
-	now := time.Now()
-	access := w.keys.NewAccessToken(now.Add(lifetimes.AccessToken))
-	op := &oauth.Rotate{
-		FamilyID: p.family, Generation: 1, Now: now.Add(longAgo), Grace: lifetimes.RefreshGrace, Expires: now.Add(lifetimes.RefreshToken),
-		Refresh: oauth.HashOf(oauth.NewRefreshToken()),
-		Access: oauth.AccessToken{Hash: oauth.HashOf(access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
-			Scopes: code.Scopes, Issued: now, Expires: now.Add(lifetimes.AccessToken)},
+func parseRefreshToken(a arguments) (setUp, error) {
+	scopes, err := scopesOf(a)
+	if err != nil {
+		return nil, err
 	}
-	if err := w.submit(ctx, op); err != nil {
+	refresh, err := given(a, "refresh_token", oauth.LooksLikeRefreshToken, oauth.NewRefreshToken)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, f *fixture) error {
+		at := time.Now()
+		if a.text("kind") == "expired" {
+			at = at.Add(longAgo)
+		}
+		p := newPair(at)
+		p.refresh = refresh
+		f.values["refresh_token"] = refresh
+		if err := f.issue(ctx, p, scopes, at); err != nil {
+			return err
+		}
+		switch a.text("kind") {
+		case "revoked":
+			return f.submit(ctx, &oauth.Revoke{FamilyID: p.family})
+		case "used":
+			return f.replace(ctx, p.family, scopes)
+		}
+		return nil
+	}, nil
+}
+
+// replace uses a refresh token so long ago that its grace period is over.
+func (f *fixture) replace(ctx context.Context, family string, scopes oauth.Scopes) error {
+	now := time.Now()
+	next := newPair(now)
+	op := &oauth.Rotate{
+		FamilyID: family, Generation: 1, Now: now.Add(longAgo), Grace: lifetimes.RefreshGrace, Expires: now.Add(lifetimes.RefreshToken),
+		Refresh: oauth.HashOf(next.refresh),
+		Access: oauth.AccessToken{Hash: oauth.HashOf(next.access), ClientID: f.client.ID, UserID: f.user.ID, FamilyID: family,
+			Scopes: scopes, Issued: now, Expires: next.expires},
+	}
+	if err := f.submit(ctx, op); err != nil {
 		return err
 	}
 	if op.Outcome != oauth.OutcomeDone {
-		return errors.New("the store did not take the refresh token")
+		return errors.New("the store rejects the refresh token")
 	}
 	return nil
 }
 
-func putAccessToken(ctx context.Context, w *world, a arguments) error {
-	token, err := w.accessToken(ctx, a)
-	if err != nil {
-		return err
-	}
-	w.values["access_token"] = token
-	switch a.text("kind") {
-	case "expired":
-		w.values["access_token"] = w.keys.NewAccessToken(time.Now().Add(-time.Minute))
-	case "revoked":
-		hash := oauth.HashOf(token)
-		return w.submit(ctx, &oauth.Revoke{Access: &hash})
-	}
-	return nil
-}
-
-func (w *world) accessToken(ctx context.Context, a arguments) (string, error) {
-	now := time.Now()
-	if a.flag("user") {
-		p, _, err := w.issue(ctx, a, now)
-		return p.access, err
-	}
-	if err := w.needClient(ctx); err != nil {
-		return "", err
-	}
+func parseAccessToken(a arguments) (setUp, error) {
 	scopes, err := scopesOf(a)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	p, err := w.newPair(a, now)
-	if err != nil {
-		return "", err
+	now := time.Now()
+	p, keys := newPair(now), Keys()
+	if token := a.text("access_token"); token != "" {
+		if a.text("kind") == "expired" {
+			return nil, errors.New("access_token: an expired one cannot be given")
+		}
+		expires, ok := keys.CheckAccessToken(token)
+		if !ok {
+			return nil, errors.New("access_token: it is not signed with the key of contracts")
+		}
+		p.access, p.expires = token, expires
 	}
-	return p.access, w.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: w.client.ID,
-		Scopes: scopes &^ oauth.UserScopes, Issued: now, Expires: p.expires}})
+	return func(ctx context.Context, f *fixture) error {
+		issue := f.issueToClient
+		if a.flag("user") {
+			issue = f.issue
+		}
+		if err := issue(ctx, p, scopes, now); err != nil {
+			return err
+		}
+		switch a.text("kind") {
+		case "expired":
+			f.values["access_token"] = keys.NewAccessToken(now.Add(-time.Minute))
+		case "revoked":
+			hash := oauth.HashOf(p.access)
+			return f.submit(ctx, &oauth.Revoke{Access: &hash})
+		}
+		return nil
+	}, nil
+}
+
+// issueToClient stores an access token of the current client itself.
+func (f *fixture) issueToClient(ctx context.Context, p pair, scopes oauth.Scopes, at time.Time) error {
+	if err := f.needClient(ctx); err != nil {
+		return err
+	}
+	f.values["access_token"] = p.access
+	return f.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: f.client.ID,
+		Scopes: scopes &^ oauth.UserScopes, Issued: at, Expires: p.expires}})
 }
 
 func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value) State {
-	return State{"the limit of " + path + " is used up", "The requests of this minute are spent: those of a state's access token before, or of a new one.",
-		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Requests that are left, at most %d.", limit-1)}},
+	return State{"the limit of " + path + " is used up", "The access token has no requests left in this minute. It is the token of an earlier state, or a new one.",
+		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Remaining requests, at most %d.", limit-1)}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
-		func(a arguments) error { return a.within("remaining", 0, limit-1) },
-		func(ctx context.Context, w *world, a arguments) error {
-			return w.useUp(ctx, endpoint, limit-a.number("remaining"))
+		func(a arguments) (setUp, error) {
+			return func(ctx context.Context, f *fixture) error {
+				return f.useUp(ctx, endpoint, limit-a.number("remaining"))
+			}, a.within("remaining", 0, limit-1)
 		}}
 }
 
-// useUp makes requests with the present access token.
-func (w *world) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
-	if _, ok := w.values["access_token"]; !ok {
-		if _, err := w.setUp(ctx, "an access token", nil); err != nil {
+// useUp makes requests with the current access token.
+func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
+	if _, ok := f.values["access_token"]; !ok {
+		if err := f.setUpDefault(ctx, "an access token"); err != nil {
 			return err
 		}
 	}
-	token, _ := w.values["access_token"].(string)
+	token, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := w.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
 		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
 		default:
-			return refusef("the access token is not live, or is used up already")
+			return refusef("the access token is not live, or its limit is already used up")
 		}
 	}
 	return nil

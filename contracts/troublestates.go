@@ -8,89 +8,90 @@ import (
 	"net/netip"
 	"time"
 
+	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sim"
 )
 
 func troubleStates() []State {
 	return []State{
-		{"the caller asks from an address", "Requests come from there, as if the header X-Forwarded-For of a trusted proxy said so.",
-			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, checkAddress, askFrom},
-		{"the upstream's budget is empty", "The upstream refuses for a while. What is cached or decided here is still answered.",
-			[]Parameter{{"seconds", Integer, 30, nil, "Until it answers again, 1 to 60."}}, nil,
-			func(a arguments) error { return a.within("seconds", 1, 60) },
-			func(_ context.Context, w *world, a arguments) error {
-				delay := time.Duration(a.number("seconds")) * time.Second
-				return w.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
-			}},
-		{"the upstream is down", "The upstream fails. What is cached or decided here is still answered.", nil, nil, nil, breakUpstream},
-		{"the upstream has been down for a while", "The upstream has failed so often that the service leaves it alone, and says until when.",
-			nil, nil, nil, openBreaker},
-		{"the geolocation service is overloaded", "There is no capacity for queries that the service does not hold.", nil, nil, nil,
-			func(_ context.Context, w *world, _ arguments) error { return w.overload() }},
-		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. The last state of an interaction.", nil, nil, nil, makeBusy},
-		{"this address has failed to authenticate too often", "So many wrong client secrets came from the caller's address that the next one is refused for a while.",
-			nil, nil, nil, sendWrongSecrets},
+		{"the caller asks from an address", "Requests come from that address, as if a trusted proxy had sent it in X-Forwarded-For.",
+			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, parseCaller},
+		{"the upstream's budget is empty", "The upstream rejects requests for a while. The service still responds to cached and invalid queries.",
+			[]Parameter{{"seconds", Integer, 30, nil, "Until it accepts requests again, 1 to 60."}}, nil, parseBudget},
+		{"the upstream is down", "The upstream fails. The service still responds to cached and invalid queries.", nil, nil, always(breakUpstream)},
+		{"the upstream has been down for a while", "The upstream has failed so often that the service stops asking it for a while, and says for how long.",
+			nil, nil, always(openBreaker)},
+		{"the geolocation service is overloaded", "There is no capacity for queries that are not cached.", nil, nil,
+			always(func(_ context.Context, f *fixture) error { return f.overload() })},
+		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
+			always(makeBusy)},
+		{"this address has failed to authenticate too often", "The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
+			nil, nil, always(sendWrongSecrets)},
 	}
 }
 
-func breakUpstream(_ context.Context, w *world, _ arguments) error {
-	return w.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusBadGateway})
+func parseCaller(a arguments) (setUp, error) {
+	address, err := netip.ParseAddr(a.text("address"))
+	if err != nil {
+		return nil, fmt.Errorf("address: %w", err)
+	}
+	return func(_ context.Context, f *fixture) error {
+		f.caller = address.String()
+		return nil
+	}, nil
 }
 
-func openBreaker(ctx context.Context, w *world, a arguments) error {
-	if err := breakUpstream(ctx, w, a); err != nil {
+func parseBudget(a arguments) (setUp, error) {
+	delay := time.Duration(a.number("seconds")) * time.Second
+	return func(_ context.Context, f *fixture) error {
+		return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
+	}, a.within("seconds", 1, 60)
+}
+
+func breakUpstream(_ context.Context, f *fixture) error {
+	return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusBadGateway})
+}
+
+func openBreaker(ctx context.Context, f *fixture) error {
+	if err := breakUpstream(ctx, f); err != nil {
 		return err
 	}
 	for i := range breakerFailures {
-		if _, err := w.look(fmt.Sprintf("9.9.9.%d", i+1)); err != nil {
-			return err
+		q, fault := geo.ParseQuery(fmt.Sprintf("9.9.9.%d", i+1))
+		if fault != nil {
+			return fault
 		}
+		f.lookUp(q)
 	}
 	return nil
 }
 
-// makeBusy lets the service know the client already, as it does when there is much to do.
-func makeBusy(ctx context.Context, w *world, _ arguments) error {
-	if w.client != nil {
-		if _, err := w.identity.Client(ctx, w.client.ID); err != nil {
+// makeBusy makes the service load the client first: a busy service has its clients in memory.
+func makeBusy(ctx context.Context, f *fixture) error {
+	if f.client != nil {
+		if _, err := f.identity.Client(ctx, f.client.ID); err != nil {
 			return err
 		}
 	}
-	w.store.busy.Store(true)
+	f.store.busy.Store(true)
 	return nil
 }
 
-// sendWrongSecrets exhausts the caller's attempts up to half a minute from now.
-func sendWrongSecrets(ctx context.Context, w *world, _ arguments) error {
+// sendWrongSecrets uses up the caller's attempts until half a minute from now.
+func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	caller := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if w.caller != "" {
-		caller = netip.MustParseAddr(w.caller)
+	if f.caller != "" {
+		caller = netip.MustParseAddr(f.caller)
 	}
 	later := time.Now().Add(30 * time.Second)
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
 	for range 1000 {
-		_, fault := w.identity.Exchange(ctx, request, later)
+		_, fault := f.identity.Exchange(ctx, request, later)
 		if fault != nil && fault.Code == oauth.TemporarilyUnavailable {
 			return nil
 		}
 	}
-	return errors.New("the service goes on taking wrong secrets")
-}
-
-func checkAddress(a arguments) error {
-	if _, err := netip.ParseAddr(a.text("address")); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	return nil
-}
-
-func askFrom(_ context.Context, w *world, a arguments) error {
-	address, err := netip.ParseAddr(a.text("address"))
-	if err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	w.caller = address.String()
-	return nil
+	return errors.New("the service still accepts attempts with wrong secrets")
 }

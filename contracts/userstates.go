@@ -14,39 +14,39 @@ var userValues = []Value{
 	{"service_id", "The user's service_id, a UUID."},
 }
 
-// profile are the values of a user who has told everything.
+// profile holds the values of a complete profile.
 var profile = map[string]string{
 	"name": "Ada Lovelace", "email": "ada@example.com", "username": "ada", "gender": "female",
 	"profile_picture": "https://example.com/ada.png", "bio": "Wrote the first program.", "phone_number": "+12025550123",
 	"place_of_birth": "London", "date_of_birth": "1990-12-10", "address": "12 St James's Square, London",
 }
 
-// profileFields are its keys in the order of the interface document.
+// profileFields are its keys, in the order of the interface document.
 var profileFields = strings.Fields("name email username gender profile_picture bio phone_number place_of_birth date_of_birth address")
 
 func userStates() []State {
 	return []State{
-		{"a user", "A user of whom nothing but these fields is set. Later states are about this user, or about the last one.",
-			userParameters("name", "email"), userValues, checkUser, putUser},
-		{"a user with every profile field set", "A user whose detailed profile has no null.",
-			userParameters(profileFields...), userValues, checkUser, putUser},
-		{"a user with no optional profile field", "A user with a name alone: all else is null.",
-			userParameters("name"), userValues, checkUser, putUser},
-		{"a user registered by phone", "A user with a name and a phone number, and no e-mail address.",
-			userParameters("name", "phone_number"), userValues, checkUser, putUser},
-		{"the user is disabled", "An operator has disabled the user, after all that the states before have done.",
-			nil, userValues, nil, disableUser},
+		{"a user", "A user with only these fields set. Later states use the last user that was set up.",
+			userParameters("name", "email"), userValues, parseUser},
+		{"a user with every profile field set", "A user whose detailed profile contains no null.",
+			userParameters(profileFields...), userValues, parseUser},
+		{"a user with no optional profile field", "A user with only a name: every other field is null.",
+			userParameters("name"), userValues, parseUser},
+		{"a user registered by phone", "A user with a name and a phone number, and no email address.",
+			userParameters("name", "phone_number"), userValues, parseUser},
+		{"the user is disabled", "An operator has disabled the user, after the earlier states were set up.",
+			nil, userValues, always(disableUser)},
 	}
 }
 
-// userParameters are all fields, of which those with these names have a default.
+// userParameters returns a parameter for each field. The fields in set have a default.
 func userParameters(set ...string) []Parameter {
 	var all []Parameter
 	for _, field := range profileFields {
-		p := Parameter{field, String, nil, nil, "Of the profile; null when left out."}
+		p := Parameter{field, String, nil, nil, "Profile field; null when left out."}
 		for _, name := range set {
 			if name == field {
-				p.Default, p.Description = profile[field], "Of the profile."
+				p.Default, p.Description = profile[field], "Profile field."
 			}
 		}
 		all = append(all, p)
@@ -63,41 +63,41 @@ func newUser(a arguments, now time.Time) *account.User {
 	}
 }
 
-func checkUser(a arguments) error {
+func parseUser(a arguments) (setUp, error) {
 	now := time.Now()
-	return newUser(a, now).Check(now)
-}
-
-func putUser(ctx context.Context, w *world, a arguments) error {
-	u := newUser(a, time.Now())
-	if err := w.store.CreateUser(ctx, u); err != nil {
-		if errors.Is(err, account.ErrTaken) {
-			return refusef("another user of this interaction has the same email, phone_number or username")
+	u := newUser(a, now)
+	if err := u.Check(now); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, f *fixture) error {
+		if err := f.store.CreateUser(ctx, u); err != nil {
+			if errors.Is(err, account.ErrTaken) {
+				return refusef("another user of this interaction has the same email, phone_number or username")
+			}
+			return err
 		}
+		f.user = u
+		f.nameUser()
+		return nil
+	}, nil
+}
+
+// nameUser sets the values of the current user.
+func (f *fixture) nameUser() {
+	f.values["user_id"], f.values["service_id"] = f.user.ID, f.user.ServiceID
+}
+
+func disableUser(ctx context.Context, f *fixture) error {
+	if err := f.needUser(ctx); err != nil {
 		return err
 	}
-	w.user = u
-	w.nameUser()
-	return nil
+	return f.identity.DisableUser(ctx, f.user.ID, time.Now())
 }
 
-// nameUser puts what there is to know of the present user among the values.
-func (w *world) nameUser() {
-	w.values["user_id"], w.values["service_id"] = w.user.ID, w.user.ServiceID
-}
-
-func disableUser(ctx context.Context, w *world, _ arguments) error {
-	if err := w.needUser(ctx); err != nil {
-		return err
-	}
-	return w.identity.DisableUser(ctx, w.user.ID, time.Now())
-}
-
-// needUser makes a user unless there is one.
-func (w *world) needUser(ctx context.Context) error {
-	if w.user != nil {
+// needUser creates a user unless there is one.
+func (f *fixture) needUser(ctx context.Context) error {
+	if f.user != nil {
 		return nil
 	}
-	_, err := w.setUp(ctx, "a user with every profile field set", nil)
-	return err
+	return f.setUpDefault(ctx, "a user with every profile field set")
 }

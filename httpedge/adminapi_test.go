@@ -57,7 +57,7 @@ func (a answer) refused(t *testing.T, code string, fields ...string) {
 }
 
 func TestAdminAPIIsForOperators(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	paths := []string{"GET /clients", "POST /clients", "GET /clients/" + c.ID, "DELETE /clients/" + c.ID, "POST /clients/" + c.ID + "/approve",
@@ -95,7 +95,7 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 }
 
 func TestOperatorManagesClients(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	a := o.does(201, "POST", "/clients", `{"name":"Shop","redirect_uris":["https://shop.example/back"],"scopes":["view-user","detail-user"],"grants":["authorization_code","client_credentials"]}`)
@@ -162,7 +162,7 @@ func TestOperatorManagesClients(t *testing.T) {
 }
 
 func TestApprovalHoldsAtOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	o, c, u := newOperator(t, st), st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	token, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	details := func() int {
@@ -196,7 +196,7 @@ func TestApprovalHoldsAtOnce(t *testing.T) {
 }
 
 func TestOperatorManagesUsers(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	a := o.does(201, "POST", "/users", `{"name":"Ada","email":"ada@example.com","password":"`+edgetest.Password+`","bio":"x"}`)
@@ -247,7 +247,7 @@ func TestOperatorManagesUsers(t *testing.T) {
 }
 
 func TestAdminRequestsThatAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	describe(t, st.Stack)
 	o, c := newOperator(t, st), st.NewClient(t, nil)
 	st.NewUser(t, "Ada", "ada@example.com")
@@ -324,7 +324,7 @@ func TestAdminRequestsThatAreRefused(t *testing.T) {
 }
 
 func TestAdminListsArePaged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	describe(t, st.Stack)
 	o := newOperator(t, st)
 	for i := range 4 {

@@ -134,7 +134,7 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			scope, err := oauth.ParseScopes(name)
 			if err != nil || scope == 0 {
-				o.refuse("scopes", "there can be view-user, detail-user and server-operations")
+				o.refuse("scopes", "only view-user, detail-user and server-operations exist")
 			}
 			client.Scopes |= scope
 		}
@@ -144,7 +144,7 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			grant, ok := oauth.ParseGrantType(name)
 			if !ok {
-				o.refuse("grants", "there can be authorization_code, refresh_token and client_credentials")
+				o.refuse("grants", "only authorization_code, refresh_token and client_credentials exist")
 			}
 			client.Grants |= grant
 		}

@@ -9,7 +9,7 @@ import (
 
 // TestOperatorRotatesKeys: the token that asks was signed with the key before, and goes on working like all others.
 func TestOperatorRotatesKeys(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
 	before, err := st.Store.AccessTokenKeys(t.Context())

@@ -6,10 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/sqlstore"
 )
 
 // failingAccounts is a store of accounts whose consents can be made to fail; nil = not.
@@ -58,9 +59,11 @@ func TestClientsAreToldOfOurFailures(t *testing.T) {
 	} {
 		t.Run(test.err.Error(), func(t *testing.T) {
 			accounts, codes := &failingAccounts{}, &failingCodes{}
-			st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) {
-				accounts.Store, codes.Store = c.Accounts, c.Tokens
-				c.Accounts, c.Tokens = accounts, codes
+			st := edgetest.NewIdentity(t, func(c *stack.Config) {
+				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+					accounts.Store, codes.Store = s, s
+					return codes, accounts
+				}
 			})
 			c := st.NewClient(t, nil)
 			st.NewUser(t, "Rosa", rosa)

@@ -13,7 +13,7 @@ import (
 const rosa = "rosa@example.com"
 
 func TestAuthorizationCodeRound(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	consent := b.signIn(asked(c), rosa)
@@ -37,7 +37,7 @@ func TestAuthorizationCodeRound(t *testing.T) {
 }
 
 func TestConsentIsRemembered(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, user := st.NewClient(t, nil), st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.send(b.signIn(asked(c), rosa), "decision", "allow").gets(t, st)
@@ -56,7 +56,7 @@ func TestConsentIsRemembered(t *testing.T) {
 }
 
 func TestDenialGoesToTheClient(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -65,12 +65,12 @@ func TestDenialGoesToTheClient(t *testing.T) {
 }
 
 func TestPromptNoneWithoutSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	newBrowser(t, st).get("/oauth/authorize?"+asked(st.NewClient(t, nil), "prompt", "none").Encode()).failsWith(t, st, "login_required")
 }
 
 func TestPromptLoginAsksAgainOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -83,7 +83,7 @@ func TestPromptLoginAsksAgainOnce(t *testing.T) {
 }
 
 func TestImpersonableClientsAlwaysAsk(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const uri = "com.example.app:/callback"
 	c := st.NewClient(t, func(c *oauth.Client) { c.Public, c.RedirectURIs = true, []string{uri} })
 	st.NewUser(t, "Rosa", rosa)
@@ -103,7 +103,7 @@ func TestImpersonableClientsAlwaysAsk(t *testing.T) {
 }
 
 func TestMistakesThatAreNeverRedirected(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
 	for name, q := range map[string]string{
@@ -137,7 +137,7 @@ func TestMistakesThatAreNeverRedirected(t *testing.T) {
 }
 
 func TestMistakesThatTheClientIsTold(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	machine := st.NewClient(t, func(c *oauth.Client) { c.Grants = oauth.ClientCredentialsGrant })
@@ -171,7 +171,7 @@ func TestMistakesThatTheClientIsTold(t *testing.T) {
 }
 
 func TestStateComesBackAsItWas(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -200,7 +200,7 @@ func TestStateComesBackAsItWas(t *testing.T) {
 }
 
 func TestAuthorizeTakesOnlyGet(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

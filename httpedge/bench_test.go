@@ -18,9 +18,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -38,16 +37,12 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	buffer := httpedge.NewLogBuffer(f)
 	tb.Cleanup(func() {
-		if err := errors.Join(buffer.Close(), f.Close()); err != nil {
+		if err := f.Close(); err != nil {
 			tb.Errorf("close the log: %v", err)
 		}
 	})
-	logged := edgetest.WithEdge(func(c *httpedge.Config) {
-		c.Log = buffer
-		c.Logger = slog.New(httpedge.NewLogHandler(buffer, slog.LevelInfo, true))
-	})
+	logged := func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
 	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())}, options...)...)
 	queries, outcomes := make([]geo.Query, benchKeys), make([]geo.Outcome, benchKeys)
 	for i := range queries {
@@ -58,7 +53,7 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 	}
 	const step = 64
 	for i := 0; i < benchKeys; i += step {
-		st.System.LookupAll(queries[i:i+step], netip.Addr{}, time.Now(), outcomes[i:i+step])
+		st.Lookups.LookupAll(queries[i:i+step], netip.Addr{}, time.Now(), outcomes[i:i+step])
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {
@@ -193,10 +188,10 @@ func BenchmarkLookupHitInTrouble(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			upstream := &breakdown{Provider: edgetest.NewProvider()}
-			st := hot(b, edgetest.WithActors(func(a *actors.Config) {
-				a.Provider = upstream
-				a.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour, Hold: time.Hour}
-			}))
+			st := hot(b, func(c *stack.Config) {
+				c.Lookups.Provider = upstream
+				c.Lookups.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour, Hold: time.Hour}
+			})
 			c.trouble(upstream)
 			if c.refused != 0 {
 				defer flood(b, st, c.refused)()

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -32,7 +32,7 @@ func (b *browser) cookies() map[string]string {
 func account(id int64) string { return strconv.FormatInt(id, 10) }
 
 func TestForgedSignInIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	start := "/oauth/authorize?" + asked(c).Encode()
@@ -68,7 +68,7 @@ func TestForgedSignInIsRefused(t *testing.T) {
 }
 
 func TestFormsFromOtherSitesAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -85,7 +85,7 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestConsentIsGivenOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -114,7 +114,7 @@ func TestConsentIsGivenOnce(t *testing.T) {
 }
 
 func TestForgedConsentIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	st.NewUser(t, "Kofi", kofi)
@@ -152,7 +152,7 @@ func TestForgedConsentIsRefused(t *testing.T) {
 }
 
 func TestWrongPasswords(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -176,7 +176,7 @@ func TestWrongPasswords(t *testing.T) {
 }
 
 func TestFailedSignInsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	p := b.get("/login")
@@ -194,7 +194,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 }
 
 func TestSeveralAccountsInOneBrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	first := st.NewUser(t, "Rosa", rosa)
 	second := st.NewUser(t, "Kofi", kofi)
@@ -224,7 +224,7 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 }
 
 func TestBrowserKeepsFiveAccounts(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	b := newBrowser(t, st)
 	var first string
 	for i := range 6 {
@@ -248,7 +248,7 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 }
 
 func TestSignInRotatesTheSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	in := func() map[string]string {
@@ -267,7 +267,7 @@ func TestSignInRotatesTheSession(t *testing.T) {
 }
 
 func TestLogout(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
 	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
@@ -287,7 +287,7 @@ func TestLogout(t *testing.T) {
 }
 
 func TestChoiceCannotBeCarriedOver(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -313,7 +313,7 @@ func TestChoiceCannotBeCarriedOver(t *testing.T) {
 }
 
 func TestPageHeaders(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -343,7 +343,7 @@ func TestPageHeaders(t *testing.T) {
 
 func TestCookieAttributes(t *testing.T) {
 	for _, issuer := range []string{"", "https://id.example"} {
-		st := edgetest.NewIdentity(t, nil, edgetest.WithEdge(func(c *httpedge.Config) { c.Issuer = issuer }))
+		st := edgetest.NewIdentity(t, func(c *stack.Config) { c.Issuer = issuer })
 		secure := issuer != ""
 		prefix := map[bool]string{true: "__Host-"}[secure]
 		st.NewUser(t, "Rosa", rosa)
@@ -378,7 +378,7 @@ func cookieOf(t *testing.T, p page, name string) *http.Cookie {
 }
 
 func TestHostileCookies(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	for _, cookie := range []string{"gatehouse=", "gatehouse=....", "gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
 		"gatehouse=\xff\xfe; gatehouse-form=x; gatehouse-known=~~~", "gatehouse-form=" + strings.Repeat("A", 43), "gatehouse=' OR 1=1 --", "=;;;==;", "gatehouse=a; gatehouse=b"} {
@@ -393,7 +393,7 @@ func TestHostileCookies(t *testing.T) {
 }
 
 func TestNamesArePlainText(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const hostile = `</title><script>alert(1)</script>"'`
 	c := st.NewClient(t, nil)
 	changed := *c.Client
@@ -414,7 +414,7 @@ func TestNamesArePlainText(t *testing.T) {
 }
 
 func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -425,7 +425,7 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 }
 
 func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)
@@ -435,7 +435,7 @@ func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
 }
 
 func TestConsentFormEndsWithItsSession(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	b := newBrowser(t, st)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -200,7 +200,7 @@ func (p throttled) Terms() geo.Terms {
 
 func TestNoBudget(t *testing.T) {
 	st := start(t, withProvider(throttled{edgetest.NewProvider()}),
-		edgetest.WithActors(func(c *actors.Config) { c.LookupTimeout = 2 * time.Second }))
+		func(c *stack.Config) { c.Lookups.Timeout = 2 * time.Second })
 	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0) // the probe of /batch
 	get(t, st, "/api/lookup?q=9.9.9.9")                              // the probe of /json
 

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
 )
 
 func prefixes(t *testing.T, list ...string) []netip.Prefix {
@@ -101,9 +101,9 @@ func TestCallersAddress(t *testing.T) {
 		}},
 	} {
 		t.Run(group.name, func(t *testing.T) {
-			st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
-				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...), group.header
-			}))
+			st := start(t, func(c *stack.Config) {
+				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...), string(group.header)
+			})
 			for _, row := range group.rows {
 				a := get(t, st, "/api/my-ip", lines(row.header, row.value)...)
 				if got := a.object(t)["query"]; got != row.want {
@@ -127,7 +127,7 @@ func lines(name, value string) []string {
 }
 
 func TestMyIPAnswersAboutTheCaller(t *testing.T) {
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
+	st := start(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
 	for range 2 {
 		a := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
 		o := a.object(t)
@@ -149,8 +149,8 @@ func TestMyIPAnswersAboutTheCaller(t *testing.T) {
 
 func TestUnixSocketPeersAreLocal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.sock")
-	st := start(t, edgetest.WithListen("unix:"+path),
-		edgetest.WithEdge(func(c *httpedge.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") }))
+	st := start(t, func(c *stack.Config) { c.Listen = "unix:" + path },
+		func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
 	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", path)
 	}}

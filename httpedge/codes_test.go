@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	people "gatehouse/actors/account"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
 func TestTheCookieOfAChallenge(t *testing.T) {
 	for issuer, name := range map[string]string{"": "gatehouse-code", "https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
-		st := edgetest.NewIdentity(t, mail.Deliver, edgetest.WithEdge(func(c *httpedge.Config) { c.Issuer = issuer }))
+		st := edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
 		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";") // which a browser would not keep here under https
@@ -106,7 +106,7 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 		}
 	}
 	secrets["wrong code"] = "wrongmarked"
-	logged := st.Log.String() + st.Journal.String()
+	logged := st.Log.String()
 	counted := gathered(t, st)
 	if !strings.Contains(logged, "/register/verify") || !strings.Contains(counted, "gatehouse_code_entries_total") {
 		t.Error("got no trace of what was done, want its paths and counts")
@@ -125,7 +125,7 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 // gathered returns the names, labels and values of all metrics.
 func gathered(t *testing.T, st reachable) string {
 	t.Helper()
-	families, err := st.Counters.Gather()
+	families, err := st.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

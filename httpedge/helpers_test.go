@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -22,7 +22,7 @@ func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 }
 
 func withProvider(p geo.Provider) edgetest.Option {
-	return edgetest.WithActors(func(c *actors.Config) { c.Provider = p })
+	return func(c *stack.Config) { c.Lookups.Provider = p }
 }
 
 // answer is a response that was read to its end.

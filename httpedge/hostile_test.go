@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack"
 )
 
 const lookup = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -163,9 +162,9 @@ func TestContinueAndChunks(t *testing.T) {
 
 // Neither a request that trickles in nor a silent connection is kept longer than the time-outs.
 func TestSlowClientsAreCutOff(t *testing.T) {
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
+	st := start(t, func(c *stack.Config) {
 		c.ReadTimeout, c.IdleTimeout = 200*time.Millisecond, 400*time.Millisecond
-	}))
+	})
 	for name, start := range map[string]string{
 		"silent":  "",
 		"request": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n",
@@ -219,7 +218,7 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.MaxConnections = 2 }))
+	st := start(t, func(c *stack.Config) { c.MaxConnections = 2 })
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {
 		conn.say(lookup)

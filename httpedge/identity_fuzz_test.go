@@ -42,7 +42,7 @@ func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
 }
 
 func FuzzTokenEndpoints(f *testing.F) {
-	st := edgetest.NewIdentity(f, nil)
+	st := edgetest.NewIdentity(f)
 	c := st.NewClient(f, nil)
 	good := query(credentials(c)...).Encode()
 	f.Add("/oauth/token", good, "")
@@ -66,7 +66,7 @@ func FuzzTokenEndpoints(f *testing.F) {
 }
 
 func FuzzProfile(f *testing.F) {
-	st := edgetest.NewIdentity(f, nil)
+	st := edgetest.NewIdentity(f)
 	f.Add("Bearer x")
 	f.Add("Bearer gtat_" + strings.Repeat("a", 63))
 	f.Add("\xff Bearer")
@@ -81,7 +81,7 @@ func FuzzProfile(f *testing.F) {
 }
 
 func FuzzBrowserFlow(f *testing.F) {
-	st := edgetest.NewIdentity(f, nil)
+	st := edgetest.NewIdentity(f)
 	c := st.NewClient(f, nil)
 	good := asked(c).Encode()
 	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout", "/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted"} {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -89,7 +89,11 @@ func (s *scarce) Accept() (net.Conn, error) {
 }
 
 func TestServerOutlivesALackOfFileDescriptors(t *testing.T) {
-	st := start(t, edgetest.WithWrappedListener(func(ln net.Listener) net.Listener { return &scarce{ln, 3} }))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := start(t, func(c *stack.Config) { c.Public = &scarce{ln, 3} })
 	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
 		t.Errorf("got %d, want 200", a.status)
 	}

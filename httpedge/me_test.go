@@ -61,7 +61,7 @@ func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
 // sessionIDs returns the values of the buttons that end sessions.
 // TestSessionOfAnotherIsNotEnded by its name.
 func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
 	b, p := atHome(t, st, ada)
@@ -97,7 +97,7 @@ func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
 // TestCodeOfAnotherAccountIsRefused in a browser that has several.
 // TestSensitiveFormsAreGoodOnce: who sends one again, by going back, has to look at it again.
 func TestNoticesAreForTheirBrowserAlone(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	saved := b.sendTo(p, "/me", "name", "Ada L")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAccountsWithoutAMessengerKeepTheirAddress(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)
 	if strings.Contains(p.body, `href="/me/email"`) || strings.Contains(p.body, `href="/me/phone"`) {

@@ -32,7 +32,7 @@ func profileStatus(t *testing.T, st *edgetest.IdentityStack, token string) int {
 }
 
 func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2" })
 	other := st.NewClient(t, func(c *oauth.Client) { c.Name = "Other" })
@@ -74,7 +74,7 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 
 // TestManyAppsAreOnPagesOfTheirOwn keeps the page of the account small: it has those that were used last, the newest first.
 func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	ada1 := st.NewUser(t, "Ada", ada)
 	const count = 30
 	var clients [count]edgetest.Client
@@ -142,7 +142,7 @@ func appRange(from, to int) []string {
 }
 
 func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
 	approved := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
@@ -171,7 +171,7 @@ func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
 }
 
 func TestSessionsAreShownAndEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	phone := newBrowser(t, st)
 	login := phone.get("/login")
@@ -220,7 +220,7 @@ func sessionIDs(p page) []string {
 }
 
 func TestSessionOfAnotherIsNotEnded(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	st.NewUser(t, "Bo", "bo@example.com")
 	bo, p := atHome(t, st, "bo@example.com")
@@ -231,7 +231,7 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 
 // TestManySessionsAreNotAllShown keeps the page small, and shows this session always.
 func TestManySessionsAreNotAllShown(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	for range 30 {

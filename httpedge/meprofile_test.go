@@ -9,7 +9,7 @@ import (
 )
 
 func TestProfileIsEdited(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	b, _ := atHome(t, st, ada)
@@ -39,7 +39,7 @@ func TestProfileIsEdited(t *testing.T) {
 }
 
 func TestWrongProfileExplainsItself(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	other := st.NewUser(t, "Bo", "bo@example.com")
 	other.Username = "Bo_Builds"
@@ -50,14 +50,14 @@ func TestWrongProfileExplainsItself(t *testing.T) {
 	for _, c := range []struct{ field, entered, says string }{
 		{"name", " ", "Enter your name."},
 		{"name", strings.Repeat("é", 201), "The name must have at most 200 characters."},
-		{"username", "a b", "The username may have letters"},
+		{"username", "a b", "The username may contain only letters"},
 		{"username", "bo_BUILDS", "Somebody else has this username. Choose another one."},
 		{"gender", strings.Repeat("x", 51), "The gender must have at most 50 characters."},
 		{"bio", strings.Repeat("x", 2001), "The text about you must have at most 2000 characters."},
-		{"bio", "a\x00b", "The text about you has control characters."},
+		{"bio", "a\x00b", "The text about you must not contain control characters."},
 		{"bio", "\xff\xfe", "The text about you is not valid UTF-8."},
-		{"place_of_birth", "\u202egnp", "The place of birth has control characters."},
-		{"date_of_birth", "31.12.1990", "The date of birth must be a day of the calendar in the form YYYY-MM-DD."},
+		{"place_of_birth", "\u202egnp", "The place of birth must not contain control characters."},
+		{"date_of_birth", "31.12.1990", "The date of birth must be a valid date in the form YYYY-MM-DD."},
 		{"date_of_birth", "2990-12-31", "The date of birth must not be in the future."},
 		{"address", strings.Repeat("x", 501), "The address must have at most 500 characters."},
 		{"profile_picture", "javascript:alert(1)", "The link must be an http or https URL."},

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPasswordIsChanged(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -50,7 +50,7 @@ func TestPasswordIsChanged(t *testing.T) {
 }
 
 func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	jar := b.cookies()
@@ -71,7 +71,7 @@ func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
 }
 
 func TestDeletedAccountIsGone(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	u := st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, nil)
 	away, _ := atHome(t, st, ada)
@@ -194,7 +194,7 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 }
 
 func TestSensitiveFormsAreGoodOnce(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	for _, path := range []string{"/me/password", "/me/delete"} {

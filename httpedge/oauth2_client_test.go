@@ -14,7 +14,7 @@ import (
 
 // TestGoOAuth2Client runs golang.org/x/oauth2 as it is, with the client's credentials in both places.
 func TestGoOAuth2Client(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, st.Client)

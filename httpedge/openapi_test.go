@@ -14,8 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -133,7 +133,7 @@ func TestLookUpsAreAsDescribed(t *testing.T) {
 }
 
 func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
-	st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Lifetimes.AccessToken = time.Hour })
+	st := edgetest.NewIdentity(t, func(c *stack.Config) { c.Identity.Lifetimes.AccessToken = time.Hour })
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	b := newBrowser(t, st)
@@ -171,7 +171,7 @@ func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
 }
 
 func TestOperatorRefusalsAreAsDescribed(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)

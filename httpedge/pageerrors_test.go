@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/pages"
@@ -31,7 +30,7 @@ func (a answer) isErrorPage(t *testing.T, what string, status int, title string)
 }
 
 func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewClient(t, func(c *oauth.Client) { c.Public = true }) // whose own pages may read what clients are told, but no page
 	post := func(path string, size int, accept string) answer {
 		conn := dial(t, st.Stack)
@@ -69,7 +68,7 @@ func TestFormTooLargeIsRefusedByAPage(t *testing.T) {
 }
 
 func TestWrongMethodAtAPage(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	const title = "This page cannot be used like that"
 	for path, allow := range map[string]string{
 		"/login": "GET, HEAD, POST, OPTIONS", "/consent": "GET, HEAD, POST, OPTIONS", "/register/verify": "GET, HEAD, POST, OPTIONS",
@@ -102,7 +101,7 @@ func TestWrongMethodAtAPage(t *testing.T) {
 }
 
 func TestUnknownPathInABrowser(t *testing.T) {
-	st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Messenger = nil })
+	st := edgetest.NewIdentity(t)
 	const title = "There is no page here"
 	for _, path := range []string{"/", "/favicon.ico", "/me/nothing", "/login/", "/Login", "/oauth", "/admin/v1/users"} {
 		get(t, st.Stack, path, "Accept", likesPages).isErrorPage(t, path, 404, title)

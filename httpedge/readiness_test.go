@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/sqlstore"
 )
 
 // sickAccounts is a store of accounts whose reads of users can be made to fail or to hang.
@@ -43,7 +45,12 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			accounts := &sickAccounts{reading: test.reading}
-			st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { accounts.Store, c.Accounts = c.Accounts, accounts })
+			st := edgetest.NewIdentity(t, func(c *stack.Config) {
+				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+					accounts.Store = s
+					return s, accounts
+				}
+			})
 			ready := func(status int, word string) {
 				t.Helper()
 				begun := time.Now()

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -169,9 +169,9 @@ func TestRegistrationSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"", "", "", []string{"Enter your name.", "Enter your email address.", "at least 10 characters"}},
 		{"Ida", "ida", newWord, []string{"This is not an email address."}},
-		{"Ida", ida, "password12", []string{"tried first"}},
+		{"Ida", ida, "password12", []string{"too common"}},
 		{"Harbours", ida, newWord, []string{"must not contain the name"}},
-		{"<script>\x00", ida, newWord, []string{"The name has control characters."}},
+		{"<script>\x00", ida, newWord, []string{"The name must not contain control characters."}},
 		{"Ida", "\xff", newWord, []string{"This is not an email address."}},
 		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000), []string{"at most 200 characters", "at most 254 characters"}},
 	} {
@@ -486,7 +486,9 @@ func TestWithoutAMessengerThereIsNothing(t *testing.T) {
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
-		st := edgetest.NewIdentity(t, func(c *actors.IdentityConfig) { c.Messenger, c.Channels = edgetest.NewMailbox(), has })
+		st := edgetest.NewIdentity(t, func(c *stack.Config) {
+			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
+		})
 		b := newBrowser(t, st)
 		login := b.get("/login").body
 		for email, list := range paths {

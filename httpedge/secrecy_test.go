@@ -11,7 +11,7 @@ import (
 )
 
 func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	st.NewUser(t, "Rosamunde", rosa)
 	b := newBrowser(t, st)
@@ -35,7 +35,7 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	for _, value := range b.cookies() {
 		secrets = append(secrets, value)
 	}
-	for name, text := range map[string]string{"the log": st.Log.String(), "the journal": st.Journal.String(), "the metrics": countersOf(t, st)} {
+	for name, text := range map[string]string{"the log": st.Log.String(), "the metrics": countersOf(t, st)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("got %q in %s", secret, name)
@@ -83,7 +83,7 @@ func TestNothingOfAnAccountIsLoggedOrCounted(t *testing.T) {
 	p.shows(t, 200, "/me/deleted")
 	_, done, _ := strings.Cut(p.path, "done=")
 	secret(done)
-	for name, text := range map[string]string{"the log": st.Log.String(), "the journal": st.Journal.String(), "the metrics": countersOf(t, st.IdentityStack)} {
+	for name, text := range map[string]string{"the log": st.Log.String(), "the metrics": countersOf(t, st.IdentityStack)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
 				t.Errorf("got %q in %s", secret, name)
@@ -106,7 +106,7 @@ func countersOf(t *testing.T, st *edgetest.IdentityStack) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := st.Counters.Gather()
+	families, err := st.Metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.System, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
+		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/httpedge"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack"
 )
 
 // certificate writes a fresh pair for 127.0.0.1 to the files, one after the other.
@@ -66,7 +65,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) { c.CertFile, c.KeyFile = certFile, keyFile }))
+	st := start(t, func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile })
 	st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
 		t.Errorf("got %d over TLS, want 200", a.status)
@@ -130,9 +129,9 @@ func TestTLSWithBadClients(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
-	st := start(t, edgetest.WithEdge(func(c *httpedge.Config) {
+	st := start(t, func(c *stack.Config) {
 		c.CertFile, c.KeyFile, c.MaxConnections, c.ReadTimeout = certFile, keyFile, 3, 300*time.Millisecond
-	}))
+	})
 	address := strings.TrimPrefix(st.URL, "https://")
 	var silent []net.Conn
 	for range 5 { // more than are allowed

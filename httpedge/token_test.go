@@ -45,7 +45,7 @@ func newToken(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userI
 }
 
 func TestTokenResponse(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	a := postToken(t, st, query(credentials(c)...))
 	o := a.object(t)
@@ -58,7 +58,7 @@ func TestTokenResponse(t *testing.T) {
 }
 
 func TestTokenEndpointTakesOnlyFormsByPost(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	body := query(credentials(c)...).Encode()
 	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {
@@ -88,7 +88,7 @@ func TestTokenEndpointTakesOnlyFormsByPost(t *testing.T) {
 }
 
 func TestTokenRequestsThatAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	public := st.NewClient(t, func(c *oauth.Client) { c.Public = true })
 	disabled := st.NewClient(t, func(c *oauth.Client) { c.Disabled = true })
@@ -149,21 +149,21 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 }
 
 func TestTwoAuthorizationHeadersAreRefused(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	postToken(t, st, query("grant_type", "client_credentials"), "Authorization", basic(c.ID, c.Secret),
 		"Authorization", basic(c.ID, c.Secret)).failsAs(t, 400, "invalid_request")
 }
 
 func TestCredentialsInTheURLAreNotRead(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	send(t, st.Stack, "POST", st.URL+"/oauth/token?"+query(credentials(c)...).Encode(), "grant_type=client_credentials",
 		"Content-Type", "application/x-www-form-urlencoded").failsAs(t, 400, "invalid_request")
 }
 
 func TestRevocationAndIntrospection(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c, other := st.NewClient(t, nil), st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	access, refresh := newToken(t, st, c, user.ID, oauth.ViewUser)
@@ -214,7 +214,7 @@ func TestRevocationAndIntrospection(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	a := get(t, st.Stack, "/.well-known/oauth-authorization-server", "Origin", "https://anywhere.example")
 	o := a.object(t)
 	if a.status != 200 || o["issuer"] != st.URL || o["token_endpoint"] != st.URL+"/oauth/token" || o["authorization_response_iss_parameter_supported"] != true {
@@ -225,7 +225,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestWrongSecretsAreThrottled(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	wrong := query("grant_type", "client_credentials", "token", "x", "client_id", c.ID, "client_secret", oauth.NewClientSecret())
 	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"} {

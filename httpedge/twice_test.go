@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	people "gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/sqlstore"
 )
 
 // pairs is a store of accounts that holds a form up until a second one is under way.
@@ -27,9 +29,11 @@ type pairs struct {
 func newPairs(t *testing.T) (reachable, *pairs) {
 	t.Helper()
 	p, mail := &pairs{}, edgetest.NewMailbox()
-	p.st = edgetest.NewIdentity(t, func(c *actors.IdentityConfig) {
-		mail.Deliver(c)
-		p.Store, c.Accounts = c.Accounts, p
+	p.st = edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) {
+		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+			p.Store = s
+			return s, p
+		}
 	})
 	return reachable{p.st, mail}, p
 }

@@ -62,7 +62,7 @@ func profileRequests(tokens []string) []*fasthttp.RequestCtx {
 }
 
 func TestAdmittedProfileAllocatesNothing(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	user := st.NewUser(t, "Rosa", rosa)
 	requests := profileRequests(issueTokens(t, st, st.NewClient(t, nil).ID, user.ID, 10))
 	next := 0
@@ -84,7 +84,7 @@ func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkProfile(b *testing.B) {
-	st := edgetest.NewIdentity(b, nil)
+	st := edgetest.NewIdentity(b)
 	user := st.NewUser(b, "Rosa", rosa)
 	requests := profileRequests(issueTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
 	for _, ctx := range requests {

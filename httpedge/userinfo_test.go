@@ -11,7 +11,7 @@ import (
 )
 
 func TestProfiles(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	user := st.NewUser(t, "Rosa", rosa)
 	access, _ := newToken(t, st, c, user.ID, oauth.UserScopes)
@@ -43,7 +43,7 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestTokensThatAreNoGood(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	access, refresh := newToken(t, st, c, st.NewUser(t, "Rosa", rosa).ID, oauth.ViewUser)
 	for _, path := range []string{"/api/user", "/api/user/details"} {
@@ -79,7 +79,7 @@ func TestTokensThatAreNoGood(t *testing.T) {
 }
 
 func TestExpiredToken(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	keys, err := st.Store.AccessTokenKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestExpiredToken(t *testing.T) {
 }
 
 func TestScopesAndApproval(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
 	basicOnly, _ := newToken(t, st, c, user.ID, oauth.ViewUser)
@@ -124,7 +124,7 @@ func TestScopesAndApproval(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	access, _ := newToken(t, st, c, st.NewUser(t, "Rosa", rosa).ID, oauth.UserScopes)
 	for path, limit := range map[string]int{"/api/user": 100, "/api/user/details": 50} {
@@ -148,7 +148,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 func TestPagesOfPublicClientsMayCall(t *testing.T) {
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	st.NewClient(t, func(c *oauth.Client) { c.RedirectURIs = []string{"https://confidential.example/cb"} })
 	st.NewClient(t, func(c *oauth.Client) {
 		c.Public, c.RedirectURIs = true, []string{"https://spa.example:8443/cb", "http://localhost:3000/cb", "com.example.app:/cb"}

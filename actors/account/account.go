@@ -1,5 +1,5 @@
-// Package account holds the rules about people: users and their profiles, passwords, sessions and consents. It does no
-// I/O and reads no clock.
+// Package account holds the rules about people: users and their profiles, passwords, sessions,
+// consents and the challenges that ask for a code. It does no I/O and reads no clock.
 package account
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// User is a person with an account. Optional strings are "" when unset, which profiles show as null.
+// User is a person with an account. An optional string that is unset is "", and null in a profile.
 type User struct {
 	ID             int64  // 1 to 2^53-1
 	ServiceID      string // UUID
@@ -28,60 +28,62 @@ type User struct {
 	Disabled       bool
 	Created        time.Time
 	Updated        time.Time
-	Version        int64 // how often it was changed; set by the Store
+	Version        int64 // grows with each change; set by the Store
 }
 
-// Session is a browser's sign-in as it is kept.
+// Session is a browser's sign-in as the Store keeps it.
 type Session struct {
 	Hash     [32]byte // SHA-256 of the cookie's value
 	UserID   int64
 	Created  time.Time
 	SignedIn time.Time // when the password or code was last entered
-	Seen     time.Time // last used, to the minute
+	Seen     time.Time // last use, to the minute
 	Expires  time.Time
-	Device   string // browser and system in a few words; never an address
+	Device   string // short name of the browser and system; never an IP address
 }
 
-// ID names a session to its user. Nothing can be learned from it about the cookie's value or its hash.
+// ID returns the name by which a user refers to a session. It reveals neither the cookie's value
+// nor its hash.
 func (s *Session) ID() string {
 	sum := sha256.Sum256(append([]byte("gatehouse: name of a session "), s.Hash[:]...))
 	return hex.EncodeToString(sum[:12])
 }
 
-// Consent is what a user has granted a client.
+// Consent is the set of scopes that a user has granted a client.
 type Consent struct {
 	UserID   int64
 	ClientID string
 	Scopes   uint8 // as oauth.Scopes
 	Granted  time.Time
-	Used     time.Time // when the client last got a code by it, to the minute; zero = never
+	Used     time.Time // when the client last got a code with it, to the minute; zero = never
 }
 
-// What a Store may answer beside other errors.
+// Errors that callers of a Store tell apart. A Store may return others.
 var (
+	// ErrNotFound: there is no such record.
 	ErrNotFound = errors.New("no such record")
-	// ErrTaken says that the e-mail address, phone number or username belongs to another user.
+	// ErrTaken: the e-mail address, phone number or username belongs to another user.
 	ErrTaken = errors.New("already taken")
-	// ErrConflict says that the record was changed since it was read; nothing was written.
+	// ErrConflict: the record was changed since it was read; nothing was written.
 	ErrConflict = errors.New("the record was changed since it was read")
 )
 
-// Store keeps users, sessions, consents and challenges. Its methods may be called by many goroutines; a write has lasted when its
-// method returns nil, and every read that begins later sees it. E-mail addresses and usernames are compared without
-// regard to case.
+// Store keeps users, sessions, consents and challenges. Its methods may be called by many
+// goroutines. A write is durable when its method returns nil, and every read that begins later sees
+// it. E-mail addresses and usernames are compared case-insensitively.
 type Store interface {
 	User(ctx context.Context, id int64) (*User, error)
 	UserByEmail(ctx context.Context, email string) (*User, error)
 	UserByPhone(ctx context.Context, phone string) (*User, error)
-	// Users returns up to limit users with an id above after, by id.
+	// Users returns up to limit users whose ID is greater than after, sorted by ID.
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
-	// CreateUser keeps u and sets its ID, ServiceID and Version, or returns ErrTaken.
+	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
 	CreateUser(ctx context.Context, u *User) error
-	// UpdateUser replaces the user with u's ID by u and sets u's Version, or returns ErrTaken, ErrNotFound or, unless u's Version is
-	// the present one, ErrConflict.
+	// UpdateUser replaces the user with u's ID and sets u's Version. It returns ErrTaken,
+	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
-	// DeleteUser ends everything of the user: profile, sessions, consents, challenges, codes and tokens. It returns the hashes of the
-	// access tokens that ended.
+	// DeleteUser deletes the user with all sessions, consents, challenges, codes and tokens. It
+	// returns the hashes of the access tokens that it deleted.
 	DeleteUser(ctx context.Context, id int64) (tokens [][32]byte, err error)
 
 	CreateSession(ctx context.Context, s *Session) error
@@ -90,14 +92,15 @@ type Store interface {
 	// UpdateSession replaces SignedIn, Seen and Expires.
 	UpdateSession(ctx context.Context, s *Session) error
 	DeleteSession(ctx context.Context, hash [32]byte) error
-	// DeleteSessions ends all sessions of the user but the one with hash keep.
+	// DeleteSessions deletes all sessions of the user except the one whose hash is keep.
 	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error
 
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
-	// Consents returns all consents of a user. Used takes account also of the refresh tokens that the client has exchanged.
+	// Consents returns all consents of a user. Their Used includes the client's last use of a
+	// refresh token.
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
 	SaveConsent(ctx context.Context, c *Consent) error
-	// UseConsent replaces Used, unless the kept one is later, or returns ErrNotFound.
+	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
 	ChallengeStore

@@ -10,58 +10,58 @@ import (
 	"time"
 )
 
-// What a code sent to a person is good for.
+// Lifetimes and limits of a code that is sent to a person.
 const (
 	CodeLifetime      = 5 * time.Minute
-	CodeTries         = 5              // entries, until another code is needed
-	ChallengeLifetime = time.Hour      // in which further codes may be asked for
-	SendsRemembered   = 24 * time.Hour // how long a code counts against the limits of its recipient
+	CodeTries         = 5              // attempts before another code is needed
+	ChallengeLifetime = time.Hour      // during which another code may be requested
+	SendsRemembered   = 24 * time.Hour // how long a code counts against its recipient's limits
 )
 
-// Limits of the codes for one e-mail address or phone number, whatever they are for.
+// Limits on the codes sent to one e-mail address or phone number, regardless of their purpose.
 const (
-	SendInterval = 30 * time.Second // between a code and the next, unless the first was entered
+	SendInterval = 30 * time.Second // between two codes, unless the first was entered
 	SendsPerHour = 5
 	SendsPerDay  = 10
 )
 
-// Purpose is what a person wants to do by entering a code.
+// Purpose is what a person does by entering a code.
 type Purpose string
 
 // The purposes.
 const (
-	ForRegistration Purpose = "registration" // make an account with an e-mail address and a password
-	ForPhone        Purpose = "phone"        // sign in by phone number, or make an account
+	ForRegistration Purpose = "registration" // create an account with e-mail address and password
+	ForPhone        Purpose = "phone"        // sign in by phone number, or create an account
 	ForReset        Purpose = "reset"        // choose a new password
-	ForChange       Purpose = "change"       // give an account another e-mail address or phone number
+	ForChange       Purpose = "change"       // change an account's e-mail address or phone number
 )
 
-// Challenge is a question for a code as it is kept. One that nobody may pass, because there is nothing to do at its address, looks
-// the same: its code is known to no one.
+// Challenge asks a person for a code, as the Store keeps it. A request about an account that does not
+// exist gets one too, with a code that nobody knows, so that the response does not reveal it.
 type Challenge struct {
 	Hash         [32]byte // SHA-256 of the cookie's value
 	Purpose      Purpose
 	Channel      Channel
 	Address      string // the e-mail address or E.164 number that the code was sent to
-	UserID       int64  // whose password or address is changed; 0 = nobody's
-	Name         string // of who registers; "" = not asked yet
-	PasswordHash string // of who registers
-	Message      Kind   // what is sent
+	UserID       int64  // whose password or address is changed; 0 = no user
+	Name         string // the new user's name; "" = not asked yet
+	PasswordHash string // the new user's
+	Message      Kind   // kind of the message that is sent
 	CodeHash     string // argon2id in PHC form
-	Tries        int    // entries so far, at most CodeTries
+	Tries        int    // attempts so far, at most CodeTries
 	Sent         time.Time
-	Expires      time.Time // when the code is no longer accepted
-	Ends         time.Time // when the challenge is gone
+	Expires      time.Time // when the code expires
+	Ends         time.Time // when the challenge ends
 
-	Again time.Time // when another code may be sent; the Store finds it out
+	Again time.Time // when another code may be sent; set by the Store
 }
 
-// Recipient stands for the channel and address of c in what is counted against limits.
+// Recipient returns a hash of the channel and address of c. Codes are counted by it.
 func (c *Challenge) Recipient() [32]byte {
 	return sha256.Sum256([]byte(string(c.Channel) + "\x00" + strings.ToLower(c.Address)))
 }
 
-// Renew prepares c for another code that is sent at now. It does not outlive Ends.
+// Renew prepares c for another code that is sent at now. The code expires at Ends at the latest.
 func (c *Challenge) Renew(codeHash string, now time.Time) {
 	c.CodeHash, c.Tries, c.Sent, c.Expires = codeHash, 0, now, now.Add(CodeLifetime)
 	if c.Expires.After(c.Ends) {
@@ -69,13 +69,14 @@ func (c *Challenge) Renew(codeHash string, now time.Time) {
 	}
 }
 
-// CodeSend is a code that was sent to a recipient, or that would have been.
+// CodeSend records a code that was sent to a recipient, or a pretended one: they count alike.
 type CodeSend struct {
 	At      time.Time
-	Entered bool // by its recipient
+	Entered bool // the recipient entered it
 }
 
-// NextSend returns when another code may be sent to who was sent those before, in any order; the zero time = at once.
+// NextSend returns when another code may be sent to a recipient of the codes in before, which may
+// be in any order. The zero time means now.
 func NextSend(before []CodeSend) time.Time {
 	var next time.Time
 	later := func(t time.Time) {
@@ -84,7 +85,7 @@ func NextSend(before []CodeSend) time.Time {
 		}
 	}
 	for _, send := range before {
-		younger := 0 // or as old
+		younger := 0 // sent at the same time or later, itself included
 		for _, other := range before {
 			if !other.At.Before(send.At) {
 				younger++
@@ -103,30 +104,32 @@ func NextSend(before []CodeSend) time.Time {
 	return next
 }
 
-// SendLimitError says that no code may be sent to a recipient yet.
+// SendLimitError is returned when no code may be sent to a recipient before Next.
 type SendLimitError struct{ Next time.Time }
 
 // Error implements error.
 func (e *SendLimitError) Error() string { return "too many codes for one recipient" }
 
-// ChallengeStore keeps challenges, and which codes were sent. What it counts and decides it does so once, however many ask at
-// the same time.
+// ChallengeStore keeps challenges and the codes that were sent. Each method is atomic: concurrent
+// calls cannot exceed a limit or take a challenge twice.
 type ChallengeStore interface {
-	// CreateChallenge keeps c and counts its code, or returns a *SendLimitError.
+	// CreateChallenge inserts c and counts its code, or returns a *SendLimitError.
 	CreateChallenge(ctx context.Context, c *Challenge) error
-	// Challenge returns a challenge, which may have ended, or ErrNotFound.
+	// Challenge returns a challenge, ended or not, or ErrNotFound.
 	Challenge(ctx context.Context, hash [32]byte) (*Challenge, error)
-	// RenewChallenge replaces CodeHash, Tries, Sent and Expires of a challenge that has not ended at c.Sent and counts the
-	// code, or returns ErrNotFound or a *SendLimitError.
+	// RenewChallenge replaces CodeHash, Tries, Sent and Expires and counts the code. It returns
+	// ErrNotFound if the challenge is gone or has ended at c.Sent, or a *SendLimitError.
 	RenewChallenge(ctx context.Context, c *Challenge) error
-	// CountTry counts an entry before it is checked, or returns ErrNotFound: the challenge is gone, or has another code by now,
-	// or its code has expired at now or has been tried CodeTries times.
+	// CountTry counts an attempt before the code is checked. It returns ErrNotFound if the
+	// challenge is gone or has a newer code, or if its code has expired at now or had CodeTries
+	// attempts.
 	CountTry(ctx context.Context, c *Challenge, now time.Time) error
-	// UndoTry takes back what CountTry counted, if the challenge still has that code.
+	// UndoTry takes back the attempt that CountTry counted, unless the challenge has a newer code.
 	UndoTry(ctx context.Context, c *Challenge) error
-	// TakeChallenge ends a challenge whose code was entered at now, once, and with it the interval until the next code. In
-	// the same step it creates a user, unless that is nil, as CreateUser does. Its error is ErrNotFound (the challenge is gone, or has
-	// another code by now, or its code has expired), ErrTaken, after which the challenge may have ended, or another.
+	// TakeChallenge ends a challenge whose code was entered at now, and allows the next code to be
+	// sent at once. In the same transaction it creates a user, unless create is nil, as CreateUser
+	// does. It returns ErrNotFound if the challenge is gone or has a newer code, or if its code has
+	// expired, or ErrTaken, after which the challenge may have ended.
 	TakeChallenge(ctx context.Context, c *Challenge, create *User, now time.Time) error
 }
 
@@ -139,7 +142,7 @@ func NewCode() string {
 	return fmt.Sprintf("%06d", n)
 }
 
-// TidyCode removes what people put between the digits of a code.
+// TidyCode removes spaces, tabs and hyphens from a code as a person typed it.
 func TidyCode(code string) string {
 	return strings.NewReplacer(" ", "", "-", "", "\u00a0", "", "\t", "").Replace(code)
 }

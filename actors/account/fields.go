@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// letterOrDigit reports whether c is one of the ASCII letters or digits.
+// letterOrDigit reports whether c is an ASCII letter or digit.
 func letterOrDigit(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// emailProblem allows dot-atom "@" domain (RFC 5321 section 4.1.2), without quoted local parts, address literals and
-// single-label domains.
+// emailProblem allows dot-atom "@" domain (RFC 5321 section 4.1.2), but no quoted local part,
+// address literal or single-label domain. Like all problem functions it returns "" for a valid
+// value.
 func emailProblem(s string) string {
 	const not = "is not an email address"
 	local, domain, found := strings.Cut(s, "@")
@@ -40,7 +41,8 @@ func dotAtom(s string) bool {
 	return true
 }
 
-// hostname reports whether s has at least two labels of letters, digits and hyphens, the last of them no number.
+// hostname reports whether s has at least two labels of letters, digits and hyphens, and the last
+// label is not a number.
 func hostname(s string) bool {
 	labels := strings.Split(s, ".")
 	if len(labels) < 2 || len(s) > 253 {
@@ -63,13 +65,15 @@ func hostname(s string) bool {
 func phoneProblem(s string) string {
 	const not = "must be a plus sign, the country code and the number, such as +14155550123"
 	digits, found := strings.CutPrefix(s, "+")
-	if !found || len(digits) < 7 || len(digits) > 15 || digits[0] == '0' || strings.Trim(digits, "0123456789") != "" {
+	if !found || len(digits) < 7 || len(digits) > 15 || digits[0] == '0' ||
+		strings.Trim(digits, "0123456789") != "" {
 		return not
 	}
 	return ""
 }
 
-// usernameProblem allows 3 to 30 ASCII letters, digits and single separators between them.
+// usernameProblem allows 3 to 30 ASCII letters and digits, with single dots, hyphens and
+// underscores between them.
 func usernameProblem(s string) string {
 	if len(s) < 3 || len(s) > 30 {
 		return "must have 3 to 30 characters"
@@ -78,10 +82,10 @@ func usernameProblem(s string) string {
 	for i := range len(s) {
 		separator := strings.Contains("._-", s[i:i+1])
 		if !separator && !letterOrDigit(s[i]) {
-			return "may have letters a to z, digits, dots, hyphens and underscores only"
+			return "may contain only letters a to z, digits, dots, hyphens and underscores"
 		}
 		if separator && separated {
-			return "must begin with a letter or digit and have no two signs in a row"
+			return "must begin with a letter or digit and have no two separators in a row"
 		}
 		separated = separator
 	}
@@ -97,22 +101,25 @@ func pictureProblem(s string) string {
 	if len(s) > 2048 {
 		return "must have at most 2048 characters"
 	}
-	if !utf8.ValidString(s) || strings.ContainsAny(s, " \"<>\\^`{|}\n") || strings.ContainsFunc(s, unseen) {
+	if !utf8.ValidString(s) || strings.ContainsAny(s, " \"<>\\^`{|}\n") ||
+		strings.ContainsFunc(s, unseen) {
 		return not
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		u.User != nil {
 		return not
 	}
 	return ""
 }
 
-// dateProblem allows days of the calendar (RFC 3339 full-date) that have begun somewhere on Earth.
+// dateProblem allows calendar days (RFC 3339 full-date) since 1850 that have begun in some time
+// zone.
 func dateProblem(s string, now time.Time) string {
 	day, err := time.Parse(time.DateOnly, s)
 	switch {
 	case err != nil || len(s) != len(time.DateOnly):
-		return "must be a day of the calendar in the form YYYY-MM-DD"
+		return "must be a valid date in the form YYYY-MM-DD"
 	case day.After(now.UTC().Add(14 * time.Hour)):
 		return "must not be in the future"
 	case day.Year() < 1850:

@@ -7,28 +7,32 @@ import (
 	"sync/atomic"
 )
 
-// ErrBusy says that too many passwords wait to be hashed.
+// ErrBusy is returned when the queue of passwords to hash is full.
 var ErrBusy = errors.New("too many passwords wait to be hashed")
 
-// Hasher hashes passwords, few at once, so that sign-ins leave processors and memory to everything else: at DefaultCost a
-// hash takes tens of milliseconds and 19 MiB. Its methods may be called by many goroutines; the hashing itself cannot be interrupted.
+// Hasher hashes passwords. It limits concurrent hashes, because one at DefaultCost takes tens of
+// milliseconds of CPU and 19 MiB, which other requests need too. Its methods may be called by many goroutines. A
+// hash that has begun cannot be interrupted.
 type Hasher struct {
 	cost   Cost
-	slots  chan struct{} // taken while hashing
-	room   chan struct{} // taken while hashing or waiting for it
+	slots  chan struct{} // one element a running hash
+	room   chan struct{} // one element a running or waiting hash
 	hashes atomic.Int64
 }
 
-// NewHasher returns a Hasher that runs slots hashes at once and lets queue more callers wait, both at least 1. New hashes
-// have that cost.
+// NewHasher returns a Hasher that runs at most slots hashes at once, at least 1, and lets at most
+// queue more callers wait. New hashes have that cost.
 func NewHasher(slots, queue int, cost Cost) *Hasher {
-	return &Hasher{cost: cost, slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue)}
+	return &Hasher{
+		cost: cost, slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue),
+	}
 }
 
-// Hashes returns how many hashes of cost have been computed so far, to hash a password or to verify one.
+// Hashes returns how many hashes have been computed, for Hash and for Verify.
 func (h *Hasher) Hashes() int64 { return h.hashes.Load() }
 
-// Hash returns what is kept of a password. Its error is ErrBusy or that of ctx.
+// Hash returns the argon2id hash of password in PHC form. Its error is ErrBusy or wraps ctx's
+// error.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	if err := h.enter(ctx); err != nil {
 		return "", err
@@ -39,9 +43,10 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return hash.String(), nil
 }
 
-// Verify reports whether kept is the hash of password, and with true whether it should be hashed anew because the
-// parameters have changed. An empty kept, of an account without a password or of none, costs the same time and is false. Its
-// error is ErrBusy, that of ctx, or that kept cannot be read.
+// Verify reports whether kept is the hash of password and, if so, whether the password should be
+// hashed again because the parameters have changed. An empty kept, for an unknown account or one
+// without a password, takes the same time and never matches. The error is ErrBusy, wraps ctx's
+// error, or says that kept cannot be parsed.
 func (h *Hasher) Verify(ctx context.Context, kept, password string) (ok, outdated bool, err error) {
 	hash := dummyHash(h.cost)
 	if kept != "" {

@@ -25,7 +25,7 @@ func (c Channels) Has(channel Channel) bool {
 	return channel == SMS && c.SMS || channel == Email && c.Email
 }
 
-// String returns the names of the channels, divided by a comma.
+// String returns the names of the channels, separated by commas.
 func (c Channels) String() string {
 	var names []string
 	for _, channel := range []Channel{SMS, Email} {
@@ -36,24 +36,31 @@ func (c Channels) String() string {
 	return strings.Join(names, ",")
 }
 
-// Kind says what a message tells.
+// Kind is the kind of a message.
 type Kind string
 
-// The kinds of messages.
+// The kinds of messages that carry a code.
 const (
-	RegisterCode  Kind = "register_code"  // the code that makes an account
-	PhoneCode     Kind = "phone_code"     // the code that signs in by phone number, or makes an account
-	ResetCode     Kind = "reset_code"     // the code that allows a new password
-	ChangeCode    Kind = "change_code"    // the code that makes an address or number that of an account
-	AccountExists Kind = "account_exists" // somebody wanted to register or use an address or number that has an account; no code
-	NoAccount     Kind = "no_account"     // somebody wanted a new password for an address that has no account; no code
-	AddressLeft   Kind = "address_left"   // an account has another address or number in the place of this one; no code
+	RegisterCode Kind = "register_code" // creates an account
+	PhoneCode    Kind = "phone_code"    // signs in by phone number, or creates an account
+	ResetCode    Kind = "reset_code"    // allows a new password
+	ChangeCode   Kind = "change_code"   // confirms an account's new address or number
+)
+
+// The kinds of messages without a code.
+const (
+	// AccountExists: somebody tried to register, or to use, the address or number of an account.
+	AccountExists Kind = "account_exists"
+	// NoAccount: somebody tried to reset a password at an address that has no account.
+	NoAccount Kind = "no_account"
+	// AddressLeft: the account of this address or number was changed to another one.
+	AddressLeft Kind = "address_left"
 )
 
 // HasCode reports whether messages of the kind carry a code.
 func (k Kind) HasCode() bool { return k != AccountExists && k != NoAccount && k != AddressLeft }
 
-// Message is what a person is told outside of the browser.
+// Message is sent to a person by e-mail or SMS.
 type Message struct {
 	Channel Channel
 	To      string // e-mail address, or E.164 number
@@ -61,8 +68,9 @@ type Message struct {
 	Code    string // 6 digits; "" unless Kind.HasCode
 }
 
-// CodeSender brings messages to people. Its methods may be called by many goroutines.
+// CodeSender sends messages to people. Its methods may be called by many goroutines.
 type CodeSender interface {
-	// Send returns nil when a message was taken over by whoever delivers it. Its error holds neither the code nor the address.
+	// Send returns nil once the next system has accepted the message for delivery. Its error
+	// contains neither the code nor the address.
 	Send(ctx context.Context, m Message) error
 }

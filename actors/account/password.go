@@ -17,35 +17,35 @@ const (
 	hashLength = 32 // bytes
 )
 
-// Cost is what one password hash costs: the parameters of argon2id (RFC 9106).
+// Cost is the cost of one password hash: the parameters of argon2id (RFC 9106).
 type Cost struct {
 	Memory  uint32 // KiB
 	Time    uint32 // passes over the memory
 	Threads uint8
 }
 
-// DefaultCost is the least that OWASP recommends.
+// DefaultCost returns the minimum that OWASP recommends.
 func DefaultCost() Cost { return Cost{Memory: 19 * 1024, Time: 2, Threads: 1} }
 
 // CheapCost is for tests: a hash takes less than a millisecond, and protects nothing.
 func CheapCost() Cost { return Cost{Memory: 8, Time: 1, Threads: 1} }
 
-// errUnreadableHash says that a kept password hash is not one that Hash returned, now or earlier.
+// errUnreadableHash is returned for a stored text that Hash cannot have returned.
 var errUnreadableHash = errors.New("unreadable password hash")
 
-// passwordHash is a password hash, read from its PHC form.
+// passwordHash is a password hash with its parameters.
 type passwordHash struct {
 	cost Cost
 	salt []byte
 	sum  []byte
 }
 
-// dummyHash returns the hash of no password, at the cost of a new one.
+// dummyHash matches no password. Verifying against it costs as much as against a new hash.
 func dummyHash(cost Cost) passwordHash {
 	return passwordHash{cost: cost, salt: make([]byte, saltLength), sum: make([]byte, hashLength)}
 }
 
-// newPasswordHash hashes a password with a salt of its own.
+// newPasswordHash hashes a password with a new salt.
 func newPasswordHash(password string, cost Cost) passwordHash {
 	h := passwordHash{cost: cost, salt: make([]byte, saltLength)}
 	rand.Read(h.salt) // never fails
@@ -53,9 +53,11 @@ func newPasswordHash(password string, cost Cost) passwordHash {
 	return h
 }
 
-// of returns the sum of password with h's parameters and salt. Passwords that look the same are the same (NFC).
+// of hashes password with h's parameters and salt. It normalizes the password (Unicode NFC),
+// because keyboards encode the same characters differently.
 func (h *passwordHash) of(password string, length uint32) []byte {
-	return argon2.IDKey([]byte(norm.NFC.String(password)), h.salt, h.cost.Time, h.cost.Memory, h.cost.Threads, length)
+	return argon2.IDKey([]byte(norm.NFC.String(password)), h.salt, h.cost.Time, h.cost.Memory,
+		h.cost.Threads, length)
 }
 
 // matches compares in constant time.
@@ -63,16 +65,19 @@ func (h *passwordHash) matches(password string) bool {
 	return subtle.ConstantTimeCompare(h.of(password, uint32(len(h.sum))), h.sum) == 1
 }
 
-// outdated reports whether new hashes, which have that cost, cost something else.
-func (h *passwordHash) outdated(cost Cost) bool { return h.cost != cost || len(h.sum) != hashLength }
+// outdated reports whether new hashes, of that cost, have other parameters.
+func (h *passwordHash) outdated(cost Cost) bool {
+	return h.cost != cost || len(h.sum) != hashLength
+}
 
 // String returns the PHC form.
 func (h *passwordHash) String() string {
 	b64 := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.cost.Memory, h.cost.Time, h.cost.Threads, b64(h.salt), b64(h.sum))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.cost.Memory,
+		h.cost.Time, h.cost.Threads, b64(h.salt), b64(h.sum))
 }
 
-// parsePasswordHash reads the PHC form. It refuses costs that would stall the process.
+// parsePasswordHash parses the PHC form. It rejects parameters that would stall the process.
 func parsePasswordHash(s string) (passwordHash, error) {
 	var h passwordHash
 	var version int
@@ -83,7 +88,8 @@ func parsePasswordHash(s string) (passwordHash, error) {
 	if _, err := fmt.Sscanf(parts[2], "v=%d", &version); err != nil || version != argon2.Version {
 		return h, errUnreadableHash
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.cost.Memory, &h.cost.Time, &h.cost.Threads); err != nil {
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.cost.Memory, &h.cost.Time,
+		&h.cost.Threads); err != nil {
 		return h, errUnreadableHash
 	}
 	var err error
@@ -93,8 +99,9 @@ func parsePasswordHash(s string) (passwordHash, error) {
 	if h.sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil {
 		return h, errUnreadableHash
 	}
-	if h.cost.Memory < 8 || h.cost.Memory > 256*1024 || h.cost.Time < 1 || h.cost.Time > 16 || h.cost.Threads < 1 || h.cost.Threads > 8 ||
-		len(h.salt) < 8 || len(h.sum) < 16 || len(h.sum) > 64 {
+	c := h.cost
+	if c.Memory < 8 || c.Memory > 256*1024 || c.Time < 1 || c.Time > 16 || c.Threads < 1 ||
+		c.Threads > 8 || len(h.salt) < 8 || len(h.sum) < 16 || len(h.sum) > 64 {
 		return h, errUnreadableHash
 	}
 	return h, nil

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The shortest and the longest password, in characters.
+// Limits on the length of a password, in characters.
 const (
 	MinPassword = 10
 	MaxPassword = 200
@@ -17,7 +17,7 @@ const (
 //go:embed commonpasswords.txt
 var commonPasswordList string
 
-// commonPasswords are the ones that are tried first, lower case, without what people put at their end.
+// commonPasswords holds the stems of the most common passwords, in lower case.
 var commonPasswords = sync.OnceValue(func() map[string]bool {
 	list := make(map[string]bool)
 	for password := range strings.FieldsSeq(commonPasswordList) {
@@ -26,8 +26,8 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 	return list
 })
 
-// CheckPassword returns a FieldError unless u may use password: long enough, not among the commonest, and not made of
-// the own name, address or number (NIST SP 800-63B section 5.1.1.2).
+// CheckPassword returns a FieldError unless u may use password. It must be long enough, uncommon,
+// and must not contain u's name, address, number or username (NIST SP 800-63B section 5.1.1.2).
 func CheckPassword(password string, u *User) error {
 	wrong := func(message string) error { return FieldError{Field: "password", Message: message} }
 	n := utf8.RuneCountInString(password)
@@ -40,14 +40,15 @@ func CheckPassword(password string, u *User) error {
 	case n > MaxPassword:
 		return wrong(fmt.Sprintf("must have at most %d characters", MaxPassword))
 	case commonPasswords()[stem(lower)] || fewCharacters(lower):
-		return wrong("is one of those that are tried first")
+		return wrong("is too common and easy to guess")
 	case containsAny(lower, personal(u)):
 		return wrong("must not contain the name, email address, phone number or username")
 	}
 	return nil
 }
 
-// stem removes digits and signs at both ends, unless nothing else is there: "Password123!" is "password".
+// stem removes digits and punctuation at both ends, unless nothing else is left: "password123!"
+// becomes "password".
 func stem(password string) string {
 	if s := strings.Trim(password, "0123456789!?.,;:-_*+#$%&@ "); s != "" {
 		return s
@@ -55,7 +56,8 @@ func stem(password string) string {
 	return password
 }
 
-// fewCharacters reports whether a password has at most three different characters or goes up and down a row of them.
+// fewCharacters reports whether a password has at most three different characters, or is a sequence
+// such as "abcdef" or "9876543210".
 func fewCharacters(password string) bool {
 	different := map[rune]bool{}
 	steps := map[rune]bool{}
@@ -67,15 +69,18 @@ func fewCharacters(password string) bool {
 		}
 		last = r
 	}
-	return len(different) <= 3 || len(steps) == 1 || onlyDigits(password) && strings.Contains("01234567890123456789 98765432109876543210", password)
+	return len(different) <= 3 || len(steps) == 1 || onlyDigits(password) &&
+		strings.Contains("01234567890123456789 98765432109876543210", password)
 }
 
 func onlyDigits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// personal are the parts of what is known about u that are long enough to matter, lower case.
+// personal returns u's name, address, number and username, and the parts of the name and address,
+// in lower case. It leaves out texts of less than four characters.
 func personal(u *User) []string {
 	local, _, _ := strings.Cut(u.Email, "@")
-	parts := append(strings.Fields(u.Name), local, u.Email, u.Name, u.Username, strings.TrimPrefix(u.Phone, "+"))
+	parts := append(strings.Fields(u.Name), local, u.Email, u.Name, u.Username,
+		strings.TrimPrefix(u.Phone, "+"))
 	var long []string
 	for _, part := range parts {
 		if utf8.RuneCountInString(part) >= 4 {

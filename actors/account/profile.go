@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// basicProfile is the basic tier (interface document, section 2.2): every field is there, null when unset.
+// basicProfile is the basic tier (interface document, section 2.2). It always has every field; an
+// unset one is null.
 type basicProfile struct {
 	ID             int64   `json:"id"`
 	Name           string  `json:"name"`
@@ -53,7 +54,7 @@ func (u *User) basic() basicProfile {
 	}
 }
 
-// orNull returns nil for a field that is unset.
+// orNull returns nil for "", which JSON writes as null.
 func orNull(s string) *string {
 	if s == "" {
 		return nil
@@ -61,7 +62,8 @@ func orNull(s string) *string {
 	return &s
 }
 
-// appendJSON appends a profile, which has no value that could fail to encode.
+// appendJSON appends the JSON of a profile. Encoding cannot fail: all members are numbers or
+// strings.
 func appendJSON(dst []byte, profile any) []byte {
 	b := bytes.NewBuffer(dst)
 	e := json.NewEncoder(b)

@@ -9,10 +9,13 @@ import (
 
 func full() *account.User {
 	return &account.User{
-		ID: 9007199254740991, ServiceID: "7f9c24e8-3b12-4f0a-9d3e-0d5f6a1b2c3d", Name: `Ann "A" <b> & Ö`,
-		Email: "ann@example.com", Phone: "+491701234567", Username: "ann", Gender: "female", Bio: "one\ntwo",
-		PlaceOfBirth: "Ulm", DateOfBirth: "1990-02-28", Address: "1 High St", ProfilePicture: "https://example.com/a?b&c",
-		PasswordHash: "$argon2id$secret",
+		ID: 9007199254740991, ServiceID: "7f9c24e8-3b12-4f0a-9d3e-0d5f6a1b2c3d",
+		Name:  `Ann "A" <b> & Ö`,
+		Email: "ann@example.com", Phone: "+491701234567", Username: "ann", Gender: "female",
+		Bio:          "one\ntwo",
+		PlaceOfBirth: "Ulm", DateOfBirth: "1990-02-28", Address: "1 High St",
+		ProfilePicture: "https://example.com/a?b&c",
+		PasswordHash:   "$argon2id$secret",
 	}
 }
 
@@ -28,9 +31,11 @@ func TestProfiles(t *testing.T) {
 		basic, detailed string
 	}{
 		{"nothing set", &account.User{ID: 1, Name: "N"}, nobody + `}`,
-			nobody + `,"bio":null,"phone_number":null,"place_of_birth":null,"date_of_birth":null,"address":null,"service_id":null}`},
-		{"everything set", full(), somebody + `}`, somebody + `,"bio":"one\ntwo","phone_number":"+491701234567",` +
-			`"place_of_birth":"Ulm","date_of_birth":"1990-02-28","address":"1 High St","service_id":"7f9c24e8-3b12-4f0a-9d3e-0d5f6a1b2c3d"}`},
+			nobody +
+				`,"bio":null,"phone_number":null,"place_of_birth":null,"date_of_birth":null,"address":null,"service_id":null}`},
+		{"everything set", full(), somebody + `}`,
+			somebody + `,"bio":"one\ntwo","phone_number":"+491701234567",` +
+				`"place_of_birth":"Ulm","date_of_birth":"1990-02-28","address":"1 High St","service_id":"7f9c24e8-3b12-4f0a-9d3e-0d5f6a1b2c3d"}`},
 	} {
 		if got := string(c.user.AppendBasic(nil)); got != c.basic {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.basic)
@@ -41,7 +46,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// FuzzProfile holds profiles to valid JSON whatever a name contains.
+// FuzzProfile checks that a profile is valid JSON with any name.
 func FuzzProfile(f *testing.F) {
 	f.Add("Ann")
 	f.Add("\x00\xff\u2028</script>")

@@ -4,7 +4,7 @@ import "crypto/rand"
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// secretLength is how many characters of base62 hold 256 bits.
+// secretLength is the number of base62 characters that hold 256 bits.
 const secretLength = 43
 
 // NewSecret returns 256 random bits as 43 letters and digits, for a cookie.
@@ -14,7 +14,7 @@ func NewSecret() string {
 	for {
 		rand.Read(random[:]) // never fails
 		for _, b := range random {
-			if b >= 248 { // 248 is the highest multiple of 62: so that every character is equally likely
+			if b >= 248 { // 248 = 4·62: larger bytes would make some characters more likely
 				continue
 			}
 			if secret = append(secret, base62[b%62]); len(secret) == secretLength {
@@ -24,7 +24,7 @@ func NewSecret() string {
 	}
 }
 
-// LooksLikeSecret reports whether s has the form of what NewSecret returns.
+// LooksLikeSecret reports whether s has the form of a secret from NewSecret.
 func LooksLikeSecret(s string) bool {
 	if len(s) != secretLength {
 		return false

@@ -8,19 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError says what is wrong with one field of a user, in words for people. It does not repeat the value.
+// FieldError says what is wrong with one field of a user, in a text for people. It does not contain
+// the value.
 type FieldError struct {
-	Field   string // as the profile names it, such as "date_of_birth"
+	Field   string // name in the profile, such as "date_of_birth"
 	Message string // completes a sentence that begins with the field's name
 }
 
 // Error returns the field and the message.
 func (e FieldError) Error() string { return e.Field + " " + e.Message }
 
-// FieldErrors are all that is wrong with a user, at most one a field, in the order of the profile.
+// FieldErrors holds at most one error a field, in the order of the profile.
 type FieldErrors []FieldError
 
-// Error returns all of them.
+// Error returns the fields and messages, separated by semicolons.
 func (e FieldErrors) Error() string {
 	texts := make([]string, len(e))
 	for i, field := range e {
@@ -29,10 +30,11 @@ func (e FieldErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Tidy removes the space around fields, and brings a phone number into the form by which its owner will be known.
+// Tidy trims the fields of u, converts line breaks to "\n" and writes the phone number in E.164
+// form.
 func (u *User) Tidy() {
-	for _, field := range []*string{&u.Name, &u.Email, &u.Username, &u.Gender, &u.Bio, &u.PlaceOfBirth, &u.DateOfBirth,
-		&u.Address, &u.ProfilePicture} {
+	for _, field := range []*string{&u.Name, &u.Email, &u.Username, &u.Gender, &u.Bio,
+		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture} {
 		*field = strings.TrimSpace(*field)
 	}
 	u.Phone = tidyPhone(u.Phone)
@@ -40,7 +42,8 @@ func (u *User) Tidy() {
 	u.Address = strings.ReplaceAll(u.Address, "\r\n", "\n")
 }
 
-// tidyPhone returns what ParsePhone does, and of what it refuses the digits and letters, for Check to judge.
+// tidyPhone returns the result of ParsePhone. If that fails, it only removes separators: Check then
+// reports the error.
 func tidyPhone(text string) string {
 	if phone, err := ParsePhone(text); err == nil {
 		return phone
@@ -48,7 +51,7 @@ func tidyPhone(text string) string {
 	return strings.NewReplacer(" ", "", "-", "", "(", "", ")", "", ".", "", "/", "").Replace(text)
 }
 
-// Check returns FieldErrors unless every field of u that people fill in may be kept at now.
+// Check returns FieldErrors unless every field of u that people fill in is valid at now.
 func (u *User) Check(now time.Time) error {
 	var wrong FieldErrors
 	check := func(field, value string, required bool, problem func(string) string) {
@@ -70,7 +73,8 @@ func (u *User) Check(now time.Time) error {
 	check("bio", u.Bio, false, text(2000))
 	check("phone_number", u.Phone, false, phoneProblem)
 	check("place_of_birth", u.PlaceOfBirth, false, line(200))
-	check("date_of_birth", u.DateOfBirth, false, func(s string) string { return dateProblem(s, now) })
+	check("date_of_birth", u.DateOfBirth, false,
+		func(s string) string { return dateProblem(s, now) })
 	check("address", u.Address, false, text(500))
 	if wrong != nil {
 		return wrong
@@ -82,7 +86,7 @@ func (u *User) Check(now time.Time) error {
 func line(limit int) func(string) string {
 	return func(s string) string {
 		if strings.Contains(s, "\n") {
-			return "must be on one line"
+			return "must be a single line"
 		}
 		return text(limit)(s)
 	}
@@ -95,9 +99,9 @@ func text(limit int) func(string) string {
 		case !utf8.ValidString(s):
 			return "is not valid UTF-8"
 		case strings.ContainsFunc(s, unseen):
-			return "has control characters"
+			return "must not contain control characters"
 		case !strings.ContainsFunc(s, unicode.IsGraphic) || strings.TrimSpace(s) == "":
-			return "has nothing to be seen"
+			return "must contain visible characters"
 		case utf8.RuneCountInString(s) > limit:
 			return fmt.Sprintf("must have at most %d characters", limit)
 		}
@@ -105,9 +109,9 @@ func text(limit int) func(string) string {
 	}
 }
 
-// unseen reports whether r is a control character other than a line break, or turns the direction of what follows,
-// which lets a text look like another.
+// unseen reports whether r is a control character other than a line break, or changes the direction
+// of the following text, which can make one text look like another.
 func unseen(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 ||
-		r == 0x2028 || r == 0x2029 || r == 0xFEFF
+	return unicode.IsControl(r) && r != '\n' || r >= 0x202A && r <= 0x202E || r >= 0x2066 &&
+		r <= 0x2069 || r == 0x2028 || r == 0x2029 || r == 0xFEFF
 }

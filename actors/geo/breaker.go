@@ -9,50 +9,54 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// BreakerConfig says when a Breaker refuses. Fields are required unless they say otherwise.
+// BreakerConfig says when a Breaker opens. Fields are required unless they say otherwise.
 type BreakerConfig struct {
 	Failures int           // failed exchanges in a row that open it, at least 1
 	Cooldown time.Duration // time it stays open before one probe is let through
-	Hold     time.Duration // time it stays shut after the upstream answered that it does not want us (HTTP 403)
-	// Changed is told of each new state; optional. It must neither block nor use the breaker.
+	Hold     time.Duration // time it stays open after the upstream responded with HTTP 403
+	// Changed is called with each new state; optional. It must not block or call the breaker.
 	Changed func(BreakerState)
 }
 
-// Breaker keeps requests from an upstream that fails. Network errors, time-outs and nonsense count as failures;
-// ErrThrottled and a cancelled exchange do not count; ErrForbidden holds everything back for a long time. It may be
-// used by many goroutines.
+// Breaker is a circuit breaker around an upstream. Network errors, timeouts and malformed responses
+// count as failures. ErrThrottled and context.Canceled do not count. ErrForbidden opens it for
+// BreakerConfig.Hold. It may be used by many goroutines.
 type Breaker struct {
 	config BreakerConfig
 	inner  *gobreaker.CircuitBreaker[Reply]
 
 	mu    sync.Mutex
-	until time.Time // when it was last said to let a probe through
-	hold  time.Time // nothing passes before
+	until time.Time // when the open breaker lets a probe through
+	hold  time.Time // end of the hold after an ErrForbidden
 }
 
-// BreakerState is what a Breaker does with an exchange.
+// BreakerState is the state of a Breaker.
 type BreakerState int
 
-// The states, in the order of the metric's values.
+// The states. Their numbers are the values of the metric.
 const (
-	BreakerClosed   BreakerState = iota // everything passes
+	BreakerClosed   BreakerState = iota // all exchanges pass
 	BreakerHalfOpen                     // one probe passes
-	BreakerOpen                         // nothing passes
+	BreakerOpen                         // no exchange passes
 )
 
 // NewBreaker returns a closed breaker.
 func NewBreaker(config BreakerConfig) *Breaker {
 	b := &Breaker{config: config}
 	b.inner = gobreaker.NewCircuitBreaker[Reply](gobreaker.Settings{
-		Timeout:       config.Cooldown,
-		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= config.Failures },
-		IsExcluded:    func(err error) bool { return errors.Is(err, ErrThrottled) || errors.Is(err, context.Canceled) },
+		Timeout: config.Cooldown,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return int(c.ConsecutiveFailures) >= config.Failures
+		},
+		IsExcluded: func(err error) bool {
+			return errors.Is(err, ErrThrottled) || errors.Is(err, context.Canceled)
+		},
 		OnStateChange: b.changed,
 	})
 	return b
 }
 
-// changed notes when an open breaker lets a probe through, which the library does not tell.
+// changed records when an open breaker will let a probe through: the library does not expose it.
 func (b *Breaker) changed(_ string, _, to gobreaker.State) {
 	if to == gobreaker.StateOpen {
 		b.mu.Lock()
@@ -74,7 +78,8 @@ func stateOf(s gobreaker.State) BreakerState {
 	return BreakerClosed
 }
 
-// Do runs exchange unless the breaker refuses, and learns from its error. A refusal is an *Error.
+// Do runs exchange and counts its error, or returns an *Error with CodeProviderUnreachable if the
+// breaker is open.
 func (b *Breaker) Do(now time.Time, exchange func() (Reply, error)) (Reply, error) {
 	if held := b.held(now); held > 0 {
 		return Reply{}, unreachable(held)
@@ -91,7 +96,7 @@ func (b *Breaker) Do(now time.Time, exchange func() (Reply, error)) (Reply, erro
 	return reply, err
 }
 
-// State returns what the breaker does at now and, when it is open, for how long.
+// State returns the state at now and, if it is open, how long it stays so.
 func (b *Breaker) State(now time.Time) (BreakerState, time.Duration) {
 	if held := b.held(now); held > 0 {
 		return BreakerOpen, held
@@ -103,12 +108,14 @@ func (b *Breaker) State(now time.Time) (BreakerState, time.Duration) {
 	return state, 0
 }
 
+// held returns the rest of the hold at now; 0 = none.
 func (b *Breaker) held(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return max(0, b.hold.Sub(now))
 }
 
+// rest returns the rest of the cooldown at now; 0 = none.
 func (b *Breaker) rest(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

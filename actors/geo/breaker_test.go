@@ -14,7 +14,8 @@ import (
 var errDown = errors.New("down")
 
 func newBreaker() *geo.Breaker {
-	return geo.NewBreaker(geo.BreakerConfig{Failures: 3, Cooldown: 10 * time.Second, Hold: 10 * time.Minute})
+	return geo.NewBreaker(geo.BreakerConfig{Failures: 3, Cooldown: 10 * time.Second,
+		Hold: 10 * time.Minute})
 }
 
 // try runs an exchange that ends with err and reports whether the breaker let it through.
@@ -40,10 +41,10 @@ func TestBreakerCountsFailuresOnly(t *testing.T) {
 		want geo.BreakerState
 	}{
 		{"network errors", errDown, geo.BreakerOpen},
-		{"time-outs", fmt.Errorf("ask: %w", context.DeadlineExceeded), geo.BreakerOpen},
-		{"rate limits", fmt.Errorf("ask: %w", geo.ErrThrottled), geo.BreakerClosed},
-		{"exchanges that we ended", fmt.Errorf("ask: %w", context.Canceled), geo.BreakerClosed},
-		{"answers", nil, geo.BreakerClosed},
+		{"timeouts", fmt.Errorf("look up: %w", context.DeadlineExceeded), geo.BreakerOpen},
+		{"rate limits", fmt.Errorf("look up: %w", geo.ErrThrottled), geo.BreakerClosed},
+		{"cancelled exchanges", fmt.Errorf("look up: %w", context.Canceled), geo.BreakerClosed},
+		{"successes", nil, geo.BreakerClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 		b := newBreaker()
 		try(b, errDown)
 		try(b, errDown)
-		try(b, nil) // failures in a row count
+		try(b, nil) // resets the count
 		try(b, errDown)
 		try(b, errDown)
 		expect(t, b, geo.BreakerClosed, 0)
@@ -90,14 +91,14 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 	})
 }
 
-func TestForbiddenHoldsForLong(t *testing.T) {
+func TestForbiddenHoldsBreakerOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker()
-		try(b, fmt.Errorf("ask: %w", geo.ErrForbidden))
+		try(b, fmt.Errorf("look up: %w", geo.ErrForbidden))
 		expect(t, b, geo.BreakerOpen, 10*time.Minute)
 		time.Sleep(9 * time.Minute)
 		if try(b, nil) {
-			t.Error("an exchange passed while the upstream does not want us")
+			t.Error("an exchange passed during the hold")
 		}
 		time.Sleep(time.Minute)
 		expect(t, b, geo.BreakerClosed, 0)
@@ -107,7 +108,7 @@ func TestForbiddenHoldsForLong(t *testing.T) {
 	})
 }
 
-func TestRefusalTellsWhenToComeBack(t *testing.T) {
+func TestOpenBreakerReturnsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker()
 		for range 3 {
@@ -116,7 +117,8 @@ func TestRefusalTellsWhenToComeBack(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		_, err := b.Do(time.Now(), func() (geo.Reply, error) { return geo.Reply{}, nil })
 		var refusal *geo.Error
-		if !errors.As(err, &refusal) || refusal.Code != geo.CodeProviderUnreachable || refusal.RetryAfter != 7*time.Second {
+		if !errors.As(err, &refusal) || refusal.Code != geo.CodeProviderUnreachable ||
+			refusal.RetryAfter != 7*time.Second {
 			t.Errorf("got %v, want provider_unreachable for 7s", err)
 		}
 	})

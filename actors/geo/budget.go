@@ -5,38 +5,43 @@ import (
 	"time"
 )
 
-// The upstream counts in fixed windows and tells the rest of one in whole seconds, rounded we do not know how: a
-// window is taken to be over only a second after what was told.
+// The upstream counts in fixed windows and reports the rest of one in whole seconds, with unknown
+// rounding. So a window ends one second after the reported time.
 const (
 	budgetWindow   = time.Minute
 	budgetRounding = time.Second
 )
 
-// Budget counts what may still be sent to one endpoint of the upstream in the current window. It never lets more out
-// than the upstream allows: every request is charged before it is sent; the first of a window is a probe, and nothing
-// follows before it is answered; what the upstream tells later can only lower the count within a window; and requests
-// in flight while a window ends are charged to the next one too. A Budget has one owner.
+// Budget counts the requests that may still be sent to one endpoint of the upstream in the current
+// window. It never sends more than the upstream allows:
+//   - Every request is charged before it is sent.
+//   - The first request of a window is a probe: no other is sent before its response.
+//   - Later responses can only lower the count within a window.
+//   - Requests in flight when a window ends are charged to the next one too.
+//
+// A Budget has one owner.
 type Budget struct {
-	most     int       // requests a window that we may spend, as configured; 0 = no such number
-	limit    int       // requests a window, as the upstream last told it; 0 = not known
-	charged  int       // to the current window
-	rest     int       // of the current window, the least that was told; untold = nothing was
-	inFlight int       // charged, not yet settled
-	heard    bool      // the upstream has answered a request of this window
-	window   uint64    // counts the windows
-	reset    time.Time // when the window ends; zero while none is open
-	paused   time.Time // without a limit: nothing leaves before
+	most     int       // requests a window that we may spend, from the configuration; 0 = not set
+	limit    int       // requests a window, as the upstream last reported; 0 = not known
+	charged  int       // requests charged to the current window
+	rest     int       // least rest of the current window that was reported; untold = none was
+	inFlight int       // requests charged and not yet settled
+	heard    bool      // the upstream has responded to a request of this window
+	window   uint64    // number of the current window
+	reset    time.Time // end of the window; zero while none is open
+	paused   time.Time // without a limit: no request is sent before
 	last     time.Time // when the latest request was charged
 }
 
-// Ticket stands for one charged request.
+// Ticket identifies a charged request.
 type Ticket struct {
 	window uint64
 	sent   time.Time
 }
 
-// NewBudget returns the budget of an endpoint that allows perMinute requests (0 = not known: not limited before the
-// upstream tells a number), of which share, above 0 and at most 1, is ours; at least one request is.
+// NewBudget returns the budget of an endpoint that allows perMinute requests, of which we may spend
+// share, above 0 and at most 1, but at least one request. With perMinute 0 there is no limit until
+// the upstream reports one.
 func NewBudget(perMinute int, share float64) Budget {
 	b := Budget{rest: untold}
 	if perMinute > 0 {
@@ -46,20 +51,22 @@ func NewBudget(perMinute int, share float64) Budget {
 	return b
 }
 
-// untold stands for a rest that the upstream has not told in the current window.
+// untold is the rest of a window for which the upstream has reported none.
 const untold = math.MaxInt
 
-// Limited reports whether the number of requests is known to be limited.
+// Limited reports whether a limit is known.
 func (b *Budget) Limited() bool { return b.limit > 0 }
 
-// Left returns how many requests the current window still allows; math.MaxInt when there is no limit.
+// Left returns how many requests the current window still allows; math.MaxInt when there is no
+// limit.
 func (b *Budget) Left(now time.Time) int {
 	switch {
 	case b.Limited():
 		b.roll(now)
 		left := b.limit - b.charged
 		if b.rest != untold {
-			left = min(left, b.rest-b.inFlight) // what is in flight may not have been counted yet
+			// The upstream may not have counted the requests in flight yet.
+			left = min(left, b.rest-b.inFlight)
 		}
 		return max(0, left)
 	case now.Before(b.paused):
@@ -68,13 +75,14 @@ func (b *Budget) Left(now time.Time) int {
 	return math.MaxInt
 }
 
-// MaySend reports whether a request may leave at now.
+// MaySend reports whether a request may be sent at now.
 func (b *Budget) MaySend(now time.Time) bool { return b.Left(now) > 0 && !b.probing() }
 
-// probing reports whether a window's first request is out.
+// probing reports whether a window's probe is in flight.
 func (b *Budget) probing() bool { return b.Limited() && !b.heard && b.inFlight > 0 }
 
-// Next returns the earliest time at which the budget has room for a request: now, or the end of the window.
+// Next returns the earliest time at which the budget has room for a request: now, or the end of the
+// window.
 func (b *Budget) Next(now time.Time) time.Time {
 	if b.Left(now) > 0 {
 		return now
@@ -82,7 +90,7 @@ func (b *Budget) Next(now time.Time) time.Time {
 	return b.End(now)
 }
 
-// End returns when the window ends that a request sent at now belongs to.
+// End returns the end of the window that a request sent at now belongs to.
 func (b *Budget) End(now time.Time) time.Time {
 	switch {
 	case !b.Limited():
@@ -93,7 +101,7 @@ func (b *Budget) End(now time.Time) time.Time {
 	return b.reset
 }
 
-// Room returns how many requests may leave until deadline; math.MaxInt when there is no limit.
+// Room returns how many requests may be sent until deadline; math.MaxInt when there is no limit.
 func (b *Budget) Room(now, deadline time.Time) int {
 	left := b.Left(now)
 	switch {
@@ -105,7 +113,8 @@ func (b *Budget) Room(now, deadline time.Time) int {
 	return left + b.limit
 }
 
-// Paced returns when the next request leaves if those left are spread evenly over the rest of the window.
+// Paced returns when to send the next request so that the remaining requests are spread evenly over
+// the rest of the window.
 func (b *Budget) Paced(now time.Time) time.Time {
 	left := b.Left(now)
 	switch {
@@ -125,7 +134,7 @@ func (b *Budget) Paced(now time.Time) time.Time {
 	return slot
 }
 
-// Charge takes one request out of the budget; call it before the request is sent, and Settle after.
+// Charge takes one request out of the budget. Call it before the request is sent, and Settle after.
 func (b *Budget) Charge(now time.Time) Ticket {
 	b.roll(now)
 	if b.Limited() && b.reset.IsZero() {
@@ -137,8 +146,8 @@ func (b *Budget) Charge(now time.Time) Ticket {
 	return Ticket{window: b.window, sent: now}
 }
 
-// Settle takes in what the exchange of t told at now. answered says whether the upstream answered at all, throttled
-// that it refused for its rate limit.
+// Settle ends the exchange of t at now with the quota that the upstream reported. answered says
+// whether it responded at all, throttled whether it refused because of its rate limit.
 func (b *Budget) Settle(t Ticket, q Quota, answered, throttled bool, now time.Time) {
 	b.roll(now)
 	b.inFlight--
@@ -151,12 +160,12 @@ func (b *Budget) Settle(t Ticket, q Quota, answered, throttled bool, now time.Ti
 	case q.Known && (!b.Limited() || t.window == b.window):
 		b.hear(t, q, now)
 	case b.rest != untold:
-		b.rest-- // nobody knows whether it was counted in this window
+		b.rest-- // the upstream may have counted it in this window
 	}
 }
 
-// roll ends the window when its time is over. The next one opens with the next charge, or at once when requests are
-// in flight that may fall into it.
+// roll ends the window if its time is over. The next window opens with the next charge, or at once
+// if requests are in flight: the upstream may count them in it.
 func (b *Budget) roll(now time.Time) {
 	if !b.Limited() || b.reset.IsZero() || now.Before(b.reset) {
 		return
@@ -169,7 +178,7 @@ func (b *Budget) roll(now time.Time) {
 	}
 }
 
-// pause lets nothing out until the time that a refusal told, or else for a whole window.
+// pause stops sending until the time that a refusal reported, or for a whole window.
 func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 	rest := budgetWindow
 	if q.Known {
@@ -188,14 +197,14 @@ func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 	b.rest = 0
 }
 
-// hear takes in what the upstream told beside an answer.
+// hear applies the quota that came with a response.
 func (b *Budget) hear(t Ticket, q Quota, now time.Time) {
 	end := now.Add(q.Reset + budgetRounding)
 	switch {
 	case b.rest == untold:
 		b.learn(q, end)
 	case t.sent.Add(q.Reset).After(b.reset.Add(budgetRounding)):
-		b.window++ // the upstream has begun a new window before we thought that it would
+		b.window++ // the upstream has begun a new window earlier than expected
 		b.charged = b.inFlight + 1
 		b.learn(q, end)
 	default:
@@ -206,8 +215,8 @@ func (b *Budget) hear(t Ticket, q Quota, now time.Time) {
 	}
 }
 
-// learn takes the first word in a window for what the upstream allows. What it says early in a window is its limit;
-// later, others may have spent a part.
+// learn applies the first quota that is reported in a window. Early in a window it shows the
+// upstream's limit; later, others may have spent a part.
 func (b *Budget) learn(q Quota, end time.Time) {
 	total := max(1, q.Remaining+b.charged)
 	switch {

@@ -12,8 +12,8 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// flightTimes is one request on its way: it leaves, the upstream counts it, its answer arrives.
-type flightTimes struct {
+// sentRequest is a request in flight: the upstream counts it, then its response arrives.
+type sentRequest struct {
 	ticket  geo.Ticket
 	counted time.Time
 	arrives time.Time
@@ -22,8 +22,9 @@ type flightTimes struct {
 	probe   bool
 }
 
-// TestBudgetNeverOverspends sends as greedily as the budget lets it, with random delays on both ways, to an upstream
-// whose window may be half over and half spent at the start. The first request apart, none may find the window empty.
+// TestBudgetNeverOverspends sends as many requests as the budget allows, with random delays in both
+// directions, to an upstream whose window may already be half over and half spent. Only the first
+// request may find the window empty.
 func TestBudgetNeverOverspends(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -33,10 +34,10 @@ func TestBudgetNeverOverspends(t *testing.T) {
 		used := random.IntN(limit + 1)
 		budget := geo.NewBudget(told, 1)
 		delay := time.Duration(1 + random.Int64N(int64(3*time.Second)))
-		var out []flightTimes
+		var out []sentRequest
 		sent, refused := 0, 0
 		for now := epoch; now.Before(epoch.Add(5 * time.Minute)); now = now.Add(20 * time.Millisecond) {
-			for i := range out { // in the order of sending; the delays mix the order of counting
+			for i := range out { // in the order of sending; random delays mix the order of counting
 				f := &out[i]
 				if f.quota.Known || now.Before(f.counted) {
 					continue
@@ -46,9 +47,10 @@ func TestBudgetNeverOverspends(t *testing.T) {
 				}
 				f.refused = used >= limit
 				used++
-				f.quota = geo.Quota{Known: true, Remaining: max(0, limit-used), Reset: ends.Sub(f.counted).Truncate(time.Second)}
+				f.quota = geo.Quota{Known: true, Remaining: max(0, limit-used),
+					Reset: ends.Sub(f.counted).Truncate(time.Second)}
 			}
-			out = slices.DeleteFunc(out, func(f flightTimes) bool {
+			out = slices.DeleteFunc(out, func(f sentRequest) bool {
 				if !f.quota.Known || now.Before(f.arrives) {
 					return false
 				}
@@ -60,7 +62,7 @@ func TestBudgetNeverOverspends(t *testing.T) {
 			})
 			for len(out) < 8 && budget.MaySend(now) && random.IntN(3) > 0 {
 				counted := now.Add(time.Duration(random.Int64N(int64(delay))))
-				out = append(out, flightTimes{
+				out = append(out, sentRequest{
 					probe:   sent == 0,
 					ticket:  budget.Charge(now),
 					counted: counted,
@@ -70,19 +72,21 @@ func TestBudgetNeverOverspends(t *testing.T) {
 			}
 		}
 		if refused > 0 {
-			t.Errorf("seed %d (limit %d, taken for %d): %d of %d requests found an empty window, want none but the probe", seed, limit, told, refused, sent)
+			t.Errorf("seed %d (limit %d, configured as %d): %d of %d requests were refused, want none but the probe",
+				seed, limit, told, refused, sent)
 		}
 		if sent < 3*limit {
-			t.Errorf("seed %d: got %d requests sent in five minutes at %d a minute, want more", seed, sent, limit)
+			t.Errorf("seed %d: got %d requests sent in five minutes at %d a minute, want more",
+				seed, sent, limit)
 		}
 	}
 }
 
-// step is something that happens to a budget, at a time after its start.
+// step is a call to a budget and the state after it.
 type step struct {
-	at      time.Duration
+	at      time.Duration // since epoch
 	charge  bool
-	settle  int // the charge to settle, from 1
+	settle  int // number of the charge to settle, from 1; 0 = none
 	quota   geo.Quota
 	refused bool
 	left    int
@@ -106,25 +110,25 @@ func TestBudget(t *testing.T) {
 			{at: 0, charge: true, left: 2},
 			{at: 1 * s, settle: 1, quota: told(2, 59*s), left: 2, next: 1 * s, maySend: true},
 		}},
-		{"an answer without a word of the budget ends the probe", 3, 1, []step{
+		{"a response without a quota ends the probe", 3, 1, []step{
 			{at: 0, charge: true, left: 2},
 			{at: 1 * s, settle: 1, left: 2, next: 1 * s, maySend: true},
 		}},
-		{"what others spent is gone", 15, 1, []step{
+		{"others spend from the same window", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(1, 20*s), left: 1, maySend: true},
 			{at: 0, charge: true, left: 0, next: 21 * s},
 			{at: 20 * s, settle: 2, quota: told(0, 0), left: 0, next: 21 * s},
 			{at: 21 * s, left: 15, next: 21 * s, maySend: true},
 		}},
-		{"a request in flight may not have been counted", 15, 1, []step{
+		{"a request in flight may not be counted yet", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(14, 60*s), left: 14, maySend: true},
 			{at: 0, charge: true, left: 13, maySend: true},
 			{at: 0, charge: true, left: 12, maySend: true},
 			{at: 1 * s, settle: 2, quota: told(5, 59*s), left: 4, next: 1 * s, maySend: true},
 		}},
-		{"requests that were counted before they ended are counted once", 15, 1, []step{
+		{"requests counted before they end are counted once", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(14, 60*s), left: 14, maySend: true},
 			{at: 0, charge: true, left: 13, maySend: true},
@@ -132,39 +136,39 @@ func TestBudget(t *testing.T) {
 			{at: 1 * s, settle: 2, quota: told(12, 59*s), left: 11, next: 1 * s, maySend: true},
 			{at: 2 * s, settle: 3, quota: told(12, 58*s), left: 12, next: 2 * s, maySend: true},
 		}},
-		{"one that ended without a word may have been counted", 15, 1, []step{
+		{"a request that ends without a quota may be counted", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(9, 30*s), left: 9, maySend: true},
 			{at: 0, charge: true, left: 8, maySend: true},
 			{at: 3 * s, settle: 2, left: 8, next: 3 * s, maySend: true},
 		}},
-		{"what is told never raises the count", 15, 1, []step{
+		{"a later quota never raises the count", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(3, 60*s), left: 3, maySend: true},
 			{at: 0, charge: true, left: 2, maySend: true},
 			{at: 1 * s, settle: 2, quota: told(9, 59*s), left: 2, next: 1 * s, maySend: true},
 		}},
-		{"a request in flight over the end counts in the next window too", 3, 1, []step{
+		{"a request in flight at the end counts in the next window too", 3, 1, []step{
 			{at: 0, charge: true, left: 2},
 			{at: 0, settle: 1, quota: told(2, 9*s), left: 2, maySend: true},
 			{at: 9 * s, charge: true, left: 1, next: 9 * s, maySend: true},
 			{at: 10 * s, left: 2, next: 10 * s},
 			{at: 11 * s, settle: 2, quota: told(0, 0), left: 2, next: 11 * s, maySend: true},
 		}},
-		{"a late word of the last window is ignored", 5, 1, []step{
+		{"a late quota of the last window is ignored", 5, 1, []step{
 			{at: 0, charge: true, left: 4},
 			{at: 0, settle: 1, quota: told(4, 1*s), left: 4, maySend: true},
 			{at: 1 * s, charge: true, left: 3, next: 1 * s, maySend: true},
 			{at: 3 * s, settle: 2, quota: told(3, 0), left: 4, next: 3 * s, maySend: true},
 		}},
-		{"the upstream's next window may begin before we thought", 5, 1, []step{
+		{"the upstream's next window may begin earlier than expected", 5, 1, []step{
 			{at: 0, charge: true, left: 4},
 			{at: 0, settle: 1, quota: told(4, 9*s), left: 4, maySend: true},
 			{at: 9500 * time.Millisecond, charge: true, left: 3, next: 9500 * time.Millisecond, maySend: true},
 			{at: 9600 * time.Millisecond, settle: 2, quota: told(4, 60*s), left: 4, next: 9600 * time.Millisecond, maySend: true},
 			{at: 10 * s, charge: true, left: 3, next: 10 * s, maySend: true},
 		}},
-		{"an upstream that allows less than we were told is believed", 15, 1, []step{
+		{"the upstream may allow less than configured", 15, 1, []step{
 			{at: 0, charge: true, left: 14},
 			{at: 0, settle: 1, quota: told(4, 59*s), left: 4, maySend: true},
 			{at: 60 * s, left: 5, next: 60 * s, maySend: true},
@@ -178,23 +182,23 @@ func TestBudget(t *testing.T) {
 			{at: 1 * s, charge: true, left: 39, next: 1 * s, maySend: true},
 			{at: 2 * s, settle: 2, quota: told(0, 30*s), refused: true, left: 0, next: 33 * s},
 		}},
-		{"a refusal that tells no time lasts a window", 0, 1, []step{
+		{"a refusal without a time lasts a window", 0, 1, []step{
 			{at: 0, charge: true, left: math.MaxInt, maySend: true},
 			{at: 2 * s, settle: 1, refused: true, left: 0, next: 63 * s},
 			{at: 63 * s, left: math.MaxInt, next: 63 * s, maySend: true},
 		}},
-		{"without a limit everything may go", 0, 1, []step{
+		{"without a limit every request may be sent", 0, 1, []step{
 			{at: 0, charge: true, left: math.MaxInt, maySend: true},
 			{at: 0, charge: true, left: math.MaxInt, maySend: true},
 			{at: 1 * s, settle: 1, left: math.MaxInt, next: 1 * s, maySend: true},
 		}},
-		{"a limit that nobody knew is learned", 0, 1, []step{
+		{"an unknown limit is learned", 0, 1, []step{
 			{at: 0, charge: true, left: math.MaxInt, maySend: true},
 			{at: 0, settle: 1, quota: told(9, 30*s), left: 9, maySend: true},
 			{at: 31 * s, left: 10, next: 31 * s, maySend: true},
 		}},
 		{"a share is rounded down", 15, 0.5, []step{{at: 0, left: 7, maySend: true}}},
-		{"and is at least one", 15, 0.01, []step{{at: 0, left: 1, maySend: true}}},
+		{"a share is at least one", 15, 0.01, []step{{at: 0, left: 1, maySend: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			budget := geo.NewBudget(c.limit, c.share)
@@ -224,15 +228,16 @@ func TestBudget(t *testing.T) {
 func TestBudgetPace(t *testing.T) {
 	budget := geo.NewBudget(15, 1)
 	if got := budget.Paced(epoch); got != epoch {
-		t.Errorf("got the first at %v, want at once", got.Sub(epoch))
+		t.Errorf("got %v for the first request, want now", got.Sub(epoch))
 	}
 	ticket := budget.Charge(epoch)
-	budget.Settle(ticket, geo.Quota{Known: true, Remaining: 14, Reset: 59 * time.Second}, true, false, epoch)
+	budget.Settle(ticket, geo.Quota{Known: true, Remaining: 14, Reset: 59 * time.Second}, true,
+		false, epoch)
 	if got := budget.Paced(epoch).Sub(epoch); got != 4*time.Second {
 		t.Errorf("got %v between the 14 left in a minute, want 4s", got)
 	}
 	later := epoch.Add(30 * time.Second)
 	if got := budget.Paced(later); got != later {
-		t.Errorf("got %v for a slot that is over, want at once", got.Sub(epoch))
+		t.Errorf("got %v for a slot in the past, want now", got.Sub(epoch))
 	}
 }

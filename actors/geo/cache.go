@@ -11,33 +11,34 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// How long answers are kept, from the moment they were fetched.
+// Lifetimes of cached answers, from the moment they were fetched.
 const (
 	ResultTTL   = 10 * time.Minute // a result (interface document, section 8)
-	NotFoundTTL = time.Minute      // "the upstream knows nothing of it"
-	FallbackTTL = time.Minute      // an answer from the offline files in the place of an online one
+	NotFoundTTL = time.Minute      // ReasonNotFound
+	FallbackTTL = time.Minute      // a result of the offline files in place of an online one
 )
 
-// Entry is an answer as the cache holds it: rendered once, sent many times. What can be seen of it never changes. It
-// fills one cache line: the hot path waits for memory more than for anything else.
+// Entry is a cached answer: rendered once, sent many times. Its exported fields and methods never
+// change their values. It fits one cache line of the CPU, because cache hits mostly wait for
+// memory.
 type Entry struct {
-	Body []byte // the JSON of a result for the query in its canonical form; nil beside Err
-	Err  *Error // what the upstream found wrong with the query; nil with a result
+	Body []byte // JSON of the result for the canonical form of the query; nil with Err
+	Err  *Error // the upstream's error about the query; nil with a result
 
 	fetched int64        // nanoseconds since 1970
-	used    atomic.Int64 // Cache.put when the cache last counted it as the most recently used; written under the cache's mutex
+	used    atomic.Int64 // Cache.puts at its last move in the LRU
 	ttl     uint16       // seconds
-	tail    uint16       // where Body goes on behind the value of "query"
-	source  uint8        // in sources
+	tail    uint16       // offset in Body after the value of "query"
+	source  uint8        // index in sources
 }
 
 var sources = [...]Source{SourceUpstream, SourceMMDB, SourceSim}
 
-// bodyHead is how the JSON of a result begins, up to the value of "query".
+// bodyHead is the JSON of a result before the value of "query".
 const bodyHead = `{"ok":true,"query":`
 
-// NewEntry renders what source answered to q at now. An answer whose error says anything else than CodeInvalidQuery
-// must not be cached.
+// NewEntry renders the answer of source to q, fetched at now. An answer with an error other than
+// CodeInvalidQuery must not be cached.
 func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
 	ttl := ResultTTL
 	if a.Err != nil {
@@ -46,7 +47,7 @@ func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
 	return newEntry(q, a, source, now, ttl)
 }
 
-// NewFallbackEntry is NewEntry for a result of the offline files in the place of an online one.
+// NewFallbackEntry is NewEntry for a result of the offline files in place of an online one.
 func NewFallbackEntry(q Query, a Answer, source Source, now time.Time) *Entry {
 	return newEntry(q, a, source, now, FallbackTTL)
 }
@@ -65,24 +66,25 @@ func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration
 	return e
 }
 
-// Source returns what answered.
+// Source returns where the answer comes from.
 func (e *Entry) Source() Source { return sources[e.source] }
 
-// Fetched returns when the answer came.
+// Fetched returns when the answer was fetched.
 func (e *Entry) Fetched() time.Time { return time.Unix(0, e.fetched) }
 
-// TTL returns how long the answer is kept, from Fetched.
+// TTL returns the entry's lifetime, from Fetched.
 func (e *Entry) TTL() time.Duration { return time.Duration(e.ttl) * time.Second }
 
-// IsFor reports whether Body answers the query as it was written in text, which it does when that is the canonical form.
+// IsFor reports whether text is the canonical form of the query, so that Body can be sent
+// unchanged.
 func (e *Entry) IsFor(text string) bool {
 	return string(e.text()) == text
 }
 
-// text returns the canonical form of the query that Body answers.
+// text returns the canonical form of the query.
 func (e *Entry) text() []byte { return e.Body[len(bodyHead)+1 : e.tail-1] }
 
-// AppendFor appends Body with the query as it was written in text.
+// AppendFor appends Body with text as the value of "query".
 func (e *Entry) AppendFor(dst []byte, text string) []byte {
 	if e.IsFor(text) {
 		return append(dst, e.Body...)
@@ -91,40 +93,42 @@ func (e *Entry) AppendFor(dst []byte, text string) []byte {
 	return append(dst, e.Body[e.tail:]...)
 }
 
-// Age returns how long ago the entry was fetched, in whole seconds as the header Age counts them (RFC 9111 section 5.1).
+// Age returns the whole seconds since the entry was fetched, for the header Age (RFC 9111 section
+// 5.1).
 func (e *Entry) Age(now time.Time) int {
 	return max(0, int((now.UnixNano()-e.fetched)/int64(time.Second)))
 }
 
 func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
 
-// Outcome is what a look-up came to.
+// Outcome is the outcome of a lookup.
 type Outcome struct {
 	Entry  *Entry // the answer; nil when there is none
-	Err    *Error // why there is no result: Entry.Err, or a failure that no cache holds; nil with a result
-	Cached bool   // the answer was in the cache when it was asked for
+	Err    *Error // why there is no result: Entry.Err, or a failure that is not cached
+	Cached bool   // the answer was in the cache at the time of the request
 }
 
-// Cache holds the most recently used answers by their query. It may be used by many goroutines.
+// Cache is an LRU cache of answers by query. It may be used by many goroutines.
 type Cache struct {
-	front front
-	puts  atomic.Int64 // entries that were put in; written under the mutex
-	grain int64        // how many puts later an entry has to be counted anew as the most recently used
+	index textIndex
+	puts  atomic.Int64 // entries put in so far; written under the mutex
+	grain int64        // puts after which a used entry moves to the front of the LRU again
 
-	_     [64]byte      // what every hit writes lies apart from what every hit reads
-	found atomic.Uint64 // hits of the front
+	// The padding keeps the counter that every hit writes off the cache line that every hit reads.
+	_     [64]byte
+	found atomic.Uint64 // hits of the index
 	_     [64]byte
 
 	mu      sync.Mutex
-	locked  uint64 // live entries that were found under the mutex
+	locked  uint64 // live entries found under the mutex
 	entries *simplelru.LRU[Query, *Entry]
 	stats   CacheStats
 }
 
-// CacheStats is a reading of a cache's counters.
+// CacheStats holds the values of a cache's counters.
 type CacheStats struct {
 	Entries                 int
-	Bytes                   int64 // an estimate of the memory held
+	Bytes                   int64 // estimate of the memory held
 	Hits, Misses, Evictions uint64
 }
 
@@ -135,7 +139,7 @@ func NewCache(size int) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cache of %d entries: %w", size, err)
 	}
-	c.entries, c.front = entries, newFront(size)
+	c.entries, c.index = entries, newTextIndex(size)
 	return c, nil
 }
 
@@ -152,22 +156,22 @@ func (c *Cache) Get(q Query, now time.Time) *Entry {
 	return e
 }
 
-// Peek is Get without the count.
+// Peek is Get, but counts neither a hit nor a miss.
 func (c *Cache) Peek(q Query, now time.Time) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.live(q, now)
 }
 
-// Put keeps e as the answer to q.
+// Put stores e as the answer to q.
 func (c *Cache) Put(q Query, e *Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(q, e)
 }
 
-// PutFallback keeps e, an answer from the offline files, unless a live answer is there, and returns the one that
-// then counts.
+// PutFallback stores e, an answer of the offline files, unless the cache has a live answer to q. It
+// returns the answer that the cache then holds.
 func (c *Cache) PutFallback(q Query, e *Entry, now time.Time) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +182,7 @@ func (c *Cache) PutFallback(q Query, e *Entry, now time.Time) *Entry {
 	return e
 }
 
-// Replace puts e in the place of old and reports whether old was still the answer to q.
+// Replace stores e if the cache still holds old as the answer to q, and reports whether it did.
 func (c *Cache) Replace(q Query, old, e *Entry) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +193,7 @@ func (c *Cache) Replace(q Query, old, e *Entry) bool {
 	return true
 }
 
-// Stats reads the counters.
+// Stats returns the values of the counters.
 func (c *Cache) Stats() CacheStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,31 +202,33 @@ func (c *Cache) Stats() CacheStats {
 	return s
 }
 
-// grainsOfCache says how exactly the cache knows which entries were used least recently: an entry in use is counted anew when an eighth
-// of the cache has come in since. To count it writes to its neighbours in the list, which no processor has at hand, and as long as
-// nothing comes in, nobody has to go.
+// grainsOfCache sets the precision of the LRU order: a used entry moves to the front of the LRU
+// only if puts of an eighth of the cache's size followed its last move. A move writes to list
+// neighbours that are not in the CPU's cache, and the order matters only when entries come in.
 const grainsOfCache = 8
 
-// resting reports whether the cache has to be told that e is used.
-func (c *Cache) resting(e *Entry) bool { return c.puts.Load()-e.used.Load() >= c.grain }
+// isStale reports whether e, which is used now, has to move to the front of the LRU.
+func (c *Cache) isStale(e *Entry) bool { return c.puts.Load()-e.used.Load() >= c.grain }
 
-// frontEach says that each 64th live entry that is found under the mutex takes a place in the front, beside those that are counted anew: of
-// two whose texts meet in one place, the one that is asked for more often has it most of the time.
-const frontEach = 64
+// indexEach is how often an entry found under the mutex takes its slot of the index: every 64th
+// time, besides each move in the LRU. Of two texts with the same slot, the one that is looked up
+// more often has it most of the time.
+const indexEach = 64
 
+// live returns the live entry for q, or nil. The caller holds the mutex.
 func (c *Cache) live(q Query, now time.Time) *Entry {
 	e, ok := c.entries.Peek(q)
 	at := now.UnixNano()
 	if !ok || !e.live(at) {
 		return nil
 	}
-	resting := c.resting(e)
-	if resting {
+	stale := c.isStale(e)
+	if stale {
 		e.used.Store(c.puts.Load())
 		c.entries.Get(q)
 	}
-	if c.locked++; resting || c.locked%frontEach == 0 {
-		c.front.put(e)
+	if c.locked++; stale || c.locked%indexEach == 0 {
+		c.index.put(e)
 	}
 	return e
 }
@@ -230,24 +236,24 @@ func (c *Cache) live(q Query, now time.Time) *Entry {
 func (c *Cache) put(q Query, e *Entry) {
 	if held, ok := c.entries.Peek(q); ok {
 		c.stats.Bytes -= cost(q, held)
-		c.front.drop(held)
+		c.index.drop(held)
 	}
 	c.stats.Bytes += cost(q, e)
 	e.used.Store(c.puts.Add(1))
-	c.front.put(e)
+	c.index.put(e)
 	if c.entries.Add(q, e) {
 		c.stats.Evictions++
 	}
 }
 
-// dropped is called by the LRU for what it evicts.
+// dropped is called by the LRU for each entry that it evicts.
 func (c *Cache) dropped(q Query, e *Entry) {
 	c.stats.Bytes -= cost(q, e)
-	c.front.drop(e)
+	c.index.drop(e)
 }
 
-// entryOverhead estimates what an entry costs beside its body and its domain, in bytes: key, list element, map slot, places in
-// the front.
+// entryOverhead estimates the memory of an entry without its body and domain, in bytes: key, list
+// element, map slot and slots of the index.
 const entryOverhead = 340
 
 func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.Body)) }

@@ -33,8 +33,9 @@ func entryOf(city string, now time.Time) *geo.Entry {
 	}}, geo.SourceUpstream, now)
 }
 
-func TestCacheKeepsAnswersForTheirTime(t *testing.T) {
-	notFound := geo.NewEntry(geo.Query{}, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch)
+func TestCacheExpiresEntries(t *testing.T) {
+	notFound := geo.NewEntry(geo.Query{}, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+		Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch)
 	for _, c := range []struct {
 		name  string
 		entry *geo.Entry
@@ -56,13 +57,13 @@ func TestCacheKeepsAnswersForTheirTime(t *testing.T) {
 	}
 }
 
-func TestCacheDropsTheLeastRecentlyUsed(t *testing.T) {
+func TestCacheEvictsLeastRecentlyUsed(t *testing.T) {
 	cache := newCache(t, 2)
 	a, b, c := query(t, "a.com"), query(t, "b.com"), query(t, "c.com")
 	cache.Put(a, entryOf("A", epoch))
 	cache.Put(b, entryOf("B", epoch))
 	if cache.Get(a, epoch) == nil {
-		t.Fatal("got nothing for a, want its answer")
+		t.Fatal("got no answer for a, want one")
 	}
 	cache.Put(c, entryOf("C", epoch))
 	if cache.Get(b, epoch) != nil {
@@ -74,7 +75,7 @@ func TestCacheDropsTheLeastRecentlyUsed(t *testing.T) {
 	}
 }
 
-func TestCacheCountsItsBytes(t *testing.T) {
+func TestCacheCountsBytes(t *testing.T) {
 	cache, q := newCache(t, 2), query(t, "a.com")
 	cache.Put(q, entryOf("A", epoch))
 	one := cache.Stats().Bytes
@@ -89,42 +90,44 @@ func TestCacheCountsItsBytes(t *testing.T) {
 	}
 }
 
-func TestFallbackNeverTakesTheUpstreamsPlace(t *testing.T) {
+func TestFallbackNeverReplacesLiveAnswer(t *testing.T) {
 	cache, q := newCache(t, 2), query(t, "a.com")
 	live, offline := entryOf("online", epoch), entryOf("offline", epoch)
 	cache.Put(q, live)
 	if got := cache.PutFallback(q, offline, epoch); got != live {
-		t.Error("got the offline answer, want the live one of the upstream")
+		t.Error("got the offline answer, want the upstream's live one")
 	}
 	late := epoch.Add(geo.ResultTTL)
 	offline = entryOf("offline", late)
-	if got := cache.PutFallback(q, offline, late); got != offline || cache.Peek(q, late) != offline {
-		t.Error("got the upstream's answer past its time, want the offline one")
+	if got := cache.PutFallback(q, offline, late); got != offline ||
+		cache.Peek(q, late) != offline {
+		t.Error("got the upstream's expired answer, want the offline one")
 	}
 }
 
-func TestReplaceNeedsTheOldAnswer(t *testing.T) {
+func TestReplaceNeedsOldAnswer(t *testing.T) {
 	cache, q := newCache(t, 2), query(t, "a.com")
 	old, newer, named := entryOf("old", epoch), entryOf("newer", epoch), entryOf("named", epoch)
 	cache.Put(q, newer)
 	if cache.Replace(q, old, named) || cache.Peek(q, epoch) != newer {
-		t.Error("got an answer replaced that was not the expected one")
+		t.Error("an unexpected answer was replaced")
 	}
 	if !cache.Replace(q, newer, named) || cache.Peek(q, epoch) != named {
-		t.Error("got the old answer, want the new one in its place")
+		t.Error("got the old answer, want the new one")
 	}
 }
 
 func TestAgeIsInWholeSeconds(t *testing.T) {
 	e := entryOf("A", epoch)
-	for after, want := range map[time.Duration]int{-time.Second: 0, 0: 0, 999 * time.Millisecond: 0, 61500 * time.Millisecond: 61} {
+	for after, want := range map[time.Duration]int{-time.Second: 0, 0: 0, 999 * time.Millisecond: 0,
+		61500 * time.Millisecond: 61} {
 		if got := e.Age(epoch.Add(after)); got != want {
 			t.Errorf("after %v: got %d, want %d", after, got, want)
 		}
 	}
 }
 
-func TestACacheNeedsRoom(t *testing.T) {
+func TestCacheSizeIsPositive(t *testing.T) {
 	if _, err := geo.NewCache(0); err == nil {
 		t.Error("got a cache of no entries, want an error")
 	}

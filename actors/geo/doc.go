@@ -1,6 +1,7 @@
-// Package geo holds the rules of IP geolocation as values: what a query is, which addresses have no place on a
-// map, what a result looks like, how an upstream's budget is spent, what is cached and for how long.
+// Package geo holds the rules of IP geolocation as values: queries and the addresses without a
+// location, results and their JSON, the upstream's budget and how it is spent, and the cache.
 //
-// Nothing here starts a goroutine, reads a clock or does I/O; time comes in as now. The cache and the breaker
-// guard their state with a mutex and may be used by many goroutines; every other type is for one owner at a time.
+// Nothing here starts a goroutine or does I/O. Time comes in as now; only the breaker reads a clock
+// too, as its library does. The cache and the breaker guard their state with a mutex and may be
+// used by many goroutines. Every other type has one owner.
 package geo

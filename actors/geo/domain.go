@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Lengths of domains, in octets (RFC 1035 section 2.3.4; 253 is 255 as text, without the root).
+// Longest domain and label, in octets (RFC 1035 section 2.3.4). The 255 octets of a domain on the
+// wire are 253 as text without the root.
 const (
 	maxDomain = 253
 	maxLabel  = 63
@@ -16,12 +17,14 @@ const (
 // acePrefix begins an A-label (RFC 5890 section 2.3.2.1).
 const acePrefix = "xn--"
 
-// lookupProfile maps and checks a domain as UTS 46 wants it for looking a name up: LDH within ASCII, no hyphens at the
-// ends or as third and fourth character, joiners in their context (RFC 5892 appendix A), and the Bidi rule (RFC 5893).
-// Its ToUnicode is never transitional: "ß" stays itself.
+// lookupProfile maps and checks a domain as UTS 46 requires for lookups: letters, digits and
+// hyphens within ASCII, no hyphens at the ends or as third and fourth character, joiners in their
+// context (RFC 5892 appendix A), and the Bidi rule (RFC 5893). Its ToUnicode is non-transitional:
+// "ß" stays.
 var lookupProfile = idna.New(idna.MapForLookup(), idna.BidiRule())
 
-// parseDomain reads s, which holds letters, digits, hyphens, dots and bytes behind ASCII only; seen is its scan.
+// parseDomain parses s, which consists of letters, digits, hyphens, dots and non-ASCII bytes. seen
+// is the result of scan(s).
 func parseDomain(s string, seen class) (Query, *Error) {
 	name := s
 	if seen&nonASCII == 0 {
@@ -47,8 +50,8 @@ func parseDomain(s string, seen class) (Query, *Error) {
 	return Query{domain: name}, nil
 }
 
-// toASCII returns "" for a name that IDNA refuses. Punycode takes time with the square of a label's length, so what
-// is sure to be too long ends the work.
+// toASCII returns the A-label form of s, or "" if IDNA rejects it. Punycode takes quadratic time in
+// the length of a label, so names and labels that must become too long are rejected first.
 func toASCII(s string) string {
 	if countASCII(s) > maxDomain+1 || strings.ContainsRune(s, utf8.RuneError) {
 		return ""
@@ -76,7 +79,7 @@ func toASCII(s string) string {
 	return string(name)
 }
 
-// countASCII counts the bytes that cannot take less room as part of an A-label.
+// countASCII counts the ASCII bytes: each takes at least one octet in the A-label form.
 func countASCII(s string) (n int) {
 	for i := range len(s) {
 		if s[i] < utf8.RuneSelf {
@@ -86,7 +89,8 @@ func countASCII(s string) (n int) {
 	return n
 }
 
-// countLabels reports false when name, or a label of it, is too long, empty, or has a hyphen where none may be.
+// countLabels returns the number of labels. valid is false if name or one of its labels is too long
+// or empty, or if a label begins or ends with a hyphen.
 func countLabels(name string) (n int, valid bool) {
 	if len(name) > maxDomain {
 		return 0, false
@@ -101,13 +105,14 @@ func countLabels(name string) (n int, valid bool) {
 	return n, true
 }
 
-// isLabel checks length and hyphens of a label in lower case. Hyphens as third and fourth character are left alone where
-// there is nothing for IDNA to do: hosts of large networks are named so.
+// isLabel checks the length of a label, and that no hyphen is at its ends. It allows hyphens as
+// third and fourth character of an ASCII label: large networks name hosts that way.
 func isLabel(s string) bool {
 	return s != "" && len(s) <= maxLabel && s[0] != '-' && s[len(s)-1] != '-'
 }
 
-// isTopLevel reports whether s may end a domain: no top-level domain has a digit, lest it be taken for an address.
+// isTopLevel reports whether s can be a top-level domain: letters only, or an A-label. A digit
+// would make it look like an address.
 func isTopLevel(s string) bool {
 	return scan(s).within(hexLower|lower) || strings.HasPrefix(s, acePrefix)
 }

@@ -2,15 +2,16 @@ package geo
 
 import "time"
 
-// Code is an error code of the service, as it stands in the field "error" of an answer.
+// Code is an error code of the service, as responses have it in the member "error".
 type Code string
 
-// The codes. All but CodeOverloaded are the interface document's.
+// The codes. All but CodeOverloaded are in the interface document.
 const (
-	CodeInvalidQuery        Code = "invalid_query"        // not an IP address or domain, or one without a location
-	CodeRateLimited         Code = "rate_limited"         // the upstream's budget has no room for the query
-	CodeProviderUnreachable Code = "provider_unreachable" // the upstream does not answer, or not in time
-	CodeOverloaded          Code = "overloaded"           // gatehouse itself has no room for the query
+	CodeInvalidQuery Code = "invalid_query" // not an IP address or domain, or it has no location
+	CodeRateLimited  Code = "rate_limited"  // the upstream's budget has no room for the query
+	CodeOverloaded   Code = "overloaded"    // gatehouse itself has no room for the query
+	// CodeProviderUnreachable: the upstream fails, or does not respond in time.
+	CodeProviderUnreachable Code = "provider_unreachable"
 )
 
 // Reason refines CodeInvalidQuery; it is "" with every other code.
@@ -18,21 +19,21 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonEmpty         Reason = "empty"          // nothing was asked
+	ReasonEmpty         Reason = "empty"          // the query is missing or blank
 	ReasonMalformed     Reason = "malformed"      // neither an address nor a domain
 	ReasonHasScheme     Reason = "has_scheme"     // http://…, //…, javascript:…
-	ReasonHasPath       Reason = "has_path"       // something behind a slash
+	ReasonHasPath       Reason = "has_path"       // it contains a slash
 	ReasonPrivateRange  Reason = "private_range"  // an address of a private network
 	ReasonReservedRange Reason = "reserved_range" // an address or name set aside for special use
-	ReasonNotFound      Reason = "not_found"      // well-formed, but the upstream knows nothing of it
+	ReasonNotFound      Reason = "not_found"      // well-formed, but unknown to the upstream
 	ReasonTooMany       Reason = "too_many"       // more queries in one request than allowed
 )
 
-// Error is why a query has no result. Values are shared: they are never changed after they are made.
+// Error says why a query has no result. Values are shared and must not be modified.
 type Error struct {
 	Code       Code
 	Reason     Reason        // only with CodeInvalidQuery
-	RetryAfter time.Duration // when to come back; 0 = not known
+	RetryAfter time.Duration // time to wait before a retry; 0 = not known
 }
 
 // Error returns the code and the reason, never the query.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendQuoted appends s as a JSON string (RFC 8259 section 7), bytes that are not UTF-8 as U+FFFD. It escapes only
-// what must be: the result is not for HTML.
+// AppendQuoted appends s as a JSON string (RFC 8259 section 7). Bytes that are not UTF-8 become
+// U+FFFD. It escapes only what JSON requires, so the result is not safe inside HTML.
 func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	done := 0 // s[:done] is in dst
@@ -32,7 +32,7 @@ func AppendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// plain marks the bytes that stand for themselves in a JSON string.
+// plain marks the ASCII bytes that need no escape in a JSON string.
 var plain = func() (t [256]bool) {
 	for b := byte(' '); b < utf8.RuneSelf; b++ {
 		t[b] = b != '"' && b != '\\'
@@ -40,7 +40,7 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// appendEscaped appends an ASCII character that cannot stand for itself, or U+FFFD.
+// appendEscaped appends an ASCII character that needs an escape, or U+FFFD.
 func appendEscaped(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	switch r {
@@ -58,8 +58,8 @@ func appendEscaped(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
 }
 
-// AppendJSON appends the result as it stands in an answer behind the value of "query": from the comma before "ip" to
-// the closing brace of the whole. Every documented member is there.
+// AppendJSON appends the part of a response after the value of "query": from the comma before "ip"
+// to the closing brace of the whole object. It always writes every documented member.
 func (r *Result) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, r.jsonSize())
 	dst = appendIP(append(dst, `,"ip":`...), r.IP)
@@ -69,15 +69,19 @@ func (r *Result) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// jsonSize returns the size of the JSON when nothing has to be escaped and degrees have four decimals, or a little more.
+// jsonSize returns an upper estimate of the JSON's size in bytes, exact to a few bytes if no
+// character is escaped and degrees have four decimals.
 func (r *Result) jsonSize() int {
 	const frame = 364 // names, punctuation, numbers, flags and the longest address
 	l, n := &r.Location, &r.Network
-	return frame + len(l.Continent) + len(l.Country) + len(l.CountryCode) + len(l.RegionName) + len(l.City) + len(l.Zip) +
-		len(l.Timezone) + len(l.Currency) + len(n.ISP) + len(n.Org) + len(n.AS) + len(n.ASName) + len(n.Reverse)
+	return frame + len(l.Continent) + len(l.Country) + len(l.CountryCode) + len(l.RegionName) +
+		len(l.City) + len(l.Zip) +
+		len(l.Timezone) + len(l.Currency) + len(n.ISP) + len(n.Org) + len(n.AS) + len(n.ASName) +
+		len(n.Reverse)
 }
 
-// appendIP appends the address and the member that follows it, both empty when the address is not known.
+// appendIP appends the address and the member "ipVersion". Both are "" when the address is not
+// known.
 func appendIP(dst []byte, ip netip.Addr) []byte {
 	version := ""
 	dst = append(dst, '"')
@@ -128,7 +132,8 @@ func appendString(dst []byte, name, value string) []byte {
 	return AppendQuoted(append(dst, name...), value)
 }
 
-// appendDegrees appends f without an exponent; JSON has no way to say that it is not a number.
+// appendDegrees appends f without an exponent. It writes 0 for NaN and infinities, which JSON
+// lacks.
 func appendDegrees(dst []byte, f float64) []byte {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, '0')

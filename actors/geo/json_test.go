@@ -32,21 +32,22 @@ func TestAppendQuoted(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", row.in, got, row.want)
 		}
 		if got := string(geo.AppendQuoted([]byte("x"), row.in)); got != "x"+row.want {
-			t.Errorf("%q behind x: got %s, want x%s", row.in, got, row.want)
+			t.Errorf("%q after x: got %s, want x%s", row.in, got, row.want)
 		}
 	}
 }
 
-func TestAppendQuotedIsReadBack(t *testing.T) {
+func TestAppendQuotedRoundTrip(t *testing.T) {
 	for b := range 256 {
 		for _, s := range []string{string([]byte{byte(b)}), "ab" + string([]byte{byte(b)}) + "c"} {
-			checkReadBack(t, s)
+			checkRoundTrip(t, s)
 		}
 	}
 }
 
-// checkReadBack compares with what encoding/json makes of a string.
-func checkReadBack(t *testing.T, s string) {
+// checkRoundTrip checks that encoding/json decodes the quoted s to s, with U+FFFD for invalid
+// bytes.
+func checkRoundTrip(t *testing.T, s string) {
 	t.Helper()
 	var got string
 	if err := json.Unmarshal(geo.AppendQuoted(nil, s), &got); err != nil {
@@ -61,18 +62,21 @@ func FuzzAppendQuoted(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\\n\x00", "é\xff\u2028<", "\xed\xa0\x80"} {
 		f.Add(s)
 	}
-	f.Fuzz(checkReadBack)
+	f.Fuzz(checkRoundTrip)
 }
 
 func google() geo.Result {
 	return geo.Result{
 		IP: netip.MustParseAddr("8.8.8.8"),
 		Location: geo.Location{
-			Continent: "North America", Country: "United States", CountryCode: "US", RegionName: "Virginia", City: "Ashburn",
-			Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York", UTCOffsetSeconds: -18000, Currency: "USD",
+			Continent: "North America", Country: "United States", CountryCode: "US",
+			RegionName: "Virginia", City: "Ashburn",
+			Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York",
+			UTCOffsetSeconds: -18000, Currency: "USD",
 		},
 		Network: geo.Network{
-			ISP: "Google LLC", Org: "Google Public DNS", AS: "AS15169 Google LLC", ASName: "GOOGLE", Reverse: "dns.google",
+			ISP: "Google LLC", Org: "Google Public DNS", AS: "AS15169 Google LLC", ASName: "GOOGLE",
+			Reverse: "dns.google",
 		},
 		Flags: geo.Flags{Hosting: true},
 	}
@@ -97,7 +101,8 @@ func TestAppendJSON(t *testing.T) {
 		{"escapes", quoted, `,"ip":"2001:4860::8888","ipVersion":"IPv6",` +
 			`"location":{"continent":"North America","country":"United States","countryCode":"US","regionName":"Virginia",` +
 			`"city":"San \"José\"","zip":"20149","lat":0.0000001,"lon":1000000000000000000000,"timezone":"America/New_York",` +
-			`"utcOffsetSeconds":-18000,"currency":"USD"},"network":{"isp":"a\\b\u0000` + "\ufffd" + `","org":"Google Public DNS",` +
+			`"utcOffsetSeconds":-18000,"currency":"USD"},"network":{"isp":"a\\b\u0000` + "\ufffd" +
+			`","org":"Google Public DNS",` +
 			`"as":"AS15169 Google LLC","asname":"GOOGLE","reverse":"dns.google"},` +
 			`"flags":{"mobile":true,"proxy":true,"hosting":false}}`},
 		{"nothing known", geo.Result{}, `,"ip":"","ipVersion":"",` +
@@ -111,8 +116,8 @@ func TestAppendJSON(t *testing.T) {
 	}
 }
 
-// answer is what a client of the interface document reads.
-type answer struct {
+// response has the members that the interface document promises.
+type response struct {
 	OK            bool
 	IP, IPVersion string
 	Location      struct {
@@ -126,11 +131,11 @@ type answer struct {
 	Flags   struct{ Mobile, Proxy, Hosting bool }
 }
 
-func TestAppendJSONIsReadBack(t *testing.T) {
+func TestAppendJSONRoundTrip(t *testing.T) {
 	r := google()
 	decoder := json.NewDecoder(bytes.NewReader(r.AppendJSON([]byte(`{"ok":true`))))
 	decoder.DisallowUnknownFields()
-	var a answer
+	var a response
 	if err := decoder.Decode(&a); err != nil {
 		t.Fatal(err)
 	}
@@ -157,17 +162,20 @@ func TestDegrees(t *testing.T) {
 		{-90, "-90"}, {180, "180"}, {0.1, "0.1"}, {-77.4874, "-77.4874"}, {1e-9, "0.000000001"}, {1.0 / 3, "0.3333333333333333"},
 	} {
 		for member, r := range map[string]geo.Result{
-			"lat": {Location: geo.Location{Lat: row.degrees}}, "lon": {Location: geo.Location{Lon: row.degrees}},
+			"lat": {Location: geo.Location{Lat: row.degrees}},
+			"lon": {Location: geo.Location{Lon: row.degrees}},
 		} {
-			if got, want := string(r.AppendJSON(nil)), `"`+member+`":`+row.want+`,"`; !strings.Contains(got, want) {
+			if got, want := string(r.AppendJSON(nil)), `"`+member+`":`+row.want+
+				`,"`; !strings.Contains(got, want) {
 				t.Errorf("%s of %v: got %s, want %s", member, row.degrees, got, want)
 			}
 		}
 	}
 }
 
-// A cached answer is held for long, so it must not come with room to spare.
-func TestAppendJSONLeavesLittleToSpare(t *testing.T) {
+// TestAppendJSONAllocatesExactly checks the capacity of the JSON: the cache keeps it for a long
+// time.
+func TestAppendJSONAllocatesExactly(t *testing.T) {
 	r := google()
 	r.IP = netip.MustParseAddr("2001:4860:1111:2222:3333:4444:5555:8888")
 	r.Location.Lat, r.Location.Lon = -39.0438, -177.4874

@@ -2,7 +2,7 @@ package geo
 
 import "time"
 
-// Endpoint is one of the two ways to ask an upstream; each has a budget of its own.
+// Endpoint is one of the two endpoints of an upstream. Each has its own budget.
 type Endpoint int
 
 // The endpoints.
@@ -11,7 +11,7 @@ const (
 	EndpointBatch                  // many addresses a request
 )
 
-// String returns the endpoint's name as metrics show it.
+// String returns the endpoint's name in metrics.
 func (e Endpoint) String() string {
 	if e == EndpointBatch {
 		return "batch"
@@ -19,26 +19,27 @@ func (e Endpoint) String() string {
 	return "single"
 }
 
-// Demand is what waits to be sent. Domains never go in a batch.
+// Demand describes the queries in the queues. Domains are never batched.
 type Demand struct {
 	Addresses, Domains int
-	Oldest             time.Time // when the address that waits longest was asked about
-	Latest             time.Time // when an address must leave at the latest, to be back before its caller is gone
-	DomainsTurn        bool      // what to prefer when both could leave
+	Oldest             time.Time // when the oldest queued address was enqueued
+	Latest             time.Time // deadline for sending an address
+	DomainsTurn        bool      // prefer domains when both could be sent
 }
 
-// Step is what to do next: send Count queries to Endpoint now or, when Count is 0, look again at Wait; a zero Wait
-// says that only an event can change the plan.
+// Step says what to do next: send Count queries to Endpoint now or, when Count is 0, call Plan
+// again at Wait. A zero Wait means that only an event can change the plan.
 type Step struct {
 	Endpoint Endpoint
 	Count    int
-	Domains  bool // domains are sent, not addresses
+	Domains  bool // send domains, not addresses
 	Wait     time.Time
 }
 
-// Plan decides what to send at now so that the budgets serve the most queries. A lone miss spends a single request
-// while more than a third of them is left; else misses gather, and a batch leaves when it is full, when the budget's
-// even pace allows it or when somebody cannot wait longer. Without a budget misses gather for Terms.Gather.
+// Plan decides what to send at now so that the budgets serve the most queries. A lone address is
+// sent as a single request while more than a third of the single budget is left. Otherwise
+// addresses are batched: a batch is sent when it is full, when the budget's even pace allows it, or
+// at Demand.Latest. Without a budget, addresses are batched for Terms.Gather.
 func Plan(now time.Time, d Demand, t Terms, singles, batches *Budget) Step {
 	domains := planDomains(now, d, singles)
 	addresses := planAddresses(now, d, t, singles, batches)
@@ -79,7 +80,7 @@ func planAddresses(now time.Time, d Demand, t Terms, singles, batches *Budget) S
 	slot := batchSlot(now, d, t, batches)
 	switch {
 	case slot.After(now) && slot.After(d.Latest) && spare:
-		return lone // no batch can leave in time
+		return lone // no batch can be sent in time
 	case slot.After(now):
 		return Step{Wait: slot}
 	case d.Addresses == 1 && spare:
@@ -90,7 +91,7 @@ func planAddresses(now time.Time, d Demand, t Terms, singles, batches *Budget) S
 	return Step{Endpoint: EndpointBatch, Count: min(d.Addresses, t.BatchSize)}
 }
 
-// batchSlot returns when the next batch should leave.
+// batchSlot returns when the next batch should be sent.
 func batchSlot(now time.Time, d Demand, t Terms, batches *Budget) time.Time {
 	next := batches.Next(now)
 	switch {
@@ -104,7 +105,8 @@ func batchSlot(now time.Time, d Demand, t Terms, batches *Budget) time.Time {
 	return earliest(batches.Paced(now), d.Latest)
 }
 
-// wakeUp returns when a budget that refuses now will have room, or the zero time when only an answer tells.
+// wakeUp returns when a budget without room at now will have some, or the zero time if that depends
+// on a response.
 func wakeUp(now time.Time, b *Budget) time.Time {
 	if next := b.Next(now); next.After(now) {
 		return next
@@ -112,7 +114,7 @@ func wakeUp(now time.Time, b *Budget) time.Time {
 	return time.Time{}
 }
 
-// earliest returns the earlier of two times, of which a zero one says nothing.
+// earliest returns the earlier of two times. It ignores a zero time.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -120,8 +122,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// Spare returns how many single requests may be spent at now on addresses: all but the third of the budget that is kept
-// for domains.
+// Spare returns how many single requests may be spent on addresses at now. A third of the budget is
+// kept for domains.
 func Spare(singles *Budget, now time.Time) int {
 	return max(0, singles.Left(now)-singles.limit/3)
 }

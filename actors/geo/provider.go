@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Source names what answered a query, as in the header X-Geo-Source.
+// Source names the origin of an answer, as in the header X-Geo-Source.
 type Source string
 
 // The sources.
@@ -16,29 +16,31 @@ const (
 	SourceSim      Source = "sim"      // the upstream simulator
 )
 
-// Provider answers queries about addresses and domains. Its methods may be called by many goroutines at once and
-// return when ctx ends at the latest.
+// Provider looks up addresses and domains. Its methods may be called by many goroutines and return
+// when ctx ends at the latest.
 //
-// A returned error says that the exchange as a whole failed: it wraps ErrThrottled, ErrForbidden or the context's
-// error, and is a plain failure of the upstream otherwise. Reply.Quota is valid beside an error.
+// An error says that the whole exchange failed. It wraps ErrThrottled, ErrForbidden or the
+// context's error; any other error is a failure of the upstream. Reply.Quota is valid with an error
+// too.
 type Provider interface {
-	// Terms says how the provider wants to be asked. It is the same on every call.
+	// Terms returns the provider's limits. They are the same on every call.
 	Terms() Terms
-	// Single asks about one address or domain; Reply.Answers has one element.
+	// Single looks up one address or domain. Reply.Answers has one element.
 	Single(ctx context.Context, q Query) (Reply, error)
-	// Batch asks about 1 to Terms().BatchSize addresses at once; Reply.Answers has one element a query, in their order.
+	// Batch looks up 1 to Terms().BatchSize addresses. Reply.Answers has one element for each, in
+	// their order.
 	Batch(ctx context.Context, qs []Query) (Reply, error)
 }
 
-// Terms is how a provider wants to be asked.
+// Terms holds the limits and properties of a provider.
 type Terms struct {
 	Source Source
-	// SinglesPerMinute and BatchesPerMinute are the known budgets of a window of 60 s; 0 = none known: requests are
-	// paced only by what Quota says.
+	// SinglesPerMinute and BatchesPerMinute are the known budgets of a window of 60 s. With 0 no
+	// budget is known, and only Quota limits the requests.
 	SinglesPerMinute, BatchesPerMinute int
 	BatchSize                          int           // queries a batch, at least 1
-	Gather                             time.Duration // without a budget: how long a miss waits for company
-	LacksReverse                       bool          // whether the results of a batch come without Network.Reverse
+	Gather                             time.Duration // without a budget: wait to fill a batch
+	LacksReverse                       bool          // batch results have no Network.Reverse
 }
 
 // Reply is the outcome of one exchange with a provider.
@@ -47,20 +49,22 @@ type Reply struct {
 	Quota   Quota
 }
 
-// Answer is a result, or the *Error that stands in its place.
+// Answer is a result, or the error about one query.
 type Answer struct {
 	Result Result
 	Err    *Error
 }
 
-// Quota is what the upstream said of its budget for the endpoint that was asked. The zero value says nothing.
+// Quota is what the upstream reported about the budget of the endpoint. The zero value is no
+// report.
 type Quota struct {
 	Known     bool
 	Remaining int           // requests left in the current window
-	Reset     time.Duration // until the window ends, in whole seconds as the upstream counts them
+	Reset     time.Duration // until the window ends, in whole seconds
 }
 
-// What the error of an exchange may wrap. Anything else is a failure: the upstream is down, slow or talks nonsense.
+// Errors that the error of an exchange may wrap. Any other error is a failure: the upstream is
+// down, slow, or its response is malformed.
 var (
 	ErrThrottled = errors.New("the upstream refuses: its rate limit is reached")  // HTTP 429
 	ErrForbidden = errors.New("the upstream refuses: key or address not allowed") // HTTP 403

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Query is a normalized question about an address or a domain. Two queries that ask the same are equal, so that it
-// serves as a key. The zero value asks nothing.
+// Query is an address or a domain to look up, in normal form: two queries for the same thing are
+// equal, so a Query can be a map key. The zero value is no query.
 type Query struct {
 	addr   netip.Addr
 	domain string
 }
 
-// Addr returns the address asked about, or the zero Addr when the query is a domain.
+// Addr returns the address, or the zero Addr when the query is a domain.
 func (q Query) Addr() netip.Addr { return q.addr }
 
-// IsDomain reports whether a domain is asked about.
+// IsDomain reports whether the query is a domain.
 func (q Query) IsDomain() bool { return q.domain != "" }
 
-// String returns the canonical form: an address as RFC 5952 prints it, a domain in lower case as A-labels with no
-// trailing dot. It is safe in a URL path.
+// String returns the canonical form: an address in the form of RFC 5952, or a domain in lower case,
+// as A-labels, without a trailing dot. It is safe in a URL path.
 func (q Query) String() string {
 	if q.IsDomain() {
 		return q.domain
@@ -27,16 +27,16 @@ func (q Query) String() string {
 	return q.addr.String()
 }
 
-// Clone returns a copy that shares no memory with the string that was parsed.
+// Clone returns a copy that shares no memory with the parsed string.
 func (q Query) Clone() Query {
 	q.domain = strings.Clone(q.domain)
 	return q
 }
 
-// maxInput is how long a query may be, in bytes: a name of 253 characters at four bytes each, and some space around.
+// maxInput is the longest accepted query, in bytes: 253 characters of four bytes each, and spaces.
 const maxInput = 1024
 
-// The refusals of a query, one value a reason: garbage comes fast and must cost nothing.
+// The errors of a query, one value for each reason: rejecting an invalid query must not allocate.
 var (
 	errEmpty         = &Error{Code: CodeInvalidQuery, Reason: ReasonEmpty}
 	errMalformed     = &Error{Code: CodeInvalidQuery, Reason: ReasonMalformed}
@@ -46,9 +46,10 @@ var (
 	errReservedRange = &Error{Code: CodeInvalidQuery, Reason: ReasonReservedRange}
 )
 
-// ParseQuery reads an IPv4 address in four decimal parts, an IPv6 address (RFC 4291 section 2.2, no zone, no brackets)
-// or a domain of at least two labels (UTS 46), with or without spaces around it. It refuses what is neither, and what
-// is set aside for private networks and special use. The result shares memory with s.
+// ParseQuery parses an IPv4 address in four decimal parts, an IPv6 address (RFC 4291 section 2.2,
+// without zone and brackets) or a domain of at least two labels (UTS 46). It ignores spaces around
+// it. Its error has CodeInvalidQuery. It rejects all else, and addresses and names that are set
+// aside for private networks or special use. The result shares memory with s.
 func ParseQuery(s string) (Query, *Error) {
 	if len(s) > maxInput {
 		return Query{}, errMalformed
@@ -58,7 +59,8 @@ func ParseQuery(s string) (Query, *Error) {
 		return Query{}, errEmpty
 	}
 	switch seen := scan(s); {
-	case seen.within(digit | dot), seen.within(digit|hexLower|hexUpper|colon|dot) && seen&colon != 0:
+	case seen.within(digit | dot), seen.within(digit|hexLower|hexUpper|colon|dot) &&
+		seen&colon != 0:
 		return parseAddr(s)
 	case seen.within(letter | digit | hyphen | dot | nonASCII):
 		return parseDomain(s, seen)
@@ -66,7 +68,7 @@ func ParseQuery(s string) (Query, *Error) {
 	return Query{}, explain(s)
 }
 
-// AddrQuery asks about addr, as ParseQuery does about its text.
+// AddrQuery returns the query for addr, as ParseQuery does for its text.
 func AddrQuery(addr netip.Addr) (Query, *Error) {
 	if !addr.IsValid() || addr.Zone() != "" {
 		return Query{}, errMalformed
@@ -94,15 +96,16 @@ func parseAddr(s string) (Query, *Error) {
 	return AddrQuery(addr)
 }
 
-// explain finds the reason to refuse s, which holds a character that is in no address and in no domain. What follows a
-// question mark or a hash tells nothing about it.
+// explain returns the error for s, which contains a character that no address or domain may have.
+// It ignores everything after a question mark or hash sign.
 func explain(s string) *Error {
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
 		s = s[:i]
 	}
 	slash := strings.IndexByte(s, '/')
 	switch {
-	case strings.HasPrefix(s, "//"), slash > 0 && strings.HasPrefix(s[slash-1:], "://"), hasOpaqueScheme(s):
+	case strings.HasPrefix(s, "//"), slash > 0 &&
+		strings.HasPrefix(s[slash-1:], "://"), hasOpaqueScheme(s):
 		return errHasScheme
 	case slash >= 0:
 		return errHasPath
@@ -110,8 +113,9 @@ func explain(s string) *Error {
 	return errMalformed
 }
 
-// hasOpaqueScheme reports whether s begins with a scheme that no authority follows (RFC 3986 section 3), as in
-// "mailto:" or "file:/". Other things have a colon, too: a host and its port, a user and a password, IPv6 gone wrong.
+// hasOpaqueScheme reports whether s begins with a scheme without an authority (RFC 3986 section 3),
+// as in "mailto:" or "file:/". It must not mistake other texts with a colon for one: a host with
+// port, a user with password, or a malformed IPv6 address.
 func hasOpaqueScheme(s string) bool {
 	name, rest, ok := strings.Cut(s, ":")
 	if !ok || !isSchemeName(name) || strings.HasPrefix(rest, ":") {
@@ -124,8 +128,9 @@ func hasOpaqueScheme(s string) bool {
 	return rest == "" || !scan(rest).within(digit)
 }
 
-// isSchemeName knows the names of RFC 3986 section 3.1 but for a plus, for a dot, which reads as
-// a host, and for what reads as a group of an IPv6 address.
+// isSchemeName reports whether s is a scheme name (RFC 3986 section 3.1). It excludes names with a
+// plus sign, names with a dot, which look like a host, and names that look like a group of an IPv6
+// address.
 func isSchemeName(s string) bool {
 	if s == "" || !scan(s[:1]).within(letter) {
 		return false
@@ -134,7 +139,8 @@ func isSchemeName(s string) bool {
 	return seen.within(letter|digit|hyphen) && (len(s) > 4 || !seen.within(digit|hexLower|hexUpper))
 }
 
-// takesAtSign reports whether an at sign is usual behind the scheme; behind any other word it ends a user's password.
+// takesAtSign reports whether an at sign is usual after the scheme. After any other name it ends a
+// password, as in "user:password@host".
 func takesAtSign(scheme string) bool {
 	for _, s := range [...]string{"mailto", "sip", "sips", "xmpp", "acct", "javascript", "data"} {
 		if strings.EqualFold(scheme, s) {
@@ -150,9 +156,9 @@ type class uint16
 const (
 	digit class = 1 << iota
 	hexLower
-	lower // behind f
+	lower // g to z
 	hexUpper
-	upper // behind F
+	upper // G to Z
 	dot
 	colon
 	hyphen
@@ -193,7 +199,7 @@ func classify(b byte) class {
 	return other
 }
 
-// scan returns the kinds of bytes that s holds.
+// scan returns the kinds of bytes in s.
 func scan(s string) class {
 	var seen class
 	for i := range len(s) {

@@ -13,8 +13,8 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// queryRow is a line of testdata/queries.tsv. Its first column is the body of a Go string literal, so that a line can
-// hold control characters and bytes that are not UTF-8.
+// queryRow is a line of testdata/queries.tsv. Its first column is the body of a Go string literal,
+// so that a line can contain control characters and bytes that are not UTF-8.
 type queryRow struct {
 	query     string
 	reason    geo.Reason
@@ -33,7 +33,8 @@ func queryRows(t testing.TB) []queryRow {
 	for line := range strings.Lines(body) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		query, err := strconv.Unquote(`"` + cells[0] + `"`)
-		if err != nil || len(cells) != 5 || (cells[1] == "ok") != (cells[2] == "") || (cells[1] == "ok") != (cells[3] != "") {
+		if err != nil || len(cells) != 5 || (cells[1] == "ok") != (cells[2] == "") ||
+			(cells[1] == "ok") != (cells[3] != "") {
 			t.Fatalf("testdata/queries.tsv: bad line %q", line)
 		}
 		rows = append(rows, queryRow{query, geo.Reason(cells[2]), cells[3], cells[4]})
@@ -51,8 +52,10 @@ func TestParseQuery(t *testing.T) {
 			t.Errorf("%q (%s): got %s, want %s", row.query, row.why, q, row.canonical)
 		case row.reason != "" && err == nil:
 			t.Errorf("%q (%s): got %s, want %s", row.query, row.why, q, row.reason)
-		case row.reason != "" && (*err != geo.Error{Code: geo.CodeInvalidQuery, Reason: row.reason} || q != geo.Query{}):
-			t.Errorf("%q (%s): got %v and %v, want %s alone", row.query, row.why, err, q, row.reason)
+		case row.reason != "" && (*err != geo.Error{Code: geo.CodeInvalidQuery,
+			Reason: row.reason} || q != geo.Query{}):
+			t.Errorf("%q (%s): got %v and %v, want %s alone", row.query, row.why, err, q,
+				row.reason)
 		}
 	}
 }
@@ -62,8 +65,8 @@ func TestEveryLocalReasonHasARow(t *testing.T) {
 	for _, row := range queryRows(t) {
 		seen[row.reason]++
 	}
-	for _, reason := range []geo.Reason{geo.ReasonEmpty, geo.ReasonMalformed, geo.ReasonHasScheme, geo.ReasonHasPath,
-		geo.ReasonPrivateRange, geo.ReasonReservedRange} {
+	for _, reason := range []geo.Reason{geo.ReasonEmpty, geo.ReasonMalformed, geo.ReasonHasScheme,
+		geo.ReasonHasPath, geo.ReasonPrivateRange, geo.ReasonReservedRange} {
 		if seen[reason] < 3 {
 			t.Errorf("%s: got %d rows, want at least 3", reason, seen[reason])
 		}
@@ -100,7 +103,7 @@ func TestAddrQuery(t *testing.T) {
 	}
 }
 
-func TestEqualQuestionsAreEqualQueries(t *testing.T) {
+func TestSpellingsOfOneQueryAreEqual(t *testing.T) {
 	for _, same := range [][]string{
 		{"8.8.8.8", " 8.8.8.8 ", "::ffff:8.8.8.8", "::FFFF:808:808"},
 		{"2606:4700::1111", "2606:4700:0:0::1111", "2606:4700::0.0.17.17"},
@@ -134,10 +137,13 @@ func TestCloneSharesNoMemory(t *testing.T) {
 
 func TestParseQueryAllocatesNothing(t *testing.T) {
 	for _, s := range []string{
-		"8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "www.example.com", "example.com.", " example.com ",
+		"8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8", "www.example.com", "example.com.",
+		" example.com ",
 		"10.0.0.1", "fd00::1", "printer.local",
-		"", "router", "a_b.com", "http://example.com", "mailto:a@example.com", "example.com/a", "example.com:53",
-		"user:pw@example.com", "\x00\x01\x02", "ab--cd.com", strings.Repeat("a", 64) + ".com", strings.Repeat("1:", 500),
+		"", "router", "a_b.com", "http://example.com", "mailto:a@example.com", "example.com/a",
+		"example.com:53",
+		"user:pw@example.com", "\x00\x01\x02", "ab--cd.com", strings.Repeat("a",
+			64) + ".com", strings.Repeat("1:", 500),
 		strings.Repeat("é", 600), "é.xn--" + strings.Repeat("b", 1000),
 	} {
 		if got := testing.AllocsPerRun(10, func() { geo.ParseQuery(s) }); got != 0 {
@@ -148,7 +154,8 @@ func TestParseQueryAllocatesNothing(t *testing.T) {
 
 var safe = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9:])?$|^::`)
 
-// FuzzParseQuery holds that an accepted query stands for itself and is safe in the path of a URL.
+// FuzzParseQuery checks that the canonical form of a query parses to the same query and is safe in
+// a URL path.
 func FuzzParseQuery(f *testing.F) {
 	for _, row := range queryRows(f) {
 		f.Add(row.query)
@@ -166,13 +173,15 @@ func FuzzParseQuery(f *testing.F) {
 		if refusal != nil || again != q {
 			t.Fatalf("%q, printed %q: got %v, %v, want the same", s, text, again, refusal)
 		}
-		if !safe.MatchString(text) || strings.Contains(text, "..") || len(text) > 253 || url.PathEscape(text) != text {
+		if !safe.MatchString(text) || strings.Contains(text, "..") || len(text) > 253 ||
+			url.PathEscape(text) != text {
 			t.Fatalf("%q: got %q, which is not safe in a path", s, text)
 		}
 		if q.IsDomain() == q.Addr().IsValid() || q.IsDomain() && strings.Contains(text, ":") {
 			t.Fatalf("%q: got %q, want either an address or a domain", s, text)
 		}
-		if q.Addr().IsValid() && (q.Addr().Zone() != "" || q.Addr().Is4In6() || q.Addr().IsPrivate()) {
+		if q.Addr().IsValid() && (q.Addr().Zone() != "" || q.Addr().Is4In6() ||
+			q.Addr().IsPrivate()) {
 			t.Fatalf("%q: got %v, want a public address", s, q)
 		}
 	})
@@ -208,7 +217,7 @@ func BenchmarkParseQuery(b *testing.B) {
 	}
 }
 
-// distinct returns n letters outside of ASCII that differ: the most work for Punycode.
+// distinct returns n different non-ASCII letters: the worst case for Punycode.
 func distinct(n int) string {
 	var s strings.Builder
 	for i := range n {

@@ -1,14 +1,15 @@
 package geo
 
-// Queue holds what waits, in a line for each caller, and serves the lines in turn. It has one owner. The zero value is
-// not ready: use NewQueue.
+// Queue is a fair queue: it has one line for each caller and serves the lines in turn. It has one
+// owner. Use NewQueue; the zero value cannot be used.
 type Queue[C comparable, T any] struct {
 	lines map[C]*line[C, T]
-	ring  []*line[C, T] // the lines that hold something, in the order of their turns
-	turn  int
-	n     int
+	ring  []*line[C, T] // non-empty lines, in the order of their turns
+	turn  int           // index in ring of the line to serve next
+	n     int           // items in all lines
 }
 
+// line holds the items of one caller, oldest first.
 type line[C comparable, T any] struct {
 	caller C
 	items  []T
@@ -19,10 +20,10 @@ func NewQueue[C comparable, T any]() *Queue[C, T] {
 	return &Queue[C, T]{lines: map[C]*line[C, T]{}}
 }
 
-// Len returns how many items wait.
+// Len returns the number of items.
 func (q *Queue[C, T]) Len() int { return q.n }
 
-// Held returns how many of caller's items wait.
+// Held returns the number of caller's items.
 func (q *Queue[C, T]) Held(caller C) int {
 	if l := q.lines[caller]; l != nil {
 		return len(l.items)
@@ -30,7 +31,7 @@ func (q *Queue[C, T]) Held(caller C) int {
 	return 0
 }
 
-// Excess returns how many items wait beyond the first keep of each line.
+// Excess returns the number of items beyond the first keep of each line.
 func (q *Queue[C, T]) Excess(keep int) int {
 	excess := 0
 	for _, l := range q.ring {
@@ -39,7 +40,7 @@ func (q *Queue[C, T]) Excess(keep int) int {
 	return excess
 }
 
-// Push lets item wait at the end of caller's line.
+// Push enqueues item at the end of caller's line.
 func (q *Queue[C, T]) Push(caller C, item T) {
 	l := q.lines[caller]
 	if l == nil {
@@ -51,7 +52,7 @@ func (q *Queue[C, T]) Push(caller C, item T) {
 	q.n++
 }
 
-// Pop takes the item whose turn it is: the first of each line, line after line.
+// Pop dequeues the first item of the line whose turn it is. ok is false if the queue is empty.
 func (q *Queue[C, T]) Pop() (item T, ok bool) {
 	if q.n == 0 {
 		return item, false
@@ -71,7 +72,8 @@ func (q *Queue[C, T]) Pop() (item T, ok bool) {
 	return item, true
 }
 
-// EvictLongest takes the newest item out of the longest line, if that line is longer than keep.
+// EvictLongest removes and returns the newest item of the longest line. ok is false if no line has
+// more than keep items.
 func (q *Queue[C, T]) EvictLongest(keep int) (item T, ok bool) {
 	at := -1
 	for i, l := range q.ring {
@@ -95,7 +97,7 @@ func (q *Queue[C, T]) EvictLongest(keep int) (item T, ok bool) {
 	return item, true
 }
 
-// Filter keeps the items for which keep holds, in their order.
+// Filter removes the items for which keep returns false. The order of the others stays.
 func (q *Queue[C, T]) Filter(keep func(T) bool) {
 	for at := 0; at < len(q.ring); {
 		l := q.ring[at]
@@ -116,7 +118,7 @@ func (q *Queue[C, T]) Filter(keep func(T) bool) {
 	}
 }
 
-// leave takes the empty line at a place of the ring out.
+// leave removes the empty line at index at of the ring.
 func (q *Queue[C, T]) leave(at int) {
 	delete(q.lines, q.ring[at].caller)
 	q.ring = append(q.ring[:at], q.ring[at+1:]...)

@@ -27,11 +27,11 @@ func TestQueueServesCallersInTurn(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if q.Len() != 0 || q.Held("a") != 0 {
-		t.Errorf("got %d waiting, want none", q.Len())
+		t.Errorf("got %d items, want none", q.Len())
 	}
 }
 
-func TestQueueGivesUpTheLongestLine(t *testing.T) {
+func TestQueueEvictsFromLongestLine(t *testing.T) {
 	q := geo.NewQueue[string, int]()
 	for i := range 5 {
 		q.Push("flood", i)
@@ -52,29 +52,29 @@ func TestQueueGivesUpTheLongestLine(t *testing.T) {
 	}
 }
 
-func TestQueueEvictsAWholeLine(t *testing.T) {
+func TestQueueEvictsLineToTheEnd(t *testing.T) {
 	q := geo.NewQueue[string, int]()
 	q.Push("a", 1)
 	q.Push("b", 2)
 	if _, ok := q.EvictLongest(0); !ok {
-		t.Fatal("got nothing, want an item")
+		t.Fatal("got no item, want the first")
 	}
 	if _, ok := q.EvictLongest(0); !ok {
-		t.Fatal("got nothing, want the other item")
+		t.Fatal("got no item, want the second")
 	}
 	if _, ok := q.EvictLongest(0); ok || q.Len() != 0 {
 		t.Error("got an item out of an empty queue")
 	}
 }
 
-func TestQueueFilterKeepsTheOrderAndTheTurn(t *testing.T) {
+func TestQueueFilterKeepsOrderAndTurn(t *testing.T) {
 	q := geo.NewQueue[string, int]()
 	for i := range 3 {
 		q.Push("a", 10+i)
 		q.Push("b", 20+i)
 		q.Push("c", 30+i)
 	}
-	q.Pop() // a's first: b is next
+	q.Pop() // a's first item: b is next
 	q.Filter(func(i int) bool { return i/10 != 1 && i != 31 })
 	if got, want := drain(q), []int{20, 30, 21, 32, 22}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -2,16 +2,16 @@ package geo
 
 import "net/netip"
 
-// Result is what is known of one address (interface document, section 2.1). A value that is not known is the zero
-// value.
+// Result is the location, network and flags of one address (interface document, section 2.1).
+// Unknown values are zero.
 type Result struct {
-	IP       netip.Addr // the address asked about, or the one the domain resolved to; never IPv4-mapped
+	IP       netip.Addr // the queried address, or the domain's; never IPv4-mapped
 	Location Location
 	Network  Network
 	Flags    Flags
 }
 
-// Location is where an address is, at best to the level of a city.
+// Location is the place of an address, at best its city.
 type Location struct {
 	Continent        string // English name
 	Country          string // English name
@@ -21,11 +21,11 @@ type Location struct {
 	Zip              string
 	Lat, Lon         float64 // degrees
 	Timezone         string  // IANA zone name
-	UTCOffsetSeconds int     // east of UTC, now
+	UTCOffsetSeconds int     // current offset, positive east of UTC
 	Currency         string  // ISO 4217 code
 }
 
-// Network is who announces and uses an address.
+// Network describes the network that announces and uses an address.
 type Network struct {
 	ISP     string
 	Org     string

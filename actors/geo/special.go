@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// use says what an address is for.
+// use is the purpose of an address.
 type use uint8
 
 const (
-	public   use = iota // somewhere on the Internet
-	private             // inside a private network, anywhere
-	reserved            // set aside: no place at all, or one that says nothing
+	public   use = iota // on the public Internet
+	private             // in a private network
+	reserved            // for special use: it has no location
 )
 
-// specialRanges are the address ranges that differ from the range around them: what the IANA special-purpose registries
-// call not globally reachable, multicast, and the globally reachable islands in between. The longest prefix counts, and
-// what has none is public.
+// specialRanges holds the address ranges whose use differs from that of the range around them:
+// ranges that the IANA special-purpose registries list as not globally reachable, multicast, and
+// globally reachable exceptions within them. The longest prefix counts. An address without a prefix
+// is public.
 var specialRanges = []struct {
 	prefix string
 	use    use
@@ -40,9 +41,10 @@ var specialRanges = []struct {
 	{"224.0.0.0/4", reserved, "multicast: RFC 5771"},
 	{"240.0.0.0/4", reserved, "future use and limited broadcast: RFC 1112 section 4, RFC 8190"},
 
-	// Only 2000::/3 is given out as global unicast (RFC 4291 section 2.4). Outside are loopback, IPv4-compatible and
-	// IPv4-mapped addresses, NAT64 (RFC 6052, RFC 8215), discard and dummy prefix (RFC 6666, RFC 9780), SRv6 segment
-	// identifiers (RFC 9602), link-local, site-local and multicast.
+	// Only 2000::/3 is allocated as global unicast (RFC 4291 section 2.4). Outside of it are
+	// loopback, IPv4-compatible and IPv4-mapped addresses, NAT64 (RFC 6052, RFC 8215), discard and
+	// dummy prefix (RFC 6666, RFC 9780), SRv6 segment identifiers (RFC 9602), link-local,
+	// site-local and multicast.
 	{"::/3", reserved, "RFC 4291"},
 	{"4000::/2", reserved, "RFC 4291"},
 	{"8000::/1", reserved, "RFC 4291"},
@@ -59,13 +61,13 @@ var specialRanges = []struct {
 	{"3fff::/20", reserved, "documentation: RFC 9637"},
 }
 
-// segment is a run of addresses with one use, up to the next segment's first.
+// segment is a range of addresses with one use. It ends before the next segment's first address.
 type segment struct {
 	first netip.Addr
 	use   use
 }
 
-// segments hold specialRanges and what is between them, in the order of their addresses, IPv4 first.
+// segments covers all addresses in ascending order, IPv4 first. It is derived from specialRanges.
 var segments = func() []segment {
 	firsts := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 	for _, r := range specialRanges {
@@ -92,7 +94,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// longestMatch is the plain reading of specialRanges.
+// longestMatch returns the use of addr by comparing it with every range.
 func longestMatch(addr netip.Addr) use {
 	found, bits := public, -1
 	for _, r := range specialRanges {
@@ -103,7 +105,7 @@ func longestMatch(addr netip.Addr) use {
 	return found
 }
 
-// useOf returns what addr, valid and unmapped, is for.
+// useOf returns the use of addr, which must be valid and not IPv4-mapped.
 func useOf(addr netip.Addr) use {
 	low, high := 0, len(segments)
 	for high-low > 1 {
@@ -116,7 +118,8 @@ func useOf(addr netip.Addr) use {
 	return segments[low].use
 }
 
-// isSpecialUse reports whether the names under a top-level label, or the label alone, belong to no public DNS.
+// isSpecialUse reports whether label, as a top-level domain or alone, is not part of the public
+// DNS.
 func isSpecialUse(label string) bool {
 	switch label {
 	case "localhost", "test", "invalid", // RFC 6761
@@ -124,7 +127,7 @@ func isSpecialUse(label string) bool {
 		"onion",       // RFC 7686
 		"arpa",        // RFC 3172
 		"internal",    // set aside by ICANN in 2024
-		"localdomain": // what hosts files call the loopback
+		"localdomain": // usual in hosts files for loopback
 		return true
 	}
 	return false

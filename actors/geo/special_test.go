@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestUseOfAgreesWithTheTable compares the derived look-up with a plain reading of the table, at both sides of both
-// edges of every range, in the middle of it, and at random.
-func TestUseOfAgreesWithTheTable(t *testing.T) {
+// TestUseOfMatchesTable compares useOf with longestMatch: on both sides of both ends of every
+// range, inside it, and at random addresses.
+func TestUseOfMatchesTable(t *testing.T) {
 	check := func(addr netip.Addr) {
 		if addr.IsValid() && useOf(addr) != longestMatch(addr) {
 			t.Errorf("%v: got %d, want %d", addr, useOf(addr), longestMatch(addr))
@@ -56,10 +56,11 @@ func TestSpecialRangesAreWellFormed(t *testing.T) {
 		}
 		for _, other := range specialRanges[:i] {
 			if other.prefix == r.prefix {
-				t.Errorf("%s stands in the table twice", r.prefix)
+				t.Errorf("%s is in the table twice", r.prefix)
 			}
-			if wider := netip.MustParsePrefix(other.prefix); wider.Overlaps(p) && other.use == r.use {
-				t.Errorf("%s says nothing beside %s", r.prefix, other.prefix)
+			if wider := netip.MustParsePrefix(other.prefix); wider.Overlaps(p) &&
+				other.use == r.use {
+				t.Errorf("%s is redundant: %s covers it", r.prefix, other.prefix)
 			}
 		}
 	}

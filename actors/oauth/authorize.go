@@ -5,34 +5,36 @@ import "strings"
 // Prompts is a set of prompt values. The zero value is the empty set.
 type Prompts uint8
 
-// The prompt values (interface document, section 4.2; the first is an extension after OpenID Connect Core section 3.1.2.1).
+// The prompt values (interface document, section 4.2). PromptNone is an extension from OpenID
+// Connect Core section 3.1.2.1: where a page would be needed, the error is LoginRequired or
+// ConsentRequired.
 const (
-	PromptNone    Prompts = 1 << iota // "none": no page is shown; LoginRequired or ConsentRequired where one would be needed
+	PromptNone    Prompts = 1 << iota // "none": no page is shown
 	PromptLogin                       // "login": the user signs in again
-	PromptConsent                     // "consent": the user is asked even if the consent is remembered
+	PromptConsent                     // "consent": the user is asked despite a remembered consent
 )
 
 // Contains reports whether all of other is in p.
 func (p Prompts) Contains(other Prompts) bool { return p&other == other }
 
-// AuthorizationRequest is a request to the authorization endpoint (RFC 6749 section 4.1.1). CheckClient and Check come
-// before it is acted on.
+// AuthorizationRequest is a request to the authorization endpoint (RFC 6749 section 4.1.1). Before
+// acting on it, call CheckClient and then Check.
 type AuthorizationRequest struct {
 	ClientID           string
 	RedirectURI        string
-	Scopes             Scopes // asked for or, after Check, assumed
-	DefaultScopes      bool   // after Check: they were assumed
+	Scopes             Scopes // requested or, after Check, default ones
+	DefaultScopes      bool   // after Check: the request named no scope
 	State              string // "" = none; returned unchanged
 	CodeChallenge      string // S256; "" = none (RFC 7636 section 4.3)
 	Prompt             Prompts
 	SkipAccountChooser bool
 
-	problem *Error // what else is wrong with it, to be told by a redirect
+	problem *Error // first error of the other parameters, which Check returns
 }
 
-// ParseAuthorizationRequest reads the query of an authorization request. chooser is the name of the parameter that skips the account
-// chooser. The error is about client_id or redirect_uri: it is shown on a page and never sent anywhere. Everything else that is wrong is
-// found by Check.
+// ParseAuthorizationRequest parses the query of an authorization request. chooser is the name of
+// the parameter that skips the account chooser. The error is about client_id or redirect_uri: show
+// it on a page, and never redirect. Check returns the errors of all other parameters.
 func ParseAuthorizationRequest(params []Parameter, chooser string) (*AuthorizationRequest, *Error) {
 	f := form{params: params}
 	r := &AuthorizationRequest{ClientID: f.value("client_id"), RedirectURI: f.value("redirect_uri")}
@@ -40,16 +42,19 @@ func ParseAuthorizationRequest(params []Parameter, chooser string) (*Authorizati
 	case f.err != nil:
 		return nil, f.err
 	case r.ClientID == "":
-		return nil, invalidRequest("The parameter client_id is missing.", "Send the identifier of the client.")
+		return nil, invalidRequest("The parameter client_id is missing.",
+			"Send the identifier of the client.")
 	case r.RedirectURI == "":
-		return nil, invalidRequest("The parameter redirect_uri is missing.", "Send a redirect URI that is registered for the client.")
+		return nil, invalidRequest("The parameter redirect_uri is missing.",
+			"Send a redirect URI that is registered for the client.")
 	}
 	r.State = firstState(params)
 	r.problem = r.parse(params, chooser)
 	return r, nil
 }
 
-// firstState returns the state, also a malformed one: a client must get back what came. It is "" when there are several.
+// firstState returns the state, even a malformed one: a client must get it back unchanged. It
+// returns "" if the parameter repeats.
 func firstState(params []Parameter) string {
 	state, seen := "", false
 	for _, p := range params {
@@ -64,7 +69,7 @@ func firstState(params []Parameter) string {
 	return state
 }
 
-// parse reads what is told by a redirect when it is wrong.
+// parse reads the parameters whose errors go to the redirect URI.
 func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error {
 	f := form{params: params}
 	f.value("state")
@@ -97,7 +102,8 @@ func checkResponseType(s string) *Error {
 	case "":
 		return invalidRequest("The parameter response_type is missing.", hint)
 	}
-	return &Error{Code: UnsupportedResponseType, Description: "The response type is not supported.", Hint: hint}
+	return &Error{Code: UnsupportedResponseType, Description: "The response type is not supported.",
+		Hint: hint}
 }
 
 func (r *AuthorizationRequest) parseChallenge(challenge, method string) *Error {
@@ -137,43 +143,51 @@ func parsePrompt(s string) (Prompts, *Error) {
 	return set, nil
 }
 
-// CheckClient returns why the browser must not be sent to the redirect URI: the client is unknown (nil) or disabled, or the
-// URI is not registered for it. The error is shown on a page (RFC 6749 section 4.1.2.1).
+// CheckClient returns an error if the browser must not be redirected: the client is unknown (nil)
+// or disabled, or the redirect URI is not registered. Show it on a page (RFC 6749 section 4.1.2.1).
 func (r *AuthorizationRequest) CheckClient(c *Client) *Error {
 	switch {
 	case c == nil || c.ID != r.ClientID:
-		return &Error{Code: InvalidClient, Description: "The client is unknown.", Hint: "Check client_id."}
+		return &Error{Code: InvalidClient, Description: "The client is unknown.",
+			Hint: "Check client_id."}
 	case c.Disabled:
-		return &Error{Code: InvalidClient, Description: "The client is disabled.", Hint: "Ask the operator to enable it."}
+		return &Error{Code: InvalidClient, Description: "The client is disabled.",
+			Hint: "Ask the operator to enable it."}
 	case !c.AllowsRedirect(r.RedirectURI):
 		return invalidRequest("The redirect_uri is not registered for the client.",
-			"Send exactly a URI that is registered; every byte counts.")
+			"Send a registered URI; it must match byte for byte.")
 	}
 	return nil
 }
 
-// Check returns what else is wrong with a request that CheckClient passed; the error goes to the redirect URI. A request without
-// scope gets those of defaults that the client is registered for; when there is none it is an InvalidScope error.
+// Check returns the error, if any, of a request that CheckClient passed; it goes to the redirect
+// URI. A request without scope gets the scopes of defaults that the client is registered for. If
+// there are none, the error is InvalidScope.
 func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 	switch {
 	case r.problem != nil:
 		return r.problem
 	case !c.Grants.Contains(AuthorizationCodeGrant):
-		return &Error{Code: UnauthorizedClient, Description: "The client is not registered for authorization codes.",
-			Hint: "Ask the operator to add the grant authorization_code."}
+		return &Error{Code: UnauthorizedClient,
+			Description: "The client is not registered for authorization codes.",
+			Hint:        "Ask the operator to add the grant authorization_code."}
 	case c.Public && r.CodeChallenge == "":
-		return invalidRequest("A public client must use PKCE.", "Send code_challenge and code_challenge_method=S256.")
+		return invalidRequest("A public client must use PKCE.",
+			"Send code_challenge and code_challenge_method=S256.")
 	}
 	if r.Scopes == 0 {
 		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true
 	}
 	switch {
 	case r.Scopes == 0:
-		return invalidScope("The scope is missing.", "Send the scopes that you need, for example view-user.")
+		return invalidScope("The scope is missing.",
+			"Send the scopes that you need, such as view-user.")
 	case !UserScopes.Contains(r.Scopes):
-		return invalidScope("A user cannot grant this scope.", "Send view-user, detail-user or both.")
+		return invalidScope("A user cannot grant this scope.",
+			"Send view-user, detail-user or both.")
 	case !c.Scopes.Contains(r.Scopes):
-		return invalidScope("The client is not registered for this scope.", "Ask for less, or ask the operator to add the scope.")
+		return invalidScope("The client is not registered for this scope.",
+			"Ask for less, or ask the operator to add the scope.")
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 
 const chooser = "skip_account_chooser"
 
-// query is a request that is right for both clients of the tests, but for what is added or replaced.
+// query returns a request that is valid for both test clients, after the changes: parameters to
+// replace or add.
 func query(changes string) []oauth.Parameter {
 	params := form("client_id=id&redirect_uri=https://app.example/cb&response_type=code&scope=view-user&state=s" +
 		"&code_challenge=" + challenge + "&code_challenge_method=S256")
@@ -27,8 +28,8 @@ func query(changes string) []oauth.Parameter {
 }
 
 func webClient() *oauth.Client {
-	return &oauth.Client{ID: "id", RedirectURIs: []string{"https://app.example/cb", "http://localhost/cb"},
-		Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant}
+	return &oauth.Client{ID: "id", RedirectURIs: []string{"https://app.example/cb",
+		"http://localhost/cb"}, Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant}
 }
 
 func publicClient() *oauth.Client {
@@ -56,8 +57,8 @@ func TestParseAuthorizationRequest(t *testing.T) {
 		{"code_challenge=&code_challenge_method=", func(r *oauth.AuthorizationRequest) { r.CodeChallenge = "" }},
 		{"nonce=x&resource=&ui_locales=en", func(*oauth.AuthorizationRequest) {}},
 	} {
-		want := oauth.AuthorizationRequest{ClientID: "id", RedirectURI: "https://app.example/cb", Scopes: oauth.ViewUser,
-			State: "s", CodeChallenge: challenge}
+		want := oauth.AuthorizationRequest{ClientID: "id", RedirectURI: "https://app.example/cb",
+			Scopes: oauth.ViewUser, State: "s", CodeChallenge: challenge}
 		row.want(&want)
 		got, err := oauth.ParseAuthorizationRequest(query(row.changes), chooser)
 		if err == nil {
@@ -72,7 +73,7 @@ func TestParseAuthorizationRequest(t *testing.T) {
 	}
 }
 
-func TestAuthorizationRequestsThatMustNotRedirect(t *testing.T) {
+func TestAuthorizationErrorsOnPage(t *testing.T) {
 	disabled := webClient()
 	disabled.Disabled = true
 	for _, row := range []struct {
@@ -89,7 +90,7 @@ func TestAuthorizationRequestsThatMustNotRedirect(t *testing.T) {
 		{"another client", query("client_id=other"), webClient()},
 		{"disabled client", query(""), disabled},
 		{"another redirect_uri", query("redirect_uri=https://app.example/cb/"), webClient()},
-		{"foreign redirect_uri, also wrong otherwise", query("redirect_uri=https://evil.example/&response_type=token"), webClient()},
+		{"foreign redirect_uri and another error", query("redirect_uri=https://evil.example/&response_type=token"), webClient()},
 	} {
 		r, err := oauth.ParseAuthorizationRequest(row.params, chooser)
 		if err == nil {
@@ -101,12 +102,13 @@ func TestAuthorizationRequestsThatMustNotRedirect(t *testing.T) {
 	}
 }
 
-func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
+func TestAuthorizationErrorsByRedirect(t *testing.T) {
 	noCodes, narrow := webClient(), webClient()
 	noCodes.Grants = oauth.ClientCredentialsGrant
 	narrow.Scopes = oauth.DetailUser
 	twice := func(name string) []oauth.Parameter {
-		return append(query(""), oauth.Parameter{Name: name, Value: "x"}, oauth.Parameter{Name: name, Value: "x"})
+		return append(query(""), oauth.Parameter{Name: name, Value: "x"},
+			oauth.Parameter{Name: name, Value: "x"})
 	}
 	for _, row := range []struct {
 		name     string
@@ -125,13 +127,13 @@ func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
 		{"two states", twice("state"), webClient(), 0, oauth.InvalidRequest, ""},
 		{"control characters in state", query("state=a%0d%0ab"), webClient(), 0, oauth.InvalidRequest, "a\r\nb"},
 		{"state that is not UTF-8", query("state=%ff"), webClient(), 0, oauth.InvalidRequest, "\xff"},
-		{"two of a parameter that nobody knows", twice("resource"), webClient(), 0, oauth.InvalidRequest, "s"},
-		{"control characters in one that nobody knows", query("nonce=%00"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"two unknown parameters", twice("resource"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"control characters in an unknown parameter", query("nonce=%00"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"unknown scope", query("scope=openid"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"scope for operators", query("scope=server-operations"), webClient(), 0, oauth.InvalidScope, "s"},
-		{"scope that is not registered", query("scope=view-user"), narrow, 0, oauth.InvalidScope, "s"},
+		{"unregistered scope", query("scope=view-user"), narrow, 0, oauth.InvalidScope, "s"},
 		{"no scope and no default", query("scope="), webClient(), 0, oauth.InvalidScope, "s"},
-		{"no scope and a default that is not registered", query("scope="), narrow, oauth.ViewUser, oauth.InvalidScope, "s"},
+		{"no scope and an unregistered default", query("scope="), narrow, oauth.ViewUser, oauth.InvalidScope, "s"},
 		{"client without the grant", query(""), noCodes, 0, oauth.UnauthorizedClient, "s"},
 		{"plain challenge", query("code_challenge_method=plain"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"challenge without method", query("code_challenge_method="), webClient(), 0, oauth.InvalidRequest, "s"},
@@ -144,16 +146,18 @@ func TestAuthorizationRequestsThatRedirectAnError(t *testing.T) {
 	} {
 		r, err := oauth.ParseAuthorizationRequest(row.params, chooser)
 		if err != nil || r.CheckClient(row.client) != nil {
-			t.Errorf("%s: got %v before the redirect", row.name, err)
+			t.Errorf("%s: got %v from ParseAuthorizationRequest or CheckClient", row.name, err)
 			continue
 		}
-		if err = r.Check(row.client, row.defaults); err == nil || err.Code != row.code || r.State != row.state {
-			t.Errorf("%s: got %v, state %q, want %s, %q", row.name, err, r.State, row.code, row.state)
+		if err = r.Check(row.client, row.defaults); err == nil || err.Code != row.code ||
+			r.State != row.state {
+			t.Errorf("%s: got %v, state %q, want %s, %q", row.name, err, r.State, row.code,
+				row.state)
 		}
 	}
 }
 
-func TestScopesAreAssumed(t *testing.T) {
+func TestDefaultScopes(t *testing.T) {
 	for _, row := range []struct{ registered, want oauth.Scopes }{
 		{oauth.ViewUser, oauth.ViewUser},
 		{oauth.AllScopes, oauth.UserScopes},
@@ -161,13 +165,14 @@ func TestScopesAreAssumed(t *testing.T) {
 		r, _ := oauth.ParseAuthorizationRequest(query("scope="), chooser)
 		c := webClient()
 		c.Scopes = row.registered
-		if err := r.Check(c, oauth.AllScopes); err != nil || r.Scopes != row.want || !r.DefaultScopes {
+		if err := r.Check(c, oauth.AllScopes); err != nil || r.Scopes != row.want ||
+			!r.DefaultScopes {
 			t.Errorf("got %v, %t, %v, want %v", r.Scopes, r.DefaultScopes, err, row.want)
 		}
 	}
 }
 
-func TestAnswersByRedirect(t *testing.T) {
+func TestRedirectURLs(t *testing.T) {
 	const issuer = "https://id.example"
 	const iss = "iss=https%3A%2F%2Fid.example"
 	denied := &oauth.Error{Code: oauth.AccessDenied, Description: "The user denied access."}
@@ -183,14 +188,16 @@ func TestAnswersByRedirect(t *testing.T) {
 		if got := r.CodeURL("c", issuer); got != row.want {
 			t.Errorf("got %s, want %s", got, row.want)
 		}
-		want := strings.Replace(row.want, "code=c", "error=access_denied&error_description=The%20user%20denied%20access.", 1)
+		want := strings.Replace(row.want, "code=c",
+			"error=access_denied&error_description=The%20user%20denied%20access.", 1)
 		if got := r.ErrorURL(denied, issuer); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
 
-// FuzzAuthorizationRequest holds that an answer goes to the registered redirect URI and brings the state back unchanged.
+// FuzzAuthorizationRequest checks that a response goes to the registered redirect URI and returns
+// the state unchanged.
 func FuzzAuthorizationRequest(f *testing.F) {
 	f.Add("https://app.example/cb", "code", "view-user", "s", "none", challenge)
 	f.Add("http://127.0.0.1:9/cb", "token", " ", "a\r\nb", "login", "")
@@ -205,15 +212,15 @@ func FuzzAuthorizationRequest(f *testing.F) {
 		if err != nil || r.CheckClient(c) != nil {
 			return
 		}
-		answer := r.CodeURL("c", "https://id.example")
+		response := r.CodeURL("c", "https://id.example")
 		if fault := r.Check(c, oauth.ViewUser); fault != nil {
-			answer = r.ErrorURL(fault, "https://id.example")
+			response = r.ErrorURL(fault, "https://id.example")
 		} else if !c.Scopes.Contains(r.Scopes) || r.Scopes == 0 || r.CodeChallenge != challenge {
 			t.Errorf("passed: %+v", r)
 		}
-		rest, ok := strings.CutPrefix(answer, uri+"?")
-		if !ok || strings.ContainsAny(answer, "\r\n \"<>") {
-			t.Fatalf("got %q", answer)
+		rest, ok := strings.CutPrefix(response, uri+"?")
+		if !ok || strings.ContainsAny(response, "\r\n \"<>") {
+			t.Fatalf("got %q", response)
 		}
 		for _, p := range form(rest) {
 			if p.Name == "state" && p.Value != state {

@@ -51,14 +51,16 @@ func TestCheckRedeem(t *testing.T) {
 		change func(*oauth.AuthorizationCode, *oauth.Client, *oauth.TokenRequest)
 		want   oauth.Code
 	}{
-		{"all right", func(*oauth.AuthorizationCode, *oauth.Client, *oauth.TokenRequest) {}, ""},
+		{"valid", func(*oauth.AuthorizationCode, *oauth.Client, *oauth.TokenRequest) {}, ""},
 		{"another client", func(_ *oauth.AuthorizationCode, c *oauth.Client, _ *oauth.TokenRequest) { c.ID = "other" }, oauth.InvalidGrant},
 		{"another redirect_uri", func(_ *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) { r.RedirectURI += "/" }, oauth.InvalidGrant},
 		{"another verifier", func(_ *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) { r.CodeVerifier = challenge }, oauth.InvalidGrant},
-		{"the challenge as verifier", func(k *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) {
+		{"the challenge as verifier", func(k *oauth.AuthorizationCode, _ *oauth.Client,
+			r *oauth.TokenRequest) {
 			r.CodeVerifier = k.CodeChallenge
 		}, oauth.InvalidGrant},
-		{"a verifier that is too short", func(k *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) {
+		{"a verifier that is too short", func(k *oauth.AuthorizationCode, _ *oauth.Client,
+			r *oauth.TokenRequest) {
 			r.CodeVerifier = "short"
 			sum := sha256.Sum256([]byte(r.CodeVerifier))
 			k.CodeChallenge = base64.RawURLEncoding.EncodeToString(sum[:])
@@ -68,18 +70,21 @@ func TestCheckRedeem(t *testing.T) {
 		{"neither", func(k *oauth.AuthorizationCode, _ *oauth.Client, r *oauth.TokenRequest) {
 			k.CodeChallenge, r.CodeVerifier = "", ""
 		}, ""},
-		{"neither, public", func(k *oauth.AuthorizationCode, c *oauth.Client, r *oauth.TokenRequest) {
+		{"neither, public", func(k *oauth.AuthorizationCode, c *oauth.Client,
+			r *oauth.TokenRequest) {
 			k.CodeChallenge, r.CodeVerifier, c.Public = "", "", true
 		}, oauth.InvalidGrant},
-		{"just not expired", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Expires = noon.Add(1) }, ""},
-		{"just expired", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Expires = noon }, oauth.InvalidGrant},
-		{"used, which the store decides", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Used = noon }, ""},
-		{"used and expired since", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) {
+		{"expires in a nanosecond", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Expires = noon.Add(1) }, ""},
+		{"expires now", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Expires = noon }, oauth.InvalidGrant},
+		{"used, which the Store decides", func(k *oauth.AuthorizationCode, _ *oauth.Client, _ *oauth.TokenRequest) { k.Used = noon }, ""},
+		{"used and expired since", func(k *oauth.AuthorizationCode, _ *oauth.Client,
+			_ *oauth.TokenRequest) {
 			k.Used, k.Expires = noon.Add(-time.Hour), noon.Add(-time.Hour)
 		}, ""},
-		{"used, by another client", func(k *oauth.AuthorizationCode, c *oauth.Client, _ *oauth.TokenRequest) { k.Used, c.ID = noon, "other" }, oauth.InvalidGrant},
+		{"used by another client", func(k *oauth.AuthorizationCode, c *oauth.Client, _ *oauth.TokenRequest) { k.Used, c.ID = noon, "other" }, oauth.InvalidGrant},
 	} {
-		k := oauth.AuthorizationCode{ClientID: "id", RedirectURI: "u", CodeChallenge: challenge, Expires: noon.Add(time.Minute)}
+		k := oauth.AuthorizationCode{ClientID: "id", RedirectURI: "u", CodeChallenge: challenge,
+			Expires: noon.Add(time.Minute)}
 		c := oauth.Client{ID: "id"}
 		r := oauth.TokenRequest{RedirectURI: "u", CodeVerifier: verifier}
 		row.change(&k, &c, &r)
@@ -87,7 +92,8 @@ func TestCheckRedeem(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
 		}
 	}
-	if got := codeOf(oauth.CheckRedeem(nil, &oauth.Client{}, &oauth.TokenRequest{}, noon)); got != oauth.InvalidGrant {
+	if got := codeOf(oauth.CheckRedeem(nil, &oauth.Client{}, &oauth.TokenRequest{},
+		noon)); got != oauth.InvalidGrant {
 		t.Errorf("unknown: got %q, want invalid_grant", got)
 	}
 }
@@ -111,19 +117,23 @@ func TestCheckRotate(t *testing.T) {
 		{"another client, wrong scope", "x", func(_ *oauth.RefreshToken, c *oauth.Client) { c.ID = "other" }, 0, oauth.InvalidGrant},
 		{"revoked", "", func(k *oauth.RefreshToken, _ *oauth.Client) { k.Family.Revoked = true }, 0, oauth.InvalidGrant},
 		{"ended", "", func(k *oauth.RefreshToken, _ *oauth.Client) { k.Family.Ends = noon }, 0, oauth.InvalidGrant},
-		{"an older generation, which the store decides", "", func(k *oauth.RefreshToken, _ *oauth.Client) { k.Family.Generation = 9 }, oauth.UserScopes, ""},
+		{"an older generation, which the Store decides", "", func(k *oauth.RefreshToken, _ *oauth.Client) { k.Family.Generation = 9 }, oauth.UserScopes, ""},
 	} {
-		k := oauth.RefreshToken{Generation: 1, Family: oauth.Family{ClientID: "id", Scopes: oauth.UserScopes, Generation: 1, Ends: noon.Add(1)}}
+		k := oauth.RefreshToken{Generation: 1,
+			Family: oauth.Family{ClientID: "id", Scopes: oauth.UserScopes, Generation: 1,
+				Ends: noon.Add(1)}}
 		c := oauth.Client{ID: "id", Scopes: oauth.UserScopes}
 		if row.change != nil {
 			row.change(&k, &c)
 		}
 		scopes, err := oauth.CheckRotate(&k, &c, &oauth.TokenRequest{Scope: row.scope}, noon)
 		if scopes != row.scopes || codeOf(err) != row.want {
-			t.Errorf("%s: got %v, %q, want %v, %q", row.name, scopes, codeOf(err), row.scopes, row.want)
+			t.Errorf("%s: got %v, %q, want %v, %q", row.name, scopes, codeOf(err), row.scopes,
+				row.want)
 		}
 	}
-	if _, err := oauth.CheckRotate(nil, &oauth.Client{}, &oauth.TokenRequest{}, noon); codeOf(err) != oauth.InvalidGrant {
+	if _, err := oauth.CheckRotate(nil, &oauth.Client{}, &oauth.TokenRequest{},
+		noon); codeOf(err) != oauth.InvalidGrant {
 		t.Errorf("unknown: got %v, want invalid_grant", err)
 	}
 }
@@ -147,9 +157,11 @@ func TestCheckClientCredentials(t *testing.T) {
 		{operator, "admin", 0, oauth.InvalidScope},
 		{demoted, "server-operations", 0, oauth.InvalidScope},
 	} {
-		scopes, err := oauth.CheckClientCredentials(&row.client, &oauth.TokenRequest{Scope: row.scope})
+		scopes, err := oauth.CheckClientCredentials(&row.client,
+			&oauth.TokenRequest{Scope: row.scope})
 		if scopes != row.scopes || codeOf(err) != row.want {
-			t.Errorf("%s %q: got %v, %v, want %v, %q", row.client.Name, row.scope, scopes, err, row.scopes, row.want)
+			t.Errorf("%s %q: got %v, %v, want %v, %q", row.client.Name, row.scope, scopes, err,
+				row.scopes, row.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ const (
 	ClientCredentialsGrant                        // "client_credentials"
 )
 
-// grantNames holds the grant types in the order in which they are shown.
+// grantNames holds the grant types in the order of all lists.
 var grantNames = []struct {
 	grant GrantTypes
 	name  string
@@ -26,7 +26,7 @@ var grantNames = []struct {
 	{ClientCredentialsGrant, "client_credentials"},
 }
 
-// ParseGrantType returns the one grant type of that name.
+// ParseGrantType returns the grant type with that name.
 func ParseGrantType(name string) (grant GrantTypes, ok bool) {
 	for _, known := range grantNames {
 		if known.name == name {
@@ -50,36 +50,37 @@ func (g GrantTypes) Names() []string {
 	return names
 }
 
-// String returns the grant types separated by spaces, always in the same order; "" for the empty set.
+// String returns the grant types separated by spaces, always in the same order; "" for the empty
+// set.
 func (g GrantTypes) String() string { return strings.Join(g.Names(), " ") }
 
-// Client is a registered application. It is never changed once it is shared: a change makes a new one.
+// Client is a registered application. A shared Client must not be modified: change a copy.
 type Client struct {
 	ID              string // UUID
 	Name            string // shown to users, 1 to 100 characters
-	URI             string // of a page about it, which users are shown (client_uri, RFC 7591 section 2); "" = none
-	Public          bool   // it cannot keep a secret: PKCE is required, client_credentials is not for it
-	Operator        bool   // it may hold ServerOperations
-	IntrospectAny   bool   // it may introspect every token, not only its own
-	LoopbackAnyPort bool   // a redirect URI on 127.0.0.1 or [::1] may differ from the registered one in its port
+	URI             string // home page, linked for users (RFC 7591 section 2); "" = none
+	Public          bool   // cannot keep a secret: needs PKCE, must not use client_credentials
+	Operator        bool   // may have ServerOperations
+	IntrospectAny   bool   // may introspect every token, not only its own
+	LoopbackAnyPort bool   // redirect URIs on 127.0.0.1 and [::1] match with any port
 	Disabled        bool
 	DetailApproved  bool // an operator has approved it for DetailUser
 	RedirectURIs    []string
-	Scopes          Scopes     // that it may ask for
-	Grants          GrantTypes // that it may use
-	Secrets         []Secret   // live ones, oldest first: at most two; none for a public client
+	Scopes          Scopes     // scopes that it may request
+	Grants          GrantTypes // grant types that it may use
+	Secrets         []Secret   // live secrets, oldest first: at most two; none for a public client
 	Created         time.Time
-	Version         int64 // how often it was changed; set by the Store
+	Version         int64 // grows with each change; set by the Store
 }
 
-// Secret is a client secret as it is kept: nobody can read it back.
+// Secret is a stored client secret. Only its hash is stored.
 type Secret struct {
-	ID      string // names it to operators: 8 letters or digits, not part of the secret
+	ID      string // shown to operators: 8 letters or digits, not part of the secret
 	Hash    Hash
 	Created time.Time
 }
 
-// NewSecret returns a new client secret and what is kept of it.
+// NewSecret returns a new client secret and its stored form.
 func NewSecret(now time.Time) (plain string, kept Secret) {
 	plain = NewClientSecret()
 	var id [8]byte
@@ -87,24 +88,26 @@ func NewSecret(now time.Time) (plain string, kept Secret) {
 	return plain, Secret{ID: string(id[:]), Hash: HashOf(plain), Created: now}
 }
 
-// Authenticate returns an InvalidClient error unless the credentials are those of c and c is not disabled (RFC 6749 section
-// 3.2.1). A nil c stands for an unknown client. A public client authenticates by its id alone and must not send a secret.
+// Authenticate returns an InvalidClient error unless given has a secret of c and c is not disabled
+// (RFC 6749 section 3.2.1). A nil c is an unknown client. A public client authenticates by its ID
+// alone and must not send a secret.
 func (c *Client) Authenticate(given Credentials) *Error {
 	switch {
 	case c == nil || !c.Public && given.Secret != "" && !c.holds(given.Secret):
 		return given.refused("The client is unknown or its secret is wrong.",
-			"Check client_id and client_secret; a secret that was rotated out no longer works.")
+			"Check client_id and client_secret; a removed secret no longer works.")
 	case c.Public && given.Secret != "":
 		return given.refused("A public client has no secret.", "Leave client_secret out; use PKCE.")
 	case !c.Public && given.Secret == "":
-		return given.refused("The client's secret is missing.", "Send client_secret in the body or by HTTP Basic.")
+		return given.refused("The client's secret is missing.",
+			"Send client_secret in the body, or use HTTP Basic.")
 	case c.Disabled:
 		return given.refused("The client is disabled.", "Ask the operator to enable it.")
 	}
 	return nil
 }
 
-// holds reports whether secret is one of the client's, in a time that does not tell how nearly.
+// holds reports whether secret is one of the client's. It takes constant time.
 func (c *Client) holds(secret string) bool {
 	hash := HashOf(secret)
 	match := 0

@@ -41,16 +41,18 @@ func TestAuthenticate(t *testing.T) {
 			if (err == nil) != row.ok {
 				t.Errorf("%s: got %v, want ok %t", row.name, err, row.ok)
 			}
-			if err != nil && (err.Code != oauth.InvalidClient || err.BasicTried != basic || err.Status() != 401) {
+			if err != nil && (err.Code != oauth.InvalidClient || err.BasicTried != basic ||
+				err.Status() != 401) {
 				t.Errorf("%s: got %+v", row.name, err)
 			}
 		}
 	}
 }
 
-func TestAWrongSecretAndAnUnknownClientLookAlike(t *testing.T) {
+func TestWrongSecretLooksLikeUnknownClient(t *testing.T) {
 	_, kept := oauth.NewSecret(time.Now())
-	for _, c := range []*oauth.Client{{Secrets: []oauth.Secret{kept}}, {Secrets: []oauth.Secret{kept}, Disabled: true}} {
+	for _, c := range []*oauth.Client{{Secrets: []oauth.Secret{kept}},
+		{Secrets: []oauth.Secret{kept}, Disabled: true}} {
 		wrong := c.Authenticate(oauth.Credentials{Secret: "guess"})
 		unknown := (*oauth.Client)(nil).Authenticate(oauth.Credentials{Secret: "guess"})
 		if *wrong != *unknown {
@@ -59,19 +61,22 @@ func TestAWrongSecretAndAnUnknownClientLookAlike(t *testing.T) {
 	}
 }
 
-// valid returns a record of each kind that can be registered.
+// valid returns a valid client of each kind.
 func valid() (confidential, public, operator oauth.Client) {
 	_, kept := oauth.NewSecret(time.Now())
 	confidential = oauth.Client{
 		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
-		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant, Secrets: []oauth.Secret{kept},
+		Grants:  oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant,
+		Secrets: []oauth.Secret{kept},
 	}
 	public = oauth.Client{
-		Name: "App", Public: true, RedirectURIs: []string{"com.example.app:/cb", "http://127.0.0.1/cb"}, Scopes: oauth.ViewUser,
+		Name: "App", Public: true, RedirectURIs: []string{"com.example.app:/cb",
+			"http://127.0.0.1/cb"}, Scopes: oauth.ViewUser,
 		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant, LoopbackAnyPort: true,
 	}
 	operator = oauth.Client{
-		Name: "Desk", Operator: true, Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant, Secrets: []oauth.Secret{kept},
+		Name: "Desk", Operator: true, Scopes: oauth.ServerOperations,
+		Grants: oauth.ClientCredentialsGrant, Secrets: []oauth.Secret{kept},
 	}
 	return confidential, public, operator
 }
@@ -129,14 +134,15 @@ func TestRegistration(t *testing.T) {
 		err := c.CheckRegistration()
 		var wrong *oauth.RegistrationError
 		if !errors.As(err, &wrong) || wrong.Field != row.field {
-			t.Errorf("got %v, want one about %s", err, row.field)
+			t.Errorf("got %v, want an error about %s", err, row.field)
 		}
 	}
 }
 
 func TestGrantNames(t *testing.T) {
 	all := oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant
-	if got, want := all.String(), "authorization_code refresh_token client_credentials"; got != want {
+	if got, want := all.String(),
+		"authorization_code refresh_token client_credentials"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, name := range all.Names() {
@@ -144,7 +150,8 @@ func TestGrantNames(t *testing.T) {
 			t.Errorf("%s: got %v, %t", name, g, ok)
 		}
 	}
-	for _, name := range []string{"", "password", "implicit", "Authorization_Code", "authorization_code refresh_token"} {
+	for _, name := range []string{"", "password", "implicit", "Authorization_Code",
+		"authorization_code refresh_token"} {
 		if g, ok := oauth.ParseGrantType(name); ok || g != 0 {
 			t.Errorf("%q: got %v, want none", name, g)
 		}

@@ -8,8 +8,8 @@ import (
 // Code is an error code of the OAuth endpoints.
 type Code string
 
-// The codes of the token endpoint (RFC 6749 section 5.2), of the authorization endpoint (section 4.1.2.1, OpenID Connect
-// Core section 3.1.2.6 for the last two) and of both.
+// The codes of the token endpoint (RFC 6749 section 5.2) and the authorization endpoint (RFC 6749
+// section 4.1.2.1; OpenID Connect Core section 3.1.2.6 for the last two).
 const (
 	InvalidRequest          Code = "invalid_request"
 	InvalidClient           Code = "invalid_client"
@@ -25,22 +25,23 @@ const (
 	ConsentRequired         Code = "consent_required"
 )
 
-// Error is what a client is told. It never holds a secret, a code or a token.
+// Error is an error response to a client. It never contains a secret, code or token.
 type Error struct {
 	Code        Code
 	Description string // what is wrong, one sentence
 	Hint        string // what to change, one sentence
-	BasicTried  bool   // the client authenticated with HTTP Basic: the answer carries WWW-Authenticate (section 5.2)
+	BasicTried  bool   // the client used HTTP Basic: respond with WWW-Authenticate (section 5.2)
 
-	Throttled  bool          // TemporarilyUnavailable because this caller failed too often: status 429
-	RetryAfter time.Duration // when to come back; 0 = not said
+	Throttled  bool          // TemporarilyUnavailable: this caller failed too often (429)
+	RetryAfter time.Duration // time to wait before a retry; 0 = not known
 }
 
 // Error returns the code and the description.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Description }
 
-// Status returns the HTTP status of an answer of the token, revocation and introspection endpoints: 401 for a failed client
-// authentication and 400 for all other mistakes (RFC 6749 section 5.2), 429 or 503 when it may work later.
+// Status returns the HTTP status of a response of the token, revocation and introspection
+// endpoints: 401 if the client failed to authenticate, 400 for its other errors (RFC 6749 section
+// 5.2), 429 or 503 if a retry may succeed, and 500 for ServerError.
 func (e *Error) Status() int {
 	switch {
 	case e.Throttled:
@@ -55,7 +56,8 @@ func (e *Error) Status() int {
 	return http.StatusBadRequest
 }
 
-// AppendJSON appends the body of the error: four members, always (interface document, section 2.4).
+// AppendJSON appends the body of the error. It always has four members (interface document, section
+// 2.4).
 func (e *Error) AppendJSON(dst []byte) []byte {
 	dst = appendString(dst, `{"error":`, string(e.Code))
 	dst = appendString(dst, `,"error_description":`, e.Description)

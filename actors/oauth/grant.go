@@ -2,42 +2,43 @@ package oauth
 
 import "time"
 
-// AuthorizationCode is a code as it is kept (RFC 6749 section 4.1.2).
+// AuthorizationCode is a stored authorization code (RFC 6749 section 4.1.2).
 type AuthorizationCode struct {
 	Hash          Hash
 	ClientID      string
 	UserID        int64
-	RedirectURI   string // of the authorization request, byte for byte
+	RedirectURI   string // from the authorization request, byte for byte
 	Scopes        Scopes
-	DefaultScopes bool   // the request named no scope: Scopes are what was assumed, and the token response says so
+	DefaultScopes bool   // the request named no scope, so the token response has to name Scopes
 	CodeChallenge string // S256 (RFC 7636 section 4.2); "" = none was sent
 	Expires       time.Time
-	Used          time.Time // zero = not yet
-	FamilyID      string    // of the tokens that were issued for it; "" = not yet
+	Used          time.Time // zero = not used
+	FamilyID      string    // family of the tokens issued for it; "" = not used
 }
 
-// Family is everything that grew out of one authorization code: the chain of refresh tokens and their access tokens.
-// It ends as a whole (RFC 9700 section 4.14).
+// Family is a token family: the refresh tokens that grew out of one authorization code, and their
+// access tokens. It ends as a whole (RFC 9700 section 4.14).
 type Family struct {
 	ID         string // UUID
 	ClientID   string
 	UserID     int64
-	Scopes     Scopes    // that the user granted
-	Generation int64     // of the refresh tokens that are accepted; 1 is the first
-	Advanced   time.Time // when the generation last grew
-	Expires    time.Time // not used for so long that it ends; moves with each use
-	Ends       time.Time // ends then, however much it is used
+	Scopes     Scopes    // scopes that the user granted
+	Generation int64     // generation of the current refresh tokens; the first is 1
+	Advanced   time.Time // when Generation last grew
+	Expires    time.Time // idle expiry; each use moves it
+	Ends       time.Time // end of the family, regardless of use
 	Revoked    bool
 }
 
-// RefreshToken is a refresh token as it is kept (RFC 6749 section 1.5), with its family as it is now.
+// RefreshToken is a stored refresh token (RFC 6749 section 1.5) with the current state of its
+// family.
 type RefreshToken struct {
 	Hash       Hash
 	Generation int64
 	Family     Family
 }
 
-// AccessToken is an access token as it is kept (RFC 6749 section 1.4).
+// AccessToken is a stored access token (RFC 6749 section 1.4).
 type AccessToken struct {
 	Hash     Hash
 	ClientID string

@@ -2,8 +2,8 @@ package oauth
 
 import "unicode/utf8"
 
-// appendString appends name, which ends in a colon, and value as a JSON string (RFC 8259 section 7). Bytes that are not UTF-8
-// become U+FFFD.
+// appendString appends name, which ends in a colon, and value as a JSON string (RFC 8259 section
+// 7). Bytes that are not UTF-8 become U+FFFD.
 func appendString(dst []byte, name, value string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(append(dst, name...), '"')
@@ -27,7 +27,7 @@ func appendString(dst []byte, name, value string) []byte {
 	return append(dst, '"')
 }
 
-// plain returns how many bytes at the start of s are ASCII that JSON writes as it is.
+// plain returns the number of bytes at the start of s that are ASCII and need no escape in JSON.
 func plain(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

@@ -2,7 +2,7 @@ package oauth
 
 import "encoding/json"
 
-// metadata is the document of RFC 8414 section 2.
+// metadata is the metadata document of RFC 8414 section 2.
 type metadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
@@ -21,8 +21,8 @@ type metadata struct {
 	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// Metadata returns the JSON document that tells clients about the server (RFC 8414). issuer is its base URL, without a
-// slash at the end.
+// Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
+// base URL without a trailing slash.
 func Metadata(issuer string) []byte {
 	secret := []string{"client_secret_basic", "client_secret_post"}
 	document, err := json.Marshal(metadata{
@@ -43,7 +43,7 @@ func Metadata(issuer string) []byte {
 		Iss:                      true,
 	})
 	if err != nil {
-		panic(err) // strings and lists of strings can always be written
+		panic(err) // never: strings and lists of strings can be encoded
 	}
 	return document
 }

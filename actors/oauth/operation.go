@@ -2,8 +2,9 @@ package oauth
 
 import "sync/atomic"
 
-// Write is what all operations have in common: the way from who asks to the Store and back. An operation is queued, then
-// either taken by the Store or cancelled by who asked, never both. The zero value is queued and tells nobody of its end.
+// Write is the state that every operation embeds. An operation is queued, and then either taken by
+// the Store or cancelled by its submitter, never both. The zero value is queued and has no OnDone.
+// The methods may be called by many goroutines.
 type Write struct {
 	state atomic.Int32
 	done  func(error)
@@ -15,18 +16,20 @@ const (
 	writeCancelled
 )
 
-// OnDone sets what is called once, on the Store's goroutine, when the operation has ended. It must not block. Call it before
-// the operation is submitted.
+// OnDone sets the function that is called once when the operation has ended. The call is made on
+// the Store's goroutine, so done must not block. Call OnDone before Submit.
 func (w *Write) OnDone(done func(error)) { w.done = done }
 
-// Take is called by the Store before it executes the operation: false says that it was cancelled.
+// Take is called by the Store before it executes the operation. It returns false if the operation
+// was cancelled.
 func (w *Write) Take() bool { return w.state.CompareAndSwap(writeQueued, writeTaken) }
 
-// Cancel keeps the operation from being executed. False says that the Store has taken it: its end has to be awaited.
+// Cancel prevents the operation from being executed. It returns false if the Store has taken it;
+// then wait for its end.
 func (w *Write) Cancel() bool { return w.state.CompareAndSwap(writeQueued, writeCancelled) }
 
-// Done is called once by the Store when a taken operation has ended, durable with a nil error and without effect
-// otherwise, or when a queued one was refused with ErrBusy.
+// Done is called once by the Store: when a taken operation has ended, or when a queued one was
+// rejected with ErrBusy. With a nil error it is durable, with any other it had no effect.
 func (w *Write) Done(err error) {
 	if w.done != nil {
 		w.done(err)

@@ -6,8 +6,8 @@ import (
 	"encoding/base64"
 )
 
-// ValidCodeChallenge reports whether s can be an S256 code challenge: the base64url form, without padding, of 32 bytes (RFC
-// 7636 section 4.2).
+// ValidCodeChallenge reports whether s can be an S256 code challenge: 32 bytes in base64url without
+// padding (RFC 7636 section 4.2).
 func ValidCodeChallenge(s string) bool {
 	var sum [sha256.Size]byte
 	if len(s) != base64.RawURLEncoding.EncodedLen(len(sum)) {
@@ -17,8 +17,8 @@ func ValidCodeChallenge(s string) bool {
 	return err == nil && n == len(sum)
 }
 
-// ValidCodeVerifier reports whether s has the form of a code verifier: 43 to 128 unreserved characters (RFC 7636
-// section 4.1).
+// ValidCodeVerifier reports whether s has the form of a code verifier: 43 to 128 unreserved
+// characters (RFC 7636 section 4.1).
 func ValidCodeVerifier(s string) bool {
 	if len(s) < 43 || len(s) > 128 {
 		return false
@@ -31,14 +31,15 @@ func ValidCodeVerifier(s string) bool {
 	return true
 }
 
-// verifies reports whether verifier belongs to the S256 challenge (RFC 7636 section 4.6).
+// verifies reports whether verifier matches the S256 challenge (RFC 7636 section 4.6).
 func verifies(verifier, challenge string) bool {
 	sum := sha256.Sum256([]byte(verifier))
 	want := base64.RawURLEncoding.EncodeToString(sum[:])
-	return ValidCodeVerifier(verifier) && subtle.ConstantTimeCompare([]byte(want), []byte(challenge)) == 1
+	return ValidCodeVerifier(verifier) &&
+		subtle.ConstantTimeCompare([]byte(want), []byte(challenge)) == 1
 }
 
-// unreserved reports whether c stands for itself everywhere in a URI (RFC 3986 section 2.3).
+// unreserved reports whether c is an unreserved character of URIs (RFC 3986 section 2.3).
 func unreserved(c byte) bool {
 	return letter(c) || digit(c) || c == '-' || c == '.' || c == '_' || c == '~'
 }

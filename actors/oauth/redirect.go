@@ -2,19 +2,21 @@ package oauth
 
 import "strings"
 
-// CodeURL returns where the browser goes with an authorization code: the redirect URI and behind its own query code, state and
-// iss (RFC 6749 section 4.1.2, RFC 9207 section 2).
+// CodeURL returns the redirect URI with code, state and iss appended to its query (RFC 6749 section
+// 4.1.2, RFC 9207 section 2).
 func (r *AuthorizationRequest) CodeURL(code, issuer string) string {
-	return r.answer([]Parameter{{"code", code}, {"state", r.State}, {"iss", issuer}})
+	return r.withQuery([]Parameter{{"code", code}, {"state", r.State}, {"iss", issuer}})
 }
 
-// ErrorURL returns where the browser goes with an error (RFC 6749 section 4.1.2.1).
+// ErrorURL returns the redirect URI with the error, state and iss appended to its query (RFC 6749
+// section 4.1.2.1).
 func (r *AuthorizationRequest) ErrorURL(e *Error, issuer string) string {
-	return r.answer([]Parameter{{"error", string(e.Code)}, {"error_description", e.Description}, {"state", r.State}, {"iss", issuer}})
+	return r.withQuery([]Parameter{{"error", string(e.Code)}, {"error_description", e.Description},
+		{"state", r.State}, {"iss", issuer}})
 }
 
-// answer appends the parameters that are not empty to the query of the redirect URI.
-func (r *AuthorizationRequest) answer(params []Parameter) string {
+// withQuery returns the redirect URI with the non-empty parameters appended to its query.
+func (r *AuthorizationRequest) withQuery(params []Parameter) string {
 	var uri strings.Builder
 	uri.WriteString(r.RedirectURI)
 	separator := "?"
@@ -35,7 +37,7 @@ func (r *AuthorizationRequest) answer(params []Parameter) string {
 	return uri.String()
 }
 
-// writeEscaped writes s with everything but unreserved characters percent-encoded (RFC 3986 section 2.1).
+// writeEscaped writes s and percent-encodes all but unreserved characters (RFC 3986 section 2.1).
 func writeEscaped(dst *strings.Builder, s string) {
 	const hex = "0123456789ABCDEF"
 	for i := range len(s) {

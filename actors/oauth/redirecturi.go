@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// longestRedirectURI is the length that a registered redirect URI may have, in bytes.
+// longestRedirectURI is the maximum length of a registered redirect URI, in bytes.
 const longestRedirectURI = 2000
 
-// CheckRedirectURI returns why uri must not be registered, for people to read, or nil. It must be absolute and be https, or http on
-// 127.0.0.1, [::1] or localhost, or for a public client of a private-use scheme with a dot (RFC 8252 section 7); without fragment (RFC
-// 6749 section 3.1.2), user information or wildcard.
+// CheckRedirectURI returns an error for people to read, unless uri may be registered. It must be
+// absolute, with the scheme https, or http on 127.0.0.1, [::1] or localhost, or for a public client
+// a private-use scheme with a dot (RFC 8252 section 7). It must have no fragment (RFC 6749 section
+// 3.1.2), user information or wildcard.
 func CheckRedirectURI(uri string, public bool) error {
 	if err := checkURICharacters(uri); err != nil {
 		return err
@@ -24,11 +25,11 @@ func CheckRedirectURI(uri string, public bool) error {
 	case err != nil:
 		return errors.New("it is not a URI")
 	case u.Scheme == "":
-		return errors.New("it must be absolute, as https://app.example/callback")
+		return errors.New("it must be absolute, such as https://app.example/callback")
 	case !strings.HasPrefix(uri, u.Scheme+":"):
-		return errors.New("its scheme must be written in small letters")
+		return errors.New("its scheme must be in lower case")
 	case u.User != nil:
-		return errors.New("it must not hold a user name or password")
+		return errors.New("it must not contain a user name or password")
 	}
 	if err := checkRedirectQuery(u); err != nil {
 		return err
@@ -39,17 +40,18 @@ func CheckRedirectURI(uri string, public bool) error {
 	case u.Scheme == "http":
 		return checkLocal(u)
 	case !strings.Contains(u.Scheme, "."):
-		return errors.New("its scheme must be https, http on this machine, or a private one with a dot, as com.example.app:/callback")
+		return errors.New("its scheme must be https, http on loopback, or a private-use scheme with a dot, such as com.example.app:/callback")
 	case !public:
 		return errors.New("a private-use scheme is for public clients only")
 	case !strings.HasPrefix(u.Path, "/") && u.Host == "":
-		return errors.New("behind its scheme there must be a path, as com.example.app:/callback")
+		return errors.New("it must have a path after the scheme, such as com.example.app:/callback")
 	}
 	return nil
 }
 
-// checkClientURI returns why people must not be sent to uri, for operators to read, or nil. It must be absolute and be https, or http
-// on 127.0.0.1, [::1] or localhost; without fragment and user information.
+// checkClientURI returns an error for operators to read, unless uri may be linked for users. It
+// must be absolute, with the scheme https, or http on 127.0.0.1, [::1] or localhost. It must have
+// no fragment or user information.
 func checkClientURI(uri string) error {
 	if err := checkURICharacters(uri); err != nil {
 		return err
@@ -59,16 +61,17 @@ func checkClientURI(uri string) error {
 	case err != nil:
 		return errors.New("it is not a URI")
 	case u.User != nil:
-		return errors.New("it must not hold a user name or password")
+		return errors.New("it must not contain a user name or password")
 	case strings.HasPrefix(uri, "https://"):
 		return checkHost(u)
 	case strings.HasPrefix(uri, "http://"):
 		return checkLocal(u)
 	}
-	return errors.New("it must begin with https://, as https://app.example/about")
+	return errors.New("it must begin with https://, such as https://app.example/about")
 }
 
-// checkURICharacters holds uri to the characters of RFC 3986, and to those that no redirect URI needs to have.
+// checkURICharacters returns an error for characters that RFC 3986 does not allow, for fragments
+// and for wildcards.
 func checkURICharacters(uri string) error {
 	if uri == "" || len(uri) > longestRedirectURI {
 		return errors.New("it must have 1 to " + strconv.Itoa(longestRedirectURI) + " bytes")
@@ -78,11 +81,11 @@ func checkURICharacters(uri string) error {
 		case c == '#':
 			return errors.New("it must not have a fragment")
 		case c == '*':
-			return errors.New("it must not hold a wildcard")
+			return errors.New("it must not contain a wildcard")
 		case c == '%' && (len(uri) < i+3 || !hexDigit(uri[i+1]) || !hexDigit(uri[i+2])):
-			return errors.New("it holds a % that two hexadecimal digits do not follow")
+			return errors.New("it contains a % without two hexadecimal digits after it")
 		case !unreserved(c) && !strings.ContainsRune("%:/?[]@!$&'()+,;=", rune(c)):
-			return errors.New("it holds a character that must be percent-encoded")
+			return errors.New("it contains a character that must be percent-encoded")
 		}
 	}
 	return nil
@@ -90,7 +93,7 @@ func checkURICharacters(uri string) error {
 
 func hexDigit(c byte) bool { return digit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// checkRedirectQuery refuses parameters that the answer will add.
+// checkRedirectQuery rejects the parameters that authorization responses add.
 func checkRedirectQuery(u *url.URL) error {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -98,7 +101,7 @@ func checkRedirectQuery(u *url.URL) error {
 	}
 	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
 		if query.Has(name) {
-			return errors.New("its query must not hold " + name + ", which the answer adds")
+			return errors.New("its query must not contain " + name + ", which the response adds")
 		}
 	}
 	return nil
@@ -121,7 +124,7 @@ func checkHost(u *url.URL) error {
 	return nil
 }
 
-// hostLength returns how much of u.Host is not the port.
+// hostLength returns the length of u.Host without the port.
 func hostLength(u *url.URL) int {
 	if end := strings.IndexByte(u.Host, ']'); end >= 0 {
 		return end + 1
@@ -141,8 +144,8 @@ func checkLocal(u *url.URL) error {
 	return errors.New("http is for 127.0.0.1, [::1] and localhost only: use https")
 }
 
-// AllowsRedirect reports whether uri is registered for c. It is compared byte for byte, but that with LoopbackAnyPort the port
-// behind http://127.0.0.1 or http://[::1] may be another or none (RFC 8252 section 7.3).
+// AllowsRedirect reports whether uri is registered for c, byte for byte. With LoopbackAnyPort the
+// port after http://127.0.0.1 or http://[::1] may differ or be missing (RFC 8252 section 7.3).
 func (c *Client) AllowsRedirect(uri string) bool {
 	if slices.Contains(c.RedirectURIs, uri) {
 		return true
@@ -157,8 +160,8 @@ func (c *Client) AllowsRedirect(uri string) bool {
 	})
 }
 
-// cutLoopback splits an http URI on a loopback address into what is before and what is behind its port. What only begins
-// like one has a rest that no registered URI has.
+// cutLoopback splits an http URI on a loopback address into the parts before and after its port. If
+// another host begins like a loopback address, its rest equals that of no registered URI.
 func cutLoopback(uri string) (host, rest string, ok bool) {
 	for _, host := range []string{"http://127.0.0.1", "http://[::1]"} {
 		rest, ok := strings.CutPrefix(uri, host)
@@ -177,8 +180,8 @@ func cutLoopback(uri string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// impersonable reports whether any program on the user's machine could receive what is sent to the redirect URI of a public client: it
-// is on loopback or of a private-use scheme (RFC 8252 section 8.6).
+// impersonable reports whether any program on the user's machine could receive the redirect of a
+// public client: its URI is on loopback or has a private-use scheme (RFC 8252 section 8.6).
 func impersonable(uri string) bool {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "https" {
@@ -188,8 +191,8 @@ func impersonable(uri string) bool {
 	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// RedirectOrigin returns the origin of a registered redirect URI, as Content-Security-Policy and CORS write it: scheme, host
-// and port, or only the scheme and a colon when it is a private-use one.
+// RedirectOrigin returns the origin of a registered redirect URI, for Content-Security-Policy and
+// CORS: scheme, host and port, or the scheme and a colon if it is a private-use one.
 func RedirectOrigin(uri string) string {
 	u, err := url.Parse(uri)
 	switch {

@@ -21,31 +21,41 @@ var registrable = []string{
 	"http://localhost:3000/",
 }
 
-var privateUse = []string{"com.example.app:/cb", "com.example.app://cb", "com.example.app:///cb?x=1"}
+var privateUse = []string{"com.example.app:/cb", "com.example.app://cb",
+	"com.example.app:///cb?x=1"}
 
-var refused = []string{
-	"", "app.example/cb", "/cb", "//app.example/cb", "https:", "https:///cb", "https:app.example/cb", "HTTPS://app.example/cb",
-	"https://app.example/cb#", "https://app.example/cb#part", "https://user@app.example/cb", "https://user:pw@app.example/cb",
-	"https://*.app.example/cb", "https://app.example/*", "https://app.example/c b", "https://app.example\\@evil.example/cb",
-	"https://app.example/cb\r\nSet-Cookie:x", "https://app.example/é", "https://é.example/cb", "https://%C5%81.example/cb",
-	"https://app.example/%zz", "https://app.example/%2", "https://app.example:0/cb", "https://app.example:99999/cb", "https://app.example:/cb",
+var rejected = []string{
+	"", "app.example/cb", "/cb", "//app.example/cb", "https:", "https:///cb",
+	"https:app.example/cb", "HTTPS://app.example/cb",
+	"https://app.example/cb#", "https://app.example/cb#part", "https://user@app.example/cb",
+	"https://user:pw@app.example/cb",
+	"https://*.app.example/cb", "https://app.example/*", "https://app.example/c b",
+	"https://app.example\\@evil.example/cb",
+	"https://app.example/cb\r\nSet-Cookie:x", "https://app.example/é", "https://é.example/cb",
+	"https://%C5%81.example/cb",
+	"https://app.example/%zz", "https://app.example/%2", "https://app.example:0/cb",
+	"https://app.example:99999/cb", "https://app.example:/cb",
 	"https://app.example:08080/cb", "https://[fe80::1%25eth0]/cb", "https://[::1/cb",
-	"https://app.example/cb?code=1", "https://app.example/cb?a=1&state=2", "https://app.example/cb?iss=x", "https://app.example/cb?error=x",
-	"https://app.example/cb?a;b", "http://app.example/cb", "http://127.0.0.2/cb", "http://localhost.evil.example/cb",
-	"http://127.0.0.1.evil.example/cb", "http://[::2]/cb", "http://0x7f000001/cb", "http://LOCALHOST/cb",
-	"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "app:/cb", "myapp://cb", "urn:ietf:wg:oauth:2.0:oob",
+	"https://app.example/cb?code=1", "https://app.example/cb?a=1&state=2",
+	"https://app.example/cb?iss=x", "https://app.example/cb?error=x",
+	"https://app.example/cb?a;b", "http://app.example/cb", "http://127.0.0.2/cb",
+	"http://localhost.evil.example/cb",
+	"http://127.0.0.1.evil.example/cb", "http://[::2]/cb", "http://0x7f000001/cb",
+	"http://LOCALHOST/cb",
+	"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "app:/cb", "myapp://cb",
+	"urn:ietf:wg:oauth:2.0:oob",
 	"com.example.app:cb", "com.example.app://user@host/cb",
 	"https://app.example/" + strings.Repeat("a", 2000),
 }
 
-func TestRedirectURIsThatCanBeRegistered(t *testing.T) {
+func TestCheckRedirectURI(t *testing.T) {
 	for _, public := range []bool{false, true} {
 		for _, uri := range registrable {
 			if err := oauth.CheckRedirectURI(uri, public); err != nil {
 				t.Errorf("%s: got %v, want nil", uri, err)
 			}
 		}
-		for _, uri := range refused {
+		for _, uri := range rejected {
 			if oauth.CheckRedirectURI(uri, public) == nil {
 				t.Errorf("%.80q: got nil, want an error", uri)
 			}
@@ -58,16 +68,19 @@ func TestRedirectURIsThatCanBeRegistered(t *testing.T) {
 	}
 }
 
-func TestRedirectURIsAreComparedByteForByte(t *testing.T) {
-	c := &oauth.Client{RedirectURIs: []string{"https://app.example/cb", "http://127.0.0.1:4000/cb", "http://localhost:4000/cb"}}
+func TestRedirectURIMatchesByteForByte(t *testing.T) {
+	c := &oauth.Client{RedirectURIs: []string{"https://app.example/cb", "http://127.0.0.1:4000/cb",
+		"http://localhost:4000/cb"}}
 	for _, uri := range c.RedirectURIs {
 		if !c.AllowsRedirect(uri) {
 			t.Errorf("%s: got no, want yes", uri)
 		}
 	}
 	for _, uri := range []string{
-		"", "https://app.example/cb/", "https://app.example/CB", "https://APP.example/cb", "https://app.example/cb?", "https://app.example/c%62",
-		"https://app.example:443/cb", "https://app.example/cb/../cb", "https://app.example/cb#", "https://app.example/cb?x=1", "https://app.example",
+		"", "https://app.example/cb/", "https://app.example/CB", "https://APP.example/cb",
+		"https://app.example/cb?", "https://app.example/c%62",
+		"https://app.example:443/cb", "https://app.example/cb/../cb", "https://app.example/cb#",
+		"https://app.example/cb?x=1", "https://app.example",
 		"http://127.0.0.1:4001/cb", "http://127.0.0.1/cb", "http://localhost:4001/cb",
 	} {
 		if c.AllowsRedirect(uri) {
@@ -78,19 +91,24 @@ func TestRedirectURIsAreComparedByteForByte(t *testing.T) {
 
 func TestAnyPortOnLoopback(t *testing.T) {
 	c := &oauth.Client{LoopbackAnyPort: true, RedirectURIs: []string{
-		"http://127.0.0.1/cb", "http://[::1]:4000/cb?x=1", "http://localhost:4000/cb", "https://127.0.0.1/tls",
+		"http://127.0.0.1/cb", "http://[::1]:4000/cb?x=1", "http://localhost:4000/cb",
+		"https://127.0.0.1/tls",
 	}}
 	for _, uri := range []string{
-		"http://127.0.0.1/cb", "http://127.0.0.1:1/cb", "http://127.0.0.1:65535/cb", "http://[::1]/cb?x=1", "http://[::1]:5000/cb?x=1",
+		"http://127.0.0.1/cb", "http://127.0.0.1:1/cb", "http://127.0.0.1:65535/cb",
+		"http://[::1]/cb?x=1", "http://[::1]:5000/cb?x=1",
 	} {
 		if !c.AllowsRedirect(uri) {
 			t.Errorf("%s: got no, want yes", uri)
 		}
 	}
 	for _, uri := range []string{
-		"http://127.0.0.1:0/cb", "http://127.0.0.1:65536/cb", "http://127.0.0.1:/cb", "http://127.0.0.1:080/cb", "http://127.0.0.1:+80/cb",
-		"http://127.0.0.1:80@evil.example/cb", "http://127.0.0.1:80.evil.example/cb", "http://127.0.0.1.evil.example/cb", "http://127.0.0.1:80",
-		"http://127.0.0.1:80/cb2", "http://127.0.0.1:80/cb?x", "http://127.0.0.1:80/cb#", "http://127.0.0.1:80\\cb", "http://[::1]:80/cb",
+		"http://127.0.0.1:0/cb", "http://127.0.0.1:65536/cb", "http://127.0.0.1:/cb",
+		"http://127.0.0.1:080/cb", "http://127.0.0.1:+80/cb",
+		"http://127.0.0.1:80@evil.example/cb", "http://127.0.0.1:80.evil.example/cb",
+		"http://127.0.0.1.evil.example/cb", "http://127.0.0.1:80",
+		"http://127.0.0.1:80/cb2", "http://127.0.0.1:80/cb?x", "http://127.0.0.1:80/cb#",
+		"http://127.0.0.1:80\\cb", "http://[::1]:80/cb",
 		"http://localhost:5000/cb", "https://127.0.0.1:5000/tls", "http://127.0.0.1:5000/tls",
 	} {
 		if c.AllowsRedirect(uri) {
@@ -115,10 +133,10 @@ func TestRedirectOrigin(t *testing.T) {
 	}
 }
 
-// FuzzRedirectURI holds that what can be registered is a plain absolute URI, and that a request matches it only if it leads to the
-// same place.
+// FuzzRedirectURI checks that only plain absolute URIs can be registered, and that a request
+// matches one only if it has the same scheme, host and path.
 func FuzzRedirectURI(f *testing.F) {
-	for _, uri := range append(append(registrable, refused...), privateUse...) {
+	for _, uri := range append(append(registrable, rejected...), privateUse...) {
 		f.Add(uri, uri)
 		f.Add("http://127.0.0.1/cb", uri)
 	}
@@ -127,10 +145,12 @@ func FuzzRedirectURI(f *testing.F) {
 			return
 		}
 		r, err := url.Parse(registered)
-		if err != nil || !r.IsAbs() || r.User != nil || strings.ContainsAny(registered, "#* \"<>\\\r\n") {
+		if err != nil || !r.IsAbs() || r.User != nil ||
+			strings.ContainsAny(registered, "#* \"<>\\\r\n") {
 			t.Fatalf("%q can be registered", registered)
 		}
-		if r.Scheme == "http" && r.Hostname() != "127.0.0.1" && r.Hostname() != "::1" && r.Hostname() != "localhost" {
+		if r.Scheme == "http" && r.Hostname() != "127.0.0.1" && r.Hostname() != "::1" &&
+			r.Hostname() != "localhost" {
 			t.Fatalf("%q can be registered", registered)
 		}
 		c := &oauth.Client{LoopbackAnyPort: true, RedirectURIs: []string{registered}}
@@ -138,7 +158,8 @@ func FuzzRedirectURI(f *testing.F) {
 			return
 		}
 		a, err := url.Parse(asked)
-		if err != nil || a.Scheme != r.Scheme || a.Hostname() != r.Hostname() || a.User != nil || a.RequestURI() != r.RequestURI() {
+		if err != nil || a.Scheme != r.Scheme || a.Hostname() != r.Hostname() || a.User != nil ||
+			a.RequestURI() != r.RequestURI() {
 			t.Errorf("%q matches %q", asked, registered)
 		}
 	})

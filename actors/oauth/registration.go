@@ -6,29 +6,34 @@ import (
 	"unicode/utf8"
 )
 
-// The most that a client can have registered.
+// Limits of a client record.
 const (
 	MostRedirectURIs = 20
 	MostSecrets      = 2
 	longestName      = 100 // characters
 )
 
-// RegistrationError says to an operator what is wrong with a client record.
+// RegistrationError tells an operator what is wrong with a client record.
 type RegistrationError struct {
-	Field   string // name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any, loopback_any_port or secrets
+	// Field is name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any,
+	// loopback_any_port or secrets.
+	Field   string
 	Message string // one sentence
 }
 
 // Error returns the field and the message.
 func (e *RegistrationError) Error() string { return e.Field + ": " + e.Message }
 
-// CheckRegistration returns a *RegistrationError, the first there is, or nil when c can be registered.
+// CheckRegistration returns the first *RegistrationError of c, or nil if c can be registered.
 func (c *Client) CheckRegistration() error {
-	if !clean(c.Name) || strings.TrimSpace(c.Name) == "" || utf8.RuneCountInString(c.Name) > longestName {
-		return &RegistrationError{"name", "it must have 1 to 100 characters, none of them control characters"}
+	if !clean(c.Name) || strings.TrimSpace(c.Name) == "" ||
+		utf8.RuneCountInString(c.Name) > longestName {
+		return &RegistrationError{"name",
+			"it must have 1 to 100 characters, and no control characters"}
 	}
 	for _, check := range []func(*Client) *RegistrationError{
-		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants, (*Client).checkScopes,
+		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants,
+		(*Client).checkScopes,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -50,14 +55,14 @@ func (c *Client) checkURI() *RegistrationError {
 func (c *Client) checkRedirectURIs() *RegistrationError {
 	const field = "redirect_uris"
 	if len(c.RedirectURIs) > MostRedirectURIs {
-		return &RegistrationError{field, "there can be at most 20"}
+		return &RegistrationError{field, "a client can have at most 20"}
 	}
 	for i, uri := range c.RedirectURIs {
 		if err := CheckRedirectURI(uri, c.Public); err != nil {
 			return &RegistrationError{field, err.Error()}
 		}
 		if slices.Contains(c.RedirectURIs[:i], uri) {
-			return &RegistrationError{field, "one is there twice"}
+			return &RegistrationError{field, "each must be different"}
 		}
 	}
 	if c.Grants.Contains(AuthorizationCodeGrant) && len(c.RedirectURIs) == 0 {
@@ -65,7 +70,8 @@ func (c *Client) checkRedirectURIs() *RegistrationError {
 	}
 	loopback := func(uri string) bool { _, _, ok := cutLoopback(uri); return ok }
 	if c.LoopbackAnyPort && !slices.ContainsFunc(c.RedirectURIs, loopback) {
-		return &RegistrationError{"loopback_any_port", "it needs a redirect URI on http://127.0.0.1 or http://[::1]"}
+		return &RegistrationError{"loopback_any_port",
+			"it needs a redirect URI on http://127.0.0.1 or http://[::1]"}
 	}
 	return nil
 }
@@ -73,10 +79,13 @@ func (c *Client) checkRedirectURIs() *RegistrationError {
 func (c *Client) checkGrants() *RegistrationError {
 	const field = "grants"
 	switch {
-	case c.Grants == 0 || c.Grants&^(AuthorizationCodeGrant|RefreshTokenGrant|ClientCredentialsGrant) != 0:
-		return &RegistrationError{field, "there must be one or more of authorization_code, refresh_token and client_credentials"}
+	case c.Grants == 0 ||
+		c.Grants&^(AuthorizationCodeGrant|RefreshTokenGrant|ClientCredentialsGrant) != 0:
+		return &RegistrationError{field,
+			"it must have one or more of authorization_code, refresh_token and client_credentials"}
 	case c.Grants.Contains(RefreshTokenGrant) && !c.Grants.Contains(AuthorizationCodeGrant):
-		return &RegistrationError{field, "refresh_token needs authorization_code, which is where refresh tokens come from"}
+		return &RegistrationError{field,
+			"refresh_token needs authorization_code, the only grant that issues refresh tokens"}
 	case c.Public && c.Grants.Contains(ClientCredentialsGrant):
 		return &RegistrationError{field, "client_credentials is not for public clients"}
 	}
@@ -87,7 +96,7 @@ func (c *Client) checkScopes() *RegistrationError {
 	const field = "scopes"
 	switch {
 	case !AllScopes.Contains(c.Scopes):
-		return &RegistrationError{field, "there can be view-user, detail-user and server-operations"}
+		return &RegistrationError{field, "only view-user, detail-user and server-operations exist"}
 	case c.Scopes.Contains(ServerOperations) && !c.Operator:
 		return &RegistrationError{field, "server-operations is for operator clients"}
 	case c.Operator && !c.Scopes.Contains(ServerOperations):
@@ -105,11 +114,11 @@ func (c *Client) checkKind() *RegistrationError {
 	case c.Public && c.IntrospectAny:
 		return &RegistrationError{"introspect_any", "a public client cannot introspect"}
 	case c.Public && len(c.Secrets) > 0:
-		return &RegistrationError{"secrets", "a public client has none"}
+		return &RegistrationError{"secrets", "a public client cannot have one"}
 	case !c.Public && len(c.Secrets) == 0:
 		return &RegistrationError{"secrets", "a confidential client needs one"}
 	case len(c.Secrets) > MostSecrets:
-		return &RegistrationError{"secrets", "there can be at most two"}
+		return &RegistrationError{"secrets", "a client can have at most two"}
 	}
 	return nil
 }

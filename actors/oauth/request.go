@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Lifetimes say how long codes and tokens last. All are required but RefreshGrace.
+// Lifetimes of codes and tokens. All are required except RefreshGrace.
 type Lifetimes struct {
 	Code          time.Duration
 	AccessToken   time.Duration
-	RefreshToken  time.Duration // of a family, from its last use
-	RefreshFamily time.Duration // of a family, in all
-	RefreshGrace  time.Duration // how long the previous generation is still accepted after an advance; 0 = not at all
+	RefreshToken  time.Duration // of a family, since its last use
+	RefreshFamily time.Duration // of a family, since its first token
+	RefreshGrace  time.Duration // grace period of a replaced refresh token; 0 = none
 }
 
 // Parameter is one name and value of a form or query, decoded.
 type Parameter struct{ Name, Value string }
 
-// Credentials are how a client says who it is.
+// Credentials identify and authenticate a client.
 type Credentials struct {
 	ClientID string
 	Secret   string // "" = none was sent
-	Basic    bool   // by HTTP Basic (RFC 6749 section 2.3.1), not in the body
+	Basic    bool   // sent by HTTP Basic (RFC 6749 section 2.3.1), not in the body
 
-	Caller netip.Addr // who asks, for throttling; the zero value is nobody in particular
+	Caller netip.Addr // address of the caller, for throttling; zero = not known
 }
 
-// TokenRequest is a request to the token endpoint whose form is right; nothing else is checked yet. What belongs to another
-// grant is left out.
+// TokenRequest is a well-formed request to the token endpoint. Only its form is checked. Parameters
+// of other grant types are left out.
 type TokenRequest struct {
 	Credentials
 	Grant        GrantTypes // exactly one
@@ -38,16 +38,17 @@ type TokenRequest struct {
 	Scope        string // as sent; "" = none
 }
 
-// TokenResponse is a successful answer of the token endpoint (interface document, section 2.1).
+// TokenResponse is a successful response of the token endpoint (interface document, section 2.1).
 type TokenResponse struct {
 	AccessToken  string
 	ExpiresIn    time.Duration // whole seconds
 	RefreshToken string        // "" = none was issued
 	Scopes       Scopes        // granted
-	ShowScope    bool          // they differ from what was asked for
+	ShowScope    bool          // Scopes differ from the requested ones, so the response names them
 }
 
-// Introspection is what a protected resource learns of a token (RFC 7662 section 2.2). The zero value is not active.
+// Introspection is the state of a token for a protected resource (RFC 7662 section 2.2). The zero
+// value is not active.
 type Introspection struct {
 	Active   bool
 	Scopes   Scopes

@@ -19,7 +19,8 @@ func (r *TokenResponse) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendJSON appends the body of the response (RFC 7662 section 2.2). One that is not active tells nothing else.
+// AppendJSON appends the body of the response (RFC 7662 section 2.2). It reveals nothing else about
+// a token that is not active.
 func (i *Introspection) AppendJSON(dst []byte) []byte {
 	if !i.Active {
 		return append(dst, `{"active":false}`...)

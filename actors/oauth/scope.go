@@ -8,17 +8,17 @@ type Scopes uint8
 // The scopes (interface document, section 2.6).
 const (
 	ViewUser         Scopes = 1 << iota // "view-user": read the basic profile
-	DetailUser                          // "detail-user": read the detailed profile, once the client is approved
-	ServerOperations                    // "server-operations": the admin API; for operator clients
+	DetailUser                          // "detail-user": read the detailed profile; needs approval
+	ServerOperations                    // "server-operations": use the admin API; operator clients
 )
 
-// UserScopes are the scopes that only a user can grant.
+// UserScopes is the set of scopes that only a user can grant.
 const UserScopes = ViewUser | DetailUser
 
-// AllScopes are all there are.
+// AllScopes is the set of all scopes.
 const AllScopes = UserScopes | ServerOperations
 
-// scopeNames holds the scope values in the order in which they are shown.
+// scopeNames holds the scope values in the order of all lists.
 var scopeNames = []struct {
 	scope Scopes
 	name  string
@@ -28,8 +28,8 @@ var scopeNames = []struct {
 	{ServerOperations, "server-operations"},
 }
 
-// ParseScopes returns the set that a scope parameter names; "" is the empty set. A value may repeat. A value that is not known and
-// spaces that separate nothing are an InvalidScope error, together with the empty set.
+// ParseScopes parses a scope parameter; "" is the empty set. A value may repeat. An unknown value
+// or a superfluous space is an InvalidScope error.
 func ParseScopes(s string) (Scopes, *Error) {
 	var set Scopes
 	for rest, more := s, s != ""; more; {
@@ -71,7 +71,7 @@ func (s Scopes) Names() []string {
 // String returns the values separated by spaces, always in the same order; "" for the empty set.
 func (s Scopes) String() string { return scopeTexts[s&AllScopes] }
 
-// scopeTexts holds what String returns of each set.
+// scopeTexts holds the result of String for each set.
 var scopeTexts = func() (texts [AllScopes + 1]string) {
 	for set := range texts {
 		texts[set] = strings.Join(Scopes(set).Names(), " ")

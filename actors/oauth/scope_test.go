@@ -28,13 +28,14 @@ func TestParseScopes(t *testing.T) {
 		{" ", 0, false},
 	} {
 		got, err := oauth.ParseScopes(row.text)
-		if got != row.want || (err == nil) != row.ok || err != nil && err.Code != oauth.InvalidScope {
+		if got != row.want || (err == nil) != row.ok || err != nil &&
+			err.Code != oauth.InvalidScope {
 			t.Errorf("%q: got %v, %v, want %v, ok %t", row.text, got, err, row.want, row.ok)
 		}
 	}
 }
 
-func TestScopesAreShownInOneOrder(t *testing.T) {
+func TestScopesStringIsOrdered(t *testing.T) {
 	set, _ := oauth.ParseScopes("server-operations detail-user view-user")
 	if got, want := set.String(), "view-user detail-user server-operations"; got != want {
 		t.Errorf("got %q, want %q", got, want)

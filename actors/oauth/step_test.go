@@ -18,7 +18,10 @@ func TestNextStep(t *testing.T) {
 	known := oauth.Browser{SignedIn: true, Consent: oauth.ViewUser}
 	chosen := oauth.Browser{SignedIn: true, Chosen: true}
 	fresh := oauth.Browser{SignedIn: true, Fresh: true}
-	with := func(b oauth.Browser, change func(*oauth.Browser)) oauth.Browser { change(&b); return b }
+	with := func(b oauth.Browser, change func(*oauth.Browser)) oauth.Browser {
+		change(&b)
+		return b
+	}
 	consented := func(b *oauth.Browser) { b.Consent = oauth.ViewUser }
 	allowed := func(b *oauth.Browser) { b.Decision = oauth.Allowed }
 	denied := func(b *oauth.Browser) { b.Decision = oauth.Denied }
@@ -31,8 +34,8 @@ func TestNextStep(t *testing.T) {
 		want    oauth.Step
 		refusal oauth.Code
 	}{
-		{"nobody signed in", "", false, web, out, oauth.StepLogin, ""},
-		{"a decision of nobody", "", false, web, with(out, allowed), oauth.StepLogin, ""},
+		{"not signed in", "", false, web, out, oauth.StepLogin, ""},
+		{"a decision, not signed in", "", false, web, with(out, allowed), oauth.StepLogin, ""},
 		{"a session", "", false, web, in, oauth.StepChooseAccount, ""},
 		{"a session and remembered consent", "", false, web, known, oauth.StepChooseAccount, ""},
 		{"a decision without a choice", "", false, web, with(known, allowed), oauth.StepChooseAccount, ""},
@@ -45,7 +48,7 @@ func TestNextStep(t *testing.T) {
 		{"denied", "", false, web, with(chosen, denied), oauth.StepRefuse, oauth.AccessDenied},
 		{"denied what was granted before", "", false, web, with(with(chosen, consented), denied), oauth.StepRefuse, oauth.AccessDenied},
 
-		{"bypass, nobody signed in", chooser + "=true", false, web, out, oauth.StepLogin, ""},
+		{"bypass, not signed in", chooser + "=true", false, web, out, oauth.StepLogin, ""},
 		{"bypass, never authorized", chooser + "=true", false, web, in, oauth.StepChooseAccount, ""},
 		{"bypass", chooser + "=true", false, web, known, oauth.StepIssue, ""},
 		{"bypass, scopes grew", chooser + "=true&scope=view-user+detail-user", false, web, known, oauth.StepConsent, ""},
@@ -62,7 +65,7 @@ func TestNextStep(t *testing.T) {
 		{"prompt=login consent", "prompt=login+consent", false, web, with(chosen, consented), oauth.StepLogin, ""},
 		{"prompt=login consent, signed in", "prompt=login+consent", false, web, with(fresh, consented), oauth.StepConsent, ""},
 
-		{"prompt=none, nobody signed in", "prompt=none", false, web, out, oauth.StepRefuse, oauth.LoginRequired},
+		{"prompt=none, not signed in", "prompt=none", false, web, out, oauth.StepRefuse, oauth.LoginRequired},
 		{"prompt=none, no consent", "prompt=none", false, web, in, oauth.StepRefuse, oauth.ConsentRequired},
 		{"prompt=none", "prompt=none", false, web, known, oauth.StepIssue, ""},
 		{"prompt=none, a decision does not count", "prompt=none", false, web, with(in, allowed), oauth.StepRefuse, oauth.ConsentRequired},
@@ -81,13 +84,16 @@ func TestNextStep(t *testing.T) {
 		if row.public {
 			c = publicClient()
 		}
-		r, err := oauth.ParseAuthorizationRequest(append(query(row.changes+"&redirect_uri="+row.uri), oauth.Parameter{}), chooser)
+		r, err := oauth.ParseAuthorizationRequest(append(query(row.changes+"&redirect_uri="+
+			row.uri), oauth.Parameter{}), chooser)
 		if err != nil || r.CheckClient(c) != nil || r.Check(c, 0) != nil {
-			t.Fatalf("%s: the request is refused", row.name)
+			t.Fatalf("%s: the request is rejected", row.name)
 		}
 		got, refusal := oauth.NextStep(r, c, row.browser)
-		if got != row.want || (refusal == nil) != (row.refusal == "") || refusal != nil && refusal.Code != row.refusal {
-			t.Errorf("%s: got step %d, %v, want %d, %s", row.name, got, refusal, row.want, row.refusal)
+		if got != row.want || (refusal == nil) != (row.refusal == "") || refusal != nil &&
+			refusal.Code != row.refusal {
+			t.Errorf("%s: got step %d, %v, want %d, %s", row.name, got, refusal, row.want,
+				row.refusal)
 		}
 	}
 }

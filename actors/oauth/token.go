@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The formats: a prefix that names the kind, 256 random bits in letters and digits, and a check. The check of an access token is its
-// expiry in Unix seconds and an authentication code over all before it; that of the others is a CRC-32, which finds slips of
-// the pen only.
+// The formats: a prefix for the kind, 256 random bits in base62, and a check. An access token ends
+// with its expiry in Unix seconds and a message authentication code. The others end with a CRC-32,
+// which only detects typing errors.
 const (
 	accessTokenPrefix       = "gtat_"
 	refreshTokenPrefix      = "gtrt_"
@@ -25,14 +25,14 @@ const (
 	macLength    = 11 // for 64 bits
 
 	plainLength  = prefixLength + randomLength + crcLength
-	signedLength = prefixLength + randomLength + expiryLength // of an access token, what its code is over
+	signedLength = prefixLength + randomLength + expiryLength // input of the authentication code
 	accessLength = signedLength + macLength
 )
 
-// Hash is the SHA-256 of a secret, code or token: what is kept of it.
+// Hash is the SHA-256 of a secret, code or token. Only the hash is stored.
 type Hash [sha256.Size]byte
 
-// HashOf returns what is kept of a secret, code or token.
+// HashOf returns the hash of a secret, code or token.
 func HashOf(token string) Hash {
 	var buffer [128]byte
 	if len(token) > len(buffer) {
@@ -41,15 +41,15 @@ func HashOf(token string) Hash {
 	return sha256.Sum256(buffer[:copy(buffer[:], token)])
 }
 
-// Keys sign access tokens, so that a forged one is refused without a look-up.
+// Keys sign access tokens, so that a forged token is rejected without a database lookup.
 type Keys struct {
 	Current  [32]byte
 	Previous [32]byte  // still accepted; zero = none
 	Made     time.Time // when Current was made
 }
 
-// NewAccessToken returns a new access token that ends at expires, to the second: expires is rounded down and lies in the years 1970 to
-// 3769.
+// NewAccessToken returns a new access token that expires at expires, rounded down to a second. The
+// year must be 1970 to 3769.
 func (k *Keys) NewAccessToken(expires time.Time) string {
 	var token [accessLength]byte
 	copy(token[:], accessTokenPrefix)
@@ -59,8 +59,8 @@ func (k *Keys) NewAccessToken(expires time.Time) string {
 	return string(token[:])
 }
 
-// CheckAccessToken returns when a genuine access token ends, or ended; false says that it is none of ours. It does not
-// allocate, and its time does not tell how much of a forged token is right.
+// CheckAccessToken returns when an access token expires or has expired. ok is false if it was not
+// signed with one of the keys. It does not allocate, and compares in constant time.
 func (k *Keys) CheckAccessToken(token string) (expires time.Time, ok bool) {
 	if len(token) != accessLength || token[:prefixLength] != accessTokenPrefix {
 		return time.Time{}, false
@@ -78,14 +78,15 @@ func (k *Keys) CheckAccessToken(token string) (expires time.Time, ok bool) {
 	return time.Unix(int64(base62(given[signedLength-expiryLength:signedLength])), 0), true
 }
 
-// signedBy returns 1 when mac is the code of signed under key, else 0.
+// signedBy returns 1 if mac is the authentication code of signed under key, else 0.
 func signedBy(key *[32]byte, signed *[signedLength]byte, mac []byte) int {
 	var want [macLength]byte
 	putBase62(want[:], authenticate(key, signed))
 	return subtle.ConstantTimeCompare(want[:], mac)
 }
 
-// authenticate returns the first 64 bits of HMAC-SHA256 (RFC 2104). It is spelled out since crypto/hmac allocates.
+// authenticate returns the first 64 bits of HMAC-SHA256 (RFC 2104). It does not use crypto/hmac,
+// which allocates.
 func authenticate(key *[32]byte, message *[signedLength]byte) uint64 {
 	var inner [sha256.BlockSize + signedLength]byte
 	var outer [sha256.BlockSize + sha256.Size]byte
@@ -119,13 +120,18 @@ func newToken(prefix string) string {
 	return string(token[:])
 }
 
-// LooksLikeRefreshToken reports whether a token has the prefix, length and checksum of a refresh token.
+// LooksLikeRefreshToken reports whether a token has the prefix, length and checksum of a refresh
+// token.
 func LooksLikeRefreshToken(token string) bool { return looksLike(token, refreshTokenPrefix) }
 
-// LooksLikeAuthorizationCode reports whether a token has the prefix, length and checksum of an authorization code.
-func LooksLikeAuthorizationCode(token string) bool { return looksLike(token, authorizationCodePrefix) }
+// LooksLikeAuthorizationCode reports whether a token has the prefix, length and checksum of an
+// authorization code.
+func LooksLikeAuthorizationCode(token string) bool {
+	return looksLike(token, authorizationCodePrefix)
+}
 
-// LooksLikeClientSecret reports whether a token has the prefix, length and checksum of a client secret.
+// LooksLikeClientSecret reports whether a token has the prefix, length and checksum of a client
+// secret.
 func LooksLikeClientSecret(token string) bool { return looksLike(token, clientSecretPrefix) }
 
 func looksLike(token, prefix string) bool {
@@ -140,7 +146,7 @@ func looksLike(token, prefix string) bool {
 	return [crcLength]byte(given[len(body):]) == want
 }
 
-// checksum returns the CRC-32 of b. It is spelled out since crc32.ChecksumIEEE makes b escape.
+// checksum returns the CRC-32 of b. It does not use crc32.ChecksumIEEE, which makes b escape.
 func checksum(b []byte) uint32 {
 	sum := ^uint32(0)
 	for _, c := range b {
@@ -151,9 +157,9 @@ func checksum(b []byte) uint32 {
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// fillRandom fills dst with random letters and digits, each as likely as any other.
+// fillRandom fills dst with uniformly distributed letters and digits.
 func fillRandom(dst []byte) {
-	const fair = 256 - 256%len(digits) // bytes from here on would favour some digits
+	const fair = 256 - 256%len(digits) // larger bytes would make some digits more likely
 	var random [64]byte
 	for len(dst) > 0 {
 		rand.Read(random[:])
@@ -166,7 +172,7 @@ func fillRandom(dst []byte) {
 	}
 }
 
-// putBase62 writes n to all of dst, the most significant digit first.
+// putBase62 writes n to dst with leading zeros, the most significant digit first.
 func putBase62(dst []byte, n uint64) {
 	for i := len(dst) - 1; i >= 0; i-- {
 		dst[i] = digits[n%uint64(len(digits))]
@@ -174,7 +180,7 @@ func putBase62(dst []byte, n uint64) {
 	}
 }
 
-// base62 reads what putBase62 wrote.
+// base62 returns the number that putBase62 wrote.
 func base62(digits []byte) uint64 {
 	var n uint64
 	for _, c := range digits {

@@ -40,7 +40,7 @@ func TestTokenFormats(t *testing.T) {
 	}
 }
 
-func TestRandomDigitsAreEven(t *testing.T) {
+func TestRandomDigitsAreUniform(t *testing.T) {
 	const tokens = 4000
 	counts := map[rune]int{}
 	for range tokens {
@@ -59,7 +59,7 @@ func TestRandomDigitsAreEven(t *testing.T) {
 	}
 }
 
-func TestChecksumFindsSlips(t *testing.T) {
+func TestChecksumDetectsTypos(t *testing.T) {
 	for _, row := range []struct {
 		token string
 		looks func(string) bool
@@ -71,13 +71,14 @@ func TestChecksumFindsSlips(t *testing.T) {
 		if !row.looks(row.token) {
 			t.Errorf("%.5s: got no, want yes", row.token)
 		}
-		others := []string{"", row.token[:53], row.token + "0", "gtxx_" + row.token[5:], strings.ToUpper(row.token)}
+		others := []string{"", row.token[:53], row.token + "0", "gtxx_" + row.token[5:],
+			strings.ToUpper(row.token)}
 		for i := range row.token {
 			others = append(others, flip(row.token, i))
 		}
 		for i, other := range others {
 			if row.looks(other) {
-				t.Errorf("%.5s, slip %d: got yes, want no", row.token, i)
+				t.Errorf("%.5s, typo %d: got yes, want no", row.token, i)
 			}
 		}
 	}
@@ -92,10 +93,11 @@ func flip(s string, i int) string {
 	return s[:i] + other + s[i+1:]
 }
 
-func TestAccessTokenTellsItsExpiry(t *testing.T) {
+func TestAccessTokenHoldsExpiry(t *testing.T) {
 	keys := oauth.Keys{Current: newKey()}
 	for _, expires := range []time.Time{
-		time.Unix(0, 0), time.Unix(61, 0), time.Date(2026, 11, 21, 12, 0, 0, 999, time.UTC), time.Date(3700, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Unix(0, 0), time.Unix(61, 0), time.Date(2026, 11, 21, 12, 0, 0, 999,
+			time.UTC), time.Date(3700, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		got, ok := keys.CheckAccessToken(keys.NewAccessToken(expires))
 		if !ok || got.Unix() != expires.Unix() {
@@ -118,7 +120,7 @@ func TestForgedAccessTokens(t *testing.T) {
 	}
 }
 
-func TestKeysReplaceEachOther(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	first := oauth.Keys{Current: newKey()}
 	token := first.NewAccessToken(time.Now())
 	second := oauth.Keys{Current: newKey(), Previous: first.Current}
@@ -126,15 +128,15 @@ func TestKeysReplaceEachOther(t *testing.T) {
 		t.Error("under the previous key: got no, want yes")
 	}
 	if _, ok := second.CheckAccessToken(second.NewAccessToken(time.Now())); !ok {
-		t.Error("under the current key, beside a previous one: got no, want yes")
+		t.Error("under the current key of two: got no, want yes")
 	}
 	third := oauth.Keys{Current: newKey(), Previous: second.Current}
 	if _, ok := third.CheckAccessToken(token); ok {
-		t.Error("under a key before: got yes, want no")
+		t.Error("under a deleted key: got yes, want no")
 	}
 }
 
-func TestAnAbsentPreviousKeySignsNothing(t *testing.T) {
+func TestZeroPreviousKeyIsNoKey(t *testing.T) {
 	var zero, keys oauth.Keys
 	keys.Current = newKey()
 	if _, ok := keys.CheckAccessToken(zero.NewAccessToken(time.Now())); ok {
@@ -161,7 +163,7 @@ func TestTokenChecksAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzCheckAccessToken holds that nothing but what was made is genuine.
+// FuzzCheckAccessToken checks that no token passes that was not signed with one of the keys.
 func FuzzCheckAccessToken(f *testing.F) {
 	keys := oauth.Keys{Current: [32]byte{1}, Previous: [32]byte{2}}
 	made := oauth.Keys{Current: [32]byte{3}}
@@ -181,7 +183,7 @@ func BenchmarkCheckAccessToken(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := keys.CheckAccessToken(token); !ok {
-			b.Fatal("refused")
+			b.Fatal("rejected")
 		}
 	}
 }

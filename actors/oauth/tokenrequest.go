@@ -8,14 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// ParseTokenRequest reads the form of a token request and its Authorization header, "" when it has none. It checks, in
-// this order: that no parameter repeats or holds control characters, the grant type, and that the client says in one way who it is (RFC
-// 6749 sections 2.3.1, 3.2 and 5.2). What the grant needs is checked once the client is known: CheckGrant. The request shares memory with
-// its arguments.
+// ParseTokenRequest parses the form of a token request and its Authorization header, "" if it has
+// none (RFC 6749 sections 2.3.1, 3.2 and 5.2). It checks in this order: no parameter repeats or
+// contains control characters, the grant type is known, and the client authenticates in one way
+// only. CheckGrant then checks the parameters of the grant type. The result shares memory with the
+// arguments.
 func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest, *Error) {
 	f := form{params: params}
 	grantType, id, secret := f.value("grant_type"), f.value("client_id"), f.value("client_secret")
-	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"), f.value("code_verifier")
+	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"),
+		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
 	f.rest()
 	if f.err != nil {
@@ -39,12 +41,13 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	return r, nil
 }
 
-// ParseCredentials reads who a client is from the form and the Authorization header of a revocation or introspection
-// request, and the token that it is about (RFC 7009 section 2.1, RFC 7662 section 2.1). The checks are those of ParseTokenRequest.
-func ParseCredentials(params []Parameter, authorization string) (c Credentials, token string, err *Error) {
+// ParseCredentials parses the form and Authorization header of a revocation or introspection
+// request (RFC 7009 section 2.1, RFC 7662 section 2.1). It checks them like ParseTokenRequest.
+func ParseCredentials(params []Parameter, authorization string) (c Credentials, token string,
+	err *Error) {
 	f := form{params: params}
 	id, secret, token := f.value("client_id"), f.value("client_secret"), f.value("token")
-	f.rest() // token_type_hint among them: the prefix of a token says its kind
+	f.rest() // includes token_type_hint, which is not needed: a token's prefix names its kind
 	if f.err != nil {
 		return Credentials{}, "", f.err
 	}
@@ -52,7 +55,8 @@ func ParseCredentials(params []Parameter, authorization string) (c Credentials, 
 		return Credentials{}, "", err
 	}
 	if token == "" {
-		return Credentials{}, "", invalidRequest("The parameter token is missing.", "Send the token in the body.")
+		return Credentials{}, "", invalidRequest("The parameter token is missing.",
+			"Send the token in the body.")
 	}
 	return c, token, nil
 }
@@ -60,11 +64,12 @@ func ParseCredentials(params []Parameter, authorization string) (c Credentials, 
 // form reads parameters and keeps the first error.
 type form struct {
 	params []Parameter
-	read   uint64 // bit i: value has looked at params[i]
+	read   uint64 // bit i is set if value has read params[i]
 	err    *Error
 }
 
-// value returns the value of a parameter, "" when it is absent. One that repeats or holds control characters is an error.
+// value returns the value of a parameter, or "" if it is missing. It is an error if the parameter
+// repeats or contains control characters.
 func (f *form) value(name string) string {
 	value, seen := "", false
 	for i := range f.params {
@@ -72,20 +77,21 @@ func (f *form) value(name string) string {
 			continue
 		}
 		if seen {
-			f.fail("The parameter "+name+" is there more than once.", "Send each parameter at most once.")
+			f.fail("The parameter "+name+" is repeated.", "Send each parameter at most once.")
 			return ""
 		}
 		value, seen = f.params[i].Value, true
 		f.read |= 1 << i
 	}
 	if !clean(value) {
-		f.fail("The parameter "+name+" holds control characters or is not UTF-8.", "Send plain text, percent-encoded.")
+		f.fail("The parameter "+name+" contains control characters or is not UTF-8.",
+			"Send plain text, percent-encoded.")
 	}
 	return value
 }
 
-// rest holds all parameters to what value asks of one. Those that nobody knows are ignored beyond that (RFC 6749 sections 3.1 and
-// 3.2), and not named: they may hold anything.
+// rest applies the checks of value to all other parameters. Otherwise it ignores them (RFC 6749
+// sections 3.1 and 3.2). Its error does not name them, because a name may contain anything.
 func (f *form) rest() {
 	for i, p := range f.params {
 		if f.read&(1<<i) != 0 {
@@ -93,11 +99,12 @@ func (f *form) rest() {
 		}
 		for _, before := range f.params[:i] {
 			if p.Name == before.Name {
-				f.fail("A parameter is there more than once.", "Send each parameter at most once.")
+				f.fail("A parameter is repeated.", "Send each parameter at most once.")
 			}
 		}
 		if !clean(p.Name) || !clean(p.Value) {
-			f.fail("A parameter holds control characters or is not UTF-8.", "Send plain text, percent-encoded.")
+			f.fail("A parameter contains control characters or is not UTF-8.",
+				"Send plain text, percent-encoded.")
 		}
 	}
 }
@@ -129,37 +136,41 @@ func parseGrantType(s string) (GrantTypes, *Error) {
 	}
 	grant, ok := ParseGrantType(s)
 	if !ok {
-		return 0, &Error{Code: UnsupportedGrantType, Description: "The grant type is not supported.", Hint: hint}
+		return 0, &Error{Code: UnsupportedGrantType,
+			Description: "The grant type is not supported.", Hint: hint}
 	}
 	return grant, nil
 }
 
-// credentials returns how the client says who it is: in the body or by HTTP Basic, not in both ways.
+// credentials returns the client's credentials from the body or from HTTP Basic. Both at once are
+// an error.
 func credentials(id, secret, authorization string) (Credentials, *Error) {
 	if authorization == "" {
 		if id == "" {
 			return Credentials{}, invalidRequest("The parameter client_id is missing.",
-				"Send client_id and client_secret in the body, or both by HTTP Basic.")
+				"Send client_id and client_secret in the body, or use HTTP Basic.")
 		}
 		return Credentials{ClientID: id, Secret: secret}, nil
 	}
 	c, ok := parseBasic(authorization)
 	switch {
 	case !ok:
-		return Credentials{}, &Error{Code: InvalidClient, BasicTried: true, Description: "The Authorization header cannot be read.",
-			Hint: "Send Basic and the base64 form of client_id:client_secret, each form-urlencoded, or send both in the body."}
+		return Credentials{}, &Error{Code: InvalidClient, BasicTried: true,
+			Description: "The Authorization header is malformed.",
+			Hint:        "Send Basic and the base64 form of client_id:client_secret, each form-urlencoded, or send both in the body."}
 	case secret != "":
 		return Credentials{}, invalidRequest("The client authenticates in two ways at once.",
 			"Send the secret in the Authorization header or in the body, not in both.")
 	case id != "" && id != c.ClientID:
-		return Credentials{}, invalidRequest("The client_id in the body is not that of the Authorization header.",
-			"Leave client_id out of the body, or send the same.")
+		return Credentials{},
+			invalidRequest("The client_id in the body differs from the Authorization header.",
+				"Leave client_id out of the body, or send the same.")
 	}
 	return c, nil
 }
 
-// parseBasic reads an Authorization header of the Basic scheme (RFC 7617), whose two parts are form-urlencoded (RFC 6749 section
-// 2.3.1).
+// parseBasic parses an Authorization header of the Basic scheme (RFC 7617). Its two parts are
+// form-urlencoded (RFC 6749 section 2.3.1).
 func parseBasic(authorization string) (Credentials, bool) {
 	scheme, encoded, _ := strings.Cut(authorization, " ")
 	decoded, err := base64.StdEncoding.DecodeString(strings.Trim(encoded, " "))

@@ -9,7 +9,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// form turns "name=value&…" into parameters.
+// form parses "name=value&…" into parameters.
 func form(text string) []oauth.Parameter {
 	var params []oauth.Parameter
 	for pair := range strings.SplitSeq(text, "&") {
@@ -30,34 +30,42 @@ func TestParseTokenRequest(t *testing.T) {
 		want                oauth.TokenRequest
 	}{
 		{"grant_type=client_credentials&client_id=id&client_secret=s&scope=x+y", "",
-			oauth.TokenRequest{Credentials: byBody, Grant: oauth.ClientCredentialsGrant, Scope: "x y"}},
+			oauth.TokenRequest{Credentials: byBody, Grant: oauth.ClientCredentialsGrant,
+				Scope: "x y"}},
 		{"grant_type=authorization_code&client_id=id&client_secret=s&code=c&redirect_uri=u&code_verifier=v&refresh_token=r", "",
-			oauth.TokenRequest{Credentials: byBody, Grant: oauth.AuthorizationCodeGrant, Code: "c", RedirectURI: "u", CodeVerifier: "v"}},
+			oauth.TokenRequest{Credentials: byBody, Grant: oauth.AuthorizationCodeGrant, Code: "c",
+				RedirectURI: "u", CodeVerifier: "v"}},
 		{"grant_type=refresh_token&client_id=id&refresh_token=r&code=c&redirect_uri=u&code_verifier=v", "",
-			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id"}, Grant: oauth.RefreshTokenGrant, RefreshToken: "r"}},
+			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id"},
+				Grant: oauth.RefreshTokenGrant, RefreshToken: "r"}},
 		{"grant_type=authorization_code&client_id=id&client_secret=s", "",
 			oauth.TokenRequest{Credentials: byBody, Grant: oauth.AuthorizationCodeGrant}},
 		{"grant_type=client_credentials", basic("id:s"),
 			oauth.TokenRequest{Credentials: byBasic, Grant: oauth.ClientCredentialsGrant}},
-		{"grant_type=client_credentials&client_id=id&client_secret=", strings.ToLower(basic("id:s")[:5]) + "  " + basic("id:s")[6:],
-			oauth.TokenRequest{Credentials: byBasic, Grant: oauth.ClientCredentialsGrant}},
+		{"grant_type=client_credentials&client_id=id&client_secret=",
+			strings.ToLower(basic("id:s")[:5]) + "  " +
+				basic("id:s")[6:], oauth.TokenRequest{Credentials: byBasic,
+				Grant: oauth.ClientCredentialsGrant}},
 		{"grant_type=client_credentials", basic("i%64:%73"),
 			oauth.TokenRequest{Credentials: byBasic, Grant: oauth.ClientCredentialsGrant}},
 		{"grant_type=client_credentials", basic("id:a:b+c"),
-			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id", Secret: "a:b c", Basic: true}, Grant: oauth.ClientCredentialsGrant}},
+			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id", Secret: "a:b c",
+				Basic: true}, Grant: oauth.ClientCredentialsGrant}},
 		{"grant_type=client_credentials", basic("id:"),
-			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id", Basic: true}, Grant: oauth.ClientCredentialsGrant}},
+			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id", Basic: true},
+				Grant: oauth.ClientCredentialsGrant}},
 		{"resource=1&grant_type=client_credentials&client_id=id&client_secret=s&other=", "",
 			oauth.TokenRequest{Credentials: byBody, Grant: oauth.ClientCredentialsGrant}},
 	} {
 		got, err := oauth.ParseTokenRequest(form(row.form), row.authorization)
 		if err != nil || *got != row.want {
-			t.Errorf("%s %s: got %+v, %v, want %+v", row.form, row.authorization, got, err, row.want)
+			t.Errorf("%s %s: got %+v, %v, want %+v", row.form, row.authorization, got, err,
+				row.want)
 		}
 	}
 }
 
-func TestTokenRequestsThatAreRefused(t *testing.T) {
+func TestParseTokenRequestRejects(t *testing.T) {
 	const good = "grant_type=client_credentials&client_id=id&client_secret=s"
 	for _, row := range []struct {
 		form, authorization string
@@ -94,17 +102,20 @@ func TestTokenRequestsThatAreRefused(t *testing.T) {
 		{"grant_type=password", "Basic !", oauth.UnsupportedGrantType},
 	} {
 		r, err := oauth.ParseTokenRequest(form(row.form), row.authorization)
-		if r != nil || err == nil || err.Code != row.code || err.Description == "" || err.Hint == "" {
+		if r != nil || err == nil || err.Code != row.code || err.Description == "" ||
+			err.Hint == "" {
 			t.Errorf("%s %s: got %+v, %v, want %s", row.form, row.authorization, r, err, row.code)
 		} else if row.code == oauth.InvalidClient && !err.BasicTried {
-			t.Errorf("%s: got no challenge", row.authorization)
+			t.Errorf("%s: got BasicTried false, want true", row.authorization)
 		}
 	}
 }
 
 func TestParseCredentials(t *testing.T) {
-	c, token, err := oauth.ParseCredentials(form("token=t&token_type_hint=refresh_token"), basic("id:s"))
-	if err != nil || token != "t" || c != (oauth.Credentials{ClientID: "id", Secret: "s", Basic: true}) {
+	c, token, err := oauth.ParseCredentials(form("token=t&token_type_hint=refresh_token"),
+		basic("id:s"))
+	if err != nil || token != "t" || c != (oauth.Credentials{ClientID: "id", Secret: "s",
+		Basic: true}) {
 		t.Errorf("got %+v, %q, %v", c, token, err)
 	}
 	for _, row := range []struct {
@@ -116,25 +127,30 @@ func TestParseCredentials(t *testing.T) {
 		{"token=t&token=t&client_id=id", oauth.InvalidRequest},
 		{"token=t&token_type_hint=%01&client_id=id", oauth.InvalidRequest},
 	} {
-		if _, _, err := oauth.ParseCredentials(form(row.form), ""); err == nil || err.Code != row.code {
+		if _, _, err := oauth.ParseCredentials(form(row.form), ""); err == nil ||
+			err.Code != row.code {
 			t.Errorf("%s: got %v, want %s", row.form, err, row.code)
 		}
 	}
 }
 
-// FuzzParseTokenRequest holds that a request comes with its grant and client, or with an error that echoes nothing.
+// FuzzParseTokenRequest checks that the result has a grant type and client, or else an error that
+// does not contain the input.
 func FuzzParseTokenRequest(f *testing.F) {
 	f.Add("client_credentials", "id", "s", "scope", "view-user", "")
 	f.Add("authorization_code", "", "", "code", "gtac_x", basic("id:s"))
 	f.Add("password", "", "", "grant_type", "x", "Basic Og==")
 	f.Fuzz(func(t *testing.T, grant, id, secret, name, value, authorization string) {
-		params := []oauth.Parameter{{Name: "grant_type", Value: grant}, {Name: "client_id", Value: id},
-			{Name: "client_secret", Value: secret}, {Name: name, Value: value}}
+		params := []oauth.Parameter{{Name: "grant_type", Value: grant},
+			{Name: "client_id", Value: id}, {Name: "client_secret", Value: secret}, {Name: name,
+				Value: value}}
 		r, err := oauth.ParseTokenRequest(params, authorization)
 		switch {
-		case err != nil && (r != nil || len(value) > 30 && strings.Contains(string(err.AppendJSON(nil)), value)):
+		case err != nil && (r != nil || len(value) > 30 &&
+			strings.Contains(string(err.AppendJSON(nil)), value)):
 			t.Errorf("got %+v and %v", r, err)
-		case err == nil && (r.Grant.String() != grant || r.ClientID == "" || r.Basic != (authorization != "")):
+		case err == nil && (r.Grant.String() != grant || r.ClientID == "" ||
+			r.Basic != (authorization != "")):
 			t.Errorf("got %+v", r)
 		}
 	})

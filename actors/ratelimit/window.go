@@ -1,33 +1,36 @@
-// Package ratelimit counts requests in fixed windows, as functions of a value and a time.
+// Package ratelimit counts requests in fixed windows. Its functions read no clock and do no I/O:
+// the caller passes the window and the time.
 package ratelimit
 
 import "time"
 
-// Length is how long a window lasts, from its first request.
+// Length is the duration of a window, counted from its first request.
 const Length = time.Minute
 
-// Window counts the requests of one kind. The zero value has none open.
+// Window counts the requests of one kind. In the zero value no window is open. It has one owner.
 type Window struct {
-	Opened time.Duration // when its first request came, by a clock that nobody sets
-	Used   int           // requests of the window; 0 = none is open
+	Opened time.Duration // monotonic time of its first request
+	Used   int           // requests in the window; 0 = no window is open
 }
 
-// Now is one moment as two clocks show it.
+// Now is one moment, read from two clocks: windows follow the monotonic clock, so that setting the
+// wall clock moves none of them.
 type Now struct {
-	Clock time.Duration // of the clock that nobody sets
-	Unix  int64         // nanoseconds since 1970, by the clock on the wall
+	Clock time.Duration // monotonic time since an arbitrary start
+	Unix  int64         // wall clock, nanoseconds since 1970
 }
 
-// Decision is what a request may do and what its answer tells.
+// Decision says whether a request is allowed, and what its response tells the client.
 type Decision struct {
 	Allowed   bool
-	Limit     int
-	Remaining int
-	Reset     int64 // when the window ends, in seconds since 1970, rounded up, so that a request in that second comes after
-	Wait      int64 // seconds until then, 1 to 60; only when not allowed
+	Limit     int   // requests a window
+	Remaining int   // requests left in the window
+	Reset     int64 // end of the window, seconds since 1970, rounded up: a request then succeeds
+	Wait      int64 // seconds until Reset, 1 to 60; 0 when allowed
 }
 
-// Take counts a request against limit, unless that is reached.
+// Take counts a request, or refuses it if the window holds limit requests already. It opens a new
+// window if the last one has ended.
 func (w *Window) Take(limit int, now Now) Decision {
 	if w.Over(now.Clock) {
 		*w = Window{Opened: now.Clock}
@@ -43,5 +46,5 @@ func (w *Window) Take(limit int, now Now) Decision {
 	return d
 }
 
-// Over reports whether the window has ended, or was never opened.
+// Over reports whether the window has ended at clock, or was never opened.
 func (w *Window) Over(clock time.Duration) bool { return w.Used == 0 || clock-w.Opened >= Length }

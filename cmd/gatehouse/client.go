@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // clientCommand is gatehouse client.
@@ -64,8 +62,8 @@ func (*clientCreate) Help() string {
 }
 
 // Run registers a client.
-func (c *clientCreate) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *clientCreate) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -116,8 +114,8 @@ func (*clientList) Help() string {
 }
 
 // Run lists the clients.
-func (c *clientList) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *clientList) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -136,8 +134,8 @@ type clientShow struct {
 func (*clientShow) Help() string { return clientExample("show", "") }
 
 // Run shows a client.
-func (c *clientShow) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodGet, clientPath(c.ID), nil)
+func (c *clientShow) Run(p *program) error {
+	return c.act(p, http.MethodGet, clientPath(c.ID), nil)
 }
 
 type clientUpdate struct {
@@ -158,7 +156,7 @@ func (*clientUpdate) Help() string {
 }
 
 // Run changes a client.
-func (c *clientUpdate) Run(p *program, parsed *kong.Context) error {
+func (c *clientUpdate) Run(p *program) error {
 	body := map[string]any{}
 	setText(body, "name", c.Name)
 	setText(body, "client_uri", c.ClientURI)
@@ -174,5 +172,5 @@ func (c *clientUpdate) Run(p *program, parsed *kong.Context) error {
 	if len(body) == 0 {
 		return usagef("nothing to change: name at least one of the flags that --help lists")
 	}
-	return c.act(p, parsed, http.MethodPatch, clientPath(c.ID), body)
+	return c.act(p, http.MethodPatch, clientPath(c.ID), body)
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/alecthomas/kong"
 )
 
 type clientRotateSecret struct {
@@ -20,8 +18,8 @@ func (*clientRotateSecret) Help() string {
 }
 
 // Run makes a second secret.
-func (c *clientRotateSecret) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *clientRotateSecret) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -47,8 +45,8 @@ func (*clientRevokeSecret) Help() string {
 }
 
 // Run ends a secret.
-func (c *clientRevokeSecret) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *clientRevokeSecret) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -96,8 +94,8 @@ func (*clientApprove) Help() string {
 }
 
 // Run approves a client.
-func (c *clientApprove) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "approve"), nil)
+func (c *clientApprove) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "approve"), nil)
 }
 
 type clientUnapprove struct {
@@ -109,8 +107,8 @@ type clientUnapprove struct {
 func (*clientUnapprove) Help() string { return clientExample("unapprove", "") }
 
 // Run takes an approval back.
-func (c *clientUnapprove) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
+func (c *clientUnapprove) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
 }
 
 type clientDisable struct {
@@ -122,8 +120,8 @@ type clientDisable struct {
 func (*clientDisable) Help() string { return clientExample("disable", "") }
 
 // Run disables a client.
-func (c *clientDisable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "disable"), nil)
+func (c *clientDisable) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "disable"), nil)
 }
 
 type clientEnable struct {
@@ -135,8 +133,8 @@ type clientEnable struct {
 func (*clientEnable) Help() string { return clientExample("enable", "") }
 
 // Run enables a client.
-func (c *clientEnable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, clientPath(c.ID, "enable"), nil)
+func (c *clientEnable) Run(p *program) error {
+	return c.act(p, http.MethodPost, clientPath(c.ID, "enable"), nil)
 }
 
 type clientDelete struct {
@@ -148,6 +146,6 @@ type clientDelete struct {
 func (*clientDelete) Help() string { return clientExample("delete", "") }
 
 // Run deletes a client.
-func (c *clientDelete) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodDelete, clientPath(c.ID), nil, "deleted", map[string]any{"client_id": c.ID})
+func (c *clientDelete) Run(p *program) error {
+	return c.end(p, http.MethodDelete, clientPath(c.ID), nil, "deleted", map[string]any{"client_id": c.ID})
 }

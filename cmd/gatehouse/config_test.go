@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack"
 )
 
 // secret is looked for in everything that is printed.
@@ -361,5 +365,27 @@ func TestUnknownVariablesAreNamedOnly(t *testing.T) {
 	}
 	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "GATEHOUSE_LISEN") || strings.Contains(got.stderr, secret) {
 		t.Errorf("got stderr %q, want one line that names GATEHOUSE_LISEN and not its value", got.stderr)
+	}
+}
+
+// TestDefaultsAreThoseOfTheStack compares the defaults of the flags with those that tests and
+// measuring programs run with.
+func TestDefaultsAreThoseOfTheStack(t *testing.T) {
+	environment := newEnvironment(nil)
+	p := &program{environment: environment, resolver: newResolver(environment)}
+	parser, err := newParser(p, io.Discard, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := parsed.Selected().Target.Addr().Interface().(*serveCommand).stack()
+	want := stack.Defaults()
+	want.Listen, want.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\n%+v\n%+v\nwant %+v\n%+v\n%+v",
+			got, got.Lookups, got.Identity, want, want.Lookups, want.Identity)
 	}
 }

@@ -10,9 +10,7 @@ import (
 
 type configCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
-	databaseSettings
-	upstreamSettings
-	settings
+	serviceSettings
 }
 
 // Help is shown by gatehouse config --help.
@@ -30,19 +28,17 @@ type settingRow struct {
 
 // Run prints the settings in force.
 func (c *configCommand) Run(p *program, parsed *kong.Context) error {
-	v := p.resolver.values(parsed)
-	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, v)
-	if err != nil {
-		return err
+	for _, name := range p.environment.unknown() {
+		p.plainLog().Warn("unknown variable in the environment", "name", name)
 	}
-	log := p.openLog(config)
-	p.warnUnknown(log.Logger)
-	if err := log.Close(); err != nil {
-		return err
+	c.complete()
+	values := map[string]string{}
+	for _, flag := range parsed.Flags() {
+		values[flag.Name] = fmt.Sprint(flag.Target.Interface())
 	}
 	rows := make([]settingRow, len(allSettings))
 	for i, s := range allSettings {
-		rows[i] = settingRow{s.name, v.effective[s.name], v.origins[s.name].String()}
+		rows[i] = settingRow{s.name, values[s.name], p.resolver.source(parsed, s.name)}
 	}
 	if c.JSON {
 		encoder := json.NewEncoder(p.stdout)

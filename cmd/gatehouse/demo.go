@@ -11,15 +11,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sim"
 )
 
 type demoCommand struct {
-	Dir       string `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made when it is not there (${default})."`
-	SimListen string `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
-	SimTier   string `name:"sim-tier" default:"open" placeholder:"TIER" help:"Its budgets: open (none) or free (as the free tier of ip-api) (${default})."`
+	Dir       string   `name:"dir" default:"./gatehouse-demo" placeholder:"DIR" help:"Folder of the demo, made if it does not exist (${default})."`
+	SimListen hostPort `name:"sim-listen" default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the simulated upstream listens (${default})."`
+	SimTier   choice   `name:"sim-tier" default:"open" oneof:"open free" placeholder:"TIER" help:"Budgets of the simulated upstream: open (none) or free (those of ip-api's free tier) (${default})."`
 	settings
 }
 
@@ -31,34 +31,26 @@ func (*demoCommand) Help() string {
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
-var demoDefaults = defaults{ptr: "off", trustedProxies: []string{"127.0.0.0/8", "::1/128"}, messenger: []string{"log"}, logFormat: "text"}
-
 // Run serves a demo until the program is asked to stop.
-func (c *demoCommand) Run(p *program, parsed *kong.Context) error {
-	v := p.resolver.values(parsed)
-	tier := v.oneOf("sim-tier", c.SimTier, string(sim.TierOpen), string(sim.TierFree))
-	listen := v.hostPort("sim-listen", c.SimListen)
-	database := databaseSettings{DatabaseURL: "sqlite:" + filepath.Join(c.Dir, "gatehouse.db")}
-	config, err := newConfig(c.settings, database, upstreamSettings{IPProvider: "sim"}, demoDefaults, v)
+func (c *demoCommand) Run(p *program) (err error) {
+	unlock, err := lockFolder(c.Dir)
 	if err != nil {
 		return err
 	}
-	simulated := sim.Config{Settings: sim.Settings{Tier: sim.Tier(tier)}}
-	return p.runService(config, func(s *service) error {
-		unlock, err := lockFolder(c.Dir)
-		if err != nil {
-			return err
-		}
-		s.onStop(unlock)
-		if err := s.start(p.ctx, listen, simulated); err != nil {
-			return err
-		}
-		return announce(p.ctx, s, c.Dir, p.stdout)
-	})
+	defer func() { err = errors.Join(err, unlock()) }()
+	all := serviceSettings{settings: c.settings}
+	all.IPProvider = choice(ipapi.Sim)
+	all.DatabaseURL = databaseURL("sqlite:" + filepath.Join(c.Dir, "gatehouse.db"))
+	config := all.stack()
+	if lookups := config.Lookups; lookups != nil {
+		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
+		lookups.SimulatorListen = string(c.SimListen)
+	}
+	return p.serve(config, func(s *stack.Stack) error { return announce(p.ctx, s, c.Dir, p.stdout) })
 }
 
 // announce writes demo.json and says what can be tried. Nothing is served before.
-func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
+func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) error {
 	file, err := readDemoFile(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is made anew: %v\n", filepath.Join(dir, "demo.json"), err); err != nil {
@@ -66,10 +58,10 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 		}
 		file = demoFile{}
 	}
-	file.BaseURL, file.AdminURL = httpURL(s.public, s.config.TLSCert != ""), httpURL(s.admin, false)
-	file.UpstreamURL = s.config.Base
-	if s.store != nil {
-		notes, err := file.settle(ctx, s.store, time.Now())
+	file.BaseURL, file.AdminURL = s.URL, s.AdminURL
+	file.UpstreamURL = s.UpstreamURL
+	if s.Store != nil {
+		notes, err := file.settle(ctx, s.Store, time.Now())
 		if err != nil {
 			return err
 		}
@@ -82,7 +74,7 @@ func announce(ctx context.Context, s *service, dir string, w io.Writer) error {
 	if err := file.write(dir); err != nil {
 		return err
 	}
-	return file.greet(w, dir, s.store != nil)
+	return file.greet(w, dir, s.Store != nil)
 }
 
 // lockFolder makes dir if needed and takes it for this process, so that two demos never share one.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/uuid"
 
 	"gatehouse/actors/oauth"
@@ -36,13 +35,8 @@ type operator struct {
 }
 
 // Run makes an operator client.
-func (c *initCommand) Run(p *program, parsed *kong.Context) error {
-	v := p.resolver.values(parsed)
-	url := v.database("database-url", c.DatabaseURL)
-	if v.err != nil {
-		return v.err
-	}
-	made, err := p.makeOperator(url, c.NewOperator)
+func (c *initCommand) Run(p *program) error {
+	made, err := p.makeOperator(string(c.DatabaseURL), c.NewOperator)
 	if err != nil {
 		return err
 	}
@@ -63,7 +57,7 @@ func (c *initCommand) Run(p *program, parsed *kong.Context) error {
 func (p *program) makeOperator(url string, another bool) (made operator, err error) {
 	store, err := sqlstore.Open(p.ctx, sqlstore.Config{URL: url, Migrate: true, Logger: p.plainLog()})
 	if err != nil {
-		return operator{}, fmt.Errorf("--database-url: %w", err)
+		return operator{}, fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if !another {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/http"
-
-	"github.com/alecthomas/kong"
 )
 
 // keysCommand is gatehouse keys.
@@ -25,6 +23,6 @@ func (*keysRotate) Help() string {
 }
 
 // Run rotates the keys of a running server.
-func (c *keysRotate) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, "/admin/v1/keys/rotate", nil)
+func (c *keysRotate) Run(p *program) error {
+	return c.act(p, http.MethodPost, "/admin/v1/keys/rotate", nil)
 }

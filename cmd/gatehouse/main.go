@@ -29,7 +29,7 @@ func main() {
 // commands is the command line as kong reads it: one field a command.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve identity and look-ups over HTTP."`
-	Demo    demoCommand    `cmd:"" help:"Serve a demo that needs no network: accounts and clients are made, the upstream is simulated in process."`
+	Demo    demoCommand    `cmd:"" set:"ptr=off" set:"trusted_proxies=127.0.0.0/8,::1/128" set:"messenger=log" set:"log_format=text" help:"Serve a demo that needs no network: accounts and clients are made, the upstream is simulated in process."`
 	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream's HTTP interface, for tests and load runs."`
 	Init    initCommand    `cmd:"" help:"Prepare the database and make the first operator client."`
 	Migrate migrateCommand `cmd:"" help:"Look at the database's schema, or bring it up to date."`
@@ -73,7 +73,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 }
 
 func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
-	return kong.New(&commands{},
+	options := append(settingTypes(),
 		kong.Name("gatehouse"),
 		kong.Description("gatehouse is an OAuth 2.0 identity service, and says where on earth an IP address or a domain is.\n\n"+
 			"Example:\n\n    gatehouse demo\n    gatehouse init && gatehouse serve"),
@@ -84,7 +84,10 @@ func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error)
 		kong.ValueFormatter(helpText),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.ExplicitGroups(groups),
+		// The defaults that a demo sets for itself.
+		kong.Vars{"ptr": "", "trusted_proxies": "", "messenger": "", "log_format": "json"},
 	)
+	return kong.New(&commands{}, options...)
 }
 
 // usage prints the help of the whole to stderr: nobody asked for it, so it is no output.
@@ -108,12 +111,17 @@ func (p *program) fail(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	if _, werr := fmt.Fprintf(p.stderr, "gatehouse: %s\n", oneLine(err.Error())); werr != nil {
+	code, line := exitFailed, err.Error()
+	var wrong *usageError
+	var setting *settingError
+	switch {
+	case errors.As(err, &setting):
+		code, line = exitUsage, setting.line(p.resolver.given(setting.setting))
+	case errors.As(err, &wrong):
+		code, line = exitUsage, wrong.message
+	}
+	if _, err := fmt.Fprintf(p.stderr, "gatehouse: %s\n", oneLine(line)); err != nil {
 		return exitFailed
 	}
-	var wrong *usageError
-	if errors.As(err, &wrong) {
-		return exitUsage
-	}
-	return exitFailed
+	return code
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"gatehouse/providers/sqlstore"
 )
 
@@ -28,9 +26,8 @@ type migrateFlags struct {
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
 }
 
-func (f *migrateFlags) config(p *program, parsed *kong.Context) (sqlstore.Config, error) {
-	v := p.resolver.values(parsed)
-	return sqlstore.Config{URL: v.database("database-url", f.DatabaseURL), Logger: p.plainLog()}, v.err
+func (f *migrateFlags) config(p *program) sqlstore.Config {
+	return sqlstore.Config{URL: string(f.DatabaseURL), Logger: p.plainLog()}
 }
 
 type migrateStatus struct{ migrateFlags }
@@ -41,14 +38,10 @@ func (*migrateStatus) Help() string {
 }
 
 // Run prints all steps.
-func (c *migrateStatus) Run(p *program, parsed *kong.Context) error {
-	config, err := c.config(p, parsed)
+func (c *migrateStatus) Run(p *program) error {
+	steps, err := sqlstore.Migrations(p.ctx, c.config(p))
 	if err != nil {
-		return err
-	}
-	steps, err := sqlstore.Migrations(p.ctx, config)
-	if err != nil {
-		return fmt.Errorf("--database-url: %w", err)
+		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
 	return c.print(p, steps)
 }
@@ -61,14 +54,10 @@ func (*migrateUp) Help() string {
 }
 
 // Run takes the missing steps and prints them.
-func (c *migrateUp) Run(p *program, parsed *kong.Context) error {
-	config, err := c.config(p, parsed)
+func (c *migrateUp) Run(p *program) error {
+	taken, err := sqlstore.Migrate(p.ctx, c.config(p))
 	if err != nil {
-		return err
-	}
-	taken, err := sqlstore.Migrate(p.ctx, config)
-	if err != nil {
-		return fmt.Errorf("--database-url: %w", err)
+		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
 	if len(taken) == 0 && !c.JSON {
 		_, err := fmt.Fprintln(p.stdout, "The schema is up to date.")

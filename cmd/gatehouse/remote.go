@@ -12,15 +12,13 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 )
 
 // remoteSettings say who speaks to the admin API, and where that is.
 type remoteSettings struct {
-	AdminURL     string `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" default:"http://127.0.0.1:8081" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (${default})."`
-	ClientID     string `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"The operator client; gatehouse init makes the first."`
-	ClientSecret string `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" secret:"" group:"remote" placeholder:"SECRET" help:"Its secret. Other users of the machine see flags: rather use the variable."`
+	AdminURL     string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" default:"http://127.0.0.1:8081" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (${default})."`
+	ClientID     string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"The operator client; gatehouse init makes the first."`
+	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Its secret. Other users of the machine see flags: rather use the variable."`
 }
 
 // remoteFlags are what all commands have in common that speak to a running gatehouse.
@@ -47,7 +45,7 @@ type remote struct {
 }
 
 // connect checks the flags. Nothing is sent before the first call.
-func (f *remoteFlags) connect(p *program, parsed *kong.Context) (*remote, error) {
+func (f *remoteFlags) connect(p *program) (*remote, error) {
 	if f.Demo != "" {
 		demo, err := readDemoFile(f.Demo)
 		if err != nil {
@@ -57,27 +55,28 @@ func (f *remoteFlags) connect(p *program, parsed *kong.Context) (*remote, error)
 			return nil, usagef("--demo %q: this demo does not offer the identity service", f.Demo)
 		}
 		f.BaseURL, f.AdminURL = demo.BaseURL, demo.AdminURL
-		f.ClientID, f.ClientSecret = demo.Clients.Operator.ClientID, demo.Clients.Operator.ClientSecret
+		f.ClientID = demo.Clients.Operator.ClientID
+		f.ClientSecret = secretText(demo.Clients.Operator.ClientSecret)
 	}
-	v := p.resolver.values(parsed)
-	r := &remote{
-		p: p, json: f.JSON,
-		base: v.site("base-url", f.BaseURL), admin: v.site("admin-url", f.AdminURL),
-		clientID: v.needed("client-id", f.ClientID), clientSecret: v.secret("client-secret", f.ClientSecret),
+	if f.ClientID == "" {
+		return nil, refuse("client-id", "", "must be given (gatehouse init makes the first operator)")
 	}
 	if f.ClientSecret == "" {
-		v.refuse("client-secret", "must be given, best in GATEHOUSE_CLIENT_SECRET (gatehouse init makes the first operator)")
+		return nil, refuse("client-secret", "", "must be given, best in GATEHOUSE_CLIENT_SECRET"+
+			" (gatehouse init makes the first operator)")
 	}
-	return r, v.err
-}
-
-// needed checks an identifier that has no default.
-func (v *values) needed(name, text string) string {
-	v.effective[name] = text
-	if text == "" {
-		v.refuse(name, "must be given (gatehouse init makes the first operator)")
+	base, err := newSite("base-url", f.BaseURL)
+	if err != nil {
+		return nil, err
 	}
-	return text
+	admin, err := newSite("admin-url", f.AdminURL)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{
+		p: p, json: f.JSON, base: base, admin: admin,
+		clientID: f.ClientID, clientSecret: string(f.ClientSecret),
+	}, nil
 }
 
 // site is a server that is spoken to: its base URL and who carries the requests there.
@@ -87,30 +86,32 @@ type site struct {
 	client *http.Client
 }
 
-// site checks the address of a server. Plain http is allowed: admin listeners speak nothing else.
-func (v *values) site(name, text string) *site {
-	text = strings.TrimSuffix(text, "/")
-	v.effective[name] = redactURL(text)
+// newSite checks the address that a setting names: a URL, or unix: and a path. Plain http is allowed,
+// since admin listeners speak nothing else.
+func newSite(setting, address string) (*site, error) {
+	address = strings.TrimSuffix(address, "/")
 	transport := &http.Transport{}
-	s := &site{url: text, shown: redactURL(text), client: &http.Client{
+	s := &site{url: address, shown: redactURL(address), client: &http.Client{
 		Transport: transport, Timeout: remoteTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		if path == "" || len(path) > maxSocketPath {
-			v.refuse(name, "must be a URL, or unix: and a path of at most %d bytes", maxSocketPath)
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if !isSocketPath(path) {
+			return nil, refuse(setting, s.shown,
+				"must be a URL, or unix: and a path of at most %d bytes", maxSocketPath)
 		}
 		s.url = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}
-		return s
+		return s, nil
 	}
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		v.refuse(name, "must be a URL such as http://127.0.0.1:8081 with no user, query and fragment, or unix:/path")
+	u, err := url.Parse(address)
+	if err != nil || !isHTTP(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, refuse(setting, s.shown, "must be a URL such as http://127.0.0.1:8081 with no "+
+			"user, query and fragment, or unix:/path")
 	}
-	return s
+	return s, nil
 }
 
 // call sends body, nil for none, to path of the admin API and returns the JSON of the answer, nil when it has none.

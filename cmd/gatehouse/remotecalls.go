@@ -7,13 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-
-	"github.com/alecthomas/kong"
 )
 
 // act makes one call and shows the record that it answers.
-func (f *remoteFlags) act(p *program, parsed *kong.Context, method, path string, body any) error {
-	r, err := f.connect(p, parsed)
+func (f *remoteFlags) act(p *program, method, path string, body any) error {
+	r, err := f.connect(p)
 	if err != nil {
 		return err
 	}
@@ -25,8 +23,8 @@ func (f *remoteFlags) act(p *program, parsed *kong.Context, method, path string,
 }
 
 // end makes one call that answers nothing, and says what was done, or with --json to what.
-func (f *remoteFlags) end(p *program, parsed *kong.Context, method, path string, body any, done string, about map[string]any) error {
-	r, err := f.connect(p, parsed)
+func (f *remoteFlags) end(p *program, method, path string, body any, done string, about map[string]any) error {
+	r, err := f.connect(p)
 	if err != nil {
 		return err
 	}

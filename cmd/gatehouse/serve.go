@@ -3,16 +3,12 @@ package main
 import (
 	"slices"
 
-	"github.com/alecthomas/kong"
-
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/messenger"
-	"gatehouse/providers/sim"
 )
 
 type serveCommand struct {
-	databaseSettings
-	upstreamSettings
-	settings
+	serviceSettings
 }
 
 // Help is shown by gatehouse serve --help.
@@ -22,15 +18,13 @@ func (*serveCommand) Help() string {
 }
 
 // Run serves until the program is asked to stop.
-func (c *serveCommand) Run(p *program, parsed *kong.Context) error {
-	config, err := newConfig(c.settings, c.databaseSettings, c.upstreamSettings, serveDefaults, p.resolver.values(parsed))
-	if err != nil {
-		return err
-	}
-	return p.runService(config, func(s *service) error {
-		if config.Identity && slices.ContainsFunc(config.Messengers, messenger.Target.IsLog) {
-			s.log.Warn("codes for people are written to this log: whoever reads it can sign in as anybody")
+func (c *serveCommand) Run(p *program) error {
+	config := c.stack()
+	return p.serve(config, func(s *stack.Stack) error {
+		if config.Identity != nil && slices.ContainsFunc(c.Messenger.targets(), messenger.Target.IsLog) {
+			s.Logger.Warn("codes for people are written to this log: " +
+				"anybody who reads it can sign in as anybody")
 		}
-		return s.start(p.ctx, "127.0.0.1:0", sim.Config{})
+		return nil
 	})
 }

@@ -1,101 +1,262 @@
 package main
 
 import (
+	"crypto/tls"
+	"log/slog"
+	"net"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
+	"gatehouse/providers/messenger"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/ptr"
+	"gatehouse/providers/sqlstore"
 )
 
-// The settings as they are written, each one a flag, a key of the settings file by the same name and a variable of the
-// environment. kong fills them in by that order; newConfig checks them and gives them their types. An empty text means
-// that the default depends on other settings.
+// Each setting is a flag, a key of the settings file and a variable of the environment. Its type
+// has the rule for its values (types.go); Validate checks what must go together.
 
-// upstreamSettings choose who answers a miss. A demo has none: it brings its own upstream.
+// upstreamSettings choose the upstream. A demo has none of them: its upstream is the simulator.
 type upstreamSettings struct {
-	IPProvider string `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" group:"upstream" placeholder:"NAME" help:"Who answers: ip-api, ip-api-pro, mmdb or sim."`
-	IPAPIKey   string `name:"ip-api-key" variable:"IP_API_KEY" secret:"" group:"upstream" placeholder:"KEY" help:"Key for ip-api-pro. Other users of the machine see flags: rather use the variable or the file."`
-	IPAPIBase  string `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"Address of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in process)."`
+	IPProvider choice      `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" oneof:"ip-api ip-api-pro mmdb sim" group:"upstream" placeholder:"NAME" help:"Who answers lookups: ip-api, ip-api-pro, mmdb (offline files) or sim (simulator)."`
+	IPAPIKey   secretText  `name:"ip-api-key" variable:"IP_API_KEY" group:"upstream" placeholder:"KEY" help:"Key for ip-api-pro. Other users of this machine can see flags: use the variable or the file."`
+	IPAPIBase  upstreamURL `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"URL of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in this process)."`
 }
 
-// databaseSettings say where the identity service keeps its records. A demo has none: it brings its own file.
+// databaseSettings choose the database. A demo has none of them: its database is in its folder.
 type databaseSettings struct {
-	DatabaseURL string `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of the machine see flags: a password rather goes into the variable or the file."`
+	DatabaseURL databaseURL `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of this machine can see flags: put a password into the variable or the file."`
 }
 
-// identitySettings are the settings of the identity service beside its database.
+// identitySettings are the other settings of the identity service.
 type identitySettings struct {
-	BaseURL              string   `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"The address that clients know the public endpoints by, which is the issuer (default: http:// or https:// and the public address, if that is on loopback)."`
-	CodeTTL              string   `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" group:"identity" placeholder:"TIME" help:"How long an authorization code lasts (${default})."`
-	AccessTokenTTL       string   `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" group:"identity" placeholder:"TIME" help:"How long an access token lasts (${default})."`
-	RefreshTokenTTL      string   `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" group:"identity" placeholder:"TIME" help:"How long a refresh token lasts from its last use (${default})."`
-	RefreshFamilyTTL     string   `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" group:"identity" placeholder:"TIME" help:"How long it lasts in all, however much it is used (${default})."`
-	RefreshGrace         string   `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" group:"identity" placeholder:"TIME" help:"How long the refresh token before is still accepted; 0s = not at all (${default})."`
-	SessionTTL           string   `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in from its last use (${default})."`
-	DefaultScope         string   `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"What an authorization request without a scope asks for; none = it is refused (${default})."`
-	SkipChooserParameter string   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"What the parameter is called that skips the account chooser (${default})."`
-	Messenger            []string `name:"messenger" variable:"GATEHOUSE_MESSENGER" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST, each with sms= or email= before it if it is for one channel; the first that serves a channel does (default: none; log in a demo)."`
-	MessengerSecret      string   `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" secret:"" group:"identity" placeholder:"SECRET" help:"What webhooks are signed with, at least 32 characters. Other users of the machine see flags: rather use the variable or the file."`
-	MessengerFrom        string   `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"The e-mail address that messages by SMTP are from."`
-	Migrate              string   `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" group:"identity" placeholder:"BOOL" help:"Bring the database's schema up to date at the start: true, or false to refuse an old one (${default})."`
+	BaseURL              issuerURL       `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"URL that clients know the public endpoints by: the issuer (default: the public address, if that is on loopback)."`
+	CodeTTL              duration        `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" min:"1s" max:"10m" group:"identity" placeholder:"TIME" help:"Lifetime of an authorization code (${default})."`
+	AccessTokenTTL       duration        `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" min:"1s" max:"720h" group:"identity" placeholder:"TIME" help:"Lifetime of an access token (${default})."`
+	RefreshTokenTTL      duration        `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token from its last use (${default})."`
+	RefreshFamilyTTL     duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
+	RefreshGrace         duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
+	SessionTTL           duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
+	DefaultScope         grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
+	SkipChooserParameter parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
+	Messenger            messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
+	MessengerSecret      secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
+	MessengerFrom        mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	Migrate              choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
-// settings are the settings of everything else.
+// settings are those that serve and demo share.
 type settings struct {
-	Roles []string `name:"roles" variable:"GATEHOUSE_ROLES" default:"identity,geo" group:"http" placeholder:"ROLE" help:"The services that this process offers: identity, geo or both (${default})."`
+	Roles roles `name:"roles" variable:"GATEHOUSE_ROLES" default:"identity,geo" group:"http" placeholder:"ROLE" help:"Services that this process offers: identity, geo or both (${default})."`
 
 	identitySettings
 
-	IPMMDB              []string `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"MaxMind-format City and ASN files: the provider mmdb, or a fallback beside an online one."`
-	PTR                 string   `name:"ptr" variable:"GATEHOUSE_PTR" group:"upstream" placeholder:"SERVER" help:"Who finds reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
-	LookupTimeout       string   `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" group:"upstream" placeholder:"TIME" help:"The longest wait of a caller (${default})."`
-	UpstreamConcurrency string   `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" group:"upstream" placeholder:"N" help:"Upstream requests at once (${default})."`
-	UpstreamShare       string   `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"The part of the upstream's budget that this process may spend (${default})."`
-	BreakerFailures     string   `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" group:"upstream" placeholder:"N" help:"Failures in a row after which the upstream is left alone (${default})."`
-	BreakerCooldown     string   `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" group:"upstream" placeholder:"TIME" help:"How long it is left alone before a probe (${default})."`
-	ForbiddenHold       string   `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" group:"upstream" placeholder:"TIME" help:"How long it is left alone after it refused key or address (${default})."`
-	CacheEntries        string   `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" group:"upstream" placeholder:"N" help:"Answers kept in memory (${default})."`
-	GeoLimit            string   `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" group:"upstream" placeholder:"N" help:"Queries a minute that one caller may send upstream; 0 = no limit (${default})."`
+	IPMMDB              files      `name:"ip-mmdb" variable:"IP_MMDB" group:"upstream" placeholder:"FILE" help:"City and ASN files in MaxMind's format: for the provider mmdb, or as a fallback beside another."`
+	PTR                 nameServer `name:"ptr" variable:"GATEHOUSE_PTR" default:"${ptr}" group:"upstream" placeholder:"SERVER" help:"Who looks up reverse names: off, system or a DNS server's HOST:PORT (default: system for ip-api and ip-api-pro, else off)."`
+	LookupTimeout       duration   `name:"lookup-timeout" variable:"GATEHOUSE_LOOKUP_TIMEOUT" default:"5s" min:"1001ms" max:"1m" group:"upstream" placeholder:"TIME" help:"Longest wait of a caller for a lookup (${default})."`
+	UpstreamConcurrency int        `name:"upstream-concurrency" variable:"GATEHOUSE_UPSTREAM_CONCURRENCY" default:"8" min:"1" max:"64" group:"upstream" placeholder:"N" help:"Requests to the upstream at once (${default})."`
+	UpstreamShare       float64    `name:"upstream-share" variable:"GATEHOUSE_UPSTREAM_SHARE" default:"1" group:"upstream" placeholder:"SHARE" help:"Share of the upstream's budget that this process may use (${default})."`
+	BreakerFailures     int        `name:"breaker-failures" variable:"GATEHOUSE_BREAKER_FAILURES" default:"5" min:"1" max:"1000" group:"upstream" placeholder:"N" help:"Failures in a row after which requests to the upstream pause (${default})."`
+	BreakerCooldown     duration   `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
+	ForbiddenHold       duration   `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
+	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
+	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
 
-	Listen          string   `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path; port 0 takes a free one (${default})."`
-	AdminListen     string   `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, profiles and the admin API (${default})."`
-	TrustedProxies  []string `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is believed."`
-	ForwardedHeader string   `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" group:"http" placeholder:"NAME" help:"The one forwarding header that is read: x-forwarded-for or forwarded (${default})."`
-	TLSCert         string   `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
-	TLSKey          string   `name:"tls-key" variable:"GATEHOUSE_TLS_KEY" group:"http" placeholder:"FILE" help:"Its private key, PEM."`
-	ReadTimeout     string   `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" group:"http" placeholder:"TIME" help:"The longest time to read one request (${default})."`
-	WriteTimeout    string   `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" group:"http" placeholder:"TIME" help:"The longest time to write one answer (${default})."`
-	IdleTimeout     string   `name:"idle-timeout" variable:"GATEHOUSE_IDLE_TIMEOUT" default:"60s" group:"http" placeholder:"TIME" help:"How long an idle connection is kept (${default})."`
-	MaxConnections  string   `name:"max-connections" variable:"GATEHOUSE_MAX_CONNECTIONS" default:"65536" group:"http" placeholder:"N" help:"Connections at once (${default})."`
-	DrainDelay      string   `name:"drain-delay" variable:"GATEHOUSE_DRAIN_DELAY" default:"0s" group:"http" placeholder:"TIME" help:"When stopping: how long requests are still taken after readiness fails (${default})."`
-	DrainTimeout    string   `name:"drain-timeout" variable:"GATEHOUSE_DRAIN_TIMEOUT" default:"15s" group:"http" placeholder:"TIME" help:"Then: how long requests under way may take to end (${default})."`
+	Listen          listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path; port 0 takes a free one (${default})."`
+	AdminListen     listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
+	TrustedProxies  prefixes      `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" default:"${trusted_proxies}" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is trusted."`
+	ForwardedHeader choice        `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" oneof:"x-forwarded-for forwarded" group:"http" placeholder:"NAME" help:"Forwarding header that is read: x-forwarded-for or forwarded (${default})."`
+	TLSCert         string        `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
+	TLSKey          string        `name:"tls-key" variable:"GATEHOUSE_TLS_KEY" group:"http" placeholder:"FILE" help:"Private key of the certificate, PEM."`
+	ReadTimeout     duration      `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to read a request (${default})."`
+	WriteTimeout    duration      `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to write a response (${default})."`
+	IdleTimeout     duration      `name:"idle-timeout" variable:"GATEHOUSE_IDLE_TIMEOUT" default:"60s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"How long an idle connection is kept open (${default})."`
+	MaxConnections  int           `name:"max-connections" variable:"GATEHOUSE_MAX_CONNECTIONS" default:"65536" min:"1" max:"1000000" group:"http" placeholder:"N" help:"Public connections at once (${default})."`
+	DrainDelay      duration      `name:"drain-delay" variable:"GATEHOUSE_DRAIN_DELAY" default:"0s" min:"0s" max:"5m" group:"http" placeholder:"TIME" help:"When stopping: how long requests are still accepted after readiness fails (${default})."`
+	DrainTimeout    duration      `name:"drain-timeout" variable:"GATEHOUSE_DRAIN_TIMEOUT" default:"15s" min:"1ms" max:"10m" group:"http" placeholder:"TIME" help:"When stopping: how long requests under way may then take to end (${default})."`
 
-	LogFormat string `name:"log-format" variable:"GATEHOUSE_LOG_FORMAT" group:"log" placeholder:"FORMAT" help:"json or text (default: json; text in a demo)."`
-	LogLevel  string `name:"log-level" variable:"GATEHOUSE_LOG_LEVEL" default:"info" group:"log" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
+	LogFormat choice `name:"log-format" variable:"GATEHOUSE_LOG_FORMAT" default:"${log_format}" oneof:"json text" group:"log" placeholder:"FORMAT" help:"json or text (default: json; text in a demo)."`
+	LogLevel  choice `name:"log-level" variable:"GATEHOUSE_LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"log" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 
-	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, YAML (.yaml, .yml) or TOML (.toml); its keys are these flags' names. Flags and variables win over it."`
+	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, YAML (.yaml, .yml) or TOML (.toml); its keys are the names of these flags. Flags and variables win over it."`
 }
 
 var groups = []kong.Group{
 	{Key: "identity", Title: "Identity:"},
-	{Key: "upstream", Title: "Look-ups and the upstream:"},
+	{Key: "upstream", Title: "Lookups and the upstream:"},
 	{Key: "http", Title: "HTTP:"},
 	{Key: "log", Title: "Logs:"},
 	{Key: "remote", Title: "The server and its operator:"},
+}
+
+// serviceSettings are all settings of a process that serves.
+type serviceSettings struct {
+	databaseSettings
+	upstreamSettings
+	settings
+}
+
+// The public addresses of the upstream.
+const (
+	freeBase = "http://ip-api.com"
+	proBase  = "https://pro.ip-api.com"
+)
+
+// Validate returns an error about the first settings that do not go together.
+func (s *serviceSettings) Validate() error {
+	switch {
+	case s.IPProvider == "ip-api-pro" && s.IPAPIKey == "":
+		return refuse("ip-provider", s.IPProvider,
+			"needs the key of the commercial tier in IP_API_KEY (--ip-api-key)")
+	case s.IPProvider == "ip-api-pro" && s.IPAPIBase != "" && !s.IPAPIBase.isSafe():
+		return refuse("ip-api-base", s.IPAPIBase,
+			"must be https for ip-api-pro, or the key would travel in the clear")
+	case s.IPProvider == "mmdb" && len(s.IPMMDB) == 0:
+		return refuse("ip-provider", s.IPProvider,
+			"needs the names of database files in IP_MMDB (--ip-mmdb)")
+	}
+	return s.settings.Validate()
+}
+
+// Validate returns an error about the first settings that do not go together.
+func (s *settings) Validate() error {
+	switch {
+	case s.RefreshFamilyTTL.Duration < s.RefreshTokenTTL.Duration:
+		return refuse("refresh-family-ttl", s.RefreshFamilyTTL,
+			"must be at least refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
+	case s.RefreshGrace.Duration >= s.RefreshTokenTTL.Duration:
+		return refuse("refresh-grace", s.RefreshGrace,
+			"must be less than refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
+	case s.AccessTokenTTL.Duration%time.Second != 0:
+		return refuse("access-token-ttl", s.AccessTokenTTL, "must be whole seconds")
+	case s.needsIssuer():
+		return refuse("base-url", s.BaseURL,
+			"must be given, since the public address is not on loopback")
+	case s.MessengerSecret == "" && slices.ContainsFunc(s.Messenger.targets(), messenger.Target.IsWebhook):
+		return refuse("messenger", s.Messenger,
+			"needs the secret of webhooks in GATEHOUSE_MESSENGER_SECRET (--messenger-secret)")
+	case s.MessengerFrom == "" && slices.ContainsFunc(s.Messenger.targets(), messenger.Target.IsMail):
+		return refuse("messenger", s.Messenger,
+			"needs the sender of e-mails in GATEHOUSE_MESSENGER_FROM (--messenger-from)")
+	case s.TLSCert != "" && s.TLSKey == "":
+		return refuse("tls-cert", s.TLSCert, "needs tls-key (GATEHOUSE_TLS_KEY) with it")
+	case s.TLSCert == "" && s.TLSKey != "":
+		return refuse("tls-key", s.TLSKey, "needs tls-cert (GATEHOUSE_TLS_CERT) with it")
+	case s.TLSCert != "":
+		if _, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey); err != nil {
+			return refuse("tls-cert", s.TLSCert,
+				"must be a certificate that goes with tls-key: %v", err)
+		}
+	}
+	return nil
+}
+
+// needsIssuer reports whether clients cannot know where the service is.
+func (s *settings) needsIssuer() bool {
+	if !slices.Contains(s.Roles, "identity") || s.BaseURL != "" || s.Listen.isSocket() {
+		return false
+	}
+	host, _, err := net.SplitHostPort(string(s.Listen))
+	return err == nil && !isLoopback(host)
+}
+
+// complete fills in the defaults that depend on the provider.
+func (s *serviceSettings) complete() {
+	bases := map[choice]upstreamURL{"ip-api": freeBase, "ip-api-pro": proBase}
+	if s.IPAPIBase == "" {
+		s.IPAPIBase = bases[s.IPProvider]
+	}
+	if s.PTR == "" {
+		s.PTR = "off"
+		if _, public := bases[s.IPProvider]; public {
+			s.PTR = "system"
+		}
+	}
+}
+
+// stack returns the service that the settings describe.
+func (s *serviceSettings) stack() stack.Config {
+	s.complete()
+	c := stack.Config{
+		Listen: string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
+		TrustedProxies: s.TrustedProxies, ForwardedHeader: string(s.ForwardedHeader),
+		ReadTimeout: s.ReadTimeout.Duration, WriteTimeout: s.WriteTimeout.Duration,
+		IdleTimeout: s.IdleTimeout.Duration, MaxConnections: s.MaxConnections,
+		CertFile: s.TLSCert, KeyFile: s.TLSKey,
+		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
+		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
+	}
+	if slices.Contains(s.Roles, "geo") {
+		c.Lookups = s.lookups()
+	}
+	if slices.Contains(s.Roles, "identity") {
+		c.Identity = s.identity()
+	}
+	return c
+}
+
+var logLevels = map[choice]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+}
+
+func (s *serviceSettings) lookups() *stack.Lookups {
+	l := &stack.Lookups{
+		Files:        mmdb.Config{Files: s.IPMMDB},
+		CacheEntries: s.CacheEntries, Timeout: s.LookupTimeout.Duration,
+		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
+		CallerLimit: s.GeoLimit,
+		Breaker: geo.BreakerConfig{
+			Failures: s.BreakerFailures, Cooldown: s.BreakerCooldown.Duration,
+			Hold: s.ForbiddenHold.Duration,
+		},
+	}
+	if s.IPProvider != "mmdb" {
+		l.Upstream = ipapi.Config{
+			Base: string(s.IPAPIBase), Tier: ipapi.Tier(s.IPProvider), Key: string(s.IPAPIKey),
+		}
+	}
+	if s.PTR != "off" {
+		l.Reverse = ptr.Config{Server: string(s.PTR)}
+	}
+	return l
+}
+
+func (s *serviceSettings) identity() *stack.Identity {
+	return &stack.Identity{
+		Database: sqlstore.Config{
+			URL: string(s.DatabaseURL), Migrate: s.Migrate == "true", Exclusive: true,
+		},
+		Messenger: messenger.Config{
+			Targets: s.Messenger.targets(), Secret: string(s.MessengerSecret),
+			From: string(s.MessengerFrom),
+		},
+		Lifetimes: oauth.Lifetimes{
+			Code: s.CodeTTL.Duration, AccessToken: s.AccessTokenTTL.Duration,
+			RefreshToken: s.RefreshTokenTTL.Duration, RefreshFamily: s.RefreshFamilyTTL.Duration,
+			RefreshGrace: s.RefreshGrace.Duration,
+		},
+		SessionTTL: s.SessionTTL.Duration, DefaultScopes: s.DefaultScope.Scopes,
+		SkipChooserParameter: string(s.SkipChooserParameter),
+	}
 }
 
 // setting describes one setting.
 type setting struct {
 	name     string // of the flag and of the key in a file
 	variable string // of the environment
-	secret   bool   // its value is never shown
 }
 
 // allSettings are the settings of a process that serves, in the order of their flags.
-var allSettings = slices.Concat(describe(reflect.TypeFor[databaseSettings]()), describe(reflect.TypeFor[upstreamSettings]()),
-	describe(reflect.TypeFor[settings]()))
+var allSettings = describe(reflect.TypeFor[serviceSettings]())
 
-// operatorSettings are those of the commands that speak to such a process.
+// operatorSettings are those of the commands that call the admin API.
 var operatorSettings = describe(reflect.TypeFor[remoteSettings]())
 
 // describe reads the tags of a struct of settings.
@@ -104,14 +265,9 @@ func describe(t reflect.Type) []setting {
 	for field := range t.Fields() {
 		if field.Anonymous {
 			found = append(found, describe(field.Type)...)
-			continue
+		} else if variable, ok := field.Tag.Lookup("variable"); ok {
+			found = append(found, setting{field.Tag.Get("name"), variable})
 		}
-		variable, ok := field.Tag.Lookup("variable")
-		if !ok {
-			continue
-		}
-		_, secret := field.Tag.Lookup("secret")
-		found = append(found, setting{name: field.Tag.Get("name"), variable: variable, secret: secret})
 	}
 	return found
 }

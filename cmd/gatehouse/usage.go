@@ -21,8 +21,9 @@ func usagef(format string, args ...any) error {
 // expected the value of a flag, which may be half a secret, so that message is replaced.
 func commandLineError(err error) error {
 	var wrong *usageError
-	if errors.As(err, &wrong) {
-		return wrong
+	var setting *settingError
+	if errors.As(err, &wrong) || errors.As(err, &setting) {
+		return err
 	}
 	message := oneLine(err.Error())
 	flag, what, found := strings.Cut(message, ": ")

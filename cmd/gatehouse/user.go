@@ -3,8 +3,6 @@ package main
 import (
 	"net/http"
 	"net/url"
-
-	"github.com/alecthomas/kong"
 )
 
 // userCommand is gatehouse user.
@@ -75,7 +73,7 @@ func (*userCreate) Help() string {
 }
 
 // Run makes an account.
-func (c *userCreate) Run(p *program, parsed *kong.Context) error {
+func (c *userCreate) Run(p *program) error {
 	body := c.body()
 	body["name"] = c.Name
 	password, given, err := c.read(p)
@@ -91,7 +89,7 @@ func (c *userCreate) Run(p *program, parsed *kong.Context) error {
 	case given:
 		body["password"] = password
 	}
-	return c.act(p, parsed, http.MethodPost, "/admin/v1/users", body)
+	return c.act(p, http.MethodPost, "/admin/v1/users", body)
 }
 
 type userList struct{ remoteFlags }
@@ -102,8 +100,8 @@ func (*userList) Help() string {
 }
 
 // Run lists the users.
-func (c *userList) Run(p *program, parsed *kong.Context) error {
-	r, err := c.connect(p, parsed)
+func (c *userList) Run(p *program) error {
+	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
@@ -123,8 +121,8 @@ func (*userShow) Help() string {
 }
 
 // Run shows a user.
-func (c *userShow) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodGet, userPath(c.ID, ""), nil)
+func (c *userShow) Run(p *program) error {
+	return c.act(p, http.MethodGet, userPath(c.ID, ""), nil)
 }
 
 type userUpdate struct {
@@ -141,13 +139,13 @@ func (*userUpdate) Help() string {
 }
 
 // Run changes a profile.
-func (c *userUpdate) Run(p *program, parsed *kong.Context) error {
+func (c *userUpdate) Run(p *program) error {
 	body := c.body()
 	setText(body, "name", c.Name)
 	if len(body) == 0 {
 		return usagef("nothing to change: name at least one of the flags that --help lists")
 	}
-	return c.act(p, parsed, http.MethodPatch, userPath(c.ID, ""), body)
+	return c.act(p, http.MethodPatch, userPath(c.ID, ""), body)
 }
 
 type userDisable struct {
@@ -161,8 +159,8 @@ func (*userDisable) Help() string {
 }
 
 // Run disables a user.
-func (c *userDisable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, userPath(c.ID, "disable"), nil)
+func (c *userDisable) Run(p *program) error {
+	return c.act(p, http.MethodPost, userPath(c.ID, "disable"), nil)
 }
 
 type userEnable struct {
@@ -176,8 +174,8 @@ func (*userEnable) Help() string {
 }
 
 // Run enables a user.
-func (c *userEnable) Run(p *program, parsed *kong.Context) error {
-	return c.act(p, parsed, http.MethodPost, userPath(c.ID, "enable"), nil)
+func (c *userEnable) Run(p *program) error {
+	return c.act(p, http.MethodPost, userPath(c.ID, "enable"), nil)
 }
 
 type userDelete struct {
@@ -191,8 +189,8 @@ func (*userDelete) Help() string {
 }
 
 // Run deletes a user.
-func (c *userDelete) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodDelete, userPath(c.ID, ""), nil, "deleted", map[string]any{"id": userNumber(c.ID)})
+func (c *userDelete) Run(p *program) error {
+	return c.end(p, http.MethodDelete, userPath(c.ID, ""), nil, "deleted", map[string]any{"id": userNumber(c.ID)})
 }
 
 type userResetPassword struct {
@@ -207,7 +205,7 @@ func (*userResetPassword) Help() string {
 }
 
 // Run sets a password.
-func (c *userResetPassword) Run(p *program, parsed *kong.Context) error {
+func (c *userResetPassword) Run(p *program) error {
 	password, given, err := c.read(p)
 	if err != nil {
 		return err
@@ -215,7 +213,7 @@ func (c *userResetPassword) Run(p *program, parsed *kong.Context) error {
 	if !given {
 		return usagef("the new password must be given: --password-stdin, --password-file or --password")
 	}
-	return c.end(p, parsed, http.MethodPost, userPath(c.ID, "reset-password"), map[string]any{"password": password},
+	return c.end(p, http.MethodPost, userPath(c.ID, "reset-password"), map[string]any{"password": password},
 		"the password is set; sessions and tokens have ended", map[string]any{"id": userNumber(c.ID)})
 }
 
@@ -230,6 +228,6 @@ func (*userRevokeTokens) Help() string {
 }
 
 // Run ends a user's tokens.
-func (c *userRevokeTokens) Run(p *program, parsed *kong.Context) error {
-	return c.end(p, parsed, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended", map[string]any{"id": userNumber(c.ID)})
+func (c *userRevokeTokens) Run(p *program) error {
+	return c.end(p, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended", map[string]any{"id": userNumber(c.ID)})
 }

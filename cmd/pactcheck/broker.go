@@ -3,59 +3,56 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"gatehouse/contracts/broker"
 )
 
-type kongGroup = kong.Group
-
-// brokerFlags are the flags that are about a Pact Broker.
+// brokerFlags are the flags for a Pact Broker.
 type brokerFlags struct {
 	Token    string `name:"broker-token" env:"PACT_BROKER_TOKEN" placeholder:"TOKEN" group:"broker" help:"Bearer token."`
 	Username string `name:"broker-username" env:"PACT_BROKER_USERNAME" placeholder:"NAME" group:"broker" help:"User name."`
-	Password string `name:"broker-password" env:"PACT_BROKER_PASSWORD" placeholder:"PASSWORD" group:"broker" help:"Its password."`
+	Password string `name:"broker-password" env:"PACT_BROKER_PASSWORD" placeholder:"PASSWORD" group:"broker" help:"Password of that user."`
 
-	Publish         bool     `group:"broker" help:"Tell the broker what came of its pacts; if it does not take that, pactcheck fails. For CI alone."`
-	ProviderVersion string   `name:"provider-version" placeholder:"VERSION" group:"broker" help:"Version of gatehouse that is tried: a commit, for one."`
+	Publish         bool     `group:"broker" help:"Publish the results to the broker. pactcheck fails if the broker rejects them. For CI only."`
+	ProviderVersion string   `name:"provider-version" placeholder:"VERSION" group:"broker" help:"Version of gatehouse that is verified, such as a commit."`
 	ProviderBranch  string   `name:"provider-branch" placeholder:"BRANCH" group:"broker" help:"Branch of that version."`
 	ProviderTags    []string `name:"provider-tag" placeholder:"TAG" group:"broker" help:"Tag of that version; may repeat."`
-	BuildURL        string   `name:"build-url" placeholder:"URL" group:"broker" help:"Where people find this run."`
+	BuildURL        string   `name:"build-url" placeholder:"URL" group:"broker" help:"Page of this CI run."`
 
 	MainBranch         bool      `group:"selectors" help:"Of the main branch of each consumer."`
-	MatchingBranch     bool      `group:"selectors" help:"Of the branch that has the name of --provider-branch."`
+	MatchingBranch     bool      `group:"selectors" help:"Of the branch with the name of --provider-branch."`
 	Branches           []string  `name:"branch" placeholder:"BRANCH" group:"selectors" help:"Of that branch; may repeat."`
 	DeployedOrReleased bool      `group:"selectors" help:"Of all versions that are deployed or released."`
 	Environments       []string  `name:"environment" placeholder:"NAME" group:"selectors" help:"Of the versions that are deployed or released there; may repeat."`
 	Tags               []string  `name:"tag" placeholder:"TAG" group:"selectors" help:"Of the newest version with that tag; may repeat."`
-	Consumers          []string  `name:"consumer" placeholder:"NAME" group:"selectors" help:"Of that consumer alone, also of files; may repeat."`
-	Pending            bool      `default:"true" negatable:"" group:"selectors" help:"Let pacts fail that no version of --provider-branch has ever verified (on)."`
-	WIPSince           time.Time `name:"wip-since" format:"2006-01-02" placeholder:"YYYY-MM-DD" group:"selectors" help:"Also pacts that are in the works since then; they may fail."`
+	Consumers          []string  `name:"consumer" placeholder:"NAME" group:"selectors" help:"Of that consumer only, also among files; may repeat."`
+	Pending            bool      `default:"true" negatable:"" group:"selectors" help:"Do not fail for pacts that no version of --provider-branch has ever verified (on)."`
+	WIPSince           time.Time `name:"wip-since" format:"2006-01-02" placeholder:"YYYY-MM-DD" group:"selectors" help:"Also work-in-progress pacts since that date. They do not fail the run."`
 }
 
-// check returns what does not go together.
+// check returns an error for flags that do not go together.
 func (f *brokerFlags) check() error {
 	switch {
 	case f.Publish && f.ProviderVersion == "":
-		return usagef("--publish needs --provider-version")
+		return errors.New("--publish needs --provider-version")
 	case f.MatchingBranch && f.ProviderBranch == "":
-		return usagef("--matching-branch needs --provider-branch")
+		return errors.New("--matching-branch needs --provider-branch")
 	case !f.WIPSince.IsZero() && f.ProviderBranch == "" && len(f.ProviderTags) == 0:
-		return usagef("--wip-since needs --provider-branch or --provider-tag")
+		return errors.New("--wip-since needs --provider-branch or --provider-tag")
 	}
 	return nil
 }
 
-// query is what a broker is asked for.
+// query returns the query for pacts of a provider.
 func (f *brokerFlags) query(provider string) broker.Query {
 	return broker.Query{Provider: provider, Selectors: f.selectors(), Branch: f.ProviderBranch, Tags: f.ProviderTags,
 		Pending: f.Pending && (f.ProviderBranch != "" || len(f.ProviderTags) > 0), WIPSince: f.WIPSince}
 }
 
-// selectors returns those that were named, for each consumer that was.
+// selectors returns the selectors of the flags, each for every consumer of the flags.
 func (f *brokerFlags) selectors() []broker.Selector {
 	var all []broker.Selector
 	if f.MainBranch {
@@ -92,7 +89,7 @@ func (f *brokerFlags) selectors() []broker.Selector {
 	return narrow
 }
 
-// attribute is what a broker calls the place of a problem.
+// attribute returns the broker's word for the place of a problem.
 func attribute(where string) string {
 	switch name, _, _ := strings.Cut(where, " "); name {
 	case "status", "header", "body":

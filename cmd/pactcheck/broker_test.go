@@ -30,7 +30,7 @@ func TestResultsArePublished(t *testing.T) {
 		t.Fatalf("got %v, want one failed result of version 1.4.0", told)
 	}
 	results := fmt.Sprint(told[0].Body["testResults"])
-	if !strings.Contains(results, "interactionDescription:a look-up success:true") || !strings.Contains(results, "planet") {
+	if !strings.Contains(results, "interactionDescription:a lookup success:true") || !strings.Contains(results, "planet") {
 		t.Errorf("got %s, want both interactions and what is wrong", results)
 	}
 	if branches := b.Branches(); len(branches) != 1 || branches[0] != "main@1.4.0" {
@@ -47,8 +47,8 @@ func TestNothingIsPublishedUnasked(t *testing.T) {
 
 func TestFailedPublishIsAFailure(t *testing.T) {
 	b := newBroker(t, false, good)
-	b.Refuse("/verification-results")
-	if got := pactcheck(t, append(publishing, b.URL)...); got.code != 1 || !strings.Contains(got.stdout, "the broker did not take the result") {
+	b.Fail("/verification-results")
+	if got := pactcheck(t, append(publishing, b.URL)...); got.code != 1 || !strings.Contains(got.stdout, "the broker rejected the result") {
 		t.Errorf("got %+v, want a failure", got)
 	}
 }
@@ -57,7 +57,7 @@ func TestFailedPublishIsAFailure(t *testing.T) {
 func TestPendingPactFailsNobody(t *testing.T) {
 	b := newBroker(t, true, bad)
 	got := pactcheck(t, append(publishing, b.URL)...)
-	if got.code != 0 || !strings.Contains(got.stdout, "~ a look-up of a planet") || !strings.Contains(got.stdout, "1 pending") {
+	if got.code != 0 || !strings.Contains(got.stdout, "~ a lookup of a planet") || !strings.Contains(got.stdout, "1 pending") {
 		t.Errorf("got %+v, want it pending", got)
 	}
 	if told := b.Published(); len(told) != 1 || told[0].Body["success"] != false {

@@ -21,7 +21,7 @@ func TestCoverage(t *testing.T) {
 	}{
 		{"our own pacts", []string{"--complete", "../../contracts/pacts"}, 0, "100% of the contract is pinned"},
 		{"one pact", []string{"--markdown", markdown, "--json", list, one}, 0, "✗ POST /oauth/token\n"},
-		{"what one pact pins", []string{"--pinned", one}, 0, "✓ GET /api/lookup 200  [shop: a look-up]\n"},
+		{"what one pact pins", []string{"--pinned", one}, 0, "✓ GET /api/lookup 200  [shop: a lookup]\n"},
 		{"one pact that has to pin all", []string{"--complete", one}, 1, "✗ POST /oauth/token\n"},
 		{"a folder without pacts", []string{folder + "/none"}, 2, ""},
 		{"what is no pact", []string{write(t, "no.json", "[]")}, 2, ""},

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,20 +14,22 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // zones are needed on machines and in containers without them too
+	_ "time/tzdata" // for machines and containers without time zones
 
 	"github.com/alecthomas/kong"
+
+	"gatehouse/contracts/verify"
 )
 
 // The exit codes of every command.
 const (
-	exitDone   = 0 // all verified
+	exitOK     = 0 // everything was verified
 	exitFailed = 1 // a contract fails, or a result could not be published or written
 	exitUsage  = 2 // wrong usage, or nothing to verify
 )
 
 func main() {
-	log.SetOutput(io.Discard) // net/http prints what a broken provider sends unasked for
+	log.SetOutput(io.Discard) // net/http logs unexpected data from a broken provider
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	if err := stayLocal(); err != nil {
@@ -36,7 +39,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stayLocal keeps requests to this machine from the proxy that the environment names: the library would send them there.
+// stayLocal keeps requests to this machine away from the proxy of the environment. The library would
+// send them there.
 func stayLocal() error {
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		value := strings.TrimPrefix(os.Getenv(name)+",127.0.0.1,localhost", ",")
@@ -47,30 +51,30 @@ func stayLocal() error {
 	return nil
 }
 
-// commands is the command line as kong reads it: one field a command.
+// commands is the command line for kong, one field for each command.
 type commands struct {
-	Verify   verifyCommand   `cmd:"" help:"Verify pacts: of files, of folders, or of a Pact Broker."`
-	States   statesCommand   `cmd:"" help:"Print the provider states that pacts may ask for."`
+	Verify   verifyCommand   `cmd:"" help:"Verify pacts from files, folders or a Pact Broker."`
+	States   statesCommand   `cmd:"" help:"Print the provider states that pacts can use."`
 	Serve    serveCommand    `cmd:"" help:"Serve gatehouse and its states for a verifier in another language."`
 	Prepare  prepareCommand  `cmd:"" help:"Copy pacts for a verifier that follows redirects."`
-	Coverage coverageCommand `cmd:"" help:"Say which parts of gatehouse's interface pacts pin, and which they do not."`
+	Coverage coverageCommand `cmd:"" help:"Show which parts of gatehouse's interface the pacts pin, and which they do not."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
-// program is what a command gets beside its own flags.
+// program is what each command gets besides its flags.
 type program struct {
 	ctx            context.Context // ends when the program is asked to stop
 	stdout, stderr io.Writer
 }
 
-// run does what args ask for and returns the exit code.
+// run runs the command of args and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{ctx, stdout, stderr}
 	helped := false
 	parser, err := kong.New(&commands{},
 		kong.Name("pactcheck"),
-		kong.Description("pactcheck says whether what a client program expects of gatehouse holds. It brings gatehouse along.\n\n"+
-			"Exit codes: 0 all verified; 1 a contract fails; 2 wrong usage, or nothing to verify.\n\n"+
+		kong.Description("pactcheck checks whether gatehouse does what a client program expects. gatehouse is inside pactcheck.\n\n"+
+			"Exit codes: 0 everything was verified; 1 a contract fails; 2 wrong usage, or nothing to verify.\n\n"+
 			"Example:\n\n    pactcheck verify pacts/my-app-gatehouse.json"),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }),
@@ -82,32 +86,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return p.fail(err)
 	}
 	if len(args) == 0 {
-		return p.fail(usagef("say what to do: pactcheck --help lists the commands"))
+		return p.fail(usagef("a command is missing: pactcheck --help lists the commands"))
 	}
 	selected, err := parser.Parse(args)
 	switch {
 	case helped:
-		return exitDone
+		return exitOK
 	case err != nil:
 		return p.fail(usagef("%s", err))
 	}
 	return p.fail(selected.Run(p))
 }
 
-// errUnverified says that a contract fails; what and why has been printed.
+// errUnverified means that a contract fails. The details have been printed.
 var errUnverified = errors.New("a contract fails")
 
-// usageError is wrong usage, or nothing to verify.
+// usageError means wrong usage, or nothing to verify.
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// fail prints err and returns the exit code that it stands for.
+// fail prints err and returns its exit code.
 func (p *program) fail(err error) int {
 	if err == nil {
-		return exitDone
+		return exitOK
 	}
 	if !errors.Is(err, errUnverified) {
 		for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
@@ -121,4 +125,19 @@ func (p *program) fail(err error) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// version is set by the linker.
+var version string
+
+type versionCommand struct{}
+
+// Help is shown by pactcheck version --help.
+func (*versionCommand) Help() string { return "Example:\n\n    pactcheck version" }
+
+// Run prints the version of pactcheck, which is gatehouse's own, and that of the library.
+func (*versionCommand) Run(p *program) error {
+	_, err := fmt.Fprintf(p.stdout, "pactcheck %s, libpact_ffi %s\n",
+		cmp.Or(version, "(development)"), verify.LibraryVersion())
+	return err
 }

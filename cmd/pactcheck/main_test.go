@@ -24,14 +24,14 @@ func pactcheck(t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// interaction is one that holds when body is part of the answer to a look-up.
+// interaction is one that holds when body is part of the answer to a lookup.
 func interaction(description, state, body string) string {
 	return fmt.Sprintf(`{"type":"Synchronous/HTTP","description":%q,"providerStates":[{"name":%q}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
 }
 
-// given is a look-up in a state with parameters.
+// given is a lookup in a state with parameters.
 func given(state, parameters string) string {
 	return strings.Replace(interaction("x", state, "{}"), `}],`, `,"params":`+parameters+`}],`, 1)
 }
@@ -40,8 +40,8 @@ const known = "the upstream knows a query"
 
 // Two interactions: one holds, one does not.
 var (
-	good = interaction("a look-up", known, `{"ok":true}`)
-	bad  = interaction("a look-up of a planet", known, `{"planet":"Earth"}`)
+	good = interaction("a lookup", known, `{"ok":true}`)
+	bad  = interaction("a lookup of a planet", known, `{"planet":"Earth"}`)
 )
 
 func pactText(provider string, interactions ...string) string {
@@ -83,9 +83,12 @@ func TestExitCodes(t *testing.T) {
 		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2, "--provider-branch"},
 		{"no address", []string{"verify", "--base-url", "x", pact(good)}, 2, "--base-url"},
 		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2, "--base-url"},
-		{"all holds", []string{"verify", pact(good)}, 0, "✓ a look-up  [GET /api/lookup]"},
-		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a look-up of a planet  [GET /api/lookup]"},
-		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 1, "1 verified, 0 failed"},
+		{"all holds", []string{"verify", pact(good)}, 0, "✓ a lookup  [GET /api/lookup]"},
+		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a lookup of a planet  [GET /api/lookup]"},
+		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 2, "--json"},
+		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2, "is a folder"},
+		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2, "not a directory"},
+		{"no port", []string{"serve", "--port", "70000"}, 2, "0 to 65535"},
 		{"help", []string{"verify", "--help"}, 0, "Example"},
 	} {
 		got := pactcheck(t, row.args...)
@@ -107,10 +110,31 @@ func TestNothingRunsWithAnUnknownState(t *testing.T) {
 	}
 }
 
+// TestArgumentsAreCheckedBeforeTheBroker has an argument that is wrong beside a broker that is never asked.
+func TestArgumentsAreCheckedBeforeTheBroker(t *testing.T) {
+	unknown := write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}")))
+	for _, wrong := range [][]string{{"--markdown", "/nowhere/r.md"}, {"--publish"}, {"--state-url", "http://127.0.0.1:1"},
+		{"/nowhere/p.json"}, {write(t, "p.json", "x")}, {unknown}, {"http://user:password@broker.example"}} {
+		b := newBroker(t, false, good)
+		got := pactcheck(t, append([]string{"verify", b.URL}, wrong...)...)
+		if got.code != 2 || b.Asked() != 0 {
+			t.Errorf("%q: got %+v and %d requests to the broker, want 2 and none", wrong, got, b.Asked())
+		}
+	}
+}
+
+// TestEveryWrongPactIsNamed has two files that cannot be verified.
+func TestEveryWrongPactIsNamed(t *testing.T) {
+	got := pactcheck(t, "verify", "/nowhere/p.json", write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
+	if got.code != 2 || !strings.Contains(got.stderr, "/nowhere/p.json") || !strings.Contains(got.stderr, "the moon is full") {
+		t.Errorf("got %+v, want both problems", got)
+	}
+}
+
 // TestFailureCanBeActedOn reads what a consumer team gets to read.
 func TestFailureCanBeActedOn(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", bad)))
-	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "answered: 200 {\"ok\":true"} {
+	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "response: 200 {\"ok\":true"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("got %s, want %q in it", got.stdout, want)
 		}

@@ -10,58 +10,62 @@ import (
 
 type prepareCommand struct {
 	Files []string `arg:"" name:"pact" help:"A pact file, or a folder of pact files."`
-	Out   string   `required:"" type:"path" placeholder:"DIR" help:"Where to write the copies; made when it is not there."`
+	Out   folder   `required:"" type:"path" placeholder:"DIR" help:"Folder for the copies. It is created if needed."`
 }
 
 // Help is shown by pactcheck prepare --help.
 func (*prepareCommand) Help() string {
-	return "Verifiers follow redirects, so that they never see one. In the copies the header Location is called X-Pact-Location, and requests ask " +
-		"pactcheck serve to call it so too. The status stays as it is. Challenges in WWW-Authenticate become one value, as verifiers newer than the " +
-		"library here compare them.\n\nExample:\n\n    pactcheck prepare --out ready pacts/"
+	return "Verifiers follow redirects, so they never see one. In the copies the header Location is named X-Pact-Location. " +
+		"Their requests ask pactcheck serve to use that name too. The status stays the same. A challenge in WWW-Authenticate " +
+		"becomes one value, as verifiers newer than the library of pactcheck expect.\n\n" +
+		"Example:\n\n    pactcheck prepare --out ready pacts/"
 }
 
-// Run writes a copy of each pact under its own name.
+// Run writes a copy of each pact under the name of its file.
 func (c *prepareCommand) Run(p *program) error {
-	if err := os.MkdirAll(c.Out, 0o755); err != nil {
-		return err
-	}
-	written := 0
+	var names []string
+	copies := map[string][]byte{}
 	for _, name := range c.Files {
-		files, err := pactFiles(name)
+		pacts, err := readPacts(name)
 		if err != nil {
 			return usagef("%s", err)
 		}
-		for _, file := range files {
-			if err := c.copy(p, file); err != nil {
+		for _, one := range pacts {
+			to := filepath.Join(string(c.Out), filepath.Base(one.Source))
+			if _, again := copies[to]; again {
+				return usagef("--out: two pacts would become %s", to)
+			}
+			if sameFile(one.Source, to) {
+				return usagef("--out: the copy of %s would overwrite it", one.Source)
+			}
+			names = append(names, to)
+			if copies[to], err = one.Portable(); err != nil {
 				return err
 			}
-			written++
 		}
 	}
-	if written == 0 {
+	if len(names) == 0 {
 		return usagef("there are no pacts to prepare")
+	}
+	if err := os.MkdirAll(string(c.Out), 0o755); err != nil {
+		return err
+	}
+	for _, to := range names {
+		if err := os.WriteFile(to, copies[to], 0o644); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(p.stdout, to); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (c *prepareCommand) copy(p *program, file string) error {
-	pact, err := readFile(file)
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
 	if err != nil {
-		return usagef("%s", err)
+		return false
 	}
-	prepared, err := pact.Portable()
-	if err != nil {
-		return err
-	}
-	to := filepath.Join(c.Out, filepath.Base(file))
-	if from, err := os.Stat(file); err == nil {
-		if there, err := os.Stat(to); err == nil && os.SameFile(from, there) {
-			return usagef("--out: the copy of %s would take its place", file)
-		}
-	}
-	if err := os.WriteFile(to, prepared, 0o644); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(p.stdout, to)
-	return err
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }

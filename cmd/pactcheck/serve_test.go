@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ func TestServedStates(t *testing.T) {
 	s := serve(t)
 	pact := write(t, "p.json", pactText("gatehouse", good, interaction("over the budget", "the upstream's budget is empty", `{"ok":true}`)))
 	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, pact)
-	if got.code != 1 || !strings.Contains(got.stdout, "✓ a look-up") || !strings.Contains(got.stdout, "expected 200, got 429") {
+	if got.code != 1 || !strings.Contains(got.stdout, "✓ a lookup") || !strings.Contains(got.stdout, "expected 200, got 429") {
 		t.Errorf("got %+v, want the state to make a difference", got)
 	}
 }
@@ -94,13 +95,22 @@ func TestPreparedPacts(t *testing.T) {
 	if got := pactcheck(t, "prepare", "--out", filepath.Dir(file), file); got.code != 2 || !bytes.Equal(read(t, file), before) {
 		t.Errorf("got %+v, want the original to be left alone", got)
 	}
+	elsewhere, twice := write(t, "p.json", pactText("gatehouse", redirect)), filepath.Join(t.TempDir(), "twice")
+	if got := pactcheck(t, "prepare", "--out", twice, file, elsewhere); got.code != 2 || !strings.Contains(got.stderr, "two pacts") {
+		t.Errorf("got %+v for two pacts of one name, want a refusal", got)
+	}
+	if _, err := os.Stat(twice); err == nil {
+		t.Error("got a folder for copies that were refused, want none")
+	}
 	if got := pactcheck(t, "prepare", "--out", out, t.TempDir()); got.code != 2 {
 		t.Errorf("got %+v for no pacts, want 2", got)
 	}
 }
 
+// TestMain spares the library the certificates of the machine, which it reads for each interaction:
+// nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := stayLocal(); err != nil {
+	if err := errors.Join(stayLocal(), os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

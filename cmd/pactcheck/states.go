@@ -16,7 +16,7 @@ type statesCommand struct {
 
 // Help is shown by pactcheck states --help.
 func (*statesCommand) Help() string {
-	return "A pact asks for a state by its name, and may give parameters; the values that it gives back can stand in requests " +
+	return "A pact names a state and may set its parameters. The state returns values, which the pact can use in requests " +
 		"(\"from provider state\").\n\nExamples:\n\n    pactcheck states\n    pactcheck states --json"
 }
 
@@ -33,7 +33,7 @@ func (c *statesCommand) Run(p *program) error {
 		return err
 	}
 	for _, s := range contracts.Catalogue() {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", contracts.StateTitle(s), contracts.ParameterNames(s), contracts.ValueNames(s)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", s.Title(), s.ParameterNames(), s.ValueNames()); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 func TestRefusedResultIsAnError(t *testing.T) {
 	for _, refused := range []string{"/verification-results", "/branches/main/versions/1", "/tags/dev", "/pacticipants/gatehouse"} {
 		b := brokertest.New(t, "gatehouse")
-		b.Refuse(refused)
+		b.Fail(refused)
 		b.Add([]byte(pact), false)
 		c := client(t, broker.Config{URL: b.URL})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})

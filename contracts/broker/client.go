@@ -1,5 +1,5 @@
-// Package broker speaks to a Pact Broker: it asks for the pacts that a provider has to verify, and publishes what came of
-// them. It follows the links of the broker's HAL documents.
+// Package broker is a client of a Pact Broker. It fetches the pacts that a provider has to verify and
+// publishes the results. It follows the links of the broker's HAL documents.
 package broker
 
 import (
@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// Config says where the broker is and who asks.
+// Config is the address of a broker with credentials.
 type Config struct {
-	URL      string // required: of the broker's index, or of one pact
-	Token    string `json:"-"` // optional: a bearer token; it goes before Username
+	URL      string // required: the broker's index, or one pact
+	Token    string `json:"-"` // optional: a bearer token; overrides Username
 	Username string // optional
 	Password string `json:"-"`
 }
 
-// Format prints c without what is secret, whatever the verb.
+// Format prints c without its secrets, for every verb.
 func (c Config) Format(f fmt.State, _ rune) { fmt.Fprint(f, "broker.Config") }
 
 const (
-	patience      = 30 * time.Second // for one exchange
-	largestAnswer = 64 << 20         // bytes
+	exchangeTimeout = 30 * time.Second
+	maxResponse     = 64 << 20 // bytes
 )
 
-// Client speaks to one broker. Its methods may be called by many goroutines.
+// Client is a client of one broker. Methods are safe for concurrent use.
 type Client struct {
 	config Config
 	base   *url.URL
@@ -45,11 +45,11 @@ func New(config Config) (*Client, error) {
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
 		return nil, errors.New("the broker's address must be an http or https URL")
 	case base.User != nil:
-		return nil, errors.New("the broker's address must not hold a user or password: give them by flags or environment")
+		return nil, errors.New("the broker's address must not contain a user or password: use flags or the environment")
 	case config.Token == "" && (config.Username == "") != (config.Password == ""):
-		return nil, errors.New("the broker's username and password come together")
+		return nil, errors.New("the broker needs both username and password")
 	}
-	return &Client{config, base, &http.Client{Timeout: patience}}, nil
+	return &Client{config, base, &http.Client{Timeout: exchangeTimeout}}, nil
 }
 
 // document is a HAL resource.
@@ -58,7 +58,7 @@ type document struct {
 	Embedded map[string]json.RawMessage `json:"_embedded"`
 }
 
-// links are one link or a list of some.
+// links is one link or a list of links.
 type links []link
 
 type link struct {
@@ -80,7 +80,7 @@ func (l *links) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// find returns the address of the first of the relations that the document has, with the values in the place of {name}.
+// find returns the link of the first relation that the document has. Values replace {name} in it.
 func (c *Client) find(d *document, values map[string]string, relations ...string) (string, error) {
 	for _, relation := range relations {
 		if found := d.Links[relation]; len(found) > 0 && found[0].Href != "" {
@@ -90,16 +90,16 @@ func (c *Client) find(d *document, values map[string]string, relations ...string
 			}
 			u, err := c.base.Parse(href)
 			if err != nil {
-				return "", fmt.Errorf("the broker's link %s is no address", relation)
+				return "", fmt.Errorf("the broker's link %s is malformed", relation)
 			}
 			return u.String(), nil
 		}
 	}
-	return "", fmt.Errorf("the broker offers no link %s", relations[0])
+	return "", fmt.Errorf("the broker has no link %s", relations[0])
 }
 
-// do makes an exchange and returns the body of an answer with a status of 2xx. Another status is an error with what the broker
-// says.
+// do sends a request and returns the body of a 2xx response. Any other status is an error with the
+// broker's message.
 func (c *Client) do(ctx context.Context, method, to string, body any) ([]byte, error) {
 	var content io.Reader
 	if body != nil {
@@ -120,20 +120,20 @@ func (c *Client) do(ctx context.Context, method, to string, body any) ([]byte, e
 	c.authenticate(request)
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the broker does not answer: %w", err)
+		return nil, fmt.Errorf("ask the broker: %w", err)
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer))
+	got, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, fmt.Errorf("read the broker's answer: %w", err)
+		return nil, fmt.Errorf("read the broker's response: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("the broker answers %s %s with %d%s", method, request.URL.Path, response.StatusCode, complaint(answer))
+		return nil, fmt.Errorf("the broker responds to %s %s with %d%s", method, request.URL.Path, response.StatusCode, messageOf(got))
 	}
-	return answer, nil
+	return got, nil
 }
 
-// authenticate sends credentials to the broker's own origin only.
+// authenticate adds credentials to requests to the broker's own origin.
 func (c *Client) authenticate(r *http.Request) {
 	switch {
 	case r.URL.Host != c.base.Host || r.URL.Scheme != c.base.Scheme:
@@ -144,14 +144,14 @@ func (c *Client) authenticate(r *http.Request) {
 	}
 }
 
-// complaint is what a broker says of an error: {"errors":…}, {"error":…} or text.
-func complaint(answer []byte) string {
+// messageOf returns the message of an error response: {"errors":…} or {"error":…}.
+func messageOf(response []byte) string {
 	var said struct {
 		Errors json.RawMessage `json:"errors"`
 		Error  json.RawMessage `json:"error"`
 	}
 	text := ""
-	if json.Unmarshal(answer, &said) == nil {
+	if json.Unmarshal(response, &said) == nil {
 		text = string(said.Errors)
 		if text == "" {
 			text = string(said.Error)
@@ -163,19 +163,19 @@ func complaint(answer []byte) string {
 	return ": " + text[:min(len(text), 500)]
 }
 
-// read makes an exchange whose answer is a HAL document.
+// read sends a request and parses the response as a HAL document.
 func (c *Client) read(ctx context.Context, method, to string, body any) (*document, error) {
-	answer, err := c.do(ctx, method, to, body)
+	response, err := c.do(ctx, method, to, body)
 	if err != nil {
 		return nil, err
 	}
-	return parse(answer)
+	return parse(response)
 }
 
-func parse(answer []byte) (*document, error) {
+func parse(response []byte) (*document, error) {
 	d := &document{}
-	if err := json.Unmarshal(answer, d); err != nil {
-		return nil, fmt.Errorf("the broker's answer is no HAL document: %w", err)
+	if err := json.Unmarshal(response, d); err != nil {
+		return nil, fmt.Errorf("the broker's response is not a HAL document: %w", err)
 	}
 	return d, nil
 }

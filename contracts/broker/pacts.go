@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// Selector chooses versions of consumers, as the broker reads it. The zero value is none.
+// Selector selects versions of consumers, in the broker's format. The zero value selects none.
 type Selector struct {
 	MainBranch         bool   `json:"mainBranch,omitempty"`
-	MatchingBranch     bool   `json:"matchingBranch,omitempty"` // that of the provider's version
+	MatchingBranch     bool   `json:"matchingBranch,omitempty"` // the branch of the provider's version
 	Branch             string `json:"branch,omitempty"`
 	DeployedOrReleased bool   `json:"deployedOrReleased,omitempty"`
 	Environment        string `json:"environment,omitempty"`
 	Tag                string `json:"tag,omitempty"`
-	Latest             bool   `json:"latest,omitempty"` // with Tag: its latest version alone
+	Latest             bool   `json:"latest,omitempty"` // with Tag: only its latest version
 	Consumer           string `json:"consumer,omitempty"`
 }
 
-// Query says which pacts a provider wants to verify.
+// Query selects the pacts that a provider wants to verify.
 type Query struct {
 	Provider  string
 	Selectors []Selector
 	Branch    string    // of the provider's version; "" = none
-	Tags      []string  // likewise
-	Pending   bool      // pacts that this branch has never verified may fail
-	WIPSince  time.Time // also pacts of no selector that are newer; zero = none. It implies Pending
+	Tags      []string  // of the provider's version
+	Pending   bool      // ask which pacts are pending: this branch has never verified them
+	WIPSince  time.Time // also newer pacts that no selector has; zero = none. Implies Pending
 }
 
-// Pact is a pact that the broker wants to be verified.
+// Pact is a pact that the broker wants verified.
 type Pact struct {
-	Content []byte // as ReadPact takes it
-	Source  string // where it was read
-	Pending bool   // it may fail
+	Content []byte // for contracts.ReadPact
+	Source  string // its URL
+	Pending bool   // a failure does not count
 	Notices []string
 
 	links document
 }
 
-// request is what the broker takes (its resource "provider pacts for verification").
+// request is the body of a request to the broker's resource "provider pacts for verification".
 type request struct {
 	Selectors      []Selector `json:"consumerVersionSelectors,omitempty"`
 	Branch         string     `json:"providerVersionBranch,omitempty"`
@@ -49,7 +49,7 @@ type request struct {
 	WIPSince       string     `json:"includeWipPactsSince,omitempty"`
 }
 
-// listed is a pact in the broker's answer.
+// listed is a pact in the broker's response.
 type listed struct {
 	Links      map[string]links `json:"_links"`
 	Properties struct {
@@ -61,18 +61,18 @@ type listed struct {
 	} `json:"verificationProperties"`
 }
 
-// Pacts returns the pacts to verify, none when there are none; or the one pact that the address of the Client is of.
+// Pacts returns the pacts to verify. If the Client's URL is that of a pact, it returns that one.
 func (c *Client) Pacts(ctx context.Context, q Query) ([]Pact, error) {
-	answer, err := c.do(ctx, http.MethodGet, c.base.String(), nil)
+	response, err := c.do(ctx, http.MethodGet, c.base.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	index, err := parse(answer)
+	index, err := parse(response)
 	if err != nil {
 		return nil, err
 	}
-	if isPact(answer) {
-		return []Pact{{Content: answer, Source: c.base.String(), links: *index}}, nil
+	if isPact(response) {
+		return []Pact{{Content: response, Source: c.base.String(), links: *index}}, nil
 	}
 	to, err := c.find(index, map[string]string{"provider": q.Provider}, "pb:provider-pacts-for-verification", "beta:provider-pacts-for-verification")
 	if err != nil {
@@ -89,13 +89,13 @@ func (c *Client) Pacts(ctx context.Context, q Query) ([]Pact, error) {
 	return c.fetch(ctx, found)
 }
 
-// isPact reports whether a document is a pact and not the broker's index.
-func isPact(answer []byte) bool {
+// isPact reports whether a document is a pact rather than the broker's index.
+func isPact(response []byte) bool {
 	var pact struct {
 		Consumer json.RawMessage `json:"consumer"`
 		Provider json.RawMessage `json:"provider"`
 	}
-	return json.Unmarshal(answer, &pact) == nil && pact.Consumer != nil && pact.Provider != nil
+	return json.Unmarshal(response, &pact) == nil && pact.Consumer != nil && pact.Provider != nil
 }
 
 func (c *Client) fetch(ctx context.Context, found *document) ([]Pact, error) {

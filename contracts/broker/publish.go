@@ -6,17 +6,17 @@ import (
 	"net/http"
 )
 
-// Version is the provider's version that was tried.
+// Version is the verified version of the provider.
 type Version struct {
-	Number   string // required: of a commit, for one
+	Number   string // required, such as a commit
 	Branch   string // optional
 	Tags     []string
-	BuildURL string // optional: where people find the run
+	BuildURL string // optional: page of the CI run
 }
 
-// Result is what came of one interaction.
+// Result is the result of one interaction.
 type Result struct {
-	ID          string    `json:"interactionId,omitempty"` // that the broker has put into the pact
+	ID          string    `json:"interactionId,omitempty"` // from the broker's copy of the pact
 	Description string    `json:"interactionDescription"`
 	Success     bool      `json:"success"`
 	Problems    []Problem `json:"mismatches,omitempty"`
@@ -28,7 +28,7 @@ type Problem struct {
 	Description string `json:"description"`
 }
 
-// verification is what the broker takes as a result.
+// verification is a result in the broker's format.
 type verification struct {
 	Success  bool     `json:"success"`
 	Version  string   `json:"providerApplicationVersion"`
@@ -42,8 +42,8 @@ type verifier struct {
 	Version        string `json:"version"`
 }
 
-// Publish tells the broker what came of a pact that Pacts returned: first the version's branch and tags, then the result. Every
-// answer but 2xx is an error.
+// Publish publishes the result of a pact that Pacts returned: first the version's branch and tags, then the
+// result. Any response but 2xx is an error.
 func (c *Client) Publish(ctx context.Context, p Pact, v Version, success bool, results []Result) error {
 	if err := c.describe(ctx, p, v); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *Client) Publish(ctx context.Context, p Pact, v Version, success bool, r
 	return err
 }
 
-// describe tells the branch and the tags of a version.
+// describe publishes the branch and the tags of a version.
 func (c *Client) describe(ctx context.Context, p Pact, v Version) error {
 	if v.Branch == "" && len(v.Tags) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (c *Client) describe(ctx context.Context, p Pact, v Version) error {
 			return err
 		}
 		if _, err := c.do(ctx, http.MethodPut, to, struct{}{}); err != nil {
-			return fmt.Errorf("tell the branch: %w", err)
+			return fmt.Errorf("publish the branch: %w", err)
 		}
 	}
 	for _, tag := range v.Tags {
@@ -88,7 +88,7 @@ func (c *Client) describe(ctx context.Context, p Pact, v Version) error {
 			return err
 		}
 		if _, err := c.do(ctx, http.MethodPut, to, struct{}{}); err != nil {
-			return fmt.Errorf("tell the tag %s: %w", tag, err)
+			return fmt.Errorf("publish the tag %s: %w", tag, err)
 		}
 	}
 	return nil

@@ -6,15 +6,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Permission is what web pages may do at an endpoint.
+// Permission is what web pages may do at an endpoint (CORS).
 type Permission struct {
 	Origins []string // "*" = all
 	Methods []string
 	Headers []string // of requests
-	Exposed []string // headers of answers that a page may read
+	Exposed []string // response headers that a page may read
 }
 
-// Preflight asks what web pages of origin may do at path, as a browser asks before it lets them.
+// Preflight returns what web pages of origin may do at path, as a browser asks for them.
 func (c *Client) Preflight(ctx context.Context, origin, method, path string) (Permission, error) {
 	response, err := c.Do(ctx, Request{Method: fasthttp.MethodOptions, Path: path,
 		Header: map[string]string{"Origin": origin, "Access-Control-Request-Method": method}})

@@ -34,7 +34,7 @@ func manyQueries(n int) []string {
 
 func batches(t *testing.T, p *pacttest.Pact) {
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk look-up of 1 query",
+		Name:    "a bulk lookup of 1 query",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postQueries("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, Header: header("Cache-Control", "no-store", "X-Geo-Source", source),
@@ -57,7 +57,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		found[i] = object{"ok": true, "query": query}
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk look-up of 50 queries",
+		Name:    "a bulk lookup of 50 queries",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", all[0])},
 		Request: postQueries(all...),
 		Response: pacttest.Response{Status: 200, Header: header(),
@@ -76,7 +76,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk look-up whose answer has no members but the documented ones",
+		Name:    "a bulk lookup whose response has only documented members",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postQueries("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: pacttest.OnlyKeys(object{
@@ -89,7 +89,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk look-up with a member that the service does not know",
+		Name:    "a bulk lookup with a member that the service does not know",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postBulk(object{"comment": "nightly", "queries": []string{"8.8.8.8"}}),
 		Response: pacttest.Response{Status: 200, Header: header(),
@@ -115,7 +115,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 		}
 	}
 	p.Test(t, pacttest.Interaction{
-		Name: "a bulk look-up in which some queries are wrong",
+		Name: "a bulk lookup in which some queries are wrong",
 		Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8"),
 			pacttest.Given("the upstream does not know a query", "query", "5.255.255.1")},
 		Request: postQueries(mixed...),
@@ -138,9 +138,9 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 		name, state, code string
 		retry             int // seconds
 	}{
-		{"a bulk look-up partly over the upstream's limit", "the upstream's budget is empty", "rate_limited", 42},
-		{"a bulk look-up partly while the upstream is down", "the upstream is down", "provider_unreachable", 0},
-		{"a bulk look-up partly with too much to do", "the geolocation service is overloaded", "overloaded", 1},
+		{"a bulk lookup partly over the upstream's limit", "the upstream's budget is empty", "rate_limited", 42},
+		{"a bulk lookup partly while the upstream is down", "the upstream is down", "provider_unreachable", 0},
+		{"a bulk lookup partly during overload", "the geolocation service is overloaded", "overloaded", 1},
 	} {
 		failed := failure("9.9.9.9", row.code, "")
 		if row.retry > 0 {
@@ -164,7 +164,7 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk look-up whose item errors have no members but the documented ones",
+		Name:    "a bulk lookup whose item errors have only documented members",
 		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8"), pacttest.Given("the upstream's budget is empty")},
 		Request: postQueries("8.8.8.8", "9.9.9.9"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: object{"ok": true, "count": 2, "failed": 1,
@@ -184,8 +184,8 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		name, reason string
 		queries      []string
 	}{
-		{"a bulk look-up of 51 queries", "too_many", manyQueries(bulklookupclient.MaxQueries + 1)},
-		{"a bulk look-up of no queries", "empty", []string{}},
+		{"a bulk lookup of 51 queries", "too_many", manyQueries(bulklookupclient.MaxQueries + 1)},
+		{"a bulk lookup of no queries", "empty", []string{}},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: postQueries(row.queries...),
@@ -204,11 +204,11 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		status       int
 		code, reason string
 	}{
-		{"a bulk look-up without queries", `{"query":"8.8.8.8"}`, object{"query": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk look-up with a number among the queries", `{"queries":[8]}`, object{"queries": []int{8}}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk look-up whose queries are no array", `{"queries":"8.8.8.8"}`, object{"queries": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk look-up of a list instead of an object", `["8.8.8.8"]`, []string{"8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk look-up of a table", "8.8.8.8\n8.8.4.4\n", nil, "text/csv", 415, "unsupported_media_type", ""},
+		{"a bulk lookup without queries", `{"query":"8.8.8.8"}`, object{"query": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup with a number among the queries", `{"queries":[8]}`, object{"queries": []int{8}}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup whose queries are not an array", `{"queries":"8.8.8.8"}`, object{"queries": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup of a list instead of an object", `["8.8.8.8"]`, []string{"8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup of CSV", "8.8.8.8\n8.8.4.4\n", nil, "text/csv", 415, "unsupported_media_type", ""},
 	} {
 		request := postBulk(row.json)
 		if row.json == nil {
@@ -226,7 +226,7 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 	}
 	large := strings.Repeat("a", 64<<10)
 	p.Test(t, pacttest.Interaction{
-		Name: "a bulk look-up of more than 64 KiB", Request: postQueries(large),
+		Name: "a bulk lookup of more than 64 KiB", Request: postQueries(large),
 		Response: pacttest.Response{Status: 413, Header: header("Cache-Control", "no-store"), JSON: failure("", "payload_too_large", "")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
@@ -238,8 +238,8 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		name, state, code, retry string
 		status                   int
 	}{
-		{"a bulk look-up over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
-		{"a bulk look-up with too much to do", "the geolocation service is overloaded", "overloaded", "1", 503},
+		{"a bulk lookup over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
+		{"a bulk lookup during overload", "the geolocation service is overloaded", "overloaded", "1", 503},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: []pacttest.State{pacttest.Given(row.state)}, Request: postQueries("8.8.8.8", "8.8.4.4"),

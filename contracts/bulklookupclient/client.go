@@ -1,5 +1,5 @@
-// Package bulklookupclient is a consumer of the geolocation service: it asks where addresses and domains are, one at a
-// time or up to 50 at once.
+// Package bulklookupclient is a consumer of the geolocation service. It looks up addresses and domains, one at
+// a time or up to 50 at once.
 package bulklookupclient
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// MaxQueries is how many queries Bulk takes.
+// MaxQueries is the maximum number of queries of Bulk.
 const MaxQueries = 50
 
-// patience bounds a request whose context has no deadline.
-const patience = 10 * time.Second
+// requestTimeout limits a request whose context has no deadline.
+const requestTimeout = time.Minute
 
-// Client asks one geolocation service. Its methods may be called by many goroutines; each makes one request. Their errors are an
-// *Error where the service refused.
+// Client is a client of one geolocation service. Methods are safe for concurrent use, and each makes one
+// request. An error response is an *Error.
 type Client struct {
 	base string
 	http *fasthttp.Client
@@ -31,37 +31,37 @@ func New(base string) *Client {
 	return &Client{strings.TrimRight(base, "/"), &fasthttp.Client{Name: "bulk-lookup-client", MaxResponseBodySize: 4 << 20}}
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// MyIP says where the caller's own address is, as the service sees it.
-func (c *Client) MyIP(ctx context.Context) (*Answer, error) {
-	return c.answer(ctx, "/api/my-ip")
+// MyIP looks up the caller's own address, as the service sees it.
+func (c *Client) MyIP(ctx context.Context) (*Lookup, error) {
+	return c.lookup(ctx, "/api/my-ip")
 }
 
-// Lookup says where an IPv4 address, an IPv6 address or a domain is.
-func (c *Client) Lookup(ctx context.Context, query string) (*Answer, error) {
-	return c.answer(ctx, lookupPath(query))
+// Lookup looks up an IPv4 address, an IPv6 address or a domain.
+func (c *Client) Lookup(ctx context.Context, query string) (*Lookup, error) {
+	return c.lookup(ctx, lookupPath(query))
 }
 
 func lookupPath(query string) string { return "/api/lookup?q=" + url.QueryEscape(query) }
 
-func (c *Client) answer(ctx context.Context, path string) (*Answer, error) {
+func (c *Client) lookup(ctx context.Context, path string) (*Lookup, error) {
 	response, err := c.Do(ctx, Request{Path: path})
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Origin: originOf(response)}
-	if err := decode(response, &answer.Result); err != nil {
+	found := &Lookup{Origin: originOf(response)}
+	if err := decode(response, &found.Result); err != nil {
 		return nil, err
 	}
-	if !answer.Result.OK {
+	if !found.Result.OK {
 		return nil, fmt.Errorf("got a result that is not ok with status %d", response.Status)
 	}
-	return answer, nil
+	return found, nil
 }
 
-// Check says what Lookup would say of where its answer comes from, without the answer.
+// Check returns the Origin that Lookup would return, without the result.
 func (c *Client) Check(ctx context.Context, query string) (Origin, error) {
 	response, err := c.Do(ctx, Request{Method: fasthttp.MethodHead, Path: lookupPath(query)})
 	if err != nil {
@@ -70,7 +70,8 @@ func (c *Client) Check(ctx context.Context, query string) (Origin, error) {
 	return originOf(response), nil
 }
 
-// Bulk looks up 1 to MaxQueries addresses and domains. The items are in the order of the queries; an item fails alone.
+// Bulk looks up 1 to MaxQueries addresses and domains. The items are in the order of the queries, and each
+// can fail by itself.
 func (c *Client) Bulk(ctx context.Context, queries []string) (*Batch, error) {
 	body, err := json.Marshal(struct {
 		Queries []string `json:"queries"`
@@ -81,7 +82,7 @@ func (c *Client) Bulk(ctx context.Context, queries []string) (*Batch, error) {
 	return c.BulkFrom(ctx, "application/json", body)
 }
 
-// BulkFrom is Bulk with a request body as it was kept somewhere.
+// BulkFrom is Bulk with a request body of the caller.
 func (c *Client) BulkFrom(ctx context.Context, contentType string, body []byte) (*Batch, error) {
 	response, err := c.Do(ctx, Request{Method: fasthttp.MethodPost, Path: "/api/bulk", ContentType: contentType, Body: body})
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *Client) BulkFrom(ctx context.Context, contentType string, body []byte) 
 
 func decode(r *Response, into any) error {
 	if err := json.Unmarshal(r.Body, into); err != nil {
-		return fmt.Errorf("read an answer with status %d: %w", r.Status, err)
+		return fmt.Errorf("read a response with status %d: %w", r.Status, err)
 	}
 	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Error is a refusal of the service.
+// Error is an error response of the service.
 type Error struct {
 	Status     int           // HTTP status; 0 for an item of a Batch
-	Code       string        // such as "invalid_query"; "" when the answer had no body that could be read
+	Code       string        // such as "invalid_query"; "" = no readable body
 	Reason     string        // refines "invalid_query"; else ""
-	Query      string        // as it was asked; "" for a whole Batch
+	Query      string        // as sent; "" for a whole Batch
 	Message    string        // for a person
-	RetryAfter time.Duration // when to come back; 0 = nothing is said
-	Allow      []string      // with status 405: the methods that there are
-	Origin     Origin        // of the knowledge that there is nothing
+	RetryAfter time.Duration // 0 = unknown
+	Allow      []string      // allowed methods, with status 405
+	Origin     Origin        // if nothing is known about the query
 }
 
 // Error returns the code, the reason and the message.
@@ -32,7 +32,7 @@ func (e *Error) Temporary() bool {
 	return e.Status >= 500
 }
 
-func refusalOf(r *Response) *Error {
+func errorOf(r *Response) *Error {
 	e := &Error{Status: r.Status, RetryAfter: seconds(r.Header("Retry-After")), Allow: r.values("Allow"), Origin: originOf(r)}
 	var body struct {
 		Code    string `json:"error"`
@@ -40,7 +40,7 @@ func refusalOf(r *Response) *Error {
 		Query   string `json:"query"`
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(r.Body, &body) == nil { // what is in front of a service may answer without JSON
+	if json.Unmarshal(r.Body, &body) == nil { // a proxy may respond without JSON
 		e.Code, e.Reason, e.Query, e.Message = body.Code, body.Reason, body.Query, body.Message
 	}
 	return e

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Request is one that Client has no method of its own for.
+// Request is a request without an own method of Client.
 type Request struct {
 	Method      string // "" = GET
 	Path        string // with the query
@@ -19,14 +19,14 @@ type Request struct {
 	Header      map[string]string // further headers
 }
 
-// Response is the answer to a Request that was not refused.
+// Response is a response with a status below 400.
 type Response struct {
 	Status int
 	Body   []byte
 	header fasthttp.ResponseHeader
 }
 
-// Header returns all values of a header, joined by commas; "" when there is none.
+// Header returns all values of a header, joined by commas; "" = none.
 func (r *Response) Header(name string) string {
 	var all []string
 	for _, v := range r.header.PeekAll(name) {
@@ -35,7 +35,7 @@ func (r *Response) Header(name string) string {
 	return strings.Join(all, ", ")
 }
 
-// values returns the members of a header that is a list.
+// values returns the elements of a list header.
 func (r *Response) values(name string) []string {
 	var all []string
 	for v := range strings.SplitSeq(r.Header(name), ",") {
@@ -63,19 +63,19 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	request.SetBody(r.Body)
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = time.Now().Add(patience)
+		deadline = time.Now().Add(requestTimeout)
 	}
 	if err := c.http.DoDeadline(request, response, deadline); err != nil {
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
-	answer := &Response{Status: response.StatusCode(), Body: append([]byte(nil), response.Body()...)}
-	response.Header.CopyTo(&answer.header)
-	if answer.Status >= 400 {
-		return nil, refusalOf(answer)
+	got := &Response{Status: response.StatusCode(), Body: append([]byte(nil), response.Body()...)}
+	response.Header.CopyTo(&got.header)
+	if got.Status >= 400 {
+		return nil, errorOf(got)
 	}
-	kind, _, err := mime.ParseMediaType(answer.Header(fasthttp.HeaderContentType))
-	if len(answer.Body) > 0 && (err != nil || kind != "application/json") {
-		return nil, fmt.Errorf("got an answer with status %d that is not JSON", answer.Status)
+	kind, _, err := mime.ParseMediaType(got.Header(fasthttp.HeaderContentType))
+	if len(got.Body) > 0 && (err != nil || kind != "application/json") {
+		return nil, fmt.Errorf("got a response with status %d that is not JSON", got.Status)
 	}
-	return answer, nil
+	return got, nil
 }

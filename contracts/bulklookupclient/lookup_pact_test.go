@@ -13,14 +13,14 @@ import (
 
 func lookups(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, version, ip string }{
-		{"a look-up of an IPv4 address", "8.8.8.8", "IPv4", "8.8.8.8"},
-		{"a look-up of an IPv6 address", "2001:4860:4860::8888", "IPv6", "2001:4860:4860::8888"},
-		{"a look-up of an IPv6 address in capitals and in full", "2001:4860:4860:0:0:0:0:88AB", "IPv6", "2001:4860:4860::88ab"},
-		{"a look-up of an IPv4 address that is mapped into IPv6", "::ffff:8.8.4.4", "IPv4", "8.8.4.4"},
-		{"a look-up of an address with space around it", " 9.9.9.9 ", "IPv4", "9.9.9.9"},
-		{"a look-up of a domain", "example.com", "", ""},
-		{"a look-up of a domain in capitals with the dot of the root", "Example.COM.", "", ""},
-		{"a look-up of an internationalized domain", "bücher.example.com", "", ""},
+		{"a lookup of an IPv4 address", "8.8.8.8", "IPv4", "8.8.8.8"},
+		{"a lookup of an IPv6 address", "2001:4860:4860::8888", "IPv6", "2001:4860:4860::8888"},
+		{"a lookup of an IPv6 address in capitals and in full", "2001:4860:4860:0:0:0:0:88AB", "IPv6", "2001:4860:4860::88ab"},
+		{"a lookup of an IPv4 address that is mapped into IPv6", "::ffff:8.8.4.4", "IPv4", "8.8.4.4"},
+		{"a lookup of an address with space around it", " 9.9.9.9 ", "IPv4", "9.9.9.9"},
+		{"a lookup of a domain", "example.com", "", ""},
+		{"a lookup of a domain in capitals with a trailing dot", "Example.COM.", "", ""},
+		{"a lookup of an internationalized domain", "bücher.example.com", "", ""},
 	} {
 		expected := result(object{"query": row.query, "ip": row.ip, "ipVersion": row.version})
 		if row.ip == "" {
@@ -51,7 +51,7 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up whose result has no members but the documented ones",
+		Name:    "a lookup whose result has only documented members",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: getLookup("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: pacttest.OnlyKeys(object{
@@ -93,7 +93,7 @@ func wantPlace(t *testing.T, got bulklookupclient.Result) {
 
 func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up of what the service has in its cache",
+		Name:    "a cached lookup",
 		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")},
 		Request: getLookup("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, JSON: result(nil), Header: header(
@@ -112,7 +112,7 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 	head := getLookup("8.8.8.8")
 	head.Method = "HEAD"
 	p.Test(t, pacttest.Interaction{
-		Name:    "a check of what the service has in its cache",
+		Name:    "a check of a cached query",
 		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")},
 		Request: head,
 		Response: pacttest.Response{Status: 200, Header: header(
@@ -133,7 +133,7 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 func callerAddresses(t *testing.T, p *pacttest.Pact) {
 	public := pacttest.Given("the caller asks from an address", "address", "8.8.8.8")
 	p.Test(t, pacttest.Interaction{
-		Name:    "a question for the caller's own address",
+		Name:    "a lookup of the caller's own address",
 		Given:   []pacttest.State{public},
 		Request: get("/api/my-ip"),
 		Response: pacttest.Response{Status: 200, JSON: result(nil),
@@ -151,7 +151,7 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a question for the caller's own IPv6 address",
+		Name:     "a lookup of the caller's own IPv6 address",
 		Given:    []pacttest.State{pacttest.Given("the caller asks from an address", "address", "2001:4860:4860::8888")},
 		Request:  get("/api/my-ip"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: result(object{"query": "2001:4860:4860::8888", "ip": "2001:4860:4860::8888", "ipVersion": "IPv6"})},
@@ -171,15 +171,15 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		status                             int
 		trouble                            []pacttest.State
 	}{
-		{"a question for the caller's own address from a private network", "10.1.2.3", "invalid_query", "private_range", "", 400, nil},
-		{"a question for the caller's own address from a reserved one", "192.0.2.7", "invalid_query", "reserved_range", "", 400, nil},
-		{"a question for the caller's own address of which nothing is known", "5.255.255.7", "invalid_query", "not_found", "", 400,
+		{"a lookup of the caller's own address from a private network", "10.1.2.3", "invalid_query", "private_range", "", 400, nil},
+		{"a lookup of the caller's own address from a reserved one", "192.0.2.7", "invalid_query", "reserved_range", "", 400, nil},
+		{"a lookup of the caller's own address without a result", "5.255.255.7", "invalid_query", "not_found", "", 400,
 			[]pacttest.State{pacttest.Given("the upstream does not know a query", "query", "5.255.255.7")}},
-		{"a question for the caller's own address over the upstream's limit", "8.8.8.8", "rate_limited", "", "42", 429,
+		{"a lookup of the caller's own address over the upstream's limit", "8.8.8.8", "rate_limited", "", "42", 429,
 			[]pacttest.State{pacttest.Given("the upstream's budget is empty")}},
-		{"a question for the caller's own address while the upstream is down", "8.8.8.8", "provider_unreachable", "", "", 502,
+		{"a lookup of the caller's own address while the upstream is down", "8.8.8.8", "provider_unreachable", "", "", 502,
 			[]pacttest.State{pacttest.Given("the upstream is down")}},
-		{"a question for the caller's own address with too much to do", "8.8.8.8", "overloaded", "", "1", 503,
+		{"a lookup of the caller's own address during overload", "8.8.8.8", "overloaded", "", "1", 503,
 			[]pacttest.State{pacttest.Given("the geolocation service is overloaded")}},
 	} {
 		h := header("Cache-Control", "no-store")

@@ -16,9 +16,9 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct {
 		name, method, path, allow string
 	}{
-		{"a look-up by POST", "POST", "/api/lookup", "GET, HEAD, OPTIONS"},
-		{"a question for the caller's own address by POST", "POST", "/api/my-ip", "GET, HEAD, OPTIONS"},
-		{"a bulk look-up by GET", "GET", "/api/bulk", "POST, OPTIONS"},
+		{"a lookup by POST", "POST", "/api/lookup", "GET, HEAD, OPTIONS"},
+		{"a lookup of the caller's own address by POST", "POST", "/api/my-ip", "GET, HEAD, OPTIONS"},
+		{"a bulk lookup by GET", "GET", "/api/bulk", "POST, OPTIONS"},
 	} {
 		request := get(row.path)
 		request.Method = row.method
@@ -41,7 +41,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		path         string
 		body         object
 	}{
-		{"a look-up at a service that is not there", "/v2", "/v2/api/lookup", problem("not_found")},
+		{"a lookup at another path", "/v2", "/v2/api/lookup", problem("not_found")},
 		{"a request below an endpoint", "", "/api/lookup/8.8.8.8", below},
 	} {
 		request := get(row.path)
@@ -69,9 +69,9 @@ const exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLi
 func webPages(t *testing.T, p *pacttest.Pact) {
 	const origin = "https://map.example"
 	for _, row := range []struct{ name, method, path, allow string }{
-		{"a preflight of a look-up", "GET", "/api/lookup", "GET, HEAD, OPTIONS"},
-		{"a preflight of a question for the caller's own address", "GET", "/api/my-ip", "GET, HEAD, OPTIONS"},
-		{"a preflight of a bulk look-up", "POST", "/api/bulk", "POST, OPTIONS"},
+		{"a preflight of a lookup", "GET", "/api/lookup", "GET, HEAD, OPTIONS"},
+		{"a preflight of a lookup of the caller's own address", "GET", "/api/my-ip", "GET, HEAD, OPTIONS"},
+		{"a preflight of a bulk lookup", "POST", "/api/bulk", "POST, OPTIONS"},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name,
@@ -99,8 +99,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		request pacttest.Request
 		send    bulklookupclient.Request
 	}{
-		{"a question of a web page for the caller's own address", get("/api/my-ip"), bulklookupclient.Request{Path: "/api/my-ip"}},
-		{"a bulk look-up of a web page", batch, bulklookupclient.Request{Method: "POST", Path: "/api/bulk", ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
+		{"a lookup of the caller's own address by a web page", get("/api/my-ip"), bulklookupclient.Request{Path: "/api/my-ip"}},
+		{"a bulk lookup of a web page", batch, bulklookupclient.Request{Method: "POST", Path: "/api/bulk", ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
 	} {
 		row.request.Header["Origin"] = origin
 		row.send.Header = map[string]string{"Origin": origin}
@@ -126,7 +126,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 	request := getLookup("8.8.8.8")
 	request.Header["Origin"] = origin
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up of a web page",
+		Name:    "a lookup of a web page",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: request,
 		Response: pacttest.Response{Status: 200, JSON: result(nil), Header: header(

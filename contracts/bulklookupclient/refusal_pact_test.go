@@ -30,20 +30,20 @@ func duration(seconds string) time.Duration {
 
 func refusals(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, reason string }{
-		{"a look-up of what is no address and no domain", "999.1.1.1", "malformed"},
-		{"a look-up of an address with a port", "8.8.8.8:53", "malformed"},
-		{"a look-up of a short form of an address", "8.8", "malformed"},
-		{"a look-up of a name with one label", "intranet", "malformed"},
-		{"a look-up of an address with the dot of the root", "8.8.8.8.", "malformed"},
-		{"a look-up with the scheme https", "https://example.com", "has_scheme"},
-		{"a look-up with the scheme http", "http://8.8.8.8", "has_scheme"},
-		{"a look-up with a path", "example.com/about", "has_path"},
-		{"a look-up of an address of a private network", "192.168.1.1", "private_range"},
-		{"a look-up of an IPv6 address of a private network", "fd00::1", "private_range"},
-		{"a look-up of a reserved address", "127.0.0.1", "reserved_range"},
-		{"a look-up of a reserved IPv6 address", "::1", "reserved_range"},
-		{"a look-up of a reserved name", "printer.local", "reserved_range"},
-		{"a look-up of nothing", "", "empty"},
+		{"a lookup of neither an address nor a domain", "999.1.1.1", "malformed"},
+		{"a lookup of an address with a port", "8.8.8.8:53", "malformed"},
+		{"a lookup of a short form of an address", "8.8", "malformed"},
+		{"a lookup of a name with one label", "intranet", "malformed"},
+		{"a lookup of an address with a trailing dot", "8.8.8.8.", "malformed"},
+		{"a lookup with the scheme https", "https://example.com", "has_scheme"},
+		{"a lookup with the scheme http", "http://8.8.8.8", "has_scheme"},
+		{"a lookup with a path", "example.com/about", "has_path"},
+		{"a lookup of an address of a private network", "192.168.1.1", "private_range"},
+		{"a lookup of an IPv6 address of a private network", "fd00::1", "private_range"},
+		{"a lookup of a reserved address", "127.0.0.1", "reserved_range"},
+		{"a lookup of a reserved IPv6 address", "::1", "reserved_range"},
+		{"a lookup of a reserved name", "printer.local", "reserved_range"},
+		{"a lookup of nothing", "", "empty"},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: getLookup(row.query),
@@ -56,7 +56,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up of an address of which nothing is known",
+		Name:    "a lookup of an address without a result",
 		Given:   []pacttest.State{pacttest.Given("the upstream does not know a query", "query", "5.255.255.1")},
 		Request: getLookup("5.255.255.1"),
 		Response: pacttest.Response{Status: 400, JSON: failure("5.255.255.1", "invalid_query", "not_found"), Header: header(
@@ -69,7 +69,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up of a domain of which nothing is known",
+		Name:    "a lookup of a domain without a result",
 		Given:   []pacttest.State{pacttest.Given("the upstream does not know a query", "query", "nxdomain.example.com")},
 		Request: getLookup("nxdomain.example.com"),
 		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "private, max-age=60"),
@@ -82,7 +82,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:    "a look-up whose error has no members but the documented ones",
+		Name:    "a lookup whose error has only documented members",
 		Request: getLookup("999.1.1.1"),
 		Response: pacttest.Response{Status: 400, Header: header(), JSON: pacttest.OnlyKeys(object{
 			"ok": false, "query": "999.1.1.1", "error": "invalid_query", "message": pacttest.Any("Check its spelling."), "reason": "malformed"})},
@@ -93,7 +93,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a look-up that does not say of what",
+		Name:     "a lookup without q",
 		Request:  getLookup(),
 		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure("", "invalid_query", "empty")},
 	}, func(t *testing.T, base string) {
@@ -103,7 +103,7 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a look-up of two queries at once",
+		Name:     "a lookup of two queries at once",
 		Request:  getLookup("8.8.8.8", "8.8.4.4"),
 		Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure("", "invalid_query", "malformed")},
 	}, func(t *testing.T, base string) {
@@ -119,10 +119,10 @@ func failures(t *testing.T, p *pacttest.Pact) {
 		name, state, code, retry string
 		status                   int
 	}{
-		{"a look-up over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
-		{"a look-up while the upstream is down", "the upstream is down", "provider_unreachable", "", 502},
-		{"a look-up when the upstream has been down for a while", "the upstream has been down for a while", "provider_unreachable", "30", 502},
-		{"a look-up with too much to do", "the geolocation service is overloaded", "overloaded", "1", 503},
+		{"a lookup over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
+		{"a lookup while the upstream is down", "the upstream is down", "provider_unreachable", "", 502},
+		{"a lookup when the upstream has been down for a while", "the upstream has been down for a while", "provider_unreachable", "30", 502},
+		{"a lookup during overload", "the geolocation service is overloaded", "overloaded", "1", 503},
 	} {
 		h := header("Cache-Control", "no-store")
 		if row.retry != "" {

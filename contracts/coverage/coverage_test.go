@@ -82,8 +82,8 @@ components:
     Long: {required: [m, e], properties: {m: {type: string}, e: {type: string, const: gone}}}
 `
 
-// answer returns an interaction with a response.
-func answer(status, body, rules, headers string) string {
+// respond returns an interaction with a response.
+func respond(status, body, rules, headers string) string {
 	return `{"description":"d","request":{"method":"GET","path":"/a","query":{"q":["1"]}},"response":{"status":` + status + `,"headers":` + headers +
 		`,"body":{"contentType":"application/json","encoded":false,"content":` + body + `},"matchingRules":{"body":{` + rules + `}}}}`
 }
@@ -115,39 +115,39 @@ func TestWhatPins(t *testing.T) {
 		name, interaction, part string
 		want                    bool
 	}{
-		{"an operation", answer("200", all, "", "{}"), "GET /a", true},
-		{"a parameter", answer("200", all, "", "{}"), "GET /a query q", true},
-		{"a status", answer("200", all, "", "{}"), "GET /a 200", true},
-		{"another status", answer("200", all, "", "{}"), "GET /a 404", false},
-		{"a literal", answer("200", all, "", "{}"), "GET /a 200 body $.name", true},
-		{"a type", answer("200", all, rule("$.name", asType), "{}"), "GET /a 200 body $.name", true},
-		{"a type of what is around it", answer("200", all, rule("$", asType), "{}"), "GET /a 200 body $.name", true},
-		{"a type and an expression", answer("200", all, rule("$.name", asType, `"match":"regex","regex":".+"`), "{}"), "GET /a 200 body $.name", true},
-		{"an expression alone, which takes numbers", answer("200", all, rule("$.name", `"match":"regex","regex":".+"`), "{}"), "GET /a 200 body $.name", false},
-		{"notEmpty alone, which takes numbers", answer("200", all, rule("$.name", `"match":"notEmpty"`), "{}"), "GET /a 200 body $.name", false},
-		{"a member that is missing", answer("200", `{"n":1}`, "", "{}"), "GET /a 200 body $.name", false},
-		{"an integer", answer("200", all, rule("$.n", asInteger), "{}"), "GET /a 200 body $.n", true},
-		{"a number that may have a fraction", answer("200", all, rule("$.n", asType), "{}"), "GET /a 200 body $.n", false},
-		{"a string instead of a number", answer("200", `{"n":"1"}`, "", "{}"), "GET /a 200 body $.n", false},
-		{"a member among names only", answer("200", all, closed("name|n|mail|kind"), "{}"), "GET /a 200 body $.name", false},
-		{"a string that may be null", answer("200", all, "", "{}"), "GET /a 200 body $.mail", true},
-		{"null where a string is", answer("200", all, "", "{}"), "GET /a 200 body $.mail: null", false},
-		{"null", answer("200", `{"name":"A","n":1,"mail":null}`, "", "{}"), "GET /a 200 body $.mail: null", true},
-		{"a value of a list", answer("200", all, "", "{}"), `Thing $.kind: "old"`, true},
-		{"another value of it", answer("200", all, "", "{}"), `Thing $.kind: "new"`, false},
-		{"a value of any type", answer("200", all, rule("$.kind", asType), "{}"), `Thing $.kind: "old"`, false},
-		{"a closed set", answer("200", all, closed("name|n|mail|kind"), "{}"), "Thing $: nothing else", true},
-		{"an open set", answer("200", all, "", "{}"), "Thing $: nothing else", false},
-		{"a set that takes all", answer("200", all, closed(".*"), "{}"), "Thing $: nothing else", false},
-		{"what must be left out", answer("200", `{"name":"A","n":1,"mail":null}`, closed("name|n|mail"), "{}"), "Thing $.kind: left out", true},
-		{"what may be left out", answer("200", all, closed("name|n|mail|kind"), "{}"), "Thing $.kind: left out", false},
-		{"a header", answer("200", all, "", `{"X-Source":["one"]}`), "GET /a 200 header X-Source", true},
-		{"its value", answer("200", all, "", `{"x-source":["one"]}`), "GET /a 200 header X-Source: one", true},
-		{"another value", answer("200", all, "", `{"X-Source":["one"]}`), "GET /a 200 header X-Source: two", false},
-		{"no header", answer("200", all, "", `{}`), "GET /a 200 header X-Source", false},
-		{"the short one of two bodies", answer("404", `{"m":"x"}`, "", "{}"), "GET /a 404 body Short $.m", true},
-		{"is not the long one", answer("404", `{"m":"x"}`, "", "{}"), "GET /a 404 body Long $.m", false},
-		{"the long one", answer("404", `{"m":"x","e":"gone"}`, "", "{}"), "GET /a 404 body Long $.e: gone", true},
+		{"an operation", respond("200", all, "", "{}"), "GET /a", true},
+		{"a parameter", respond("200", all, "", "{}"), "GET /a query q", true},
+		{"a status", respond("200", all, "", "{}"), "GET /a 200", true},
+		{"another status", respond("200", all, "", "{}"), "GET /a 404", false},
+		{"a literal", respond("200", all, "", "{}"), "GET /a 200 body $.name", true},
+		{"a type", respond("200", all, rule("$.name", asType), "{}"), "GET /a 200 body $.name", true},
+		{"a type of what is around it", respond("200", all, rule("$", asType), "{}"), "GET /a 200 body $.name", true},
+		{"a type and an expression", respond("200", all, rule("$.name", asType, `"match":"regex","regex":".+"`), "{}"), "GET /a 200 body $.name", true},
+		{"an expression alone, which takes numbers", respond("200", all, rule("$.name", `"match":"regex","regex":".+"`), "{}"), "GET /a 200 body $.name", false},
+		{"notEmpty alone, which takes numbers", respond("200", all, rule("$.name", `"match":"notEmpty"`), "{}"), "GET /a 200 body $.name", false},
+		{"a member that is missing", respond("200", `{"n":1}`, "", "{}"), "GET /a 200 body $.name", false},
+		{"an integer", respond("200", all, rule("$.n", asInteger), "{}"), "GET /a 200 body $.n", true},
+		{"a number that may have a fraction", respond("200", all, rule("$.n", asType), "{}"), "GET /a 200 body $.n", false},
+		{"a string instead of a number", respond("200", `{"n":"1"}`, "", "{}"), "GET /a 200 body $.n", false},
+		{"a member among names only", respond("200", all, closed("name|n|mail|kind"), "{}"), "GET /a 200 body $.name", false},
+		{"a string that may be null", respond("200", all, "", "{}"), "GET /a 200 body $.mail", true},
+		{"null where a string is", respond("200", all, "", "{}"), "GET /a 200 body $.mail: null", false},
+		{"null", respond("200", `{"name":"A","n":1,"mail":null}`, "", "{}"), "GET /a 200 body $.mail: null", true},
+		{"a value of a list", respond("200", all, "", "{}"), `Thing $.kind: "old"`, true},
+		{"another value of it", respond("200", all, "", "{}"), `Thing $.kind: "new"`, false},
+		{"a value of any type", respond("200", all, rule("$.kind", asType), "{}"), `Thing $.kind: "old"`, false},
+		{"a closed set", respond("200", all, closed("name|n|mail|kind"), "{}"), "Thing $: nothing else", true},
+		{"an open set", respond("200", all, "", "{}"), "Thing $: nothing else", false},
+		{"a set that takes all", respond("200", all, closed(".*"), "{}"), "Thing $: nothing else", false},
+		{"what must be left out", respond("200", `{"name":"A","n":1,"mail":null}`, closed("name|n|mail"), "{}"), "Thing $.kind: left out", true},
+		{"what may be left out", respond("200", all, closed("name|n|mail|kind"), "{}"), "Thing $.kind: left out", false},
+		{"a header", respond("200", all, "", `{"X-Source":["one"]}`), "GET /a 200 header X-Source", true},
+		{"its value", respond("200", all, "", `{"x-source":["one"]}`), "GET /a 200 header X-Source: one", true},
+		{"another value", respond("200", all, "", `{"X-Source":["one"]}`), "GET /a 200 header X-Source: two", false},
+		{"no header", respond("200", all, "", `{}`), "GET /a 200 header X-Source", false},
+		{"the short one of two bodies", respond("404", `{"m":"x"}`, "", "{}"), "GET /a 404 body Short $.m", true},
+		{"is not the long one", respond("404", `{"m":"x"}`, "", "{}"), "GET /a 404 body Long $.m", false},
+		{"the long one", respond("404", `{"m":"x","e":"gone"}`, "", "{}"), "GET /a 404 body Long $.e: gone", true},
 	} {
 		found := false
 		for _, p := range missing(t, nil, row.interaction).Parts {
@@ -174,7 +174,7 @@ func TestOnlyTheContractCounts(t *testing.T) {
 
 func TestStaleExclusion(t *testing.T) {
 	r := missing(t, []coverage.Exclusion{{"GET /a", "x"}, {"GET /c", "x"}, {"GET /a 404", "x"}, {"GET /a 404", "again"}},
-		answer("200", "{}", "", "{}"))
+		respond("200", "{}", "", "{}"))
 	if got := strings.Join(r.Stale, ", "); got != "GET /a, GET /c, GET /a 404" {
 		t.Errorf("got stale %s, want what is pinned, what is not there and what is excluded already", got)
 	}
@@ -186,7 +186,7 @@ func TestStaleExclusion(t *testing.T) {
 }
 
 func TestReports(t *testing.T) {
-	r := missing(t, []coverage.Exclusion{{"GET /a 404", "It is | gone."}}, slices.Repeat([]string{answer("200", "{}", "", "{}")}, 4)...)
+	r := missing(t, []coverage.Exclusion{{"GET /a 404", "It is | gone."}}, slices.Repeat([]string{respond("200", "{}", "", "{}")}, 4)...)
 	for name, row := range map[string]struct {
 		write func(*strings.Builder) error
 		want  []string

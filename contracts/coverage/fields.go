@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// body adds the parts of a JSON value. where names the answer, at the place in it; answered are the interactions with that answer.
-func (g *gatherer) body(where string, schema any, at string, answered func(*interaction) bool) {
+// body adds the parts of a JSON value. where names the answer, at the place in it; matches are the interactions with that answer.
+func (g *gatherer) body(where string, schema any, at string, matches func(*interaction) bool) {
 	all := g.alternatives(schema)
 	for _, a := range all {
 		prefix, owner := where, a.name
@@ -23,7 +23,7 @@ func (g *gatherer) body(where string, schema any, at string, answered func(*inte
 			return ok && got.name == a.name
 		}
 		g.members(prefix, owner, a.schema, at, "$", func(i *interaction, whole bool) []place {
-			if !answered(i) {
+			if !matches(i) {
 				return nil
 			}
 			return slices.DeleteFunc(i.places(at), func(p place) bool { return !chosen(i, p, whole) })

@@ -55,18 +55,18 @@ func (g *gatherer) operation(o operation) {
 	responses := members(o.body["responses"])
 	listed := slices.Sorted(maps.Keys(responses))
 	for _, status := range listed {
-		answered := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
+		matches := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
 		if status == "default" {
-			answered = func(i *interaction) bool {
+			matches = func(i *interaction) bool {
 				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" && i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
 			}
 		}
 		name := o.String() + " " + status
 		response, _ := g.resolve(responses[status])
-		g.add(name, answered)
-		g.headers(o, name, response, of, answered)
+		g.add(name, matches)
+		g.headers(o, name, response, of, matches)
 		if schema := content(response); schema != nil {
-			g.body(name+" body", schema, "$", answered)
+			g.body(name+" body", schema, "$", matches)
 		}
 	}
 }
@@ -136,14 +136,14 @@ func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 }
 
 // headers adds those of a response: one that is always there for each status, any other once for the operation.
-func (g *gatherer) headers(o operation, response string, r object, of, answered func(*interaction) bool) {
+func (g *gatherer) headers(o operation, response string, r object, of, matches func(*interaction) bool) {
 	headers := members(r["headers"])
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		header, _ := g.resolve(headers[name])
-		where, when := response, answered
+		where, when := response, matches
 		if always, _ := header["required"].(bool); !always {
 			where = o.String()
-			when = func(i *interaction) bool { return of(i) || answered(i) }
+			when = func(i *interaction) bool { return of(i) || matches(i) }
 		}
 		where += " header " + name
 		g.add(where, func(i *interaction) bool { return when(i) && i.header(name) != nil })

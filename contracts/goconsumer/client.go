@@ -1,5 +1,5 @@
-// Package greeter greets people by their name and says where their address is. It is an example of a client of gatehouse that has a
-// contract with it.
+// Package greeter greets people by name and shows the location of their address. It is an example of a client
+// that has a contract with gatehouse.
 package greeter
 
 import (
@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Client asks the gatehouse at a base URL. Its methods may be called by many goroutines.
+// Client is a client of the gatehouse at a base URL. Methods are safe for concurrent use.
 type Client struct{ Base string }
 
-// Profile is what is needed of the basic profile.
+// Profile is the part of the basic profile that the greeter needs.
 type Profile struct {
 	Name  string  `json:"name"`
 	Email *string `json:"email"` // nil = the person has none
 }
 
-// Place is what is needed of a look-up.
+// Place is the part of a lookup that the greeter needs.
 type Place struct {
 	Location struct {
 		Country string  `json:"country"`
@@ -29,31 +29,31 @@ type Place struct {
 	} `json:"location"`
 }
 
-// Refusal is an error of the service.
-type Refusal struct {
+// Error is an error response of the service.
+type Error struct {
 	Status  int    `json:"-"`
-	Code    string `json:"error"`  // "" for a token that is not valid
-	Reason  string `json:"reason"` // of look-ups
+	Code    string `json:"error"`  // "" for an invalid token
+	Reason  string `json:"reason"` // of lookups
 	Message string `json:"message"`
 }
 
-// Error is the message, for people.
-func (r *Refusal) Error() string { return r.Message }
+// Error returns the message, which is for people.
+func (e *Error) Error() string { return e.Message }
 
-// Profile returns that of the person whose access token it is. The error is a *Refusal when the service refuses.
+// Profile returns the profile of an access token's person. An error response is an *Error.
 func (c *Client) Profile(ctx context.Context, token string) (*Profile, error) {
 	p := new(Profile)
 	return p, c.get(ctx, "/api/user", "Bearer "+token, p)
 }
 
-// Lookup returns where an address or a domain is. The error is a *Refusal when the service refuses.
+// Lookup looks up an address or a domain. An error response is an *Error.
 func (c *Client) Lookup(ctx context.Context, query string) (*Place, error) {
 	p := new(Place)
 	return p, c.get(ctx, "/api/lookup?q="+url.QueryEscape(query), "", p)
 }
 
 func (c *Client) get(ctx context.Context, path, authorization string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
@@ -69,14 +69,14 @@ func (c *Client) get(ctx context.Context, path, authorization string, into any) 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		refusal := &Refusal{Status: response.StatusCode}
-		if err := json.NewDecoder(response.Body).Decode(refusal); err != nil {
-			return fmt.Errorf("read an answer with status %d: %w", response.StatusCode, err)
+		failure := &Error{Status: response.StatusCode}
+		if err := json.NewDecoder(response.Body).Decode(failure); err != nil {
+			return fmt.Errorf("read a response with status %d: %w", response.StatusCode, err)
 		}
-		return refusal
+		return failure
 	}
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return fmt.Errorf("read an answer: %w", err)
+		return fmt.Errorf("read a response: %w", err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := os.RemoveAll("pacts"); err != nil { // a pact is added to one that is there
+	if err := os.RemoveAll("pacts"); err != nil { // a test adds to an existing pact
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -35,7 +35,7 @@ func client(server consumer.MockServerConfig) *Client {
 	return &Client{Base: fmt.Sprintf("http://%s:%d", server.Host, server.Port)}
 }
 
-// The value of the state "an access token" stands in the place of the example when the pact is verified.
+// During verification, the value of the state "an access token" replaces the example.
 var bearer = matchers.FromProviderState("Bearer ${access_token}", "Bearer gtat_example")
 
 var isJSON = matchers.Regex("application/json", "^application/json.*") // a charset may follow
@@ -44,7 +44,7 @@ func TestProfile(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("a user", map[string]any{"name": "Ada Lovelace"})).
 		GivenWithParameter(state("an access token", nil)).
-		UponReceiving("a question for a profile").
+		UponReceiving("a request for a profile").
 		WithRequest("GET", "/api/user", func(b *consumer.V4RequestBuilder) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
@@ -66,7 +66,7 @@ func TestProfile(t *testing.T) {
 func TestExpiredToken(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("an access token", map[string]any{"kind": "expired"})).
-		UponReceiving("a question for a profile with an expired token").
+		UponReceiving("a request for a profile with an expired token").
 		WithRequest("GET", "/api/user", func(b *consumer.V4RequestBuilder) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
@@ -75,7 +75,7 @@ func TestExpiredToken(t *testing.T) {
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Profile(t.Context(), "gtat_example")
-			if refusal := new(Refusal); !errors.As(err, &refusal) || refusal.Code != "token_expired" {
+			if refusal := new(Error); !errors.As(err, &refusal) || refusal.Code != "token_expired" {
 				t.Errorf("got %v, want token_expired", err)
 			}
 			return nil
@@ -88,7 +88,7 @@ func TestExpiredToken(t *testing.T) {
 func TestLookup(t *testing.T) {
 	err := newPact(t).AddInteraction().
 		GivenWithParameter(state("the upstream knows a query", map[string]any{"query": "8.8.8.8"})).
-		UponReceiving("a look-up").
+		UponReceiving("a lookup").
 		WithRequest("GET", "/api/lookup", func(b *consumer.V4RequestBuilder) {
 			b.Query("q", matchers.S("8.8.8.8")).Header("Accept", matchers.S("application/json"))
 		}).
@@ -108,14 +108,14 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// number matches 39 as well as 39.03, and matchers.Decimal does not.
+// number matches 39 as well as 39.03. matchers.Decimal matches only the latter.
 func number(example float64) any {
 	return map[string]any{"pact:matcher:type": "number", "value": example}
 }
 
 func TestPrivateAddress(t *testing.T) {
 	err := newPact(t).AddInteraction().
-		UponReceiving("a look-up of a private address").
+		UponReceiving("a lookup of a private address").
 		WithRequest("GET", "/api/lookup", func(b *consumer.V4RequestBuilder) {
 			b.Query("q", matchers.S("10.0.0.1")).Header("Accept", matchers.S("application/json"))
 		}).
@@ -124,7 +124,7 @@ func TestPrivateAddress(t *testing.T) {
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Lookup(t.Context(), "10.0.0.1")
-			if refusal := new(Refusal); !errors.As(err, &refusal) || refusal.Reason != "private_range" {
+			if refusal := new(Error); !errors.As(err, &refusal) || refusal.Reason != "private_range" {
 				t.Errorf("got %v, want private_range", err)
 			}
 			return nil

@@ -1,32 +1,32 @@
-// A client of gatehouse for a page that greets people. It is small, but all of it is used.
+// A client of gatehouse for a page that greets people.
 
-/** What the service says when it refuses a request. */
-export class Refusal extends Error {
+/** An error response of the service. */
+export class GatehouseError extends Error {
   constructor(status, body, retryAfter) {
-    super(body.message ?? `the service answered ${status}`);
+    super(body.message ?? `the service responded with ${status}`);
     this.status = status;
-    this.code = body.error ?? null; // null for a token that is not valid
-    this.retryAfter = retryAfter; // seconds; null = not said
+    this.code = body.error ?? null; // null for an invalid token
+    this.retryAfter = retryAfter; // seconds; null = unknown
   }
 }
 
-/** Asks the gatehouse at a base URL. */
+/** A client of the gatehouse at a base URL. */
 export class Gatehouse {
   constructor(base) {
     this.base = base;
   }
 
-  /** Returns the basic profile of the person whose access token this is. */
+  /** Returns the basic profile of the access token's person. */
   async profile(token) {
     return this.#json('/api/user', { headers: { Authorization: `Bearer ${token}` } });
   }
 
-  /** Returns where an address or a domain is. */
+  /** Looks up an address or a domain. */
   async lookup(query) {
     return this.#json(`/api/lookup?q=${encodeURIComponent(query)}`, {});
   }
 
-  /** Returns where each of up to 50 addresses and domains is, in their order; ok is false for one that failed. */
+  /** Looks up 1 to 50 addresses and domains. The results are in order; ok is false for one that failed. */
   async bulk(queries) {
     const { results } = await this.#json('/api/bulk', {
       method: 'POST',
@@ -40,11 +40,11 @@ export class Gatehouse {
     const response = await fetch(this.base + path, {
       ...options,
       headers: { Accept: 'application/json', ...options.headers },
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(60_000),
     });
     const body = await response.json();
     if (response.ok) return body;
     const retryAfter = response.headers.get('Retry-After');
-    throw new Refusal(response.status, body, retryAfter === null ? null : Number(retryAfter));
+    throw new GatehouseError(response.status, body, retryAfter === null ? null : Number(retryAfter));
   }
 }

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { MatchersV3, PactV4, SpecificationVersion } from '@pact-foundation/pact';
 
-import { Gatehouse, Refusal } from './client.js';
+import { Gatehouse, GatehouseError } from './client.js';
 
 const { fromProviderState, integer, like, nullValue, number, regex, string } = MatchersV3;
 
@@ -25,7 +25,7 @@ test('reads a profile', async () => {
     .addInteraction()
     .given('a user with every profile field set')
     .given('an access token')
-    .uponReceiving('a question for a profile')
+    .uponReceiving('a request for a profile')
     .withRequest('GET', '/api/user', (b) => b.headers({ Authorization: bearer, Accept: 'application/json' }))
     .willRespondWith(200, (b) =>
       b
@@ -43,7 +43,7 @@ test('reads a profile without an address', async () => {
     .addInteraction()
     .given('a user registered by phone')
     .given('an access token')
-    .uponReceiving('a question for the profile of a person who registered by phone')
+    .uponReceiving('a request for the profile of a person who registered by phone')
     .withRequest('GET', '/api/user', (b) => b.headers({ Authorization: bearer, Accept: 'application/json' }))
     .willRespondWith(200, (b) => b.headers({ 'Content-Type': json }).jsonBody({ name: string('Ada'), email: nullValue() }))
     .executeTest(async (server) => {
@@ -56,7 +56,7 @@ test('notices that a token has expired', async () => {
   await pact
     .addInteraction()
     .given('an access token', { kind: 'expired' })
-    .uponReceiving('a question for a profile with an expired token')
+    .uponReceiving('a request for a profile with an expired token')
     .withRequest('GET', '/api/user', (b) => b.headers({ Authorization: bearer, Accept: 'application/json' }))
     .willRespondWith(401, (b) => b.headers({ 'Content-Type': json }).jsonBody({ error: 'token_expired', message: string('It has expired.') }))
     .executeTest(async (server) => {
@@ -69,7 +69,7 @@ test('waits when the minute is used up', async () => {
     .addInteraction()
     .given('an access token')
     .given('the limit of /api/user is used up')
-    .uponReceiving('one question too many for a profile')
+    .uponReceiving('a request for a profile over the limit')
     .withRequest('GET', '/api/user', (b) => b.headers({ Authorization: bearer, Accept: 'application/json' }))
     .willRespondWith(429, (b) =>
       b
@@ -77,7 +77,7 @@ test('waits when the minute is used up', async () => {
         .jsonBody({ error: 'rate_limit_exceeded', retry_after: integer(42) }),
     )
     .executeTest(async (server) => {
-      await assert.rejects(new Gatehouse(server.url).profile('gtat_example'), (refusal) => refusal instanceof Refusal && refusal.retryAfter === 42);
+      await assert.rejects(new Gatehouse(server.url).profile('gtat_example'), (refusal) => refusal instanceof GatehouseError && refusal.retryAfter === 42);
     });
 });
 
@@ -85,7 +85,7 @@ test('looks up where an address is', async () => {
   await pact
     .addInteraction()
     .given('the upstream knows a query', { query: '8.8.8.8' })
-    .uponReceiving('a look-up')
+    .uponReceiving('a lookup')
     .withRequest('GET', '/api/lookup', (b) => b.query({ q: '8.8.8.8' }).headers({ Accept: 'application/json' }))
     .willRespondWith(200, (b) =>
       b.headers({ 'Content-Type': json }).jsonBody({
@@ -104,7 +104,7 @@ test('looks up where an address is', async () => {
 test('is told what is wrong with a query', async () => {
   await pact
     .addInteraction()
-    .uponReceiving('a look-up of a private address')
+    .uponReceiving('a lookup of a private address')
     .withRequest('GET', '/api/lookup', (b) => b.query({ q: '10.0.0.1' }).headers({ Accept: 'application/json' }))
     .willRespondWith(400, (b) => b.headers({ 'Content-Type': json }).jsonBody({ ok: false, error: 'invalid_query', reason: 'private_range' }))
     .executeTest(async (server) => {
@@ -116,7 +116,7 @@ test('looks up several addresses at once', async () => {
   await pact
     .addInteraction()
     .given('the upstream knows a query', { query: '8.8.8.8' })
-    .uponReceiving('a look-up of two addresses, of which one is wrong')
+    .uponReceiving('a lookup of two addresses, one of them wrong')
     .withRequest('POST', '/api/bulk', (b) => b.headers({ Accept: 'application/json' }).jsonBody({ queries: ['8.8.8.8', 'nonsense'] }))
     .willRespondWith(200, (b) =>
       b.headers({ 'Content-Type': json }).jsonBody({

@@ -15,7 +15,7 @@ func authorizeMutants() []Mutant {
 	all := []Mutant{
 		spoiled(authorize, 302, "the status of redirects is 307", status(307)),
 		spoiled(authorize, 302, "the status of redirects is 200", status(200)),
-		spoiled(authorize, 303, "the status after an answer is 307", status(307)),
+		spoiled(authorize, 303, "the status after a decision is 307", status(307)),
 		spoiled(authorize, 302, "Location is gone", without("Location")),
 		spoiled(authorize, 302, "redirects may be kept", without("Cache-Control")),
 		spoiled(authorize, 302, "the request id is gone", without("X-Request-Id")),
@@ -33,14 +33,14 @@ func authorizeMutants() []Mutant {
 			}
 		})),
 		spoiled(authorize, 302, "there is one parameter more", parameter(func(q url.Values) { q.Set("session_state", "x") })),
-		spoiled(authorize, 302, "parameters are in the fragment", func(a *answer) {
+		spoiled(authorize, 302, "parameters are in the fragment", func(a *response) {
 			a.header.Set("Location", strings.Replace(a.header.Get("Location"), "callback?", "callback#", 1))
 		}),
 		spoiled(authorize, 302, "the query of the redirect URI is lost", parameter(func(q url.Values) { q.Del("tenant"); q.Del("x"); q.Del("from"); q.Del("a") })),
-		spoiled(authorize, 302, "redirects go to another host", func(a *answer) {
+		spoiled(authorize, 302, "redirects go to another host", func(a *response) {
 			a.header.Set("Location", strings.Replace(a.header.Get("Location"), "app.example", "evil.example", 1))
 		}),
-		spoiled(authorize, 400, "unknown clients are redirected", func(a *answer) {
+		spoiled(authorize, 400, "unknown clients are redirected", func(a *response) {
 			a.status = 302
 			a.header.Set("Location", a.request.URL.Query().Get("redirect_uri")+"?error=invalid_request")
 		}),

@@ -16,13 +16,13 @@ func at(path string) (object, name string) {
 // drop leaves a member out.
 func drop(path string) change {
 	object, name := at(path)
-	return func(a *answer) { a.object(object, func(o map[string]any) { delete(o, name) }) }
+	return func(a *response) { a.object(object, func(o map[string]any) { delete(o, name) }) }
 }
 
 // set gives a member another value, where it is.
 func set(path string, value any) change {
 	object, name := at(path)
-	return func(a *answer) {
+	return func(a *response) {
 		a.object(object, func(o map[string]any) {
 			if _, ok := o[name]; ok {
 				o[name] = value
@@ -37,7 +37,7 @@ func null(path string) change { return set(path, nil) }
 // rename gives a member another name.
 func rename(path, to string) change {
 	object, name := at(path)
-	return func(a *answer) {
+	return func(a *response) {
 		a.object(object, func(o map[string]any) {
 			if v, ok := o[name]; ok {
 				delete(o, name)
@@ -50,7 +50,7 @@ func rename(path, to string) change {
 // text makes a string of a member that is none.
 func text(path string) change {
 	object, name := at(path)
-	return func(a *answer) {
+	return func(a *response) {
 		a.object(object, func(o map[string]any) {
 			if v, ok := o[name]; ok && v != nil {
 				o[name] = fmt.Sprint(v)
@@ -62,7 +62,7 @@ func text(path string) change {
 // number makes a number of a member that is a string.
 func number(path string) change {
 	object, name := at(path)
-	return func(a *answer) {
+	return func(a *response) {
 		a.object(object, func(o map[string]any) {
 			if _, ok := o[name].(string); ok {
 				o[name] = 12
@@ -73,26 +73,26 @@ func number(path string) change {
 
 // extra adds a member to an object.
 func extra(path string) change {
-	return func(a *answer) { a.object(path, func(o map[string]any) { o["debug"] = "x" }) }
+	return func(a *response) { a.object(path, func(o map[string]any) { o["debug"] = "x" }) }
 }
 
 // add adds a member with a value.
 func add(name string, value any) change {
-	return func(a *answer) { a.object("", func(o map[string]any) { o[name] = value }) }
+	return func(a *response) { a.object("", func(o map[string]any) { o[name] = value }) }
 }
 
 // status changes the status.
-func status(code int) change { return func(a *answer) { a.status = code } }
+func status(code int) change { return func(a *response) { a.status = code } }
 
 // without leaves a header out.
-func without(name string) change { return func(a *answer) { a.header.Del(name) } }
+func without(name string) change { return func(a *response) { a.header.Del(name) } }
 
 // header gives a header another value.
-func header(name, value string) change { return func(a *answer) { a.header.Set(name, value) } }
+func header(name, value string) change { return func(a *response) { a.header.Set(name, value) } }
 
-// instead answers something else.
+// instead replaces the response.
 func instead(code int, body any) change {
-	return func(a *answer) {
+	return func(a *response) {
 		a.status = code
 		a.value(body)
 	}
@@ -100,7 +100,7 @@ func instead(code int, body any) change {
 
 // parameter changes the query of Location where it leads back to the client.
 func parameter(f func(url.Values)) change {
-	return func(a *answer) {
+	return func(a *response) {
 		u, err := url.Parse(a.header.Get("Location"))
 		if err != nil || !u.Query().Has("code") && !u.Query().Has("error") {
 			return
@@ -112,9 +112,9 @@ func parameter(f func(url.Values)) change {
 	}
 }
 
-// when restricts a change to some answers.
-func when(condition func(*answer) bool, f change) change {
-	return func(a *answer) {
+// when restricts a change to the responses that meet a condition.
+func when(condition func(*response) bool, f change) change {
+	return func(a *response) {
 		if condition(a) {
 			f(a)
 		}
@@ -122,8 +122,8 @@ func when(condition func(*answer) bool, f change) change {
 }
 
 // coded reports whether the body has an error code.
-func coded(code string) func(*answer) bool {
-	return func(a *answer) bool { return strings.Contains(string(a.body), `"error":"`+code+`"`) }
+func coded(code string) func(*response) bool {
+	return func(a *response) bool { return strings.Contains(string(a.body), `"error":"`+code+`"`) }
 }
 
 // asked is a Mutant that gives the service another request.

@@ -6,7 +6,7 @@ func edgeMutants() []Mutant {
 	for _, o := range []string{token, revoke, introspect, metadata, basic, detailed, lookup, myIP, bulk} {
 		all = append(all,
 			spoiled(o, 0, "the request id is gone", without("X-Request-Id")),
-			spoiled(o, 0, "it is no JSON", func(a *answer) { a.body = append([]byte("// "), a.body...) }))
+			spoiled(o, 0, "it is no JSON", func(a *response) { a.body = append([]byte("// "), a.body...) }))
 	}
 	for _, o := range []string{"GET /oauth/token", "GET /oauth/revoke", "GET /oauth/introspect", "POST /api/user", "POST /api/user/details",
 		"POST /api/lookup", "POST /api/my-ip", "GET /api/bulk"} {

@@ -22,7 +22,7 @@ var resultMembers = map[string][]string{
 	"object": {"location", "network", "flags"},
 }
 
-// resultMutants spoil what is in a result: alone, and in one of a bulk answer.
+// resultMutants spoil what is in a result: alone, and in one of a bulk response.
 func resultMutants() []Mutant {
 	var all []Mutant
 	for kind, members := range resultMembers {
@@ -75,7 +75,7 @@ func lookupMutants() []Mutant {
 	}
 	for _, reason := range []string{"malformed", "has_scheme", "has_path", "private_range", "reserved_range", "not_found", "empty"} {
 		all = append(all, spoiled(lookup, 400, "the reason "+reason+" is not given",
-			when(func(a *answer) bool { return bytes.Contains(a.body, []byte(`"reason":"`+reason+`"`)) }, set("reason", ""))).of(reason))
+			when(func(a *response) bool { return bytes.Contains(a.body, []byte(`"reason":"`+reason+`"`)) }, set("reason", ""))).of(reason))
 	}
 	return append(all,
 		spoiled(lookup, 200, "there is one member more", extra("")),
@@ -105,7 +105,7 @@ func bulkMutants() []Mutant {
 		spoiled(bulk, 200, "failed is always 0", set("failed", 0)),
 		spoiled(bulk, 200, "results is called items", rename("results", "items")),
 		spoiled(bulk, 200, "results is by query", set("results", map[string]any{})),
-		spoiled(bulk, 200, "results is turned around", func(a *answer) {
+		spoiled(bulk, 200, "results is turned around", func(a *response) {
 			a.object("", func(o map[string]any) {
 				list, _ := o["results"].([]any)
 				turned := make([]any, len(list))
@@ -115,7 +115,7 @@ func bulkMutants() []Mutant {
 				o["results"] = turned
 			})
 		}),
-		spoiled(bulk, 200, "the last result is lost", func(a *answer) {
+		spoiled(bulk, 200, "the last result is lost", func(a *response) {
 			a.object("", func(o map[string]any) {
 				if list, _ := o["results"].([]any); len(list) > 0 {
 					o["results"] = list[:len(list)-1]
@@ -130,9 +130,9 @@ func bulkMutants() []Mutant {
 		spoiled(bulk, 200, "it may be kept", header("Cache-Control", "private, max-age=600")),
 		spoiled(bulk, 200, "X-Geo-Source is gone", without("X-Geo-Source")),
 		spoiled(bulk, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
-		spoiled(bulk, 200, "the status with item errors is 207", when(func(a *answer) bool { return !bytes.Contains(a.body, []byte(`"failed":0`)) }, status(207))),
+		spoiled(bulk, 200, "the status with item errors is 207", when(func(a *response) bool { return !bytes.Contains(a.body, []byte(`"failed":0`)) }, status(207))),
 		spoiled(bulk, 400, "error is missing", drop("error")),
-		spoiled(bulk, 400, "the reason too_many is not given", when(func(a *answer) bool { return bytes.Contains(a.body, []byte("too_many")) }, set("reason", "malformed"))),
+		spoiled(bulk, 400, "the reason too_many is not given", when(func(a *response) bool { return bytes.Contains(a.body, []byte("too_many")) }, set("reason", "malformed"))),
 		spoiled(bulk, 400, "the status of invalid requests is 422", status(422)),
 		spoiled(bulk, 413, "the status of large bodies is 400", status(400)),
 		spoiled(bulk, 413, "payload_too_large is called too_large", set("error", "too_large")),

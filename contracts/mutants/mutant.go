@@ -20,8 +20,8 @@ import (
 type Mutant struct {
 	Name      string // what is wrong, such as "email is missing"
 	Operation string // where, such as "GET /api/user"
-	Status    int    // of the right answers that it spoils; 0 = any
-	Word      string // that is in those answers, such as an error code; "" = none in particular
+	Status    int    // of the responses that it breaks; 0 = any
+	Word      string // that those responses contain, such as an error code; "" = any
 	// Wrap puts what is wrong before the real service.
 	Wrap func(service http.Handler) http.Handler
 }
@@ -40,8 +40,8 @@ func All() []Mutant {
 		lookupMutants(), bulkMutants(), edgeMutants())
 }
 
-// answer is the right answer, which a change spoils.
-type answer struct {
+// response is the correct response, which a change breaks.
+type response struct {
 	request *http.Request
 	form    url.Values // that was sent; nil = none
 	status  int
@@ -49,10 +49,10 @@ type answer struct {
 	body    []byte
 }
 
-// change spoils an answer.
-type change func(*answer)
+// change breaks a response.
+type change func(*response)
 
-// spoiled returns a Mutant that answers as the service does, but for a change.
+// spoiled returns a Mutant whose responses are those of the service, with one change.
 func spoiled(operation string, status int, name string, f change) Mutant {
 	return Mutant{name, operation, status, "", func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func spoiled(operation string, status int, name string, f change) Mutant {
 				service.ServeHTTP(w, r)
 				return
 			}
-			a, err := answerOf(service, r)
+			a, err := responseOf(service, r)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
@@ -79,13 +79,13 @@ func (m Mutant) of(word string) Mutant {
 	return m
 }
 
-// answerOf asks the service.
-func answerOf(service http.Handler, r *http.Request) (*answer, error) {
+// responseOf sends a request to the service.
+func responseOf(service http.Handler, r *http.Request) (*response, error) {
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{request: r}
+	a := &response{request: r}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		a.form, _ = url.ParseQuery(string(sent)) // what cannot be read is not looked at
 	}
@@ -96,7 +96,7 @@ func answerOf(service http.Handler, r *http.Request) (*answer, error) {
 	return a, nil
 }
 
-func (a *answer) send(w http.ResponseWriter) {
+func (a *response) send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	if a.request.Method != http.MethodHead {
 		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
@@ -106,7 +106,7 @@ func (a *answer) send(w http.ResponseWriter) {
 }
 
 // value puts v into the place of the body.
-func (a *answer) value(v any) {
+func (a *response) value(v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // what was read as JSON can be written
@@ -116,7 +116,7 @@ func (a *answer) value(v any) {
 }
 
 // object changes the body, or what path leads to in it: names of members, and * for all elements of an array.
-func (a *answer) object(path string, f func(map[string]any)) {
+func (a *response) object(path string, f func(map[string]any)) {
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()
 	var body any

@@ -36,10 +36,10 @@ const atOnce = 6
 
 // expectation is one interaction of a pact, in a pact of its own.
 type expectation struct {
-	pact   *contracts.Pact
-	status int
-	answer string // what is expected, as JSON
-	rules  int    // places of the body that are compared by a rule
+	pact     *contracts.Pact
+	status   int
+	response string // what is expected, as JSON
+	rules    int    // places of the body that are compared by a rule
 }
 
 // largest is more rules than an interaction about one result has; those with more are slow.
@@ -130,22 +130,18 @@ var errSurvived = errors.New("no pact fails")
 
 // try starts a service with what is wrong, and returns nil when an interaction fails because of that.
 func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, err error) {
-	p, err := contracts.Start(ctx, contracts.Config{Wrap: m.Wrap})
+	p, err := contracts.Start(contracts.Config{Wrap: m.Wrap})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	target, err := verify.Of(p)
-	if err != nil {
-		return 0, err
-	}
-	v, err := verify.New(target)
+	v, err := verify.New(verify.Of(p))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	for _, e := range pool {
-		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status || !strings.Contains(e.answer, m.Word) {
+		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status || !strings.Contains(e.response, m.Word) {
 			continue
 		}
 		tried++

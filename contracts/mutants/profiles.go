@@ -22,7 +22,7 @@ func profileMutants() []Mutant {
 				spoiled(o, 200, member+" is empty where it is null", emptied(member)))
 		}
 		all = append(all,
-			spoiled(o, 200, "null members are left out", func(a *answer) {
+			spoiled(o, 200, "null members are left out", func(a *response) {
 				a.object("", func(p map[string]any) {
 					for name, v := range p {
 						if v == nil {
@@ -33,7 +33,7 @@ func profileMutants() []Mutant {
 			}),
 			spoiled(o, 200, "id is a string", text("id")),
 			spoiled(o, 200, "id is called user_id", rename("id", "user_id")),
-			spoiled(o, 200, "the profile is inside another object", func(a *answer) { a.body = []byte(`{"data":` + string(a.body) + `}`) }),
+			spoiled(o, 200, "the profile is inside another object", func(a *response) { a.body = []byte(`{"data":` + string(a.body) + `}`) }),
 			spoiled(o, 200, "there is one member more", extra("")),
 			spoiled(o, 200, "it may be kept", header("Cache-Control", "private, max-age=60")),
 			spoiled(o, 200, "it is called text", header("Content-Type", "text/plain")),
@@ -42,7 +42,7 @@ func profileMutants() []Mutant {
 			spoiled(o, 401, "there is one member more", extra("")),
 			spoiled(o, 401, "the challenge is gone", without("WWW-Authenticate")),
 			spoiled(o, 401, "the status without a token is 403", status(403)),
-			spoiled(o, 401, "invalid tokens have a code", when(func(a *answer) bool { return !strings.Contains(string(a.body), "token_expired") }, add("error", "invalid_token"))),
+			spoiled(o, 401, "invalid tokens have a code", when(func(a *response) bool { return !strings.Contains(string(a.body), "token_expired") }, add("error", "invalid_token"))),
 			spoiled(o, 401, "expired tokens have no code", when(coded("token_expired"), drop("error"))),
 			spoiled(o, 401, "token_expired is called invalid_token", when(coded("token_expired"), set("error", "invalid_token"))),
 			spoiled(o, 401, "expired tokens have no error_description", drop("error_description")),
@@ -78,7 +78,7 @@ func profileMutants() []Mutant {
 
 // emptied makes "" of a member that is null.
 func emptied(member string) change {
-	return func(a *answer) {
+	return func(a *response) {
 		a.object("", func(p map[string]any) {
 			if v, ok := p[member]; ok && v == nil {
 				p[member] = ""
@@ -92,8 +92,8 @@ func profileMisbehaviour() []Mutant {
 	person := map[string]any{"id": 1, "name": "Ada Lovelace", "email": nil, "profile_picture": nil, "username": nil, "gender": nil}
 	var all []Mutant
 	for o, limit := range map[string]string{basic: "100", detailed: "50"} {
-		first := func(a *answer) bool { return a.header.Get("X-RateLimit-Remaining") != "0" }
-		last := func(a *answer) bool { return a.header.Get("X-RateLimit-Remaining") == "0" }
+		first := func(a *response) bool { return a.header.Get("X-RateLimit-Remaining") != "0" }
+		last := func(a *response) bool { return a.header.Get("X-RateLimit-Remaining") == "0" }
 		over := map[string]any{"error": "rate_limit_exceeded", "message": "x", "retry_after": 1}
 		all = append(all,
 			spoiled(o, 200, "the limit is one less", when(last, instead(429, over))),

@@ -8,7 +8,7 @@ const (
 	introspect = "POST /oauth/introspect"
 )
 
-// issued is an answer with tokens that were never issued.
+// issued is a response with tokens that were never issued.
 var issued = map[string]any{"access_token": "gtat_0", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "gtrt_0"}
 
 func tokenMutants() []Mutant {
@@ -27,11 +27,11 @@ func tokenMutants() []Mutant {
 		spoiled(token, 200, "refresh_token is missing", drop("refresh_token")),
 		spoiled(token, 200, "refresh_token is empty", set("refresh_token", "")),
 		spoiled(token, 200, "refresh_token is null", null("refresh_token")),
-		spoiled(token, 200, "clients get a refresh token for themselves", when(func(a *answer) bool { return a.form.Get("grant_type") == "client_credentials" }, add("refresh_token", "gtrt_0"))),
+		spoiled(token, 200, "clients get a refresh token for themselves", when(func(a *response) bool { return a.form.Get("grant_type") == "client_credentials" }, add("refresh_token", "gtrt_0"))),
 		spoiled(token, 200, "scope is missing", drop("scope")),
 		spoiled(token, 200, "scope is a list", set("scope", []string{"view-user"})),
 		spoiled(token, 200, "scope has commas", set("scope", "view-user,detail-user")),
-		spoiled(token, 200, "scope is always there", func(a *answer) {
+		spoiled(token, 200, "scope is always there", func(a *response) {
 			a.object("", func(o map[string]any) {
 				if _, ok := o["scope"]; !ok {
 					o["scope"] = "view-user detail-user"
@@ -52,7 +52,7 @@ func tokenMutants() []Mutant {
 		spoiled(token, 400, "errors have one member more", extra("")),
 		spoiled(token, 401, "the status of unknown clients is 400", status(400)),
 		spoiled(token, 401, "the challenge is gone", without("WWW-Authenticate")),
-		spoiled(token, 401, "the challenge is Bearer", when(func(a *answer) bool { return a.header.Get("WWW-Authenticate") != "" }, header("WWW-Authenticate", "Bearer"))),
+		spoiled(token, 401, "the challenge is Bearer", when(func(a *response) bool { return a.header.Get("WWW-Authenticate") != "" }, header("WWW-Authenticate", "Bearer"))),
 		spoiled(token, 429, "Retry-After is gone", without("Retry-After")),
 		spoiled(token, 429, "Retry-After is 0", header("Retry-After", "0")),
 		spoiled(token, 429, "the status of too many attempts is 400", status(400)),
@@ -77,7 +77,7 @@ func tokenMutants() []Mutant {
 // tokenMisbehaviour takes what has to be refused, or refuses what has to be taken.
 func tokenMisbehaviour() []Mutant {
 	grants := func(field string) change {
-		return when(func(a *answer) bool { return a.form.Has(field) && coded("invalid_grant")(a) }, instead(200, issued))
+		return when(func(a *response) bool { return a.form.Has(field) && coded("invalid_grant")(a) }, instead(200, issued))
 	}
 	return []Mutant{
 		spoiled(token, 400, "any code is good", grants("code")).of("invalid_grant"),
@@ -85,9 +85,9 @@ func tokenMisbehaviour() []Mutant {
 		spoiled(token, 401, "any secret is good", instead(200, issued)),
 		spoiled(token, 400, "any scope is good", when(coded("invalid_scope"), instead(200, issued))).of("invalid_scope"),
 		spoiled(token, 400, "clients get any grant", when(coded("unauthorized_client"), instead(200, issued))).of("unauthorized_client"),
-		spoiled(token, 400, "code_verifier is not compared", when(func(a *answer) bool { return a.form.Has("code_verifier") }, instead(200, issued))),
-		spoiled(token, 200, "refresh tokens are refused", when(func(a *answer) bool { return a.form.Has("refresh_token") }, instead(400, map[string]any{"error": "invalid_grant"}))),
-		spoiled(token, 200, "public clients need a secret", when(func(a *answer) bool {
+		spoiled(token, 400, "code_verifier is not compared", when(func(a *response) bool { return a.form.Has("code_verifier") }, instead(200, issued))),
+		spoiled(token, 200, "refresh tokens are refused", when(func(a *response) bool { return a.form.Has("refresh_token") }, instead(400, map[string]any{"error": "invalid_grant"}))),
+		spoiled(token, 200, "public clients need a secret", when(func(a *response) bool {
 			return !a.form.Has("client_secret") && a.request.Header.Get("Authorization") == ""
 		},
 			instead(401, map[string]any{"error": "invalid_client"}))),
@@ -120,10 +120,10 @@ func aboutTokenMutants() []Mutant {
 			spoiled(introspect, 200, member+" is missing", drop(member)),
 			spoiled(introspect, 200, member+" is null", null(member)))
 	}
-	known := when(func(a *answer) bool { return string(a.body) == `{"active":false}` },
+	known := when(func(a *response) bool { return string(a.body) == `{"active":false}` },
 		instead(200, map[string]any{"active": true, "scope": "view-user", "client_id": "x", "exp": 4102444800}))
 	return append(all,
-		spoiled(revoke, 200, "unknown tokens are refused", when(func(a *answer) bool { return a.form.Get("token") == "nonsense" }, instead(400, map[string]any{"error": "invalid_grant"}))),
+		spoiled(revoke, 200, "unknown tokens are refused", when(func(a *response) bool { return a.form.Get("token") == "nonsense" }, instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(revoke, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
 		spoiled(introspect, 200, "active is a string", text("active")),
 		spoiled(introspect, 200, "sub is a number", number("sub")),
@@ -131,7 +131,7 @@ func aboutTokenMutants() []Mutant {
 		spoiled(introspect, 200, "iat is a fraction", set("iat", 1790000000.5)),
 		spoiled(introspect, 200, "everything is active", known),
 		spoiled(introspect, 200, "nothing is active", instead(200, map[string]any{"active": false})),
-		spoiled(introspect, 200, "inactive tokens are told of", when(func(a *answer) bool { return string(a.body) == `{"active":false}` }, add("client_id", "x"))),
+		spoiled(introspect, 200, "inactive tokens are told of", when(func(a *response) bool { return string(a.body) == `{"active":false}` }, add("client_id", "x"))),
 		spoiled(introspect, 200, "the client is another", set("client_id", "00000000-0000-4000-8000-000000000000")),
 	)
 }

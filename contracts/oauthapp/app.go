@@ -1,5 +1,5 @@
-// Package oauthapp is a consumer of the identity service: an application that people sign in to with it (RFC 6749), and
-// that reads their profiles.
+// Package oauthapp is a consumer of the identity service: an application where people sign in with it
+// (RFC 6749) and that reads their profiles.
 package oauthapp
 
 import (
@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// patience bounds a request whose context has no deadline.
-const patience = 10 * time.Second
+// requestTimeout limits each request.
+const requestTimeout = time.Minute
 
-// maxAnswer bounds what is read of an answer, in bytes.
-const maxAnswer = 1 << 20
+// maxResponse limits the body of a response, in bytes.
+const maxResponse = 1 << 20
 
-// App is an application that is registered with the identity service. It must not be changed while it is in use; its
-// methods may be called by many goroutines. Their errors are an *Error where the service refused.
+// App is an application that is registered with the identity service. Methods are safe for concurrent
+// use, but the fields must not change meanwhile. An error response is an *Error.
 type App struct {
-	Service     string // required: URL of the identity service, also its issuer unless Issuer is set
-	Issuer      string // as the metadata has it; "" = Service
-	ClientID    string // required, but for Metadata and the profiles
+	Service     string // required: URL of the identity service
+	Issuer      string // of the metadata; "" = Service
+	ClientID    string // required, except for Metadata and profiles
 	Secret      string // "" for a public client
 	RedirectURI string // required for sign-ins
 	Basic       bool   // authenticate by HTTP Basic, not in the body
-	Origin      string // of the web page that the application is; "" = it is none
+	Origin      string // if the application is a web page; "" = it is not
 }
 
-// noRedirects is a client that shows redirects to who asks.
+// noRedirects is a client that does not follow redirects.
 var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// Request is one that App has no method of its own for.
+// Request is a request without an own method of App.
 type Request struct {
 	Method string // "" = GET
 	Path   string // with the query
@@ -43,7 +43,7 @@ type Request struct {
 	Body   string
 }
 
-// Response is the answer to a Request that was not refused.
+// Response is a response with a status below 400.
 type Response struct {
 	Status int
 	Header http.Header
@@ -52,7 +52,7 @@ type Response struct {
 
 // Do sends a request. A status of 400 or more is an *Error; a redirect is not followed.
 func (a *App) Do(ctx context.Context, r Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimRight(a.Service, "/")+r.Path, strings.NewReader(r.Body))
 	if err != nil {
@@ -70,18 +70,18 @@ func (a *App) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil {
-		return nil, fmt.Errorf("read an answer: %w", err)
+		return nil, fmt.Errorf("read a response: %w", err)
 	}
-	answer := &Response{response.StatusCode, response.Header, body}
-	if answer.Status >= 400 {
-		return nil, refusalOf(answer)
+	got := &Response{response.StatusCode, response.Header, body}
+	if got.Status >= 400 {
+		return nil, errorOf(got)
 	}
-	return answer, nil
+	return got, nil
 }
 
-// post sends a form in the name of the client.
+// post sends a form with the client's credentials.
 func (a *App) post(ctx context.Context, path string, form url.Values) (*Response, error) {
 	r := Request{Method: http.MethodPost, Path: path, Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}
 	if a.Basic {
@@ -103,19 +103,19 @@ func (a *App) basic() string {
 	return r.Header.Get("Authorization")
 }
 
-// decode reads the body of an answer that has to be JSON.
+// decode parses the body, which must be JSON.
 func (r *Response) decode(into any) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return fmt.Errorf("got an answer with status %d that is not JSON", r.Status)
+		return fmt.Errorf("got a response with status %d that is not JSON", r.Status)
 	}
 	if err := json.Unmarshal(r.Body, into); err != nil {
-		return fmt.Errorf("read an answer with status %d: %w", r.Status, err)
+		return fmt.Errorf("read a response with status %d: %w", r.Status, err)
 	}
 	return nil
 }
 
-// list returns the members of a header that is a list.
+// list returns the elements of a list header.
 func (r *Response) list(name string) []string {
 	var all []string
 	for v := range strings.SplitSeq(strings.Join(r.Header.Values(name), ","), ",") {

@@ -9,16 +9,16 @@ import (
 	"net/url"
 )
 
-// Authorization is a request that a person let the application read their profile (RFC 6749 section 4.1.1).
+// Authorization is a request for a person's permission to read their profile (RFC 6749 section 4.1.1).
 type Authorization struct {
-	Scope              string // "" = what the service assumes
-	State              string // a fresh secret of the browser's; "" = none, which leaves the application open to forgery
-	Verifier           string // a fresh secret for PKCE (RFC 7636); "" = no PKCE
-	Prompt             string // "login", "consent", both with a space between them, "none" or ""
-	SkipAccountChooser bool   // go on with the account that allowed the application before
+	Scope              string // "" = the service's default
+	State              string // a new secret per browser; "" = none, which allows request forgery
+	Verifier           string // a new secret for PKCE (RFC 7636); "" = no PKCE
+	Prompt             string // "login", "consent", "login consent", "none" or ""
+	SkipAccountChooser bool   // use the account that has allowed the application
 }
 
-// AuthorizationPath returns where the browser goes, from the service's URL.
+// AuthorizationPath returns the path and query of the authorization request.
 func (a *App) AuthorizationPath(r Authorization) string {
 	query := url.Values{"response_type": {"code"}, "client_id": {a.ClientID}, "redirect_uri": {a.RedirectURI}}
 	for name, value := range map[string]string{"scope": r.Scope, "state": r.State, "prompt": r.Prompt} {
@@ -42,7 +42,7 @@ func Challenge(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// AuthorizationError is what the service sends the browser back with when there is no code (RFC 6749 section 4.1.2.1).
+// AuthorizationError is the error in a redirect to the application (RFC 6749 section 4.1.2.1).
 type AuthorizationError struct {
 	Code        string // such as "access_denied"
 	Description string
@@ -51,12 +51,12 @@ type AuthorizationError struct {
 // Error returns the code and the description.
 func (e *AuthorizationError) Error() string { return e.Code + ": " + e.Description }
 
-// Denied reports whether the person said no.
+// Denied reports whether the person denied the request.
 func (e *AuthorizationError) Denied() bool { return e.Code == "access_denied" }
 
-// Callback returns the code with which the browser came back to location. state is that of the authorization request. The error is
-// an *AuthorizationError when the service sent one; that and a code are believed only from the right issuer (RFC 9207) and with the
-// right state.
+// Callback returns the code of the redirect to location. state is that of the authorization request. An error
+// of the service is an *AuthorizationError. Code and error are accepted only with the right state and from
+// the right issuer (RFC 9207).
 func (a *App) Callback(location, state string) (code string, err error) {
 	u, err := url.Parse(location)
 	if err != nil {

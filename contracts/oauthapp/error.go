@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Error is a refusal of the service.
+// Error is an error response of the service.
 type Error struct {
 	Status      int    // HTTP status
-	Code        string // such as "invalid_grant"; "" when the answer names none
+	Code        string // such as "invalid_grant"; "" = none
 	Description string // what is wrong
 	Message     string // for a person
 	Hint        string // what to change, from the token endpoint
-	Challenge   string // how to authenticate, with status 401 and 403: the header WWW-Authenticate
+	Challenge   string // the header WWW-Authenticate, with status 401 and 403
 	RetryAfter  time.Duration
-	Allow       []string // with status 405: the methods that there are
-	Quota       Quota    // of the access token, where it was counted
+	Allow       []string // allowed methods, with status 405
+	Quota       Quota    // of the access token, if the request counts
 }
 
-// Error returns the status, the code and what is wrong.
+// Error returns the status, the code and the description.
 func (e *Error) Error() string {
 	text := e.Description
 	if text == "" {
@@ -30,13 +30,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("status %d %s: %s", e.Status, e.Code, text)
 }
 
-// Expired reports whether a new access token would do.
+// Expired reports whether the access token has expired.
 func (e *Error) Expired() bool { return e.Code == "token_expired" }
 
 // Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool { return e.Status == 429 || e.Status >= 500 }
 
-func refusalOf(r *Response) *Error {
+func errorOf(r *Response) *Error {
 	e := &Error{Status: r.Status, Challenge: strings.Join(r.Header.Values("WWW-Authenticate"), ", "), RetryAfter: seconds(r.Header.Get("Retry-After")),
 		Allow: r.list("Allow"), Quota: quotaOf(r)}
 	var body struct {
@@ -46,7 +46,7 @@ func refusalOf(r *Response) *Error {
 		Hint        string `json:"hint"`
 		RetryAfter  int    `json:"retry_after"`
 	}
-	if json.Unmarshal(r.Body, &body) == nil { // pages are refused with pages
+	if json.Unmarshal(r.Body, &body) == nil { // errors of pages are pages
 		e.Code, e.Description, e.Message, e.Hint = body.Code, body.Description, body.Message, body.Hint
 		if body.RetryAfter > 0 {
 			e.RetryAfter = time.Duration(body.RetryAfter) * time.Second
@@ -55,7 +55,7 @@ func refusalOf(r *Response) *Error {
 	return e
 }
 
-// seconds reads whole seconds; 0 for anything else.
+// seconds parses whole seconds; anything else is 0.
 func seconds(s string) time.Duration {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {

@@ -50,17 +50,17 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
 		{"an introspection with HTTP Basic", []state{confidential(), anAccessToken}, newBasicApp, form("token", accessToken), accessToken, "", userToken,
 			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection of an access token with all members that there are", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken), accessToken, "",
+		{"an introspection of an access token with only documented members", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken), accessToken, "",
 			closed("scope", "client_id", "token_type", "sub", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
 		{"an introspection of the client's own access token", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
 			signed("token", accessToken), accessToken, "", ownToken,
 			oauthapp.Introspection{Active: true, ClientID: clientID, Type: "Bearer", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection of the client's own access token with all members that there are", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
+		{"an introspection of the client's own access token with only documented members", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
 			signed("token", accessToken), accessToken, "", closed("scope", "client_id", "token_type", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
 		{"an introspection of a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
 			signed("token", refreshToken, "token_type_hint", aRefreshToken), refreshToken, aRefreshToken, refresh,
 			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Subject: "17", Expires: endsAt}},
-		{"an introspection of a refresh token with all members that there are", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
+		{"an introspection of a refresh token with only documented members", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
 			signed("token", refreshToken), refreshToken, "", closed("scope", "client_id", "sub", "exp"), oauthapp.Introspection{Active: true, Expires: endsAt}},
 		{"an introspection of a token of another client by a resource server", []state{otherClient(), anAccessToken, confidential("introspect_any", true)}, newApp,
 			signed("token", accessToken), accessToken, "", object{"active": true, "client_id": otherClientID}, oauthapp.Introspection{Active: true, ClientID: otherClientID}},
@@ -131,7 +131,7 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name: "an introspection of an unknown token that tells nothing", Given: []state{confidential()},
+		Name: "an introspection of an unknown token that reveals nothing", Given: []state{confidential()},
 		Request:  post("/oauth/introspect", signed("token", "nonsense")),
 		Response: pacttest.Response{Status: 200, Header: notStored(), JSON: pacttest.OnlyKeys(object{"active": false})},
 	}, func(t *testing.T, base string) {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Metadata is what the service says of itself (RFC 8414 section 2).
+// Metadata is the service's metadata (RFC 8414 section 2).
 type Metadata struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"`
@@ -25,7 +25,7 @@ type Metadata struct {
 	SendsIssuer           bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// Metadata reads what the service says of itself. Issuer is what App.Issuer has to be.
+// Metadata returns the service's metadata. Its Issuer is the value for App.Issuer.
 func (a *App) Metadata(ctx context.Context) (*Metadata, error) {
 	response, err := a.Do(ctx, Request{Path: "/.well-known/oauth-authorization-server"})
 	if err != nil {
@@ -41,15 +41,15 @@ func (a *App) Metadata(ctx context.Context) (*Metadata, error) {
 	return m, nil
 }
 
-// Permission is what the application may do at an endpoint where it is a web page.
+// Permission is what a web page may do at an endpoint (CORS).
 type Permission struct {
 	Origins []string
 	Methods []string
 	Headers []string // of requests
-	Exposed []string // headers of answers that it may read
+	Exposed []string // response headers that it may read
 }
 
-// Preflight asks what the application may do at path, as a browser asks before it lets a web page.
+// Preflight returns what the application may do at path, as a browser asks for a web page.
 func (a *App) Preflight(ctx context.Context, method, path string) (Permission, error) {
 	response, err := a.Do(ctx, Request{Method: http.MethodOptions, Path: path, Header: map[string]string{"Access-Control-Request-Method": method}})
 	if err != nil {

@@ -17,7 +17,7 @@ func metadata(t *testing.T, p *pacttest.Pact) {
 	}
 	request := pacttest.Request{Method: "GET", Path: "/.well-known/oauth-authorization-server", Header: map[string]any{"Accept": "application/json"}}
 	p.Test(t, pacttest.Interaction{
-		Name: "a question for the metadata", Request: request,
+		Name: "a request for the metadata", Request: request,
 		Response: pacttest.Response{Status: 200, Header: header("Cache-Control", "public, max-age=3600"), JSON: object{
 			"issuer":                                         endpoint(""),
 			"authorization_endpoint":                         endpoint("/oauth/authorize"),

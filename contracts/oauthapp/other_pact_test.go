@@ -42,7 +42,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "POST at " + basicPath + ", with all members that there are",
+		Name:    "POST at " + basicPath + ", with only documented members",
 		Request: pacttest.Request{Method: "POST", Path: basicPath, Header: map[string]any{"Accept": "application/json"}},
 		Response: pacttest.Response{Status: 405, Header: header(), JSON: pacttest.OnlyKeys(object{"error": "method_not_allowed",
 			"message": pacttest.Any("Use another.")})},
@@ -53,7 +53,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a profile at a service that is not there", Request: getProfile("/v2/api/user", "Bearer "+accessToken),
+		Name: "a profile at another path", Request: getProfile("/v2/api/user", "Bearer "+accessToken),
 		Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"),
 			JSON: object{"error": "not_found", "message": pacttest.NotEmpty("There is nothing.")}},
 	}, func(t *testing.T, base string) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Profile is the basic profile of a user. What is nil the user has not told.
+// Profile is the basic profile of a user. nil = the user has not set the field.
 type Profile struct {
 	ID       int64   `json:"id"` // never changes, below 2^53
 	Name     string  `json:"name"`
@@ -29,11 +29,11 @@ type Details struct {
 	ServiceID    string  `json:"service_id"` // UUID; never changes
 }
 
-// Quota is what an access token may still ask of an endpoint in this minute. The zero value: nothing is said.
+// Quota is the rate limit of an access token at an endpoint. The zero value means unknown.
 type Quota struct {
 	Limit     int
 	Remaining int
-	Reset     time.Time // when all may be asked again
+	Reset     time.Time // end of the window
 }
 
 // Profile returns the basic profile of the token's user.
@@ -64,7 +64,7 @@ func (a *App) profile(ctx context.Context, path, accessToken string, into any) (
 	return quotaOf(response), response.decode(into)
 }
 
-// Quota returns what is left of the quota of the basic profile, this request counted.
+// Quota returns the remaining quota of the basic profile after this request.
 func (a *App) Quota(ctx context.Context, accessToken string) (Quota, error) {
 	response, err := a.Do(ctx, Request{Method: http.MethodHead, Path: "/api/user", Header: bearer(accessToken)})
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *App) Quota(ctx context.Context, accessToken string) (Quota, error) {
 	return quotaOf(response), nil
 }
 
-// bearer returns the header that shows an access token (RFC 6750 section 2.1), or none.
+// bearer returns the Authorization header of an access token (RFC 6750 section 2.1), or none.
 func bearer(accessToken string) map[string]string {
 	if accessToken == "" {
 		return nil

@@ -90,8 +90,8 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 		fields object
 		want   oauthapp.Details
 	}{
-		{"of a user who has told everything", given("a user with every profile field set", everything...), full, ada},
-		{"of a user who has told a name only", given("a user with no optional profile field", "name", "Ada Lovelace"), object{"name": "Ada Lovelace"}, bare},
+		{"of a user with a complete profile", given("a user with every profile field set", everything...), full, ada},
+		{"of a user with only a name", given("a user with no optional profile field", "name", "Ada Lovelace"), object{"name": "Ada Lovelace"}, bare},
 		{"of a user who registered by phone", given("a user registered by phone", "name", "Ada Lovelace", "phone_number", "+12025550123"),
 			object{"name": "Ada Lovelace", "phone_number": "+12025550123"}, byPhone},
 	} {
@@ -146,9 +146,9 @@ func closedProfiles(t *testing.T, p *pacttest.Pact) {
 		members    object
 		ask        func(context.Context, *oauthapp.App) error
 	}{
-		{"the basic profile with all members that there are", basicPath, basic,
+		{"the basic profile with only documented members", basicPath, basic,
 			func(ctx context.Context, a *oauthapp.App) error { _, _, err := a.Profile(ctx, accessToken); return err }},
-		{"the detailed profile with all members that there are", detailedPath, examples(detailedFields(nil)),
+		{"the detailed profile with only documented members", detailedPath, examples(detailedFields(nil)),
 			func(ctx context.Context, a *oauthapp.App) error { _, _, err := a.Details(ctx, accessToken); return err }},
 	} {
 		p.Test(t, pacttest.Interaction{
@@ -169,7 +169,7 @@ func profileHeaders(t *testing.T, p *pacttest.Pact) {
 	head := getProfile(basicPath, theToken)
 	head.Method = "HEAD"
 	p.Test(t, pacttest.Interaction{
-		Name: "a question for what is left of the quota", Given: []state{confidential(), given("an access token")}, Request: head,
+		Name: "a request for the remaining quota", Given: []state{confidential(), given("an access token")}, Request: head,
 		Response: pacttest.Response{Status: 200, Header: counted("100", "99")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {

@@ -49,7 +49,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			challenge string
 		}{
 			{"without a token", nil, nil, "", bareChallenge},
-			{"with a token that is none of the service's", nil, "Bearer nonsense", "nonsense", invalidChallenge},
+			{"with an unknown token", nil, "Bearer nonsense", "nonsense", invalidChallenge},
 			{"with a forged token", nil, "Bearer " + accessToken, accessToken, invalidChallenge},
 			{"with a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, "Bearer " + refreshToken, refreshToken, invalidChallenge},
 			{"with a revoked token", []state{confidential(), given("an access token", "kind", "revoked")}, theToken, accessToken, invalidChallenge},
@@ -95,8 +95,8 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			header any
 			token  string
 		}{
-			{"without a token, and a message alone", nil, ""},
-			{"with a token that is none of the service's, and a message alone", "Bearer nonsense", "nonsense"},
+			{"without a token, with only a message", nil, ""},
+			{"with an unknown token, with only a message", "Bearer nonsense", "nonsense"},
 		} {
 			p.Test(t, pacttest.Interaction{
 				Name: e.what + " " + row.name, Request: getProfile(e.path, row.header),
@@ -136,7 +136,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 			if _, ok := closed["retry_after"]; ok {
 				closed["retry_after"] = pacttest.Integer(42)
 			}
-			p.Test(t, pacttest.Interaction{Name: e.what + " " + name + ", with all members that there are", Given: given, Request: getProfile(e.path, theToken),
+			p.Test(t, pacttest.Interaction{Name: e.what + " " + name + ", with only documented members", Given: given, Request: getProfile(e.path, theToken),
 				Response: pacttest.Response{Status: status, Header: h, JSON: pacttest.OnlyKeys(closed)}}, ask)
 		}
 		refuse("with an expired token", []state{confidential(), given("an access token", "kind", "expired")}, 401, "token_expired",
@@ -163,7 +163,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:  "the basic profile with too much to do, with all members that there are",
+		Name:  "the basic profile during overload, with only documented members",
 		Given: []state{confidential(), given("an access token"), given("the identity service is busy")}, Request: getProfile(basicPath, theToken),
 		Response: pacttest.Response{Status: 503, Header: header(),
 			JSON: pacttest.OnlyKeys(object{"error": "temporarily_unavailable", "message": pacttest.Any("Later.")})},
@@ -175,7 +175,7 @@ func profileRefusals(t *testing.T, p *pacttest.Pact) {
 	})
 	for _, e := range endpoints {
 		p.Test(t, pacttest.Interaction{
-			Name: e.what + " with too much to do", Given: []state{confidential(), given("an access token"), given("the identity service is busy")},
+			Name: e.what + " during overload", Given: []state{confidential(), given("an access token"), given("the identity service is busy")},
 			Request: getProfile(e.path, theToken),
 			Response: pacttest.Response{Status: 503, Header: header("Retry-After", positive("1"), "Cache-Control", "no-store"),
 				JSON: object{"error": "temporarily_unavailable", "message": pacttest.NotEmpty("Later.")}},

@@ -77,7 +77,7 @@ func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string, ask f
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: what + " that does not say of what", Given: []state{confidential()}, Request: post(path, signed()),
+		Name: what + " without a token", Given: []state{confidential()}, Request: post(path, signed()),
 		Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {

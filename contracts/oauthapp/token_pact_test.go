@@ -98,11 +98,11 @@ func tokens(t *testing.T, p *pacttest.Pact) {
 		ask     func(context.Context, *oauthapp.App) (*oauthapp.Tokens, error)
 		members object
 	}{
-		{"an exchange of a code for exactly what was asked for", []state{confidential(), aCode}, signed(withCode...), exchange(""),
+		{"an exchange of a code for exactly the requested scope", []state{confidential(), aCode}, signed(withCode...), exchange(""),
 			object{"refresh_token": newRefresh}},
-		{"a refresh for exactly what was asked for", []state{confidential(), aRefreshToken}, signed(append(withToken, "scope", "view-user")...), refresh("view-user"),
+		{"a refresh for exactly the requested scope", []state{confidential(), aRefreshToken}, signed(append(withToken, "scope", "view-user")...), refresh("view-user"),
 			object{"refresh_token": newRefresh}},
-		{"a refresh with all members that there are", []state{confidential(), aRefreshToken}, signed(withToken...), refresh(""),
+		{"a refresh with only documented members", []state{confidential(), aRefreshToken}, signed(withToken...), refresh(""),
 			object{"refresh_token": newRefresh, "scope": "view-user detail-user"}},
 		{"a token for the client itself and no refresh token", []state{confidential()}, signed("grant_type", "client_credentials"), own(""), nil},
 	} {

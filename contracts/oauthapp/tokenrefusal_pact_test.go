@@ -54,7 +54,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 	}{
 		{"a token request without grant_type", []state{confidential()}, newApp, signed(), "", sendForm(signed()), 400, "invalid_request"},
 		{"a token request without client_id", []state{confidential()}, newApp, own, "", sendForm(own), 400, "invalid_request"},
-		{"a token request with a parameter twice", []state{confidential()}, newApp, signed("grant_type", "client_credentials", "scope", "a", "scope", "b"), "",
+		{"a token request with a repeated parameter", []state{confidential()}, newApp, signed("grant_type", "client_credentials", "scope", "a", "scope", "b"), "",
 			sendForm(signed("grant_type", "client_credentials", "scope", "a", "scope", "b")), 400, "invalid_request"},
 		{"a token request with a control character", []state{confidential()}, newApp, signed("grant_type", "client_credentials", "scope", "view\x01user"), "",
 			askForOwn("view\x01user"), 400, "invalid_request"},
@@ -81,7 +81,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 			askForOwn(""), 401, "invalid_client"},
 		{"a token request for a public client itself", []state{public()}, newPublicApp, form("grant_type", "client_credentials", "client_id", clientID), "",
 			askForOwn(""), 400, "unauthorized_client"},
-		{"a token request of a grant type that the client has not", []state{confidential("grants", "authorization_code")}, newApp,
+		{"a token request of a grant type that the client does not have", []state{confidential("grants", "authorization_code")}, newApp,
 			signed("grant_type", "client_credentials"), "", askForOwn(""), 400, "unauthorized_client"},
 		{"a token for the client itself with a scope of users", []state{confidential()}, newApp,
 			signed("grant_type", "client_credentials", "scope", "view-user"), "", askForOwn("view-user"), 400, "invalid_scope"},
@@ -110,7 +110,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name: "a token request in two ways of authentication", Given: []state{confidential()},
+		Name: "a token request with two kinds of authentication", Given: []state{confidential()},
 		Request:  with(post("/oauth/token", signed("grant_type", "client_credentials")), "Authorization", basic),
 		Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
@@ -142,7 +142,7 @@ func tokenRefusals(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a token request whose error has no members but the documented ones", Given: []state{confidential()},
+		Name: "a token request whose error has only documented members", Given: []state{confidential()},
 		Request: post("/oauth/token", signed("grant_type", "password")),
 		Response: pacttest.Response{Status: 400, Header: notStored(), JSON: pacttest.OnlyKeys(object{"error": "unsupported_grant_type",
 			"error_description": pacttest.Any("Wrong."), "message": pacttest.Any("Wrong."), "hint": pacttest.Any("Change that.")})},
@@ -190,7 +190,7 @@ func grantRefusals(t *testing.T, p *pacttest.Pact) {
 			withVerifier, exchange(verifier), "invalid_grant"},
 		{"an exchange of a code without its verifier", []state{confidential(), given("an authorization code", "code", code, "code_challenge", challenge)},
 			withCode, exchange(""), "invalid_grant"},
-		{"an exchange of a code with a verifier that it does not have", []state{confidential(), given("an authorization code", "code", code)},
+		{"an exchange of a code with a verifier for a code without a challenge", []state{confidential(), given("an authorization code", "code", code)},
 			withVerifier, exchange(verifier), "invalid_grant"},
 		{"a refresh with an unknown token", []state{confidential()}, withToken, refresh(""), "invalid_grant"},
 		{"a refresh with a used token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "used")}, withToken, refresh(""), "invalid_grant"},
@@ -239,7 +239,7 @@ func busyTimes(t *testing.T, p *pacttest.Pact) {
 			secret string
 			status int
 		}{
-			{"with too much to do", []state{confidential(), endpoint.given, given("the identity service is busy")}, secret, 503},
+			{"during overload", []state{confidential(), endpoint.given, given("the identity service is busy")}, secret, 503},
 			{"after too many wrong secrets", []state{confidential(), given("this address has failed to authenticate too often")}, otherSecret, 429},
 		} {
 			f := url.Values{}

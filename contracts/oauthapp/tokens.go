@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// Tokens is what a grant is exchanged for (RFC 6749 section 5.1).
+// Tokens is the response to a grant (RFC 6749 section 5.1).
 type Tokens struct {
 	AccessToken  string
-	Lifetime     time.Duration // of the access token, from the answer on
+	Lifetime     time.Duration // of the access token, from now
 	RefreshToken string        // "" = none was issued
-	Scope        string        // what was granted, where it is not what was asked for; else ""
+	Scope        string        // granted scope, "" = as requested
 }
 
-// Exchange redeems the code that Callback returned. verifier is that of the authorization request; "" = it had none.
+// Exchange redeems the code that Callback returned. verifier is that of the authorization request, "" =
+// none.
 func (a *App) Exchange(ctx context.Context, code, verifier string) (*Tokens, error) {
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.RedirectURI}}
 	if verifier != "" {
@@ -24,8 +25,8 @@ func (a *App) Exchange(ctx context.Context, code, verifier string) (*Tokens, err
 	return a.tokens(ctx, form)
 }
 
-// Refresh returns new tokens for a refresh token, which is used up by that. scope asks for a part of what was granted; "" =
-// all.
+// Refresh returns new tokens for a refresh token, which is then used up. scope requests a part of the
+// granted scope, "" = all of it.
 func (a *App) Refresh(ctx context.Context, refreshToken, scope string) (*Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refreshToken}}
 	if scope != "" {
@@ -34,7 +35,7 @@ func (a *App) Refresh(ctx context.Context, refreshToken, scope string) (*Tokens,
 	return a.tokens(ctx, form)
 }
 
-// ClientCredentials returns an access token of the client itself. scope "" asks for none.
+// ClientCredentials returns an access token for the client itself. scope "" requests none.
 func (a *App) ClientCredentials(ctx context.Context, scope string) (*Tokens, error) {
 	form := url.Values{"grant_type": {"client_credentials"}}
 	if scope != "" {
@@ -64,8 +65,8 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken, body.Scope}, nil
 }
 
-// Revoke ends a token (RFC 7009): a refresh token with all that belongs to it, or one access token. A token that is unknown
-// is no error. hint is as for Introspect.
+// Revoke revokes an access token, or a refresh token with its whole token family (RFC 7009). An unknown
+// token is not an error. hint is as for Introspect.
 func (a *App) Revoke(ctx context.Context, token, hint string) error {
 	response, err := a.post(ctx, "/oauth/revoke", about(token, hint))
 	if err != nil {
@@ -74,18 +75,18 @@ func (a *App) Revoke(ctx context.Context, token, hint string) error {
 	return response.decode(&struct{}{})
 }
 
-// Introspection is what is known of a token (RFC 7662 section 2.2). Unless it is active, nothing is.
+// Introspection describes a token (RFC 7662 section 2.2). Only Active is set for an inactive token.
 type Introspection struct {
 	Active   bool   `json:"active"`
 	Scope    string `json:"scope"` // "" = none
 	ClientID string `json:"client_id"`
 	Type     string `json:"token_type"` // "Bearer" for an access token, "" for a refresh token
-	Subject  string `json:"sub"`        // the user's id; "" = the token is the client's own
-	Issued   int64  `json:"iat"`        // Unix seconds; 0 = not said
+	Subject  string `json:"sub"`        // the user's id; "" = the token is for the client itself
+	Issued   int64  `json:"iat"`        // Unix seconds; 0 = unknown
 	Expires  int64  `json:"exp"`        // Unix seconds
 }
 
-// Introspect asks about a token. hint is "access_token", "refresh_token" or "".
+// Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".
 func (a *App) Introspect(ctx context.Context, token, hint string) (*Introspection, error) {
 	response, err := a.post(ctx, "/oauth/introspect", about(token, hint))
 	if err != nil {

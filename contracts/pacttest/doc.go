@@ -1,3 +1,3 @@
-// Package pacttest is for consumer tests: it tries one interaction after another against a mock of the provider and keeps
-// what was expected as a pact file. The build tag pact is needed.
+// Package pacttest helps consumer tests. It runs each interaction against a mock of the provider and writes
+// the pact file. It needs the build tag pact.
 package pacttest

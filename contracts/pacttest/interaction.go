@@ -16,9 +16,9 @@ import (
 	"github.com/pact-foundation/pact-go/v2/models"
 )
 
-// Interaction is a request of the consumer and the answer that it expects.
+// Interaction is a request of the consumer and the response that it expects.
 type Interaction struct {
-	Name     string // what the consumer does; unique in a pact
+	Name     string // description; unique in a pact
 	Given    []State
 	Request  Request
 	Response Response
@@ -27,7 +27,7 @@ type Interaction struct {
 // State is a provider state, with its parameters.
 type State = models.ProviderState
 
-// Given returns a state with parameters, which are names and values in turn.
+// Given returns a state with parameters, as alternating names and values.
 func Given(name string, parameters ...any) State {
 	s := State{Name: name, Parameters: map[string]any{}}
 	for i := 0; i+1 < len(parameters); i += 2 {
@@ -36,25 +36,25 @@ func Given(name string, parameters ...any) State {
 	return s
 }
 
-// Request is what the consumer sends. At most one of Form, JSON and Text is set.
+// Request is a request of the consumer. At most one of Form, JSON and Text is set.
 type Request struct {
 	Method, Path string
 	Query        map[string][]any // strings and matchers.Matcher
 	Header       map[string]any   // strings and matchers.Matcher
 	Form         url.Values
 	JSON         any
-	Text         string // a body of the Content-Type in Header
+	Text         string // a body with the Content-Type of Header
 }
 
-// Response is what the consumer expects: at least this.
+// Response is the response that the consumer expects, at least.
 type Response struct {
 	Status int
 	Header map[string]any // strings and matchers.Matcher
-	JSON   any            // nil = the body does not matter
+	JSON   any            // nil = any body
 }
 
-// Test runs call as a subtest against a mock of the provider at the URL base, which answers the one request of in. It
-// fails when another request comes, or none.
+// Test runs call as a subtest against a mock of the provider at the URL base. The mock responds to the request
+// of in. The subtest fails on any other request, or without one.
 func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base string)) {
 	t.Helper()
 	if _, again := p.names[in.Name]; again {
@@ -62,7 +62,7 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 	}
 	p.names[in.Name] = struct{}{}
 	t.Run(in.Name, func(t *testing.T) {
-		folder := t.TempDir() // the library would read and write a common file once for each interaction
+		folder := t.TempDir() // else the library rewrites one file for each interaction
 		mock, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: p.consumer, Provider: p.provider, PactDir: folder, LogDir: folder})
 		if err != nil {
 			t.Fatal(err)
@@ -117,8 +117,8 @@ func (r *Response) describe(b *consumer.V4ResponseBuilder) {
 	}
 }
 
-// matcher returns a matcher for v itself where v is a string. The library takes plain strings as they stand in JSON, so that
-// those with quotes need a matcher that says the same.
+// matcher returns v as a matcher. The library copies plain strings into JSON, so a string with quotes needs a
+// matcher for equality.
 func matcher(v any) matchers.Matcher {
 	switch v := v.(type) {
 	case matchers.Matcher:

@@ -16,36 +16,37 @@ import (
 
 var update = flag.Bool("update", false, "write the pact files instead of comparing them")
 
-// Pact gathers the interactions of one consumer with one provider. It is for one test and its subtests, one at a time.
+// Pact collects the interactions of one consumer with one provider. It is for one test and its subtests, one
+// at a time.
 type Pact struct {
 	consumer, provider string
-	names              map[string]struct{} // of the interactions so far
-	written            *file               // what the library made of them
+	names              map[string]struct{} // of interactions so far
+	written            *file               // by the library
 }
 
-// New returns a Pact without interactions. When t and its subtests have passed, the interactions are compared with those of the
-// file CONSUMER-PROVIDER.json in folder, or written there when the test runs with -update. A run of some subtests only is not
-// compared.
+// New returns a Pact without interactions. When t and all its subtests have passed, the interactions must
+// equal those of the file CONSUMER-PROVIDER.json in folder. With -update that file is written instead. A
+// run of only some subtests is not compared.
 func New(t *testing.T, folder, consumer, provider string) *Pact {
 	t.Helper()
 	p := &Pact{consumer, provider, map[string]struct{}{}, new(file)}
 	t.Cleanup(func() {
 		if !t.Failed() && !partial() {
-			p.settle(t, filepath.Join(folder, p.file()))
+			p.compare(t, filepath.Join(folder, p.file()))
 		}
 	})
 	return p
 }
 
-// partial reports whether subtests were chosen on the command line.
+// partial reports whether the command line selects subtests.
 func partial() bool {
 	return strings.Contains(flag.Lookup("test.run").Value.String(), "/") || flag.Lookup("test.skip").Value.String() != ""
 }
 
 func (p *Pact) file() string { return p.consumer + "-" + p.provider + ".json" }
 
-// settle compares what was gathered with the committed file, or writes that.
-func (p *Pact) settle(t *testing.T, path string) {
+// compare compares the interactions with the committed file, or writes it.
+func (p *Pact) compare(t *testing.T, path string) {
 	got, err := p.written.canonical()
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ type file struct {
 	Provider     any              `json:"provider"`
 }
 
-// add reads another pact file of the same two.
+// add adds the interactions of another file of the same parties.
 func (f *file) add(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -100,8 +101,8 @@ func (f *file) add(path string) error {
 	return nil
 }
 
-// canonical returns the file as it is kept: interactions by description, members by name, and no versions of the programs
-// that wrote it.
+// canonical returns the file for the repository: sorted by description and member, without the versions of the
+// programs that wrote it.
 func (f *file) canonical() ([]byte, error) {
 	slices.SortFunc(f.Interactions, func(a, b map[string]any) int {
 		return strings.Compare(fmt.Sprint(a["description"]), fmt.Sprint(b["description"]))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Live writes a verification as it goes, one line an interaction, without control characters of pacts and answers. The first error of
-// its writer is kept in Err.
+// Live writes results during a verification, one line for each interaction. It removes control characters
+// of pacts and responses. Err is the first error of W.
 type Live struct {
 	W   io.Writer
 	Err error
@@ -19,7 +19,7 @@ func (l *Live) printf(format string, args ...any) {
 	}
 }
 
-// Pact writes the head of a pact.
+// Pact writes the heading of a pact.
 func (l *Live) Pact(p *Pact) {
 	mark := ""
 	if p.Pending {
@@ -31,7 +31,7 @@ func (l *Live) Pact(p *Pact) {
 	}
 }
 
-// Interaction writes an interaction, and all that is wrong with it.
+// Interaction writes the result of an interaction and all its problems.
 func (l *Live) Interaction(it *Interaction) {
 	l.printf("  %s %s  [%s]\n", mark(it.Result), it.Description, it.Request)
 	if it.Result == Verified {
@@ -43,16 +43,16 @@ func (l *Live) Interaction(it *Interaction) {
 	if len(it.States) > 0 {
 		l.printf("      given:    %s\n", strings.Join(it.States, "; "))
 	}
-	if it.Answer != "" {
-		l.printf("      answered: %s\n", indented(it.Answer))
+	if it.Response != "" {
+		l.printf("      response: %s\n", indented(it.Response))
 	}
 }
 
-// Published writes what the broker said, if it was told.
+// Published writes whether the broker accepted the result, if it was published.
 func (l *Live) Published(p *Pact) {
 	switch {
 	case p.PublishError != "":
-		l.printf("  ✗ the broker did not take the result: %s\n", p.PublishError)
+		l.printf("  ✗ the broker rejected the result: %s\n", p.PublishError)
 	case p.Published:
 		l.printf("  published to the broker\n")
 	}

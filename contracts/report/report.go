@@ -1,4 +1,4 @@
-// Package report holds what came of the verification of pacts and writes it for people and for machines.
+// Package report holds the results of verifying pacts and writes them for people and for machines.
 package report
 
 import (
@@ -9,36 +9,36 @@ import (
 
 // Run is one verification of pacts.
 type Run struct {
-	Provider string        `json:"provider"` // base URL of what was tried
+	Provider string        `json:"provider"` // base URL of the verified service
 	Started  time.Time     `json:"started"`
 	Took     time.Duration `json:"took_ns"`
 	Pacts    []*Pact       `json:"pacts"`
 }
 
-// Pact is what came of one pact.
+// Pact is the result of one pact.
 type Pact struct {
 	Source       string         `json:"source"`
 	Consumer     string         `json:"consumer"`
 	Provider     string         `json:"provider"`
-	Pending      bool           `json:"pending"` // the broker says that it may fail
+	Pending      bool           `json:"pending"` // as the broker says: a failure does not count
 	Notices      []string       `json:"notices,omitempty"`
 	Interactions []*Interaction `json:"interactions"`
 	Published    bool           `json:"published"` // to the broker
 	PublishError string         `json:"publish_error,omitempty"`
 }
 
-// Interaction is what came of one interaction.
+// Interaction is the result of one interaction.
 type Interaction struct {
 	Description string        `json:"description"`
-	States      []string      `json:"states,omitempty"` // with their parameters, as people read them
+	States      []string      `json:"states,omitempty"` // with their parameters, for people
 	Request     string        `json:"request"`          // method and path
 	Result      Result        `json:"result"`
-	Problems    []Problem     `json:"problems,omitempty"` // of Failed and Pending
-	Answer      string        `json:"answer,omitempty"`   // what came: status, and the beginning of the body; of Failed and Pending
+	Problems    []Problem     `json:"problems,omitempty"` // if Failed or Pending
+	Response    string        `json:"answer,omitempty"`   // status and start of the body, if Failed or Pending
 	Took        time.Duration `json:"took_ns"`
 }
 
-// Problem is one difference between what was expected and what came.
+// Problem is one difference between the expected and the actual response.
 type Problem struct {
 	Where    string `json:"where"` // "status", "header X", "body $.location.city", or ""
 	Expected string `json:"expected,omitempty"`
@@ -46,14 +46,14 @@ type Problem struct {
 	Reason   string `json:"reason"`
 }
 
-// Result is what came of an interaction.
+// Result is the result of an interaction.
 type Result string
 
 // The results.
 const (
 	Verified Result = "verified"
 	Failed   Result = "failed"
-	Pending  Result = "pending" // failed, as it may
+	Pending  Result = "pending" // failed, which does not count
 )
 
 // Counts returns how many interactions there are, and how many have each result.
@@ -74,7 +74,7 @@ func (r *Run) Counts() (all, verified, failed, pending int) {
 	return all, verified, failed, pending
 }
 
-// OK reports whether no interaction failed and every result that was to be published was.
+// OK reports whether no interaction failed and no result failed to be published.
 func (r *Run) OK() bool {
 	_, _, failed, _ := r.Counts()
 	for _, p := range r.Pacts {
@@ -85,7 +85,7 @@ func (r *Run) OK() bool {
 	return failed == 0
 }
 
-// Verified reports whether every interaction was verified, also of those that may fail.
+// Verified reports whether every interaction was verified, including pending ones.
 func (p *Pact) Verified() bool {
 	for _, it := range p.Interactions {
 		if it.Result != Verified {
@@ -95,7 +95,7 @@ func (p *Pact) Verified() bool {
 	return true
 }
 
-// String is one line: where, what was expected, what came and why that is not the same.
+// String returns one line: the place, the expected and the actual value, and the reason.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Where != "" {
@@ -118,7 +118,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// Summary is one line about the whole.
+// Summary returns one line with the counts.
 func (r *Run) Summary() string {
 	all, verified, failed, pending := r.Counts()
 	s := fmt.Sprintf("%s of %s: %d verified, %d failed", count(all, "interaction"), count(len(r.Pacts), "pact"), verified, failed)

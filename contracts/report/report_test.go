@@ -17,9 +17,9 @@ func run() *report.Run {
 		Source: "p.json", Consumer: "shop | co", Provider: "gatehouse", Notices: []string{"it is the newest"}, Published: true,
 		Interactions: []*report.Interaction{
 			{Description: "one", Request: "GET /a", Result: report.Verified, Took: time.Second},
-			{Description: "two <b>", Request: "GET /b", Result: report.Failed, States: []string{`a user {"name":"x"}`}, Answer: "200 {}",
+			{Description: "two <b>", Request: "GET /b", Result: report.Failed, States: []string{`a user {"name":"x"}`}, Response: "200 {}",
 				Problems: []report.Problem{{Where: "body $.id", Expected: "5", Actual: `"5"`, Reason: "a number is due"}, {Where: "header X", Expected: "1", Reason: "it is missing\x01"}}},
-			{Description: "three", Request: "GET /c", Result: report.Pending, Problems: []report.Problem{{Reason: "no answer"}}},
+			{Description: "three", Request: "GET /c", Result: report.Pending, Problems: []report.Problem{{Reason: "no response"}}},
 		},
 	}}}
 }
@@ -40,9 +40,9 @@ func TestLiveLines(t *testing.T) {
       body $.id: expected 5, got "5" (a number is due)
       header X: expected 1, got nothing (it is missing)
       given:    a user {"name":"x"}
-      answered: 200 {}
+      response: 200 {}
   ~ three  [GET /c]
-      no answer
+      no response
   published to the broker
 
 3 interactions of 1 pact: 1 verified, 1 failed, 1 pending in 1.5 s
@@ -92,13 +92,13 @@ func TestOK(t *testing.T) {
 
 func TestJUnitCounts(t *testing.T) {
 	r := run()
-	r.Pacts[0].PublishError = "the broker answers 500"
+	r.Pacts[0].PublishError = "the broker responds 500"
 	var b bytes.Buffer
 	if err := r.WriteJUnit(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`<testsuites tests="4" failures="1" errors="1" skipped="1" time="1.500">`, `timestamp="2026-11-21T12:00:00Z"`,
-		`name="two &lt;b&gt;"`, `<skipped message="no answer"`, `<error message="the broker answers 500"`} {
+		`name="two &lt;b&gt;"`, `<skipped message="no response"`, `<error message="the broker responds 500"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("got %s, want %s in it", b.String(), want)
 		}

@@ -53,7 +53,8 @@ type junitNote struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the run as JUnit XML: a suite for each pact, a case for each interaction. What may fail and did is skipped.
+// WriteJUnit writes the run as JUnit XML: a suite for each pact, a case for each interaction. Pending
+// failures are skipped cases.
 func (r *Run) WriteJUnit(w io.Writer) error {
 	all, _, failed, pending := r.Counts()
 	doc := junitSuites{Tests: all, Failures: failed, Skipped: pending, Time: seconds(r.Took)}
@@ -103,7 +104,7 @@ func (r *Run) suite(p *Pact) junitSuite {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// clean returns s without the characters that XML 1.0 cannot hold, which are those that terminals obey.
+// clean removes the characters that XML 1.0 forbids. Terminals interpret the same ones.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF {
@@ -113,7 +114,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
 
-// headline is the first problem.
+// headline returns the first problem.
 func (it *Interaction) headline() string {
 	if len(it.Problems) == 0 {
 		return string(it.Result)
@@ -121,7 +122,7 @@ func (it *Interaction) headline() string {
 	return it.Problems[0].String()
 }
 
-// details are all that is known of a failure, a line each.
+// details returns everything known about a failure, one fact a line.
 func (it *Interaction) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nrequest: %s\n", it.Request)
@@ -131,13 +132,13 @@ func (it *Interaction) details() string {
 	for _, p := range it.Problems {
 		fmt.Fprintf(&b, "%s\n", p)
 	}
-	if it.Answer != "" {
-		fmt.Fprintf(&b, "answered: %s\n", it.Answer)
+	if it.Response != "" {
+		fmt.Fprintf(&b, "response: %s\n", it.Response)
 	}
 	return b.String()
 }
 
-// WriteMarkdown writes a table of pacts, and all that failed, for a pull request or a job summary.
+// WriteMarkdown writes a table of pacts and all failures, for a pull request or a job summary.
 func (r *Run) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Contracts\n\n%s.\n\n| Consumer | Verified | Failed | Pending |\n|---|---|---|---|\n", r.Summary())
@@ -153,14 +154,14 @@ func (r *Run) WriteMarkdown(w io.Writer) error {
 			}
 		}
 		if p.PublishError != "" {
-			fmt.Fprintf(&b, "\n## ✗ %s: the broker did not take the result\n\n%s\n", cell(p.Consumer), cell(p.PublishError))
+			fmt.Fprintf(&b, "\n## ✗ %s: the broker rejected the result\n\n%s\n", cell(p.Consumer), cell(p.PublishError))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// cell returns s on one line, fit for a table.
+// cell returns s on one line, escaped for a table.
 func cell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ", "<", "&lt;", "`", "'").Replace(s)
 }

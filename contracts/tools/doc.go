@@ -1,3 +1,3 @@
-// Package tools tries the contracts with programs of others, which npm installs here, and the guide for teams of client programs as
-// it is written. The build tag pact is needed.
+// Package tools tests the contracts with other programs, which npm installs here. It also runs the commands of
+// the guide for client teams. It needs the build tag pact.
 package tools

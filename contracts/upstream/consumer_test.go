@@ -119,10 +119,10 @@ func wantResult(t *testing.T, a geo.Answer, ip, reverse string) {
 
 func singles(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, ip string }{
-		{"a question for an IPv4 address", "8.8.8.8", "8.8.8.8"},
-		{"a question for an IPv6 address", "2001:4860:4860::8888", "2001:4860:4860::8888"},
-		{"a question for a domain", "example.com", ""},
-		{"a question for an internationalized domain", "xn--bcher-kva.example.com", ""},
+		{"a lookup of an IPv4 address", "8.8.8.8", "8.8.8.8"},
+		{"a lookup of an IPv6 address", "2001:4860:4860::8888", "2001:4860:4860::8888"},
+		{"a lookup of a domain", "example.com", ""},
+		{"a lookup of an internationalized domain", "xn--bcher-kva.example.com", ""},
 	} {
 		expected := success(object{"query": row.ip, "reverse": pacttest.Any("dns.example.net")})
 		if row.ip == "" {
@@ -146,8 +146,8 @@ func singles(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	for _, row := range []struct{ name, query string }{
-		{"a question for an address of which nothing is known", "5.255.255.1"},
-		{"a question for a domain of which nothing is known", "nxdomain.example.com"},
+		{"a lookup of an address without a result", "5.255.255.1"},
+		{"a lookup of a domain without a result", "nxdomain.example.com"},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: []pacttest.State{pacttest.Given(freeTier)}, Request: single(row.query),
@@ -173,7 +173,7 @@ func wantNotFound(t *testing.T, a geo.Answer) {
 
 func batches(t *testing.T, p *pacttest.Pact) {
 	p.Test(t, pacttest.Interaction{
-		Name:    "a batch of addresses, of which one is known to nobody",
+		Name:    "a batch of addresses, one without a result",
 		Given:   []pacttest.State{pacttest.Given(freeTier)},
 		Request: batch("8.8.8.8", "5.255.255.1", "2001:4860:4860::8888"),
 		Response: pacttest.Response{Status: 200, Header: budget("14"), JSON: []any{success(nil), failed("5.255.255.1", "invalid query"),
@@ -219,7 +219,7 @@ func batches(t *testing.T, p *pacttest.Pact) {
 
 func commercial(t *testing.T, p *pacttest.Pact) {
 	p.Test(t, pacttest.Interaction{
-		Name: "a question with the key", Given: []pacttest.State{pacttest.Given(commercialTier)}, Request: single("8.8.8.8", "key", key),
+		Name: "a lookup with the key", Given: []pacttest.State{pacttest.Given(commercialTier)}, Request: single("8.8.8.8", "key", key),
 		Response: pacttest.Response{Status: 200, JSON: success(object{"reverse": pacttest.Any("dns.example.net")})},
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Pro, key, func(ctx context.Context, c *ipapi.Client) {
@@ -248,7 +248,7 @@ func commercial(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a question with a wrong key", Given: []pacttest.State{pacttest.Given(commercialTier)}, Request: single("8.8.8.8", "key", "wrong"),
+		Name: "a lookup with a wrong key", Given: []pacttest.State{pacttest.Given(commercialTier)}, Request: single("8.8.8.8", "key", "wrong"),
 		Response: pacttest.Response{Status: 403},
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Pro, "wrong", func(ctx context.Context, c *ipapi.Client) {
@@ -258,7 +258,7 @@ func commercial(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a question where there is no budget", Request: single("8.8.8.8"),
+		Name: "a lookup without a budget", Request: single("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, JSON: object{"status": "success", "query": "8.8.8.8"}},
 	}, func(t *testing.T, base string) {
 		ask(t, base, ipapi.Sim, "", func(ctx context.Context, c *ipapi.Client) {
@@ -277,9 +277,9 @@ func refusals(t *testing.T, p *pacttest.Pact) {
 		want  pacttest.Response
 		check func(geo.Reply, error) bool
 	}{
-		{"a question over the budget", pacttest.Given(usedUp), false, pacttest.Response{Status: 429, Header: map[string]any{"X-Ttl": pacttest.Digits("42")}}, throttled},
+		{"a lookup over the budget", pacttest.Given(usedUp), false, pacttest.Response{Status: 429, Header: map[string]any{"X-Ttl": pacttest.Digits("42")}}, throttled},
 		{"a batch over the budget", pacttest.Given(usedUp), true, pacttest.Response{Status: 429, Header: map[string]any{"X-Ttl": pacttest.Digits("42")}}, throttled},
-		{"a question while the upstream fails", pacttest.Given(failing, "status", 503), false, pacttest.Response{Status: 503}, broken},
+		{"a lookup while the upstream fails", pacttest.Given(failing, "status", 503), false, pacttest.Response{Status: 503}, broken},
 		{"a batch while the upstream fails", pacttest.Given(failing, "status", 503), true, pacttest.Response{Status: 503}, broken},
 	} {
 		request := single("8.8.8.8")

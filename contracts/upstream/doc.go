@@ -1,3 +1,4 @@
-// Package upstream is where gatehouse itself is the consumer: its tests pin what providers/ipapi relies on, as a pact with
-// ip-api, and hold the simulator to it, so that the two cannot drift apart. The tests need the build tag pact.
+// Package upstream tests the contract in which gatehouse is the consumer. Its pact with ip-api pins what
+// providers/ipapi relies on. The simulator must fulfil it too, so that both stay alike. The tests need the
+// build tag pact.
 package upstream

@@ -43,7 +43,7 @@ func gatehousePacts(t *testing.T) []*contracts.Pact {
 
 // TestCommittedPacts verifies them with the verifier of pact-go, as the team of a provider would.
 func TestCommittedPacts(t *testing.T) {
-	p, err := contracts.Start(t.Context(), contracts.Config{})
+	p, err := contracts.Start(contracts.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

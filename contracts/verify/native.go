@@ -6,7 +6,7 @@ package verify
 #cgo LDFLAGS: -lpact_ffi
 #include <stdlib.h>
 
-// The part of pact.h (libpact_ffi 0.4.28) that is used here.
+// The part of pact.h (libpact_ffi 0.4.28) that this package uses.
 typedef struct VerifierHandle VerifierHandle;
 void pactffi_init_with_log_level(const char *level);
 const char *pactffi_version(void);
@@ -36,9 +36,9 @@ import (
 	"unsafe"
 )
 
-// begin sets the library up once.
-var begin = sync.OnceFunc(func() {
-	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil { // else it tells its makers of each run
+// initialize configures the library once.
+var initialize = sync.OnceFunc(func() {
+	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil { // otherwise it reports each run to its makers
 		panic(err)
 	}
 	level := C.CString("OFF")
@@ -46,18 +46,19 @@ var begin = sync.OnceFunc(func() {
 	C.pactffi_init_with_log_level(level)
 })
 
-// LibraryVersion is that of libpact_ffi.
+// LibraryVersion returns the version of libpact_ffi.
 func LibraryVersion() string { return C.GoString(C.pactffi_version()) }
 
-// silence keeps file descriptor 1 while the library, which prints a report there, verifies.
+// silence replaces file descriptor 1 during verifications: the library prints a report there.
 var silence struct {
 	mu      sync.Mutex
-	running int // verifications under way
-	kept    int // what was file descriptor 1, while there are some
+	running int // verifications in progress
+	kept    int // the real file descriptor 1 meanwhile
 }
 
-// executed runs a verifier. Several may run at once. What the process writes to file descriptor 1 meanwhile goes nowhere.
-func executed(h *C.VerifierHandle) (result C.int, err error) {
+// execute runs a verifier. Several may run at once. Writes of this process to file descriptor 1 are
+// discarded meanwhile.
+func execute(h *C.VerifierHandle) (result C.int, err error) {
 	if err := beginSilence(); err != nil {
 		return 0, fmt.Errorf("silence the library: %w", err)
 	}
@@ -96,9 +97,9 @@ func endSilence() error {
 	return errors.Join(syscall.Dup3(silence.kept, 1, 0), syscall.Close(silence.kept))
 }
 
-// native verifies the pact in file against base and returns what the library says of it as JSON.
+// native verifies the pact in file against base and returns the library's result as JSON.
 func native(file, provider string, base *url.URL, states string, timeout time.Duration) (report []byte, passed bool, err error) {
-	begin()
+	initialize()
 	var allocated []*C.char
 	text := func(s string) *C.char {
 		c := C.CString(s)
@@ -116,7 +117,7 @@ func native(file, provider string, base *url.URL, states string, timeout time.Du
 	}
 	h := C.pactffi_verifier_new_for_application(text("pactcheck"), text("1"))
 	if h == nil {
-		return nil, false, errors.New("libpact_ffi gives no verifier")
+		return nil, false, errors.New("libpact_ffi returned no verifier")
 	}
 	defer C.pactffi_verifier_shutdown(h)
 	C.pactffi_verifier_set_provider_info(h, text(provider), text(base.Scheme), text(base.Hostname()), C.ushort(port), text(base.Path))
@@ -127,17 +128,17 @@ func native(file, provider string, base *url.URL, states string, timeout time.Du
 	C.pactffi_verifier_set_coloured_output(h, 0)
 	C.pactffi_verifier_set_no_pacts_is_error(h, 1)
 	C.pactffi_verifier_add_file_source(h, text(file))
-	result, err := executed(h)
+	result, err := execute(h)
 	if err != nil {
 		return nil, false, err
 	}
 	if result != 0 && result != 1 {
 		return nil, false, fmt.Errorf("libpact_ffi could not verify (code %d)", int(result))
 	}
-	answer := C.pactffi_verifier_json(h)
-	if answer == nil {
-		return nil, false, errors.New("libpact_ffi says nothing of the verification")
+	found := C.pactffi_verifier_json(h)
+	if found == nil {
+		return nil, false, errors.New("libpact_ffi returned no result")
 	}
-	defer C.pactffi_string_delete((*C.char)(unsafe.Pointer(answer)))
-	return []byte(C.GoString(answer)), result == 0, nil
+	defer C.pactffi_string_delete((*C.char)(unsafe.Pointer(found)))
+	return []byte(C.GoString(found)), result == 0, nil
 }

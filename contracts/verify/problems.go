@@ -17,10 +17,10 @@ import (
 	"gatehouse/contracts/report"
 )
 
-// mostShown bounds what is shown of a value or a body, in bytes.
-const mostShown = 600
+// maxShown limits the shown part of a value or a body, in bytes.
+const maxShown = 600
 
-// verdict is what libpact_ffi says of a verification.
+// verdict is the result of libpact_ffi for a verification.
 type verdict struct {
 	Errors        []fault `json:"errors"`
 	PendingErrors []fault `json:"pendingErrors"`
@@ -44,7 +44,7 @@ type mismatch struct {
 	Parameter string          `json:"parameter"`
 }
 
-// problemsOf reads a verdict; the problems stand in the order status, headers, body.
+// problemsOf parses a verdict. The problems are in the order status, headers, body.
 func problemsOf(text []byte) ([]report.Problem, error) {
 	var v verdict
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -53,7 +53,7 @@ func problemsOf(text []byte) ([]report.Problem, error) {
 	var all []report.Problem
 	for _, f := range append(v.Errors, v.PendingErrors...) {
 		if f.Mismatch.Type != "mismatches" {
-			all = append(all, report.Problem{Reason: redacted(cmp.Or(f.Mismatch.Message, "it could not be tried"))})
+			all = append(all, report.Problem{Reason: redacted(cmp.Or(f.Mismatch.Message, "it could not be verified"))})
 		}
 		for _, m := range f.Mismatch.Mismatches {
 			all = append(all, m.problem())
@@ -86,7 +86,7 @@ func (m *mismatch) problem() report.Problem {
 	return p
 }
 
-// shown returns a value of the library as people read it: mostly it is JSON inside a string.
+// shown returns a value of the library for people. Most values are JSON inside a string.
 func shown(raw json.RawMessage) string {
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -98,44 +98,44 @@ func shown(raw json.RawMessage) string {
 	return shortened(s)
 }
 
-// named puts Location in the place of the header by which it was hidden.
+// named replaces HiddenLocation by Location.
 func named(s string) string {
 	return redacted(strings.ReplaceAll(strings.ReplaceAll(s, contracts.HiddenLocation, "Location"), strings.ToLower(contracts.HiddenLocation), "Location"))
 }
 
-// shortened returns the beginning of s, without secrets.
+// shortened returns the start of s, without secrets.
 func shortened(s string) string {
 	s = redacted(s)
-	if len(s) <= mostShown {
+	if len(s) <= maxShown {
 		return s
 	}
-	cut := mostShown
+	cut := maxShown
 	for !utf8.RuneStart(s[cut]) {
 		cut--
 	}
 	return s[:cut] + "…"
 }
 
-// unread are the parts of a page that nobody reads, pageTitle what it is called.
+// markup matches the parts of a page that people do not read, pageTitle its title.
 var (
 	pageTitle = regexp.MustCompile(`(?is)<title>(.*?)</title>`)
-	unread    = regexp.MustCompile(`(?is)<(style|script|head)\b.*?</(?:style|script|head)>|<[^>]*>`)
+	markup    = regexp.MustCompile(`(?is)<(style|script|head)\b.*?</(?:style|script|head)>|<[^>]*>`)
 )
 
-// legible returns a body as people read it: of a page its words alone.
+// legible returns a body for people. Of a page it keeps only the text.
 func legible(body string) string {
 	if !strings.HasPrefix(strings.ToLower(body), "<!doctype html") {
 		return shortened(body)
 	}
 	title := pageTitle.FindStringSubmatch(body)
-	words := strings.Join(strings.Fields(html.UnescapeString(unread.ReplaceAllString(body, " "))), " ")
+	words := strings.Join(strings.Fields(html.UnescapeString(markup.ReplaceAllString(body, " "))), " ")
 	if title != nil {
 		words = "page \"" + html.UnescapeString(title[1]) + "\": " + words
 	}
 	return shortened(words)
 }
 
-// secrets are codes, tokens and client secrets of gatehouse.
+// secrets matches gatehouse's codes, tokens and client secrets.
 var secrets = regexp.MustCompile(`\b(gt(?:at|rt|ac|cs)_)[0-9A-Za-z]+`)
 
 func redacted(s string) string { return secrets.ReplaceAllString(s, "${1}…") }

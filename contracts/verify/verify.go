@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,46 +15,34 @@ import (
 	"gatehouse/contracts/report"
 )
 
-// requestTimeout is how long the service has for each request and state change.
-const requestTimeout = 20 * time.Second
+// requestTimeout limits each request and each state change.
+const requestTimeout = time.Minute
 
-// Target is what is tried.
-type Target struct {
-	Base     *url.URL // of the service
-	StateURL string   // where states are changed; "" = they are there already
-}
-
-// Of returns a Provider as a target.
-func Of(p *contracts.Provider) (Target, error) {
-	base, err := url.Parse(p.URL())
-	return Target{base, p.StateURL()}, err
-}
-
-// Verifier tries pacts on one target. One goroutine uses it.
+// Verifier verifies pacts against one target. It is for one goroutine.
 type Verifier struct {
-	target Target
-	front  *front
-	folder string
+	recorder *recorder
+	folder   string
 }
 
-// New returns a Verifier. Close ends it.
+// New returns a Verifier. The caller must Close it.
 func New(target Target) (*Verifier, error) {
 	folder, err := os.MkdirTemp("", "pactcheck-")
 	if err != nil {
 		return nil, err
 	}
-	front, err := newFront(target)
+	recorder, err := newRecorder(target)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	return &Verifier{target, front, folder}, nil
+	return &Verifier{recorder, folder}, nil
 }
 
-// Close ends the Verifier.
-func (v *Verifier) Close() error { return errors.Join(v.front.close(), os.RemoveAll(v.folder)) }
+// Close releases the Verifier's server and files.
+func (v *Verifier) Close() error { return errors.Join(v.recorder.close(), os.RemoveAll(v.folder)) }
 
-// Pact tries all interactions of a pact, each by itself, and hands each to live when it is done. What fails is Pending if the
-// pact or the interaction may fail. Its error says that something went wrong beside the contract, or that ctx has ended.
+// Pact verifies each interaction of a pact and passes its result to live. A failure is Pending if the pact
+// or the interaction is pending. The error is not about the contract: it is a problem of the verification,
+// or of ctx.
 func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, live func(*report.Interaction)) ([]*report.Interaction, error) {
 	var all []*report.Interaction
 	for i := range p.Interactions {
@@ -75,14 +62,14 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, li
 	return all, nil
 }
 
-// interaction tries one interaction.
+// interaction verifies one interaction.
 func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, error) {
 	began, expected := time.Now(), &p.Interactions[i]
 	it := &report.Interaction{Description: expected.Description, States: stateNames(expected.States),
 		Request: expected.Method + " " + expected.Path, Result: report.Verified}
 	if !expected.HTTP {
 		it.Request, it.Result = "no HTTP request", report.Failed
-		it.Problems = []report.Problem{{Reason: "gatehouse answers HTTP requests; it sends and takes no messages"}}
+		it.Problems = []report.Problem{{Reason: "gatehouse responds to HTTP requests; it sends and receives no messages"}}
 		return it, nil
 	}
 	pact, err := p.Alone(i)
@@ -93,12 +80,8 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	if err := os.WriteFile(file, pact, 0o600); err != nil {
 		return nil, err
 	}
-	states := ""
-	if v.target.StateURL != "" {
-		states = v.front.url.String() + statePath
-	}
-	v.front.begin()
-	text, passed, err := native(file, p.Provider, v.front.url, states, requestTimeout)
+	v.recorder.reset()
+	text, passed, err := native(file, p.Provider, v.recorder.url, v.recorder.stateURL(), requestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +89,17 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	return it, v.explain(it, text, passed)
 }
 
-// explain says in it what the library found.
+// explain sets the result that the library found.
 func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) error {
 	problems, err := problemsOf(text)
 	if err != nil {
 		return err
 	}
-	answered, states := v.front.seen()
+	response, states := v.recorder.recorded()
 	if passed && len(problems) == 0 && len(states) == 0 {
 		return nil
 	}
-	it.Result, it.Answer = report.Failed, answered
+	it.Result, it.Response = report.Failed, response
 	for _, s := range states {
 		it.Problems = append(it.Problems, report.Problem{Where: "state", Reason: s})
 	}
@@ -129,7 +112,7 @@ func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) err
 	return nil
 }
 
-// stateNames returns states as people read them.
+// stateNames returns states for people.
 func stateNames(uses []contracts.StateUse) []string {
 	var names []string
 	for _, s := range uses {

@@ -1,172 +1,110 @@
-// Package edgetest runs the real stack for tests: the HTTP edge on loopback before actors.System before the client of
-// the upstream before the upstream's simulator.
+// Package edgetest runs the real service for tests: HTTP on loopback, SQLite in a folder of the test,
+// and the simulator as upstream.
 package edgetest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
-	"gatehouse/actors"
-	"gatehouse/actors/geo"
-	"gatehouse/httpedge"
-	"gatehouse/providers/sim"
+	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
+	"gatehouse/providers/ptr"
 )
 
 // Stack is a running service.
 type Stack struct {
-	URL, AdminURL string // base URLs without a slash at the end
-	Client        *http.Client
-	Server        *httpedge.Server
-	System        *actors.System
-	Metrics       *prometheus.Registry
-	Log           *Log        // all that was logged
-	Simulator     *sim.Server // the upstream; nil if the test brings its own provider
-
-	done chan error
+	*stack.Stack
+	URL    string // base URL without a slash at the end; http://gatehouse for a Unix socket or a pipe
+	Client *http.Client
+	Log    *Log // all that was logged
 }
 
-// Option changes what New starts.
-type Option func(*Setup)
+// Option changes what is started.
+type Option func(*stack.Config)
 
-// Setup is what New starts. Tests change it by options.
-type Setup struct {
-	edge     httpedge.Config
-	actors   actors.Config
-	public   string
-	wrap     func(net.Listener) net.Listener
-	parallel bool
-}
-
-// WithActors changes the configuration of the actors: another provider, for one.
-func WithActors(change func(*actors.Config)) Option { return func(s *Setup) { change(&s.actors) } }
-
-// WithEdge changes the configuration of the HTTP edge.
-func WithEdge(change func(*httpedge.Config)) Option { return func(s *Setup) { change(&s.edge) } }
-
-// WithListen makes the public server listen elsewhere than on a free port of 127.0.0.1.
-func WithListen(address string) Option { return func(s *Setup) { s.public = address } }
-
-// WithWrappedListener changes the listener of the public server.
-func WithWrappedListener(wrap func(net.Listener) net.Listener) Option {
-	return func(s *Setup) { s.wrap = wrap }
-}
-
-// Parallel is for tests that run beside others: nobody counts the goroutines that are left, since they may be those
-// of another test.
-func Parallel() Option { return func(s *Setup) { s.parallel = true } }
-
-// New starts a stack whose upstream is a simulator without a budget, unless an option gives another provider. It is stopped at the end of the test, which fails if a
-// goroutine is left then.
+// New starts a service without accounts and tokens. Its upstream is a simulator without a budget. It
+// is stopped at the end of the test, which fails if a goroutine is left then.
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
-	check := checkGoroutines(t)
-	s, stack := prepare(t, options)
-	*check = !s.parallel
-	if s.actors.Provider == nil {
-		stack.Simulator, s.actors.Provider = startSimulator(t)
-	}
-	stack.start(t, s)
-	return stack
+	checkGoroutines(t)
+	st, config := prepare(t, options)
+	st.start(t, config)
+	ctx, end := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- st.Serve(ctx) }()
+	t.Cleanup(func() {
+		st.Client.CloseIdleConnections()
+		end()
+		st.stop(t, <-served)
+	})
+	return st
 }
 
-// prepare says what is to be started, and makes the stack that it will be.
-func prepare(t testing.TB, options []Option) (*Setup, *Stack) {
+// prepare returns a Stack that is not started yet, and what it is to be started with.
+func prepare(t testing.TB, options []Option) (*Stack, stack.Config) {
 	t.Helper()
-	log := newLog(t)
-	logger := slog.New(httpedge.NewLogHandler(log.buffer, slog.LevelDebug, true))
-	metrics := prometheus.NewRegistry()
-	s := &Setup{public: "127.0.0.1:0", wrap: func(ln net.Listener) net.Listener { return ln }}
-	s.actors = actors.Config{
-		CacheEntries: 10_000, LookupTimeout: 3 * time.Second, Concurrency: 4, UpstreamShare: 1,
-		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
-		Logger:  logger, Metrics: metrics,
+	st := &Stack{
+		Log:    &Log{t: t},
+		Client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Minute},
 	}
-	s.edge = httpedge.Config{
-		Logger: logger, Log: log.buffer, Metrics: metrics, MaxConnections: 4096,
-		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 20 * time.Second,
-	}
+	c := stack.Defaults()
+	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
+	c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = time.Minute, time.Minute, time.Minute
+	c.MaxConnections, c.DrainTimeout = 4096, time.Minute
+	c.Log, c.LogLevel = st.Log, slog.LevelDebug
+	c.Lookups.Upstream, c.Lookups.Reverse = ipapi.Config{Tier: ipapi.Sim}, ptr.Config{}
+	c.Lookups.CacheEntries, c.Lookups.Timeout = 10_000, 30*time.Second
+	c.Lookups.Concurrency = 4
+	c.Lookups.Breaker.Cooldown, c.Lookups.Breaker.Hold = time.Second, time.Minute
+	c.Identity = nil
 	for _, option := range options {
-		option(s)
+		option(&c)
 	}
-	return s, &Stack{Metrics: metrics, Log: log, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
+	return st, c
 }
 
-func (st *Stack) start(t testing.TB, s *Setup) {
+func (st *Stack) start(t testing.TB, config stack.Config) {
 	t.Helper()
 	var err error
-	if st.System, err = actors.New(s.actors); err != nil {
+	if st.Stack, err = stack.Start(context.Background(), config); err != nil {
 		t.Fatal(err)
 	}
-	s.edge.System = st.System
-	public, admin := s.wrap(listen(t, s.public)), listen(t, "127.0.0.1:0")
-	st.URL, st.AdminURL = baseURL(public, s.edge.CertFile != ""), baseURL(admin, false)
-	if s.edge.Issuer == "" {
-		s.edge.Issuer = st.URL
-	}
-	if st.Server, err = httpedge.New(s.edge); err != nil {
-		t.Fatal(err)
-	}
-	st.done = make(chan error, 1)
-	go func() { st.done <- st.Server.Serve(public, admin) }()
-	t.Cleanup(func() { st.stop(t) })
-}
-
-func (st *Stack) stop(t testing.TB) {
-	st.Client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := st.Server.Shutdown(ctx); err != nil {
-		t.Errorf("got %v, want a clean shutdown", err)
-	}
-	if err := <-st.done; err != nil {
-		t.Errorf("got %v from Serve, want nil", err)
-	}
-	if err := st.System.Stop(ctx); err != nil {
-		t.Errorf("got %v, want the actors to stop", err)
+	st.Log.buffer = st.Stack.Log
+	if st.URL = st.Stack.URL; !strings.HasPrefix(st.URL, "http") {
+		st.URL = "http://gatehouse"
 	}
 }
 
-func listen(t testing.TB, address string) net.Listener {
-	t.Helper()
-	ln, err := httpedge.Listen(address)
-	if err != nil {
-		t.Fatal(err)
+// stop stops what start started. served is the error of Serve.
+func (st *Stack) stop(t testing.TB, served error) {
+	if err := errors.Join(served, st.Close()); err != nil {
+		t.Errorf("got %v, want the service to stop", err)
 	}
-	return ln
-}
-
-func baseURL(ln net.Listener, tls bool) string {
-	scheme := "http://"
-	if tls {
-		scheme = "https://"
-	}
-	if ln.Addr().Network() == "unix" {
-		return scheme + "gatehouse"
-	}
-	return scheme + ln.Addr().String()
-}
-
-// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not there before; but
-// only if it is told so in the meantime.
-func checkGoroutines(t testing.TB) *bool {
-	before, check := goleak.IgnoreCurrent(), new(bool)
-	t.Cleanup(func() {
-		if !*check {
-			return
+	st.Log.buffer = nil
+	for _, what := range []string{"requests", "lookups", "token requests"} {
+		if cut := st.Log.Records(what + " were cut off"); len(cut) > 0 {
+			t.Errorf("got %v, want nothing cut off", cut)
 		}
-		err := goleak.Find(before,
+	}
+}
+
+// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not
+// there before.
+func checkGoroutines(t testing.TB) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		err := goleak.Find(before, // both of these end by themselves
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2")) // both end by themselves
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 		if err != nil {
 			t.Errorf("got goroutines left: %v", err)
 		}
 	})
-	return check
 }

@@ -9,7 +9,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -281,7 +281,9 @@ func TestDecisionsOfAConfiguredAuthorizationEndpoint(t *testing.T) {
 			b.authorize(c, "bypass", "true").code()
 			b.authorize(c, "skip_account_chooser", "true").shows(200, "/accounts")
 		}},
-	}, edgetest.WithEdge(func(c *httpedge.Config) { c.DefaultScopes, c.SkipChooserParameter = 0, "bypass" }))
+	}, func(c *stack.Config) {
+		c.Identity.DefaultScopes, c.Identity.SkipChooserParameter = 0, "bypass"
+	})
 }
 
 // The rows about people, as far as operators make them.

@@ -65,7 +65,7 @@ type fuzzed struct {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	st := edgetest.NewIdentity(f, nil)
+	st := edgetest.NewIdentity(f)
 	s := &fuzzed{IdentityStack: st, public: st.NewClient(f, public), user: st.NewUser(f, "Rosa", "rosa@example.com")}
 	s.client = st.NewClient(f, func(c *oauth.Client) { // what one process found is tried by others
 		c.ID, c.Secrets[0].Hash = "01234567-89ab-4cde-8f01-23456789abcd", oauth.HashOf(fuzzedSecret)

@@ -17,7 +17,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/providers/sqlstore/pgtest"
 )
@@ -54,10 +54,11 @@ func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
 		"PostgreSQL": func() string { return pgtest.Start(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			trusting := edgetest.WithEdge(func(c *httpedge.Config) {
+			trusting := func(c *stack.Config) {
 				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-			})
-			st := edgetest.NewIdentityOn(t, database(), nil, append([]edgetest.Option{trusting}, options...)...)
+			}
+			standard := []edgetest.Option{edgetest.Database(database()), trusting}
+			st := edgetest.NewIdentity(t, append(standard, options...)...)
 			for i, test := range all {
 				t.Run(test.name, func(t *testing.T) {
 					test.check(&row{st, t, fmt.Sprintf("198.51.100.%d", i+1)})

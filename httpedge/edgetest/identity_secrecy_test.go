@@ -170,14 +170,14 @@ func (m *marked) search() {
 		m.t.Fatal(err)
 	}
 	metrics := readReply(m.t, response).body
-	families, err := m.Counters.Gather()
+	families, err := m.Metrics.Gather()
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	for _, family := range families {
 		metrics += family.String()
 	}
-	texts := map[string]string{"log": m.Log.String(), "journal": m.Journal.String(), "metrics": metrics}
+	texts := map[string]string{"log": m.Log.String(), "metrics": metrics}
 	for where, text := range texts {
 		if len(text) < 100 {
 			m.t.Errorf("got a %s of %d bytes, want one that something can be found in", where, len(text))

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
+	"gatehouse/cmd/stack"
 )
 
 // Mailbox is the messenger of a test: it keeps what people are sent by either channel. Its methods may be called by many
@@ -21,9 +21,9 @@ type Mailbox struct {
 // NewMailbox returns an empty Mailbox.
 func NewMailbox() *Mailbox { return &Mailbox{came: make(chan struct{})} }
 
-// Deliver lets an Identity send its messages here.
-func (m *Mailbox) Deliver(config *actors.IdentityConfig) {
-	config.Messenger, config.Channels = m, account.Channels{SMS: true, Email: true}
+// Deliver is an Option: the service sends its messages here.
+func (m *Mailbox) Deliver(c *stack.Config) {
+	c.Identity.Sender, c.Identity.Channels = m, account.Channels{SMS: true, Email: true}
 }
 
 // Send implements account.CodeSender.

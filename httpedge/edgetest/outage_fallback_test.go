@@ -2,16 +2,14 @@ package edgetest_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -29,17 +27,12 @@ func withFiles(t *testing.T) edgetest.Option {
 	mmdbtest.WriteCity(t, path, map[string]geo.Location{"9.0.0.0/8": {
 		Continent: "Europe", Country: "United Kingdom", CountryCode: "GB", City: offlineCity, Lat: 51.75, Lon: -1.25, Timezone: "Europe/London",
 	}})
-	files, err := mmdb.Open(mmdb.Config{
-		Files: []string{path}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Resolver: func(context.Context, string, string) ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr("9.5.5.5")}, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
+	resolve := func(context.Context, string, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("9.5.5.5")}, nil
 	}
-	t.Cleanup(files.Close)
-	return edgetest.WithActors(func(c *actors.Config) { c.Fallback = files })
+	return func(c *stack.Config) {
+		c.Lookups.Files = mmdb.Config{Files: []string{path}, Resolver: resolve}
+	}
 }
 
 // offline checks that r is the files' answer, to be kept for a minute.

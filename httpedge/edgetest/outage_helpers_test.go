@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -25,26 +25,26 @@ const (
 )
 
 // outageSettings sets the constants above.
-func outageSettings(c *actors.Config) {
-	c.LookupTimeout = lookupTimeout
-	c.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: cooldown, Hold: hold}
+func outageSettings(c *stack.Config) {
+	c.Lookups.Timeout = lookupTimeout
+	c.Lookups.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: cooldown, Hold: hold}
 }
 
 // newPro starts a stack on the commercial tier with the settings above, on loopback.
 func newPro(t testing.TB, e *emulator.Emulator, options ...edgetest.Option) *service {
 	t.Helper()
-	return newService(t, e, ipapi.Pro, append([]edgetest.Option{edgetest.WithActors(outageSettings)}, options...)...)
+	return newService(t, e, ipapi.Pro, append([]edgetest.Option{outageSettings}, options...)...)
 }
 
 // inOutage runs a test on the commercial tier with the settings above, in virtual time.
 func inOutage(t *testing.T, story func(t *testing.T, s *service, e *emulator.Emulator), options ...func(t *testing.T) edgetest.Option) {
 	t.Helper()
-	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, story, append([]func(*testing.T) edgetest.Option{withActors(outageSettings)}, options...)...)
+	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, story, append([]func(*testing.T) edgetest.Option{with(outageSettings)}, options...)...)
 }
 
-// withActors is an option of inVirtualTime that changes the configuration of the actors.
-func withActors(change func(*actors.Config)) func(*testing.T) edgetest.Option {
-	return func(*testing.T) edgetest.Option { return edgetest.WithActors(change) }
+// with is an option of inVirtualTime that does not need the bubble's test.
+func with(change edgetest.Option) func(*testing.T) edgetest.Option {
+	return func(*testing.T) edgetest.Option { return change }
 }
 
 // The values of the breaker's metric.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/emulator"
 )
 
@@ -201,8 +201,8 @@ func TestRetryAfterTellsTheBreakersTime(t *testing.T) {
 				if loud != (name == "forbidden") {
 					t.Errorf("got an error logged: %v, want one for 403 only", loud)
 				}
-			}, withActors(func(c *actors.Config) {
-				c.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond, Hold: 10 * time.Minute}
+			}, with(func(c *stack.Config) {
+				c.Lookups.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond, Hold: 10 * time.Minute}
 			}))
 		})
 	}
@@ -248,7 +248,7 @@ func TestThrottled(t *testing.T) {
 				eventually(t, func() bool { return s.lookup("throttled0.com").status == http.StatusOK }, "the pause to end")
 				s.lookup("throttled1.com").located(t, "throttled1.com", "miss")
 				s.lookup(cold(0)).located(t, cold(0), "miss")
-			}, withActors(func(c *actors.Config) { c.Breaker.Failures = 1 }))
+			}, with(func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 }))
 		})
 	}
 }
@@ -358,5 +358,5 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 		askers.Wait()
 		end()
 		t.Logf("statuses: %v", statuses)
-	}, withActors(func(c *actors.Config) { c.Breaker.Failures = 1 << 20 }))
+	}, with(func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 << 20 }))
 }

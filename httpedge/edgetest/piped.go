@@ -9,37 +9,21 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"gatehouse/actors"
-	"gatehouse/httpedge"
 )
 
-// NewPiped starts a stack without a network, for a test in a bubble of testing/synctest, where time passes as soon as
-// nobody has anything to do. Options have to bring the provider. Each request has a connection of its own, whose other
-// end is at 127.0.0.1 for the service. There is no admin listener, and AdminURL is empty. FixDate must have been called
-// outside the bubble.
+// NewPiped starts a service without a network, for a test in a bubble of testing/synctest, where
+// time passes as soon as nobody has anything to do. Options have to bring the provider. Each request
+// has a connection of its own, whose other end is at 127.0.0.1 for the service. There is no admin
+// listener, and AdminURL is empty. FixDate must have been called outside the bubble.
 func NewPiped(t testing.TB, options ...Option) *Stack {
 	t.Helper()
-	s, stack := prepare(t, options)
-	var err error
-	if stack.System, err = actors.New(s.actors); err != nil {
-		t.Fatal(err)
-	}
-	s.edge.System = stack.System
-	if stack.Server, err = httpedge.New(s.edge); err != nil {
-		t.Fatal(err)
-	}
-	stack.URL = "http://gatehouse"
-	stack.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: stack.dial(t)}
-	stack.Client.Timeout = time.Minute
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := stack.System.Stop(ctx); err != nil {
-			t.Errorf("got %v, want the actors to stop", err)
-		}
-	})
-	return stack
+	st, config := prepare(t, options)
+	config.Listen = ""
+	st.start(t, config)
+	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: st.dial(t)}
+	st.Client.Timeout = time.Minute
+	t.Cleanup(func() { st.stop(t, nil) })
+	return st
 }
 
 // dial connects to the server by a pipe.

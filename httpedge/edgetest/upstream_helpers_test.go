@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -38,12 +37,11 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...
 		t.Fatal(err)
 	}
 	standard := []edgetest.Option{
-		edgetest.WithActors(func(c *actors.Config) {
-			c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
-		}),
-		edgetest.WithEdge(func(c *httpedge.Config) {
+		func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
+			c.Lookups.Concurrency = ipapi.DefaultConnections
 			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		}),
+		},
 	}
 	st := edgetest.New(t, append(standard, options...)...)
 	t.Cleanup(client.Close)

@@ -19,9 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
-	"gatehouse/httpedge/edgetest"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/emulator"
 )
 
@@ -46,9 +45,9 @@ func clean(t *testing.T, where, text string) {
 // talkative, and the metrics.
 func TestNothingAskedIsLogged(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, withFiles(t), edgetest.WithActors(func(c *actors.Config) {
-		c.Provider, c.Reverse = panicky{c.Provider}, nosy{}
-	}))
+	s := newPro(t, e, withFiles(t), func(c *stack.Config) {
+		c.Lookups.Provider, c.Lookups.Reverser = panicky{c.Lookups.Provider}, nosy{}
+	})
 	askEverything(t, s)
 	brokenRequests(t, s)
 	for i, fault := range []emulator.Fault{

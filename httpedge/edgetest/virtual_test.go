@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
 	"gatehouse/providers/ipapi"
@@ -36,13 +35,14 @@ func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier, options ...
 	}
 	t.Cleanup(client.Close)
 	all := []edgetest.Option{
-		edgetest.WithActors(func(c *actors.Config) {
-			c.Provider, c.LookupTimeout, c.Concurrency = client, 5*time.Second, ipapi.DefaultConnections
-			c.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute}
-		}),
-		edgetest.WithEdge(func(c *httpedge.Config) {
+		func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
+			c.Lookups.Concurrency = ipapi.DefaultConnections
+			c.Lookups.Breaker = geo.BreakerConfig{
+				Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
+			}
 			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		}),
+		},
 	}
 	for _, option := range options {
 		all = append(all, option(t))

@@ -97,7 +97,7 @@ var all = map[string]page{
 		Problems: []pages.Problem{{Field: "name", Text: "You are new here: enter your name."}}},
 	"verify_reset": pages.Verify{Kind: pages.VerifyReset, Client: "Atlas", Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/reset"},
 	"verify_reset_again": pages.Verify{Kind: pages.VerifyReset, Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset",
-		Problems: []pages.Problem{{Field: "code", Text: "Enter the code."}, {Field: "password", Text: "The password is one of those that are tried first."}}},
+		Problems: []pages.Problem{{Field: "code", Text: "Enter the code."}, {Field: "password", Text: "The password is too common and easy to guess."}}},
 	"verify_email_change": pages.Verify{Kind: pages.VerifyEmailChange, Action: "/me/email/verify", FormToken: "token", Resend: "/me/email/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/me/email"},
 	"verify_phone_change": pages.Verify{Kind: pages.VerifyPhoneChange, Action: "/me/phone/verify", FormToken: "token", Resend: "/me/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 30, Back: "/me/phone"},
 	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,
@@ -146,7 +146,7 @@ var all = map[string]page{
 		me.Fields = pages.Profile{Name: "", Username: "r!", DateOfBirth: "31.12.1990", ProfilePicture: "rosa.png", Gender: strings.Repeat("x", 120), Bio: "b", Address: "a"}
 		me.Problems = []pages.Problem{{Field: "name", Text: "Enter your name."}, {Field: "username", Text: "The username must have 3 to 30 characters."},
 			{Field: "gender", Text: "The gender must have at most 100 characters."}, {Field: "profile_picture", Text: "The picture must be an http or https URL."},
-			{Field: "date_of_birth", Text: "The date of birth must be a day of the calendar in the form YYYY-MM-DD."}}
+			{Field: "date_of_birth", Text: "The date of birth must be a valid date in the form YYYY-MM-DD."}}
 		return me
 	}(),
 	"me_long": func() pages.Me {

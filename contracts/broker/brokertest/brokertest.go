@@ -1,5 +1,5 @@
-// Package brokertest is a stand-in for a Pact Broker: the part of its HTTP interface that verifiers use, with the links and
-// the shapes of the real one.
+// Package brokertest is a fake Pact Broker: the part of the HTTP interface that verifiers use, with the
+// links and formats of the real broker.
 package brokertest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Broker is a running stand-in. Its methods may be called by many goroutines.
+// Broker is a running fake. Methods are safe for concurrent use.
 type Broker struct {
 	URL      string
 	provider string
@@ -24,10 +24,11 @@ type Broker struct {
 	server *httptest.Server
 
 	mu        sync.Mutex
-	token     string // asked for if not ""
-	username  string // with password: likewise
+	asked     int    // requests
+	token     string // required if not ""
+	username  string // required with password if not ""
 	password  string
-	refused   string // the end of paths that are answered 500; "" = none
+	failing   string // the end of paths with the response 500; "" = none
 	pacts     []pact
 	requests  []map[string]any
 	published []Published
@@ -35,20 +36,20 @@ type Broker struct {
 	tags      []string
 }
 
-// pact is a pact of the broker.
+// pact is a published pact.
 type pact struct {
 	content  map[string]any
 	consumer string
 	pending  bool
 }
 
-// Published is a result that a verifier told.
+// Published is a result that a verifier has published.
 type Published struct {
 	Consumer string
 	Body     map[string]any
 }
 
-// New starts a stand-in for pacts of that provider. It ends with the test.
+// New starts a broker with the pacts of a provider. It stops with the test.
 func New(t testing.TB, provider string) *Broker {
 	b := &Broker{provider: provider, t: t}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
@@ -57,28 +58,28 @@ func New(t testing.TB, provider string) *Broker {
 	return b
 }
 
-// WantToken makes the broker ask for a bearer token.
+// WantToken makes the broker require a bearer token.
 func (b *Broker) WantToken(token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.token = token
 }
 
-// WantPassword makes the broker ask for a name and a password.
+// WantPassword makes the broker require a user name and password.
 func (b *Broker) WantPassword(username, password string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.username, b.password = username, password
 }
 
-// Refuse makes the broker answer 500 where a path ends so.
-func (b *Broker) Refuse(end string) {
+// Fail makes the broker respond with 500 to paths with that end.
+func (b *Broker) Fail(end string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = end
+	b.failing = end
 }
 
-// Add puts a pact into the broker, as it is published; pending ones may fail.
+// Add publishes a pact to the broker.
 func (b *Broker) Add(content []byte, pending bool) {
 	b.t.Helper()
 	var p pact
@@ -93,28 +94,35 @@ func (b *Broker) Add(content []byte, pending bool) {
 	b.pacts = append(b.pacts, p)
 }
 
-// Requests are the bodies by which pacts for verification were asked for.
+// Requests returns the bodies of the requests for pacts to verify.
 func (b *Broker) Requests() []map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.requests
 }
 
-// Published are the results that were told, in their order.
+// Asked returns the number of requests of any kind.
+func (b *Broker) Asked() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.asked
+}
+
+// Published returns the published results, in order.
 func (b *Broker) Published() []Published {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.published
 }
 
-// Branches are the branches that were told, as branch@version; Tags the tags, likewise.
+// Branches returns the published branches, as branch@version.
 func (b *Broker) Branches() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.branches
 }
 
-// Tags are the tags that were told, as tag@version.
+// Tags returns the published tags, as tag@version.
 func (b *Broker) Tags() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,12 +132,13 @@ func (b *Broker) Tags() []string {
 func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked++
 	if !b.allowed(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="Restricted area"`)
 		send(w, http.StatusUnauthorized, map[string]any{"error": "Unauthorized"})
 		return
 	}
-	if b.refused != "" && strings.HasSuffix(r.URL.Path, b.refused) {
+	if b.failing != "" && strings.HasSuffix(r.URL.Path, b.failing) {
 		send(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{"message": "An error has occurred. The details have been logged.", "reference": "a1b2"}})
 		return
 	}
@@ -162,10 +171,10 @@ func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fixed are the segments of paths that are no names.
+// fixed holds the segments of paths that are not names.
 var fixed = strings.Fields("pacts provider for-verification consumer version pacticipants branches versions tags pact-version metadata verification-results")
 
-// shape returns a path with * in the place of names, which follow a segment that is fixed.
+// shape replaces the names in a path by *. A name follows a fixed segment.
 func shape(parts []string) string {
 	all := make([]string, len(parts))
 	for i, p := range parts {
@@ -192,7 +201,7 @@ func (b *Broker) allowed(r *http.Request) bool {
 func send(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/hal+json;charset=utf-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the verifier sees that it is cut off
+	_ = json.NewEncoder(w).Encode(body) // the verifier notices a truncated body
 }
 
 func to(format string, args ...any) map[string]any {
@@ -227,7 +236,7 @@ func (b *Broker) list(w http.ResponseWriter, r *http.Request) {
 	b.sendList(w, r, pending)
 }
 
-// sendList answers with all pacts, and with whether they may fail if that is asked for.
+// sendList responds with all pacts. pending adds whether each is pending.
 func (b *Broker) sendList(w http.ResponseWriter, r *http.Request, pending bool) {
 	list := []any{}
 	for _, p := range b.pacts {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
@@ -28,7 +27,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	mailbox, file := edgetest.NewMailbox(), sqlitetest.File(t)
-	h := &house{edgetest.NewIdentityOn(t, "sqlite:"+file, mailbox.Deliver), mailbox, nil, file}
+	h := &house{edgetest.NewIdentity(t, edgetest.Database("sqlite:"+file), mailbox.Deliver), mailbox, nil, file}
 	h.app = h.newApp(t, "Atlas")
 	return h
 }

@@ -50,7 +50,7 @@ func TestPublishedClients(t *testing.T) {
 	if _, err := os.Stat("node_modules/oauth4webapi"); err != nil {
 		t.Fatalf("got %v, want the clients installed: make setup", err)
 	}
-	st := edgetest.NewIdentity(t, nil)
+	st := edgetest.NewIdentity(t)
 	for _, name := range []string{"oauth4webapi", "openid-client", "simple-oauth2"} {
 		t.Run(name, func(t *testing.T) {
 			input, err := json.Marshal(newSetup(t, st, name+"@example.com"))

@@ -1,0 +1,75 @@
+package oauth_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+func TestResponseBodies(t *testing.T) {
+	for _, row := range []struct {
+		response interface{ AppendJSON([]byte) []byte }
+		want     string
+	}{
+		{&oauth.TokenResponse{AccessToken: "a", ExpiresIn: time.Hour, Scopes: oauth.ViewUser},
+			`{"access_token":"a","token_type":"Bearer","expires_in":3600}`},
+		{&oauth.TokenResponse{AccessToken: "a", ExpiresIn: 90 * time.Second, RefreshToken: "r", Scopes: oauth.UserScopes, ShowScope: true},
+			`{"access_token":"a","token_type":"Bearer","expires_in":90,"refresh_token":"r","scope":"view-user detail-user"}`},
+		{&oauth.Introspection{Scopes: oauth.ViewUser, ClientID: "id", UserID: 7}, `{"active":false}`},
+		{&oauth.Introspection{Active: true, Scopes: oauth.ViewUser, ClientID: "id", UserID: 7, Issued: time.Unix(1, 0), Expires: time.Unix(2, 0)},
+			`{"active":true,"scope":"view-user","client_id":"id","token_type":"Bearer","sub":"7","iat":1,"exp":2}`},
+		{&oauth.Introspection{Active: true, ClientID: "id", Expires: time.Unix(2, 0), Refresh: true},
+			`{"active":true,"scope":"","client_id":"id","exp":2}`},
+		{&oauth.Error{Code: oauth.InvalidGrant, Description: "A \"b\"\n\\\xff.", Hint: "é."},
+			`{"error":"invalid_grant","error_description":"A \"b\"\u000a\\�.","message":"A \"b\"\u000a\\�.","hint":"é."}`},
+	} {
+		got := row.response.AppendJSON([]byte("x"))
+		if string(got) != "x"+row.want || !json.Valid(got[1:]) {
+			t.Errorf("got %s, want x%s", got, row.want)
+		}
+	}
+}
+
+func TestErrorStatus(t *testing.T) {
+	for code, want := range map[oauth.Code]int{
+		oauth.InvalidRequest: 400, oauth.InvalidClient: 401, oauth.InvalidGrant: 400,
+		oauth.UnauthorizedClient:   400,
+		oauth.UnsupportedGrantType: 400, oauth.InvalidScope: 400, oauth.TemporarilyUnavailable: 503,
+		oauth.ServerError: 500,
+	} {
+		if got := (&oauth.Error{Code: code}).Status(); got != want {
+			t.Errorf("%s: got %d, want %d", code, got, want)
+		}
+	}
+	if got := (&oauth.Error{Code: oauth.TemporarilyUnavailable,
+		Throttled: true}).Status(); got != 429 {
+		t.Errorf("throttled: got %d, want 429", got)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	var document map[string]any
+	if err := json.Unmarshal(oauth.Metadata("https://id.example"), &document); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"issuer":                                         `"https://id.example"`,
+		"authorization_endpoint":                         `"https://id.example/oauth/authorize"`,
+		"token_endpoint":                                 `"https://id.example/oauth/token"`,
+		"revocation_endpoint":                            `"https://id.example/oauth/revoke"`,
+		"introspection_endpoint":                         `"https://id.example/oauth/introspect"`,
+		"scopes_supported":                               `["view-user","detail-user","server-operations"]`,
+		"response_types_supported":                       `["code"]`,
+		"grant_types_supported":                          `["authorization_code","refresh_token","client_credentials"]`,
+		"token_endpoint_auth_methods_supported":          `["client_secret_basic","client_secret_post","none"]`,
+		"introspection_endpoint_auth_methods_supported":  `["client_secret_basic","client_secret_post"]`,
+		"code_challenge_methods_supported":               `["S256"]`,
+		"authorization_response_iss_parameter_supported": `true`,
+	} {
+		if got, _ := json.Marshal(document[name]); string(got) != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package stack
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors"
+	"gatehouse/actors/account"
+	"gatehouse/actors/geo"
+	"gatehouse/actors/oauth"
+	"gatehouse/providers/ipapi"
+	"gatehouse/providers/messenger"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/ptr"
+	"gatehouse/providers/sim"
+	"gatehouse/providers/sqlstore"
+)
+
+// Config says what a service consists of. Fields are required unless they say otherwise. Begin with
+// Defaults: only Log and the addresses are missing there.
+type Config struct {
+	// Listen is the public address: HOST:PORT or unix:/path; port 0 takes a free one. "" = no
+	// listeners: a test hands connections to Server.ServeConn.
+	Listen string
+	// AdminListen is the address of metrics, health, pprof and the admin API; required with Listen.
+	AdminListen string
+	Public      net.Listener // optional: serves in place of Listen; Close closes it
+
+	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required
+	Identity *Identity // nil = the service offers no accounts and tokens
+
+	// Issuer is the base URL that clients know, without a slash at the end; optional: "" = that of
+	// the public listener.
+	Issuer string
+	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may.
+	TrustedProxies  []netip.Prefix
+	ForwardedHeader string        // x-forwarded-for or forwarded; optional: "" = x-forwarded-for
+	ReadTimeout     time.Duration // from the first byte of a request to its last, above 0
+	WriteTimeout    time.Duration // for sending a response, above 0
+	IdleTimeout     time.Duration // between two requests of a connection, above 0
+	MaxConnections  int           // open public connections, at least 1
+	// CertFile and KeyFile are PEM files that make the public listener speak TLS; optional, both or
+	// none.
+	CertFile, KeyFile string
+
+	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = not at all
+	DrainTimeout time.Duration // how long requests, lookups and token requests may then take to end
+
+	Log      io.Writer            // gets the log, one record a line
+	LogLevel slog.Level           // 0 = info
+	LogText  bool                 // optional: records as text; false = as JSON
+	Metrics  *prometheus.Registry // optional: nil = a new one
+}
+
+// Lookups says who answers lookups, and within which limits.
+type Lookups struct {
+	// Upstream is asked. Tier "" = nobody is, and Files answer alone. Tier sim without a Base = a
+	// simulator runs in this process. Connections 0 = Concurrency.
+	Upstream ipapi.Config
+	// Files are offline files: a fallback where Upstream does not answer in time. No Files.Files =
+	// no fallback. Logger is set by Start.
+	Files mmdb.Config
+	// Reverse finds reverse names where a batch lacks them. Server "" = none are looked up.
+	Reverse ptr.Config
+	// Simulator is how the simulator behaves, and SimulatorListen its HOST:PORT; optional: "" = a
+	// free port of 127.0.0.1.
+	Simulator       sim.Config
+	SimulatorListen string
+
+	CacheEntries  int           // results kept in memory, at least 1
+	Timeout       time.Duration // the longest wait of a caller, more than 1 s
+	Concurrency   int           // requests to the upstream at once, at least 1
+	UpstreamShare float64       // this process's part of the upstream's budget, above 0 and at most 1
+	CallerLimit   int           // cache misses a minute and caller; 0 = no limit
+	Breaker       geo.BreakerConfig
+
+	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
+	Provider geo.Provider
+	Reverser actors.Reverser
+}
+
+// Identity says where accounts and tokens are kept, and how long they last.
+type Identity struct {
+	Database sqlstore.Config // Logger and Metrics are set by Start
+	// Messenger sends codes to people. No Targets = nobody can be reached: no registration, no
+	// reset. Service and Logger are set by Start.
+	Messenger messenger.Config
+
+	Lifetimes  oauth.Lifetimes
+	SessionTTL time.Duration // how long a browser stays signed in from its last use
+	// DefaultScopes are granted to an authorization request without scope; 0 = it is refused.
+	DefaultScopes oauth.Scopes
+	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
+	// skip_account_chooser.
+	SkipChooserParameter string
+
+	// Sender and Channels are for tests; optional: they take the place of Messenger.
+	Sender   account.CodeSender
+	Channels account.Channels
+	// Hasher is for tests; optional: nil = one at account.DefaultCost.
+	Hasher *account.Hasher
+	// Stores is for tests; optional: it returns what the service uses in place of the store.
+	Stores func(*sqlstore.Store) (oauth.Store, account.Store)
+}
+
+// Defaults returns what gatehouse serve runs with when nothing is set. Log, Listen and AdminListen
+// are left out.
+func Defaults() Config {
+	const day = 24 * time.Hour
+	return Config{
+		Lookups: &Lookups{
+			Upstream:     ipapi.Config{Tier: ipapi.Free, Base: "http://ip-api.com"},
+			Reverse:      ptr.Config{Server: ptr.System},
+			CacheEntries: 100_000, Timeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+			Breaker: geo.BreakerConfig{
+				Failures: 5, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
+			},
+		},
+		Identity: &Identity{
+			Database: sqlstore.Config{URL: "sqlite:gatehouse.db", Migrate: true, Exclusive: true},
+			Lifetimes: oauth.Lifetimes{
+				Code: time.Minute, AccessToken: time.Hour,
+				RefreshToken: 30 * day, RefreshFamily: 180 * day, RefreshGrace: 10 * time.Second,
+			},
+			SessionTTL: 14 * day, DefaultScopes: oauth.ViewUser,
+			SkipChooserParameter: "skip_account_chooser",
+		},
+		ForwardedHeader: "x-forwarded-for",
+		ReadTimeout:     10 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,
+		MaxConnections: 65_536, DrainTimeout: 15 * time.Second,
+	}
+}

@@ -1,0 +1,245 @@
+// Package stack assembles a running gatehouse from a Config: database, identity service, lookups,
+// providers, HTTP server and listeners. The program, the contract provider, the tests and the
+// measuring programs get their service here.
+//
+// Start opens the listeners and starts everything behind them, Serve serves requests until its
+// context ends, and Close stops what Start started, the last first:
+//
+//  1. Serve fails readiness, goes on for DrainDelay, and lets requests end for DrainTimeout.
+//  2. Close stops the identity service, the messenger, and the store with its writer.
+//  3. Then it stops the lookups, reverse names, providers, the simulator, and writes out the log.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors"
+	"gatehouse/httpedge"
+	"gatehouse/providers/sim"
+	"gatehouse/providers/sqlstore"
+)
+
+// Stack is a service that Start has started. Its fields must not be changed.
+type Stack struct {
+	Server   *httpedge.Server
+	Lookups  *actors.System   // nil without lookups
+	Identity *actors.Identity // nil without the identity service
+	Store    *sqlstore.Store  // nil without the identity service
+
+	Simulator   *sim.Server // the upstream simulator of this process; nil = none
+	UpstreamURL string      // base URL of the upstream; "" = there is none
+
+	// Listen and AdminListen are the bound addresses: HOST:PORT or unix:/path.
+	Listen, AdminListen string
+	// URL and AdminURL are how programs on this machine reach them, without a slash at the end; a
+	// Unix socket is reached by its address.
+	URL, AdminURL string
+
+	Logger  *slog.Logger
+	Log     *httpedge.LogBuffer // behind Logger
+	Metrics *prometheus.Registry
+
+	config        Config
+	public, admin net.Listener
+	deadline      time.Time      // the end of DrainTimeout; zero before it has begun
+	stops         []func() error // in the order of the starts
+}
+
+// Error is a Config that no service can be started with.
+type Error struct {
+	Field string // of Config: "Listen" or "Lookups.Files", for example
+	Err   error
+}
+
+// Error names the field and what is wrong.
+func (e *Error) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// wrong returns an *Error about a field, or nil if err is nil.
+func wrong(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{field, err}
+}
+
+// Start starts a service. It binds the listeners first, since that fails most often. An *Error
+// names the field that is to blame. ctx bounds the start alone. Close ends the service.
+func Start(ctx context.Context, config Config) (_ *Stack, err error) {
+	s := &Stack{config: config, Metrics: config.Metrics, Log: httpedge.NewLogBuffer(config.Log)}
+	s.onStop(s.Log.Close)
+	s.Logger = slog.New(httpedge.NewLogHandler(s.Log, config.LogLevel, !config.LogText))
+	if s.Metrics == nil {
+		s.Metrics = prometheus.NewRegistry()
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if err := s.bind(); err != nil {
+		return nil, err
+	}
+	if config.Lookups != nil {
+		if err := s.startLookups(); err != nil {
+			return nil, err
+		}
+	}
+	edge := httpedge.Config{
+		System: s.Lookups, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
+		TrustedProxies:  config.TrustedProxies,
+		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
+		ReadTimeout:     config.ReadTimeout, WriteTimeout: config.WriteTimeout,
+		IdleTimeout: config.IdleTimeout, MaxConnections: config.MaxConnections,
+		CertFile: config.CertFile, KeyFile: config.KeyFile,
+	}
+	if config.Identity != nil {
+		edge.Issuer = config.Issuer
+		if edge.Issuer == "" {
+			edge.Issuer = s.defaultIssuer()
+		}
+		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
+			return nil, err
+		}
+		edge.Identity = s.Identity
+		edge.DefaultScopes = config.Identity.DefaultScopes
+		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
+	}
+	if s.Server, err = httpedge.New(edge); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	return s, nil
+}
+
+// onStop registers how to stop a part that was started.
+func (s *Stack) onStop(stop func() error) { s.stops = append(s.stops, stop) }
+
+// Serve serves requests until ctx ends. Then readiness fails, requests are accepted for
+// DrainDelay, and those under way may end within DrainTimeout; requests that are cut off are
+// logged. It is called once. Its error is that of a listener.
+func (s *Stack) Serve(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- s.Server.Serve(s.public, s.admin) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	s.Server.Drain()
+	s.Logger.Info("draining",
+		"delay", s.config.DrainDelay.String(), "timeout", s.config.DrainTimeout.String())
+	select {
+	case err := <-served:
+		return err
+	case <-time.After(s.config.DrainDelay):
+	}
+	s.deadline = time.Now().Add(s.config.DrainTimeout)
+	end, cancel := context.WithDeadline(context.Background(), s.deadline)
+	defer cancel()
+	if err := s.Server.Shutdown(end); err != nil {
+		s.Logger.Warn("requests were cut off", "error", err)
+	}
+	return <-served
+}
+
+// Close stops what Start started, the last first. Lookups and token requests under way have what
+// is left of DrainTimeout, and at least a second; those that are cut off are logged. It is called
+// once, after Serve has returned.
+func (s *Stack) Close() error {
+	var err error
+	for i := len(s.stops) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.stops[i]())
+	}
+	return err
+}
+
+// stopWithin stops a part within the deadline. What it cuts off is a warning.
+func (s *Stack) stopWithin(stop func(context.Context) error, warning string) {
+	if s.deadline.IsZero() {
+		s.deadline = time.Now().Add(s.config.DrainTimeout)
+	}
+	deadline := s.deadline
+	if least := time.Now().Add(time.Second); deadline.Before(least) {
+		deadline = least
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	if err := stop(ctx); err != nil {
+		s.Logger.Warn(warning, "error", err)
+	}
+}
+
+// bind opens the listeners.
+func (s *Stack) bind() (err error) {
+	if s.config.Listen == "" && s.config.Public == nil {
+		return nil
+	}
+	if s.public = s.config.Public; s.public == nil {
+		if s.public, err = httpedge.Listen(s.config.Listen); err != nil {
+			return wrong("Listen", err)
+		}
+	}
+	s.onStop(func() error { return closeListener(s.public) })
+	if s.admin, err = httpedge.Listen(s.config.AdminListen); err != nil {
+		return wrong("AdminListen", err)
+	}
+	s.onStop(func() error { return closeListener(s.admin) })
+	s.Listen, s.URL = address(s.public), baseURL(s.public, s.config.CertFile != "")
+	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, false)
+	return nil
+}
+
+// closeListener closes ln unless the server did.
+func closeListener(ln net.Listener) error {
+	if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close listener: %w", err)
+	}
+	return nil
+}
+
+// address returns where ln listens, in the form of Config.Listen.
+func address(ln net.Listener) string {
+	if ln.Addr().Network() == "unix" {
+		return "unix:" + ln.Addr().String()
+	}
+	return ln.Addr().String()
+}
+
+// baseURL returns how a program on this machine reaches ln: a URL, or the address of a Unix socket.
+func baseURL(ln net.Listener, tls bool) string {
+	tcp, ok := ln.Addr().(*net.TCPAddr)
+	if !ok {
+		return address(ln)
+	}
+	at := tcp.AddrPort()
+	if at.Addr().IsUnspecified() {
+		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port())
+	}
+	if tls {
+		return "https://" + at.String()
+	}
+	return "http://" + at.String()
+}
+
+// defaultIssuer returns the base URL when none is configured: that of the public listener, which
+// only this machine reaches.
+func (s *Stack) defaultIssuer() string {
+	if s.URL != "" && !strings.HasPrefix(s.URL, "unix:") {
+		return s.URL
+	}
+	if s.config.CertFile != "" {
+		return "https://localhost"
+	}
+	return "http://localhost"
+}

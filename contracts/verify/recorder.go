@@ -1,0 +1,143 @@
+//go:build pact
+
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"gatehouse/contracts"
+)
+
+// Target is the service that is verified.
+type Target struct {
+	Service http.Handler
+	States  http.Handler // handles state changes; nil = the service already has its states
+}
+
+// Of returns a Provider as a target.
+func Of(p *contracts.Provider) Target { return Target{p, http.HandlerFunc(p.ChangeState)} }
+
+// Remote returns the service at base as a target. Its state changes go to states, nil = it has none.
+func Remote(base, states *url.URL) Target {
+	t := Target{Service: contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) { r.SetURL(base) }))}
+	if states != nil {
+		t.States = contracts.Proxy(func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = states, "" })
+	}
+	return t
+}
+
+// statePath is where the recorder takes state changes. No service has this path.
+const statePath = "/_pactcheck/state"
+
+// maxRecorded limits what is kept of a body, in bytes.
+const maxRecorded = 64 << 10
+
+// recorder is the server that the library sends its requests to. It passes them to the target and
+// keeps what the target responds.
+type recorder struct {
+	target Target
+	url    *url.URL
+	server *http.Server
+	served chan error
+
+	mu     sync.Mutex // held during each request: a client may read a response before its handler returns
+	last   *recording // of the service; nil = none yet
+	states []string   // failed state changes
+}
+
+// recording keeps a response that goes through it.
+type recording struct {
+	http.ResponseWriter
+	status int
+	body   strings.Builder
+}
+
+func newRecorder(target Target) (*recorder, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	r := &recorder{target: target, url: &url.URL{Scheme: "http", Host: ln.Addr().String()}, served: make(chan error, 1)}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: requestTimeout}
+	go func() { r.served <- r.server.Serve(ln) }()
+	return r, nil
+}
+
+func (r *recorder) close() error {
+	err := r.server.Close()
+	if served := <-r.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// stateURL returns where state changes go, "" for a target without them.
+func (r *recorder) stateURL() string {
+	if r.target.States == nil {
+		return ""
+	}
+	return r.url.String() + statePath
+}
+
+// reset forgets the previous interaction.
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last, r.states = nil, nil
+}
+
+// recorded returns the last response, "" = none, and the failed state changes.
+func (r *recorder) recorded() (response string, states []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status, legible(r.last.body.String())))
+	}
+	return response, r.states
+}
+
+// ServeHTTP implements http.Handler.
+func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := &recording{ResponseWriter: w}
+	if request.URL.Path != statePath {
+		r.last = got
+		r.target.Service.ServeHTTP(got, request)
+		return
+	}
+	r.target.States.ServeHTTP(got, request)
+	if got.status < http.StatusBadRequest {
+		return
+	}
+	failure := fmt.Sprintf("%d %s", got.status, shortened(strings.TrimSpace(got.body.String())))
+	if !slices.Contains(r.states, failure) { // the library tries three times
+		r.states = append(r.states, failure)
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recording) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recording) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	r.body.Write(b[:min(len(b), maxRecorded-min(maxRecorded, r.body.Len()))])
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recording) Unwrap() http.ResponseWriter { return r.ResponseWriter }

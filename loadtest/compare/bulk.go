@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// bulkTrial is a bulk request for bulkSize addresses that all lie in the cache.
+var bulkTrial = trial{
+	name: "bulk", requests: 30_000, proof: "X-Geo-Source: upstream",
+	prepare:   func(plan) (func(string) [][]byte, error) { return bulks, nil },
+	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawBulks() },
+	configure: configureLookups, warm: fillCache,
+}
+
+const bulkSize = 50
+
+// bulkBody asks about bulkSize keys.
+func bulkBody(chosen []string) string { return `{"queries":["` + strings.Join(chosen, `","`) + `"]}` }
+
+// bulkKeys returns all keys in groups of bulkSize; what is left over is not asked about.
+func bulkKeys() [][]string {
+	var all []string
+	for i := range keys / bulkSize * bulkSize {
+		all = append(all, key(i).String())
+	}
+	return slices.Collect(slices.Chunk(all, bulkSize))
+}
+
+// bulks returns a request for each group of keys.
+func bulks(host string) [][]byte {
+	var requests [][]byte
+	for _, chosen := range bulkKeys() {
+		body := bulkBody(chosen)
+		requests = append(requests, fmt.Appendf(nil, "POST /api/bulk HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host, len(body), body))
+	}
+	return requests
+}
+
+// newRawBulks returns a handler to which each body that is asked for lies ready in a map.
+func newRawBulks() (fasthttp.RequestHandler, error) {
+	bodies, err := newBodies()
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[string][]byte)
+	for _, chosen := range bulkKeys() {
+		answer := fmt.Appendf(nil, `{"ok":true,"count":%d,"failed":0,"results":[`, bulkSize)
+		for i, text := range chosen {
+			if i > 0 {
+				answer = append(answer, ',')
+			}
+			answer = append(answer, bodies[text]...)
+		}
+		answers[bulkBody(chosen)] = append(answer, "]}"...)
+	}
+	headers, contentType := append(newHeaders("Cache-Control", "no-store"), geoHeaders...), []byte("application/json")
+	return func(ctx *fasthttp.RequestCtx) {
+		setHeaders(ctx, headers)
+		ctx.Response.Header.SetContentTypeBytes(contentType)
+		ctx.Response.SetBodyRaw(answers[string(ctx.PostBody())])
+	}, nil
+}

@@ -1,0 +1,241 @@
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
+	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/sqlstore"
+)
+
+// most is how many keys, tokens and clients there are in the larger benchmarks.
+var most = flag.Int("most", 1_000_000, "keys, tokens and clients of the larger benchmarks")
+
+// BenchmarkLookup is a cached look-up within the process, of a thousand keys in turn and of many. BenchmarkProfile and
+// BenchmarkClient are the like for access tokens and clients. Run them as
+//
+//	go test ./loadtest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
+//
+// in which no token is asked about more than the 100 times that it may be.
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range []int{1000, *most} {
+		st := edgetest.New(b, logged(b), func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.CacheEntries = edgetest.NewProvider(), 2*n
+		})
+		cache(b, st.Lookups, n)
+		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
+			serve(b, st, n, func(dst []byte, i int) []byte {
+				dst = key(i).AppendTo(append(dst, "GET /api/lookup?q="...))
+				return append(dst, " HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"...)
+			})
+		})
+	}
+}
+
+// logged lets the access log go to a file.
+func logged(b *testing.B) edgetest.Option {
+	f, err := os.Create(filepath.Join(b.TempDir(), "access.log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			b.Errorf("close the log: %v", err)
+		}
+	})
+	return func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
+}
+
+func key(i int) netip.Addr { return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}) }
+
+// cache asks for n keys.
+func cache(b *testing.B, system *actors.System, n int) {
+	b.Helper()
+	const step = 64
+	var queries [step]geo.Query
+	var outcomes [step]geo.Outcome
+	for from := 0; from < n; from += step {
+		some := min(step, n-from)
+		for i := range some {
+			var fault *geo.Error
+			if queries[i], fault = geo.AddrQuery(key(from + i)); fault != nil {
+				b.Fatal(fault)
+			}
+		}
+		system.LookupAll(queries[:some], netip.Addr{}, time.Now(), outcomes[:some])
+		for _, o := range outcomes[:some] {
+			if o.Err != nil {
+				b.Fatal(o.Err)
+			}
+		}
+	}
+}
+
+func BenchmarkProfile(b *testing.B) {
+	for _, n := range []int{1000, *most} {
+		st := edgetest.NewIdentity(b, logged(b))
+		client := st.NewClient(b, nil)
+		users, err := makePeople(b.Context(), st.Store, people, time.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		var tokens []string
+		authorize := func(dst []byte, i int) []byte {
+			dst = append(append(dst, "GET /api/user HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "...), tokens[i]...)
+			return append(dst, "\r\n\r\n"...)
+		}
+		b.Run(fmt.Sprintf("tokens=%d", n), func(b *testing.B) {
+			if tokens == nil || n == 1000 && b.N > 1 { // those of before may have spent their window
+				if tokens, err = keepTokens(b.Context(), st.Store, client.ID, users, n); err != nil {
+					b.Fatal(err)
+				}
+			}
+			touch(b, st.Stack, n, authorize)
+			serve(b, st.Stack, n, authorize)
+		})
+	}
+}
+
+// BenchmarkClient is a question about a token that is none: it costs what the client's credentials do.
+func BenchmarkClient(b *testing.B) {
+	for _, n := range []int{1000, *most} {
+		database := filepath.Join(b.TempDir(), "gatehouse.db")
+		secret := register(b, database, n)
+		st := edgetest.NewIdentity(b, edgetest.Database("sqlite:"+database), logged(b))
+		form := "token=x&client_secret=" + secret + "&client_id="
+		head := fmt.Sprintf("POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form)+idLength, form)
+		authenticate := func(dst []byte, i int) []byte { return fmt.Appendf(append(dst, head...), clientIDs, i) }
+		touch(b, st.Stack, n, authenticate)
+		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) { serve(b, st.Stack, n, authenticate) })
+	}
+}
+
+// clientIDs is how the ids of clients are written, and idLength how long they are.
+const (
+	clientIDs = "%036x"
+	idLength  = 36
+)
+
+// register keeps n clients, all with one secret, which it returns.
+func register(b *testing.B, path string, n int) string {
+	b.Helper()
+	if _, err := sqlstore.Migrate(b.Context(), sqlstore.Config{URL: "sqlite:" + path, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		b.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	secret, now := oauth.NewClientSecret(), time.Now().UnixMilli()
+	hash := oauth.HashOf(secret)
+	const numbers = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
+`
+	for _, s := range []struct {
+		text string
+		args []any
+	}{
+		{`INSERT INTO clients (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version) ` + numbers +
+			`SELECT printf('%036x', i), 'Atlas', FALSE, FALSE, FALSE, FALSE, FALSE, FALSE, ?, ?, ?, 1 FROM n`,
+			[]any{n, int64(oauth.UserScopes), int64(oauth.ClientCredentialsGrant), now}},
+		{`INSERT INTO client_secrets (client_id, position, id, hash, created) ` + numbers +
+			`SELECT printf('%036x', i), 0, 'AbCd1234', ?, ? FROM n`, []any{n, hash[:], now}},
+	} {
+		if _, err := db.Exec(s.text, s.args...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return secret
+}
+
+// touch makes each of n requests once, so that what it is about is in memory.
+func touch(b *testing.B, st *edgetest.Stack, n int, request func([]byte, int) []byte) {
+	b.Helper()
+	i := -1
+	converse(b, st, func(dst []byte) []byte {
+		if i++; i == n {
+			return nil
+		}
+		return request(dst, i)
+	})
+}
+
+// serve makes b.N of n requests in turn, on every processor.
+func serve(b *testing.B, st *edgetest.Stack, n int, request func(dst []byte, i int) []byte) {
+	const share = 64 // requests that a processor takes at once, so that they seldom meet
+	var next atomic.Int64
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		i := -1
+		converse(b, st, func(dst []byte) []byte {
+			if !pb.Next() {
+				return nil
+			}
+			if i++; i%share == 0 {
+				i = int(next.Add(share) - share)
+			}
+			return request(dst, i%n)
+		})
+	})
+}
+
+// converse has the server answer what next returns, until that is nil.
+func converse(b *testing.B, st *edgetest.Stack, next func(dst []byte) []byte) {
+	if err := st.Server.ServeConn(&connection{b: b, next: next}); err != nil {
+		b.Error(err)
+	}
+}
+
+// connection is one without a network.
+type connection struct {
+	b    *testing.B
+	next func([]byte) []byte
+	rest []byte // of the request
+	all  []byte
+}
+
+func (c *connection) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		if c.rest = c.next(c.all[:0]); c.rest == nil {
+			return 0, io.EOF
+		}
+		c.all = c.rest
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func (c *connection) Write(p []byte) (int, error) {
+	if !bytes.HasPrefix(p, []byte("HTTP/1.1 200 ")) {
+		c.b.Errorf("got %.100q, want 200", p)
+	}
+	return len(p), nil
+}
+
+func (c *connection) Close() error                     { return nil }
+func (c *connection) SetDeadline(time.Time) error      { return nil }
+func (c *connection) SetReadDeadline(time.Time) error  { return nil }
+func (c *connection) SetWriteDeadline(time.Time) error { return nil }
+func (c *connection) LocalAddr() net.Addr              { return here }
+func (c *connection) RemoteAddr() net.Addr             { return here }
+
+var here = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
