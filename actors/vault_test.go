@@ -298,7 +298,7 @@ func build(t testing.TB, change func(*actors.IdentityConfig)) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if h.stopped {
 			return

@@ -98,7 +98,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		ended <- st.Server.Shutdown(ctx)
 	}()
@@ -119,7 +119,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("got %v, want a clean shutdown", err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > patience/2 {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
@@ -156,7 +156,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Errorf("got %v, want nil", err)
@@ -173,7 +173,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
+		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 	}
 }
 
@@ -265,7 +265,7 @@ func TestProfilesAreForThisMachineOnly(t *testing.T) {
 		}
 	}
 	st.Client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := other.Shutdown(ctx); err != nil {
 		t.Error(err)
