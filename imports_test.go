@@ -13,8 +13,13 @@ import (
 
 const module = "gatehouse/"
 
-// leaves hold the rules; they know nobody.
-var leaves = []string{"actors/oauth", "actors/account", "actors/geo", "actors/ratelimit"}
+// leaves hold the rules. They import nothing of the module.
+var leaves = []string{
+	"actors/oauth", "actors/account", "actors/geo", "actors/ratelimit", "actors/mailbox",
+}
+
+// services are what the endpoints call. They do not import each other.
+var services = []string{"actors/lookup", "actors/token", "actors/people"}
 
 // mayImport reports whether package from may import package to, both below the module. Tests may
 // import what they like.
@@ -31,11 +36,12 @@ func mayImport(from, to string) bool {
 	case below(from, "httpedge/edgetest"):
 		return !below(to, "loadtest")
 	case below(from, "actors"):
-		return slices.Contains(leaves, to)
+		return slices.Contains(leaves, to) || to == "actors/mailbox"
 	case below(from, "providers"):
 		return slices.Contains(leaves, to) || provider(from) == provider(to)
 	case below(from, "httpedge"):
-		return to == "actors" || slices.Contains(leaves, to) || below(to, "httpedge")
+		group := to != "httpedge" && below(to, "httpedge") // the server stands above all groups
+		return group || slices.Contains(services, to) || slices.Contains(leaves, to)
 	}
 	return true
 }
@@ -70,9 +76,10 @@ func TestImportRule(t *testing.T) {
 			if !mayImport(from, to) {
 				t.Errorf("got an import of %s in %s, want none", to, from)
 			}
-			both[0] = both[0] || to == "actors" || below(to, "httpedge") && !below(to, "httpedge/edgetest")
+			both[0] = both[0] || slices.Contains(services, to) || below(to, "httpedge") && !below(to, "httpedge/edgetest")
 			both[1] = both[1] || below(to, "providers")
 		}
+		// States of the contracts ask the services directly, beside the simulator and the store.
 		if both[0] && both[1] && from != "cmd/stack" && from != "contracts" {
 			t.Errorf("got both sides imported in %s, want that in cmd/stack and contracts only", from)
 		}
@@ -87,23 +94,29 @@ func TestMayImport(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		{"cmd/stack", "httpedge", true}, {"cmd/stack", "actors", true}, {"cmd/stack", "providers/sim", true},
-		{"cmd/stack", "httpedge/edgetest", false}, {"cmd/stack", "cmd/gatehouse", false},
-		{"cmd/gatehouse", "cmd/stack", true}, {"cmd/gatehouse", "providers/sim", true},
-		{"cmd/gatehouse", "httpedge/edgetest", false}, {"cmd/loadtest", "cmd/stack", false},
-		{"httpedge/edgetest", "cmd/stack", true}, {"contracts", "cmd/stack", true},
-		{"loadtest/compare", "cmd/stack", true}, {"loadtest", "cmd/stack", false},
-		{"httpedge", "cmd/stack", false}, {"actors", "cmd/stack", false}, {"providers/sim", "cmd/stack", false},
-		{"httpedge", "actors", true}, {"httpedge", "actors/geo", true}, {"httpedge", "providers/sim", false},
+		{"cmd/stack", "httpedge", true}, {"cmd/stack", "actors/token", true},
+		{"cmd/stack", "providers/sim", true}, {"cmd/stack", "httpedge/edgetest", false},
+		{"cmd/stack", "cmd/gatehouse", false}, {"cmd/gatehouse", "cmd/stack", true},
+		{"cmd/gatehouse", "providers/sim", true}, {"cmd/gatehouse", "httpedge/edgetest", false},
+		{"cmd/loadtest", "cmd/stack", false}, {"httpedge/edgetest", "cmd/stack", true},
+		{"contracts", "cmd/stack", true}, {"loadtest/compare", "cmd/stack", true},
+		{"loadtest", "cmd/stack", false}, {"httpedge", "cmd/stack", false},
+		{"actors/token", "cmd/stack", false}, {"providers/sim", "cmd/stack", false},
+		{"httpedge", "actors/token", true}, {"httpedge", "actors/geo", true},
+		{"httpedge", "providers/sim", false}, {"httpedge", "httpedge/signin", true},
+		{"httpedge/signin", "httpedge/visit", true}, {"httpedge/signin", "httpedge", false},
+		{"httpedge/lookups", "actors/lookup", true}, {"httpedge/lookups", "httpedge/edgetest", false},
 		{"httpedge", "httpedge/edgetest", false}, {"httpedge/pages", "providers/sqlstore", false},
 		{"httpedge/edgetest", "providers/sim", true}, {"loadtest/compare", "httpedge/edgetest", true},
 		{"httpedge/edgetest", "loadtest/overload", false}, {"httpedge", "loadtest", false},
-		{"loadtest", "httpedge/edgetest", false},
-		{"actors", "actors/geo", true}, {"actors", "httpedge", false}, {"actors", "providers/ipapi", false},
-		{"actors/geo", "actors/oauth", false}, {"actors/geo", "actors", false}, {"actors/geo", "providers/sim", false},
-		{"providers/ipapi", "actors/geo", true}, {"providers/ipapi", "actors", false}, {"providers/ipapi", "httpedge", false},
-		{"providers/ipapi", "providers/sim", false}, {"providers/mmdb/mmdbtest", "providers/mmdb", true},
-		{"loadtest", "cmd/loadtest", false},
+		{"loadtest", "httpedge/edgetest", false}, {"actors/lookup", "actors/geo", true},
+		{"actors/token", "actors/mailbox", true}, {"actors/people", "actors/token", false},
+		{"actors/token", "httpedge", false}, {"actors/lookup", "providers/ipapi", false},
+		{"actors/geo", "actors/oauth", false}, {"actors/mailbox", "actors/oauth", false},
+		{"actors/geo", "actors/token", false}, {"actors/geo", "providers/sim", false},
+		{"providers/ipapi", "actors/geo", true}, {"providers/ipapi", "actors/token", false},
+		{"providers/ipapi", "httpedge", false}, {"providers/ipapi", "providers/sim", false},
+		{"providers/mmdb/mmdbtest", "providers/mmdb", true}, {"loadtest", "cmd/loadtest", false},
 	} {
 		if got := mayImport(row.from, row.to); got != row.want {
 			t.Errorf("%s imports %s: got %v, want %v", row.from, row.to, got, row.want)

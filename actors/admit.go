@@ -18,78 +18,69 @@ const (
 	initialExchange = 200 * time.Millisecond
 )
 
-// admit lets an ask join the flights of its queries, or puts new ones in the queue. Addresses are queued
-// together or not at all; of the domains as many as there is room for.
-func (b *batcher) admit(a *ask, now time.Time) {
+// take lets an ask join the lookups of its queries, or queues new ones: addresses together or not
+// at all, and as many of the domains as have room.
+func (b *batcher) take(a *ask, now time.Time) {
 	var fresh [lanes][]*flight
 	for i, q := range a.queries {
 		if a.answered(i) {
 			continue
 		}
-		if entry := b.system.cache.Peek(q, now); entry != nil { // its flight ended after the asker had looked
+		if entry := b.system.cache.Peek(q, now); entry != nil { // cached after the asker had looked
 			a.answer(i, answer{Outcome: geo.Outcome{Entry: entry, Err: entry.Err}})
 			continue
 		}
-		f := b.flights[q]
+		f := b.admission.pending.find(q)
 		if f == nil {
 			f = &flight{query: q, lane: laneOf(q), caller: a.caller, asked: now}
 			fresh[f.lane] = append(fresh[f.lane], f)
 		}
 		f.waiters = append(f.waiters, waiter{a, i})
 	}
-	if err := b.barred(now); err != nil {
-		b.turnAway(fresh[laneAddresses], err)
-		b.turnAway(fresh[laneDomains], err)
-		return
-	}
-	b.boardTogether(fresh[laneAddresses], now)
+	b.enqueue(fresh[laneAddresses], now)
 	for _, f := range fresh[laneDomains] {
-		b.boardTogether([]*flight{f}, now)
+		b.enqueue([]*flight{f}, now)
 	}
 }
 
-// boardTogether queues new flights of one caller, all or none of them.
-func (b *batcher) boardTogether(flights []*flight, now time.Time) {
+// enqueue queues new lookups of one caller, all or none of them.
+func (b *batcher) enqueue(flights []*flight, now time.Time) {
 	if len(flights) == 0 {
 		return
 	}
 	caller, l := flights[0].caller, flights[0].lane
-	if err := b.limits.refuses(caller, len(flights), now); err != nil {
+	if refused := b.admit(l, caller, len(flights), now); refused.Err != nil {
 		for _, f := range flights {
-			b.system.metrics.refused(err)
-			b.land(f, answer{Outcome: geo.Outcome{Err: err}}) // the caller's fault, not the upstream's: no offline answer
+			b.reject(f, refused)
 		}
 		return
 	}
-	if !b.makeRoom(l, caller, len(flights), now) {
-		b.turnAway(flights, b.noRoom(l, now))
-		return
-	}
-	b.limits.spend(caller, len(flights))
+	b.limits.count(caller, len(flights))
 	for _, f := range flights {
-		b.flights[f.query] = f
-		b.system.gate.flights.add(f.query)
-		b.push(f)
+		f.queued = true
+		b.admission.pending.add(f)
+		b.queues[l].Push(caller, f)
+		b.order[l].push(f)
 	}
+	b.admission.queuedBy(caller).Add(int32(len(flights)))
 }
 
-// barred returns why nothing new can be sent at all, or nil.
-func (b *batcher) barred(now time.Time) *geo.Error {
-	state, rest := b.system.breaker.State(now)
+// admit decides about n new lookups of a caller. It asks in turn the breaker, the caller's limit, the
+// budget and the queue, and makes room for what it accepts. Else it returns the refusal.
+func (b *batcher) admit(l lane, caller netip.Prefix, n int, now time.Time) answer {
 	switch {
-	case state == geo.BreakerOpen:
-		return &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest}
-	case state == geo.BreakerHalfOpen && b.busy() > 0:
-		return &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: time.Second}
+	case b.breaker == geo.BreakerOpen:
+		return refused(b.admission.unreachable.after(b.openFor))
+	case b.probing():
+		return refused(b.admission.unreachable.after(time.Second))
 	}
-	return nil
-}
-
-// turnAway refuses new flights.
-func (b *batcher) turnAway(flights []*flight, err *geo.Error) {
-	for _, f := range flights {
-		b.refuse(f, err)
+	if err := b.limits.check(caller, n, now); err != nil {
+		return answer{Outcome: geo.Outcome{Err: err}} // the caller's fault: no offline answer
 	}
+	if !b.makeRoom(l, caller, n, now) {
+		return refused(b.noRoom(l, now))
+	}
+	return answer{}
 }
 
 // makeRoom reports whether n new flights of caller may join a lane's queue. One request takes at most half of it. While
@@ -110,9 +101,7 @@ func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bo
 		return false
 	}
 	for ; lack > 0; lack-- {
-		f, _ := queue.EvictLongest(quarter)
-		b.unqueued(f)
-		b.refuse(f, b.noRoom(l, now))
+		b.evict(l, quarter, now)
 	}
 	return true
 }
@@ -144,44 +133,54 @@ func (b *batcher) workerRoom(l lane) int {
 	return rounds
 }
 
-// noRoom says why a lane's queue has no room: for lack of budget or of workers.
-func (b *batcher) noRoom(l lane, now time.Time) *geo.Error {
-	if b.workerRoom(l) < b.budgetRoom(l, now) {
-		return errOverloaded
-	}
-	return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: max(time.Second, b.again(l, now).Sub(now))}
+// evict refuses the newest lookup of the longest line that holds more than keep.
+func (b *batcher) evict(l lane, keep int, now time.Time) {
+	f, _ := b.queues[l].EvictLongest(keep)
+	b.dequeued(f)
+	b.reject(f, refused(b.noRoom(l, now)))
 }
 
-// again returns when a lane's budget is whole again.
-func (b *batcher) again(l lane, now time.Time) time.Time {
+// noRoom says why a lane's queue has no room.
+func (b *batcher) noRoom(l lane, now time.Time) *geo.Error {
+	state := b.state(l, now)
+	return b.admission.noRoom(&state, now)
+}
+
+// state returns what a snapshot says of a lane.
+func (b *batcher) state(l lane, now time.Time) laneState {
+	room := b.room(l, now)
+	state := laneState{
+		share:      unlimited,
+		overloaded: b.workerRoom(l) < b.budgetRoom(l, now),
+		renewed:    b.renewal(l, now),
+	}
+	if b.queues[l].Len() < room {
+		return state
+	}
+	state.share = min(room, max(1, room/4))
+	if at := state.renewed.Add(exchangeReserve - b.system.config.LookupTimeout); at.After(now) {
+		state.until = at // from then on, the next window counts
+	}
+	return state
+}
+
+// renewal returns when a lane's budget is whole again.
+func (b *batcher) renewal(l lane, now time.Time) time.Time {
 	if l == laneDomains || b.terms.BatchSize <= 1 {
 		return b.singles.End(now)
 	}
 	return b.batches.End(now)
 }
 
-// publish tells the gate how the lanes stand.
+// publish shows request goroutines what the batcher would refuse.
 func (b *batcher) publish(now time.Time) {
+	s := &snapshot{probing: b.probing()}
+	if b.breaker == geo.BreakerOpen {
+		s.openUntil = now.Add(b.openFor)
+	}
 	for l := range lanes {
-		room := b.room(l, now)
-		state := &laneState{
-			full:    b.queues[l].Len() >= room,
-			quarter: max(1, room/4),
-			code:    b.noRoom(l, now).Code,
-			again:   b.again(l, now),
-		}
-		if room == 0 {
-			state.slot = state.again
-		}
-		b.system.gate.lanes[l].Store(state)
+		s.lanes[l] = b.state(l, now)
 	}
+	b.admission.snapshot.Store(s)
 	b.system.metrics.state(b, now)
-}
-
-// laneOf returns where a query waits.
-func laneOf(q geo.Query) lane {
-	if q.IsDomain() {
-		return laneDomains
-	}
-	return laneAddresses
 }

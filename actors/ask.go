@@ -55,9 +55,9 @@ func (a *ask) answer(i int, outcome answer) {
 	}
 }
 
-// refuse gives err as the outcome of query i.
-func (a *ask) refuse(i int, err *geo.Error) {
-	a.answer(i, answer{Outcome: geo.Outcome{Err: err}, offline: offlineMayAnswer(err)})
+// refused is the answer to a query that err keeps from being sent.
+func refused(err *geo.Error) answer {
+	return answer{Outcome: geo.Outcome{Err: err}, offline: offlineMayAnswer(err)}
 }
 
 // offlineMayAnswer reports whether err, which came before anything was sent, is the upstream's fault.
@@ -65,18 +65,18 @@ func offlineMayAnswer(err *geo.Error) bool {
 	return err.Code == geo.CodeRateLimited || err.Code == geo.CodeProviderUnreachable
 }
 
-// reject implements rejecter.
-func (a *ask) reject() {
-	for i := range a.queries {
-		a.refuse(i, errOverloaded)
-	}
-}
-
 // answered reports whether query i has its outcome.
 func (a *ask) answered(i int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.answers[i].arrived
+}
+
+// complete reports whether all answers have arrived.
+func (a *ask) complete() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.missing == 0
 }
 
 // waiting reports whether somebody still waits at now.

@@ -17,7 +17,9 @@ type batcher struct {
 	terms       geo.Terms
 	singles     geo.Budget
 	batches     geo.Budget
-	flights     map[geo.Query]*flight
+	admission   *admission
+	breaker     geo.BreakerState // at the time of the message
+	openFor     time.Duration    // how much longer the breaker is open
 	queues      [lanes]*geo.Queue[netip.Prefix, *flight]
 	order       [lanes]fifo // the queued flights of each lane, oldest first
 	idle        []*actor.PID
@@ -58,38 +60,37 @@ type (
 	}
 )
 
-func newBatcher(s *System, workers []*actor.PID) *batcher {
+func newBatcher(s *System) *batcher {
 	terms := s.config.Provider.Terms()
 	b := &batcher{
-		system:  s,
-		terms:   terms,
-		singles: geo.NewBudget(terms.SinglesPerMinute, s.config.UpstreamShare),
-		batches: geo.NewBudget(terms.BatchesPerMinute, s.config.UpstreamShare),
-		flights: map[geo.Query]*flight{},
-		idle:    slices.Clone(workers),
-		pace:    pace{workers: len(workers), exchange: initialExchange},
-		limits:  callerLimits{perMinute: s.config.CallerLimit},
+		system:    s,
+		terms:     terms,
+		admission: s.admission,
+		singles:   geo.NewBudget(terms.SinglesPerMinute, s.config.UpstreamShare),
+		batches:   geo.NewBudget(terms.BatchesPerMinute, s.config.UpstreamShare),
+		idle:      slices.Clone(s.workers),
+		pace:      pace{workers: len(s.workers), exchange: initialExchange},
+		limits:    callerLimits{perMinute: s.config.CallerLimit},
 	}
 	for i := range b.queues {
 		b.queues[i] = geo.NewQueue[netip.Prefix, *flight]()
 	}
+	b.timer = time.AfterFunc(time.Hour, func() { s.batcher.Tell(&wakeUp{}) })
 	return b
 }
 
 // Receive implements actor.Actor.
 func (b *batcher) Receive(ctx actor.Context) {
 	now := time.Now()
+	b.breaker, b.openFor = b.system.breaker.State(now)
 	switch m := ctx.Message().(type) {
 	case *ask:
-		b.admit(m, now)
+		b.take(m, now)
 	case *exchangeDone:
 		b.settle(m, now)
 	case *lateReverse:
 		b.system.cache.Replace(m.query, m.old, m.new)
-	case *wakeUp:
-	case *actor.Started:
-		self, root := ctx.Self(), b.system.root
-		b.timer = time.AfterFunc(time.Hour, func() { root.Send(self, &wakeUp{}) })
+	case *wakeUp, *actor.Started:
 	case *actor.Stopping:
 		b.timer.Stop()
 		return
@@ -103,15 +104,10 @@ func (b *batcher) Receive(ctx actor.Context) {
 // proceed sends what may be sent and sets the timer for the rest.
 func (b *batcher) proceed(now time.Time) {
 	b.expire(now)
-	for len(b.idle) > 0 && b.queued() > 0 {
-		state, rest := b.system.breaker.State(now)
-		if state == geo.BreakerOpen {
-			b.refuseAll(&geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest})
-			break
-		}
-		if state == geo.BreakerHalfOpen && b.busy() > 0 {
-			break // the probe is out: its end decides
-		}
+	if b.breaker == geo.BreakerOpen {
+		b.rejectQueued(refused(b.admission.unreachable.after(b.openFor)))
+	}
+	for b.maySend() {
 		step := geo.Plan(now, b.demand(), b.terms, &b.singles, &b.batches)
 		if step.Count == 0 {
 			b.wakeAt(step.Wait, now)
@@ -121,6 +117,15 @@ func (b *batcher) proceed(now time.Time) {
 	}
 	b.wakeAt(time.Time{}, now)
 }
+
+// maySend reports whether something waits that a worker could send. A half-open breaker lets one
+// exchange through at a time.
+func (b *batcher) maySend() bool {
+	return len(b.idle) > 0 && b.queued() > 0 && !b.probing()
+}
+
+// probing reports whether the probe of a half-open breaker is under way.
+func (b *batcher) probing() bool { return b.breaker == geo.BreakerHalfOpen && b.busy() > 0 }
 
 // send hands the flights of a step to an idle worker; nothing leaves and nothing is charged when nobody waits for them any more.
 func (b *batcher) send(step geo.Step, now time.Time) {
@@ -147,7 +152,7 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 	e.ticket = b.budget(step.Endpoint).Charge(now)
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
-	b.system.root.Send(worker, e)
+	b.system.config.Actors.Root.Send(worker, e)
 }
 
 // settle takes in the end of an exchange: the answers go to the cache, then to those who wait.
@@ -173,23 +178,20 @@ func (b *batcher) land(f *flight, a answer) {
 	}
 }
 
-// refuse ends a flight that is not queued any more and was never sent.
-func (b *batcher) refuse(f *flight, err *geo.Error) {
-	b.system.metrics.refused(err)
-	b.land(f, answer{Outcome: geo.Outcome{Err: err}, offline: offlineMayAnswer(err)})
+// reject ends a flight that is not queued and was never sent.
+func (b *batcher) reject(f *flight, a answer) {
+	b.system.metrics.refused(a.Err)
+	b.land(f, a)
 }
 
 // forget takes a flight out of the books.
-func (b *batcher) forget(f *flight) {
-	delete(b.flights, f.query)
-	b.system.gate.flights.remove(f.query)
-}
+func (b *batcher) forget(f *flight) { b.admission.pending.remove(f.query) }
 
-// refuseAll refuses everything that is queued.
-func (b *batcher) refuseAll(err *geo.Error) {
+// rejectQueued refuses everything that is queued.
+func (b *batcher) rejectQueued(a answer) {
 	for l := range lanes {
 		for f, ok := b.pop(l); ok; f, ok = b.pop(l) {
-			b.refuse(f, err)
+			b.reject(f, a)
 		}
 	}
 }
@@ -210,11 +212,11 @@ func (b *batcher) expire(now time.Time) {
 		if !late {
 			continue
 		}
-		err := b.noRoom(l, now)
+		tooLate := refused(b.noRoom(l, now))
 		b.queues[l].Filter(func(f *flight) bool {
 			if f.late {
-				b.unqueued(f)
-				b.refuse(f, err)
+				b.dequeued(f)
+				b.reject(f, tooLate)
 			}
 			return !f.late
 		})
@@ -226,32 +228,23 @@ func (b *batcher) expire(now time.Time) {
 func (b *batcher) shed(now time.Time) {
 	for l := range lanes {
 		for room := b.budgetRoom(l, now); b.queues[l].Len() > room; {
-			f, _ := b.queues[l].EvictLongest(0)
-			b.unqueued(f)
-			b.refuse(f, b.noRoom(l, now))
+			b.evict(l, 0, now)
 		}
 	}
-}
-
-func (b *batcher) push(f *flight) {
-	f.queued = true
-	b.queues[f.lane].Push(f.caller, f)
-	b.order[f.lane].push(f)
-	b.system.gate.holds(f.caller).Add(1)
 }
 
 func (b *batcher) pop(l lane) (*flight, bool) {
 	f, ok := b.queues[l].Pop()
 	if ok {
-		b.unqueued(f)
+		b.dequeued(f)
 	}
 	return f, ok
 }
 
-// unqueued notes that a flight has left its queue.
-func (b *batcher) unqueued(f *flight) {
+// dequeued notes that a flight has left its queue.
+func (b *batcher) dequeued(f *flight) {
 	f.queued = false
-	b.system.gate.holds(f.caller).Add(-1)
+	b.admission.queuedBy(f.caller).Add(-1)
 }
 
 func (b *batcher) budget(e geo.Endpoint) *geo.Budget {

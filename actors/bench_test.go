@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 )
 
 // instant is a provider that answers at once and has no budget, or no budget left.
@@ -48,8 +49,10 @@ func (p *instant) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 // benchmarked starts a System for one benchmark.
 func benchmarked(b *testing.B, p geo.Provider) *actors.System {
 	b.Helper()
+	system := mailbox.NewSystem()
+	b.Cleanup(system.Shutdown)
 	s, err := actors.New(actors.Config{
-		Provider: p, CacheEntries: 10_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+		Actors: system, Provider: p, CacheEntries: 10_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})

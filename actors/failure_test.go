@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
 )
@@ -339,4 +341,56 @@ func TestReverseNames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// broken is a Reverser that panics.
+type broken struct{}
+
+func (broken) Resolve(netip.Addr, func(string)) { panic("planted") }
+
+// TestPanicOfWorker has the pool's only worker panic in each exchange: the next exchange finds it ready.
+func TestPanicOfWorker(t *testing.T) {
+	for name, spoil := range map[string]func(*upstream, *actors.Config){
+		"in the provider": func(u *upstream, _ *actors.Config) {
+			u.answer = func(geo.Query) geo.Answer { panic("planted") }
+		},
+		"behind it": func(_ *upstream, c *actors.Config) { c.Reverse = broken{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				u, counters := commercialTier(), prometheus.NewRegistry()
+				s := start(t, u, func(c *actors.Config) {
+					c.Concurrency, c.Metrics = 1, counters
+					spoil(u, c)
+				})
+				for i := range 3 {
+					outcomes := make([]geo.Outcome, 2)
+					s.LookupAll([]geo.Query{nth(2 * i), nth(2*i + 1)}, caller, time.Now(), outcomes)
+					wantCode(t, "an exchange that panics", outcomes[0], geo.CodeProviderUnreachable)
+				}
+				if _, batches, _ := u.books(); batches != 3 {
+					t.Errorf("got %d batches, want 3", batches)
+				}
+				if got := counter(t, counters, "gatehouse_actor_panics_total"); got != 3 {
+					t.Errorf("got %v panics counted, want 3", got)
+				}
+			})
+		})
+	}
+}
+
+// counter reads a counter without labels.
+func counter(t *testing.T, from prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("got no metric %s", name)
+	return 0
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -43,22 +43,27 @@ func (w *worker) Receive(ctx actor.Context) {
 	}
 }
 
-// run runs an exchange and reports its end, whatever happens on the way: the batcher counts on it.
+// run runs an exchange and reports its end, also after a panic: else the batcher would lose the worker.
 func (w *worker) run(self *actor.PID, e *exchange) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			w.system.panicked()
+			w.fail(self, e, geo.Reply{}, fmt.Errorf("worker panicked: %v", reason))
+		}
+	}()
 	reply, err := w.exchange(e)
-	now := time.Now()
-	done := &exchangeDone{exchange: e, worker: self, report: w.reportOf(reply, err)}
 	if err != nil {
-		done.answers = w.failed(e, reply, err, now)
-		w.system.root.Send(w.system.batcher, done)
+		w.fail(self, e, reply, err)
 		return
 	}
+	now := time.Now()
+	done := &exchangeDone{exchange: e, worker: self, report: w.reportOf(reply, nil)}
 	if e.endpoint == geo.EndpointBatch && w.system.config.Reverse != nil && w.system.terms.LacksReverse {
 		w.withReverse(done, reply.Answers)
 		return
 	}
 	done.answers = w.answers(e, reply.Answers, now)
-	w.system.root.Send(w.system.batcher, done)
+	w.system.batcher.Tell(done)
 }
 
 // exchange asks the provider, through the breaker.
@@ -67,12 +72,6 @@ func (w *worker) exchange(e *exchange) (geo.Reply, error) {
 	ctx, cancel := context.WithTimeout(w.system.lifetime, limit)
 	defer cancel()
 	return w.system.breaker.Do(time.Now(), func() (reply geo.Reply, err error) {
-		defer func() {
-			if reason := recover(); reason != nil {
-				err = fmt.Errorf("provider panicked: %v", reason)
-				w.system.config.Logger.Error("provider panicked", "stack", string(debug.Stack()))
-			}
-		}()
 		if e.endpoint == geo.EndpointBatch {
 			queries := make([]geo.Query, len(e.flights))
 			for i, f := range e.flights {
@@ -105,21 +104,16 @@ func (w *worker) answer(q geo.Query, a geo.Answer, now time.Time) answer {
 	return answer{Outcome: geo.Outcome{Entry: geo.NewEntry(q, a, w.system.terms.Source, now), Err: a.Err}}
 }
 
-// failed gives all flights of an exchange the error that it ended with.
-func (w *worker) failed(e *exchange, reply geo.Reply, err error, now time.Time) []answer {
-	answers := make([]answer, len(e.flights))
-	a := answer{
-		Outcome: geo.Outcome{Err: w.errorOf(reply, err, now)},
-		offline: offlineAfter(err),
-	}
-	for i := range answers {
-		answers[i] = a
-	}
-	return answers
+// fail reports an exchange that ended with err, which all of its flights get.
+func (w *worker) fail(self *actor.PID, e *exchange, reply geo.Reply, err error) {
+	a := answer{Outcome: geo.Outcome{Err: w.errorOf(reply, err)}, offline: offlineAfter(err)}
+	w.system.batcher.Tell(&exchangeDone{
+		exchange: e, worker: self, report: w.reportOf(reply, err), answers: slices.Repeat([]answer{a}, len(e.flights)),
+	})
 }
 
 // errorOf says what an exchange's failure means to the askers.
-func (w *worker) errorOf(reply geo.Reply, err error, now time.Time) *geo.Error {
+func (w *worker) errorOf(reply geo.Reply, err error) *geo.Error {
 	var refusal *geo.Error
 	switch {
 	case errors.As(err, &refusal):
@@ -131,7 +125,7 @@ func (w *worker) errorOf(reply geo.Reply, err error, now time.Time) *geo.Error {
 		}
 		return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: max(time.Second, wait)}
 	}
-	_, rest := w.system.breaker.State(now)
+	_, rest := w.system.breaker.State(time.Now())
 	return &geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: rest}
 }
 

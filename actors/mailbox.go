@@ -13,7 +13,7 @@ type rejecter interface{ reject() }
 // mailbox is a bounded mailbox of an actor. Messages that can be rejected are, when limit of any kind wait, when the
 // actor has stopped and when it panics over them; so no asker waits for an answer that cannot come. All others, which the actors
 // send each other in numbers that their design bounds, are always taken.
-type mailbox struct {
+type queueMailbox struct {
 	limit    int
 	rejected *atomic.Uint64 // counts the messages rejected because the mailbox was full
 
@@ -30,11 +30,11 @@ type mailbox struct {
 
 // bounded returns a producer of mailboxes that hold limit messages.
 func bounded(limit int, rejected *atomic.Uint64) actor.MailboxProducer {
-	return func() actor.Mailbox { return &mailbox{limit: limit, rejected: rejected} }
+	return func() actor.Mailbox { return &queueMailbox{limit: limit, rejected: rejected} }
 }
 
 // PostUserMessage implements actor.Mailbox.
-func (m *mailbox) PostUserMessage(message any) {
+func (m *queueMailbox) PostUserMessage(message any) {
 	m.mu.Lock()
 	if r, ok := message.(rejecter); ok && (m.stopped || m.user.n >= m.limit) {
 		if !m.stopped {
@@ -49,14 +49,14 @@ func (m *mailbox) PostUserMessage(message any) {
 }
 
 // PostSystemMessage implements actor.Mailbox.
-func (m *mailbox) PostSystemMessage(message any) {
+func (m *queueMailbox) PostSystemMessage(message any) {
 	m.mu.Lock()
 	m.system = append(m.system, message)
 	m.schedule()
 }
 
 // schedule starts the run that delivers what waits, unless one is under way. It unlocks the mailbox.
-func (m *mailbox) schedule() {
+func (m *queueMailbox) schedule() {
 	start := !m.running
 	m.running = true
 	m.mu.Unlock()
@@ -66,22 +66,22 @@ func (m *mailbox) schedule() {
 }
 
 // RegisterHandlers implements actor.Mailbox.
-func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+func (m *queueMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	m.invoker, m.dispatcher = invoker, dispatcher
 }
 
 // Start implements actor.Mailbox.
-func (m *mailbox) Start() {}
+func (m *queueMailbox) Start() {}
 
 // UserMessageCount implements actor.Mailbox.
-func (m *mailbox) UserMessageCount() int {
+func (m *queueMailbox) UserMessageCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.user.n
 }
 
 // run delivers what waits, one message at a time, system messages first.
-func (m *mailbox) run() {
+func (m *queueMailbox) run() {
 	for {
 		message, system := m.next()
 		if message == nil {
@@ -92,7 +92,7 @@ func (m *mailbox) run() {
 }
 
 // next takes the next message out, or ends the run when there is none.
-func (m *mailbox) next() (message any, system bool) {
+func (m *queueMailbox) next() (message any, system bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.system) > 0 {
@@ -107,7 +107,7 @@ func (m *mailbox) next() (message any, system bool) {
 	return nil, false
 }
 
-func (m *mailbox) deliver(message any, system bool) {
+func (m *queueMailbox) deliver(message any, system bool) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			if r, ok := message.(rejecter); ok {
@@ -133,14 +133,14 @@ func (m *mailbox) deliver(message any, system bool) {
 	}
 }
 
-func (m *mailbox) suspend(suspended bool) {
+func (m *queueMailbox) suspend(suspended bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.suspended = suspended
 }
 
 // close rejects what waits and whatever comes from now on.
-func (m *mailbox) close() {
+func (m *queueMailbox) close() {
 	m.mu.Lock()
 	m.stopped = true
 	waiting := m.user

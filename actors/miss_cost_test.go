@@ -15,15 +15,19 @@ import (
 // TestRefusedMissAllocatesNothing holds the way of a flood of distinct queries while the budget is empty, and while the
 // breaker is open.
 func TestRefusedMissAllocatesNothing(t *testing.T) {
-	for name, shut := range map[string]func(*System, time.Time){
+	lanes := func(l laneState) *snapshot { return &snapshot{lanes: [lanes]laneState{l, l}} }
+	for name, publish := range map[string]func(*System, time.Time){
 		"budget empty": func(s *System, now time.Time) {
-			s.gate.lanes[laneAddresses].Store(&laneState{slot: now.Add(time.Minute)})
+			s.admission.snapshot.Store(lanes(laneState{until: now.Add(time.Minute), renewed: now.Add(time.Hour)}))
 		},
-		"queue full": func(s *System, now time.Time) {
-			s.gate.lanes[laneAddresses].Store(&laneState{full: true, code: geo.CodeRateLimited, again: now.Add(time.Minute)})
+		"queue full for lack of budget": func(s *System, now time.Time) {
+			s.admission.snapshot.Store(lanes(laneState{renewed: now.Add(time.Minute)}))
 		},
-		"overloaded": func(s *System, _ time.Time) {
-			s.gate.lanes[laneAddresses].Store(&laneState{full: true, code: geo.CodeOverloaded})
+		"queue full for lack of workers": func(s *System, _ time.Time) {
+			s.admission.snapshot.Store(lanes(laneState{overloaded: true}))
+		},
+		"probe under way": func(s *System, _ time.Time) {
+			s.admission.snapshot.Store(&snapshot{probing: true})
 		},
 		"breaker open": func(s *System, now time.Time) {
 			_, err := s.breaker.Do(now, func() (geo.Reply, error) { return geo.Reply{}, geo.ErrForbidden })
@@ -34,8 +38,7 @@ func TestRefusedMissAllocatesNothing(t *testing.T) {
 	} {
 		bubbled := func(t *testing.T) {
 			s, now := startWith(t, &counted{}), time.Now()
-			synctest.Wait() // for what the batcher says of its empty queues
-			shut(s, now)
+			publish(s, now)
 			var n uint32
 			got := testing.AllocsPerRun(1000, func() {
 				var bytes [4]byte

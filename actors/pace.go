@@ -50,27 +50,27 @@ func (o *fifo) pop() {
 type callerLimits struct {
 	perMinute int
 	start     time.Time // of the current window, which is everybody's
-	spent     map[netip.Prefix]int
+	used      map[netip.Prefix]int
 }
 
-// refuses returns why caller may not have n cold queries more, or nil.
-func (c *callerLimits) refuses(caller netip.Prefix, n int, now time.Time) *geo.Error {
+// check returns why caller may not have n cold queries more, or nil.
+func (c *callerLimits) check(caller netip.Prefix, n int, now time.Time) *geo.Error {
 	if c.perMinute == 0 {
 		return nil
 	}
 	if now.Sub(c.start) >= time.Minute {
 		c.start = now
-		c.spent = map[netip.Prefix]int{}
+		c.used = map[netip.Prefix]int{}
 	}
-	if c.spent[caller]+n > c.perMinute {
+	if c.used[caller]+n > c.perMinute {
 		return &geo.Error{Code: geo.CodeRateLimited, RetryAfter: c.start.Add(time.Minute).Sub(now)}
 	}
 	return nil
 }
 
-// spend counts n cold queries of caller.
-func (c *callerLimits) spend(caller netip.Prefix, n int) {
+// count adds n cold queries of caller.
+func (c *callerLimits) count(caller netip.Prefix, n int) {
 	if c.perMinute > 0 {
-		c.spent[caller] += n
+		c.used[caller] += n
 	}
 }

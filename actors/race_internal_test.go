@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync/atomic"
@@ -9,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 )
 
 // counted is a provider that answers after a while and counts.
@@ -39,19 +40,28 @@ func (c *counted) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 
 func startWith(t *testing.T, p geo.Provider) *System {
 	t.Helper()
+	s := newSystem(t, p)
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return s
+}
+
+// newSystem starts a System that the test stops itself.
+func newSystem(t *testing.T, p geo.Provider) *System {
+	t.Helper()
+	system := mailbox.NewSystem()
+	t.Cleanup(system.Shutdown)
 	s, err := New(Config{
-		Provider: p, CacheEntries: 10, LookupTimeout: 5 * time.Second, Concurrency: 2, UpstreamShare: 1,
+		Actors: system, Provider: p, CacheEntries: 10, LookupTimeout: 5 * time.Second, Concurrency: 2, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
 	return s
 }
 
@@ -94,7 +104,9 @@ func TestAFlightWhoseCallersAllLeft(t *testing.T) {
 		now := time.Now()
 		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, now.Add(5*time.Second))
 		a.wait(now) // gives up at once
-		s.root.Send(s.batcher, a)
+		if err := s.batcher.Ask(a); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Second)
 		if got := p.requests.Load(); got != 0 {
 			t.Errorf("got %d requests, want none", got)
@@ -105,88 +117,31 @@ func TestAFlightWhoseCallersAllLeft(t *testing.T) {
 	})
 }
 
-// question is a message with an asker; panics and blocks are what it does to the actor.
-type question struct {
-	rejected atomic.Int64
-	do       func()
-}
-
-func (q *question) reject() { q.rejected.Add(1) }
-
-type echo struct{}
-
-func (echo) Receive(ctx actor.Context) {
-	if q, ok := ctx.Message().(*question); ok {
-		q.do()
-	}
-}
-
-func TestMailboxRejectsWhatItCannotDeliver(t *testing.T) {
+// TestBatcherPanic plants an ask that the batcher cannot read: its sender is refused, the next is served.
+func TestBatcherPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-			return slog.New(slog.DiscardHandler)
-		}))
-		var full atomic.Uint64
-		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return echo{} }, actor.WithMailbox(bounded(2, &full))))
-		wake := make(chan struct{})
-		busy := &question{do: func() { <-wake }}
-		system.Root.Send(pid, busy)
-		synctest.Wait()
-		waiting, delivered := make([]*question, 5), atomic.Int64{}
-		for i := range waiting {
-			waiting[i] = &question{do: func() { delivered.Add(1) }}
-			system.Root.Send(pid, waiting[i])
+		s := startWith(t, &counted{})
+		a := newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, time.Now().Add(time.Second))
+		a.answers = nil
+		if err := s.batcher.Ask(a); !errors.Is(err, mailbox.ErrPanicked) {
+			t.Errorf("got %v, want %v", err, mailbox.ErrPanicked)
 		}
-		if waiting[1].rejected.Load() != 0 || waiting[2].rejected.Load() != 1 || full.Load() != 3 {
-			t.Errorf("got %d rejected of five, want the three that do not fit", full.Load())
+		if o := s.Lookup(publicQuery(t), netip.Addr{}, time.Now()); o.Err != nil {
+			t.Errorf("the next: got %v, want its result", o.Err)
 		}
-		close(wake)
-		synctest.Wait()
-		if delivered.Load() != 2 {
-			t.Errorf("got %d delivered, want 2", delivered.Load())
-		}
-		panicking := &question{do: func() { panic("planted") }}
-		system.Root.Send(pid, panicking)
-		synctest.Wait()
-		if panicking.rejected.Load() != 1 {
-			t.Error("got no rejection of the message that the actor panicked over")
-		}
-		held := make(chan struct{})
-		system.Root.Send(pid, &question{do: func() { <-held }})
-		synctest.Wait()
-		behind := &question{do: func() { t.Error("delivered after the stop") }}
-		system.Root.Send(pid, behind)
-		stopped := system.Root.StopFuture(pid)
-		close(held)
-		if err := stopped.Wait(); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		if behind.rejected.Load() != 1 {
-			t.Error("got no rejection of the message behind the stop")
-		}
-		system.Shutdown()
 	})
 }
 
-func TestRingKeepsTheOrder(t *testing.T) {
-	var r ring
-	next := 0
-	for i := range 1000 {
-		r.push(i)
-		if i%3 == 0 {
-			if got := r.pop(); got != next {
-				t.Fatalf("got %v, want %d", got, next)
-			}
-			next++
+// TestAskAfterStop has a request come to the batcher when that has stopped: it is refused at once.
+func TestAskAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newSystem(t, &counted{}), time.Now()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-	}
-	for r.n > 0 {
-		if got := r.pop(); got != next {
-			t.Fatalf("got %v, want %d", got, next)
+		o := s.resolve(newAsk([]geo.Query{publicQuery(t)}, netip.Prefix{}, began.Add(time.Second)))[0]
+		if o.Err == nil || o.Err.Code != geo.CodeOverloaded || time.Since(began) > 0 {
+			t.Errorf("got %v after %v, want overloaded at once", o.Err, time.Since(began))
 		}
-		next++
-	}
-	if next != 1000 {
-		t.Errorf("got %d messages back, want 1000", next)
-	}
+	})
 }

@@ -60,7 +60,7 @@ func (r *reverseRound) send(now time.Time) {
 	defer r.mu.Unlock()
 	r.sent = true
 	r.done.answers = r.worker.answers(r.done.exchange, r.answers, now)
-	r.worker.system.root.Send(r.worker.system.batcher, r.done)
+	r.worker.system.batcher.Tell(r.done)
 }
 
 // found takes in the name of answer i. A late one is put into the cache, behind the answer and with its time.
@@ -78,5 +78,5 @@ func (r *reverseRound) found(i int, name string) {
 	old := r.done.answers[i].Entry
 	q := r.done.flights[i].query
 	named := geo.NewEntry(q, r.answers[i], old.Source(), old.Fetched())
-	r.worker.system.root.Send(r.worker.system.batcher, &lateReverse{query: q, old: old, new: named})
+	r.worker.system.batcher.Tell(&lateReverse{query: q, old: old, new: named})
 }

@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"sync"
+	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 )
 
 // Config is what a System is made of. Fields are required unless they say otherwise.
 type Config struct {
+	Actors        *actor.ActorSystem // of the process; shut it down after Stop
 	Provider      geo.Provider
 	Fallback      geo.Provider  // optional: offline files, asked when Provider has no budget or does not answer in time
 	Reverse       Reverser      // optional: fills Network.Reverse where a batch lacks it
@@ -30,32 +32,23 @@ type Config struct {
 	Metrics       prometheus.Registerer
 }
 
-// mailboxLimit bounds the asks that wait for the batcher to look at them.
-const mailboxLimit = 4096
-
 // fallbackReserve is kept of a caller's time to answer from the offline files.
 const fallbackReserve = 250 * time.Millisecond
 
 // System is the running service behind the edge. Its methods may be called by many goroutines.
 type System struct {
-	config   Config
-	terms    geo.Terms
-	cache    *geo.Cache
-	breaker  *geo.Breaker
-	gate     *gate
-	metrics  *systemMetrics
-	lifetime context.Context // of exchanges, which belong to no single caller
-	end      context.CancelFunc
+	config    Config
+	terms     geo.Terms
+	cache     *geo.Cache
+	breaker   *geo.Breaker
+	admission *admission
+	metrics   *systemMetrics
+	lifetime  context.Context // of exchanges, which belong to no single caller
+	end       context.CancelFunc
 
-	actors  *actor.ActorSystem
-	root    *actor.RootContext
-	batcher *actor.PID
-	workers []*actor.PID
-
-	mu      sync.Mutex
-	waiting int           // look-ups under way that missed the cache
-	stopped bool          // no more of them
-	idle    chan struct{} // closed when stopped and none is under way
+	batcher  *mailbox.Mailbox
+	workers  []*actor.PID
+	inFlight mailbox.InFlight // lookups that missed the cache
 }
 
 // New starts a System. Stop ends it.
@@ -65,11 +58,10 @@ func New(config Config) (*System, error) {
 		return nil, err
 	}
 	s := &System{
-		config: config,
-		terms:  config.Provider.Terms(),
-		cache:  cache,
-		gate:   newGate(),
-		idle:   make(chan struct{}),
+		config:    config,
+		terms:     config.Provider.Terms(),
+		cache:     cache,
+		admission: newAdmission(),
 	}
 	config.Breaker.Changed = s.breakerChanged
 	s.breaker = geo.NewBreaker(config.Breaker)
@@ -77,10 +69,6 @@ func New(config Config) (*System, error) {
 	if s.metrics, err = newSystemMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s.actors = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-		return slog.New(slog.DiscardHandler) // it prints messages, which hold queries
-	}))
-	s.root = s.actors.Root
 	s.spawn()
 	return s, nil
 }
@@ -97,18 +85,18 @@ func (s *System) breakerChanged(state geo.BreakerState) {
 
 // spawn starts the pool and the batcher.
 func (s *System) spawn() {
+	props := actor.PropsFromProducer(func() actor.Actor { return &worker{system: s} })
 	for range s.config.Concurrency {
-		w := &worker{system: s}
-		s.workers = append(s.workers, s.root.Spawn(s.props(w, 1)))
+		s.workers = append(s.workers, s.config.Actors.Root.Spawn(props))
 	}
-	s.batcher = s.root.Spawn(s.props(newBatcher(s, s.workers), mailboxLimit))
+	full := func() { s.metrics.mailboxRejects.Add(1) }
+	s.batcher = mailbox.NewSpawner(s.config.Actors, full, s.panicked).Spawn(newBatcher(s))
 }
 
-// props describes an actor that keeps its state over a panic.
-func (s *System) props(a actor.Actor, limit int) *actor.Props {
-	return actor.PropsFromProducer(func() actor.Actor { return a },
-		actor.WithMailbox(bounded(limit, &s.metrics.mailboxRejects)),
-		actor.WithReceiverMiddleware(s.recovered))
+// panicked counts and logs the panic of an actor. Call it where the panic is recovered.
+func (s *System) panicked() {
+	s.metrics.panics.Inc()
+	s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
 }
 
 // Lookup answers q for caller, the address that asks. q may share memory with the request: it is copied where it is
@@ -137,56 +125,18 @@ func (s *System) LookupAll(qs []geo.Query, caller netip.Addr, now time.Time, dst
 	}
 }
 
-// enter counts a look-up in, or reports that the System has stopped.
-func (s *System) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return false
-	}
-	s.waiting++
-	return true
-}
-
-func (s *System) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting--
-	if s.stopped && s.waiting == 0 {
-		close(s.idle)
-	}
-}
-
-// Stop refuses new look-ups that miss the cache, lets those under way end until ctx does, and ends the actors. It must be
-// called once.
+// Stop refuses new lookups that miss the cache, lets those in flight end until ctx does, and ends the
+// actors. Call it once, before the actor system is shut down.
 func (s *System) Stop(ctx context.Context) error {
-	s.mu.Lock()
-	s.stopped = true
-	if s.waiting == 0 {
-		close(s.idle)
-	}
-	s.mu.Unlock()
-	var err error
-	select {
-	case <-s.idle:
-	case <-ctx.Done():
-		err = fmt.Errorf("look-ups were still under way: %w", ctx.Err())
-	}
+	err := s.inFlight.Close(ctx)
 	s.end()
-	err = errors.Join(err, s.stopActors(s.workers...), s.stopActors(s.batcher)) // in this order: workers report to the batcher
-	s.actors.Shutdown()
-	return err
-}
-
-// stopActors ends actors and waits until they have.
-func (s *System) stopActors(pids ...*actor.PID) error {
-	stopping := make([]*actor.Future, len(pids))
-	for i, pid := range pids {
-		stopping[i] = s.root.StopFuture(pid)
+	stopping := make([]*actor.Future, len(s.workers))
+	for i, pid := range s.workers {
+		stopping[i] = s.config.Actors.Root.StopFuture(pid)
 	}
-	var err error
 	for _, future := range stopping {
 		err = errors.Join(err, future.Wait())
 	}
+	s.batcher.Stop() // after the workers, which report to it
 	return err
 }

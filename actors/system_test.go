@@ -14,6 +14,7 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 )
 
 var caller = netip.MustParseAddr("127.0.0.1")
@@ -35,7 +36,10 @@ func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actor
 // startUnstopped starts a System that the test stops itself.
 func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
 	t.Helper()
+	system := mailbox.NewSystem()
+	t.Cleanup(system.Shutdown)
 	config := actors.Config{
+		Actors:        system,
 		Provider:      p,
 		CacheEntries:  100_000,
 		LookupTimeout: 5 * time.Second,

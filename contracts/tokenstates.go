@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 )
 
 // A verifier for PKCE and its challenge (RFC 7636 appendix B).
@@ -35,7 +35,9 @@ func tokenStates() []State {
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
 		{"an authorization code", "A code for the client, which a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code, in gatehouse's format. Default: a new one. A pact can use `" + ExampleCode + "`."},
+			{"code", String, nil, nil,
+				"The code, in gatehouse's format. Default: a new one. A pact can use `" +
+					ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "Its status."},
 			granted,
 			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},
@@ -53,8 +55,8 @@ func tokenStates() []State {
 			granted,
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
-		limitState("/api/user", actors.BasicProfile, 100, owners),
-		limitState("/api/user/details", actors.DetailedProfile, 50, owners),
+		limitState("/api/user", token.BasicProfile, 100, owners),
+		limitState("/api/user/details", token.DetailedProfile, 50, owners),
 	}
 }
 
@@ -104,7 +106,7 @@ func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) e
 		return err
 	}
 	if uri := code.RedirectURI; uri != "" && !f.client.AllowsRedirect(uri) {
-		return refusef("redirect_uri: %s is not registered for the client, which has %s", uri,
+		return stateErrorf("redirect_uri: %s is not registered for the client, which has %s", uri,
 			cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
 	}
 	code.ClientID, code.UserID = f.client.ID, f.user.ID
@@ -227,15 +229,15 @@ func parseAccessToken(a arguments) (setUp, error) {
 	}
 	now := time.Now()
 	p, keys := newPair(now), Keys()
-	if token := a.text("access_token"); token != "" {
+	if bearer := a.text("access_token"); bearer != "" {
 		if a.text("kind") == "expired" {
 			return nil, errors.New("access_token: an expired one cannot be given")
 		}
-		expires, ok := keys.CheckAccessToken(token)
+		expires, ok := keys.CheckAccessToken(bearer)
 		if !ok {
 			return nil, errors.New("access_token: it is not signed with the key of contracts")
 		}
-		p.access, p.expires = token, expires
+		p.access, p.expires = bearer, expires
 	}
 	return func(ctx context.Context, f *fixture) error {
 		issue := f.issueToClient
@@ -266,7 +268,7 @@ func (f *fixture) issueToClient(ctx context.Context, p pair, scopes oauth.Scopes
 		Scopes: scopes &^ oauth.UserScopes, Issued: at, Expires: p.expires}})
 }
 
-func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value) State {
+func limitState(path string, endpoint token.Endpoint, limit int, owners []Value) State {
 	return State{"the limit of " + path + " is used up", "The access token has no requests left in this minute. It is the token of an earlier state, or a new one.",
 		[]Parameter{{"remaining", Integer, 0, nil, fmt.Sprintf("Remaining requests, at most %d.", limit-1)}},
 		append([]Value{{"access_token", "The access token."}}, owners...),
@@ -278,18 +280,18 @@ func limitState(path string, endpoint actors.Endpoint, limit int, owners []Value
 }
 
 // useUp makes requests with the current access token.
-func (f *fixture) useUp(ctx context.Context, endpoint actors.Endpoint, requests int) error {
+func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests int) error {
 	if _, ok := f.values["access_token"]; !ok {
 		if err := f.setUpDefault(ctx, "an access token"); err != nil {
 			return err
 		}
 	}
-	token, _ := f.values["access_token"].(string)
+	bearer, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := f.identity.Admit(token, endpoint, time.Now()); admission.Verdict {
-		case actors.Admitted, actors.InsufficientScope, actors.UnapprovedScope:
+		switch admission := f.Tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
+		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:
 		default:
-			return refusef("the access token is not live, or its limit is already used up")
+			return stateErrorf("the access token is not live, or its limit is already used up")
 		}
 	}
 	return nil

@@ -8,6 +8,9 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
+
+	"gatehouse/httpedge/adminapi"
+	"gatehouse/httpedge/endpoint"
 )
 
 // pathProfiles is where Go's profiles are; their index, whose links are relative, is below.
@@ -16,18 +19,18 @@ const (
 	patternProfiles = "/debug/{profile:*}"
 )
 
-func (s *Server) adminEndpoints() []endpoint {
+func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	getPost := append(get[:2:2], fasthttp.MethodPost)
 	metrics := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
-	all := []endpoint{
-		{pattern: "/metrics", methods: get, handle: metrics, quiet: true},
-		{pattern: "/healthz", methods: get, handle: healthy, quiet: true},
-		{pattern: "/readyz", methods: get, handle: s.ready, quiet: true},
-		{pattern: patternProfiles, methods: getPost, handle: s.profile, quiet: true},
+	all := []endpoint.Endpoint{
+		{Pattern: "/metrics", Methods: get, Handle: metrics, Quiet: true},
+		{Pattern: "/healthz", Methods: get, Handle: healthy, Quiet: true},
+		{Pattern: "/readyz", Methods: get, Handle: s.ready, Quiet: true},
+		{Pattern: patternProfiles, Methods: getPost, Handle: s.profile, Quiet: true},
 	}
-	if s.config.Identity != nil {
-		all = append(all, s.adminAPI()...)
+	if s.config.Tokens != nil {
+		all = append(all, adminapi.Endpoints(s.config.Tokens, s.config.People, s.log)...)
 	}
 	return all
 }
@@ -37,8 +40,7 @@ func healthy(ctx *fasthttp.RequestCtx) { writeStatus(ctx, fasthttp.StatusOK, "ok
 
 func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 	ctx.SetStatusCode(code)
-	ctx.Response.Header.SetContentTypeBytes(contentTypeJSON)
-	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
+	endpoint.SetPrivateJSON(&ctx.Response.Header)
 	ctx.SetBodyString(`{"status":"` + status + `"}`)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )

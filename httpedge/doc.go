@@ -1,8 +1,11 @@
-// Package httpedge is the HTTP face of gatehouse: a public server with the documented endpoints and an admin server
-// for operators, both on fasthttp. It turns requests into calls of actors.System and outcomes into statuses, headers
-// and JSON; it decides nothing about addresses or domains.
+// Package httpedge is the HTTP server of gatehouse, on fasthttp: a public listener with the documented endpoints and an
+// admin listener for operators. It routes requests, counts and logs them, and knows the client's address; it decides
+// nothing about lookups, tokens or users.
 //
-// What a request says is never logged and never becomes a metric: not its path, its query, its headers, nor the
-// addresses it comes from or asks about. Memory of a request is only valid until its handler returns; System copies
-// what it keeps.
+// Each group of endpoints is a package below: lookups, oauthapi, signin and me on the public listener, adminapi on the
+// admin one. A group returns rows for the table of routes and does not know the server. Groups share package endpoint,
+// whose ProblemOf is the one map from an error to a status and a message, and groups of pages share package visit.
+//
+// Nothing that a request says is logged or becomes a metric: not its path, query, headers, nor the addresses it comes
+// from or asks about. The memory of a request is valid until its handler returns; the services copy what they keep.
 package httpedge

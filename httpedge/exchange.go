@@ -8,27 +8,26 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
 )
 
 // Header names and values that are set on every answer, ready to use.
 var (
-	headerNosniff      = []byte(fasthttp.HeaderXContentTypeOptions)
-	nosniff            = []byte("nosniff")
-	headerAllowOrigin  = []byte(fasthttp.HeaderAccessControlAllowOrigin)
-	anyOrigin          = []byte("*")
-	headerExpose       = []byte(fasthttp.HeaderAccessControlExposeHeaders)
-	exposed            = []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
-	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
-	noStore            = []byte("no-store")
-	contentTypeJSON    = []byte("application/json")
+	headerNosniff     = []byte(fasthttp.HeaderXContentTypeOptions)
+	nosniff           = []byte("nosniff")
+	headerAllowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
+	anyOrigin         = []byte("*")
+	headerExpose      = []byte(fasthttp.HeaderAccessControlExposeHeaders)
+	exposed           = []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
 )
 
 // route is an endpoint with its metrics and its log lines prepared.
 type route struct {
 	server  *Server
+	format  endpoint.Format
 	cors    bool
 	clients bool
 	head    fasthttp.ResponseHeader // what every answer begins with
@@ -37,23 +36,23 @@ type route struct {
 	log     accessLog
 }
 
-func (s *Server) newRoute(e endpoint) *route {
+func (s *Server) newRoute(e endpoint.Endpoint) *route {
 	level := slog.LevelInfo
-	if e.quiet {
+	if e.Quiet {
 		level = slog.LevelDebug
 	}
 	r := &route{
-		server: s, cors: e.cors, clients: e.clients, handle: e.handle,
-		metrics: s.metrics.routes.of(e.pattern), log: newAccessLog(s.log.Handler(), e.pattern, level),
+		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins, handle: e.Handle,
+		metrics: s.metrics.routes.of(e.Pattern), log: newAccessLog(s.log.Handler(), e.Pattern, level),
 	}
 	r.head.SetNoDefaultContentType(true)
 	r.head.SetCanonical(headerRequestID, nil) // keeps its place
-	setCommon(&r.head, e.cors)
-	if e.clients {
+	setCommon(&r.head, e.AnyOrigin)
+	if e.ClientOrigins {
 		r.head.SetCanonical(headerVary, varyOrigin)
 	}
-	if e.head != nil {
-		e.head(&r.head)
+	if e.Head != nil {
+		e.Head(&r.head)
 	}
 	return r
 }
@@ -68,7 +67,7 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	}
 	if fault := framingFault(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
-		writeProblem(ctx, fasthttp.StatusBadRequest, "bad_request", fault)
+		endpoint.WriteError(ctx, r.format, endpoint.ErrBadRequest.Saying(fault))
 		return
 	}
 	r.handle(ctx)
@@ -78,12 +77,6 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 func prepare(ctx *fasthttp.RequestCtx, cors bool) {
 	setRequestID(ctx)
 	setCommon(&ctx.Response.Header, cors)
-}
-
-// unstored begins answers that are JSON about somebody.
-func unstored(h *fasthttp.ResponseHeader) {
-	h.SetContentTypeBytes(contentTypeJSON)
-	h.SetCanonical(headerCacheControl, noStore)
 }
 
 // setCommon sets those that are always the same.
@@ -98,7 +91,7 @@ func setCommon(h *fasthttp.ResponseHeader, cors bool) {
 // finish ends the request, also one whose handler panicked.
 func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
-		r.server.panicked(ctx, p, r.cors)
+		r.server.panicked(ctx, p, r.format, r.cors)
 	}
 	r.record(ctx, ctx.Time())
 }
@@ -115,7 +108,7 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 		return
 	}
 	line := accessLine{
-		start: start, requestID: view(ctx.Response.Header.PeekCanonical(headerRequestID)),
+		start: start, requestID: endpoint.View(ctx.Response.Header.PeekCanonical(headerRequestID)),
 		method: methodNames[method], status: status, duration: elapsed,
 	}
 	if !ctx.IsHead() {
@@ -129,13 +122,13 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 // recovered is the last resort for a panic outside of a route.
 func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
-		s.panicked(ctx, p, false)
+		s.panicked(ctx, p, endpoint.JSON, false)
 	}
 }
 
 // panicked answers 500 and logs where it happened. The value of a panic may hold parts of the request, so only those
 // of the runtime are logged.
-func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, cors bool) {
+func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.Format, cors bool) {
 	s.metrics.panics.Inc()
 	cause := fmt.Sprintf("%T", value)
 	if err, ok := value.(runtime.Error); ok {
@@ -149,7 +142,7 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, cors bool) {
 		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
 	}
 	ctx.SetConnectionClose()
-	writeProblem(ctx, fasthttp.StatusInternalServerError, "server_error", "Something went wrong on our side. The request id helps to find out what.")
+	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
 }
 
 // framingFault says what is wrong with the version or target of a request, or when it may mean one length to us and
@@ -183,12 +176,9 @@ func rawHeader(raw []byte, name string) (value []byte, ok bool) {
 		} else {
 			raw = nil
 		}
-		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' && strings.EqualFold(view(line[:len(name)]), name) {
+		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' && strings.EqualFold(endpoint.View(line[:len(name)]), name) {
 			return bytes.TrimSpace(line[len(name)+1:]), true
 		}
 	}
 	return nil, false
 }
-
-// view returns b as a string that shares its memory: valid as long as b is, never to be kept.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/httpedge/edgetest"
 )
 

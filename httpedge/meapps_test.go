@@ -81,7 +81,7 @@ func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
 	now := time.Now()
 	for i := range clients {
 		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
-		if err := st.Identity.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser, now.Add(time.Duration(-i)*time.Hour)); err != nil {
+		if err := st.People.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser, now.Add(time.Duration(-i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

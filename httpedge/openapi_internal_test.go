@@ -13,6 +13,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"gatehouse/actors"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 )
 
 func loadOpenAPI(t *testing.T) *openapi3.T {
@@ -31,7 +33,7 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // TestOpenAPIDescribesAllRoutes holds the paths and methods of the document against the tables of routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		System: &actors.System{}, Identity: &actors.Identity{}, Issuer: "https://id.example.com", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		System: &actors.System{}, Tokens: &token.Service{}, People: &people.Service{}, Issuer: "https://id.example.com", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second, MaxConnections: 1,
 	})
 	if err != nil {
@@ -39,12 +41,12 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	}
 	served := map[string]bool{}
 	for _, e := range slices.Concat(s.publicEndpoints(), s.adminEndpoints()) {
-		if e.cors || e.clients {
-			served[http.MethodOptions+" "+e.pattern] = true
+		if e.AnyOrigin || e.ClientOrigins {
+			served[http.MethodOptions+" "+e.Pattern] = true
 		}
-		for _, method := range e.methods {
-			if e.pattern != patternProfiles {
-				served[method+" "+e.pattern] = true
+		for _, method := range e.Methods {
+			if e.Pattern != patternProfiles {
+				served[method+" "+e.Pattern] = true
 				continue
 			}
 			served[method+" /debug/pprof/{profile}"] = true // one route, since the router takes no index beside a wildcard

@@ -8,7 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/people"
 )
 
 // checkDeadline bounds what /readyz waits for.
@@ -19,7 +19,7 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-	case s.config.Identity != nil && !s.database.isReadable():
+	case s.config.People != nil && !s.database.isReadable():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database unreadable")
 	default:
 		writeStatus(ctx, fasthttp.StatusOK, "ready")
@@ -29,8 +29,8 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 // databaseCheck finds out whether the database can be read. One read is under way at a time, whoever asks, and one that hangs is not
 // followed by another before it has ended. Its methods may be called by many goroutines.
 type databaseCheck struct {
-	identity *actors.Identity
-	log      *slog.Logger
+	people *people.Service
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	current *databaseRead // nil = none is under way
@@ -72,7 +72,7 @@ func (d *databaseCheck) join() *databaseRead {
 func (d *databaseCheck) run(read *databaseRead) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkDeadline)
 	defer cancel()
-	read.err = d.identity.CheckStore(ctx)
+	read.err = d.people.CheckStore(ctx)
 	d.mu.Lock()
 	d.current = nil
 	d.mu.Unlock()

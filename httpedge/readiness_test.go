@@ -9,6 +9,7 @@ import (
 	"time"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	people "gatehouse/actors/account"
+
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -315,7 +316,7 @@ func TestACodeIsGoodOnce(t *testing.T) {
 	}
 	replay.jar.SetCookies(u, old)
 	again := replay.once("POST", action, fields)
-	if again.status != 422 || !strings.Contains(again.body, "no longer good") || replay.cookies()["gatehouse"] != "" {
+	if again.status != 422 || !strings.Contains(again.body, "no longer valid") || replay.cookies()["gatehouse"] != "" {
 		t.Errorf("got %d %s, want the form back and no session", again.status, again.body)
 	}
 }

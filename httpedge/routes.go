@@ -6,40 +6,28 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/lookups"
+	"gatehouse/httpedge/me"
+	"gatehouse/httpedge/oauthapi"
+	"gatehouse/httpedge/signin"
 )
 
-// Paths of the geolocation service (interface document, section 4).
-const (
-	pathMyIP   = "/api/my-ip"
-	pathLookup = "/api/lookup"
-	pathBulk   = "/api/bulk"
-)
-
-// endpoint is a row of the table of routes.
-type endpoint struct {
-	pattern string // as the router reads it, as logged and counted
-	methods []string
-	handle  fasthttp.RequestHandler
-	head    func(*fasthttp.ResponseHeader) // optional: sets headers that all its answers begin with
-	cors    bool                           // any web page may call it
-	clients bool                           // web pages of public clients may call it
-	quiet   bool                           // its access lines have level Debug
-}
-
-func (s *Server) publicEndpoints() []endpoint {
-	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	all := []endpoint{{pattern: pathOpenAPI, methods: get, handle: showOpenAPI, cors: true}}
-	if s.config.Identity != nil {
-		all = append(all, s.identityEndpoints()...)
+func (s *Server) publicEndpoints() []endpoint.Endpoint {
+	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
+	c := &s.config
+	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI, AnyOrigin: true}}
+	if c.Tokens != nil {
+		all = append(all, oauthapi.Endpoints(c.Tokens, s.clients.caller, c.Issuer)...)
+		all = append(all, signin.Endpoints(signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
+			SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
+		all = append(all, me.Endpoints(s.site, c.People)...)
 	}
-	if s.config.System == nil {
-		return all
+	if c.System != nil {
+		all = append(all, lookups.Endpoints(c.System, s.clients.caller)...)
 	}
-	return append(all, []endpoint{
-		{pattern: pathMyIP, methods: get, handle: s.myIP, cors: true},
-		{pattern: pathLookup, methods: get, handle: s.lookup, cors: true},
-		{pattern: pathBulk, methods: post, handle: s.bulk, cors: true},
-	}...)
+	return all
 }
 
 // unmatched is what requests are called that no route has a claim on.
@@ -47,22 +35,22 @@ const unmatched = "(unmatched)"
 
 // handler dispatches to endpoints, and to missing where there is none. The path must be written exactly as in the table: no
 // escapes, no empty segments, no slash at the end.
-func (s *Server) handler(endpoints []endpoint, missing fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.RequestHandler) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
-	r.NotFound = s.newRoute(endpoint{pattern: unmatched, handle: missing}).serve
+	r.NotFound = s.newRoute(endpoint.Endpoint{Pattern: unmatched, Handle: missing}).serve
 	for _, e := range endpoints {
 		serve := s.newRoute(e).serve
-		for _, method := range e.methods {
-			r.Handle(method, e.pattern, serve)
+		for _, method := range e.Methods {
+			r.Handle(method, e.Pattern, serve)
 		}
-		allow := strings.Join(append(slices.Clone(e.methods), fasthttp.MethodOptions), ", ")
+		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.handle, preflight.head = answerOptions(allow, e.cors || e.clients), nil
-		refuse.handle, refuse.head = s.methodNotAllowed(allow), nil
-		r.Handle(fasthttp.MethodOptions, e.pattern, s.newRoute(preflight).serve)
-		r.Handle(router.MethodWild, e.pattern, s.newRoute(refuse).serve)
+		preflight.Handle, preflight.Head = answerOptions(allow, e.AnyOrigin || e.ClientOrigins), nil
+		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
+		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight).serve)
+		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse).serve)
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		defer s.recovered(ctx)
@@ -70,37 +58,43 @@ func (s *Server) handler(endpoints []endpoint, missing fasthttp.RequestHandler) 
 	}
 }
 
-// isGeolocation reports whether path is one of the geolocation service, or below one.
-func isGeolocation(path []byte) bool {
-	for _, p := range [...]string{pathMyIP, pathLookup, pathBulk} {
-		if rest, ok := strings.CutPrefix(view(path), p); ok && (rest == "" || rest[0] == '/') {
-			return true
+// at returns the endpoint of the public server whose path is that one or begins it; nil = there is none.
+func (s *Server) at(path []byte) *endpoint.Endpoint {
+	for i := range s.endpoints {
+		e := &s.endpoints[i]
+		if rest, ok := strings.CutPrefix(endpoint.View(path), e.Pattern); ok && (rest == "" || rest[0] == '/') {
+			return e
 		}
 	}
-	return false
+	return nil
 }
 
 // publicNotFound answers as the public listener does where there is nothing: on a page if that is preferred.
 func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
-	if !isGeolocation(ctx.URI().PathOriginal()) && prefersPage(ctx) {
-		s.showNotFound(ctx)
+	format := endpoint.JSON
+	if e := s.at(ctx.URI().PathOriginal()); e != nil {
+		format = e.Format
+	}
+	if format != endpoint.Lookup && prefersPage(ctx) {
+		s.site.ShowProblem(ctx, endpoint.ErrNotFound)
 		return
 	}
-	notFound(ctx)
+	endpoint.WriteError(ctx, format, endpoint.ErrNotFound)
 }
 
 func notFound(ctx *fasthttp.RequestCtx) {
-	writeProblem(ctx, fasthttp.StatusNotFound, "not_found", "There is nothing at this path.")
+	endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrNotFound)
 }
 
-func (s *Server) methodNotAllowed(allow string) fasthttp.RequestHandler {
+func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp.RequestHandler {
+	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + allow + ".")
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
-		if isForPeople(ctx) {
-			s.showMethodNotAllowed(ctx)
+		if isForPeople(ctx, format) {
+			s.site.ShowProblem(ctx, problem)
 			return
 		}
-		writeProblem(ctx, fasthttp.StatusMethodNotAllowed, "method_not_allowed", "Use one of these methods here: "+allow+".")
+		endpoint.WriteError(ctx, format, problem)
 	}
 }
 

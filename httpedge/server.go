@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +19,11 @@ import (
 
 	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/signin"
+	"gatehouse/httpedge/visit"
 )
 
 // Limits of a request, in bytes.
@@ -34,8 +41,10 @@ type Config struct {
 	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
 	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
 
-	Identity *actors.Identity // optional: no identity service; the caller stops it, after Shutdown
-	Issuer   string           // required with Identity: the base URL that clients know, without a slash at the end
+	// Tokens and People are the identity service; both are nil without it. The caller stops them, after Shutdown.
+	Tokens *token.Service
+	People *people.Service
+	Issuer string // required with Tokens: the base URL that clients know, without a slash at the end
 	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
 	// optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -60,19 +69,22 @@ type Config struct {
 // Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end it with Shutdown.
 // Its methods may be called by many goroutines.
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	metrics *metrics
-	clients clientAddresses
-	identityEdge
-	tls      *tls.Config // nil without TLS
-	public   *fasthttp.Server
-	admin    *fasthttp.Server
-	conns    *connections // of the public listener
-	control  *connections // of the admin listener
-	broken   *route       // what fasthttp could not read as a request
-	draining atomic.Bool
-	local    atomic.Bool // the admin listener can be reached from this machine only
+	config    Config
+	log       *slog.Logger
+	metrics   *metrics
+	clients   clientAddresses
+	site      *visit.Site
+	origins   *clientOrigins
+	database  *databaseCheck
+	endpoints []endpoint.Endpoint // of the public server
+	tls       *tls.Config         // nil without TLS
+	public    *fasthttp.Server
+	admin     *fasthttp.Server
+	conns     *connections // of the public listener
+	control   *connections // of the admin listener
+	broken    *route       // what fasthttp could not read as a request
+	draining  atomic.Bool
+	local     atomic.Bool // the admin listener can be reached from this machine only
 
 	mu        sync.Mutex
 	listeners []*boundedListener // public and admin, once served
@@ -92,8 +104,10 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	if config.Identity != nil {
-		s.identityEdge = newIdentityEdge(&s.config)
+	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer, Log: config.Logger, Caller: s.clients.caller})
+	if config.Tokens != nil {
+		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
+		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
 	s.conns = newConnections(config.MaxConnections, times, config.Logger)
@@ -106,21 +120,22 @@ func New(config Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.broken = s.newRoute(endpoint{pattern: "(broken)"})
-	s.public = s.newFastHTTP(s.handler(s.publicEndpoints(), s.publicNotFound))
+	s.endpoints = s.publicEndpoints()
+	s.broken = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"})
+	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound))
 	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound))
 	return s, nil
 }
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Identity == nil:
-		return errors.New("httpedge: neither System nor Identity")
-	case c.Identity != nil && !isIssuer(c.Issuer):
+	case c.System == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither System nor Tokens")
+	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
-	case !isChooserParameter(c.SkipChooserParameter):
+	case !signin.IsChooserParameter(c.SkipChooserParameter):
 		return errors.New("httpedge: the parameter that skips the account chooser needs a name of its own, of letters, digits, - and _")
 	case c.ReadTimeout <= 0 || c.WriteTimeout <= 0 || c.IdleTimeout <= 0:
 		return errors.New("httpedge: read, write and idle time-outs must be positive")
@@ -130,6 +145,14 @@ func (c *Config) check() error {
 		return errors.New("httpedge: a certificate and its key come together")
 	}
 	return nil
+}
+
+// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim
+// all of it.
+func isIssuer(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Path == "" &&
+		!strings.ContainsAny(s, "?#")
 }
 
 // newFastHTTP makes a server without time-outs: its connections have them.

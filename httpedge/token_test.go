@@ -23,7 +23,7 @@ func basic(id, secret string) string {
 // newCode issues a code without a browser.
 func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID int64, scopes oauth.Scopes) string {
 	t.Helper()
-	code, fault := st.Identity.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: c.ID, UserID: userID,
+	code, fault := st.Tokens.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: c.ID, UserID: userID,
 		RedirectURI: edgetest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)

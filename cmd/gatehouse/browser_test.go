@@ -22,14 +22,14 @@ const (
 	userScopes = "view-user detail-user"
 )
 
-// browser is a person's. Signed in, and when the person has allowed one client what it asks for, it gets codes without being
-// asked again. It may be used by several goroutines.
+// browser is the browser of a user. Once the user has signed in and consented to a client, it gets
+// codes for that client. It may be used by many goroutines.
 type browser struct {
 	client *http.Client
 	query  url.Values // of the authorization request
 }
 
-// newBrowser returns one that nobody is signed in with.
+// newBrowser returns a browser that nobody is signed in with.
 func newBrowser(t *testing.T, clientID string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -47,36 +47,38 @@ func newBrowser(t *testing.T, clientID string) *browser {
 	return b
 }
 
-// signIn signs the person in at base and returns the page that follows, which asks for consent.
+// signIn signs the user in at base and returns the consent page that follows.
 func (b *browser) signIn(t *testing.T, base string) *http.Response {
 	t.Helper()
 	page := b.open(t, http.MethodGet, base+"/oauth/authorize?"+b.query.Encode(), nil)
 	return b.send(t, page, url.Values{"email": {person}, "password": {password}})
 }
 
-// consent allows the client what it asks for.
+// consent allows the client what it requests.
 func (b *browser) consent(t *testing.T, page *http.Response) {
 	t.Helper()
-	if page = b.send(t, page, url.Values{"decision": {"allow"}}); page.Header.Get("Location") == "" {
+	if page = b.send(t, page,
+		url.Values{"decision": {"allow"}}); page.Header.Get("Location") == "" {
 		t.Fatalf("got %s, want the way back to the client", page.Status)
 	}
 }
 
 func authorization(clientID string) url.Values {
 	challenge := sha256.Sum256([]byte(verifier))
-	return url.Values{"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {callback}, "scope": {userScopes},
+	return url.Values{"response_type": {"code"}, "client_id": {clientID},
+		"redirect_uri": {callback}, "scope": {userScopes},
 		"skip_account_chooser": {"true"}, "code_challenge_method": {"S256"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}}
 }
 
-// send sends the form of a page with these fields filled in.
+// send submits the form of a page with these fields filled in.
 func (b *browser) send(t *testing.T, page *http.Response, fields url.Values) *http.Response {
 	t.Helper()
 	target := fillIn(t, page, fields)
 	return b.open(t, http.MethodPost, target.String(), fields)
 }
 
-// fillIn adds the hidden fields of a page's first form and returns where it goes.
+// fillIn adds the hidden fields of a page's first form and returns the URL of its action.
 func fillIn(t *testing.T, page *http.Response, fields url.Values) *url.URL {
 	t.Helper()
 	root, err := html.Parse(page.Body)
@@ -113,7 +115,8 @@ func attribute(n *html.Node, key string) string {
 
 func (b *browser) open(t *testing.T, method, url string, form url.Values) *http.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(t.Context(), method, url,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +135,7 @@ func (b *browser) open(t *testing.T, method, url string, form url.Values) *http.
 	return response
 }
 
-// code asks the server at base for an authorization code.
+// code requests an authorization code from the server at base.
 func (b *browser) code(base string) (string, error) {
 	response, err := b.client.Get(base + "/oauth/authorize?" + b.query.Encode())
 	if err != nil {

@@ -11,14 +11,14 @@ type clientCommand struct {
 	Create       clientCreate       `cmd:"" help:"Register a client; its secret is shown once."`
 	List         clientList         `cmd:"" help:"List the clients."`
 	Show         clientShow         `cmd:"" help:"Show a client."`
-	Update       clientUpdate       `cmd:"" help:"Change what is registered of a client."`
+	Update       clientUpdate       `cmd:"" help:"Change a client's registration."`
 	Approve      clientApprove      `cmd:"" help:"Approve a client for the scope detail-user."`
-	Unapprove    clientUnapprove    `cmd:"" help:"Take the approval back."`
-	RotateSecret clientRotateSecret `cmd:"" help:"Give a client a second secret; the first one lives on until it is revoked."`
-	RevokeSecret clientRevokeSecret `cmd:"" help:"End a client's secret: the older one, unless it is named."`
+	Unapprove    clientUnapprove    `cmd:"" help:"Withdraw the approval."`
+	RotateSecret clientRotateSecret `cmd:"" help:"Give a client a second secret. The first stays valid until it is revoked."`
+	RevokeSecret clientRevokeSecret `cmd:"" help:"Revoke a client's secret: the older one, or a named one."`
 	Disable      clientDisable      `cmd:"" help:"Refuse a client and all its tokens."`
 	Enable       clientEnable       `cmd:"" help:"Accept a disabled client again."`
-	Delete       clientDelete       `cmd:"" help:"Remove a client with everything that it was given."`
+	Delete       clientDelete       `cmd:"" help:"Delete a client and all its tokens."`
 }
 
 // Help is shown by gatehouse client --help.
@@ -27,7 +27,7 @@ func (*clientCommand) Help() string {
 		"    gatehouse client list --demo ./gatehouse-demo"
 }
 
-// clientExample is an example for a command about one client, which it registers first.
+// clientExample returns an example of a command about one client, which it registers first.
 func clientExample(command, rest string) string {
 	return strings.TrimRight("Example:\n\n    client=$(gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --json |\n"+
 		"      sed -n 's/.*\"client_id\": \"\\(.*\\)\".*/\\1/p')\n"+
@@ -44,16 +44,16 @@ func clientPath(id string, more ...string) string {
 
 type clientCreate struct {
 	remoteFlags
-	Name              string   `name:"name" required:"" placeholder:"NAME" help:"What users read when they are asked for consent."`
-	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about it that users are shown: https, or http on this machine."`
-	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to. May be repeated."`
-	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, separated by spaces or repeated; \"\" = nothing (default: view-user; server-operations for an operator)."`
-	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
+	Name              string   `name:"name" required:"" placeholder:"NAME" help:"Name that users see on the consent page."`
+	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about the client, linked on the consent page: https, or http on this machine."`
+	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Redirect URI. May be repeated."`
+	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"Scopes that it may request, separated by spaces or repeated; \"\" = none (default: view-user; server-operations for an operator)."`
+	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
 	Public            bool     `name:"public" help:"It cannot keep a secret: an app or a web page."`
 	Operator          bool     `name:"operator" help:"It may use the admin API."`
 	ApproveDetailUser bool     `name:"approve-detail-user" help:"Approve it for the scope detail-user."`
-	LoopbackAnyPort   bool     `name:"loopback-any-port" help:"The port of a redirect to 127.0.0.1 or [::1] does not matter."`
-	IntrospectAny     bool     `name:"introspect-any" help:"It may introspect every token, not only its own."`
+	LoopbackAnyPort   bool     `name:"loopback-any-port" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
+	IntrospectAny     bool     `name:"introspect-any" help:"It may introspect all tokens, not only its own."`
 }
 
 // Help is shown by gatehouse client create --help.
@@ -68,8 +68,9 @@ func (c *clientCreate) Run(p *program) error {
 		return err
 	}
 	body := map[string]any{
-		"name": c.Name, "public": c.Public, "operator": c.Operator, "detail_user_approved": c.ApproveDetailUser,
-		"loopback_any_port": c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
+		"name": c.Name, "public": c.Public, "operator": c.Operator,
+		"detail_user_approved": c.ApproveDetailUser,
+		"loopback_any_port":    c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
 	}
 	if c.ClientURI != "" {
 		body["client_uri"] = c.ClientURI
@@ -77,17 +78,18 @@ func (c *clientCreate) Run(p *program) error {
 	setList(body, "redirect_uris", c.RedirectURI)
 	setWords(body, "scopes", c.Scope)
 	setWords(body, "grants", c.Grant)
-	answer, err := r.call(http.MethodPost, "/admin/v1/clients", body)
+	response, err := r.call(http.MethodPost, "/admin/v1/clients", body)
 	if err != nil {
 		return err
 	}
-	if err := r.show(answer); err != nil || c.JSON || c.Public {
+	if err := r.show(response); err != nil || c.JSON || c.Public {
 		return err
 	}
 	return r.say("Keep the client_secret: it is not shown again.")
 }
 
-// setWords sets a member whose texts, given on the command line, part at spaces. One empty text is an empty list.
+// setWords sets a member to the words of a repeated flag, if it was given. An empty text is an
+// empty list.
 func setWords(body map[string]any, name string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -99,7 +101,7 @@ func setWords(body map[string]any, name string, texts []string) {
 	body[name] = all
 }
 
-// setList sets a member that was given on the command line.
+// setList sets a member if its flag was given.
 func setList(body map[string]any, name string, values []string) {
 	if len(values) > 0 {
 		body[name] = values
@@ -120,7 +122,8 @@ func (c *clientList) Run(p *program) error {
 		return err
 	}
 	return r.list("/admin/v1/clients", "clients", []column{
-		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"}, {"OPERATOR", "operator"},
+		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"},
+		{"OPERATOR", "operator"},
 		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
 	})
 }
@@ -141,18 +144,19 @@ func (c *clientShow) Run(p *program) error {
 type clientUpdate struct {
 	remoteFlags
 	ID              string   `arg:"" name:"id" help:"The client_id."`
-	Name            *string  `name:"name" placeholder:"NAME" help:"What users read when they are asked for consent."`
-	ClientURI       *string  `name:"client-uri" placeholder:"URL" help:"Page about it that users are shown: https, or http on this machine; \"\" removes it."`
-	RedirectURI     []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Where users may be sent back to, in place of all before. May be repeated."`
-	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"What it may ask for, in place of all before; \"\" = nothing."`
-	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"How it may get tokens, in place of all before. May be repeated."`
-	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"The port of a redirect to 127.0.0.1 or [::1] does not matter."`
-	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect every token, not only its own."`
+	Name            *string  `name:"name" placeholder:"NAME" help:"Name that users see on the consent page."`
+	ClientURI       *string  `name:"client-uri" placeholder:"URL" help:"Page about the client, linked on the consent page: https, or http on this machine; \"\" removes it."`
+	RedirectURI     []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Redirect URI; replaces all registered ones. May be repeated."`
+	Scope           []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"Scopes that it may request; replaces all registered ones; \"\" = none."`
+	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use; replaces all registered ones. May be repeated."`
+	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
+	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect all tokens, not only its own."`
 }
 
 // Help is shown by gatehouse client update --help.
 func (*clientUpdate) Help() string {
-	return "What is not named stays as it is.\n\n" + clientExample("update", "--name \"The Shop\" --redirect-uri https://shop.example/back")
+	return "Values that are not given stay as they are.\n\n" +
+		clientExample("update", "--name \"The Shop\" --redirect-uri https://shop.example/back")
 }
 
 // Run changes a client.
@@ -170,7 +174,7 @@ func (c *clientUpdate) Run(p *program) error {
 		body["introspect_any"] = *c.IntrospectAny
 	}
 	if len(body) == 0 {
-		return usagef("nothing to change: name at least one of the flags that --help lists")
+		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
 	return c.act(p, http.MethodPatch, clientPath(c.ID), body)
 }

@@ -14,37 +14,40 @@ type clientRotateSecret struct {
 
 // Help is shown by gatehouse client rotate-secret --help.
 func (*clientRotateSecret) Help() string {
-	return "Both secrets work until the older one is ended by gatehouse client revoke-secret.\n\n" + clientExample("rotate-secret", "")
+	return "Both secrets are valid until gatehouse client revoke-secret revokes the older one.\n\n" +
+		clientExample("rotate-secret", "")
 }
 
-// Run makes a second secret.
+// Run creates a second secret.
 func (c *clientRotateSecret) Run(p *program) error {
 	r, err := c.connect(p)
 	if err != nil {
 		return err
 	}
-	answer, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
+	response, err := r.call(http.MethodPost, clientPath(c.ID, "secrets"), nil)
 	if err != nil {
 		return err
 	}
-	if err := r.show(answer); err != nil || c.JSON {
+	if err := r.show(response); err != nil || c.JSON {
 		return err
 	}
-	return r.say("Keep the client_secret: it is not shown again. The older one works until gatehouse client revoke-secret.")
+	return r.say("Keep the client_secret: it is not shown again. " +
+		"The older one is valid until gatehouse client revoke-secret.")
 }
 
 type clientRevokeSecret struct {
 	remoteFlags
 	ID     string `arg:"" name:"id" help:"The client_id."`
-	Secret string `arg:"" name:"secret-id" optional:"" help:"Which secret, as gatehouse client show names it (default: the older of two)."`
+	Secret string `arg:"" name:"secret-id" optional:"" help:"Id of the secret, as gatehouse client show prints it (default: the older of two)."`
 }
 
 // Help is shown by gatehouse client revoke-secret --help.
 func (*clientRevokeSecret) Help() string {
-	return clientExample("rotate-secret", "") + "\n    gatehouse client revoke-secret --demo ./gatehouse-demo \"$client\""
+	return clientExample("rotate-secret", "") +
+		"\n    gatehouse client revoke-secret --demo ./gatehouse-demo \"$client\""
 }
 
-// Run ends a secret.
+// Run revokes a secret.
 func (c *clientRevokeSecret) Run(p *program) error {
 	r, err := c.connect(p)
 	if err != nil {
@@ -56,16 +59,16 @@ func (c *clientRevokeSecret) Run(p *program) error {
 			return err
 		}
 	}
-	answer, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
+	response, err := r.call(http.MethodDelete, clientPath(c.ID, "secrets", secret), nil)
 	if err != nil {
 		return err
 	}
-	return r.show(answer)
+	return r.show(response)
 }
 
 // olderSecret returns the id of the older of a client's two secrets.
 func (r *remote) olderSecret(client string) (string, error) {
-	answer, err := r.call(http.MethodGet, clientPath(client), nil)
+	response, err := r.call(http.MethodGet, clientPath(client), nil)
 	if err != nil {
 		return "", err
 	}
@@ -74,11 +77,11 @@ func (r *remote) olderSecret(client string) (string, error) {
 			ID string `json:"id"`
 		} `json:"secrets"`
 	}
-	if err := json.Unmarshal(answer, &record); err != nil {
+	if err := json.Unmarshal(response, &record); err != nil {
 		return "", fmt.Errorf("read client: %w", err)
 	}
 	if len(record.Secrets) < 2 {
-		return "", errors.New("the client has one secret only, which it needs: rotate-secret gives it another")
+		return "", errors.New("the client has only one secret: rotate-secret creates another")
 	}
 	return record.Secrets[0].ID, nil
 }
@@ -90,7 +93,8 @@ type clientApprove struct {
 
 // Help is shown by gatehouse client approve --help.
 func (*clientApprove) Help() string {
-	return "Tokens that the client already has are good for detailed profiles from then on.\n\n" + clientExample("approve", "")
+	return "Existing tokens of the client can read detailed profiles from then on.\n\n" +
+		clientExample("approve", "")
 }
 
 // Run approves a client.
@@ -106,7 +110,7 @@ type clientUnapprove struct {
 // Help is shown by gatehouse client unapprove --help.
 func (*clientUnapprove) Help() string { return clientExample("unapprove", "") }
 
-// Run takes an approval back.
+// Run withdraws an approval.
 func (c *clientUnapprove) Run(p *program) error {
 	return c.act(p, http.MethodPost, clientPath(c.ID, "unapprove"), nil)
 }
@@ -147,5 +151,6 @@ func (*clientDelete) Help() string { return clientExample("delete", "") }
 
 // Run deletes a client.
 func (c *clientDelete) Run(p *program) error {
-	return c.end(p, http.MethodDelete, clientPath(c.ID), nil, "deleted", map[string]any{"client_id": c.ID})
+	return c.end(p, http.MethodDelete, clientPath(c.ID), nil, "deleted",
+		map[string]any{"client_id": c.ID})
 }

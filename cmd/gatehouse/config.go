@@ -19,10 +19,10 @@ func first(texts ...string) string {
 	return ""
 }
 
-// environment is the variables of the process.
+// environment holds the variables of the process by name.
 type environment map[string]string
 
-// newEnvironment reads variables in the form of os.Environ. An empty variable counts as one that is not set.
+// newEnvironment reads variables in the form of os.Environ. An empty one counts as not set.
 func newEnvironment(variables []string) environment {
 	env := make(environment, len(variables))
 	for _, v := range variables {
@@ -33,7 +33,8 @@ func newEnvironment(variables []string) environment {
 	return env
 }
 
-// unknown returns the names of the variables that look like settings of gatehouse and are none, sorted.
+// unknown returns the names of variables that look like settings but are not, sorted. Kubernetes
+// sets some for a service called gatehouse.
 func (env environment) unknown() []string {
 	known := make(map[string]bool, len(allSettings))
 	for _, s := range slices.Concat(allSettings, operatorSettings) {
@@ -52,8 +53,8 @@ func (env environment) unknown() []string {
 // origin says where a setting's value was written. The zero value is the default or a flag.
 type origin struct{ variable, file string }
 
-// resolver gives kong the settings that are no flags on the command line: from the environment, or else from the
-// settings file. It notes where each came from.
+// resolver gives kong the settings that the command line leaves out: from the environment, else
+// from the settings file. It remembers the source of each.
 type resolver struct {
 	environment environment
 	path        string            // of the settings file; "" = none
@@ -65,14 +66,14 @@ func newResolver(env environment) *resolver {
 	return &resolver{environment: env, origins: map[string]origin{}}
 }
 
-// Validate has nothing to check: the settings file was when it was read.
+// Validate has nothing to check: readFile checks the settings file.
 func (r *resolver) Validate(*kong.Application) error { return nil }
 
 // Resolve returns the value of flag as text, or nil when it is not set.
 func (r *resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	s, ok := settingNamed(flag.Name)
 	if !ok || flag.Tag.Get("variable") != s.variable {
-		return nil, nil // a flag of one command alone
+		return nil, nil // a flag of one command
 	}
 	if value, ok := r.environment[s.variable]; ok {
 		r.origins[s.name] = origin{variable: s.variable}

@@ -12,10 +12,10 @@ import (
 	"gatehouse/cmd/stack"
 )
 
-// secret is looked for in everything that is printed.
+// secret must not be printed.
 const secret = "s3cr3t-k3y"
 
-// write puts a file with text into a folder of the test's and returns its path.
+// write writes a file in a new folder and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -55,10 +55,13 @@ func TestPrecedenceOfSettings(t *testing.T) {
 		{"default", nil, nil, "100000", "default"},
 		{"YAML over default", nil, []string{"--config", yaml}, "300", "file " + yaml},
 		{"TOML over default", nil, []string{"--config", toml}, "400", "file " + toml},
-		{"environment over file", env, []string{"--config", yaml}, "200", "env GATEHOUSE_CACHE_ENTRIES"},
-		{"flag over environment and file", env, []string{"--config", yaml, "--cache-entries", "100"}, "100", "flag"},
+		{"environment over file", env, []string{"--config", yaml}, "200",
+			"env GATEHOUSE_CACHE_ENTRIES"},
+		{"flag over environment and file", env,
+			[]string{"--config", yaml, "--cache-entries", "100"}, "100", "flag"},
 		{"flag over environment", env, []string{"--cache-entries=100"}, "100", "flag"},
-		{"empty variable is none", []string{"GATEHOUSE_CACHE_ENTRIES="}, []string{"--config", yaml}, "300", "file " + yaml},
+		{"empty variable is none", []string{"GATEHOUSE_CACHE_ENTRIES="}, []string{"--config", yaml},
+			"300", "file " + yaml},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := printed(t, test.env, test.args...)["cache-entries"]
@@ -80,7 +83,8 @@ func TestListsOfSettings(t *testing.T) {
 		{"TOML array", nil, []string{"--config", toml}},
 		{"variable", []string{"GATEHOUSE_TRUSTED_PROXIES= 10.0.0.0/8, 192.0.2.0/24,"}, nil},
 		{"flag", nil, []string{"--trusted-proxies=10.0.0.0/8,192.0.2.0/24"}},
-		{"repeated flag", nil, []string{"--trusted-proxies=10.0.0.0/8", "--trusted-proxies=192.0.2.0/24"}},
+		{"repeated flag", nil, []string{"--trusted-proxies=10.0.0.0/8",
+			"--trusted-proxies=192.0.2.0/24"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := printed(t, test.env, test.args...)["trusted-proxies"].Value
@@ -103,9 +107,11 @@ func TestDefaultsThatDependOnTheProvider(t *testing.T) {
 		{"sim", "", "off"},
 	} {
 		t.Run(test.provider, func(t *testing.T) {
-			got := printed(t, []string{"IP_API_KEY=" + secret, "IP_MMDB=" + file, "IP_PROVIDER=" + test.provider})
+			got := printed(t, []string{"IP_API_KEY=" + secret, "IP_MMDB=" + file,
+				"IP_PROVIDER=" + test.provider})
 			if got["ip-api-base"].Value != test.base || got["ptr"].Value != test.ptr {
-				t.Errorf("got base %q and ptr %q, want %q and %q", got["ip-api-base"].Value, got["ptr"].Value, test.base, test.ptr)
+				t.Errorf("got base %q and ptr %q, want %q and %q", got["ip-api-base"].Value,
+					got["ptr"].Value, test.base, test.ptr)
 			}
 		})
 	}
@@ -117,7 +123,8 @@ func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
 		if _, ok := rows[s.name]; !ok {
 			t.Errorf("got no row for %s, want one", s.name)
 		}
-		if !strings.HasPrefix(s.variable, "IP_") && s.variable != "GATEHOUSE_"+strings.ToUpper(strings.ReplaceAll(s.name, "-", "_")) {
+		if !strings.HasPrefix(s.variable, "IP_") &&
+			s.variable != "GATEHOUSE_"+strings.ToUpper(strings.ReplaceAll(s.name, "-", "_")) {
 			t.Errorf("got variable %s for %s, want it to follow the name", s.variable, s.name)
 		}
 	}
@@ -126,8 +133,8 @@ func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
 	}
 }
 
-// TestWrongSettings runs serve: nothing may be started, and the one line on stderr names setting, value and what is
-// allowed.
+// TestWrongSettings runs serve. It must start nothing, and print one line that names the setting,
+// its value and what is allowed.
 func TestWrongSettings(t *testing.T) {
 	cert := write(t, "cert.pem", "not a certificate")
 	pro := []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}
@@ -142,110 +149,200 @@ func TestWrongSettings(t *testing.T) {
 		{"unknown short flag", nil, []string{"-x"}, []string{"-x"}},
 		{"unexpected argument", nil, []string{"now"}, []string{"now"}},
 		{"flag without value", nil, []string{"--listen"}, []string{"--listen", "value is missing"}},
-		{"value like a flag", nil, []string{"--ip-api-key", "-" + secret}, []string{"--ip-api-key="}},
-		{"provider", []string{"IP_PROVIDER=maxmind"}, nil, []string{"IP_PROVIDER", `"maxmind"`, "ip-api, ip-api-pro, mmdb or sim"}},
-		{"pro without key", []string{"IP_PROVIDER=ip-api-pro"}, nil, []string{"IP_PROVIDER", "IP_API_KEY"}},
-		{"pro in the clear", append(pro, "IP_API_BASE=http://api.example.com"), nil, []string{"IP_API_BASE", "https"}},
-		{"key with a space", []string{"IP_API_KEY=" + secret + " x"}, nil, []string{"IP_API_KEY", "spaces"}},
-		{"base without scheme", nil, []string{"--ip-api-base", "ip-api.com"}, []string{"--ip-api-base", `"ip-api.com"`, "URL"}},
-		{"base with password", []string{"IP_API_BASE=http://me:" + secret + "@h"}, nil, []string{"IP_API_BASE", "redacted@h"}},
-		{"base with key", []string{"IP_API_BASE=http://h/?key=" + secret}, nil, []string{"IP_API_BASE", "?redacted"}},
-		{"broken base with password", []string{"IP_API_BASE=http://me:" + secret + "%zz@h"}, nil, []string{"IP_API_BASE"}},
-		{"base with port 0", []string{"IP_API_BASE=http://h:0"}, []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, []string{"IP_API_BASE", "port"}},
-		{"mmdb without files", []string{"IP_PROVIDER=mmdb"}, nil, []string{"IP_PROVIDER", "IP_MMDB"}},
-		{"missing file", []string{"IP_MMDB=/no/such.mmdb"}, nil, []string{"IP_MMDB", "/no/such.mmdb"}},
-		{"file of no use", []string{"IP_MMDB=" + cert}, []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, []string{"IP_MMDB", cert}},
-		{"ptr", []string{"GATEHOUSE_PTR=dns"}, nil, []string{"GATEHOUSE_PTR", `"dns"`, "off, system or"}},
+		{"value like a flag", nil, []string{"--ip-api-key", "-" + secret},
+			[]string{"--ip-api-key="}},
+		{"provider", []string{"IP_PROVIDER=maxmind"}, nil,
+			[]string{"IP_PROVIDER", `"maxmind"`, "ip-api, ip-api-pro, mmdb or sim"}},
+		{"pro without key", []string{"IP_PROVIDER=ip-api-pro"}, nil,
+			[]string{"IP_PROVIDER", "IP_API_KEY"}},
+		{"pro in the clear", append(pro, "IP_API_BASE=http://api.example.com"), nil,
+			[]string{"IP_API_BASE", "https"}},
+		{"key with a space", []string{"IP_API_KEY=" + secret + " x"}, nil,
+			[]string{"IP_API_KEY", "spaces"}},
+		{"base without scheme", nil, []string{"--ip-api-base", "ip-api.com"},
+			[]string{"--ip-api-base", `"ip-api.com"`, "URL"}},
+		{"base with password", []string{"IP_API_BASE=http://me:" + secret + "@h"}, nil,
+			[]string{"IP_API_BASE", "redacted@h"}},
+		{"base with key", []string{"IP_API_BASE=http://h/?key=" + secret}, nil,
+			[]string{"IP_API_BASE", "?redacted"}},
+		{"broken base with password", []string{"IP_API_BASE=http://me:" + secret + "%zz@h"}, nil,
+			[]string{"IP_API_BASE"}},
+		{"base with port 0", []string{"IP_API_BASE=http://h:0"},
+			[]string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"},
+			[]string{"IP_API_BASE", "port"}},
+		{"mmdb without files", []string{"IP_PROVIDER=mmdb"}, nil,
+			[]string{"IP_PROVIDER", "IP_MMDB"}},
+		{"missing file", []string{"IP_MMDB=/no/such.mmdb"}, nil,
+			[]string{"IP_MMDB", "/no/such.mmdb"}},
+		{"file of no use", []string{"IP_MMDB=" + cert},
+			[]string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"},
+			[]string{"IP_MMDB", cert}},
+		{"ptr", []string{"GATEHOUSE_PTR=dns"}, nil,
+			[]string{"GATEHOUSE_PTR", `"dns"`, "off, system or"}},
 		{"ptr port", nil, []string{"--ptr=127.0.0.1:0"}, []string{"--ptr", "127.0.0.1:0"}},
-		{"time-out too short", []string{"GATEHOUSE_LOOKUP_TIMEOUT=1s"}, nil, []string{"GATEHOUSE_LOOKUP_TIMEOUT", `"1s"`, "1m0s"}},
-		{"time-out too long", nil, []string{"--lookup-timeout=61s"}, []string{"--lookup-timeout", `"61s"`}},
-		{"time-out without unit", nil, file("lookup-timeout: 5"), []string{"lookup-timeout in ", `"5"`, "unit"}},
-		{"concurrency 0", nil, []string{"--upstream-concurrency=0"}, []string{"--upstream-concurrency", `"0"`, "1 to 64"}},
-		{"concurrency 65", nil, []string{"--upstream-concurrency=65"}, []string{"--upstream-concurrency", `"65"`}},
-		{"share 0", nil, []string{"--upstream-share=0"}, []string{"--upstream-share", `"0"`, "above 0"}},
+		{"timeout too short", []string{"GATEHOUSE_LOOKUP_TIMEOUT=1s"}, nil,
+			[]string{"GATEHOUSE_LOOKUP_TIMEOUT", `"1s"`, "1m0s"}},
+		{"timeout too long", nil, []string{"--lookup-timeout=61s"},
+			[]string{"--lookup-timeout", `"61s"`}},
+		{"timeout without unit", nil, file("lookup-timeout: 5"),
+			[]string{"lookup-timeout in ", `"5"`, "unit"}},
+		{"concurrency 0", nil, []string{"--upstream-concurrency=0"},
+			[]string{"--upstream-concurrency", `"0"`, "1 to 64"}},
+		{"concurrency 65", nil, []string{"--upstream-concurrency=65"},
+			[]string{"--upstream-concurrency", `"65"`}},
+		{"share 0", nil, []string{"--upstream-share=0"},
+			[]string{"--upstream-share", `"0"`, "above 0"}},
 		{"share above 1", nil, []string{"--upstream-share=1.01"}, []string{"--upstream-share"}},
 		{"share not a number", nil, []string{"--upstream-share=NaN"}, []string{"--upstream-share"}},
-		{"cache", []string{"GATEHOUSE_CACHE_ENTRIES=many"}, nil, []string{"GATEHOUSE_CACHE_ENTRIES", `"many"`, "1 to 100000000"}},
+		{"cache", []string{"GATEHOUSE_CACHE_ENTRIES=many"}, nil,
+			[]string{"GATEHOUSE_CACHE_ENTRIES", `"many"`, "1 to 100000000"}},
 		{"limit", nil, []string{"--geo-limit=-1"}, []string{"--geo-limit", `"-1"`}},
-		{"breaker failures", nil, []string{"--breaker-failures=0"}, []string{"--breaker-failures", `"0"`}},
-		{"breaker cooldown", nil, []string{"--breaker-cooldown=0s"}, []string{"--breaker-cooldown", `"0s"`}},
+		{"breaker failures", nil, []string{"--breaker-failures=0"},
+			[]string{"--breaker-failures", `"0"`}},
+		{"breaker cooldown", nil, []string{"--breaker-cooldown=0s"},
+			[]string{"--breaker-cooldown", `"0s"`}},
 		{"hold", nil, []string{"--forbidden-hold=x"}, []string{"--forbidden-hold", `"x"`}},
-		{"roles", []string{"GATEHOUSE_ROLES=identity,geolocation"}, nil, []string{"GATEHOUSE_ROLES", `"identity,geolocation"`, "identity, geo or both"}},
+		{"roles", []string{"GATEHOUSE_ROLES=identity,geolocation"}, nil,
+			[]string{"GATEHOUSE_ROLES", `"identity,geolocation"`, "identity, geo or both"}},
 		{"no role", nil, []string{"--roles=,"}, []string{"--roles"}},
-		{"database of no kind", []string{"GATEHOUSE_DATABASE_URL=mysql://me:" + secret + "@h/d"}, nil, []string{"GATEHOUSE_DATABASE_URL", "sqlite:", "postgres://"}},
-		{"database in words", nil, []string{"--database-url=host=h password=" + secret}, []string{"--database-url", "sqlite:"}},
-		{"database without path", nil, []string{"--database-url=sqlite:"}, []string{"--database-url", `"sqlite:"`}},
-		{"database with a broken password", nil, []string{"--database-url=postgres://me:" + secret + "%zz@h/d"}, []string{"--database-url", "%XX", "redacted@h"}},
-		{"database with an unknown sslmode", []string{"GATEHOUSE_DATABASE_URL=postgres://me:" + secret + "@h/d?sslmode=bogus"}, nil, []string{"GATEHOUSE_DATABASE_URL", "redacted@h", "sslmode"}},
-		{"database on port 99999", nil, []string{"--database-url=postgres://me:" + secret + "@h:99999/d"}, []string{"--database-url", "redacted@h:99999", "65535"}},
-		{"database with an authority that is missing", nil, file("database-url: postgresql://h/d?sslmode=verify-full&sslrootcert=/no/" + secret), []string{"database-url in ", "?redacted", "files"}},
-		{"migrate", nil, []string{"--migrate=maybe"}, []string{"--migrate", `"maybe"`, "true or false"}},
-		{"issuer without scheme", []string{"GATEHOUSE_BASE_URL=id.example.com"}, nil, []string{"GATEHOUSE_BASE_URL", `"id.example.com"`, "https://"}},
-		{"issuer in the clear", nil, []string{"--base-url=http://id.example.com"}, []string{"--base-url", "https, or http on loopback"}},
-		{"issuer with a path", nil, []string{"--base-url=https://id.example.com/auth"}, []string{"--base-url", "no path"}},
-		{"issuer with a query", nil, []string{"--base-url=https://id.example.com?" + secret}, []string{"--base-url", "?redacted", "no query"}},
-		{"issuer with a fragment", nil, []string{"--base-url=https://id.example.com#x"}, []string{"--base-url", "no fragment"}},
-		{"issuer with an empty fragment", nil, []string{"--base-url=https://id.example.com#"}, []string{"--base-url", "no fragment"}},
-		{"issuer with a user", nil, []string{"--base-url=https://me:" + secret + "@id.example.com"}, []string{"--base-url", "redacted@id.example.com", "no user"}},
-		{"issuer with half a port", nil, []string{"--base-url=https://id.example.com:"}, []string{"--base-url", "port"}},
-		{"issuer on port 99999", []string{"GATEHOUSE_BASE_URL=https://id.example.com:99999"}, nil, []string{"GATEHOUSE_BASE_URL", "id.example.com:99999", "65535"}},
-		{"issuer on port 0", nil, []string{"--base-url=http://[::1]:0"}, []string{"--base-url", "65535"}},
-		{"no issuer off loopback", nil, []string{"--listen=192.0.2.1:80"}, []string{"--base-url", "must be given"}},
-		{"no issuer on all addresses", []string{"GATEHOUSE_LISTEN=:8080"}, nil, []string{"--base-url", "must be given"}},
-		{"code lifetime", nil, []string{"--code-ttl=11m"}, []string{"--code-ttl", `"11m"`, "10m0s"}},
-		{"access token lifetime", []string{"GATEHOUSE_ACCESS_TOKEN_TTL=3600"}, nil, []string{"GATEHOUSE_ACCESS_TOKEN_TTL", `"3600"`, "unit"}},
-		{"half seconds", nil, []string{"--access-token-ttl=1500ms"}, []string{"--access-token-ttl", "whole seconds"}},
-		{"refresh token lifetime", nil, []string{"--refresh-token-ttl=0s"}, []string{"--refresh-token-ttl", `"0s"`}},
-		{"family that ends before its tokens", nil, []string{"--refresh-family-ttl=1h"}, []string{"--refresh-family-ttl", `"1h"`, "720h0m0s"}},
+		{"database of no kind", []string{"GATEHOUSE_DATABASE_URL=mysql://me:" + secret + "@h/d"},
+			nil, []string{"GATEHOUSE_DATABASE_URL", "sqlite:", "postgres://"}},
+		{"database in words", nil, []string{"--database-url=host=h password=" + secret},
+			[]string{"--database-url", "sqlite:"}},
+		{"database without path", nil, []string{"--database-url=sqlite:"},
+			[]string{"--database-url", `"sqlite:"`}},
+		{"database with a broken password", nil,
+			[]string{"--database-url=postgres://me:" + secret + "%zz@h/d"},
+			[]string{"--database-url", "%XX", "redacted@h"}},
+		{"database with an unknown sslmode", []string{"GATEHOUSE_DATABASE_URL=postgres://me:" +
+			secret + "@h/d?sslmode=bogus"}, nil,
+			[]string{"GATEHOUSE_DATABASE_URL", "redacted@h", "sslmode"}},
+		{"database on port 99999", nil, []string{"--database-url=postgres://me:" + secret +
+			"@h:99999/d"}, []string{"--database-url", "redacted@h:99999", "65535"}},
+		{"database with an authority that is missing", nil,
+			file("database-url: postgresql://h/d?sslmode=verify-full&sslrootcert=/no/" + secret),
+			[]string{"database-url in ", "?redacted", "files"}},
+		{"migrate", nil, []string{"--migrate=maybe"},
+			[]string{"--migrate", `"maybe"`, "true or false"}},
+		{"issuer without scheme", []string{"GATEHOUSE_BASE_URL=id.example.com"}, nil,
+			[]string{"GATEHOUSE_BASE_URL", `"id.example.com"`, "https://"}},
+		{"issuer in the clear", nil, []string{"--base-url=http://id.example.com"},
+			[]string{"--base-url", "https, or http on loopback"}},
+		{"issuer with a path", nil, []string{"--base-url=https://id.example.com/auth"},
+			[]string{"--base-url", "no path"}},
+		{"issuer with a query", nil, []string{"--base-url=https://id.example.com?" + secret},
+			[]string{"--base-url", "?redacted", "no query"}},
+		{"issuer with a fragment", nil, []string{"--base-url=https://id.example.com#x"},
+			[]string{"--base-url", "no fragment"}},
+		{"issuer with an empty fragment", nil, []string{"--base-url=https://id.example.com#"},
+			[]string{"--base-url", "no fragment"}},
+		{"issuer with a user", nil, []string{"--base-url=https://me:" + secret + "@id.example.com"},
+			[]string{"--base-url", "redacted@id.example.com", "no user"}},
+		{"issuer with half a port", nil, []string{"--base-url=https://id.example.com:"},
+			[]string{"--base-url", "port"}},
+		{"issuer on port 99999", []string{"GATEHOUSE_BASE_URL=https://id.example.com:99999"}, nil,
+			[]string{"GATEHOUSE_BASE_URL", "id.example.com:99999", "65535"}},
+		{"issuer on port 0", nil, []string{"--base-url=http://[::1]:0"},
+			[]string{"--base-url", "65535"}},
+		{"no issuer off loopback", nil, []string{"--listen=192.0.2.1:80"},
+			[]string{"--base-url", "must be given"}},
+		{"no issuer on all addresses", []string{"GATEHOUSE_LISTEN=:8080"}, nil,
+			[]string{"--base-url", "must be given"}},
+		{"code lifetime", nil, []string{"--code-ttl=11m"},
+			[]string{"--code-ttl", `"11m"`, "10m0s"}},
+		{"access token lifetime", []string{"GATEHOUSE_ACCESS_TOKEN_TTL=3600"}, nil,
+			[]string{"GATEHOUSE_ACCESS_TOKEN_TTL", `"3600"`, "unit"}},
+		{"half seconds", nil, []string{"--access-token-ttl=1500ms"},
+			[]string{"--access-token-ttl", "whole seconds"}},
+		{"refresh token lifetime", nil, []string{"--refresh-token-ttl=0s"},
+			[]string{"--refresh-token-ttl", `"0s"`}},
+		{"family that ends before its tokens", nil, []string{"--refresh-family-ttl=1h"},
+			[]string{"--refresh-family-ttl", `"1h"`, "720h0m0s"}},
 		{"grace", nil, []string{"--refresh-grace=6m"}, []string{"--refresh-grace", `"6m"`}},
-		{"grace longer than the token", nil, []string{"--refresh-token-ttl=5s"}, []string{"--refresh-grace", "less than"}},
-		{"session lifetime", []string{"GATEHOUSE_SESSION_TTL=2w"}, nil, []string{"GATEHOUSE_SESSION_TTL", `"2w"`}},
-		{"unknown default scope", nil, []string{"--default-scope=email"}, []string{"--default-scope", `"email"`, "view-user detail-user"}},
-		{"default scope of operators", nil, []string{"--default-scope=server-operations"}, []string{"--default-scope", "view-user detail-user"}},
-		{"parameter with a space", nil, []string{"--skip-chooser-parameter=a b"}, []string{"--skip-chooser-parameter", `"a b"`}},
-		{"parameter that has a meaning", nil, []string{"--skip-chooser-parameter=state"}, []string{"--skip-chooser-parameter", "meaning"}},
-		{"messenger of no kind", []string{"GATEHOUSE_MESSENGER=pigeon"}, nil, []string{"GATEHOUSE_MESSENGER", `"pigeon"`, "must be log"}},
-		{"second messenger of no kind", nil, []string{"--messenger=log,pigeon"}, []string{"--messenger", `"log,pigeon"`, "must be log"}},
-		{"messenger of no channel", nil, []string{"--messenger=fax=log"}, []string{"--messenger", "sms= or email="}},
-		{"webhook in the clear", nil, []string{"--messenger=http://me:" + secret + "@sms.example.com/"}, []string{"--messenger", "redacted@sms.example.com", "http on loopback"}},
-		{"webhook without secret", nil, []string{"--messenger=https://h/?" + secret}, []string{"--messenger", "?redacted", "GATEHOUSE_MESSENGER_SECRET"}},
-		{"webhook with half a secret", nil, []string{"--messenger=https://h/", "--messenger-secret=" + secret}, []string{"--messenger-secret", "at least 32"}},
-		{"half a secret of no use", []string{"GATEHOUSE_MESSENGER_SECRET=" + secret}, nil, []string{"GATEHOUSE_MESSENGER_SECRET", "at least 32"}},
-		{"text messages by SMTP", nil, []string{"--messenger=sms=smtp://h"}, []string{"--messenger", "text messages"}},
-		{"password with a comma", nil, []string{"--messenger=smtp://me:" + secret + ",@h"}, []string{"--messenger", "redacted@h"}},
-		{"password with a slash", nil, []string{"--messenger=smtp://me:/" + secret + "@h"}, []string{"--messenger", "redacted@h"}},
-		{"mail from nobody", []string{"GATEHOUSE_MESSENGER=smtp://me:" + secret + "@h"}, nil, []string{"GATEHOUSE_MESSENGER", "redacted@h", "GATEHOUSE_MESSENGER_FROM"}},
-		{"mail from no address", nil, []string{"--messenger-from=nobody"}, []string{"--messenger-from", `"nobody"`, "e-mail address"}},
-		{"setting of another command in a file", nil, file("client-secret: " + secret), []string{"--config", "client-secret"}},
-		{"listen without port", []string{"GATEHOUSE_LISTEN=localhost"}, nil, []string{"GATEHOUSE_LISTEN", `"localhost"`, "HOST:PORT"}},
-		{"listen on port 65536", nil, []string{"--listen=:65536"}, []string{"--listen", `":65536"`}},
-		{"listen on no socket", nil, []string{"--admin-listen=unix:"}, []string{"--admin-listen", `"unix:"`}},
-		{"listen on a long socket", nil, []string{"--listen=unix:/" + strings.Repeat("x", 107)}, []string{"--listen", "107"}},
-		{"proxy without length", nil, []string{"--trusted-proxies=10.0.0.1"}, []string{"--trusted-proxies", `"10.0.0.1"`, "CIDR"}},
-		{"forwarded header", nil, []string{"--forwarded-header=x-real-ip"}, []string{"--forwarded-header", "x-forwarded-for or forwarded"}},
-		{"certificate alone", nil, []string{"--tls-cert=" + cert}, []string{"--tls-cert", "tls-key"}},
-		{"key alone", []string{"GATEHOUSE_TLS_KEY=" + cert}, nil, []string{"GATEHOUSE_TLS_KEY", "tls-cert"}},
-		{"no certificate in it", nil, []string{"--tls-cert=" + cert, "--tls-key=" + cert}, []string{"--tls-cert", cert}},
-		{"read time-out", nil, []string{"--read-timeout=0s"}, []string{"--read-timeout", `"0s"`}},
-		{"write time-out", nil, []string{"--write-timeout=2h"}, []string{"--write-timeout", `"2h"`}},
-		{"idle time-out", nil, []string{"--idle-timeout=-1s"}, []string{"--idle-timeout", `"-1s"`}},
+		{"grace longer than the token", nil, []string{"--refresh-token-ttl=5s"},
+			[]string{"--refresh-grace", "less than"}},
+		{"session lifetime", []string{"GATEHOUSE_SESSION_TTL=2w"}, nil,
+			[]string{"GATEHOUSE_SESSION_TTL", `"2w"`}},
+		{"unknown default scope", nil, []string{"--default-scope=email"},
+			[]string{"--default-scope", `"email"`, "view-user detail-user"}},
+		{"default scope of operators", nil, []string{"--default-scope=server-operations"},
+			[]string{"--default-scope", "view-user detail-user"}},
+		{"parameter with a space", nil, []string{"--skip-chooser-parameter=a b"},
+			[]string{"--skip-chooser-parameter", `"a b"`}},
+		{"parameter that has a meaning", nil, []string{"--skip-chooser-parameter=state"},
+			[]string{"--skip-chooser-parameter", "meaning"}},
+		{"messenger of no kind", []string{"GATEHOUSE_MESSENGER=pigeon"}, nil,
+			[]string{"GATEHOUSE_MESSENGER", `"pigeon"`, "must be log"}},
+		{"second messenger of no kind", nil, []string{"--messenger=log,pigeon"},
+			[]string{"--messenger", `"log,pigeon"`, "must be log"}},
+		{"messenger of no channel", nil, []string{"--messenger=fax=log"},
+			[]string{"--messenger", "sms= or email="}},
+		{"webhook in the clear", nil, []string{"--messenger=http://me:" + secret +
+			"@sms.example.com/"}, []string{"--messenger", "redacted@sms.example.com",
+			"http on loopback"}},
+		{"webhook without secret", nil, []string{"--messenger=https://h/?" + secret},
+			[]string{"--messenger", "?redacted", "GATEHOUSE_MESSENGER_SECRET"}},
+		{"webhook with half a secret", nil, []string{"--messenger=https://h/",
+			"--messenger-secret=" + secret}, []string{"--messenger-secret", "at least 32"}},
+		{"half a secret of no use", []string{"GATEHOUSE_MESSENGER_SECRET=" + secret}, nil,
+			[]string{"GATEHOUSE_MESSENGER_SECRET", "at least 32"}},
+		{"text messages by SMTP", nil, []string{"--messenger=sms=smtp://h"},
+			[]string{"--messenger", "text messages"}},
+		{"password with a comma", nil, []string{"--messenger=smtp://me:" + secret + ",@h"},
+			[]string{"--messenger", "redacted@h"}},
+		{"password with a slash", nil, []string{"--messenger=smtp://me:/" + secret + "@h"},
+			[]string{"--messenger", "redacted@h"}},
+		{"mail from nobody", []string{"GATEHOUSE_MESSENGER=smtp://me:" + secret + "@h"}, nil,
+			[]string{"GATEHOUSE_MESSENGER", "redacted@h", "GATEHOUSE_MESSENGER_FROM"}},
+		{"mail from no address", nil, []string{"--messenger-from=nobody"},
+			[]string{"--messenger-from", `"nobody"`, "e-mail address"}},
+		{"setting of another command in a file", nil, file("client-secret: " + secret),
+			[]string{"--config", "client-secret"}},
+		{"listen without port", []string{"GATEHOUSE_LISTEN=localhost"}, nil,
+			[]string{"GATEHOUSE_LISTEN", `"localhost"`, "HOST:PORT"}},
+		{"listen on port 65536", nil, []string{"--listen=:65536"},
+			[]string{"--listen", `":65536"`}},
+		{"listen on no socket", nil, []string{"--admin-listen=unix:"},
+			[]string{"--admin-listen", `"unix:"`}},
+		{"listen on a long socket", nil, []string{"--listen=unix:/" + strings.Repeat("x", 107)},
+			[]string{"--listen", "107"}},
+		{"proxy without length", nil, []string{"--trusted-proxies=10.0.0.1"},
+			[]string{"--trusted-proxies", `"10.0.0.1"`, "CIDR"}},
+		{"forwarded header", nil, []string{"--forwarded-header=x-real-ip"},
+			[]string{"--forwarded-header", "x-forwarded-for or forwarded"}},
+		{"certificate alone", nil, []string{"--tls-cert=" + cert},
+			[]string{"--tls-cert", "tls-key"}},
+		{"key alone", []string{"GATEHOUSE_TLS_KEY=" + cert}, nil,
+			[]string{"GATEHOUSE_TLS_KEY", "tls-cert"}},
+		{"no certificate in it", nil, []string{"--tls-cert=" + cert, "--tls-key=" + cert},
+			[]string{"--tls-cert", cert}},
+		{"read timeout", nil, []string{"--read-timeout=0s"}, []string{"--read-timeout", `"0s"`}},
+		{"write timeout", nil, []string{"--write-timeout=2h"}, []string{"--write-timeout", `"2h"`}},
+		{"idle timeout", nil, []string{"--idle-timeout=-1s"}, []string{"--idle-timeout", `"-1s"`}},
 		{"connections", nil, []string{"--max-connections=0"}, []string{"--max-connections", `"0"`}},
 		{"drain delay", nil, []string{"--drain-delay=-1s"}, []string{"--drain-delay", `"-1s"`}},
-		{"drain time-out", nil, []string{"--drain-timeout=0s"}, []string{"--drain-timeout", `"0s"`}},
-		{"log format", []string{"GATEHOUSE_LOG_FORMAT=xml"}, nil, []string{"GATEHOUSE_LOG_FORMAT", `"xml"`, "json or text"}},
-		{"log level", nil, []string{"--log-level=loud"}, []string{"--log-level", `"loud"`, "debug, info, warn or error"}},
-		{"value over two lines", nil, []string{"--log-level=a\nb"}, []string{"--log-level", `"a\nb"`}},
-		{"settings file of no kind", nil, []string{"--config=a.json"}, []string{"--config", `"a.json"`, ".yaml"}},
-		{"settings file that is not there", nil, []string{"--config=/no/a.yaml"}, []string{"--config", `"/no/a.yaml"`, "no such file"}},
+		{"drain timeout", nil, []string{"--drain-timeout=0s"}, []string{"--drain-timeout", `"0s"`}},
+		{"log format", []string{"GATEHOUSE_LOG_FORMAT=xml"}, nil,
+			[]string{"GATEHOUSE_LOG_FORMAT", `"xml"`, "json or text"}},
+		{"log level", nil, []string{"--log-level=loud"},
+			[]string{"--log-level", `"loud"`, "debug, info, warn or error"}},
+		{"value over two lines", nil, []string{"--log-level=a\nb"},
+			[]string{"--log-level", `"a\nb"`}},
+		{"settings file of no kind", nil, []string{"--config=a.json"},
+			[]string{"--config", `"a.json"`, ".yaml"}},
+		{"settings file that is not there", nil, []string{"--config=/no/a.yaml"},
+			[]string{"--config", `"/no/a.yaml"`, "no such file"}},
 		{"unknown key in YAML", nil, file("lisen: x"), []string{"--config", "lisen"}},
 		{"unknown key in TOML", nil, toml("lisen = 1"), []string{"--config", "lisen"}},
 		{"table in TOML", nil, toml("[listen]\nx = 1"), []string{"--config", "listen"}},
 		{"list of numbers in TOML", nil, toml("ip-mmdb = [1]"), []string{"--config", "ip-mmdb"}},
 		{"mapping in YAML", nil, file("listen: {a: b}"), []string{"--config", "listen"}},
-		{"key twice in YAML", nil, file("listen: a\nlisten: b"), []string{"--config", "listen", "once"}},
+		{"key twice in YAML", nil, file("listen: a\nlisten: b"),
+			[]string{"--config", "listen", "once"}},
 		{"list of settings in YAML", nil, file("- listen"), []string{"--config", "mapping"}},
 		{"broken YAML", nil, file("ip-api-key: *" + secret), []string{"--config", "YAML"}},
-		{"broken TOML", nil, toml("listen = \"a\"\nip-api-key = " + secret), []string{"--config", "line 2", "TOML"}},
+		{"broken TOML", nil, toml("listen = \"a\"\nip-api-key = " + secret),
+			[]string{"--config", "line 2", "TOML"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := runOnce(t, test.env, append([]string{"serve"}, test.args...)...)
@@ -274,18 +371,22 @@ func TestConfigShowsNoSecret(t *testing.T) {
 		env, args []string
 		source    string
 	}{
-		{"from the environment", []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}, nil, "env IP_API_KEY"},
-		{"from a flag", nil, []string{"--ip-provider=ip-api-pro", "--ip-api-key=" + secret}, "flag"},
+		{"from the environment", []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}, nil,
+			"env IP_API_KEY"},
+		{"from a flag", nil, []string{"--ip-provider=ip-api-pro", "--ip-api-key=" + secret},
+			"flag"},
 		{"from a file", nil, []string{"--config", file}, "file " + file},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, want := printed(t, test.env, test.args...)["ip-api-key"], (settingRow{"ip-api-key", "redacted", test.source}); got != want {
+			if got, want := printed(t, test.env, test.args...)["ip-api-key"],
+				(settingRow{"ip-api-key", "redacted", test.source}); got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}
 			for _, format := range [][]string{{"config"}, {"config", "--json"}} {
 				got := runOnce(t, test.env, append(format, test.args...)...)
 				if got.code != exitDone || strings.Contains(got.stdout+got.stderr, secret) {
-					t.Errorf("got code %d and\n%s%s\nwant 0 and no secret", got.code, got.stdout, got.stderr)
+					t.Errorf("got code %d and\n%s%s\nwant 0 and no secret", got.code, got.stdout,
+						got.stderr)
 				}
 			}
 		})
@@ -294,10 +395,13 @@ func TestConfigShowsNoSecret(t *testing.T) {
 
 func TestDatabasePasswordIsNotShown(t *testing.T) {
 	for _, url := range []string{
-		"postgres://gatehouse:" + secret + "@db/gatehouse", "postgres://db/gatehouse?password=" + secret, "postgres://gatehouse:p@" + secret + "@db/x",
+		"postgres://gatehouse:" + secret + "@db/gatehouse",
+		"postgres://db/gatehouse?password=" + secret,
+		"postgres://gatehouse:p@" + secret + "@db/x",
 	} {
 		got := printed(t, []string{"GATEHOUSE_DATABASE_URL=" + url})["database-url"]
-		if strings.Contains(got.Value, secret) || !strings.HasPrefix(got.Value, "postgres://") || !strings.Contains(got.Value, redacted) {
+		if strings.Contains(got.Value, secret) || !strings.HasPrefix(got.Value, "postgres://") ||
+			!strings.Contains(got.Value, redacted) {
 			t.Errorf("got %q, want a PostgreSQL URL without its password", got.Value)
 		}
 	}
@@ -305,8 +409,10 @@ func TestDatabasePasswordIsNotShown(t *testing.T) {
 
 func TestMessengersAreShownWithoutPasswords(t *testing.T) {
 	rows := printed(t, []string{
-		"GATEHOUSE_MESSENGER=sms=https://me:" + secret + "@sms.example.com/hook?key=" + secret + ", smtps://me:" + secret + "@mail.example.com,log",
-		"GATEHOUSE_MESSENGER_SECRET=" + strings.Repeat(secret, 4), "GATEHOUSE_MESSENGER_FROM=Atlas <no-reply@example.com>",
+		"GATEHOUSE_MESSENGER=sms=https://me:" + secret + "@sms.example.com/hook?key=" + secret +
+			", smtps://me:" + secret + "@mail.example.com,log",
+		"GATEHOUSE_MESSENGER_SECRET=" + strings.Repeat(secret, 4),
+		"GATEHOUSE_MESSENGER_FROM=Atlas <no-reply@example.com>",
 	})
 	for name, want := range map[string]string{
 		"messenger":        "sms=https://redacted@sms.example.com/hook?redacted,smtps://redacted@mail.example.com,log",
@@ -320,17 +426,22 @@ func TestMessengersAreShownWithoutPasswords(t *testing.T) {
 
 func TestConfigRefusesWhatServeRefuses(t *testing.T) {
 	for name, value := range map[string]string{
-		"GATEHOUSE_DATABASE_URL": "postgres://me:" + secret + "@h/d?sslmode=bogus", "GATEHOUSE_BASE_URL": "https://id.example.com:99999",
+		"GATEHOUSE_DATABASE_URL": "postgres://me:" + secret + "@h/d?sslmode=bogus",
+		"GATEHOUSE_BASE_URL":     "https://id.example.com:99999",
 	} {
 		got := runOnce(t, []string{name + "=" + value}, "config")
-		if got.code != exitUsage || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, name) || strings.Contains(got.stderr, secret) {
-			t.Errorf("got code %d, stdout %q, stderr %q, want 2 and one line with %s", got.code, got.stdout, got.stderr, name)
+		if got.code != exitUsage || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 ||
+			!strings.Contains(got.stderr, name) || strings.Contains(got.stderr, secret) {
+			t.Errorf("got code %d, stdout %q, stderr %q, want 2 and one line with %s", got.code,
+				got.stdout, got.stderr, name)
 		}
 	}
 }
 
 func TestPostgresURLsThatAreServed(t *testing.T) {
-	for _, url := range []string{"postgres://db/gatehouse", "postgres://me@[::1]:5433/gatehouse?sslmode=verify-full", "postgresql://a,b:5433/d?sslmode=disable"} {
+	for _, url := range []string{"postgres://db/gatehouse",
+		"postgres://me@[::1]:5433/gatehouse?sslmode=verify-full",
+		"postgresql://a,b:5433/d?sslmode=disable"} {
 		if got := printed(t, nil, "--database-url="+url)["database-url"].Value; got == "" {
 			t.Errorf("got no value for %s, want it accepted", url)
 		}
@@ -351,7 +462,8 @@ func TestIssuerIsOfNoConcernToLookUps(t *testing.T) {
 }
 
 func TestNoDefaultScope(t *testing.T) {
-	for _, args := range [][]string{{"--default-scope="}, {"--default-scope=none"}, {"--config", write(t, "a.yaml", "default-scope: ''")}} {
+	for _, args := range [][]string{{"--default-scope="}, {"--default-scope=none"},
+		{"--config", write(t, "a.yaml", "default-scope: ''")}} {
 		if got := printed(t, nil, args...)["default-scope"].Value; got != "none" {
 			t.Errorf("%v: got %q, want none", args, got)
 		}
@@ -359,12 +471,16 @@ func TestNoDefaultScope(t *testing.T) {
 }
 
 func TestUnknownVariablesAreNamedOnly(t *testing.T) {
-	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=127.0.0.1:1", "GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=x", "GATEHOUSE_ADMIN_URL=x", "OTHER=x"}, "config")
+	got := runOnce(t, []string{"GATEHOUSE_LISEN=" + secret, "GATEHOUSE_LISTEN=127.0.0.1:1",
+		"GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=x", "GATEHOUSE_ADMIN_URL=x", "OTHER=x"},
+		"config")
 	if got.code != exitDone {
 		t.Errorf("got code %d, want 0", got.code)
 	}
-	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "GATEHOUSE_LISEN") || strings.Contains(got.stderr, secret) {
-		t.Errorf("got stderr %q, want one line that names GATEHOUSE_LISEN and not its value", got.stderr)
+	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "GATEHOUSE_LISEN") ||
+		strings.Contains(got.stderr, secret) {
+		t.Errorf("got stderr %q, want one line that names GATEHOUSE_LISEN and not its value",
+			got.stderr)
 	}
 }
 

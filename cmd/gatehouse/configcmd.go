@@ -15,7 +15,8 @@ type configCommand struct {
 
 // Help is shown by gatehouse config --help.
 func (*configCommand) Help() string {
-	return "Prints what gatehouse serve would run with under the same flags, environment and file. Secrets are not shown.\n\n" +
+	return "Prints the settings that gatehouse serve would use with the same flags, environment " +
+		"and file. Secrets are not shown.\n\n" +
 		"Example:\n\n    GATEHOUSE_LOG_LEVEL=debug gatehouse config --listen 127.0.0.1:9090"
 }
 

@@ -17,14 +17,14 @@ import (
 // configFile is the flag that names a settings file.
 type configFile string
 
-// BeforeResolve reads the file, so that it is there when kong asks for the settings.
+// BeforeResolve reads the file before kong resolves the settings.
 func (configFile) BeforeResolve(p *program, parsed *kong.Context, at *kong.Path) error {
 	path, _ := parsed.FlagValue(at.Flag).(configFile)
 	return p.resolver.readFile(string(path))
 }
 
-// readFile reads settings from a YAML or TOML file, as its name's ending says. No error holds a value of the file:
-// it may be a secret.
+// readFile reads settings from a YAML or TOML file, by its extension. Errors hold no value of the
+// file, since that may be a secret.
 func (r *resolver) readFile(path string) error {
 	parse, ok := map[string]func([]byte) (map[string]string, error){
 		".yaml": parseYAML, ".yml": parseYAML, ".toml": parseTOML,
@@ -44,7 +44,8 @@ func (r *resolver) readFile(path string) error {
 	return nil
 }
 
-// parseYAML returns the values of a flat mapping as they are written; a sequence becomes a comma list.
+// parseYAML returns the values of a flat mapping as they are written; a sequence becomes a comma
+// list.
 func parseYAML(text []byte) (map[string]string, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -81,7 +82,7 @@ func parseYAML(text []byte) (map[string]string, error) {
 
 var lineNumber = regexp.MustCompile(`line \d+`)
 
-// yamlLine is what may be told of an error of the YAML parser: where it is.
+// yamlLine returns where a YAML error is, which is all that may be shown of it.
 func yamlLine(err error) string {
 	if line := lineNumber.FindString(err.Error()); line != "" {
 		return line + " "
@@ -134,13 +135,13 @@ func tomlText(value any) (string, error) {
 	return "", errors.New("must be a plain value or a list of them")
 }
 
-// checkKey refuses a key that is no setting, or that was there already.
+// checkKey returns an error for a key that is no setting or is repeated.
 func checkKey(found map[string]string, key string) error {
 	if !slices.ContainsFunc(allSettings, func(s setting) bool { return s.name == key }) {
 		return fmt.Errorf("%s: no such setting (gatehouse config lists them)", key)
 	}
 	if _, ok := found[key]; ok {
-		return fmt.Errorf("%s: must be given once only", key)
+		return fmt.Errorf("%s: must be given only once", key)
 	}
 	return nil
 }

@@ -13,18 +13,20 @@ import (
 
 var crashes = flag.Int("crashes", 3, "how often TestCrash kills a server on each database")
 
-// databases are the two kinds, each with the URL of an empty one.
+// databases returns the URL of an empty database of each kind.
 var databases = map[string]func(*testing.T) string{
-	"SQLite":     func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "g.db") },
+	"SQLite": func(t *testing.T) string {
+		return "sqlite:" + filepath.Join(t.TempDir(), "g.db")
+	},
 	"PostgreSQL": func(t *testing.T) string { return pgtest.Start(t) },
 }
 
-// TestCrash kills a server under load, at a moment that nothing chooses, and starts another on what it left: all that was
-// acknowledged is there, and nothing is granted twice. That goes for every crash, and for all of them at the end.
+// TestCrash kills a server under load at a random moment and starts another on its database. All
+// acknowledged writes are there, and nothing is granted twice: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
-			s := newHouse(t, url(t), "--code-ttl=10m", "--refresh-grace=5m")
+			s := newFixture(t, url(t), "--code-ttl=10m", "--refresh-grace=5m")
 			var history []*ledger
 			for range *crashes {
 				l := s.crash(t)
@@ -53,7 +55,7 @@ func TestCrash(t *testing.T) {
 }
 
 // crash loads the server, kills it, and returns what its clients know.
-func (s *house) crash(t *testing.T) *ledger {
+func (s *fixture) crash(t *testing.T) *ledger {
 	t.Helper()
 	l := newLedger()
 	wait := s.load(t, l)

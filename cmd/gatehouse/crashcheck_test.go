@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// each calls check for every item, several at once.
+// each calls check for every item, several at a time.
 func each[T any](items []T, check func(T)) {
 	var workers sync.WaitGroup
 	for i := range 8 {
@@ -27,9 +27,9 @@ func each[T any](items []T, check func(T)) {
 	workers.Wait()
 }
 
-// insist is post until the server does not say any more that it has too much to do.
-func (s *house) insist(path string, form url.Values) (reply, error) {
-	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+// insist retries post while the server is overloaded.
+func (s *fixture) insist(path string, form url.Values) (reply, error) {
+	for end := time.Now().Add(waitTimeout); ; <-time.After(100 * time.Millisecond) {
 		r, err := s.post(path, form)
 		if err != nil || r.status != http.StatusServiceUnavailable || time.Now().After(end) {
 			return r, err
@@ -37,8 +37,8 @@ func (s *house) insist(path string, form url.Values) (reply, error) {
 	}
 }
 
-// isActive reports whether the server takes an access token for good.
-func (s *house) isActive(t *testing.T, token string) bool {
+// isActive reports whether the server accepts an access token.
+func (s *fixture) isActive(t *testing.T, token string) bool {
 	got, err := s.insist("/oauth/introspect", s.asClient("token", token))
 	if err != nil || got.status != http.StatusOK {
 		t.Errorf("got %v and error %v from introspection, want 200", got, err)
@@ -46,8 +46,8 @@ func (s *house) isActive(t *testing.T, token string) bool {
 	return got.Active
 }
 
-// checkTokens: an acknowledged token works, unless its revocation was acknowledged.
-func (s *house) checkTokens(t *testing.T, l *ledger) {
+// checkTokens checks that acknowledged tokens work unless their revocation was acknowledged.
+func (s *fixture) checkTokens(t *testing.T, l *ledger) {
 	each(slices.Collect(maps.Keys(l.tokens)), func(token string) {
 		if f := l.tokens[token]; f != unsure && s.isActive(t, token) != (f == pending) {
 			t.Errorf("got an access token that works %v, want %v", f != pending, f == pending)
@@ -55,26 +55,30 @@ func (s *house) checkTokens(t *testing.T, l *ledger) {
 	})
 }
 
-// checkUsers: an acknowledged user is there, and another is there once or not at all.
-func (s *house) checkUsers(t *testing.T, l *ledger) {
+// checkUsers checks that acknowledged users exist, and that others exist once or not at all.
+func (s *fixture) checkUsers(t *testing.T, l *ledger) {
 	each(slices.Collect(maps.Keys(l.users)), func(phone string) {
 		if id := l.users[phone]; id != 0 {
 			status, body, err := s.manage(http.MethodGet, fmt.Sprintf("/users/%d", id), nil)
 			var user record
-			if err != nil || status != http.StatusOK || json.Unmarshal(body, &user) != nil || user.Phone == nil || *user.Phone != phone {
-				t.Errorf("got %d %s and error %v for user %d, want %s", status, body, err, id, phone)
+			if err != nil || status != http.StatusOK || json.Unmarshal(body, &user) != nil ||
+				user.Phone == nil || *user.Phone != phone {
+				t.Errorf("got %d %s and error %v for user %d, want %s", status, body, err, id,
+					phone)
 			}
 			return
 		}
-		status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": phone})
+		status, body, err := s.manage(http.MethodPost, "/users",
+			map[string]any{"name": "User", "phone_number": phone})
 		if err != nil || (status != http.StatusCreated && status != http.StatusConflict) {
-			t.Errorf("got %d %s and error %v for a user asked for again, want 201 or 409", status, body, err)
+			t.Errorf("got %d %s and error %v for a user asked for again, want 201 or 409", status,
+				body, err)
 		}
 	})
 }
 
-// redeemTwice sends a code twice at once, and returns the tokens of those that were answered.
-func (s *house) redeemTwice(t *testing.T, code string) (granted []string) {
+// redeemTwice sends a code twice at once and returns the tokens that were issued.
+func (s *fixture) redeemTwice(t *testing.T, code string) (granted []string) {
 	var mu sync.Mutex
 	var both sync.WaitGroup
 	for range 2 {
@@ -94,9 +98,9 @@ func (s *house) redeemTwice(t *testing.T, code string) (granted []string) {
 	return granted
 }
 
-// checkCodes: a code that nobody sent is good for one redemption, and one that was sent for one at most. Codes whose
-// redemption was acknowledged are checked with their families.
-func (s *house) checkCodes(t *testing.T, l *ledger) {
+// checkCodes checks that an unused code can be redeemed once, and a code in doubt at most once.
+// Codes whose redemption was acknowledged are checked with their families.
+func (s *fixture) checkCodes(t *testing.T, l *ledger) {
 	each(slices.Collect(maps.Keys(l.codes)), func(code string) {
 		if l.codes[code] == done {
 			return
@@ -113,26 +117,29 @@ func (s *house) checkCodes(t *testing.T, l *ledger) {
 	})
 }
 
-// checkFamilies: the last refresh token that was acknowledged works, and what has been used before ends the family.
-func (s *house) checkFamilies(t *testing.T, l *ledger) {
+// checkFamilies checks that the last acknowledged refresh token works, and that reuse revokes the
+// family.
+func (s *fixture) checkFamilies(t *testing.T, l *ledger) {
 	each(l.families, func(f *family) {
 		got, err := s.insist("/oauth/token", s.rotation(f.refresh[len(f.refresh)-1]))
 		if err != nil || got.status != http.StatusOK {
 			t.Errorf("got %v and error %v for the last refresh token, want 200", got, err)
 			return
 		}
-		if status, _, err := s.profile(s.base, "/api/user", got.AccessToken); err != nil || status != http.StatusOK {
+		if status, _, err := s.profile(s.base, "/api/user", got.AccessToken); err != nil ||
+			status != http.StatusOK {
 			t.Errorf("got %d and error %v for a profile, want 200", status, err)
 		}
 		replay := s.redemption(f.code)
 		switch {
 		case f.code[len(f.code)-1]%3 == 0:
 			l.note(func() { l.tokens[got.AccessToken] = pending })
-			return // this one lives on
+			return // this one stays valid
 		case f.code[len(f.code)-1]%3 == 1 && len(f.refresh) > 1:
 			replay = s.rotation(f.refresh[0])
 		}
-		if got, err := s.insist("/oauth/token", replay); err != nil || got.Error != "invalid_grant" {
+		if got, err := s.insist("/oauth/token", replay); err != nil ||
+			got.Error != "invalid_grant" {
 			t.Errorf("got %v and error %v for what was used before, want invalid_grant", got, err)
 		}
 		for _, token := range append(f.access, got.AccessToken) {
@@ -144,8 +151,8 @@ func (s *house) checkFamilies(t *testing.T, l *ledger) {
 	})
 }
 
-// checkRows looks into the database when no server uses it: there are as many families as redeemed codes, so none was redeemed
-// twice, and nothing is damaged.
+// checkRows checks the database while no server uses it: nothing is damaged, and there are as many
+// families as redeemed codes, so no code was redeemed twice.
 func checkRows(t *testing.T, env []string) {
 	t.Helper()
 	_, url, _ := strings.Cut(env[0], "=")
@@ -164,11 +171,13 @@ func checkRows(t *testing.T, env []string) {
 		t.Fatal(err)
 	}
 	if families != redeemed || families == 0 || orphans != 0 {
-		t.Errorf("got %d families, %d redeemed codes, %d tokens of no family, want as many families as codes, and none", families, redeemed, orphans)
+		t.Errorf("got %d families, %d redeemed codes, %d tokens of no family, want as many families as codes, and none",
+			families, redeemed, orphans)
 	}
 	if driver == "sqlite" {
 		var verdict string
-		if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil ||
+			verdict != "ok" {
 			t.Errorf("got %q and error %v from SQLite's check of the file, want ok", verdict, err)
 		}
 	}

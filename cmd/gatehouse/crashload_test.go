@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// fate is what a client knows of what it asked for.
+// fate is what a client knows about a request.
 type fate int
 
 const (
-	unsure  fate = iota // it asked, and the answer did not come
-	pending             // it has it and did nothing with it
-	done                // the answer came
+	unsure  fate = iota // it got no response
+	pending             // it has not sent it yet
+	done                // it got the response
 )
 
-// family is the tokens that came from one code.
+// family is the tokens that were issued from one code.
 type family struct {
 	code            string
 	access, refresh []string // by generation
@@ -34,7 +34,7 @@ type ledger struct {
 	users    map[string]int64 // ids by phone number; 0 = unsure
 	families []*family
 
-	usedUnseen int // codes whose redemption had no answer and had happened
+	usedUnseen int // codes that were redeemed although the response was lost
 }
 
 func newLedger() *ledger {
@@ -48,7 +48,7 @@ func (l *ledger) note(change func()) {
 	change()
 }
 
-// String counts what is in l.
+// String returns the counts.
 func (l *ledger) String() string {
 	tokens, codes, users := map[fate]int{}, map[fate]int{}, 0
 	for _, f := range l.tokens {
@@ -61,16 +61,18 @@ func (l *ledger) String() string {
 		users += min(1, int(id))
 	}
 	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed); %d families; %d users, %d unsure",
-		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure], l.usedUnseen, len(l.families), users, len(l.users)-users)
+		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure],
+		l.usedUnseen, len(l.families), users, len(l.users)-users)
 }
 
-// errUnexpected is an answer that a healthy server does not give. It was reported.
+// errUnexpected is a response that a healthy server does not send. It is reported already.
 var errUnexpected = errors.New("unexpected answer")
 
-// load has clients ask for all sorts of things until the server is gone. The function that it returns waits for them.
-func (s *house) load(t *testing.T, l *ledger) (wait func()) {
+// load runs clients that send requests of all kinds until the server is gone. wait waits for them.
+func (s *fixture) load(t *testing.T, l *ledger) (wait func()) {
 	var workers sync.WaitGroup
-	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate, s.redeemAndRotate, s.leaveCode, s.addUser} {
+	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate,
+		s.redeemAndRotate, s.leaveCode, s.addUser} {
 		for range 6 {
 			workers.Go(func() {
 				for {
@@ -88,23 +90,24 @@ func (s *house) load(t *testing.T, l *ledger) (wait func()) {
 	return workers.Wait
 }
 
-// errLater is an answer of a server that has too much to do.
+// errLater is a response of an overloaded server.
 var errLater = errors.New("temporarily unavailable")
 
-// ask is post for an answer that has to be 200.
-func (s *house) ask(path string, form url.Values) (reply, error) {
+// ask is post for a response that must be 200.
+func (s *fixture) ask(path string, form url.Values) (reply, error) {
 	r, err := s.post(path, form)
 	switch {
 	case err == nil && r.status == http.StatusServiceUnavailable:
 		err = errLater
 	case err == nil && r.status != http.StatusOK:
-		err = fmt.Errorf("%w: got %v from %s for %s, want 200", errUnexpected, r, path, form.Get("grant_type"))
+		err = fmt.Errorf("%w: got %v from %s for %s, want 200", errUnexpected, r, path,
+			form.Get("grant_type"))
 	}
 	return r, err
 }
 
 // issueAndRevoke gets two tokens and revokes one.
-func (s *house) issueAndRevoke(l *ledger) error {
+func (s *fixture) issueAndRevoke(l *ledger) error {
 	for _, revoke := range []bool{false, true} {
 		got, err := s.ask("/oauth/token", s.asClient("grant_type", "client_credentials"))
 		if err != nil {
@@ -124,7 +127,7 @@ func (s *house) issueAndRevoke(l *ledger) error {
 }
 
 // redeemAndRotate gets a code, redeems it and refreshes three times.
-func (s *house) redeemAndRotate(l *ledger) error {
+func (s *fixture) redeemAndRotate(l *ledger) error {
 	code, err := s.browser.code(s.base)
 	if err != nil {
 		return err
@@ -154,7 +157,7 @@ func (s *house) redeemAndRotate(l *ledger) error {
 }
 
 // leaveCode gets a code.
-func (s *house) leaveCode(l *ledger) error {
+func (s *fixture) leaveCode(l *ledger) error {
 	code, err := s.browser.code(s.base)
 	if err == nil {
 		l.note(func() { l.codes[code] = pending })
@@ -164,11 +167,12 @@ func (s *house) leaveCode(l *ledger) error {
 
 var usersAdded atomic.Int64
 
-// addUser makes a user.
-func (s *house) addUser(l *ledger) error {
+// addUser creates a user.
+func (s *fixture) addUser(l *ledger) error {
 	phone := fmt.Sprintf("+491511%07d", usersAdded.Add(1))
 	l.note(func() { l.users[phone] = 0 })
-	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": phone})
+	status, body, err := s.manage(http.MethodPost, "/users",
+		map[string]any{"name": "User", "phone_number": phone})
 	if err != nil {
 		return err
 	}

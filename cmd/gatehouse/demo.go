@@ -25,9 +25,10 @@ type demoCommand struct {
 
 // Help is shown by gatehouse demo --help.
 func (*demoCommand) Help() string {
-	return "Serves both services with made-up accounts, clients and answers, so that everything can be tried without a network. " +
-		"DIR/demo.json says where it listens, and holds the only plain copy of passwords and secrets. " +
-		"The database is a file in DIR and the provider is the simulator, whatever GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY say.\n\n" +
+	return "Serves both services with demo accounts, demo clients and simulated lookups, without " +
+		"a network. DIR/demo.json has the addresses, and the only plain copy of passwords and secrets. " +
+		"The database is a file in DIR and the upstream is the simulator: " +
+		"GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY have no effect.\n\n" +
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
@@ -46,14 +47,17 @@ func (c *demoCommand) Run(p *program) (err error) {
 		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
 		lookups.SimulatorListen = string(c.SimListen)
 	}
-	return p.serve(config, func(s *stack.Stack) error { return announce(p.ctx, s, c.Dir, p.stdout) })
+	return p.serve(config, func(s *stack.Stack) error {
+		return announce(p.ctx, s, c.Dir, p.stdout)
+	})
 }
 
-// announce writes demo.json and says what can be tried. Nothing is served before.
+// announce writes demo.json and prints what can be tried, before anything is served.
 func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) error {
 	file, err := readDemoFile(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is made anew: %v\n", filepath.Join(dir, "demo.json"), err); err != nil {
+		if _, err := fmt.Fprintf(w, "gatehouse demo: %s is written again: %v\n",
+			filepath.Join(dir, "demo.json"), err); err != nil {
 			return err
 		}
 		file = demoFile{}
@@ -77,7 +81,7 @@ func announce(ctx context.Context, s *stack.Stack, dir string, w io.Writer) erro
 	return file.greet(w, dir, s.Store != nil)
 }
 
-// lockFolder makes dir if needed and takes it for this process, so that two demos never share one.
+// lockFolder creates dir if needed and locks it, so that two demos never share a folder.
 func lockFolder(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("demo folder: %w", err)
@@ -87,7 +91,8 @@ func lockFolder(dir string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("demo folder: %w", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir), lock.Close())
+		return nil, errors.Join(fmt.Errorf("--dir %q: another demo runs in this folder", dir),
+			lock.Close())
 	}
 	return lock.Close, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// readDemo returns what demo.json in dir says.
+// readDemo reads demo.json in dir.
 func readDemo(t *testing.T, dir string) demoFile {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
@@ -27,7 +27,8 @@ func readDemo(t *testing.T, dir string) demoFile {
 
 func TestDemo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "demo")
-	env := []string{"IP_PROVIDER=ip-api-pro", "IP_API_BASE=http://127.0.0.1:1"} // settings of a server; a demo has its own upstream
+	env := []string{"IP_PROVIDER=ip-api-pro",
+		"IP_API_BASE=http://127.0.0.1:1"} // settings of a server; a demo has its own upstream
 	args := append([]string{"demo", "--dir", dir}, anyPorts...)
 	p := start(t, env, args...)
 	p.stderr.await(t, "msg=serving")
@@ -48,16 +49,20 @@ func TestDemo(t *testing.T) {
 	if status, body := get(t, client, file.AdminURL+"/readyz"); status != http.StatusOK {
 		t.Errorf("got %d %s, want 200", status, body)
 	}
-	if status, body := get(t, client, file.UpstreamURL+"/_sim"); status != http.StatusOK || !strings.Contains(body, `"singles":1`) {
-		t.Errorf("got %d %s, want 200 and one single look-up counted", status, body)
+	if status, body := get(t, client, file.UpstreamURL+"/_sim"); status != http.StatusOK ||
+		!strings.Contains(body, `"singles":1`) {
+		t.Errorf("got %d %s, want 200 and one single lookup counted", status, body)
 	}
-	if banner := p.stdout.String(); !strings.Contains(banner, "curl '"+file.BaseURL+"/api/lookup?q=8.8.8.8'") {
+	if banner := p.stdout.String(); !strings.Contains(banner,
+		"curl '"+file.BaseURL+"/api/lookup?q=8.8.8.8'") {
 		t.Errorf("got banner\n%s\nwant a curl line to try", banner)
 	}
 
 	second := runOnce(t, nil, args...)
-	if second.code != exitFailed || strings.Count(second.stderr, "\n") != 1 || !strings.Contains(second.stderr, dir) {
-		t.Errorf("got code %d, stderr %q of a second demo, want 1 and one line that names the folder", second.code, second.stderr)
+	if second.code != exitFailed || strings.Count(second.stderr, "\n") != 1 ||
+		!strings.Contains(second.stderr, dir) {
+		t.Errorf("got code %d, stderr %q of a second demo, want 1 and one line that names the folder",
+			second.code, second.stderr)
 	}
 	if got := readDemo(t, dir); !reflect.DeepEqual(got, file) {
 		t.Errorf("got %v in demo.json after a second demo, want %v as before", got, file)
@@ -102,7 +107,8 @@ func TestDemoWithTheBudgetsOfTheFreeTier(t *testing.T) {
 	p := start(t, nil, append([]string{"demo", "--dir", dir, "--sim-tier=free"}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")
 	client := newClient(t, "")
-	if status, body := get(t, client, readDemo(t, dir).UpstreamURL+"/_sim"); status != http.StatusOK || !strings.Contains(body, `"tier":"free"`) {
+	if status, body := get(t, client, readDemo(t, dir).UpstreamURL+
+		"/_sim"); status != http.StatusOK || !strings.Contains(body, `"tier":"free"`) {
 		t.Errorf("got %d %s, want 200 and the free tier", status, body)
 	}
 }
@@ -115,8 +121,10 @@ func TestWrongFlagsOfADemo(t *testing.T) {
 		{"--ip-provider=ip-api", "--ip-provider"},
 	} {
 		got := runOnce(t, nil, "demo", "--dir="+filepath.Join(t.TempDir(), "demo"), test.flag)
-		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, test.want) {
-			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code, got.stderr, test.want)
+		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 ||
+			!strings.Contains(got.stderr, test.want) {
+			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code,
+				got.stderr, test.want)
 		}
 	}
 }

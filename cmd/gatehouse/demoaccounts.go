@@ -21,9 +21,10 @@ const (
 	demoRedirect = "http://127.0.0.1:8085/callback" // nobody has to listen there
 )
 
-// settle brings file and database together before anything is served: what the file says is kept where the database
-// agrees; what is missing or does not match is set anew, and each such thing is a note. The first time there are none.
-func (f *demoFile) settle(ctx context.Context, store *sqlstore.Store, now time.Time) (notes []string, err error) {
+// settle makes the database hold what the file says, before anything is served. What is missing or
+// differs is set again, with a note for each, except the first time.
+func (f *demoFile) settle(ctx context.Context, store *sqlstore.Store,
+	now time.Time) (notes []string, err error) {
 	d := &demo{store: store, now: now, fresh: f.Clients == nil}
 	d.user(ctx, f)
 	d.phoneUser(ctx, f)
@@ -31,22 +32,25 @@ func (f *demoFile) settle(ctx context.Context, store *sqlstore.Store, now time.T
 		f.Clients = &demoClients{}
 	}
 	codes := oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant
-	d.client(ctx, &f.Clients.Confidential, oauth.Client{Name: "Demo Shop", DetailApproved: true, RedirectURIs: []string{demoRedirect},
-		Scopes: oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
-	d.client(ctx, &f.Clients.Public, oauth.Client{Name: "Demo App", Public: true, LoopbackAnyPort: true, RedirectURIs: []string{demoRedirect},
+	d.client(ctx, &f.Clients.Confidential, oauth.Client{Name: "Demo Shop", DetailApproved: true,
+		RedirectURIs: []string{demoRedirect},
+		Scopes:       oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
+	d.client(ctx, &f.Clients.Public, oauth.Client{Name: "Demo App", Public: true,
+		LoopbackAnyPort: true, RedirectURIs: []string{demoRedirect},
 		Scopes: oauth.UserScopes, Grants: codes})
-	d.client(ctx, &f.Clients.Unapproved, oauth.Client{Name: "Demo Newcomer", RedirectURIs: []string{demoRedirect},
-		Scopes: oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
+	d.client(ctx, &f.Clients.Unapproved, oauth.Client{Name: "Demo Newcomer",
+		RedirectURIs: []string{demoRedirect},
+		Scopes:       oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
 	d.client(ctx, &f.Clients.Operator, oauth.Client{Name: "Demo Operator", Operator: true,
 		Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant})
 	return d.notes, d.err
 }
 
-// demo is the work of one settle. It stops at the first error.
+// demo is one call of settle. It stops at the first error.
 type demo struct {
 	store *sqlstore.Store
 	now   time.Time
-	fresh bool // there is nothing to compare with
+	fresh bool // there was no file
 	notes []string
 	err   error
 }
@@ -57,7 +61,7 @@ func (d *demo) note(format string, args ...any) {
 	}
 }
 
-// fail notes what went wrong first.
+// fail keeps the first error.
 func (d *demo) fail(doing string, err error) {
 	if d.err == nil && err != nil {
 		d.err = fmt.Errorf("%s: %w", doing, err)
@@ -75,13 +79,16 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 	switch {
 	case errors.Is(err, account.ErrNotFound):
 		u = &account.User{
-			Name: "Ada Lovelace", Email: demoEmail, Username: "ada", Gender: "female", Bio: "Wrote the first program.",
-			PlaceOfBirth: "London", DateOfBirth: "1990-12-10", Address: "12 St James's Square, London",
+			Name: "Ada Lovelace", Email: demoEmail, Username: "ada", Gender: "female",
+			Bio:          "Wrote the first program.",
+			PlaceOfBirth: "London", DateOfBirth: "1990-12-10",
+			Address:        "12 St James's Square, London",
 			ProfilePicture: "https://example.com/ada.png",
 		}
 		d.setPassword(ctx, hasher, u, f.User.Password)
 		d.create(ctx, u)
-		d.note("the user %s was gone and is made anew, with another id", demoEmail)
+		d.note("the user %s did not exist any more and is created again, with another id",
+			demoEmail)
 	case err != nil:
 		d.fail("read the demo's user", err)
 		return
@@ -92,7 +99,8 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 			u.Disabled = false
 			d.setPassword(ctx, hasher, u, f.User.Password)
 			d.update(ctx, u)
-			d.note("the password of %s did not match, or the user was disabled: both are set anew", demoEmail)
+			d.note("the password of %s did not match, or the user was disabled: both are set again",
+				demoEmail)
 		} else if was != u.ID {
 			d.note("the id of %s is %d now", demoEmail, u.ID)
 		}
@@ -100,7 +108,8 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 	f.User.ID = u.ID
 }
 
-func (d *demo) setPassword(ctx context.Context, hasher *account.Hasher, u *account.User, password string) {
+func (d *demo) setPassword(ctx context.Context, hasher *account.Hasher, u *account.User,
+	password string) {
 	hash, err := hasher.Hash(ctx, password)
 	d.fail("hash the demo's password", err)
 	u.PasswordHash = hash
@@ -113,7 +122,7 @@ func (d *demo) phoneUser(ctx context.Context, f *demoFile) {
 	case errors.Is(err, account.ErrNotFound):
 		u = &account.User{Name: "Grace Hopper", Phone: demoNumber}
 		d.create(ctx, u)
-		d.note("the user with a phone was gone and is made anew, with another id")
+		d.note("the user with a phone did not exist any more and is created again, with another id")
 	case err != nil:
 		d.fail("read the demo's user with a phone", err)
 		return
@@ -127,7 +136,7 @@ func (d *demo) phoneUser(ctx context.Context, f *demoFile) {
 	f.PhoneUser = &demoPhone{Phone: demoNumber, ID: u.ID}
 }
 
-// create keeps a new user, without the username when another has that by now.
+// create stores a new user, without the username if another user has it.
 func (d *demo) create(ctx context.Context, u *account.User) {
 	u.Created, u.Updated = d.now, d.now
 	if d.err != nil {
@@ -148,7 +157,7 @@ func (d *demo) update(ctx context.Context, u *account.User) {
 	}
 }
 
-// client makes sure that the client of the file is in the database as it should be, with the file's secret.
+// client makes the database hold the file's client as wanted, with the file's secret.
 func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) {
 	if d.err != nil {
 		return
@@ -170,18 +179,19 @@ func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) 
 	case errors.Is(err, oauth.ErrNotFound):
 		want.Created = d.now
 		d.keep(ctx, file, want, d.store.CreateClient)
-		d.note("the client %s was gone and is registered anew", want.Name)
+		d.note("the client %s did not exist any more and is registered again", want.Name)
 	case err != nil:
 		d.fail("read the demo's client", err)
 	case !sameClient(there, &want, file.ClientSecret):
 		want.Created, want.Version = there.Created, there.Version
 		d.keep(ctx, file, want, d.store.UpdateClient)
-		d.note("the client %s did not match and is set anew", want.Name)
+		d.note("the client %s did not match and is set again", want.Name)
 	}
 }
 
-// keep writes a client whose one secret is the file's.
-func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client, write func(context.Context, *oauth.Client) error) {
+// keep stores a client whose only secret is the file's.
+func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client,
+	write func(context.Context, *oauth.Client) error) {
 	c.ID = file.ClientID
 	if !c.Public {
 		_, kept := oauth.NewSecret(d.now)
@@ -194,11 +204,14 @@ func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client, write
 	}
 }
 
-// sameClient reports whether a client is as it should be and has that secret.
+// sameClient reports whether a client is as wanted and has that secret.
 func sameClient(c, want *oauth.Client, secret string) bool {
 	hash := oauth.HashOf(secret)
 	holds := slices.ContainsFunc(c.Secrets, func(s oauth.Secret) bool { return s.Hash == hash })
-	return !c.Disabled && c.Public == want.Public && c.Operator == want.Operator && c.DetailApproved == want.DetailApproved &&
-		c.LoopbackAnyPort == want.LoopbackAnyPort && c.Scopes == want.Scopes && c.Grants == want.Grants &&
-		slices.Contains(c.RedirectURIs, demoRedirect) == (len(want.RedirectURIs) > 0) && holds == !want.Public
+	return !c.Disabled && c.Public == want.Public && c.Operator == want.Operator &&
+		c.DetailApproved == want.DetailApproved &&
+		c.LoopbackAnyPort == want.LoopbackAnyPort && c.Scopes == want.Scopes &&
+		c.Grants == want.Grants &&
+		slices.Contains(c.RedirectURIs, demoRedirect) == (len(want.RedirectURIs) > 0) &&
+		holds == !want.Public
 }

@@ -20,7 +20,8 @@ import (
 // openStore opens a new database for a test.
 func openStore(t *testing.T, path string) *sqlstore.Store {
 	t.Helper()
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + path, Migrate: true, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + path, Migrate: true,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func openStore(t *testing.T, path string) *sqlstore.Store {
 	return store
 }
 
-// settled brings file and store together and returns the notes.
+// settled settles the file and returns the notes.
 func settled(t *testing.T, file *demoFile, store *sqlstore.Store) []string {
 	t.Helper()
 	notes, err := file.settle(t.Context(), store, time.Now())
@@ -42,7 +43,7 @@ func settled(t *testing.T, file *demoFile, store *sqlstore.Store) []string {
 	return notes
 }
 
-// works checks that the file's accounts and clients are what the database has.
+// works checks that the database has the file's accounts and clients.
 func (f demoFile) works(t *testing.T, store *sqlstore.Store) {
 	t.Helper()
 	u, err := store.User(t.Context(), f.User.ID)
@@ -51,9 +52,11 @@ func (f demoFile) works(t *testing.T, store *sqlstore.Store) {
 	}
 	right, _, err := account.NewHasher(1, 1, account.DefaultCost()).Verify(t.Context(), u.PasswordHash, f.User.Password)
 	if err != nil || !right || u.Email != f.User.Email || u.Disabled {
-		t.Errorf("got user %d disabled %v, password right %v, error %v, want one who can sign in", u.ID, u.Disabled, right, err)
+		t.Errorf("got user %d disabled %v, password right %v, error %v, want one who can sign in",
+			u.ID, u.Disabled, right, err)
 	}
-	if p, err := store.User(t.Context(), f.PhoneUser.ID); err != nil || p.Phone != f.PhoneUser.Phone || p.Disabled {
+	if p, err := store.User(t.Context(), f.PhoneUser.ID); err != nil ||
+		p.Phone != f.PhoneUser.Phone || p.Disabled {
 		t.Errorf("got %v and error %v, want the user with the phone", p, err)
 	}
 	for _, c := range []struct {
@@ -72,16 +75,18 @@ func (f demoFile) works(t *testing.T, store *sqlstore.Store) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		if err := got.Authenticate(oauth.Credentials{ClientID: got.ID, Secret: c.file.ClientSecret}); err != nil {
+		if err := got.Authenticate(oauth.Credentials{ClientID: got.ID,
+			Secret: c.file.ClientSecret}); err != nil {
 			t.Errorf("%s: got %v, want the file's secret to work", c.name, err)
 		}
-		if got.Public != c.public || got.DetailApproved != c.approved || got.Scopes != c.scopes || c.file.RedirectURI != strings.Join(got.RedirectURIs, "") {
+		if got.Public != c.public || got.DetailApproved != c.approved || got.Scopes != c.scopes ||
+			c.file.RedirectURI != strings.Join(got.RedirectURIs, "") {
 			t.Errorf("%s: got %+v, want it as it was made", c.name, got)
 		}
 	}
 }
 
-// copied is f with nothing shared.
+// copied returns a deep copy of f.
 func (f demoFile) copied(t *testing.T) demoFile {
 	t.Helper()
 	text, err := json.Marshal(f)
@@ -95,11 +100,11 @@ func (f demoFile) copied(t *testing.T) demoFile {
 	return other
 }
 
-func TestDemoAccountsAreSetAnewWhereTheyDoNotMatch(t *testing.T) {
+func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		alter func(*testing.T, *demoFile, *sqlstore.Store)
-		notes []string // what each note holds
+		notes []string // a part of each note
 		kept  bool     // the file is the same afterwards
 	}{
 		{"nothing", func(*testing.T, *demoFile, *sqlstore.Store) {}, nil, true},
@@ -116,9 +121,10 @@ func TestDemoAccountsAreSetAnewWhereTheyDoNotMatch(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-		}, []string{demoEmail, "phone was gone"}, false},
+		}, []string{demoEmail, "phone did not exist"}, false},
 		{"another address", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
-			changeUser(t, s, f.User.ID, func(u *account.User) { u.Email = "eve@example.com"; u.Username = "eve" })
+			changeUser(t, s, f.User.ID,
+				func(u *account.User) { u.Email = "eve@example.com"; u.Username = "eve" })
 		}, []string{demoEmail}, false},
 		{"address and username parted", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
 			changeUser(t, s, f.User.ID, func(u *account.User) { u.Email = "eve@example.com" })
@@ -129,12 +135,18 @@ func TestDemoAccountsAreSetAnewWhereTheyDoNotMatch(t *testing.T) {
 			}
 		}, []string{"Demo App"}, true},
 		{"clients changed", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
-			changeClient(t, s, f.Clients.Confidential.ClientID, func(c *oauth.Client) { c.Secrets[0].Hash[0]++ })
-			changeClient(t, s, f.Clients.Unapproved.ClientID, func(c *oauth.Client) { c.DetailApproved = true })
-			changeClient(t, s, f.Clients.Operator.ClientID, func(c *oauth.Client) { c.Disabled = true })
+			changeClient(t, s, f.Clients.Confidential.ClientID,
+				func(c *oauth.Client) { c.Secrets[0].Hash[0]++ })
+			changeClient(t, s, f.Clients.Unapproved.ClientID,
+				func(c *oauth.Client) { c.DetailApproved = true })
+			changeClient(t, s, f.Clients.Operator.ClientID,
+				func(c *oauth.Client) { c.Disabled = true })
 		}, []string{"Demo Shop", "Demo Newcomer", "Demo Operator"}, true},
-		{"secret lost", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) { f.Clients.Operator.ClientSecret = "" }, []string{"Demo Operator"}, false},
-		{"file from before", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) { *f = demoFile{} }, nil, false},
+		{"secret lost", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) {
+			f.Clients.Operator.ClientSecret = ""
+		}, []string{"Demo Operator"}, false},
+		{"file from before", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) { *f = demoFile{} },
+			nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := openStore(t, filepath.Join(t.TempDir(), "g.db"))
@@ -154,7 +166,8 @@ func TestDemoAccountsAreSetAnewWhereTheyDoNotMatch(t *testing.T) {
 				if !strings.Contains(notes[i], want) {
 					t.Errorf("got note %q, want it to hold %q", notes[i], want)
 				}
-				if strings.Contains(notes[i], file.User.Password) || strings.Contains(notes[i], "gtcs_") {
+				if strings.Contains(notes[i], file.User.Password) ||
+					strings.Contains(notes[i], "gtcs_") {
 					t.Errorf("got a secret in note %q", notes[i])
 				}
 			}
@@ -192,15 +205,18 @@ func changeClient(t *testing.T, s *sqlstore.Store, id string, change func(*oauth
 	}
 }
 
-// TestDemoKeepsTokens starts a demo twice on one folder: what it gave out the first time is good the second time.
+// TestDemoKeepsTokens starts a demo twice in one folder: tokens of the first are valid in the
+// second.
 func TestDemoKeepsTokens(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
 	args := append([]string{"demo", "--dir", dir}, anyPorts...)
 	p := start(t, []string{"GATEHOUSE_DATABASE_URL=postgres://nobody@127.0.0.1:1/none"}, args...)
 	p.stderr.await(t, "msg=serving")
 	first := readDemo(t, dir)
-	response, err := newClient(t, "").PostForm(first.BaseURL+"/oauth/token", url.Values{"grant_type": {"client_credentials"},
-		"client_id": {first.Clients.Confidential.ClientID}, "client_secret": {first.Clients.Confidential.ClientSecret}})
+	response, err := newClient(t, "").PostForm(first.BaseURL+"/oauth/token",
+		url.Values{"grant_type": {"client_credentials"},
+			"client_id":     {first.Clients.Confidential.ClientID},
+			"client_secret": {first.Clients.Confidential.ClientSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +232,9 @@ func TestDemoKeepsTokens(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	p.code(t)
 	log := p.stderr.String()
-	for _, hidden := range []string{first.User.Password, first.User.Email, first.Clients.Operator.ClientSecret, first.Clients.Confidential.ClientSecret, token.AccessToken} {
+	for _, hidden := range []string{first.User.Password, first.User.Email,
+		first.Clients.Operator.ClientSecret, first.Clients.Confidential.ClientSecret,
+		token.AccessToken} {
 		if strings.Contains(log, hidden) {
 			t.Errorf("got a secret in the log:\n%s", log)
 		}
@@ -228,21 +246,27 @@ func TestDemoKeepsTokens(t *testing.T) {
 	if second.BaseURL == first.BaseURL {
 		t.Errorf("got base_url %q again, want the new one", second.BaseURL)
 	}
-	if !reflect.DeepEqual(second.Clients, first.Clients) || !reflect.DeepEqual(second.User, first.User) || !reflect.DeepEqual(second.PhoneUser, first.PhoneUser) {
+	if !reflect.DeepEqual(second.Clients, first.Clients) ||
+		!reflect.DeepEqual(second.User, first.User) ||
+		!reflect.DeepEqual(second.PhoneUser, first.PhoneUser) {
 		t.Errorf("got %+v after another start, want accounts and clients as before", second)
 	}
-	again.stdout.await(t, second.User.Password) // which comes by another pipe than the log
-	if banner := again.stdout.String(); strings.Contains(banner, "anew") || !strings.Contains(banner, second.User.Password) {
-		t.Errorf("got banner\n%s\nwant the password and nothing set anew", banner)
+	again.stdout.await(t, second.User.Password) // by another pipe than the log
+	if banner := again.stdout.String(); strings.Contains(banner, "again") ||
+		!strings.Contains(banner, second.User.Password) {
+		t.Errorf("got banner\n%s\nwant the password and nothing set again", banner)
 	}
-	response, err = newClient(t, "").PostForm(second.BaseURL+"/oauth/introspect", url.Values{"token": {token.AccessToken},
-		"client_id": {second.Clients.Confidential.ClientID}, "client_secret": {second.Clients.Confidential.ClientSecret}})
+	response, err = newClient(t, "").PostForm(second.BaseURL+"/oauth/introspect",
+		url.Values{"token": {token.AccessToken},
+			"client_id":     {second.Clients.Confidential.ClientID},
+			"client_secret": {second.Clients.Confidential.ClientSecret}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var about struct{ Active bool }
 	if err := json.NewDecoder(response.Body).Decode(&about); err != nil || !about.Active {
-		t.Errorf("got active %v and error %v for a token of the first start, want true", about.Active, err)
+		t.Errorf("got active %v and error %v for a token of the first start, want true",
+			about.Active, err)
 	}
 	if err := response.Body.Close(); err != nil {
 		t.Fatal(err)
@@ -251,13 +275,16 @@ func TestDemoKeepsTokens(t *testing.T) {
 
 func TestDemoFileThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "demo.json"), []byte(`{"user":`+secret), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "demo.json"), []byte(`{"user":`+secret),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
 	p.stderr.await(t, "msg=serving")
-	if got := p.stdout.String(); !strings.Contains(got, "demo.json is made anew") || strings.Contains(got, secret) {
-		t.Errorf("got banner\n%s\nwant it to say that the file is made anew, and nothing of what it held", got)
+	if got := p.stdout.String(); !strings.Contains(got, "demo.json is written again") ||
+		strings.Contains(got, secret) {
+		t.Errorf("got banner\n%s\nwant it to say that the file is written again, and nothing of its contents",
+			got)
 	}
 	if readDemo(t, dir).Clients == nil {
 		t.Error("got no clients in demo.json, want some")

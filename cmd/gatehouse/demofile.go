@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// demoFile is DIR/demo.json: what scripts need to know of a running demo.
+// demoFile is DIR/demo.json, which tells scripts about a running demo.
 type demoFile struct {
 	BaseURL     string       `json:"base_url"`             // of the public endpoints
 	AdminURL    string       `json:"admin_url"`            // of metrics, health and the admin API
@@ -40,14 +40,14 @@ type demoClients struct {
 	Operator     demoClient `json:"operator"`   // may use the admin API
 }
 
-// demoClient is what a client's program has to know.
+// demoClient is what a client's program needs.
 type demoClient struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"` // "" = a public client
-	RedirectURI  string `json:"redirect_uri"`  // "" = it sends nobody anywhere
+	RedirectURI  string `json:"redirect_uri"`  // "" = it has none
 }
 
-// readDemoFile returns what demo.json in dir says. Its errors hold nothing of the contents.
+// readDemoFile reads demo.json in dir. Its errors do not quote the file.
 func readDemoFile(dir string) (demoFile, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
@@ -60,7 +60,7 @@ func readDemoFile(dir string) (demoFile, error) {
 	return file, nil
 }
 
-// write puts the file into dir, whole or not at all, readable by its owner alone.
+// write replaces the file in dir, whole or not at all, readable by its owner only.
 func (f demoFile) write(dir string) error {
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
@@ -80,24 +80,27 @@ func (f demoFile) write(dir string) error {
 	return nil
 }
 
-// greet says what can be tried, with identity also of that service.
+// greet prints what can be tried: lookups if there is an upstream, and identity if it is offered.
 func (f demoFile) greet(w io.Writer, dir string, identity bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gatehouse demo at %s: made-up accounts and answers, no network needed.\n", f.BaseURL)
+	fmt.Fprintf(&b,
+		"gatehouse demo at %s: demo accounts and simulated lookups, no network needed.\n",
+		f.BaseURL)
 	if identity {
 		f.greetIdentity(&b, dir)
 	}
 	if f.UpstreamURL != "" {
 		f.greetLookups(&b)
 	}
-	fmt.Fprintf(&b, "\nAddresses, accounts and secrets are in %s. Stop with Ctrl-C.\n\n", filepath.Join(dir, "demo.json"))
+	fmt.Fprintf(&b, "\nAddresses, accounts and secrets are in %s. Stop with Ctrl-C.\n\n",
+		filepath.Join(dir, "demo.json"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 func (f demoFile) greetLookups(b *strings.Builder) {
 	fmt.Fprintf(b, `
-Look-ups:
+Lookups:
   %s
   %s -H 'X-Forwarded-For: 8.8.8.8'
   %s -H 'Content-Type: application/json' -d '{"queries":["1.1.1.1","example.com"]}'
@@ -116,15 +119,16 @@ func (f demoFile) greetIdentity(b *strings.Builder, dir string) {
 	fmt.Fprintf(b, `
 Identity: open this address in a browser and sign in as %s with the password %s
   %s
-The browser ends at %s?code=…, where nobody listens: copy the code from its address bar into CODE.
+The browser ends at %s?code=…, where nothing listens: copy the code from the address bar into CODE.
   %s -d grant_type=authorization_code -d client_id=%s -d client_secret=%s --data-urlencode redirect_uri=%s -d code=CODE
   %s -H 'Authorization: Bearer ACCESS_TOKEN'
   gatehouse client list --demo '%s'
 `, f.User.Email, f.User.Password, browsable(f.BaseURL)+authorize, c.RedirectURI,
-		curl(f.BaseURL, "/oauth/token"), c.ClientID, c.ClientSecret, c.RedirectURI, curl(f.BaseURL, "/api/user/details"), dir)
+		curl(f.BaseURL, "/oauth/token"), c.ClientID, c.ClientSecret, c.RedirectURI,
+		curl(f.BaseURL, "/api/user/details"), dir)
 }
 
-// browsable is a base URL for a browser; a Unix socket has none.
+// browsable returns a base URL for a browser, which cannot reach a Unix socket.
 func browsable(base string) string {
 	if strings.HasPrefix(base, "unix:") {
 		return "http://localhost"

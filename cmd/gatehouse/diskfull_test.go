@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// disk is where a database is, in a file called g.db.
+// disk is a folder with a database in the file g.db.
 type disk struct {
 	dir   string
-	fill  func(*testing.T, *house)
-	empty func(*testing.T, *house)
+	fill  func(*testing.T, *fixture)
+	empty func(*testing.T, *fixture)
 }
 
-// TestFullDisk fills the disk under a server: what would have to be written is refused as unavailable and has no effect,
-// what is read is answered, and everything works when there is room again.
+// TestFullDisk fills the disk of a server. Requests that write are refused as unavailable and have
+// no effect, requests that read work, and everything works when there is space again.
 func TestFullDisk(t *testing.T) {
 	t.Run("file size limit", func(t *testing.T) { limitedFile(t).test(t) })
 	if small, ok := smallDisk(t); ok { // only root may mount one
@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func (d *disk) test(t *testing.T) {
-	s := newHouse(t, "sqlite:"+filepath.Join(d.dir, "g.db"))
+	s := newFixture(t, "sqlite:"+filepath.Join(d.dir, "g.db"))
 	code, err := s.browser.code(s.base)
 	if err != nil {
 		t.Fatal(err)
@@ -50,23 +50,25 @@ func (d *disk) test(t *testing.T) {
 	s.checkRoom(t, first, waiting)
 }
 
-// fillFile has tokens issued until the last page of the file is full.
-func (s *house) fillFile(t *testing.T) {
+// fillFile issues tokens until the last page of the file is full.
+func (s *fixture) fillFile(t *testing.T) {
 	t.Helper()
 	for range 1000 {
 		got, err := s.post("/oauth/token", s.asClient("grant_type", "client_credentials"))
 		switch {
 		case err == nil && got.status == http.StatusOK:
 			continue
-		case err != nil || got.status != http.StatusServiceUnavailable || got.Error != "temporarily_unavailable" || got.retryAfter == "":
-			t.Fatalf("got %v and error %v from a full disk, want 503, temporarily_unavailable and Retry-After", got, err)
+		case err != nil || got.status != http.StatusServiceUnavailable ||
+			got.Error != "temporarily_unavailable" || got.retryAfter == "":
+			t.Fatalf("got %v and error %v from a full disk, want 503, temporarily_unavailable and Retry-After",
+				got, err)
 		}
 		return
 	}
 	t.Fatal("got 1000 tokens from a full disk, want a refusal")
 }
 
-func (s *house) checkFull(t *testing.T, first reply, waiting string) {
+func (s *fixture) checkFull(t *testing.T, first reply, waiting string) {
 	t.Helper()
 	for what, row := range map[string]struct {
 		path string
@@ -77,32 +79,42 @@ func (s *house) checkFull(t *testing.T, first reply, waiting string) {
 		"revocation": {"/oauth/revoke", s.asClient("token", first.AccessToken)},
 	} {
 		got, err := s.post(row.path, row.form)
-		if err != nil || got.status != http.StatusServiceUnavailable || got.Error != "temporarily_unavailable" {
-			t.Errorf("%s: got %v and error %v, want 503 and temporarily_unavailable", what, got, err)
+		if err != nil || got.status != http.StatusServiceUnavailable ||
+			got.Error != "temporarily_unavailable" {
+			t.Errorf("%s: got %v and error %v, want 503 and temporarily_unavailable", what, got,
+				err)
 		}
 	}
-	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": "+4915110000000"})
-	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(body), "temporarily_unavailable") {
-		t.Errorf("got %d %s and error %v for a new user, want 503 and temporarily_unavailable", status, body, err)
+	status, body, err := s.manage(http.MethodPost, "/users",
+		map[string]any{"name": "User", "phone_number": "+4915110000000"})
+	if err != nil || status != http.StatusServiceUnavailable ||
+		!strings.Contains(string(body), "temporarily_unavailable") {
+		t.Errorf("got %d %s and error %v for a new user, want 503 and temporarily_unavailable",
+			status, body, err)
 	}
-	if _, err := s.browser.code(s.base); err == nil || !strings.Contains(err.Error(), "server_error") {
+	if _, err := s.browser.code(s.base); err == nil ||
+		!strings.Contains(err.Error(), "server_error") {
 		t.Errorf("got error %v for a code, want server_error on the redirect", err)
 	}
-	if page := newBrowser(t, s.client.ClientID).signIn(t, s.base); page.StatusCode != http.StatusServiceUnavailable || page.Header.Get("Retry-After") == "" {
+	if page := newBrowser(t, s.client.ClientID).signIn(t,
+		s.base); page.StatusCode != http.StatusServiceUnavailable ||
+		page.Header.Get("Retry-After") == "" {
 		t.Errorf("got %s for a sign-in, want 503 and Retry-After", page.Status)
 	}
-	if status, body, err := s.profile(s.base, "/api/user", first.AccessToken); err != nil || status != http.StatusOK {
+	if status, body, err := s.profile(s.base, "/api/user", first.AccessToken); err != nil ||
+		status != http.StatusOK {
 		t.Errorf("got %d %s and error %v for a profile, want 200", status, body, err)
 	}
 	if !s.isActive(t, first.AccessToken) {
 		t.Error("got a token that does not work, want one that does")
 	}
-	if status, _, err := s.manage(http.MethodGet, "/users", nil); err != nil || status != http.StatusOK {
+	if status, _, err := s.manage(http.MethodGet, "/users", nil); err != nil ||
+		status != http.StatusOK {
 		t.Errorf("got %d and error %v for the list of users, want 200", status, err)
 	}
 }
 
-func (s *house) checkRoom(t *testing.T, first reply, waiting string) {
+func (s *fixture) checkRoom(t *testing.T, first reply, waiting string) {
 	t.Helper()
 	if _, err := s.ask("/oauth/token", s.redemption(waiting)); err != nil {
 		t.Error(err)
@@ -111,10 +123,12 @@ func (s *house) checkRoom(t *testing.T, first reply, waiting string) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := s.ask("/oauth/revoke", s.asClient("token", second.AccessToken)); err != nil || s.isActive(t, second.AccessToken) {
+	if _, err := s.ask("/oauth/revoke", s.asClient("token", second.AccessToken)); err != nil ||
+		s.isActive(t, second.AccessToken) {
 		t.Errorf("got a token that works after its revocation, error %v", err)
 	}
-	status, body, err := s.manage(http.MethodPost, "/users", map[string]any{"name": "User", "phone_number": "+4915110000000"})
+	status, body, err := s.manage(http.MethodPost, "/users",
+		map[string]any{"name": "User", "phone_number": "+4915110000000"})
 	if err != nil || status != http.StatusCreated {
 		t.Errorf("got %d %s and error %v for a new user, want 201", status, body, err)
 	}
@@ -123,28 +137,29 @@ func (s *house) checkRoom(t *testing.T, first reply, waiting string) {
 	}
 }
 
-// limitedFile limits how large the server's files may get to what its log of writes is.
+// limitedFile limits the size of the server's files to that of its write-ahead log.
 func limitedFile(t *testing.T) *disk {
 	d := &disk{dir: t.TempDir()}
-	limit := func(t *testing.T, s *house, bytes string) {
+	limit := func(t *testing.T, s *fixture, bytes string) {
 		t.Helper()
-		prlimit := exec.Command("prlimit", "--pid="+strconv.Itoa(s.server.cmd.Process.Pid), "--fsize="+bytes+":")
+		prlimit := exec.Command("prlimit", "--pid="+strconv.Itoa(s.server.cmd.Process.Pid),
+			"--fsize="+bytes+":")
 		if output, err := prlimit.CombinedOutput(); err != nil {
 			t.Fatalf("prlimit: %v\n%s", err, output)
 		}
 	}
-	d.fill = func(t *testing.T, s *house) {
+	d.fill = func(t *testing.T, s *fixture) {
 		info, err := os.Stat(filepath.Join(d.dir, "g.db-wal"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		limit(t, s, strconv.FormatInt(info.Size(), 10))
 	}
-	d.empty = func(t *testing.T, s *house) { limit(t, s, "unlimited") }
+	d.empty = func(t *testing.T, s *fixture) { limit(t, s, "unlimited") }
 	return d
 }
 
-// smallDisk mounts a disk of four megabytes; false = this user may not.
+// smallDisk mounts a disk of four megabytes; false = this user has no right to.
 func smallDisk(t *testing.T) (*disk, bool) {
 	d := &disk{dir: t.TempDir()}
 	err := syscall.Mount("gatehouse", d.dir, "tmpfs", 0, "size=4m")
@@ -160,12 +175,13 @@ func smallDisk(t *testing.T) (*disk, bool) {
 		}
 	})
 	ballast := filepath.Join(d.dir, "ballast")
-	d.fill = func(t *testing.T, _ *house) {
-		if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+	d.fill = func(t *testing.T, _ *fixture) {
+		if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); !errors.Is(err,
+			syscall.ENOSPC) {
 			t.Fatalf("got error %v from a disk that has less room, want %v", err, syscall.ENOSPC)
 		}
 	}
-	d.empty = func(t *testing.T, _ *house) {
+	d.empty = func(t *testing.T, _ *fixture) {
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}

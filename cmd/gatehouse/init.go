@@ -16,25 +16,26 @@ import (
 
 type initCommand struct {
 	JSON        bool `name:"json" help:"Print JSON."`
-	NewOperator bool `name:"new-operator" help:"Make one more operator client, also when there is one."`
+	NewOperator bool `name:"new-operator" help:"Create another operator client, also if there is one."`
 	databaseSettings
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
 }
 
 // Help is shown by gatehouse init --help.
 func (*initCommand) Help() string {
-	return "Brings the database up to date and makes the first operator client, whose id and secret it prints once. It works on the database itself, " +
-		"also while a server runs on it. A second time it exits 1, unless --new-operator asks for another client.\n\n" +
+	return "Brings the database up to date, creates the first operator client, and prints its id " +
+		"and secret once. It opens the database itself, also while a server runs on it. " +
+		"If there is an operator client, it exits 1 unless --new-operator is given.\n\n" +
 		"Example:\n\n    gatehouse init --database-url sqlite:gatehouse.db --new-operator"
 }
 
-// operator is the answer of init.
+// operator is what init prints.
 type operator struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
 }
 
-// Run makes an operator client.
+// Run creates an operator client.
 func (c *initCommand) Run(p *program) error {
 	made, err := p.makeOperator(string(c.DatabaseURL), c.NewOperator)
 	if err != nil {
@@ -47,15 +48,18 @@ func (c *initCommand) Run(p *program) error {
 		}
 		return printJSON(p.stdout, text)
 	}
-	_, err = fmt.Fprintf(p.stdout, "The operator client is made. Keep its secret: it is not shown again.\n\n"+
-		"    export GATEHOUSE_CLIENT_ID=%s\n    export GATEHOUSE_CLIENT_SECRET=%s\n\n"+
-		"With these, gatehouse client and gatehouse user work.\n", made.ClientID, made.ClientSecret)
+	_, err = fmt.Fprintf(p.stdout,
+		"The operator client is created. Keep its secret: it is not shown again.\n\n"+
+			"    export GATEHOUSE_CLIENT_ID=%s\n    export GATEHOUSE_CLIENT_SECRET=%s\n\n"+
+			"With these, gatehouse client and gatehouse user work.\n",
+		made.ClientID, made.ClientSecret)
 	return err
 }
 
-// makeOperator keeps a new operator client in the database, unless there is one and another was not asked for.
+// makeOperator stores a new operator client. If there is one, another must be requested.
 func (p *program) makeOperator(url string, another bool) (made operator, err error) {
-	store, err := sqlstore.Open(p.ctx, sqlstore.Config{URL: url, Migrate: true, Logger: p.plainLog()})
+	store, err := sqlstore.Open(p.ctx, sqlstore.Config{URL: url, Migrate: true,
+		Logger: p.plainLog()})
 	if err != nil {
 		return operator{}, fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
@@ -66,12 +70,14 @@ func (p *program) makeOperator(url string, another bool) (made operator, err err
 			return operator{}, err
 		}
 		if there {
-			return operator{}, errors.New("there is an operator client already: --new-operator makes another one")
+			return operator{}, errors.New(
+				"there is an operator client already: --new-operator creates another one")
 		}
 	}
 	secret, kept := oauth.NewSecret(time.Now())
 	client := &oauth.Client{
-		ID: uuid.NewString(), Name: "Operator", Operator: true, Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant,
+		ID: uuid.NewString(), Name: "Operator", Operator: true, Scopes: oauth.ServerOperations,
+		Grants:  oauth.ClientCredentialsGrant,
 		Secrets: []oauth.Secret{kept}, Created: kept.Created,
 	}
 	if err := client.CheckRegistration(); err != nil {
@@ -103,7 +109,7 @@ func hasOperator(ctx context.Context, store oauth.Store) (bool, error) {
 	}
 }
 
-// plainLog is the log of a command that does not serve: what went wrong beside it, on stderr.
+// plainLog is the log of a command that does not serve: warnings as text on stderr.
 func (p *program) plainLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

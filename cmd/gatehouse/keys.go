@@ -1,12 +1,10 @@
 package main
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // keysCommand is gatehouse keys.
 type keysCommand struct {
-	Rotate keysRotate `cmd:"" help:"Sign access tokens with a new key; those signed before stay good."`
+	Rotate keysRotate `cmd:"" help:"Sign access tokens with a new key. Existing tokens stay valid."`
 }
 
 // Help is shown by gatehouse keys --help.
@@ -18,7 +16,8 @@ type keysRotate struct{ remoteFlags }
 
 // Help is shown by gatehouse keys rotate --help.
 func (*keysRotate) Help() string {
-	return "The key before is still accepted. The one before that is forgotten: while tokens signed with it may be good, a rotation is refused.\n\n" +
+	return "The previous key is still accepted, the one before it is removed. The rotation is " +
+		"refused while tokens signed with that one may be valid.\n\n" +
 		"Example:\n\n    gatehouse keys rotate --demo ./gatehouse-demo"
 }
 

@@ -1,4 +1,5 @@
-// Command gatehouse serves an OAuth 2.0 identity service and a service that says where on earth an IP address or a domain is.
+// Command gatehouse serves an OAuth 2.0 identity service, and a geolocation service for IP
+// addresses and domains.
 package main
 
 import (
@@ -8,7 +9,7 @@ import (
 	"io"
 	"log"
 	"os"
-	_ "time/tzdata" // zones are needed on machines and in containers without them too
+	_ "time/tzdata" // machines and containers may have no zone files
 
 	"github.com/alecthomas/kong"
 )
@@ -21,26 +22,26 @@ const (
 )
 
 func main() {
-	log.SetOutput(io.Discard) // net/http prints what an upstream sends unasked for, which may hold a query
+	log.SetOutput(io.Discard) // net/http prints unexpected responses, which may hold a query
 	ctx := interruptible(context.Background())
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
-// commands is the command line as kong reads it: one field a command.
+// commands is the command line as kong reads it, with a field for each command.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Serve identity and look-ups over HTTP."`
-	Demo    demoCommand    `cmd:"" set:"ptr=off" set:"trusted_proxies=127.0.0.0/8,::1/128" set:"messenger=log" set:"log_format=text" help:"Serve a demo that needs no network: accounts and clients are made, the upstream is simulated in process."`
-	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream's HTTP interface, for tests and load runs."`
-	Init    initCommand    `cmd:"" help:"Prepare the database and make the first operator client."`
-	Migrate migrateCommand `cmd:"" help:"Look at the database's schema, or bring it up to date."`
+	Serve   serveCommand   `cmd:"" help:"Serve identity and lookups over HTTP."`
+	Demo    demoCommand    `cmd:"" set:"ptr=off" set:"trusted_proxies=127.0.0.0/8,::1/128" set:"messenger=log" set:"log_format=text" help:"Serve a demo that needs no network, with demo accounts and clients and a simulated upstream."`
+	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
+	Init    initCommand    `cmd:"" help:"Prepare the database and create the first operator client."`
+	Migrate migrateCommand `cmd:"" help:"Show the database's schema version, or bring it up to date."`
 	Client  clientCommand  `cmd:"" help:"Manage client applications."`
 	User    userCommand    `cmd:"" help:"Manage users."`
 	Keys    keysCommand    `cmd:"" help:"Manage the keys that sign access tokens."`
-	Config  configCommand  `cmd:"" help:"Print every setting with its value and where it comes from."`
+	Config  configCommand  `cmd:"" help:"Print every setting with its value and its source."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
-// program is what a command gets beside its own flags.
+// program is the process that a command runs in.
 type program struct {
 	ctx            context.Context // ends when the program is asked to stop
 	stdin          io.Reader
@@ -49,10 +50,11 @@ type program struct {
 	resolver       *resolver
 }
 
-// run does what args ask for and returns the exit code. It ends when the command is done or soon after ctx is.
-// env is in the form of os.Environ.
+// run runs the command that args name and returns the exit code. A command stops when ctx ends. env
+// is in the form of os.Environ.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, environment: newEnvironment(env)}
+	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
+		environment: newEnvironment(env)}
 	p.resolver = newResolver(p.environment)
 	helped := false
 	parser, err := newParser(p, stdout, func(int) { helped = true })
@@ -75,7 +77,8 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error) {
 	options := append(settingTypes(),
 		kong.Name("gatehouse"),
-		kong.Description("gatehouse is an OAuth 2.0 identity service, and says where on earth an IP address or a domain is.\n\n"+
+		kong.Description("gatehouse is an OAuth 2.0 identity service, and a geolocation service for "+
+			"IP addresses and domains.\n\n"+
 			"Example:\n\n    gatehouse demo\n    gatehouse init && gatehouse serve"),
 		kong.Writers(stdout, p.stderr),
 		kong.Exit(exit),
@@ -90,7 +93,7 @@ func newParser(p *program, stdout io.Writer, exit func(int)) (*kong.Kong, error)
 	return kong.New(&commands{}, options...)
 }
 
-// usage prints the help of the whole to stderr: nobody asked for it, so it is no output.
+// usage prints the help of the program to stderr, since it was not requested.
 func usage(p *program) int {
 	parser, err := newParser(p, p.stderr, func(int) {})
 	if err != nil {
@@ -106,7 +109,7 @@ func usage(p *program) int {
 	return exitUsage
 }
 
-// fail prints err on one line and returns the exit code that it stands for.
+// fail prints err on one line and returns its exit code.
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitDone

@@ -55,16 +55,16 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// fasthttpGoroutines run as long as the process, or end a while after their server.
+// fasthttpGoroutines run as long as the process, or end some time after their server.
 var fasthttpGoroutines = []goleak.Option{
 	goleak.IgnoreTopFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 }
 
-// patience is how long a test waits for what must happen. It only keeps a test from hanging.
-const patience = 5 * time.Minute
+// waitTimeout is how long a test waits for what must happen. It only keeps a test from hanging.
+const waitTimeout = 5 * time.Minute
 
-// outcome is what a command came to.
+// outcome is the exit code and the output of a command.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -73,17 +73,17 @@ type outcome struct {
 // runOnce runs a command that ends by itself.
 func runOnce(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, env, strings.NewReader(""), &stdout, &stderr)
 	if ctx.Err() != nil {
-		t.Fatalf("gatehouse %s: still ran after %v", strings.Join(args, " "), patience)
+		t.Fatalf("gatehouse %s: still ran after %v", strings.Join(args, " "), waitTimeout)
 	}
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// lines is a writer whose text can be awaited.
+// lines is a writer that tests can wait on.
 type lines struct {
 	mu   sync.Mutex
 	text []byte
@@ -107,10 +107,10 @@ func (l *lines) String() string {
 	return string(l.text)
 }
 
-// await waits for a whole line that holds part, and returns it.
+// await waits for a whole line that contains part and returns it.
 func (l *lines) await(t *testing.T, part string) string {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(waitTimeout)
 	for {
 		l.mu.Lock()
 		text, more := string(l.text), l.more
@@ -123,20 +123,24 @@ func (l *lines) await(t *testing.T, part string) string {
 		select {
 		case <-more:
 		case <-timeout:
-			t.Fatalf("got no line with %q in %v, but\n%s", part, patience, text)
+			t.Fatalf("got no line with %q in %v, but\n%s", part, waitTimeout, text)
 		}
 	}
 }
 
 func TestBareCommandPrintsUsage(t *testing.T) {
 	got := runOnce(t, nil)
-	if got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "Usage: gatehouse") {
-		t.Errorf("got code %d, stdout %q, stderr %q, want 2 and the usage on stderr alone", got.code, got.stdout, got.stderr)
+	if got.code != exitUsage || got.stdout != "" ||
+		!strings.Contains(got.stderr, "Usage: gatehouse") {
+		t.Errorf("got code %d, stdout %q, stderr %q, want 2 and the usage on stderr alone",
+			got.code, got.stdout, got.stderr)
 	}
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"}, {"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"config"}, {"version"}}
+	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"},
+		{"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"config"},
+		{"version"}}
 	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)
@@ -150,11 +154,14 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	}
 }
 
-// remoteCommands speak to a running server.
+// remoteCommands call a running server.
 var remoteCommands = [][]string{
-	{"client", "create"}, {"client", "list"}, {"client", "show"}, {"client", "update"}, {"client", "approve"}, {"client", "unapprove"},
-	{"client", "rotate-secret"}, {"client", "revoke-secret"}, {"client", "disable"}, {"client", "enable"}, {"client", "delete"},
-	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"}, {"user", "enable"},
+	{"client", "create"}, {"client", "list"}, {"client", "show"}, {"client", "update"},
+	{"client", "approve"}, {"client", "unapprove"},
+	{"client", "rotate-secret"}, {"client", "revoke-secret"}, {"client", "disable"},
+	{"client", "enable"}, {"client", "delete"},
+	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"},
+	{"user", "enable"},
 	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
 	{"keys", "rotate"},
 }
@@ -167,7 +174,8 @@ func TestVersion(t *testing.T) {
 	if want := `"version":"v0.0.0-test"`; !strings.Contains(string(out), want) {
 		t.Errorf("got %s, want the stamped version %s", out, want)
 	}
-	if got := runOnce(t, nil, "version"); got.code != exitDone || !strings.HasPrefix(got.stdout, "gatehouse ") {
+	if got := runOnce(t, nil, "version"); got.code != exitDone ||
+		!strings.HasPrefix(got.stdout, "gatehouse ") {
 		t.Errorf("got code %d, stdout %q, want 0 and a line", got.code, got.stdout)
 	}
 }

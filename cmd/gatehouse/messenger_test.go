@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// registerFrom fills in the page at base+path, and then the code that sent returns.
-func registerFrom(t *testing.T, base, path string, fields url.Values, sent func() string) *http.Response {
+// registerFrom fills in the page at base+path, then the code that sent returns.
+func registerFrom(t *testing.T, base, path string, fields url.Values,
+	sent func() string) *http.Response {
 	t.Helper()
 	b := newBrowser(t, "")
 	page := b.send(t, b.open(t, http.MethodGet, base+path, nil), fields)
@@ -26,7 +27,7 @@ func registerFrom(t *testing.T, base, path string, fields url.Values, sent func(
 
 var loggedCode = regexp.MustCompile(`code=(\d{6}) `)
 
-// TestDemoWritesCodesToItsLog has a person register by either channel with nothing but the demo's output.
+// TestDemoWritesCodesToItsLog registers by either channel with codes from the demo's log.
 func TestDemoWritesCodesToItsLog(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
@@ -36,8 +37,10 @@ func TestDemoWritesCodesToItsLog(t *testing.T) {
 		path, line string
 		fields     url.Values
 	}{
-		{"/register", `level=INFO msg="email code" code=`, url.Values{"name": {"Rosa"}, "email": {person}, "password": {password}}},
-		{"/register/phone", `level=INFO msg="phone code" code=`, url.Values{"phone_number": {"+1 202 555 0177"}}},
+		{"/register", `level=INFO msg="email code" code=`,
+			url.Values{"name": {"Rosa"}, "email": {person}, "password": {password}}},
+		{"/register/phone", `level=INFO msg="phone code" code=`,
+			url.Values{"phone_number": {"+1 202 555 0177"}}},
 	} {
 		page := registerFrom(t, base, row.path, row.fields, func() string {
 			found := loggedCode.FindStringSubmatch(p.stderr.await(t, row.line))
@@ -47,7 +50,8 @@ func TestDemoWritesCodesToItsLog(t *testing.T) {
 			return found[1]
 		})
 		if page.StatusCode != http.StatusOK || page.Request.URL.Path != "/me" {
-			t.Errorf("%s: got %s at %s, want 200 at /me", row.path, page.Status, page.Request.URL.Path)
+			t.Errorf("%s: got %s at %s, want 200 at /me", row.path, page.Status,
+				page.Request.URL.Path)
 		}
 	}
 }
@@ -57,33 +61,38 @@ func TestServeSendsCodesByWebhook(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || !strings.HasPrefix(r.Header.Get("X-Gatehouse-Signature"), "t=") {
-			t.Errorf("got %v and signature %q, want a signed request", err, r.Header.Get("X-Gatehouse-Signature"))
+			t.Errorf("got %v and signature %q, want a signed request", err,
+				r.Header.Get("X-Gatehouse-Signature"))
 		}
 		bodies <- body
 	}))
 	t.Cleanup(receiver.Close)
-	env := []string{"GATEHOUSE_MESSENGER=sms=" + receiver.URL, "GATEHOUSE_MESSENGER_SECRET=" + strings.Repeat("k", 32)}
+	env := []string{"GATEHOUSE_MESSENGER=sms=" + receiver.URL,
+		"GATEHOUSE_MESSENGER_SECRET=" + strings.Repeat("k", 32)}
 	p := start(t, env, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	base := "http://" + listen
-	page := registerFrom(t, base, "/register/phone", url.Values{"phone_number": {"+12025550177"}}, func() string {
-		var message struct{ Service, Channel, To, Code string }
-		select {
-		case body := <-bodies:
-			if err := json.Unmarshal(body, &message); err != nil {
-				t.Fatal(err)
+	page := registerFrom(t, base, "/register/phone", url.Values{"phone_number": {"+12025550177"}},
+		func() string {
+			var message struct{ Service, Channel, To, Code string }
+			select {
+			case body := <-bodies:
+				if err := json.Unmarshal(body, &message); err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(waitTimeout):
+				t.Fatalf("got no message in %v, want one; log:\n%s", waitTimeout, p.stderr)
 			}
-		case <-time.After(patience):
-			t.Fatalf("got no message in %v, want one; log:\n%s", patience, p.stderr)
-		}
-		if message.Service != listen || message.Channel != "sms" || message.To != "+12025550177" {
-			t.Errorf("got %v, want a text message of %s to +12025550177", message, listen)
-		}
-		if strings.Contains(p.stderr.String(), message.Code) || strings.Contains(p.stderr.String(), "2025550177") {
-			t.Errorf("got log\n%s\nwant neither code nor number", p.stderr)
-		}
-		return message.Code
-	})
+			if message.Service != listen || message.Channel != "sms" ||
+				message.To != "+12025550177" {
+				t.Errorf("got %v, want a text message of %s to +12025550177", message, listen)
+			}
+			if strings.Contains(p.stderr.String(), message.Code) ||
+				strings.Contains(p.stderr.String(), "2025550177") {
+				t.Errorf("got log\n%s\nwant neither code nor number", p.stderr)
+			}
+			return message.Code
+		})
 	if page.StatusCode != http.StatusOK || page.Request.URL.Path != "/me" {
 		t.Errorf("got %s at %s, want 200 at /me", page.Status, page.Request.URL.Path)
 	}
@@ -100,18 +109,21 @@ func TestServeWithoutMessengerRegistersNobody(t *testing.T) {
 	p := start(t, nil, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	client := newClient(t, "")
-	for _, path := range []string{"/register", "/register/verify", "/register/phone", "/register/phone/verify", "/reset", "/reset/verify"} {
+	for _, path := range []string{"/register", "/register/verify", "/register/phone",
+		"/register/phone/verify", "/reset", "/reset/verify"} {
 		if status, body := get(t, client, "http://"+listen+path); status != http.StatusNotFound {
 			t.Errorf("%s: got %d %s, want 404", path, status, body)
 		}
 	}
-	if status, body := get(t, client, "http://"+listen+"/login"); status != http.StatusOK || strings.Contains(body, "/register") || strings.Contains(body, "/reset") {
+	if status, body := get(t, client, "http://"+listen+"/login"); status != http.StatusOK ||
+		strings.Contains(body, "/register") || strings.Contains(body, "/reset") {
 		t.Errorf("got %d\n%s\nwant 200 without links to what is not offered", status, body)
 	}
 }
 
 func TestServeWarnsOfCodesInItsLog(t *testing.T) {
-	p := start(t, []string{"GATEHOUSE_MESSENGER=log"}, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
+	p := start(t, []string{"GATEHOUSE_MESSENGER=log"},
+		append([]string{"serve", "--roles=identity"}, anyPorts...)...)
 	p.ready(t)
 	if line := p.stderr.await(t, "codes for people"); !strings.Contains(line, `"level":"WARN"`) {
 		t.Errorf("got %s, want a warning", line)

@@ -10,8 +10,8 @@ import (
 
 // migrateCommand is gatehouse migrate.
 type migrateCommand struct {
-	Status migrateStatus `cmd:"" help:"Say which steps of the schema the database has."`
-	Up     migrateUp     `cmd:"" help:"Take the steps that are missing."`
+	Status migrateStatus `cmd:"" help:"List the schema's migrations and which the database has."`
+	Up     migrateUp     `cmd:"" help:"Apply the missing migrations."`
 }
 
 // Help is shown by gatehouse migrate --help.
@@ -19,7 +19,7 @@ func (*migrateCommand) Help() string {
 	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
 }
 
-// migrateFlags are those of both.
+// migrateFlags are the flags of both.
 type migrateFlags struct {
 	JSON bool `name:"json" help:"Print JSON."`
 	databaseSettings
@@ -37,13 +37,13 @@ func (*migrateStatus) Help() string {
 	return "Example:\n\n    gatehouse migrate status --database-url sqlite:gatehouse.db"
 }
 
-// Run prints all steps.
+// Run prints all migrations.
 func (c *migrateStatus) Run(p *program) error {
-	steps, err := sqlstore.Migrations(p.ctx, c.config(p))
+	migrations, err := sqlstore.Migrations(p.ctx, c.config(p))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
-	return c.print(p, steps)
+	return c.print(p, migrations)
 }
 
 type migrateUp struct{ migrateFlags }
@@ -53,29 +53,29 @@ func (*migrateUp) Help() string {
 	return "Example:\n\n    gatehouse migrate up --database-url sqlite:gatehouse.db"
 }
 
-// Run takes the missing steps and prints them.
+// Run applies the missing migrations and prints them.
 func (c *migrateUp) Run(p *program) error {
-	taken, err := sqlstore.Migrate(p.ctx, c.config(p))
+	applied, err := sqlstore.Migrate(p.ctx, c.config(p))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
 	}
-	if len(taken) == 0 && !c.JSON {
+	if len(applied) == 0 && !c.JSON {
 		_, err := fmt.Fprintln(p.stdout, "The schema is up to date.")
 		return err
 	}
-	return c.print(p, taken)
+	return c.print(p, applied)
 }
 
-// migrationRow is a step of the schema as it is printed.
+// migrationRow is a migration as it is printed.
 type migrationRow struct {
 	Version int64   `json:"version"`
 	Name    string  `json:"name"`
 	Applied *string `json:"applied_at"` // RFC 3339; null = not yet
 }
 
-func (f *migrateFlags) print(p *program, steps []sqlstore.Migration) error {
-	rows := make([]migrationRow, len(steps))
-	for i, s := range steps {
+func (f *migrateFlags) print(p *program, migrations []sqlstore.Migration) error {
+	rows := make([]migrationRow, len(migrations))
+	for i, s := range migrations {
 		rows[i] = migrationRow{Version: s.Version, Name: s.Name}
 		if !s.Applied.IsZero() {
 			at := s.Applied.UTC().Format(time.RFC3339)
@@ -85,7 +85,7 @@ func (f *migrateFlags) print(p *program, steps []sqlstore.Migration) error {
 	if f.JSON {
 		text, err := json.Marshal(rows)
 		if err != nil {
-			return fmt.Errorf("print steps: %w", err)
+			return fmt.Errorf("print migrations: %w", err)
 		}
 		return printJSON(p.stdout, text)
 	}

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// passwordFlags say where a password comes from: at most one of them.
+// passwordFlags say where a password comes from; at most one is given.
 type passwordFlags struct {
-	PasswordStdin bool    `name:"password-stdin" xor:"password" help:"Read the password from standard input, up to its end."`
+	PasswordStdin bool    `name:"password-stdin" xor:"password" help:"Read the password from standard input."`
 	PasswordFile  *string `name:"password-file" xor:"password" placeholder:"FILE" help:"Read the password from a file."`
-	Password      *string `name:"password" xor:"password" placeholder:"PASSWORD" help:"The password. Other users of the machine see it here."`
+	Password      *string `name:"password" xor:"password" placeholder:"PASSWORD" help:"The password. Other users of this machine can see it."`
 }
 
-const maxPasswordBytes = 4096 // of what is read; the service allows less
+const maxPasswordBytes = 4096 // read at most; the service accepts fewer
 
-// read returns the password, without the line break at its end. given is false when no flag names one.
+// read returns the password without a line break at its end. given is false if there is no flag.
 func (f *passwordFlags) read(p *program) (password string, given bool, err error) {
 	switch {
 	case f.PasswordStdin:

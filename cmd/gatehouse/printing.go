@@ -11,42 +11,42 @@ import (
 	"text/tabwriter"
 )
 
-// printJSON writes a JSON text so that people can read it too.
+// printJSON writes a JSON text with indentation.
 func printJSON(w io.Writer, text []byte) error {
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, text, "", "  "); err != nil {
-		return fmt.Errorf("print answer: %w", err)
+		return fmt.Errorf("print response: %w", err)
 	}
 	indented.WriteByte('\n')
 	_, err := indented.WriteTo(w)
 	return err
 }
 
-// printRecord writes the members of a JSON object, one a line, in the order that they have.
+// printRecord writes the members of a JSON object in their order, each on a line.
 func printRecord(w io.Writer, text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if _, err := decoder.Token(); err != nil { // the brace
-		return fmt.Errorf("print answer: %w", err)
+		return fmt.Errorf("print response: %w", err)
 	}
 	table := newTable(w)
 	for decoder.More() {
 		name, err := decoder.Token()
 		if err != nil {
-			return fmt.Errorf("print answer: %w", err)
+			return fmt.Errorf("print response: %w", err)
 		}
 		var value any
 		if err := decoder.Decode(&value); err != nil {
-			return fmt.Errorf("print answer: %w", err)
+			return fmt.Errorf("print response: %w", err)
 		}
 		fmt.Fprintf(table, "%s\t%s\n", name, cell(value))
 	}
 	return table.Flush()
 }
 
-// newTable returns a writer that lines up what tabs part.
+// newTable returns a writer that aligns columns separated by tabs.
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-// cell is a value of an answer as people read it, on one line and without control characters.
+// cell returns a JSON value as text on one line, without control characters.
 func cell(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -73,17 +73,18 @@ func cell(value any) string {
 	return fmt.Sprint(value)
 }
 
-// printable replaces what would move the cursor of a terminal, or turn the direction of a line.
+// printable replaces characters that move a terminal's cursor or change the direction of text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200e && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200e && r <= 0x200f || r >= 0x2028 &&
+			r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 			return ' '
 		}
 		return r
 	}, s)
 }
 
-// fieldList says what is wrong with which field, on one line.
+// fieldList returns the errors of fields on one line.
 func fieldList(fields map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -19,24 +19,26 @@ import (
 	"time"
 )
 
-// process is a gatehouse that runs on its own.
+// process is a gatehouse in a process of its own.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *lines
 	ended          chan struct{}
 }
 
-// gorace keeps a race-detecting program from sleeping a second before its end.
+// gorace keeps a program with the race detector from sleeping a second before it exits.
 const gorace = "atexit_sleep_ms=0"
 
 var environ = []string{"GORACE=" + gorace}
 
-// start runs the binary with little but env in its environment. The test ends it at the latest.
+// start runs the binary with env as its environment. It is killed at the end of the test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(), ended: make(chan struct{})}
-	p.cmd.Dir = t.TempDir() // where a database goes unless a test names one
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout, p.stderr
+	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(),
+		ended: make(chan struct{})}
+	p.cmd.Dir = t.TempDir() // for the default database
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout,
+		p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// ready waits until the process serves, and returns where.
+// ready waits until the process serves, and returns its addresses.
 func (p *process) ready(t *testing.T) (listen, admin string) {
 	t.Helper()
 	var line struct {
@@ -86,13 +88,13 @@ func (p *process) code(t *testing.T) int {
 	select {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
-		t.Fatalf("got no end in %v, want one; stderr:\n%s", patience, p.stderr)
+	case <-time.After(waitTimeout):
+		t.Fatalf("got no end in %v, want one; stderr:\n%s", waitTimeout, p.stderr)
 		return -1
 	}
 }
 
-// get asks for url and returns status and body.
+// get requests url and returns status and body.
 func get(t *testing.T, client *http.Client, url string) (int, string) {
 	t.Helper()
 	status, body, err := ask(client, url)
@@ -102,7 +104,7 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	return status, body
 }
 
-// ask is get for other goroutines than the test's.
+// ask is get for goroutines that must not fail the test.
 func ask(client *http.Client, url string) (int, string, error) {
 	response, err := client.Get(url)
 	if err != nil {
@@ -113,7 +115,7 @@ func ask(client *http.Client, url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// newClient returns a client that speaks to a gatehouse, at a Unix socket if one is named.
+// newClient returns a client, for a Unix socket if one is named.
 func newClient(t *testing.T, socket string) *http.Client {
 	transport := &http.Transport{}
 	if socket != "" {
@@ -122,17 +124,17 @@ func newClient(t *testing.T, socket string) *http.Client {
 		}
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: patience}
+	return &http.Client{Transport: transport, Timeout: waitTimeout}
 }
 
 // anyPorts are the flags that let tests run side by side.
 var anyPorts = []string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--ptr=off"}
 
-// slowUpstream answers when it is told to.
+// slowUpstream responds when it is told to.
 type slowUpstream struct {
 	*httptest.Server
-	arrived chan struct{} // gets one for each request
-	answer  chan struct{} // closed to let them all go
+	arrived chan struct{} // gets a value for each request
+	answer  chan struct{} // closed to respond to all of them
 }
 
 func newSlowUpstream(t *testing.T) *slowUpstream {
@@ -144,7 +146,8 @@ func newSlowUpstream(t *testing.T) *slowUpstream {
 		case <-r.Context().Done():
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"status":"success","query":%q,"city":"Springfield"}`, filepath.Base(r.URL.Path))
+		fmt.Fprintf(w, `{"status":"success","query":%q,"city":"Springfield"}`,
+			filepath.Base(r.URL.Path))
 	}))
 	t.Cleanup(u.Close)
 	return u
@@ -154,7 +157,7 @@ func (u *slowUpstream) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-u.arrived:
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("got no request to the upstream, want one")
 	}
 }
@@ -181,7 +184,8 @@ func TestServeAnswersFromItsSimulator(t *testing.T) {
 
 func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 	upstream := newSlowUpstream(t)
-	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL}, append([]string{"serve"}, anyPorts...)...)
+	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL},
+		append([]string{"serve"}, anyPorts...)...)
 	listen, admin := p.ready(t)
 	client := newClient(t, "")
 	answered := make(chan string, 1)
@@ -193,7 +197,8 @@ func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 
 	p.signal(t, syscall.SIGTERM)
 	p.stderr.await(t, `"msg":"draining"`)
-	if status, body := get(t, client, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+	if status, body := get(t, client, "http://"+admin+
+		"/readyz"); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d %s from /readyz while draining, want 503", status, body)
 	}
 	select {
@@ -214,7 +219,8 @@ func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	upstream := newSlowUpstream(t)
-	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL}, append([]string{"serve"}, anyPorts...)...)
+	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL},
+		append([]string{"serve"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	client, cut := newClient(t, ""), make(chan error, 1)
 	go func() {
@@ -234,15 +240,18 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestDrainDelayServesOn(t *testing.T) {
-	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--drain-delay=1m"}, anyPorts...)...)
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--drain-delay=1m"},
+		anyPorts...)...)
 	listen, admin := p.ready(t)
 	p.signal(t, syscall.SIGTERM)
 	p.stderr.await(t, `"msg":"draining"`)
 	client := newClient(t, "")
-	if status, body := get(t, client, "http://"+admin+"/readyz"); status != http.StatusServiceUnavailable {
+	if status, body := get(t, client, "http://"+admin+
+		"/readyz"); status != http.StatusServiceUnavailable {
 		t.Errorf("got %d %s from /readyz, want 503", status, body)
 	}
-	if status, body := get(t, client, "http://"+listen+"/api/lookup?q=8.8.8.8"); status != http.StatusOK {
+	if status, body := get(t, client, "http://"+listen+
+		"/api/lookup?q=8.8.8.8"); status != http.StatusOK {
 		t.Errorf("got %d %s during the delay, want 200", status, body)
 	}
 }
@@ -250,15 +259,18 @@ func TestDrainDelayServesOn(t *testing.T) {
 func TestServeOnUnixSockets(t *testing.T) {
 	dir := t.TempDir()
 	public, admin := filepath.Join(dir, "public.sock"), filepath.Join(dir, "admin.sock")
-	p := start(t, nil, "serve", "--ip-provider=sim", "--listen=unix:"+public, "--admin-listen=unix:"+admin)
+	p := start(t, nil, "serve", "--ip-provider=sim", "--listen=unix:"+public,
+		"--admin-listen=unix:"+admin)
 	gotPublic, gotAdmin := p.ready(t)
 	if gotPublic != "unix:"+public || gotAdmin != "unix:"+admin {
 		t.Errorf("got %s and %s in the start-up line, want the sockets", gotPublic, gotAdmin)
 	}
-	if status, body := get(t, newClient(t, public), "http://localhost/api/lookup?q=8.8.8.8"); status != http.StatusOK {
+	if status, body := get(t, newClient(t, public),
+		"http://localhost/api/lookup?q=8.8.8.8"); status != http.StatusOK {
 		t.Errorf("got %d %s, want 200", status, body)
 	}
-	if status, body := get(t, newClient(t, admin), "http://localhost/healthz"); status != http.StatusOK {
+	if status, body := get(t, newClient(t, admin),
+		"http://localhost/healthz"); status != http.StatusOK {
 		t.Errorf("got %d %s, want 200", status, body)
 	}
 	p.signal(t, syscall.SIGTERM)
@@ -277,15 +289,19 @@ func TestListenerThatCannotBeBound(t *testing.T) {
 	}
 	defer taken.Close()
 	for _, flag := range []string{"--listen", "--admin-listen"} {
-		got := runOnce(t, nil, append(append([]string{"serve", "--ip-provider=sim"}, anyPorts...), flag+"="+taken.Addr().String())...)
-		if got.code != exitFailed || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, flag) {
-			t.Errorf("got code %d, stderr %q, want 1 and one line that names %s", got.code, got.stderr, flag)
+		got := runOnce(t, nil, append(append([]string{"serve", "--ip-provider=sim"}, anyPorts...),
+			flag+"="+taken.Addr().String())...)
+		if got.code != exitFailed || strings.Count(got.stderr, "\n") != 1 ||
+			!strings.Contains(got.stderr, flag) {
+			t.Errorf("got code %d, stderr %q, want 1 and one line that names %s", got.code,
+				got.stderr, flag)
 		}
 	}
 }
 
 func TestWarningsOfAStart(t *testing.T) {
-	p := start(t, []string{"GATEHOUSE_PORT=tcp://" + secret, "IP_API_KEY=" + secret}, append([]string{"serve"}, anyPorts...)...)
+	p := start(t, []string{"GATEHOUSE_PORT=tcp://" + secret, "IP_API_KEY=" + secret},
+		append([]string{"serve"}, anyPorts...)...)
 	p.ready(t)
 	p.stderr.await(t, "non-commercial")
 	p.stderr.await(t, "only the provider ip-api-pro sends a key")

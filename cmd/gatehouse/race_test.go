@@ -2,5 +2,6 @@
 
 package main
 
-// A test run with the race detector builds the program with it too: a race ends it with a code that no test expects.
+// Tests with the race detector build the program with it as well. A race then ends the program with
+// an exit code that no test expects.
 func init() { buildFlags = append(buildFlags, "-race") }

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// remoteSettings say who speaks to the admin API, and where that is.
+// remoteSettings say where the admin API is, and which client calls it.
 type remoteSettings struct {
 	AdminURL     string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" default:"http://127.0.0.1:8081" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (${default})."`
-	ClientID     string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"The operator client; gatehouse init makes the first."`
-	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Its secret. Other users of the machine see flags: rather use the variable."`
+	ClientID     string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"Operator client; gatehouse init creates the first."`
+	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable."`
 }
 
-// remoteFlags are what all commands have in common that speak to a running gatehouse.
+// remoteFlags are the flags of all commands that call a running gatehouse.
 type remoteFlags struct {
 	remoteSettings
 	BaseURL string `name:"base-url" variable:"GATEHOUSE_BASE_URL" default:"http://127.0.0.1:8080" group:"remote" placeholder:"URL" help:"Where the token endpoint is: a URL or unix:/path (${default})."`
@@ -30,11 +30,11 @@ type remoteFlags struct {
 }
 
 const (
-	remoteTimeout = 30 * time.Second // for one request and its answer
-	maxAnswer     = 4 << 20          // bytes
+	remoteTimeout = 30 * time.Second // for one request
+	maxResponse   = 4 << 20          // bytes
 )
 
-// remote is a session with a running gatehouse.
+// remote calls a running gatehouse.
 type remote struct {
 	p            *program
 	json         bool
@@ -44,12 +44,13 @@ type remote struct {
 	token        string // access token with the scope server-operations; "" = none yet
 }
 
-// connect checks the flags. Nothing is sent before the first call.
+// connect checks the flags. It sends nothing.
 func (f *remoteFlags) connect(p *program) (*remote, error) {
 	if f.Demo != "" {
 		demo, err := readDemoFile(f.Demo)
 		if err != nil {
-			return nil, usagef("--demo %q: must be the folder of a demo that has run: %v", f.Demo, err)
+			return nil, usagef("--demo %q: must be the folder of a demo that has run: %v", f.Demo,
+				err)
 		}
 		if demo.Clients == nil {
 			return nil, usagef("--demo %q: this demo does not offer the identity service", f.Demo)
@@ -59,11 +60,12 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 		f.ClientSecret = secretText(demo.Clients.Operator.ClientSecret)
 	}
 	if f.ClientID == "" {
-		return nil, refuse("client-id", "", "must be given (gatehouse init makes the first operator)")
+		return nil,
+			refuse("client-id", "", "must be given (gatehouse init creates the first operator)")
 	}
 	if f.ClientSecret == "" {
 		return nil, refuse("client-secret", "", "must be given, best in GATEHOUSE_CLIENT_SECRET"+
-			" (gatehouse init makes the first operator)")
+			" (gatehouse init creates the first operator)")
 	}
 	base, err := newSite("base-url", f.BaseURL)
 	if err != nil {
@@ -79,21 +81,24 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 	}, nil
 }
 
-// site is a server that is spoken to: its base URL and who carries the requests there.
+// site is a server to call.
 type site struct {
 	url    string // without a slash at the end
 	shown  string // as it was given
 	client *http.Client
 }
 
-// newSite checks the address that a setting names: a URL, or unix: and a path. Plain http is allowed,
-// since admin listeners speak nothing else.
+// newSite checks the address that a setting names: a URL, or unix: and a path. Plain http is
+// allowed, since admin listeners speak nothing else.
 func newSite(setting, address string) (*site, error) {
 	address = strings.TrimSuffix(address, "/")
 	transport := &http.Transport{}
 	s := &site{url: address, shown: redactURL(address), client: &http.Client{
 		Transport: transport, Timeout: remoteTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if !isSocketPath(path) {
@@ -114,7 +119,8 @@ func newSite(setting, address string) (*site, error) {
 	return s, nil
 }
 
-// call sends body, nil for none, to path of the admin API and returns the JSON of the answer, nil when it has none.
+// call sends body to path of the admin API and returns the JSON of the response. Either may be nil
+// = none.
 func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
 	if err := r.authenticate(); err != nil {
 		return nil, err
@@ -126,7 +132,8 @@ func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
 			return nil, fmt.Errorf("write request: %w", err)
 		}
 	}
-	request, err := http.NewRequestWithContext(r.p.ctx, method, r.admin.url+path, bytes.NewReader(payload))
+	request, err := http.NewRequestWithContext(r.p.ctx, method, r.admin.url+path,
+		bytes.NewReader(payload))
 	if err != nil {
 		return nil, fmt.Errorf("write request: %w", err)
 	}
@@ -137,7 +144,7 @@ func (r *remote) call(method, path string, body any) (json.RawMessage, error) {
 	return r.admin.do("admin API", request)
 }
 
-// authenticate gets an access token for the admin API (RFC 6749 section 4.4) unless there is one.
+// authenticate requests an access token for the admin API (RFC 6749 section 4.4), once.
 func (r *remote) authenticate() error {
 	if r.token != "" {
 		return nil
@@ -146,34 +153,35 @@ func (r *remote) authenticate() error {
 		"grant_type": {"client_credentials"}, "scope": {"server-operations"},
 		"client_id": {r.clientID}, "client_secret": {r.clientSecret},
 	}
-	request, err := http.NewRequestWithContext(r.p.ctx, http.MethodPost, r.base.url+"/oauth/token", strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(r.p.ctx, http.MethodPost, r.base.url+"/oauth/token",
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return fmt.Errorf("write request: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := r.base.do("token endpoint", request)
+	text, err := r.base.do("token endpoint", request)
 	if err != nil {
 		return err
 	}
 	var token struct {
 		AccessToken string `json:"access_token"`
 	}
-	if err := json.Unmarshal(answer, &token); err != nil || token.AccessToken == "" {
-		return fmt.Errorf("token endpoint at %s: answered no access token", r.base.shown)
+	if err := json.Unmarshal(text, &token); err != nil || token.AccessToken == "" {
+		return fmt.Errorf("token endpoint at %s: the response has no access token", r.base.shown)
 	}
 	r.token = token.AccessToken
 	return nil
 }
 
-// do sends a request to what name says and returns the JSON of a successful answer.
+// do sends a request and returns the JSON of a successful response. name is for errors.
 func (s *site) do(name string, request *http.Request) (json.RawMessage, error) {
 	response, err := s.client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s at %s: %w", name, s.shown, reason(err))
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("read the answer of the %s at %s: %w", name, s.shown, reason(err))
+		return nil, fmt.Errorf("read the response of the %s at %s: %w", name, s.shown, reason(err))
 	}
 	s.client.CloseIdleConnections()
 	if response.StatusCode/100 != 2 {
@@ -183,12 +191,12 @@ func (s *site) do(name string, request *http.Request) (json.RawMessage, error) {
 		return nil, nil
 	}
 	if !json.Valid(text) {
-		return nil, fmt.Errorf("%s at %s: answered no JSON", name, s.shown)
+		return nil, fmt.Errorf("%s at %s: the response is not JSON", name, s.shown)
 	}
 	return text, nil
 }
 
-// reason is what is wrong with a request, without the URL that net/http puts before it.
+// reason returns an error of net/http without the URL that it begins with.
 func reason(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -197,19 +205,19 @@ func reason(err error) error {
 	return err
 }
 
-// refusal says in words what a server answered.
+// refusal returns the error that a response describes.
 func refusal(where string, status int, text []byte) error {
-	var answer struct {
+	var response struct {
 		Message string            `json:"message"`
 		Hint    string            `json:"hint"`
 		Fields  map[string]string `json:"fields"`
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Message == "" {
-		return fmt.Errorf("%s: answered status %d", where, status)
+	if err := json.Unmarshal(text, &response); err != nil || response.Message == "" {
+		return fmt.Errorf("%s: status %d", where, status)
 	}
-	said := strings.TrimSpace(answer.Message + " " + answer.Hint)
-	if len(answer.Fields) > 0 {
-		said = fieldList(answer.Fields)
+	message := strings.TrimSpace(response.Message + " " + response.Hint)
+	if len(response.Fields) > 0 {
+		message = fieldList(response.Fields)
 	}
-	return fmt.Errorf("%s: %s", where, said)
+	return fmt.Errorf("%s: %s", where, message)
 }

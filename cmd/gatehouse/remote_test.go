@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeServer answers the token endpoint and then what admin says; it returns the environment of its operator.
+// fakeServer serves a token endpoint and admin, and returns the environment of its operator.
 func fakeServer(t *testing.T, admin http.HandlerFunc) []string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
@@ -20,12 +20,14 @@ func fakeServer(t *testing.T, admin http.HandlerFunc) []string {
 	mux.HandleFunc("/", admin)
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
-	return []string{"GATEHOUSE_BASE_URL=" + s.URL, "GATEHOUSE_ADMIN_URL=" + s.URL, "GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=" + secret}
+	return []string{"GATEHOUSE_BASE_URL=" + s.URL, "GATEHOUSE_ADMIN_URL=" + s.URL,
+		"GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=" + secret}
 }
 
 func TestListsGoOnToTheLastPage(t *testing.T) {
 	pages := map[string]string{
-		"": `{"users":[{"id":1,"name":"Ada"},{"id":2,"name":"Eve\u001b[2J"}],"next":"2"}`, "2": `{"users":[{"id":9007199254740991,"name":null}],"next":""}`,
+		"":  `{"users":[{"id":1,"name":"Ada"},{"id":2,"name":"Eve\u001b[2J"}],"next":"2"}`,
+		"2": `{"users":[{"id":9007199254740991,"name":null}],"next":""}`,
 	}
 	env := fakeServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer gtat_x" {
@@ -33,30 +35,46 @@ func TestListsGoOnToTheLastPage(t *testing.T) {
 		}
 		fmt.Fprint(w, pages[r.FormValue("after")])
 	})
-	if got := decode[[]record](t, runOnce(t, env, "user", "list", "--json")); len(got) != 3 || got[2].ID != 9007199254740991 {
+	if got := decode[[]record](t, runOnce(t, env, "user", "list", "--json")); len(got) != 3 ||
+		got[2].ID != 9007199254740991 {
 		t.Errorf("got %v, want the users of both pages", got)
 	}
 	got := runOnce(t, env, "user", "list").stdout
-	if strings.Count(got, "\n") != 4 || !strings.HasPrefix(got, "ID ") || !strings.Contains(got, "9007199254740991") || strings.Contains(got, "\x1b") {
+	if strings.Count(got, "\n") != 4 || !strings.HasPrefix(got, "ID ") ||
+		!strings.Contains(got, "9007199254740991") || strings.Contains(got, "\x1b") {
 		t.Errorf("got\n%q, want a heading, three lines and no control characters", got)
 	}
 }
 
-// TestAnswersThatMakeNoSense is about what sits where the admin API should be.
-func TestAnswersThatMakeNoSense(t *testing.T) {
+// TestUnexpectedResponses has another server in place of the admin API.
+func TestUnexpectedResponses(t *testing.T) {
 	for name, admin := range map[string]http.HandlerFunc{
-		"no JSON":         func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
-		"another JSON":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"clients":{}}`) },
-		"empty":           func(http.ResponseWriter, *http.Request) {},
-		"error page":      func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>\nbad", http.StatusBadGateway) },
-		"redirect":        func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
-		"cut off":         func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"page after page": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"clients":[],"next":"x"}`) },
+		"no JSON": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
+		"another JSON": func(w http.ResponseWriter,
+			_ *http.Request) {
+			fmt.Fprint(w, `{"clients":{}}`)
+		},
+		"empty": func(http.ResponseWriter, *http.Request) {},
+		"error page": func(w http.ResponseWriter,
+			_ *http.Request) {
+			http.Error(w, "<html>\nbad", http.StatusBadGateway)
+		},
+		"redirect": func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		},
+		"cut off": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"page after page": func(w http.ResponseWriter,
+			_ *http.Request) {
+			fmt.Fprint(w, `{"clients":[],"next":"x"}`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := runOnce(t, fakeServer(t, admin), "client", "list")
-			if got.code != exitFailed || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || strings.Contains(got.stderr, secret) {
-				t.Errorf("got code %d, stdout %q, stderr %q, want 1 and one line", got.code, got.stdout, got.stderr)
+			if got.code != exitFailed || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 ||
+				strings.Contains(got.stderr, secret) {
+				t.Errorf("got code %d, stdout %q, stderr %q, want 1 and one line", got.code,
+					got.stdout, got.stderr)
 			}
 		})
 	}

@@ -9,21 +9,22 @@ import (
 	"slices"
 )
 
-// act makes one call and shows the record that it answers.
+// act makes one call and prints the record of its response.
 func (f *remoteFlags) act(p *program, method, path string, body any) error {
 	r, err := f.connect(p)
 	if err != nil {
 		return err
 	}
-	answer, err := r.call(method, path, body)
+	response, err := r.call(method, path, body)
 	if err != nil {
 		return err
 	}
-	return r.show(answer)
+	return r.show(response)
 }
 
-// end makes one call that answers nothing, and says what was done, or with --json to what.
-func (f *remoteFlags) end(p *program, method, path string, body any, done string, about map[string]any) error {
+// end makes one call whose response is empty. It prints done, or about with --json.
+func (f *remoteFlags) end(p *program, method, path string, body any, done string,
+	about map[string]any) error {
 	r, err := f.connect(p)
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func (f *remoteFlags) end(p *program, method, path string, body any, done string
 	}
 	text, err := json.Marshal(about)
 	if err != nil {
-		return fmt.Errorf("print answer: %w", err)
+		return fmt.Errorf("print response: %w", err)
 	}
 	return printJSON(p.stdout, text)
 }
@@ -55,7 +56,7 @@ func (r *remote) say(line string) error {
 	return err
 }
 
-// setText sets a member that was given on the command line.
+// setText sets a member if its flag was given.
 func setText(body map[string]any, name string, value *string) {
 	if value != nil {
 		body[name] = *value
@@ -65,17 +66,19 @@ func setText(body map[string]any, name string, value *string) {
 // column is a column of a list: its heading and the member that it shows.
 type column struct{ heading, member string }
 
-// list prints all records of a collection, page by page. member is what the list is called in an answer.
+// list prints all records of a collection, page by page. member is the name of the list in a
+// response.
 func (r *remote) list(path, member string, columns []column) error {
 	var all []json.RawMessage
 	after := ""
 	for {
-		answer, err := r.call(http.MethodGet, path+"?"+url.Values{"limit": {"200"}, "after": {after}}.Encode(), nil)
+		response, err := r.call(http.MethodGet,
+			path+"?"+url.Values{"limit": {"200"}, "after": {after}}.Encode(), nil)
 		if err != nil {
 			return err
 		}
 		var page map[string]json.RawMessage
-		if err := json.Unmarshal(answer, &page); err != nil {
+		if err := json.Unmarshal(response, &page); err != nil {
 			return fmt.Errorf("read list: %w", err)
 		}
 		var records []json.RawMessage
@@ -91,7 +94,7 @@ func (r *remote) list(path, member string, columns []column) error {
 		case "":
 			return r.printList(all, columns)
 		case after:
-			return errors.New("read list: the next page is the same again")
+			return errors.New("read list: the next page is the same page")
 		}
 		after = next
 	}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"gatehouse/cmd/stack"
+	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
 )
 
@@ -13,7 +17,8 @@ type serveCommand struct {
 
 // Help is shown by gatehouse serve --help.
 func (*serveCommand) Help() string {
-	return "Runs until SIGTERM or SIGINT, then answers the requests under way and ends. A second signal ends it at once.\n\n" +
+	return "Runs until SIGTERM or SIGINT. Then requests under way may end. A second signal ends " +
+		"the process at once.\n\n" +
 		"Example:\n\n    gatehouse serve --listen :8080 --base-url https://id.example.com --database-url sqlite:gatehouse.db"
 }
 
@@ -21,10 +26,77 @@ func (*serveCommand) Help() string {
 func (c *serveCommand) Run(p *program) error {
 	config := c.stack()
 	return p.serve(config, func(s *stack.Stack) error {
-		if config.Identity != nil && slices.ContainsFunc(c.Messenger.targets(), messenger.Target.IsLog) {
+		if config.Identity != nil && slices.ContainsFunc(c.Messenger.targets(),
+			messenger.Target.IsLog) {
 			s.Logger.Warn("codes for people are written to this log: " +
 				"anybody who reads it can sign in as anybody")
 		}
 		return nil
 	})
+}
+
+// serve starts a service, calls started, and serves until the program is asked to stop.
+func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err error) {
+	c.Log = p.stderr
+	s, err := stack.Start(p.ctx, c)
+	if err != nil {
+		return p.startError(err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := started(s); err != nil {
+		return err
+	}
+	for _, name := range p.environment.unknown() {
+		s.Logger.Warn("unknown variable in the environment", "name", name)
+	}
+	if c.Lookups != nil {
+		upstream := c.Lookups.Upstream
+		if upstream.Tier == ipapi.Free {
+			s.Logger.Warn("the free tier of ip-api has a rate limit, uses plain HTTP " +
+				"and is for non-commercial use only")
+			if upstream.Key != "" {
+				s.Logger.Warn("IP_API_KEY is set, but only the provider ip-api-pro sends a key")
+			}
+		}
+	}
+	if s.Simulator != nil {
+		s.Logger.Info("simulating the upstream", "address", s.UpstreamURL)
+	}
+	s.Logger.Info("serving", "listen", s.Listen, "admin_listen", s.AdminListen, "version",
+		buildVersion())
+	return s.Serve(p.ctx)
+}
+
+// startError names the setting that is to blame where a service could not be started. A file or an
+// address of no use is a wrong setting; a listener or a database may fail for other reasons.
+func (p *program) startError(err error) error {
+	var wrong *stack.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	switch wrong.Field {
+	case "Lookups.Upstream":
+		return &settingError{setting: "ip-api-base", must: wrong.Err}
+	case "Lookups.Files":
+		return &settingError{setting: "ip-mmdb", must: wrong.Err}
+	case "Lookups.Reverse":
+		return &settingError{setting: "ptr", must: wrong.Err}
+	}
+	setting, ok := map[string]string{
+		"Listen": "listen", "AdminListen": "admin-listen", "Lookups.Simulator": "sim-listen",
+		"Identity.Database": "database-url", "Identity.Messenger": "messenger",
+	}[wrong.Field]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", p.resolver.given(setting), wrong.Err)
+}
+
+// curl returns the command line that requests path at base, which is a URL or the address of a Unix
+// socket.
+func curl(base, path string) string {
+	if socket, ok := strings.CutPrefix(base, "unix:"); ok {
+		return "curl --unix-socket '" + socket + "' 'http://localhost" + path + "'"
+	}
+	return "curl '" + base + path + "'"
 }

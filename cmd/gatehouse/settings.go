@@ -25,7 +25,7 @@ import (
 
 // upstreamSettings choose the upstream. A demo has none of them: its upstream is the simulator.
 type upstreamSettings struct {
-	IPProvider choice      `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" oneof:"ip-api ip-api-pro mmdb sim" group:"upstream" placeholder:"NAME" help:"Who answers lookups: ip-api, ip-api-pro, mmdb (offline files) or sim (simulator)."`
+	IPProvider choice      `name:"ip-provider" variable:"IP_PROVIDER" default:"ip-api" oneof:"ip-api ip-api-pro mmdb sim" group:"upstream" placeholder:"NAME" help:"Provider of lookups: ip-api, ip-api-pro, mmdb (offline files) or sim (simulator)."`
 	IPAPIKey   secretText  `name:"ip-api-key" variable:"IP_API_KEY" group:"upstream" placeholder:"KEY" help:"Key for ip-api-pro. Other users of this machine can see flags: use the variable or the file."`
 	IPAPIBase  upstreamURL `name:"ip-api-base" variable:"IP_API_BASE" group:"upstream" placeholder:"URL" help:"URL of the upstream (default: the public one of ip-api or ip-api-pro; for sim, a simulator in this process)."`
 }
@@ -139,10 +139,12 @@ func (s *settings) Validate() error {
 	case s.needsIssuer():
 		return refuse("base-url", s.BaseURL,
 			"must be given, since the public address is not on loopback")
-	case s.MessengerSecret == "" && slices.ContainsFunc(s.Messenger.targets(), messenger.Target.IsWebhook):
+	case s.MessengerSecret == "" && slices.ContainsFunc(s.Messenger.targets(),
+		messenger.Target.IsWebhook):
 		return refuse("messenger", s.Messenger,
 			"needs the secret of webhooks in GATEHOUSE_MESSENGER_SECRET (--messenger-secret)")
-	case s.MessengerFrom == "" && slices.ContainsFunc(s.Messenger.targets(), messenger.Target.IsMail):
+	case s.MessengerFrom == "" && slices.ContainsFunc(s.Messenger.targets(),
+		messenger.Target.IsMail):
 		return refuse("messenger", s.Messenger,
 			"needs the sender of e-mails in GATEHOUSE_MESSENGER_FROM (--messenger-from)")
 	case s.TLSCert != "" && s.TLSKey == "":
@@ -203,7 +205,8 @@ func (s *serviceSettings) stack() stack.Config {
 }
 
 var logLevels = map[choice]slog.Level{
-	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+	"error": slog.LevelError,
 }
 
 func (s *serviceSettings) lookups() *stack.Lookups {

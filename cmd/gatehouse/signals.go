@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends with the first SIGTERM or SIGINT. A second one ends the process at once,
-// as failed.
+// interruptible returns a context that ends with the first SIGTERM or SIGINT. A second signal ends
+// the process at once with exitFailed.
 func interruptible(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)

@@ -12,13 +12,13 @@ import (
 type simCommand struct {
 	Listen  listenAddress `name:"listen" default:"127.0.0.1:8082" placeholder:"ADDRESS" help:"HOST:PORT or unix:/path; port 0 takes a free one (${default})."`
 	Tier    choice        `name:"tier" default:"open" oneof:"open free pro" placeholder:"TIER" help:"open (no key, no budget), free (budgets) or pro (a key) (${default})."`
-	Key     string        `name:"key" placeholder:"KEY" help:"The right key of the tier pro (default: any)."`
+	Key     string        `name:"key" placeholder:"KEY" help:"Key that the tier pro accepts (default: any)."`
 	Window  duration      `name:"window" default:"1m" min:"1s" max:"1h" placeholder:"TIME" help:"Length of a budget window (${default})."`
-	Singles int           `name:"singles" default:"45" min:"1" max:"1000000" placeholder:"N" help:"Single look-ups in a window (${default})."`
+	Singles int           `name:"singles" default:"45" min:"1" max:"1000000" placeholder:"N" help:"Single lookups in a window (${default})."`
 	Batches int           `name:"batches" default:"15" min:"1" max:"1000000" placeholder:"N" help:"Batches in a window (${default})."`
-	Latency duration      `name:"latency" default:"0s" min:"0s" max:"1h" placeholder:"TIME" help:"Wait before each answer (${default})."`
-	Jitter  duration      `name:"jitter" default:"0s" min:"0s" max:"1h" placeholder:"TIME" help:"Up to that much more (${default})."`
-	Fault   []sim.Fault   `name:"fault" sep:"none" placeholder:"KIND,MEMBER=VALUE" help:"What goes wrong: status, garbage, short_batch, bad_element, hang, drop, reset or slow, with members endpoint, rate, times, status, delay. May be repeated."`
+	Latency duration      `name:"latency" default:"0s" min:"0s" max:"1h" placeholder:"TIME" help:"Time before each response (${default})."`
+	Jitter  duration      `name:"jitter" default:"0s" min:"0s" max:"1h" placeholder:"TIME" help:"Random time on top, at most (${default})."`
+	Fault   []sim.Fault   `name:"fault" sep:"none" placeholder:"KIND,MEMBER=VALUE" help:"Fault to inject: status, garbage, short_batch, bad_element, hang, drop, reset or slow, with members endpoint, rate, times, status, delay. May be repeated."`
 }
 
 // Help is shown by gatehouse sim --help.

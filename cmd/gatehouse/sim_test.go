@@ -8,7 +8,8 @@ import (
 )
 
 func TestSimIsAnUpstreamForServe(t *testing.T) {
-	upstream := start(t, nil, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7", "--fault=status,status=503,rate=0.5,times=0")
+	upstream := start(t, nil, "sim", "--listen=127.0.0.1:0", "--tier=free", "--singles=7",
+		"--fault=status,status=503,rate=0.5,times=0")
 	_, base, _ := strings.Cut(strings.TrimSpace(upstream.stdout.await(t, "interface at ")), " at ")
 	if line := upstream.stdout.await(t, "curl"); !strings.Contains(line, "curl '"+base+"/_sim'") {
 		t.Errorf("got %q, want the curl line of the settings", line)
@@ -20,17 +21,22 @@ func TestSimIsAnUpstreamForServe(t *testing.T) {
 			t.Errorf("got %d %s, want 200 and %s", status, body, want)
 		}
 	}
-	request, err := http.NewRequest(http.MethodPut, base+"/_sim", strings.NewReader(`{"tier":"open","faults":[]}`))
+	request, err := http.NewRequest(http.MethodPut, base+"/_sim",
+		strings.NewReader(`{"tier":"open","faults":[]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response, err := client.Do(request); err != nil || response.Body.Close() != nil || response.StatusCode != http.StatusOK {
+	if response, err := client.Do(request); err != nil || response.Body.Close() != nil ||
+		response.StatusCode != http.StatusOK {
 		t.Fatalf("got %v, %v for a change of the settings, want 200", response, err)
 	}
 
-	p := start(t, []string{"IP_PROVIDER=sim", "IP_API_BASE=" + base}, append([]string{"serve"}, anyPorts...)...)
+	p := start(t, []string{"IP_PROVIDER=sim", "IP_API_BASE=" + base},
+		append([]string{"serve"}, anyPorts...)...)
 	listen, _ := p.ready(t)
-	if status, body := get(t, client, "http://"+listen+"/api/lookup?q=8.8.8.8"); status != http.StatusOK || !strings.Contains(body, "(simulated)") {
+	if status, body := get(t, client, "http://"+listen+
+		"/api/lookup?q=8.8.8.8"); status != http.StatusOK ||
+		!strings.Contains(body, "(simulated)") {
 		t.Errorf("got %d %s, want 200 and a simulated answer", status, body)
 	}
 	upstream.signal(t, syscall.SIGTERM)
@@ -52,8 +58,10 @@ func TestWrongFlagsOfTheSimulator(t *testing.T) {
 		{"--listen=here", "--listen"},
 	} {
 		got := runOnce(t, []string{"GATEHOUSE_LISTEN=a server's"}, "sim", test.flag)
-		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, test.want) {
-			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code, got.stderr, test.want)
+		if got.code != exitUsage || strings.Count(got.stderr, "\n") != 1 ||
+			!strings.Contains(got.stderr, test.want) {
+			t.Errorf("%s: got code %d, stderr %q, want 2 and one line with %q", test.flag, got.code,
+				got.stderr, test.want)
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"gatehouse/providers/sim"
 )
 
-// Each type of a setting stands here with the rule for its values. A rule's error says what the
-// value must be; it follows the setting's name and value.
+// This file has the type of each setting with the rule for its values. A rule's error says what the
+// value must be; it is printed after the setting's name and value.
 
 // settingTypes tells kong how the types of settings are read.
 func settingTypes() []kong.Option {
@@ -457,7 +457,8 @@ func parseScopes(text string, _ *kong.Tag) (grantableScopes, error) {
 	}
 	scopes, err := oauth.ParseScopes(text)
 	if err != nil || !oauth.UserScopes.Contains(scopes) {
-		return grantableScopes{}, fmt.Errorf("must be none, or %s, or a part of that", oauth.UserScopes)
+		return grantableScopes{}, fmt.Errorf("must be none, or %s, or a part of that",
+			oauth.UserScopes)
 	}
 	return grantableScopes{scopes}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// refusing is an upstream that answers everything with a status, and counts.
+// refusing starts an upstream that responds to every request with a status, and counts them.
 func refusing(t *testing.T, status int) (url string, count *atomic.Int64) {
 	count = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -21,12 +21,14 @@ func refusing(t *testing.T, status int) (url string, count *atomic.Int64) {
 
 func TestBreakerSettingsReachTheService(t *testing.T) {
 	url, count := refusing(t, http.StatusInternalServerError)
-	p := start(t, []string{"IP_PROVIDER=sim", "IP_API_BASE=" + url, "GATEHOUSE_BREAKER_FAILURES=2", "GATEHOUSE_BREAKER_COOLDOWN=1h"},
+	p := start(t, []string{"IP_PROVIDER=sim", "IP_API_BASE=" + url, "GATEHOUSE_BREAKER_FAILURES=2",
+		"GATEHOUSE_BREAKER_COOLDOWN=1h"},
 		append([]string{"serve"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	client := newClient(t, "")
 	for _, ip := range []string{"8.8.8.8", "8.8.8.9", "8.8.8.10", "8.8.8.11"} {
-		if status, body := get(t, client, "http://"+listen+"/api/lookup?q="+ip); status != http.StatusBadGateway {
+		if status, body := get(t, client, "http://"+listen+"/api/lookup?q="+
+			ip); status != http.StatusBadGateway {
 			t.Errorf("got %d %s, want 502", status, body)
 		}
 	}
@@ -37,12 +39,14 @@ func TestBreakerSettingsReachTheService(t *testing.T) {
 
 func TestForbiddenHoldReachesTheService(t *testing.T) {
 	url, count := refusing(t, http.StatusForbidden)
-	p := start(t, []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret, "IP_API_BASE=" + url, "GATEHOUSE_FORBIDDEN_HOLD=17m"},
+	p := start(t, []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret, "IP_API_BASE=" + url,
+		"GATEHOUSE_FORBIDDEN_HOLD=17m"},
 		append([]string{"serve"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	client := newClient(t, "")
 	for _, ip := range []string{"8.8.8.8", "8.8.8.9"} {
-		if status, body := get(t, client, "http://"+listen+"/api/lookup?q="+ip); status != http.StatusBadGateway {
+		if status, body := get(t, client, "http://"+listen+"/api/lookup?q="+
+			ip); status != http.StatusBadGateway {
 			t.Errorf("got %d %s, want 502", status, body)
 		}
 	}

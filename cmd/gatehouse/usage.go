@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// usageError is a wrong flag, setting or argument, said in one line that names it. It never holds a secret.
+// usageError is a wrong flag or argument, in one line that names it. It never holds a secret.
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
@@ -17,8 +17,9 @@ func usagef(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...)}
 }
 
-// commandLineError turns what kong says of a command line into a usageError. Kong quotes what it found where it
-// expected the value of a flag, which may be half a secret, so that message is replaced.
+// commandLineError turns kong's error about a command line into a usageError. Kong quotes the text
+// that it found in place of a flag's value; that may be part of a secret, so the message is
+// replaced.
 func commandLineError(err error) error {
 	var wrong *usageError
 	var setting *settingError
@@ -32,14 +33,15 @@ func commandLineError(err error) error {
 	case strings.HasPrefix(what, "bool value"):
 		return usagef("%s: must be true or false, or stand alone", flag)
 	case strings.HasPrefix(flag, "--"):
-		return usagef("%s: its value is missing (write %s=VALUE when the value begins with a dash)", flag, flag)
+		return usagef("%s: its value is missing (write %s=VALUE if the value begins with a dash)",
+			flag, flag)
 	}
 	return usagef("%s", message)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// helpText is a flag's line in the help: what it does and the variable that stands for it.
+// helpText returns the help of a flag with the name of its variable.
 func helpText(value *kong.Value) string {
 	variable := value.Tag.Get("variable")
 	if variable == "" {

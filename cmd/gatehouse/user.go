@@ -7,15 +7,15 @@ import (
 
 // userCommand is gatehouse user.
 type userCommand struct {
-	Create        userCreate        `cmd:"" help:"Make an account."`
+	Create        userCreate        `cmd:"" help:"Create an account."`
 	List          userList          `cmd:"" help:"List the users."`
 	Show          userShow          `cmd:"" help:"Show a user."`
 	Update        userUpdate        `cmd:"" help:"Change a user's profile."`
 	Disable       userDisable       `cmd:"" help:"Refuse a user and all tokens for that user."`
 	Enable        userEnable        `cmd:"" help:"Accept a disabled user again."`
-	Delete        userDelete        `cmd:"" help:"Remove a user with everything that is kept of that user."`
-	ResetPassword userResetPassword `cmd:"" help:"Set a new password; it ends sessions and tokens."`
-	RevokeTokens  userRevokeTokens  `cmd:"" help:"End all tokens of a user."`
+	Delete        userDelete        `cmd:"" help:"Delete a user and all data of that user."`
+	ResetPassword userResetPassword `cmd:"" help:"Set a new password, and end all sessions and tokens."`
+	RevokeTokens  userRevokeTokens  `cmd:"" help:"Revoke all tokens of a user."`
 }
 
 // Help is shown by gatehouse user --help.
@@ -31,7 +31,7 @@ func userPath(id string, more string) string {
 	return path
 }
 
-// profileFlags are the parts of a profile that the command line can set. Those left out are nil.
+// profileFlags are the parts of a profile that the command line can set; nil = not given.
 type profileFlags struct {
 	Username       *string `name:"username" placeholder:"NAME" help:"The username."`
 	Gender         *string `name:"gender" placeholder:"GENDER" help:"The gender, such as female, male or other."`
@@ -39,7 +39,7 @@ type profileFlags struct {
 	PlaceOfBirth   *string `name:"place-of-birth" placeholder:"PLACE" help:"The place of birth."`
 	DateOfBirth    *string `name:"date-of-birth" placeholder:"YYYY-MM-DD" help:"The date of birth."`
 	Address        *string `name:"address" placeholder:"ADDRESS" help:"The postal address."`
-	ProfilePicture *string `name:"profile-picture" placeholder:"URL" help:"Where the picture is."`
+	ProfilePicture *string `name:"profile-picture" placeholder:"URL" help:"URL of the picture."`
 	Email          *string `name:"email" placeholder:"EMAIL" help:"The e-mail address; it counts as verified."`
 	Phone          *string `name:"phone" placeholder:"+E.164" help:"The phone number; it counts as verified."`
 }
@@ -72,7 +72,7 @@ func (*userCreate) Help() string {
 		"    gatehouse user create --demo ./gatehouse-demo --name 'Alan Turing' --phone +441632960123"
 }
 
-// Run makes an account.
+// Run creates an account.
 func (c *userCreate) Run(p *program) error {
 	body := c.body()
 	body["name"] = c.Name
@@ -81,9 +81,9 @@ func (c *userCreate) Run(p *program) error {
 	case err != nil:
 		return err
 	case c.Email != nil && !given:
-		return usagef("--email: needs a password beside it (--password-stdin, --password-file or --password)")
+		return usagef("--email: needs a password (--password-stdin, --password-file or --password)")
 	case c.Email == nil && given:
-		return usagef("a password is of no use without --email")
+		return usagef("a password needs --email")
 	case c.Email == nil && c.Phone == nil:
 		return usagef("--email or --phone must be given")
 	case given:
@@ -106,7 +106,8 @@ func (c *userList) Run(p *program) error {
 		return err
 	}
 	return r.list("/admin/v1/users", "users", []column{
-		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"}, {"USERNAME", "username"}, {"DISABLED", "disabled"},
+		{"ID", "id"}, {"NAME", "name"}, {"EMAIL", "email"}, {"PHONE", "phone_number"},
+		{"USERNAME", "username"}, {"DISABLED", "disabled"},
 	})
 }
 
@@ -134,7 +135,7 @@ type userUpdate struct {
 
 // Help is shown by gatehouse user update --help.
 func (*userUpdate) Help() string {
-	return "What is not named stays as it is; an empty value removes what was there.\n\n" +
+	return "Values that are not given stay as they are; an empty value removes one.\n\n" +
 		"Example:\n\n    gatehouse user update --demo ./gatehouse-demo 1 --username ada --date-of-birth 1990-12-10"
 }
 
@@ -143,7 +144,7 @@ func (c *userUpdate) Run(p *program) error {
 	body := c.body()
 	setText(body, "name", c.Name)
 	if len(body) == 0 {
-		return usagef("nothing to change: name at least one of the flags that --help lists")
+		return usagef("nothing to change: give at least one of the flags that --help lists")
 	}
 	return c.act(p, http.MethodPatch, userPath(c.ID, ""), body)
 }
@@ -190,7 +191,8 @@ func (*userDelete) Help() string {
 
 // Run deletes a user.
 func (c *userDelete) Run(p *program) error {
-	return c.end(p, http.MethodDelete, userPath(c.ID, ""), nil, "deleted", map[string]any{"id": userNumber(c.ID)})
+	return c.end(p, http.MethodDelete, userPath(c.ID, ""), nil, "deleted",
+		map[string]any{"id": userNumber(c.ID)})
 }
 
 type userResetPassword struct {
@@ -213,8 +215,10 @@ func (c *userResetPassword) Run(p *program) error {
 	if !given {
 		return usagef("the new password must be given: --password-stdin, --password-file or --password")
 	}
-	return c.end(p, http.MethodPost, userPath(c.ID, "reset-password"), map[string]any{"password": password},
-		"the password is set; sessions and tokens have ended", map[string]any{"id": userNumber(c.ID)})
+	return c.end(p, http.MethodPost, userPath(c.ID, "reset-password"),
+		map[string]any{"password": password},
+		"the password is set; sessions and tokens have ended",
+		map[string]any{"id": userNumber(c.ID)})
 }
 
 type userRevokeTokens struct {
@@ -227,7 +231,8 @@ func (*userRevokeTokens) Help() string {
 	return "Example:\n\n    gatehouse user revoke-tokens --demo ./gatehouse-demo 1"
 }
 
-// Run ends a user's tokens.
+// Run revokes a user's tokens.
 func (c *userRevokeTokens) Run(p *program) error {
-	return c.end(p, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended", map[string]any{"id": userNumber(c.ID)})
+	return c.end(p, http.MethodPost, userPath(c.ID, "revoke-tokens"), nil, "the tokens have ended",
+		map[string]any{"id": userNumber(c.ID)})
 }

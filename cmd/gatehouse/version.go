@@ -22,15 +22,17 @@ func (*versionCommand) Help() string {
 // Run prints the version of gatehouse, of Go and of the platform.
 func (c *versionCommand) Run(p *program) error {
 	if !c.JSON {
-		_, err := fmt.Fprintf(p.stdout, "gatehouse %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		_, err := fmt.Fprintf(p.stdout, "gatehouse %s %s %s/%s\n", buildVersion(),
+			runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return err
 	}
 	return json.NewEncoder(p.stdout).Encode(map[string]string{
-		"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+		"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS,
+		"arch": runtime.GOARCH,
 	})
 }
 
-// buildVersion is the stamped version, or else what Go noted of the build: the module's version or the commit.
+// buildVersion returns the stamped version, else the module's version or commit that Go recorded.
 func buildVersion() string {
 	if version != "" {
 		return version

@@ -8,7 +8,7 @@ import (
 	"gatehouse/loadtest"
 )
 
-// givenFlags returns the flags that stand on the command line, with which value soever; not what comes from the environment.
+// givenFlags returns the flags of the command line, not those from the environment.
 func givenFlags(parsed *kong.Context) map[string]bool {
 	given := map[string]bool{}
 	for _, part := range parsed.Path {
@@ -19,10 +19,12 @@ func givenFlags(parsed *kong.Context) map[string]bool {
 	return given
 }
 
-// applies returns an error for a flag that would change nothing.
+// applies returns an error for a flag that would have no effect.
 func (c *runCommand) applies(scenario loadtest.Scenario, j *job, given map[string]bool) error {
 	for _, name := range []string{"duration", "concurrency", "keys", "people"} {
-		if given[name] && (name == "duration" && c.Duration == 0 || name == "concurrency" && c.Concurrency == 0 || name == "keys" && c.Keys == 0 || name == "people" && c.People == 0) {
+		if given[name] && (name == "duration" && c.Duration == 0 || name == "concurrency" &&
+			c.Concurrency == 0 || name == "keys" && c.Keys == 0 || name == "people" &&
+			c.People == 0) {
 			return usagef("--%s: must be more than 0", name)
 		}
 	}
@@ -36,23 +38,26 @@ func (c *runCommand) applies(scenario loadtest.Scenario, j *job, given map[strin
 		return usagef("--keys and --queries: choose one of them")
 	case given["people"] && given["tokens"] && scenario.Name == "profile":
 		return usagef("--people and --tokens: choose one of them")
-	case given["duration"] && c.Rate != "" && strings.Count(c.Rate, ":") == 1+strings.Count(c.Rate, ","):
+	case given["duration"] && c.Rate != "" &&
+		strings.Count(c.Rate, ":") == 1+strings.Count(c.Rate, ","):
 		return usagef("--duration: the stages of --rate say how long they are")
 	}
 	return c.targetFlags.apply(given)
 }
 
-// apply returns an error for a flag that the kind of target leaves no room for.
+// apply returns an error for a flag that has no meaning for the kind of target.
 func (f *targetFlags) apply(given map[string]bool) error {
 	if given["demo"] && given["target"] {
 		return usagef("--demo and --target: choose one of them")
 	}
-	kind, without := "without --target", []string{"admin", "simulator", "client-id", "client-secret", "i-own-this-target"}
+	kind, without := "without --target", []string{"admin", "simulator", "client-id",
+		"client-secret", "i-own-this-target"}
 	switch {
 	case given["target"]:
-		kind, without = "beside --target", []string{"gatehouse", "database"}
+		kind, without = "with --target", []string{"gatehouse", "database"}
 	case given["demo"]:
-		kind, without = "beside --demo", []string{"admin", "simulator", "client-id", "client-secret", "gatehouse", "database"}
+		kind, without = "with --demo", []string{"admin", "simulator", "client-id", "client-secret",
+			"gatehouse", "database"}
 	}
 	for _, name := range without {
 		if given[name] {
@@ -67,14 +72,15 @@ func (f *targetFlags) apply(given map[string]bool) error {
 	return nil
 }
 
-// checkNumbers returns an error for one out of its range.
+// checkNumbers returns an error for a number out of its range.
 func (c *runCommand) checkNumbers() error {
 	for _, n := range []struct {
 		flag  string
 		value int64
 		least int64
 	}{
-		{"duration", int64(c.Duration), 0}, {"concurrency", int64(c.Concurrency), 0}, {"keys", int64(c.Keys), 0}, {"people", int64(c.People), 0},
+		{"duration", int64(c.Duration), 0}, {"concurrency", int64(c.Concurrency), 0},
+		{"keys", int64(c.Keys), 0}, {"people", int64(c.People), 0},
 		{"timeout", int64(c.Timeout), 1}, {"connections", int64(c.Connections), 1},
 	} {
 		switch {
@@ -87,7 +93,7 @@ func (c *runCommand) checkNumbers() error {
 	return nil
 }
 
-// check returns an error for what can be known to go wrong before anything is started.
+// check returns an error for what must fail, before anything is started.
 func (j *job) check() error {
 	if err := j.scenario.Check(j.setup, j.config); err != nil {
 		return usagef("%s", err)
@@ -95,7 +101,8 @@ func (j *job) check() error {
 	steps := j.scenario.Steps(j.setup.Mix)
 	for _, e := range j.expect {
 		if !e.Names(steps) {
-			return usagef("--expect: %q: %s has no step %s: its steps are %s", e, j.scenario.Name, e.Step, strings.Join(steps, ", "))
+			return usagef("--expect: %q: %s has no step %s: its steps are %s", e, j.scenario.Name,
+				e.Step, strings.Join(steps, ", "))
 		}
 	}
 	if j.baseline == nil {

@@ -31,13 +31,17 @@ func (o *watched) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// underWay starts a run with a server of its own, in a group of processes as a terminal makes it, and waits until load goes.
-func underWay(t *testing.T, args ...string) (command *exec.Cmd, stdout *bytes.Buffer, stderr *watched) {
+// underWay starts a run with a server of its own, in a group of processes as a terminal makes it,
+// and waits until load goes.
+func underWay(t *testing.T, args ...string) (command *exec.Cmd, stdout *bytes.Buffer,
+	stderr *watched) {
 	t.Helper()
 	gatehouse, loadtest := filepath.Join(built, "gatehouse"), filepath.Join(built, "loadtest")
 	stdout, stderr = &bytes.Buffer{}, &watched{want: " left", seen: make(chan struct{})}
-	command = exec.Command(loadtest, append([]string{"run", "lookup-hot", "--gatehouse", gatehouse, "--keys", "50", "--rate", "20", "--duration", "1m"}, args...)...)
-	command.Stdout, command.Stderr, command.SysProcAttr = stdout, stderr, &syscall.SysProcAttr{Setpgid: true}
+	command = exec.Command(loadtest, append([]string{"run", "lookup-hot", "--gatehouse", gatehouse,
+		"--keys", "50", "--rate", "20", "--duration", "1m"}, args...)...)
+	command.Stdout, command.Stderr, command.SysProcAttr = stdout, stderr,
+		&syscall.SysProcAttr{Setpgid: true}
 	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -51,7 +55,8 @@ func underWay(t *testing.T, args ...string) (command *exec.Cmd, stdout *bytes.Bu
 	return command, stdout, stderr
 }
 
-// TestCtrlCKeepsTheFigures ends a run as a terminal does: every process of the group gets the signal.
+// TestCtrlCKeepsTheFigures ends a run as a terminal does: every process of the group gets the
+// signal.
 func TestCtrlCKeepsTheFigures(t *testing.T) {
 	dir := t.TempDir()
 	page, machine := filepath.Join(dir, "report.html"), filepath.Join(dir, "report.json")
@@ -61,10 +66,14 @@ func TestCtrlCKeepsTheFigures(t *testing.T) {
 	}
 	err := command.Wait()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted || !strings.Contains(stdout.String(), "statuses of lookup: 200 × ") || !strings.Contains(stdout.String(), "INTERRUPTED after ") {
-		t.Errorf("got %v, %s%s, want exit %d with the figures so far", err, stdout, stderr.text.String(), exitInterrupted)
+	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted ||
+		!strings.Contains(stdout.String(), "statuses of lookup: 200 × ") ||
+		!strings.Contains(stdout.String(), "INTERRUPTED after ") {
+		t.Errorf("got %v, %s%s, want exit %d with the figures so far", err, stdout,
+			stderr.text.String(), exitInterrupted)
 	}
-	for name, want := range map[string]string{page: "interrupted", machine: `"verdict": "interrupted"`} {
+	for name, want := range map[string]string{page: "interrupted",
+		machine: `"verdict": "interrupted"`} {
 		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("got %v, %.200s, want %q in %s", err, text, want, name)
 		}
@@ -112,7 +121,8 @@ func childrenOf(t *testing.T, parent int) []string {
 	return children
 }
 
-// statOf returns what follows the name of a process: its state, its parent and more; nil when there is no such process.
+// statOf returns what follows the name of a process: its state, its parent and more; nil when there
+// is no such process.
 func statOf(name string) []string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -131,11 +141,15 @@ func runs(pid string) bool {
 func TestInterruptedSetUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, args := range [][]string{{"run", "lookup-hot", "--target", fixed(t, 0)}, {"run", "lookup-hot", "--gatehouse", filepath.Join(built, "gatehouse")}, {"round", "--gatehouse", filepath.Join(built, "gatehouse")}} {
+	for _, args := range [][]string{{"run", "lookup-hot", "--target", fixed(t, 0)},
+		{"run", "lookup-hot", "--gatehouse", filepath.Join(built, "gatehouse")},
+		{"round", "--gatehouse", filepath.Join(built, "gatehouse")}} {
 		var out, errs bytes.Buffer
 		code := run(ctx, args, &out, &errs)
-		if code != exitInterrupted || out.Len() > 0 || !strings.Contains(errs.String(), "interrupted before the load began") {
-			t.Errorf("%v: got %d %s%s, want %d and no report", args, code, &out, &errs, exitInterrupted)
+		if code != exitInterrupted || out.Len() > 0 ||
+			!strings.Contains(errs.String(), "interrupted before the load began") {
+			t.Errorf("%v: got %d %s%s, want %d and no report", args, code, &out, &errs,
+				exitInterrupted)
 		}
 	}
 }

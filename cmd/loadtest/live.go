@@ -12,7 +12,8 @@ import (
 	"gatehouse/loadtest"
 )
 
-// liveLine tells how a run goes: on a terminal on one line that is written over, else a line every ten seconds.
+// liveLine shows the progress of a run: on a terminal on one line that is overwritten, else a line
+// every ten seconds.
 type liveLine struct {
 	w    io.Writer
 	over bool
@@ -20,15 +21,15 @@ type liveLine struct {
 
 	mu    sync.Mutex
 	shown bool      // there is text on the line
-	next  time.Time // when to tell the next, without a terminal
+	next  time.Time // when to print the next line without a terminal
 }
 
-// progress tells how far set-up is.
+// progress shows how far the preparation is.
 func (l *liveLine) progress(done, of int, what string) {
 	l.tell(done == of, "%s: preparing, %d of %d %s", l.name, done, of, what)
 }
 
-// second tells of the last second.
+// second shows the last second.
 func (l *liveLine) second(s loadtest.Second) {
 	l.tell(false, "%s: %s", l.name, s)
 }
@@ -47,7 +48,7 @@ func (l *liveLine) tell(always bool, format string, args ...any) {
 	}
 }
 
-// end leaves the line.
+// end clears the line.
 func (l *liveLine) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *liveLine) end() {
 	}
 }
 
-// isTerminal reports whether w is a character device that is not thrown away.
+// isTerminal reports whether w is a character device other than the null device.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -80,5 +81,6 @@ func findGatehouse() (string, error) {
 	if file, err := exec.LookPath("gatehouse"); err == nil {
 		return file, nil
 	}
-	return "", usagef("there is no gatehouse program to start: make build makes bin/gatehouse; or name one by --gatehouse, or a running server by --target")
+	return "", usagef("there is no gatehouse program to start: build bin/gatehouse with make build, " +
+		"or give --gatehouse, or a running server with --target")
 }

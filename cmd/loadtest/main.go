@@ -1,4 +1,5 @@
-// Command loadtest asks a gatehouse what its users ask, and says how long the answers took.
+// Command loadtest sends a gatehouse the requests of its users, and reports how long the responses
+// took.
 package main
 
 import (
@@ -20,17 +21,17 @@ import (
 // The exit codes.
 const (
 	exitDone        = 0
-	exitCrossed     = 1 // a threshold was crossed or a check failed, or the run could not be made
+	exitCrossed     = 1 // a threshold was crossed, a check failed, or there was no run
 	exitUsage       = 2 // a wrong flag or argument: nothing was started
-	exitInvalid     = 3 // the schedule was not kept: the figures are of another load than was asked for
-	exitInterrupted = 4 // SIGINT or SIGTERM ended the run, and the reports are of the part before
+	exitInvalid     = 3 // the schedule was not kept: the figures are of another load than requested
+	exitInterrupted = 4 // SIGINT or SIGTERM ended the run: the reports are of the part before
 )
 
 // version is set when the program is built.
 var version = "unknown"
 
 func main() {
-	log.SetOutput(io.Discard) // libraries print what they find odd about answers
+	log.SetOutput(io.Discard) // libraries print unexpected responses
 	loadtest.CollectRarely()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -41,23 +42,23 @@ func main() {
 // commands is the command line as kong reads it.
 type commands struct {
 	Run     runCommand       `cmd:"" help:"Run one scenario."`
-	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against a gatehouse of its own, with thresholds."`
+	Round   roundCommand     `cmd:"" help:"Run every scenario for a short time against its own gatehouse, with thresholds."`
 	List    listCommand      `cmd:"" help:"List the scenarios."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
 	Tell    kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
-// program is what a command gets beside its own flags.
+// program is the process that a command runs in.
 type program struct {
 	ctx            context.Context // ends when the program is asked to stop
 	stdout, stderr io.Writer
 	live           bool // stderr is a terminal: lines can be written over
 }
 
-// exitError is a reason to end with another code than that of an ordinary failure.
+// exitError is an error with an exit code of its own.
 type exitError struct {
 	code    int
-	message string // "" = everything was said
+	message string // "" = it is printed already
 }
 
 func (e *exitError) Error() string { return e.message }
@@ -70,16 +71,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{ctx: ctx, stdout: stdout, stderr: stderr, live: isTerminal(stderr)}
 	helped := false
 	parser, err := kong.New(&commands{}, kong.Name("loadtest"),
-		kong.Description("loadtest asks a gatehouse what its users ask, at a rate (open model) or by a number of users (closed model), and says how long the answers took.\n\n"+
+		kong.Description("loadtest sends a gatehouse the requests of its users, at a rate (open model) or by "+
+			"a number of users (closed model), and reports how long the responses took.\n\n"+
 			"Example:\n\n    loadtest run lookup-hot --rate 5000 --duration 30s --html report.html --expect 'lookup p99<10ms' --expect 'errors<0.1%'\n\n"+
 			"Exit codes: 0 done, 1 a threshold was crossed or the run failed, 2 wrong usage, 3 the schedule was not kept, 4 interrupted."),
-		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p), kong.Vars{"version": "loadtest " + version},
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { helped = true }), kong.Bind(p),
+		kong.Vars{"version": "loadtest " + version},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
 		return p.fail(err)
 	}
 	if len(args) == 0 {
-		return p.fail(usagef("say what to do: loadtest run SCENARIO, loadtest round or loadtest list (loadtest --help tells more)"))
+		return p.fail(usagef("give a command: loadtest run SCENARIO, loadtest round or loadtest list (loadtest --help has more)"))
 	}
 	selected, err := parser.Parse(args)
 	switch {
@@ -95,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return p.fail(err)
 }
 
-// fail says on one line what is wrong and returns the exit code that it stands for.
+// fail prints err on one line and returns its exit code.
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitDone
@@ -108,7 +111,8 @@ func (p *program) fail(err error) int {
 			return code
 		}
 	}
-	if _, werr := fmt.Fprintf(p.stderr, "loadtest: %s\n", strings.Join(strings.Fields(err.Error()), " ")); werr != nil {
+	if _, werr := fmt.Fprintf(p.stderr, "loadtest: %s\n",
+		strings.Join(strings.Fields(err.Error()), " ")); werr != nil {
 		return exitCrossed
 	}
 	return code
@@ -127,10 +131,12 @@ type listCommand struct{}
 // Help is shown by loadtest list --help.
 func (listCommand) Help() string { return "Example:\n\n    loadtest list" }
 
-// Run prints the scenarios with their own rates and durations, and the steps that --expect can name.
+// Run prints the scenarios with their own rates and durations, and the steps that --expect can
+// name.
 func (listCommand) Run(p *program) error {
 	for _, s := range loadtest.Scenarios {
-		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n%-12s %g/s for %v; steps: %s\n", s.Name, s.About, "", s.Rate, s.Duration, strings.Join(s.Steps(nil), ", ")); err != nil {
+		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n%-12s %g/s for %v; steps: %s\n", s.Name,
+			s.About, "", s.Rate, s.Duration, strings.Join(s.Steps(nil), ", ")); err != nil {
 			return err
 		}
 	}

@@ -15,18 +15,20 @@ type output struct {
 	flag  string
 	name  string
 	file  *os.File
-	made  bool // the file was not there before
+	made  bool // the file is new
 	write func(*loadtest.Report, io.Writer) error
 }
 
 // outputs are the files of a run.
 type outputs []*output
 
-// openOutputs opens all files that are asked for, so that a run is not lost to one that cannot be written. What was in them stays
-// until the report is there.
+// openOutputs opens all files before the run, so that none fails after it. Existing files keep
+// their content until the report is written.
 func (c *runCommand) openOutputs() (outputs, error) {
 	var all outputs
-	for _, o := range []*output{{flag: "--json", name: c.JSON, write: (*loadtest.Report).WriteJSON}, {flag: "--html", name: c.HTML, write: (*loadtest.Report).WriteHTML}, {flag: "--hdr", name: c.HDR, write: (*loadtest.Report).WriteHDR}} {
+	for _, o := range []*output{{flag: "--json", name: c.JSON, write: (*loadtest.Report).WriteJSON},
+		{flag: "--html", name: c.HTML, write: (*loadtest.Report).WriteHTML},
+		{flag: "--hdr", name: c.HDR, write: (*loadtest.Report).WriteHDR}} {
 		if o.name == "" || o.name == "-" && o.flag == "--json" {
 			continue
 		}
@@ -44,7 +46,7 @@ func (c *runCommand) openOutputs() (outputs, error) {
 
 func (o *output) open() (err error) {
 	if o.name == "-" {
-		return errors.New("- stands for standard output with --json alone: name a file")
+		return errors.New("only --json can write to standard output (-): name a file")
 	}
 	if o.file, err = os.OpenFile(o.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err == nil {
 		o.made = true
@@ -56,7 +58,7 @@ func (o *output) open() (err error) {
 	return err
 }
 
-// apart returns an error when the last output goes to the file of one before.
+// apart returns an error if the last output has the file of another.
 func (all outputs) apart() error {
 	last := all[len(all)-1]
 	info, err := last.file.Stat()
@@ -75,7 +77,7 @@ func (all outputs) apart() error {
 	return nil
 }
 
-// writeAll writes every form. One that fails keeps none of the others from being written.
+// writeAll writes every form, also if one fails.
 func (all outputs) writeAll(report *loadtest.Report) error {
 	var errs []error
 	for _, o := range all {
@@ -97,7 +99,7 @@ func (o *output) put(report *loadtest.Report) error {
 	return errors.Join(err, o.file.Close())
 }
 
-// leave closes the files of a run that has nothing to report, and removes those that were not there before.
+// leave closes the files of a run without a report, and removes new ones.
 func (all outputs) leave() error {
 	var errs []error
 	for _, o := range all {

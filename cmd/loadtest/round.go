@@ -9,14 +9,14 @@ import (
 )
 
 type roundCommand struct {
-	Duration  time.Duration `name:"duration" default:"3s" placeholder:"TIME" help:"For each scenario; those that need more take it (${default})."`
-	Gatehouse string        `name:"gatehouse" placeholder:"FILE" help:"Program to start (default: as of loadtest run)."`
+	Duration  time.Duration `name:"duration" default:"3s" placeholder:"TIME" help:"Time for each scenario; some need more (${default})."`
+	Gatehouse string        `name:"gatehouse" placeholder:"FILE" help:"Program to start (default: that of loadtest run)."`
 }
 
 // Help is shown by loadtest round --help.
 func (*roundCommand) Help() string { return "Example:\n\n    loadtest round --duration 5s" }
 
-// leg is a scenario of the round: its rate and what is expected of it on a busy machine of two processors.
+// leg is a scenario of the round, with thresholds for a busy machine with two processors.
 type leg struct {
 	name   string
 	rate   string
@@ -32,20 +32,22 @@ var legs = []leg{
 	{name: "bulk", rate: "100", expect: []string{"errors<0.1%", "bulk p50<50ms"}},
 	{name: "my-ip", rate: "500", expect: []string{"errors<0.1%", "my-ip p50<20ms"}},
 	{name: "token", rate: "200", expect: []string{"errors<0.1%", "token p50<100ms"}},
-	{name: "introspect", rate: "300", people: 20, expect: []string{"errors<0.1%", "introspect p50<50ms"}},
+	{name: "introspect", rate: "300", people: 20,
+		expect: []string{"errors<0.1%", "introspect p50<50ms"}},
 	{name: "authorize", rate: "3", people: 5, expect: []string{"errors<0.1%", "login p50<1s"}},
 	{name: "refresh", rate: "50", people: 50, expect: []string{"errors<0.1%", "refresh p50<100ms"}},
 	{name: "churn", rate: "30", people: 50, expect: []string{"errors<0.1%", "profile p50<50ms"}},
 	{name: "profile", rate: "800", people: 50, expect: []string{"errors<0.1%", "profile p50<20ms"}},
-	{name: "outage", rate: "200", least: 9 * time.Second, expect: []string{"lookup errors<0.1%", "lookup p50<20ms"}},
+	{name: "outage", rate: "200", least: 9 * time.Second,
+		expect: []string{"lookup errors<0.1%", "lookup p50<20ms"}},
 	{name: "mixed", rate: "300", expect: []string{"errors<1%"}},
 	{name: "soak", rate: "100", least: 10 * time.Second, expect: []string{"errors<1%"}},
 }
 
-// Run runs the legs, each against a server of its own, and says in the end which did not pass.
+// Run runs the legs, each against a server of its own. It fails if one did not pass.
 func (c *roundCommand) Run(p *program) error {
 	if c.Duration < time.Second {
-		return usagef("--duration: must be 1s at least")
+		return usagef("--duration: must be at least 1s")
 	}
 	flags := targetFlags{Gatehouse: c.Gatehouse}
 	program, err := flags.program()
@@ -72,7 +74,8 @@ func (c *roundCommand) Run(p *program) error {
 }
 
 func (c *roundCommand) run(p *program, gatehouse string, l leg) (loadtest.Verdict, error) {
-	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least), Timeout: 10 * time.Second, Connections: 1000, People: l.people, Expect: l.expect}
+	run := runCommand{Scenario: l.name, Rate: l.rate, Duration: max(c.Duration, l.least),
+		Timeout: 10 * time.Second, Connections: 1000, People: l.people, Expect: l.expect}
 	scenario, err := loadtest.ScenarioNamed(l.name)
 	if err != nil {
 		return "", err

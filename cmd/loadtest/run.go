@@ -16,36 +16,36 @@ import (
 	"gatehouse/loadtest"
 )
 
-// targetFlags say who is asked.
+// targetFlags name the server under load.
 type targetFlags struct {
-	Target       string `name:"target" placeholder:"URL" group:"Target:" help:"Public address of a gatehouse (default: one of its own, started for the run with a simulated upstream)."`
-	Admin        string `name:"admin" placeholder:"URL" env:"GATEHOUSE_ADMIN_URL" group:"Target:" help:"Its admin listener, by which clients and users are made and memory is read."`
-	Simulator    string `name:"simulator" placeholder:"URL" group:"Target:" help:"The gatehouse sim that is its upstream, for outages."`
+	Target       string `name:"target" placeholder:"URL" group:"Target:" help:"Public address of a gatehouse (default: a server started for the run, with a simulated upstream)."`
+	Admin        string `name:"admin" placeholder:"URL" env:"GATEHOUSE_ADMIN_URL" group:"Target:" help:"Admin listener of the target, to create clients and users and to read its memory."`
+	Simulator    string `name:"simulator" placeholder:"URL" group:"Target:" help:"The gatehouse sim that is the upstream of the target, for outages."`
 	ClientID     string `name:"client-id" placeholder:"ID" env:"GATEHOUSE_CLIENT_ID" group:"Target:" help:"Operator client of the target."`
-	ClientSecret string `name:"client-secret" placeholder:"SECRET" env:"GATEHOUSE_CLIENT_SECRET" group:"Target:" help:"Its secret. Other users of the machine see flags: rather use the variable."`
+	ClientSecret string `name:"client-secret" placeholder:"SECRET" env:"GATEHOUSE_CLIENT_SECRET" group:"Target:" help:"Secret of the operator client. Other users of this machine can see flags: use the variable."`
 	Demo         string `name:"demo" placeholder:"DIR" group:"Target:" help:"Take the target and its operator from the demo that runs in this folder."`
 	IOwn         string `name:"i-own-this-target" placeholder:"HOST" group:"Target:" help:"Confirms a target that is not this machine."`
-	Gatehouse    string `name:"gatehouse" placeholder:"FILE" group:"Target:" help:"Program to start when there is no target (default: gatehouse beside this program, or bin/gatehouse, or in the PATH)."`
-	Database     string `name:"database" placeholder:"URL" group:"Target:" help:"Its database (default: SQLite in a new folder)."`
+	Gatehouse    string `name:"gatehouse" placeholder:"FILE" group:"Target:" help:"Program to start without a target (default: gatehouse in the folder of this program, bin/gatehouse, or in the PATH)."`
+	Database     string `name:"database" placeholder:"URL" group:"Target:" help:"Database of that program (default: SQLite in a new folder)."`
 }
 
 type runCommand struct {
 	Scenario    string        `arg:"" help:"Name of the scenario: loadtest list shows them."`
 	Rate        string        `name:"rate" placeholder:"RATE" group:"Load:" help:"Open model: hits a second, or stages as RATE:TIME and FROM..TO:TIME with commas, such as 0..500:10s,500:60s (default: the scenario's own)."`
-	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each answer, instead of a rate."`
+	Concurrency int           `name:"concurrency" placeholder:"N" group:"Load:" help:"Closed model: users that wait for each response, instead of a rate."`
 	Duration    time.Duration `name:"duration" placeholder:"TIME" group:"Load:" help:"How long hits begin (default: the scenario's own)."`
-	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"For each answer (${default}); hits that are due begin as long after their schedule, 10s at most."`
-	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"At most at once; hits that find none free wait, and their latency counts (${default})."`
-	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Look-ups: different queries (default: the scenario's own)."`
-	People      int           `name:"people" placeholder:"N" group:"Load:" help:"How many clients, users or tokens are made for the scenario (default: its own)."`
-	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Look-ups: take the queries from a file, one a line, two at least; lookup-cold asks each once."`
-	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: take the access tokens from a file, one a line, two at least; no operator is needed then."`
+	Timeout     time.Duration `name:"timeout" default:"10s" placeholder:"TIME" group:"Load:" help:"Timeout of each response, and the longest delay of a hit behind its schedule, at most 10s there (${default})."`
+	Connections int           `name:"connections" default:"1000" placeholder:"N" group:"Load:" help:"Connections at most; a hit waits for a free one, which counts as latency (${default})."`
+	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Lookups: number of different queries (default: the scenario's own)."`
+	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create (default: the scenario's own)."`
+	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Lookups: read the queries from a file, one a line, at least two; lookup-cold sends each once."`
+	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: read the access tokens from a file, one a line, at least two; no operator is needed then."`
 	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
-	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; without one of errors, errors<1% is expected."`
-	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Say what is worse than in this earlier --json report."`
-	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - is standard output, and nothing else goes there then."`
+	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; errors<1% is expected unless a threshold of errors is given."`
+	Baseline    string        `name:"baseline" placeholder:"FILE" group:"Report:" help:"Report what is worse than in this earlier --json report."`
+	JSON        string        `name:"json" placeholder:"FILE" group:"Report:" help:"Write the report as JSON; - writes it alone to standard output."`
 	HTML        string        `name:"html" placeholder:"FILE" group:"Report:" help:"Write the report as one web page."`
-	HDR         string        `name:"hdr" placeholder:"FILE" group:"Report:" help:"Write the distribution of latencies, as HdrHistogram's plotter reads it."`
+	HDR         string        `name:"hdr" placeholder:"FILE" group:"Report:" help:"Write the distribution of latencies for HdrHistogram's plotter."`
 	targetFlags
 }
 
@@ -81,7 +81,7 @@ func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 	return c.run(p, job, files)
 }
 
-// run makes the load and reports of it.
+// run runs the load and writes the reports.
 func (c *runCommand) run(p *program, job *job, files outputs) error {
 	target, end, err := c.start(p.ctx, job.setup.Target)
 	if err != nil {
@@ -109,7 +109,7 @@ func verdict(report *loadtest.Report) error {
 	return nil
 }
 
-// job is a scenario with what it is run with.
+// job is a scenario with its load and thresholds.
 type job struct {
 	scenario loadtest.Scenario
 	setup    loadtest.Setup
@@ -121,7 +121,8 @@ type job struct {
 
 // job checks the flags.
 func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
-	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout, Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
+	j := &job{scenario: scenario, config: loadtest.Config{Timeout: c.Timeout,
+		Connections: c.Connections, Concurrency: c.Concurrency, Duration: c.Duration}}
 	if err := c.checkNumbers(); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (j *job) readBaseline(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// readLines returns the lines of a file that are not empty; nil when no file is named.
+// readLines returns the lines of a file that are not empty; nil if no file is named.
 func readLines(flag, name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
@@ -199,12 +200,12 @@ func readLines(flag, name string) ([]string, error) {
 		return nil, usagef("%s: %s", flag, err)
 	}
 	if len(all) < 2 {
-		return nil, usagef("%s %s: needs two lines at least", flag, name)
+		return nil, usagef("%s %s: needs at least two lines", flag, name)
 	}
 	return all, nil
 }
 
-// named returns the target that is asked; one of our own, which is not started yet, unless another is named.
+// named returns the target that the flags name, else one of our own that is not started yet.
 func (f *targetFlags) named() (loadtest.Target, error) {
 	switch {
 	case f.Demo != "":
@@ -217,7 +218,8 @@ func (f *targetFlags) named() (loadtest.Target, error) {
 		}
 		return target, nil
 	case f.Target != "":
-		target := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator, ClientID: f.ClientID, ClientSecret: f.ClientSecret}
+		target := loadtest.Target{Base: f.Target, Admin: f.Admin, Simulator: f.Simulator,
+			ClientID: f.ClientID, ClientSecret: f.ClientSecret}
 		if err := target.CheckOwner(f.IOwn); err != nil {
 			return target, usagef("%s", err)
 		}
@@ -227,8 +229,9 @@ func (f *targetFlags) named() (loadtest.Target, error) {
 	return loadtest.Target{Own: true}, err
 }
 
-// start starts the target if it is our own, and returns what ends it.
-func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadtest.Target, func() error, error) {
+// start starts the target if it is our own, and returns a function that stops it.
+func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadtest.Target,
+	func() error, error) {
 	if !target.Own {
 		return target, func() error { return nil }, nil
 	}
@@ -243,7 +246,7 @@ func (f *targetFlags) start(ctx context.Context, target loadtest.Target) (loadte
 	return local.Target, local.Stop, nil
 }
 
-// program finds the gatehouse to start.
+// program returns the gatehouse program to start.
 func (f *targetFlags) program() (string, error) {
 	if f.Gatehouse != "" {
 		if _, err := os.Stat(f.Gatehouse); err != nil {
@@ -254,11 +257,11 @@ func (f *targetFlags) program() (string, error) {
 	return findGatehouse()
 }
 
-// demoTarget reads what the demo in a folder says of itself.
+// demoTarget returns the target that a demo's file describes.
 func demoTarget(dir string) (t loadtest.Target, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
-		return t, usagef("--demo %s: must be the folder of a demo that runs: %s", dir, err)
+		return t, usagef("--demo %s: must be the folder of a running demo: %s", dir, err)
 	}
 	var demo struct {
 		Base     string `json:"base_url"`
@@ -274,19 +277,22 @@ func demoTarget(dir string) (t loadtest.Target, err error) {
 	if json.Unmarshal(text, &demo) != nil || demo.Base == "" {
 		return t, usagef("--demo %s: its demo.json is not what a demo writes", dir)
 	}
-	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream, ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
+	return loadtest.Target{Base: demo.Base, Admin: demo.Admin, Simulator: demo.Upstream,
+		ClientID: demo.Clients.Operator.ID, ClientSecret: demo.Clients.Operator.Secret}, nil
 }
 
-// report returns the job's report before there is a result.
+// report returns the job's report without a result.
 func (j *job) report() *loadtest.Report {
-	r := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(), Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency, Connections: j.config.Connections}
+	r := &loadtest.Report{Scenario: j.scenario.Name, About: j.scenario.About, Began: time.Now(),
+		Environment: loadtest.ThisMachine(version), Concurrency: j.config.Concurrency,
+		Connections: j.config.Connections}
 	if j.config.Schedule != nil {
 		r.Schedule = j.config.Schedule.String()
 	}
 	return r
 }
 
-// play runs a job and says how it goes.
+// play runs a job and shows its progress.
 func (p *program) play(j *job, target loadtest.Target) (*loadtest.Report, error) {
 	line := &liveLine{w: p.stderr, over: p.live, name: j.scenario.Name}
 	j.setup.Target, j.setup.Progress, j.config.Live = target, line.progress, line.second

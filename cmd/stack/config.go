@@ -48,7 +48,7 @@ type Config struct {
 	// none.
 	CertFile, KeyFile string
 
-	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = not at all
+	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = it does not
 	DrainTimeout time.Duration // how long requests, lookups and token requests may then take to end
 
 	Log      io.Writer            // gets the log, one record a line
@@ -75,7 +75,7 @@ type Lookups struct {
 	CacheEntries  int           // results kept in memory, at least 1
 	Timeout       time.Duration // the longest wait of a caller, more than 1 s
 	Concurrency   int           // requests to the upstream at once, at least 1
-	UpstreamShare float64       // this process's part of the upstream's budget, above 0 and at most 1
+	UpstreamShare float64       // the process's part of the upstream's budget, above 0 and at most 1
 	CallerLimit   int           // cache misses a minute and caller; 0 = no limit
 	Breaker       geo.BreakerConfig
 

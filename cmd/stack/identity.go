@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"gatehouse/actors"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/sqlstore"
 )
@@ -19,27 +20,38 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return wrong("Identity.Database", err)
 	}
 	s.onStop(s.Store.Close)
-	service := actors.IdentityConfig{
-		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Session: c.SessionTTL,
-		Shared:    !strings.HasPrefix(database.URL, "sqlite:"),
-		Messenger: c.Sender, Channels: c.Channels,
-		Hasher: c.Hasher, Logger: s.Logger, Metrics: s.Metrics,
+	tokens := token.Config{
+		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
+		Shared: !strings.HasPrefix(database.URL, "sqlite:"),
+		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if c.Stores != nil {
-		service.Tokens, service.Accounts = c.Stores(s.Store)
+		tokens.Tokens, tokens.Accounts = c.Stores(s.Store)
+	}
+	if s.Tokens, err = token.New(ctx, tokens); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error {
+		s.stopWithin(s.Tokens.Stop, "token requests were cut off")
+		return nil
+	})
+	users := people.Config{
+		Store: tokens.Accounts, Tokens: s.Tokens, Keys: s.Tokens.Keys, Session: c.SessionTTL,
+		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher,
+		Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)
 		if err != nil {
 			return err
 		}
-		service.Messenger, service.Channels = messages, messages.Channels()
+		users.Messenger, users.Channels = messages, messages.Channels()
 	}
-	if s.Identity, err = actors.NewIdentity(ctx, service); err != nil {
+	if s.People, err = people.New(users); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.onStop(func() error {
-		s.stopWithin(s.Identity.Stop, "token requests were cut off")
+		s.stopWithin(s.People.Stop, "requests of people were cut off")
 		return nil
 	})
 	return nil

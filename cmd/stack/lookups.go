@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,7 @@ func (s *Stack) startLookups() (err error) {
 	service := actors.Config{
 		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
-		Reverse: c.Reverser, Logger: s.Logger, Metrics: s.Metrics,
+		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if service.Provider, service.Fallback, err = s.openProviders(); err != nil {
 		return err
@@ -36,12 +37,16 @@ func (s *Stack) startLookups() (err error) {
 	if s.Lookups, err = actors.New(service); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
+	s.stopLookups = sync.OnceFunc(func() { s.stopWithin(s.Lookups.Stop, "lookups were cut off") })
 	s.onStop(func() error {
-		s.stopWithin(s.Lookups.Stop, "lookups were cut off")
+		s.stopLookups()
 		return nil
 	})
 	return nil
 }
+
+// StopLookups makes the service refuse cache misses, as an overloaded one does. Close does so too.
+func (s *Stack) StopLookups() { s.stopLookups() }
 
 // openProviders returns the provider that is asked, and the one that answers when it cannot; nil =
 // there is none.

@@ -20,9 +20,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
@@ -30,10 +34,11 @@ import (
 
 // Stack is a service that Start has started. Its fields must not be changed.
 type Stack struct {
-	Server   *httpedge.Server
-	Lookups  *actors.System   // nil without lookups
-	Identity *actors.Identity // nil without the identity service
-	Store    *sqlstore.Store  // nil without the identity service
+	Server  *httpedge.Server
+	Lookups *actors.System  // nil without lookups
+	Tokens  *token.Service  // nil without the identity service
+	People  *people.Service // nil without the identity service
+	Store   *sqlstore.Store // nil without the identity service
 
 	Simulator   *sim.Server // the upstream simulator of this process; nil = none
 	UpstreamURL string      // base URL of the upstream; "" = there is none
@@ -49,8 +54,10 @@ type Stack struct {
 	Metrics *prometheus.Registry
 
 	config        Config
+	actors        *actor.ActorSystem
 	public, admin net.Listener
-	deadline      time.Time      // the end of DrainTimeout; zero before it has begun
+	deadline      time.Time // the end of DrainTimeout; zero before it has begun
+	stopLookups   func()
 	stops         []func() error // in the order of the starts
 }
 
@@ -91,6 +98,8 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	if err := s.bind(); err != nil {
 		return nil, err
 	}
+	s.actors = mailbox.NewSystem()
+	s.onStop(func() error { s.actors.Shutdown(); return nil })
 	if config.Lookups != nil {
 		if err := s.startLookups(); err != nil {
 			return nil, err
@@ -112,7 +121,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
 			return nil, err
 		}
-		edge.Identity = s.Identity
+		edge.Tokens, edge.People = s.Tokens, s.People
 		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}
@@ -166,10 +175,10 @@ func (s *Stack) Close() error {
 
 // stopWithin stops a part within the deadline. What it cuts off is a warning.
 func (s *Stack) stopWithin(stop func(context.Context) error, warning string) {
-	if s.deadline.IsZero() {
-		s.deadline = time.Now().Add(s.config.DrainTimeout)
-	}
 	deadline := s.deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(s.config.DrainTimeout)
+	}
 	if least := time.Now().Add(time.Second); deadline.Before(least) {
 		deadline = least
 	}

@@ -113,8 +113,10 @@ func TestOneServiceAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (s.Lookups != nil) != (c.Lookups != nil) || (s.Identity != nil) != (c.Identity != nil) {
-				t.Errorf("got lookups %v and identity %v, want what was configured", s.Lookups, s.Identity)
+			if (s.Lookups != nil) != (c.Lookups != nil) ||
+				(s.Tokens != nil) != (c.Identity != nil) {
+				t.Errorf("got lookups %v and identity %v, want what was configured", s.Lookups,
+					s.Tokens)
 			}
 			if err := s.Close(); err != nil {
 				t.Errorf("got %v, want a service that has not served to stop", err)
@@ -123,7 +125,8 @@ func TestOneServiceAlone(t *testing.T) {
 	}
 	c := config(t)
 	c.Lookups, c.Identity = nil, nil
-	if s, err := stack.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "neither") {
+	if s, err := stack.Start(t.Context(), c); err == nil ||
+		!strings.Contains(err.Error(), "neither") {
 		t.Errorf("got %v and %v, want neither service refused", s, err)
 	}
 }

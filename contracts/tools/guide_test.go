@@ -66,7 +66,7 @@ func TestGuide(t *testing.T) {
 	if err := os.Symlink(root, filepath.Join(folder, "gatehouse")); err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(folder, "pactcheck-v0.0.1-linux-amd64.tar.gz") // beside which the guide has to find the one that it makes
+	old := filepath.Join(folder, "pactcheck-v0.0.1-linux-amd64.tar.gz") // the guide must choose its new archive instead
 	if err := errors.Join(os.WriteFile(old, nil, 0o600), os.Chtimes(old, time.Unix(1, 0), time.Unix(1, 0))); err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +95,11 @@ func TestGuide(t *testing.T) {
 		}
 	}
 	if compared < 8 {
-		t.Errorf("got %d answers in the guide, want 8 or more", compared)
+		t.Errorf("got %d outputs in the guide, want 8 or more", compared)
 	}
 }
 
-// shell runs a script without what make and this test have set for themselves.
+// shell runs a script without the environment of make and of this test.
 func shell(t *testing.T, folder, script string) string {
 	t.Helper()
 	ctx, cancel := limit(t)
@@ -123,7 +123,7 @@ func shell(t *testing.T, folder, script string) string {
 	return string(out)
 }
 
-// pattern matches what a block of the guide says; … stands for anything.
+// pattern returns a pattern for the output in the guide. … matches anything.
 func pattern(text string) *regexp.Regexp {
 	parts := strings.Split(strings.TrimSpace(text), "…")
 	for i := range parts {
@@ -150,7 +150,7 @@ func freePort(t *testing.T) string {
 
 var option = regexp.MustCompile(`--[a-z-]+`)
 
-// TestGuideForCI holds the commands for pipelines, which need a broker, against the help of the programs.
+// TestGuideForCI compares the commands for pipelines, which need a broker, with the help of the programs.
 func TestGuideForCI(t *testing.T) {
 	found := 0
 	for _, b := range guide(t) {
@@ -185,7 +185,7 @@ func TestGuideForCI(t *testing.T) {
 	}
 }
 
-// TestGuideLinks wants what the guide names to be there.
+// TestGuideLinks requires that the guide's links and folders exist.
 func TestGuideLinks(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -204,12 +204,14 @@ func TestGuideLinks(t *testing.T) {
 	}
 }
 
-// TestNodeVersion wants the same least version of Node.js wherever one is named.
+// TestNodeVersion requires the same minimum version of Node.js everywhere.
 func TestNodeVersion(t *testing.T) {
 	const want = "18"
 	for file, version := range map[string]string{
-		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`, "../../scripts/setup": `versions\.node\) < (\d+)`,
-		"package.json": `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`, "../pactlib/package.json": `"node": ">=(\d+)"`,
+		"../../README.md": `Node\.js (\d+)`, "../README.md": `Node\.js (\d+)`,
+		"../../scripts/setup": `versions\.node\) < (\d+)`,
+		"package.json":        `"node": ">=(\d+)"`, "../jsconsumer/package.json": `"node": ">=(\d+)"`,
+		"../pactlib/package.json": `"node": ">=(\d+)"`,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

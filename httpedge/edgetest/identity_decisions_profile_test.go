@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -165,13 +165,13 @@ func profileCheckOrder(r *row) {
 
 func rateLimit(r *row) {
 	c, u := r.client(), r.user()
-	for endpoint, path := range map[actors.Endpoint]string{actors.BasicProfile: "/api/user", actors.DetailedProfile: "/api/user/details"} {
+	for endpoint, path := range map[token.Endpoint]string{token.BasicProfile: "/api/user", token.DetailedProfile: "/api/user/details"} {
 		limit := map[string]int{"/api/user": 100, "/api/user/details": 50}[path]
 		tokens := r.issue(c, u, oauth.UserScopes)
 		start := time.Now()
 		use := func(at time.Time) {
 			for range limit {
-				if got := r.Identity.Admit(tokens.access, endpoint, at).Verdict; got != actors.Admitted {
+				if got := r.Tokens.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
 					r.t.Fatalf("got verdict %v, want admitted", got)
 				}
 			}

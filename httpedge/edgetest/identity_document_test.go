@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -363,7 +363,7 @@ func TestDocumentErrors(t *testing.T) {
 
 // Section 8: limits.
 func TestDocumentLimits(t *testing.T) {
-	limited := func(path string, endpoint actors.Endpoint, limit int) func(*row) {
+	limited := func(path string, endpoint token.Endpoint, limit int) func(*row) {
 		return func(r *row) {
 			c, u := r.client(), r.user()
 			tokens := r.issue(c, u, oauth.UserScopes)
@@ -376,14 +376,14 @@ func TestDocumentLimits(t *testing.T) {
 			r.profile(r.issue(c, u, oauth.UserScopes).access, path).object(r.t, 200) // each token has its own
 			tokens = r.issue(c, u, oauth.UserScopes)
 			for range limit + 1 {
-				r.Identity.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
+				r.Tokens.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
 			}
 			r.profile(tokens.access, path).object(r.t, 200) // it resets every minute
 		}
 	}
 	rows(t, []rowTest{
-		{"GET /api/user", limited("/api/user", actors.BasicProfile, 100)},
-		{"GET /api/user/details", limited("/api/user/details", actors.DetailedProfile, 50)},
+		{"GET /api/user", limited("/api/user", token.BasicProfile, 100)},
+		{"GET /api/user/details", limited("/api/user/details", token.DetailedProfile, 50)},
 		{"X-RateLimit-Remaining and X-RateLimit-Reset", func(r *row) {
 			a := r.profile(r.issue(r.client(), r.user(), oauth.ViewUser).access)
 			a.has(r.t, "X-RateLimit-Remaining", "99")

@@ -72,14 +72,14 @@ func newFuzzed(f *testing.F) *fuzzed {
 	})
 	s.client.Secret = fuzzedSecret
 	now := time.Now()
-	code, fault := st.Identity.IssueCode(f.Context(), oauth.AuthorizationCode{ClientID: s.client.ID, UserID: s.user.ID,
+	code, fault := st.Tokens.IssueCode(f.Context(), oauth.AuthorizationCode{ClientID: s.client.ID, UserID: s.user.ID,
 		RedirectURI: edgetest.RedirectURI, Scopes: oauth.ViewUser}, now)
 	if fault != nil {
 		f.Fatal(fault)
 	}
 	request := &oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: s.client.ID, Secret: s.client.Secret}, Grant: oauth.AuthorizationCodeGrant,
 		Code: code, RedirectURI: edgetest.RedirectURI}
-	response, fault := st.Identity.Exchange(f.Context(), request, now)
+	response, fault := st.Tokens.Token(f.Context(), request, now)
 	if fault != nil {
 		f.Fatal(fault)
 	}

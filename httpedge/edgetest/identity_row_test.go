@@ -175,7 +175,7 @@ func (r *row) code(c edgetest.Client, u *account.User, at time.Time, change func
 	if change != nil {
 		change(&code)
 	}
-	plain, fault := r.Identity.IssueCode(r.t.Context(), code, at)
+	plain, fault := r.Tokens.IssueCode(r.t.Context(), code, at)
 	if fault != nil {
 		r.t.Fatal(fault)
 	}
@@ -243,7 +243,7 @@ func (r *row) past(at time.Time, form []string) *oauth.TokenResponse {
 	if fault != nil {
 		r.t.Fatal(fault)
 	}
-	response, fault := r.Identity.Exchange(r.t.Context(), request, at)
+	response, fault := r.Tokens.Token(r.t.Context(), request, at)
 	if fault != nil {
 		r.t.Fatal(fault)
 	}

@@ -52,7 +52,7 @@ func (m *marked) people() (edgetest.Client, *account.User, string) {
 	record := o.does(201, "POST", "/clients", m.json("name", "Marked Atlas", "scopes", []string{"view-user", "detail-user"}, "grants", []string{"authorization_code", "refresh_token", "client_credentials"}, "redirect_uris", []string{m.mark("redirect URI", "https://marked-app.example/cb?marked=1")})).object(m.t, 201)
 	c := edgetest.Client{Secret: m.mark("client secret", record["client_secret"].(string))}
 	var err error
-	if c.Client, err = m.Identity.Client(m.t.Context(), record["client_id"].(string)); err != nil {
+	if c.Client, err = m.Tokens.Client(m.t.Context(), record["client_id"].(string)); err != nil {
 		m.t.Fatal(err)
 	}
 	o.does(200, "POST", "/clients/"+c.ID+"/approve", "")
@@ -64,7 +64,7 @@ func (m *marked) people() (edgetest.Client, *account.User, string) {
 		"phone_number", m.mark("phone", phoneNumber()), "address", m.mark("address", "4711 Marked Road"), "bio", m.mark("bio", "marked-biography"),
 		"place_of_birth", m.mark("place of birth", "Markedville"), "date_of_birth", m.mark("date of birth", "1971-07-11"), "password", password}
 	made := o.does(201, "POST", "/users", m.json(fields...)).object(m.t, 201)
-	u, err := m.Identity.User(m.t.Context(), int64(made["id"].(float64)))
+	u, err := m.People.User(m.t.Context(), int64(made["id"].(float64)))
 	if err != nil {
 		m.t.Fatal(err)
 	}

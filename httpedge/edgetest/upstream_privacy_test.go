@@ -68,7 +68,7 @@ func TestNothingAskedIsLogged(t *testing.T) {
 	if strings.Contains(log, "127.0.0.1") || strings.Contains(metrics, "127.0.0.1") {
 		t.Error("got the peer's address in the log or the metrics")
 	}
-	if lines := len(s.Log.Records("request")); lines < 60 || len(s.Log.Records("provider panicked")) < 2 {
+	if lines := len(s.Log.Records("request")); lines < 60 || len(s.Log.Records("actor panicked")) < 2 {
 		t.Errorf("got %d access lines and other than two panics: the test has not done what it is for", lines)
 	}
 }

@@ -3,6 +3,8 @@ package pages
 import (
 	"net/url"
 	"unicode"
+
+	"gatehouse/actors/oauth"
 )
 
 // Account is a signed-in person as the pages show it.
@@ -63,6 +65,20 @@ func (p Accounts) Several() bool { return len(p.Accounts) > 1 }
 type Permission struct {
 	Text    string // after "will be able to"
 	Granted bool   // it was allowed before
+}
+
+// Permissions says what scopes let a client do, each after "will be able to", and which of them were granted before.
+func Permissions(scopes, granted oauth.Scopes) []Permission {
+	var all []Permission
+	if scopes.Contains(oauth.ViewUser) {
+		all = append(all, Permission{Text: "see your name, email address, username, profile picture and gender",
+			Granted: granted.Contains(oauth.ViewUser)})
+	}
+	if scopes.Contains(oauth.DetailUser) {
+		all = append(all, Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself",
+			Granted: granted.Contains(oauth.DetailUser)})
+	}
+	return all
 }
 
 // Consent is the page that asks a person to let a client in.

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "KEY1marked2KEY"
 
-// newClient returns a client of tier for an upstream that handler plays.
+// newClient returns a client of tier for an upstream that runs handler.
 func newClient(t testing.TB, tier ipapi.Tier, handler http.HandlerFunc) *ipapi.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -40,7 +40,7 @@ func newClientAt(t testing.TB, config ipapi.Config) *ipapi.Client {
 	return c
 }
 
-// within returns a context that no test should see the end of.
+// within returns a context with a deadline that no passing test reaches.
 func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -66,7 +66,7 @@ func queries(t testing.TB, all ...string) []geo.Query {
 	return qs
 }
 
-// always answers every request with body.
+// always responds to every request with body.
 func always(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }
 }
@@ -79,22 +79,29 @@ const full = `{"status":"success","continent":"North America","country":"United 
 var fullResult = geo.Result{
 	IP: netip.MustParseAddr("8.8.8.8"),
 	Location: geo.Location{
-		Continent: "North America", Country: "United States", CountryCode: "US", RegionName: "Virginia", City: "Ashburn",
-		Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York", UTCOffsetSeconds: -14400, Currency: "USD",
+		Continent: "North America", Country: "United States", CountryCode: "US",
+		RegionName: "Virginia", City: "Ashburn",
+		Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York",
+		UTCOffsetSeconds: -14400, Currency: "USD",
 	},
 	Network: geo.Network{
-		ISP: "Google LLC", Org: "Google Public DNS", AS: "AS15169 Google LLC", ASName: "GOOGLE", Reverse: "dns.google",
+		ISP: "Google LLC", Org: "Google Public DNS", AS: "AS15169 Google LLC", ASName: "GOOGLE",
+		Reverse: "dns.google",
 	},
 	Flags: geo.Flags{Mobile: true, Proxy: true, Hosting: true},
 }
 
 func TestTerms(t *testing.T) {
 	for tier, want := range map[ipapi.Tier]geo.Terms{
-		ipapi.Free: {Source: "upstream", SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100, LacksReverse: true},
-		ipapi.Pro:  {Source: "upstream", BatchSize: 100, Gather: 8 * time.Millisecond, LacksReverse: true},
-		ipapi.Sim:  {Source: "sim", BatchSize: 100, Gather: 8 * time.Millisecond, LacksReverse: true},
+		ipapi.Free: {Source: "upstream", SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100,
+			LacksReverse: true},
+		ipapi.Pro: {Source: "upstream", BatchSize: 100, Gather: 8 * time.Millisecond,
+			LacksReverse: true},
+		ipapi.Sim: {Source: "sim", BatchSize: 100, Gather: 8 * time.Millisecond,
+			LacksReverse: true},
 	} {
-		var c geo.Provider = newClientAt(t, ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: key})
+		var c geo.Provider = newClientAt(t, ipapi.Config{Base: "http://127.0.0.1", Tier: tier,
+			Key: key})
 		if got := c.Terms(); got != want {
 			t.Errorf("%s: got %+v, want %+v", tier, got, want)
 		}
@@ -119,7 +126,8 @@ func TestSingleRequest(t *testing.T) {
 			t.Errorf("%s: got no error", row.query)
 		}
 		r := <-seen
-		if r.Method != "GET" || r.RequestURI != row.want || r.ContentLength != 0 || r.TransferEncoding != nil {
+		if r.Method != "GET" || r.RequestURI != row.want || r.ContentLength != 0 ||
+			r.TransferEncoding != nil {
 			t.Errorf("%s: got %s %s with a body of %d %v, want GET %s and none",
 				row.query, r.Method, r.RequestURI, r.ContentLength, r.TransferEncoding, row.want)
 		}
@@ -136,7 +144,7 @@ func TestBatchRequest(t *testing.T) {
 		}
 	})
 	if _, err := c.Batch(within(t), queries(t, "8.8.8.8", "2606:4700::1111")); err == nil {
-		t.Error("got no error for an empty answer")
+		t.Error("got no error for an empty response")
 	}
 	if want := "POST /batch?fields=64225275&key=" + key; path != want {
 		t.Errorf("got %s, want %s", path, want)
@@ -149,8 +157,10 @@ func TestBatchRequest(t *testing.T) {
 	}
 }
 
-func TestBatchRefusesWhatMustNotBeSent(t *testing.T) {
-	c := newClient(t, ipapi.Free, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+func TestInvalidQueriesAreNotSent(t *testing.T) {
+	c := newClient(t, ipapi.Free, func(http.ResponseWriter, *http.Request) {
+		t.Error("a request was sent")
+	})
 	many := slices.Repeat(queries(t, "8.8.8.8"), 101)
 	for _, qs := range [][]geo.Query{{}, many, queries(t, "8.8.8.8", "dns.google"), {geo.Query{}}} {
 		if _, err := c.Batch(within(t), qs); err == nil {
@@ -163,7 +173,9 @@ func TestBatchRefusesWhatMustNotBeSent(t *testing.T) {
 }
 
 func TestSingleAnswers(t *testing.T) {
-	only := func(ip string) geo.Answer { return geo.Answer{Result: geo.Result{IP: netip.MustParseAddr(ip)}} }
+	only := func(ip string) geo.Answer {
+		return geo.Answer{Result: geo.Result{IP: netip.MustParseAddr(ip)}}
+	}
 	invalid := func(reason geo.Reason) geo.Answer {
 		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: reason}}
 	}
@@ -209,17 +221,18 @@ func checkAnswer(t testing.TB, about string, got, want geo.Answer) {
 	}
 }
 
-func TestTextsAreBoundedAndClean(t *testing.T) {
+func TestTextsAreCleanedAndCut(t *testing.T) {
 	for _, row := range []struct{ about, city, want string }{
 		{"accents", "Zürich", "Zürich"},
 		{"control characters", `a\u0000b\u001b[31mc\r\nd\u0085e\u007f`, "ab[31mcde"},
 		{"a lone surrogate", `a\ud800b`, "a\ufffdb"},
-		{"as long as it may be", strings.Repeat("x", 256), strings.Repeat("x", 256)},
+		{"longest text", strings.Repeat("x", 256), strings.Repeat("x", 256)},
 		{"too long", strings.Repeat("x", 257), strings.Repeat("x", 256)},
 		{"too long, cut at a rune", strings.Repeat("x", 255) + "ü", strings.Repeat("x", 255)},
 		{"bytes that are not UTF-8", "a\xffb", "a\ufffdb"},
 	} {
-		c := newClient(t, ipapi.Free, always(`{"status":"success","query":"8.8.8.8","city":"`+row.city+`"}`))
+		c := newClient(t, ipapi.Free, always(`{"status":"success","query":"8.8.8.8","city":"`+
+			row.city+`"}`))
 		reply, err := c.Single(within(t), query(t, "8.8.8.8"))
 		if err != nil {
 			t.Errorf("%s: %v", row.about, err)
@@ -240,7 +253,8 @@ func TestBadElementFailsAlone(t *testing.T) {
 	}{
 		{"good", full, geo.Answer{Result: fullResult}},
 		{"fail", `{"status":"fail","message":"reserved range","query":"8.8.8.8"}`,
-			geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}}},
+			geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+				Reason: geo.ReasonReservedRange}}},
 		{"null", `null`, bad},
 		{"a string", `"success"`, bad},
 		{"an array", `[]`, bad},
@@ -254,24 +268,25 @@ func TestBadElementFailsAlone(t *testing.T) {
 		{"number for a string", `{"status":"success","query":"8.8.8.8","city":1}`, bad},
 		{"string for a number", `{"status":"success","query":"8.8.8.8","lat":"1"}`, bad},
 		{"string for a flag", `{"status":"success","query":"8.8.8.8","proxy":"no"}`, bad},
-		{"number beyond all", `{"status":"success","query":"8.8.8.8","lat":1e999}`, bad},
+		{"number out of range", `{"status":"success","query":"8.8.8.8","lat":1e999}`, bad},
 		{"beyond the pole", `{"status":"success","query":"8.8.8.8","lat":90.1}`, bad},
 		{"beyond the date line", `{"status":"success","query":"8.8.8.8","lon":-180.1}`, bad},
 		{"offset of a fraction", `{"status":"success","query":"8.8.8.8","offset":0.5}`, bad},
 		{"offset of a day", `{"status":"success","query":"8.8.8.8","offset":-86400}`, bad},
 	} {
-		c := newClient(t, ipapi.Free, always("["+row.element+`,{"status":"success","query":"9.9.9.9"}]`))
+		c := newClient(t, ipapi.Free, always("["+row.element+
+			`,{"status":"success","query":"9.9.9.9"}]`))
 		reply, err := c.Batch(within(t), queries(t, "8.8.8.8", "9.9.9.9"))
 		if err != nil || len(reply.Answers) != 2 {
 			t.Errorf("%s: got %d answers and %v, want 2", row.about, len(reply.Answers), err)
 			continue
 		}
 		checkAnswer(t, row.about, reply.Answers[0], row.want)
-		checkAnswer(t, row.about+" beside", reply.Answers[1], good)
+		checkAnswer(t, row.about+", next element", reply.Answers[1], good)
 		if row.want == bad {
 			single := newClient(t, ipapi.Free, always(row.element))
 			if _, err := single.Single(within(t), query(t, "8.8.8.8")); err == nil {
-				t.Errorf("%s as a single answer: got no error", row.about)
+				t.Errorf("%s in a single response: got no error", row.about)
 			}
 		}
 	}

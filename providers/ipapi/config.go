@@ -13,37 +13,40 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// Tier is what was agreed with the upstream. The zero value is none.
+// Tier is a tier of the upstream. The zero value is invalid.
 type Tier string
 
-// The tiers, named as in IP_PROVIDER.
+// The tiers, with their names in IP_PROVIDER.
 const (
-	Free Tier = "ip-api"     // 45 single look-ups and 15 batches a minute, plain HTTP, non-commercial use only
-	Pro  Tier = "ip-api-pro" // a key and no budget
-	Sim  Tier = "sim"        // the upstream simulator: no key, and no budget unless it says one
+	// Free: 45 single lookups and 15 batches a minute, plain HTTP, for non-commercial use only.
+	Free Tier = "ip-api"
+	// Pro: a key and no budget.
+	Pro Tier = "ip-api-pro"
+	// Sim: the upstream simulator, without a key; it has a budget only if its responses report one.
+	Sim Tier = "sim"
 )
 
-// DefaultConnections stands for Config.Connections 0.
+// DefaultConnections is used when Config.Connections is 0.
 const DefaultConnections = 8
 
-// Config says where and how the upstream is asked. Its Key is left out wherever it is printed or marshalled.
+// Config configures a Client. Its Key is never printed or marshalled.
 type Config struct {
-	Base        string // required: its base address, http or https; a trailing slash means nothing
+	Base        string // required: base URL, http or https, with or without a trailing slash
 	Tier        Tier   // required
 	Key         string `json:"-"` // required for Pro, never sent by another tier
-	Connections int    // connections at once, and kept alive; 0 = DefaultConnections
+	Connections int    // limit of open connections; 0 = DefaultConnections
 
-	// Dial makes the connections; optional: nil = over TCP. Tests without a network have one.
+	// Dial opens the connections; optional: nil = TCP. Tests without a network set it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
-// Format prints c without its Key, whatever the verb.
+// Format prints c without its Key, for every verb.
 func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "ipapi.Config(%s at %d connections)", c.Tier, c.Connections)
 }
 
-// validate returns the base address in the form that paths are appended to. Its errors are one line and hold neither
-// the key nor the base, which may have a secret in the wrong place.
+// validate returns the base URL without a trailing slash. Its errors are one line. They contain
+// neither the key nor the base URL, which may contain a secret by mistake.
 func (c Config) validate() (string, error) {
 	switch c.Tier {
 	case Free, Pro, Sim:
@@ -62,7 +65,9 @@ func (c Config) validate() (string, error) {
 			return "", err
 		}
 		if base.Scheme == "http" && !isLoopback(base.Hostname()) {
-			return "", fmt.Errorf("base address must be https for %s, or the key travels in the clear", Pro)
+			return "",
+				fmt.Errorf("base address must be https for %s, because the key must be encrypted",
+					Pro)
 		}
 	}
 	return strings.TrimRight(base.String(), "/"), nil
@@ -76,9 +81,9 @@ func parseBase(s string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("base address must begin with http:// or https://")
 	case u.User != nil:
-		return nil, errors.New("base address must not hold a user or password")
+		return nil, errors.New("base address must not contain a user or password")
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(s, "#"):
-		return nil, errors.New("base address must not hold a query or fragment")
+		return nil, errors.New("base address must not contain a query or fragment")
 	case u.Hostname() == "":
 		return nil, errors.New("base address must name a host")
 	}
@@ -96,7 +101,7 @@ func validateKey(key string) error {
 	}
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {
-			return errors.New("key must be visible ASCII, with no space or line break")
+			return errors.New("key must be visible ASCII, without spaces and line breaks")
 		}
 	}
 	return nil

@@ -10,10 +10,12 @@ import (
 
 func TestConfig(t *testing.T) {
 	free := func(base string) ipapi.Config { return ipapi.Config{Base: base, Tier: ipapi.Free} }
-	pro := func(base, key string) ipapi.Config { return ipapi.Config{Base: base, Tier: ipapi.Pro, Key: key} }
+	pro := func(base, key string) ipapi.Config {
+		return ipapi.Config{Base: base, Tier: ipapi.Pro, Key: key}
+	}
 	for _, row := range []struct {
 		config ipapi.Config
-		want   string // of the error; "" = none
+		want   string // part of the error; "" = no error
 	}{
 		{free("http://ip-api.com"), ""},
 		{free("http://ip-api.com/"), ""},
@@ -61,7 +63,8 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: got no error, want one about %s", about, row.want)
 			continue
 		}
-		if text := err.Error(); !strings.Contains(text, row.want) || strings.Contains(text, key) || strings.Contains(text, "\n") {
+		if text := err.Error(); !strings.Contains(text, row.want) || strings.Contains(text, key) ||
+			strings.Contains(text, "\n") {
 			t.Errorf("%s: got %q, want one line about %s without the key", about, text, row.want)
 		}
 	}

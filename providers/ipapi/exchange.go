@@ -16,9 +16,11 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// exchange sends one request and returns the body of a 200, of at most limit bytes. The quota is valid beside an error.
-func (c *Client) exchange(ctx context.Context, method, path string, content []byte, limit int64) ([]byte, geo.Quota, error) {
-	var body io.Reader = once{}
+// exchange sends one request and returns the body of a response with status 200. A body of more
+// than limit bytes is an error. The quota is valid with an error too.
+func (c *Client) exchange(ctx context.Context, method, path string, content []byte,
+	limit int64) ([]byte, geo.Quota, error) {
+	var body io.Reader = emptyBody{}
 	if content != nil {
 		body = bytes.NewReader(content)
 	}
@@ -39,21 +41,21 @@ func (c *Client) exchange(ctx context.Context, method, path string, content []by
 	if err := statusError(response.StatusCode); err != nil {
 		return nil, quota, err
 	}
-	answer, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	received, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
 		return nil, quota, kindOf(ctx, err)
 	}
-	if int64(len(answer)) > limit {
+	if int64(len(received)) > limit {
 		return nil, quota, errTooLarge
 	}
-	return answer, quota, nil
+	return received, quota, nil
 }
 
-// once is an empty request body. With it net/http sends a GET once, whatever happens; without it, a second time when
-// a connection breaks before the answer, and the upstream would count two.
-type once struct{}
+// emptyBody is an empty request body that net/http cannot rewind. Without a body net/http retries a
+// GET when a connection breaks before the response, and the upstream would count two requests.
+type emptyBody struct{}
 
-func (once) Read([]byte) (int, error) { return 0, io.EOF }
+func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }
 
 func statusError(status int) error {
 	switch status {
@@ -64,14 +66,14 @@ func statusError(status int) error {
 	case http.StatusForbidden:
 		return geo.ErrForbidden
 	}
-	return fmt.Errorf("upstream answered status %d", status)
+	return fmt.Errorf("upstream responded with status %d", status)
 }
 
-// longestReset bounds what the upstream can say of its window, which is one minute by its documentation.
+// longestReset limits the time that X-Ttl can set. The upstream documents a window of one minute.
 const longestReset = time.Hour
 
-// readQuota returns what X-Rl and X-Ttl say, and nothing unless both are whole numbers; beside a refusal for the rate
-// limit X-Ttl is enough. Negative ones count as 0.
+// readQuota reads the headers X-Rl and X-Ttl. Unless both are whole numbers, the quota is not
+// known; a response with status 429 needs only X-Ttl. Negative numbers count as 0.
 func readQuota(r *http.Response) geo.Quota {
 	seconds, err := strconv.Atoi(r.Header.Get("X-Ttl"))
 	if err != nil {
@@ -84,20 +86,22 @@ func readQuota(r *http.Response) geo.Quota {
 		}
 	}
 	seconds = min(max(0, seconds), int(longestReset/time.Second))
-	return geo.Quota{Known: true, Remaining: max(0, remaining), Reset: time.Duration(seconds) * time.Second}
+	return geo.Quota{Known: true, Remaining: max(0, remaining),
+		Reset: time.Duration(seconds) * time.Second}
 }
 
-// What an exchange fails of, beside statuses.
+// Errors of an exchange other than the response's status.
 var (
 	errNoName    = errors.New("upstream's name does not resolve")
 	errTimedOut  = errors.New("cannot connect to upstream: timed out")
 	errNoConnect = errors.New("cannot connect to upstream")
-	errTLS       = errors.New("TLS with upstream cannot be set up")
-	errBroken    = errors.New("exchange with upstream broke off")
-	errTooLarge  = errors.New("upstream's answer is too large")
+	errTLS       = errors.New("cannot set up TLS with upstream")
+	errBroken    = errors.New("connection to upstream broke")
+	errTooLarge  = errors.New("upstream's response is too large")
 )
 
-// kindOf returns what may be told of an error of net/http: the context's error where that has ended, else the kind.
+// kindOf returns the context's error if it has ended, or else the kind of a net/http error. The
+// error itself must not be returned: it contains the URL.
 func kindOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -113,7 +117,8 @@ func kindOf(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &dns):
 		return errNoName
-	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err,
+		&alert), errors.Is(err, http.ErrSchemeMismatch):
 		return errTLS
 	case !errors.As(err, &op) || op.Op != "dial" && op.Op != "proxyconnect":
 		return errBroken

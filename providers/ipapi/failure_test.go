@@ -20,7 +20,7 @@ import (
 	"gatehouse/providers/ipapi"
 )
 
-// echo is an upstream that knows 8.8.8.8 alone and tells on paths of each request.
+// echo runs an upstream that knows only 8.8.8.8 and sends the path of each request to paths.
 func echo(t testing.TB, paths chan<- string) (base string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paths <- r.URL.Path
@@ -46,7 +46,7 @@ func hijacked(raw string) http.HandlerFunc {
 	}
 }
 
-// bomb is 8 MiB of spaces in a small gzip body.
+// bomb responds with 8 MiB of spaces in a small gzip body.
 func bomb(w http.ResponseWriter, _ *http.Request) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -56,43 +56,43 @@ func bomb(w http.ResponseWriter, _ *http.Request) {
 	w.Write(packed.Bytes())
 }
 
-// failures are the ways in which a whole exchange fails, single or batch.
+// failures are failures of a whole exchange, single or batch.
 var failures = []struct {
 	about   string
 	handler http.HandlerFunc
-	want    string // in the error's text
-	is      error  // what it wraps; nil = neither of the two sentinels
+	want    string // part of the error's text
+	is      error  // the sentinel that it wraps; nil = none
 }{
 	{"throttled", status(429), "rate limit", geo.ErrThrottled},
 	{"forbidden", status(403), "not allowed", geo.ErrForbidden},
-	{"server error", status(500), "upstream answered status 500", nil},
-	{"unavailable", status(503), "upstream answered status 503", nil},
-	{"too many elements", status(422), "upstream answered status 422", nil},
-	{"not found", status(404), "upstream answered status 404", nil},
-	{"no content", status(204), "upstream answered status 204", nil},
+	{"server error", status(500), "upstream responded with status 500", nil},
+	{"unavailable", status(503), "upstream responded with status 503", nil},
+	{"too many elements", status(422), "upstream responded with status 422", nil},
+	{"not found", status(404), "upstream responded with status 404", nil},
+	{"no content", status(204), "upstream responded with status 204", nil},
 	{"redirect", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {
 			io.WriteString(w, full)
 			return
 		}
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
-	}, "upstream answered status 302", nil},
-	{"nothing", always(""), "not the JSON", nil},
-	{"page", always("<html>8.8.8.8</html>"), "not the JSON", nil},
-	{"half of it", always(full[:len(full)/2]), "not the JSON", nil},
-	{"something behind it", always(full + "8.8.8.8"), "not the JSON", nil},
+	}, "upstream responded with status 302", nil},
+	{"empty body", always(""), "malformed JSON", nil},
+	{"HTML page", always("<html>8.8.8.8</html>"), "malformed JSON", nil},
+	{"half of the JSON", always(full[:len(full)/2]), "malformed JSON", nil},
+	{"text after the JSON", always(full + "8.8.8.8"), "malformed JSON", nil},
 	{"body too large", always(strings.Repeat(" ", 1<<20+1)), "too large", nil},
 	{"bomb", bomb, "too large", nil},
 	{"headers too large", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Large", strings.Repeat("8.8.8.8 ", 4096))
-	}, "broke off", nil},
-	{"not HTTP", hijacked("8.8.8.8 speaking\r\n\r\n"), "broke off", nil},
-	{"closed", hijacked(""), "broke off", nil},
-	{"cut off", hijacked("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[{}"), "broke off", nil},
+	}, "connection to upstream broke", nil},
+	{"not HTTP", hijacked("8.8.8.8 speaking\r\n\r\n"), "connection to upstream broke", nil},
+	{"closed", hijacked(""), "connection to upstream broke", nil},
+	{"truncated", hijacked("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[{}"), "connection to upstream broke", nil},
 	{"not gzip", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		io.WriteString(w, full)
-	}, "broke off", nil},
+	}, "connection to upstream broke", nil},
 }
 
 func TestFailures(t *testing.T) {
@@ -105,7 +105,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// checkFailure also checks that neither err nor c tells a secret.
+// checkFailure also checks that err and c contain no secret.
 func checkFailure(t testing.TB, about string, c *ipapi.Client, err error, want string, is error) {
 	t.Helper()
 	if err == nil {
@@ -115,7 +115,8 @@ func checkFailure(t testing.TB, about string, c *ipapi.Client, err error, want s
 	if !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: got %q, want %q in it", about, err, want)
 	}
-	for _, sentinel := range []error{geo.ErrThrottled, geo.ErrForbidden, context.Canceled, context.DeadlineExceeded} {
+	for _, sentinel := range []error{geo.ErrThrottled, geo.ErrForbidden, context.Canceled,
+		context.DeadlineExceeded} {
 		if got, want := errors.Is(err, sentinel), sentinel == is; got != want {
 			t.Errorf("%s: is %q: got %v, want %v", about, sentinel, got, want)
 		}
@@ -123,24 +124,26 @@ func checkFailure(t testing.TB, about string, c *ipapi.Client, err error, want s
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		checkSecrets(t, about, fmt.Sprintf("%v %+v %#v", e, e, e))
 	}
-	checkSecrets(t, about, fmt.Sprintf("%v %+v %#v %s %q %d %v %+v %#v", c, c, c, c, c, c, *c, *c, *c))
+	checkSecrets(t, about, fmt.Sprintf("%v %+v %#v %s %q %d %v %+v %#v", c, c, c, c, c, c, *c, *c,
+		*c))
 }
 
 func checkSecrets(t testing.TB, about, text string) {
 	t.Helper()
 	for _, secret := range []string{key, "8.8.8.8", "marked", "127.0.0.1", "json/", "fields="} {
 		if strings.Contains(text, secret) {
-			t.Errorf("%s: %q holds %q", about, text, secret)
+			t.Errorf("%s: %q contains %q", about, text, secret)
 		}
 	}
 }
 
 func TestConfigIsPrintedWithoutKey(t *testing.T) {
 	config := ipapi.Config{Base: "https://127.0.0.1/" + key, Tier: ipapi.Pro, Key: key}
-	checkSecrets(t, "config", fmt.Sprintf("%v %+v %#v %s %+v", config, config, config, config, &config))
+	checkSecrets(t, "config", fmt.Sprintf("%v %+v %#v %s %+v", config, config, config, config,
+		&config))
 }
 
-func TestBatchOfAnotherLength(t *testing.T) {
+func TestBatchResponseOfWrongLength(t *testing.T) {
 	for _, body := range []string{`[]`, `null`, `[` + full + `]`, `[{},{},{}]`} {
 		c := newClient(t, ipapi.Free, always(body))
 		_, err := c.Batch(within(t), queries(t, "8.8.8.8", "9.9.9.9"))
@@ -148,10 +151,10 @@ func TestBatchOfAnotherLength(t *testing.T) {
 	}
 	c := newClient(t, ipapi.Free, always(`{"status":"fail"}`))
 	_, err := c.Batch(within(t), queries(t, "8.8.8.8"))
-	checkFailure(t, "object", c, err, "not the JSON", nil)
+	checkFailure(t, "object", c, err, "malformed JSON", nil)
 }
 
-func TestDomainNeedsAnAddress(t *testing.T) {
+func TestDomainResponseNeedsAddress(t *testing.T) {
 	for _, body := range []string{
 		`{"status":"success"}`,
 		`{"status":"success","query":"dns.google"}`,
@@ -161,31 +164,32 @@ func TestDomainNeedsAnAddress(t *testing.T) {
 	} {
 		c := newClient(t, ipapi.Free, always(body))
 		_, err := c.Single(within(t), query(t, "dns.google"))
-		checkFailure(t, body, c, err, "does not fit the query", nil)
+		checkFailure(t, body, c, err, "does not match the query", nil)
 	}
 }
 
-func TestBodyAtItsBound(t *testing.T) {
-	answer := `{"status":"success","query":"8.8.8.8"}`
-	c := newClient(t, ipapi.Free, always(answer+strings.Repeat(" ", 64<<10-len(answer))))
+func TestBodySizeLimit(t *testing.T) {
+	body := `{"status":"success","query":"8.8.8.8"}`
+	c := newClient(t, ipapi.Free, always(body+strings.Repeat(" ", 64<<10-len(body))))
 	if _, err := c.Single(within(t), query(t, "8.8.8.8")); err != nil {
 		t.Errorf("64 KiB: %v", err)
 	}
-	c = newClient(t, ipapi.Free, always(answer+strings.Repeat(" ", 64<<10-len(answer)+1)))
+	c = newClient(t, ipapi.Free, always(body+strings.Repeat(" ", 64<<10-len(body)+1)))
 	_, err := c.Single(within(t), query(t, "8.8.8.8"))
 	checkFailure(t, "64 KiB and 1", c, err, "too large", nil)
-	c = newClient(t, ipapi.Free, always("["+answer+strings.Repeat(" ", 1<<20-len(answer)-2)+"]"))
+	c = newClient(t, ipapi.Free, always("["+body+strings.Repeat(" ", 1<<20-len(body)-2)+"]"))
 	if _, err := c.Batch(within(t), queries(t, "8.8.8.8")); err != nil {
 		t.Errorf("1 MiB: %v", err)
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClientAt(t, ipapi.Config{Base: "http://" + listener.Addr().String(), Tier: ipapi.Pro, Key: key})
+	c := newClientAt(t, ipapi.Config{Base: "http://" + listener.Addr().String(), Tier: ipapi.Pro,
+		Key: key})
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,14 +233,15 @@ func TestQuota(t *testing.T) {
 	} {
 		for _, code := range []int{200, 429, 403, 500} {
 			want := row.want
-			if code == 429 { // whatever is said to be left, nothing is
+			if code == 429 { // nothing is left, whatever X-Rl says
 				want.Remaining = 0
 				if row.reset == "60" {
 					want = geo.Quota{Known: true, Reset: time.Minute}
 				}
 			}
 			c := newClient(t, ipapi.Free, func(w http.ResponseWriter, r *http.Request) {
-				for name, value := range map[string]string{"X-Rl": row.remaining, "X-Ttl": row.reset} {
+				for name, value := range map[string]string{"X-Rl": row.remaining,
+					"X-Ttl": row.reset} {
 					if value != "" {
 						w.Header().Set(name, value)
 					}
@@ -248,11 +253,13 @@ func TestQuota(t *testing.T) {
 			})
 			reply, err := c.Single(within(t), query(t, "8.8.8.8"))
 			if reply.Quota != want || (err == nil) != (code == 200) {
-				t.Errorf("%q %q single %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, want)
+				t.Errorf("%q %q single %d: got %+v %v, want %+v", row.remaining, row.reset, code,
+					reply.Quota, err, want)
 			}
 			reply, err = c.Batch(within(t), queries(t, "8.8.8.8"))
 			if reply.Quota != want || err == nil {
-				t.Errorf("%q %q batch %d: got %+v %v, want %+v", row.remaining, row.reset, code, reply.Quota, err, want)
+				t.Errorf("%q %q batch %d: got %+v %v, want %+v", row.remaining, row.reset, code,
+					reply.Quota, err, want)
 			}
 		}
 	}
@@ -283,7 +290,7 @@ func TestContextEndsAnExchange(t *testing.T) {
 		_, err := c.Single(ctx, query(t, "8.8.8.8"))
 		checkFailure(t, about, c, err, "canceled", context.Canceled)
 		_, err = c.Batch(ctx, queries(t, "8.8.8.8"))
-		checkFailure(t, about+", ended before", c, err, "canceled", context.Canceled)
+		checkFailure(t, about+", context ended before", c, err, "canceled", context.Canceled)
 
 		ctx, cancel = context.WithTimeout(within(t), 2*time.Second)
 		reply, err := c.Single(ctx, query(t, "8.8.8.8"))
@@ -302,7 +309,7 @@ func TestContextEndsAnExchange(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	arrived := make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- struct{}{}
@@ -320,7 +327,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	second, cancelSecond := context.WithTimeout(within(t), 50*time.Millisecond)
 	defer cancelSecond()
 	if _, err := c.Single(second, query(t, "8.8.8.8")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the deadline", err)
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
 	if len(arrived) != 0 {
 		t.Error("a second connection was made")
@@ -331,7 +338,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRequestIsNeverRepeated(t *testing.T) {
+func TestRequestIsNeverRetried(t *testing.T) {
 	var requests atomic.Int32
 	c := newClient(t, ipapi.Free, func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1)%2 == 0 {
@@ -344,7 +351,7 @@ func TestRequestIsNeverRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := c.Single(within(t), query(t, "8.8.8.8"))
-	checkFailure(t, "a reused connection breaks", c, err, "broke off", nil)
+	checkFailure(t, "a reused connection breaks", c, err, "connection to upstream broke", nil)
 	if got := requests.Load(); got != 2 {
 		t.Errorf("got %d requests, want 2", got)
 	}

@@ -19,22 +19,22 @@ import (
 type mailServer struct {
 	t        *testing.T
 	address  string
-	password string // of the user atlas; "" = everybody may send
-	refusal  error  // of every recipient; nil = none
+	password string // password of the user atlas; "" = no authentication
+	refusal  error  // reply to every recipient; nil = accepted
 
 	mu   sync.Mutex
 	got  []mailed
-	seen []string // the commands of all sessions: AUTH, MAIL
+	seen []string // commands AUTH and MAIL of all sessions
 }
 
-// mailed is a message that the server took.
+// mailed is a message that the server accepted.
 type mailed struct {
 	from, to, data string
 	encrypted      bool
 	hello          string
 }
 
-// testCertificate is that of httptest.
+// testCertificate returns the certificate of httptest.
 func testCertificate(t *testing.T) *tls.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -42,8 +42,10 @@ func testCertificate(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: server.TLS.Certificates}
 }
 
-// startMail runs a server that offers STARTTLS if config is not nil, or TLS from the start if implicit. change may change it first.
-func startMail(t *testing.T, config *tls.Config, implicit bool, change func(*mailServer)) *mailServer {
+// startMail runs a server, after change if that is not nil. With config it offers STARTTLS, or if
+// implicit TLS from the start.
+func startMail(t *testing.T, config *tls.Config, implicit bool,
+	change func(*mailServer)) *mailServer {
 	t.Helper()
 	s := &mailServer{t: t}
 	if change != nil {
@@ -74,13 +76,13 @@ func startMail(t *testing.T, config *tls.Config, implicit bool, change func(*mai
 	return s
 }
 
-// quiet logs nothing: tests break connections.
+// quiet discards log lines: tests break connections.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 func (quiet) Println(...any)        {}
 
-// one returns the message that the server has, which must be the only one.
+// one returns the server's only message.
 func (s *mailServer) one() mailed {
 	s.t.Helper()
 	s.mu.Lock()
@@ -91,7 +93,7 @@ func (s *mailServer) one() mailed {
 	return s.got[0]
 }
 
-// saw reports whether a client got as far as that command.
+// saw reports whether a client sent that command.
 func (s *mailServer) saw(command string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +109,8 @@ func (s *mailServer) note(command string) {
 // NewSession implements smtp.Backend.
 func (s *mailServer) NewSession(c *smtp.Conn) (smtp.Session, error) {
 	_, encrypted := c.TLSConnectionState()
-	return &mailSession{server: s, signedIn: s.password == "", mailed: mailed{encrypted: encrypted, hello: c.Hostname()}}, nil
+	return &mailSession{server: s, signedIn: s.password == "",
+		mailed: mailed{encrypted: encrypted, hello: c.Hostname()}}, nil
 }
 
 type mailSession struct {
@@ -129,7 +132,8 @@ func (s *mailSession) Auth(string) (sasl.Server, error) {
 	s.server.note("AUTH")
 	return sasl.NewPlainServer(func(_, user, password string) error {
 		if user != "atlas" || password != s.server.password {
-			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong password " + password}
+			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8},
+				Message: "wrong password " + password}
 		}
 		s.signedIn = true
 		return nil

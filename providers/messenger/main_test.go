@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the certificate of httptest be trusted as if the system did. It is for 127.0.0.1 and example.com.
+// TestMain adds the certificate of httptest, for 127.0.0.1 and example.com, to the trusted roots.
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "messenger")
 	if err != nil {
@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	server := httptest.NewTLSServer(nil)
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: server.Certificate().Raw})
 	server.Close()
 	file := filepath.Join(folder, "roots.pem")
 	if err := os.WriteFile(file, certificate, 0o600); err != nil {

@@ -1,5 +1,5 @@
-// Package messenger brings codes and notices to people: by a signed webhook behind which any messaging service can sit, by
-// e-mail over SMTP, or, for trying things out, by the log.
+// Package messenger sends codes and notices to people: by a signed webhook, which can connect any
+// messaging service, by e-mail over SMTP, or for development to the log.
 package messenger
 
 import (
@@ -12,19 +12,23 @@ import (
 	"gatehouse/actors/account"
 )
 
-// MinSecret is how long the secret of webhooks must be, in bytes.
+// MinSecret is the minimum length of the webhook secret, in bytes.
 const MinSecret = 32
 
-// Config says where messages go. The Secret and what is in the Targets are left out wherever it is printed.
+// Config configures a Messenger. It is printed without the Secret and the Targets.
 type Config struct {
-	Targets []Target     // the first that serves a channel gets its messages; none = nobody can be reached
-	Secret  string       `json:"-"` // key of the signatures of webhooks, MinSecret bytes at least; required with one
-	From    string       // e-mail address, with a name if wanted ("Atlas <no-reply@example.com>"); required with an SMTP target
-	Service string       // what people know the service by: its host, which may have a port; required
+	Targets []Target // the first one that serves a channel gets its messages; optional
+	// Secret is the key of the webhook signatures, at least MinSecret bytes; required with a
+	// webhook.
+	Secret string `json:"-"`
+	// From is the sender of e-mails, such as "Atlas <no-reply@example.com>"; required with an SMTP
+	// target.
+	From    string
+	Service string       // public name of the service, its host and perhaps port; required
 	Logger  *slog.Logger // for the target log; required
 }
 
-// Format prints c without secrets, whatever the verb.
+// Format prints c without secrets, for every verb.
 func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "messenger.Config(%s)", c.Service) }
 
 // Messenger is an account.CodeSender. It may be used by many goroutines.
@@ -33,7 +37,8 @@ type Messenger struct {
 	close   []func()
 }
 
-// New returns a Messenger. Close ends it. The error says in one line what is wrong with config, without a secret.
+// New returns a Messenger; close it after use. The error says in one line what is wrong with
+// config. It contains no secret.
 func New(config Config) (*Messenger, error) {
 	m := &Messenger{senders: map[account.Channel]account.CodeSender{}}
 	for _, t := range config.Targets {
@@ -54,7 +59,7 @@ func New(config Config) (*Messenger, error) {
 func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 	switch {
 	case t.IsLog():
-		return &journal{config.Logger}, nil
+		return &logSender{config.Logger}, nil
 	case t.IsWebhook():
 		if len(config.Secret) < MinSecret {
 			return nil, fmt.Errorf("a webhook needs a secret of at least %d characters", MinSecret)
@@ -67,29 +72,31 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the sender of e-mails %w", err)
 		}
-		return newPost(t, from, config.Service), nil
+		return newMailer(t, from, config.Service), nil
 	}
 	return nil, errors.New("a messenger without a target")
 }
 
-// ParseSender reads the address that e-mails are from. Its error is one sentence that goes on after the setting's name.
+// ParseSender parses the sender of e-mails. Its error continues a sentence that begins with the
+// setting's name.
 func ParseSender(text string) (*mail.Address, error) {
 	address, err := mail.ParseAddress(text)
 	if err != nil {
-		return nil, errors.New("must be an e-mail address such as no-reply@example.com or Atlas <no-reply@example.com>")
+		return nil,
+			errors.New("must be an e-mail address such as no-reply@example.com or Atlas <no-reply@example.com>")
 	}
 	return address, nil
 }
 
-// Channels returns the channels by which people can be reached.
+// Channels returns the channels that have a target.
 func (m *Messenger) Channels() account.Channels {
 	_, sms := m.senders[account.SMS]
 	_, email := m.senders[account.Email]
 	return account.Channels{SMS: sms, Email: email}
 }
 
-// Send returns nil when whoever delivers the message has taken it over. Its error holds neither the code nor the address nor
-// a secret. It tries as long as ctx lasts, and not longer.
+// Send returns nil once the target has accepted the message. It retries until ctx ends. Its error
+// contains no code, address or secret.
 func (m *Messenger) Send(ctx context.Context, message account.Message) error {
 	sender, ok := m.senders[message.Channel]
 	if !ok {
@@ -98,7 +105,7 @@ func (m *Messenger) Send(ctx context.Context, message account.Message) error {
 	return sender.Send(ctx, message)
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (m *Messenger) Close() {
 	for _, end := range m.close {
 		end()

@@ -11,7 +11,7 @@ import (
 	"gatehouse/providers/messenger"
 )
 
-// targets parses a comma list.
+// targets parses a comma-separated list.
 func targets(t *testing.T, list string) []messenger.Target {
 	t.Helper()
 	var found []messenger.Target
@@ -25,7 +25,7 @@ func targets(t *testing.T, list string) []messenger.Target {
 	return found
 }
 
-func TestTargetsThatAreRefused(t *testing.T) {
+func TestParseTargetRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "must be log",
 		"logs":                                "must be log",
@@ -51,21 +51,25 @@ func TestTargetsThatAreRefused(t *testing.T) {
 		"smtp://:s3cr3t@mail.example.com":     "a user and a password",
 	} {
 		_, err := messenger.ParseTarget(text)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "must ") {
-			t.Errorf("%s: got %v, want must … %q", text, err, want)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "must ") {
+			t.Errorf("%s: got %v, want an error with must and %q", text, err, want)
 		} else if strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: got %v, want no password in it", text, err)
 		}
 	}
 }
 
-func TestTargetsThatAreServed(t *testing.T) {
+func TestTargetChannels(t *testing.T) {
 	for list, want := range map[string]string{
 		"log": "sms,email", "sms=log": "sms", "email=log": "email",
-		"https://h/x?key=a=b": "sms,email", "sms=https://me:pw@h:8443/x": "sms", "http://localhost:1/": "sms,email", "email=http://[::1]/": "email",
-		"smtp://h": "email", "smtps://u:p@h": "email", "email=smtp+insecure://h:25/": "email", "smtp://h,sms=log": "sms,email",
+		"https://h/x?key=a=b": "sms,email", "sms=https://me:pw@h:8443/x": "sms",
+		"http://localhost:1/": "sms,email", "email=http://[::1]/": "email",
+		"smtp://h": "email", "smtps://u:p@h": "email", "email=smtp+insecure://h:25/": "email",
+		"smtp://h,sms=log": "sms,email",
 	} {
-		m, err := messenger.New(messenger.Config{Targets: targets(t, list), Secret: webhookSecret, From: "a@example.com", Service: "h"})
+		m, err := messenger.New(messenger.Config{Targets: targets(t, list), Secret: webhookSecret,
+			From: "a@example.com", Service: "h"})
 		if err != nil {
 			t.Errorf("%s: got %v, want nil", list, err)
 			continue
@@ -77,7 +81,7 @@ func TestTargetsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestWithoutTargetsNobodyIsReached(t *testing.T) {
+func TestMessengerWithoutTargets(t *testing.T) {
 	m, err := messenger.New(messenger.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,12 +94,12 @@ func TestWithoutTargetsNobodyIsReached(t *testing.T) {
 	}
 }
 
-func TestFirstThatServesAChannelDoes(t *testing.T) {
+func TestFirstTargetOfChannelIsUsed(t *testing.T) {
 	first, toFirst := receive(t, 200)
 	second, toSecond := receive(t, 200)
 	for _, row := range []struct {
 		list  string
-		wants [2]int // messages to the first and the second, of one text message and one e-mail
+		wants [2]int // messages at first and second after one text message and one e-mail
 	}{
 		{first + "," + second, [2]int{2, 0}},
 		{"sms=" + first + "," + second, [2]int{1, 1}},
@@ -105,17 +109,19 @@ func TestFirstThatServesAChannelDoes(t *testing.T) {
 		before := [2]int{len(toFirst()), len(toSecond())}
 		m := newWebhook(t, row.list)
 		for _, channel := range []account.Channel{account.SMS, account.Email} {
-			if err := m.Send(t.Context(), account.Message{Channel: channel, To: "x", Kind: account.ChangeCode, Code: "271828"}); err != nil {
+			if err := m.Send(t.Context(), account.Message{Channel: channel, To: "x",
+				Kind: account.ChangeCode, Code: "271828"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := [2]int{len(toFirst()) - before[0], len(toSecond()) - before[1]}; got != row.wants {
+		if got := [2]int{len(toFirst()) - before[0],
+			len(toSecond()) - before[1]}; got != row.wants {
 			t.Errorf("%s: got %v messages, want %v", row.list, got, row.wants)
 		}
 	}
 }
 
-func TestConfigsThatAreRefused(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	for _, row := range []struct {
 		config messenger.Config
 		want   string
@@ -125,24 +131,28 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		{messenger.Config{Targets: targets(t, "smtp://h")}, "e-mail address"},
 		{messenger.Config{Targets: []messenger.Target{{}}}, "without a target"},
 	} {
-		if _, err := messenger.New(row.config); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := messenger.New(row.config); err == nil ||
+			!strings.Contains(err.Error(), row.want) {
 			t.Errorf("got %v, want %q", err, row.want)
 		}
 	}
 }
 
-func TestConfigDoesNotPrintSecrets(t *testing.T) {
-	c := messenger.Config{Targets: targets(t, "https://me:s3cr3t@h/"), Secret: webhookSecret, Service: "id.example.com"}
+func TestConfigPrintsNoSecrets(t *testing.T) {
+	c := messenger.Config{Targets: targets(t, "https://me:s3cr3t@h/"), Secret: webhookSecret,
+		Service: "id.example.com"}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if got := fmt.Sprintf(verb, c); strings.Contains(got, "s3cr3t") || strings.Contains(got, webhookSecret) {
+		if got := fmt.Sprintf(verb, c); strings.Contains(got, "s3cr3t") ||
+			strings.Contains(got, webhookSecret) {
 			t.Errorf("%s: got %s, want no secret", verb, got)
 		}
 	}
 }
 
-func TestLogHoldsTheCode(t *testing.T) {
+func TestLogTarget(t *testing.T) {
 	var text bytes.Buffer
-	m, err := messenger.New(messenger.Config{Targets: targets(t, "log"), Service: "h", Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	m, err := messenger.New(messenger.Config{Targets: targets(t, "log"), Service: "h",
+		Logger: slog.New(slog.NewTextHandler(&text, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +168,8 @@ func TestLogHoldsTheCode(t *testing.T) {
 		if err := m.Send(t.Context(), row.message); err != nil {
 			t.Fatal(err)
 		}
-		if got := text.String(); !strings.HasSuffix(got, row.want+"\n") || strings.Count(got, "\n") != 1 {
+		if got := text.String(); !strings.HasSuffix(got, row.want+"\n") ||
+			strings.Count(got, "\n") != 1 {
 			t.Errorf("got %q, want one line with %q", got, row.want)
 		}
 	}

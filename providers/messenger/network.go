@@ -8,17 +8,17 @@ import (
 	"net/http"
 )
 
-// What an exchange fails of, beside what the other side says. The errors of the standard library are not passed on: they name whole
-// URLs, which may hold a password.
+// Network errors. The errors of the standard library are not returned: they contain whole URLs,
+// which may contain a password.
 var (
 	errNoName    = errors.New("the name does not resolve")
 	errNoConnect = errors.New("cannot connect")
 	errTimedOut  = errors.New("timed out")
-	errTLS       = errors.New("TLS cannot be set up")
-	errBroken    = errors.New("the exchange broke off")
+	errTLS       = errors.New("cannot set up TLS")
+	errBroken    = errors.New("the connection broke")
 )
 
-// kindOf returns what may be told of a network error: the context's error where that has ended, else the kind.
+// kindOf returns the context's error if it has ended, or else the kind of a network error.
 func kindOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -34,7 +34,8 @@ func kindOf(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &dns):
 		return errNoName
-	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err,
+		&alert), errors.Is(err, http.ErrSchemeMismatch):
 		return errTLS
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errTimedOut

@@ -10,31 +10,34 @@ import (
 	"gatehouse/actors/account"
 )
 
-// Target is one way out for messages, as operators write it: log, an http or https URL, or an smtp, smtp+insecure or smtps URL;
-// with sms= or email= before it, it serves that channel alone. The zero value is none.
+// Target is a destination of messages: log, an http or https URL, or an smtp, smtp+insecure or
+// smtps URL. With the prefix sms= or email= it serves only that channel. The zero value is invalid.
 type Target struct {
 	scheme string   // log, http, https, smtp, smtp+insecure or smtps
 	url    *url.URL // nil for log
 	serves account.Channels
 }
 
-// What an entry of the list of messengers can be wrong by. None of the errors quotes it: it may hold a password.
+// Errors of an entry in the list of messengers. They do not quote the entry, which may contain a
+// password.
 var (
-	errTarget   = errors.New("must be log, an https:// URL, smtp://HOST or smtps://HOST, each with sms= or email= before it where it is for one channel alone")
-	errChannel  = errors.New("must have sms= or email= before it, or nothing")
+	errTarget   = errors.New("must be log, an https:// URL, smtp://HOST or smtps://HOST, with the prefix sms= or email= to serve one channel only")
+	errChannel  = errors.New("must have the prefix sms= or email=, or none")
 	errMailOnly = errors.New("must not send text messages by SMTP")
-	errHost     = errors.New("must name a host, and a port from 1 to 65535 if any")
-	errFragment = errors.New("must hold no fragment")
+	errHost     = errors.New("must have a host, and a port from 1 to 65535 if any")
+	errFragment = errors.New("must have no fragment")
 	errClear    = errors.New("must be https, or http on loopback")
 	errMailPath = errors.New("must have neither path nor query for SMTP")
 	errLogin    = errors.New("must have a user and a password for SMTP, or neither")
 )
 
-// ParseTarget reads an entry of the list of messengers. Its error is one sentence that goes on after the entry's name.
+// ParseTarget parses an entry of the list of messengers. Its error continues a sentence that begins
+// with the entry's name.
 func ParseTarget(text string) (Target, error) {
 	t := Target{serves: account.Channels{SMS: true, Email: true}}
 	if channel, rest, ok := strings.Cut(text, "="); ok && !strings.ContainsAny(channel, ":/?@") {
-		t.serves = account.Channels{SMS: channel == string(account.SMS), Email: channel == string(account.Email)}
+		t.serves = account.Channels{SMS: channel == string(account.SMS),
+			Email: channel == string(account.Email)}
 		if t.serves == (account.Channels{}) {
 			return Target{}, errChannel
 		}
@@ -89,7 +92,7 @@ func (t Target) validateMail() error {
 	return nil
 }
 
-// validHost reports whether u names a host and, if any, a port that can be.
+// validHost reports whether u has a host and, if any, a port from 1 to 65535.
 func validHost(u *url.URL) bool {
 	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
 		return false
@@ -106,8 +109,8 @@ func isLoopback(host string) bool {
 // IsLog reports whether the target writes codes to the log.
 func (t Target) IsLog() bool { return t.scheme == "log" }
 
-// IsWebhook reports whether the target needs the secret that webhooks are signed with.
+// IsWebhook reports whether the target needs Config.Secret.
 func (t Target) IsWebhook() bool { return t.scheme == "http" || t.scheme == "https" }
 
-// IsMail reports whether the target needs the address that e-mails are from.
+// IsMail reports whether the target needs Config.From.
 func (t Target) IsMail() bool { return t.url != nil && !t.IsWebhook() }

@@ -7,10 +7,10 @@ import (
 	"gatehouse/actors/account"
 )
 
-// text is what a person reads. Text messages have no subject.
+// text is the text of a message. A text message (SMS) has no subject.
 type text struct{ subject, body string }
 
-// compose returns what m says. service is what people know the service by.
+// compose returns the text of m. service is the public name of the service.
 func compose(m account.Message, service string) text {
 	if m.Channel == account.SMS {
 		return text{body: shortText(m, service)}
@@ -18,38 +18,49 @@ func compose(m account.Message, service string) text {
 	return longText(m, service)
 }
 
-// lasts is how long a code can be used, in words.
-var lasts = fmt.Sprintf("%d minutes", account.CodeLifetime/time.Minute)
+// expiry tells when a code expires.
+var expiry = fmt.Sprintf("It expires in %d minutes.", account.CodeLifetime/time.Minute)
 
-// shortText fits into one text message of 160 characters as long as the service's name has no more than 40.
+// shortText fits into one text message of 160 characters if service has at most 40.
 func shortText(m account.Message, service string) string {
 	const ignore = " If this was not you, ignore it."
-	if m.Kind == account.AccountExists {
-		return "Somebody wanted to use this number at " + service + ". It has an account: sign in with a code." + ignore
+	switch m.Kind {
+	case account.AccountExists:
+		return "Someone tried to use this number at " + service +
+			". It has an account: sign in with a code." + ignore
+	case account.AddressLeft:
+		return "The number of your account at " + service +
+			" was changed. If you did not change it, tell " + service + "."
 	}
-	if m.Kind == account.AddressLeft {
-		return "Your account at " + service + " has another number now. If you did not change it, tell " + service + "."
-	}
-	return m.Code + " is your code for " + service + ". It lasts " + lasts + "." + ignore
+	return m.Code + " is your code for " + service + ". " + expiry + ignore
 }
 
 func longText(m account.Message, service string) text {
 	const ignore = "\n\nIf this was not you, ignore this message.\n"
-	code := "Your code for " + service + " is " + m.Code + ". It lasts " + lasts + ".\n\n"
+	code := "Your code for " + service + " is " + m.Code + ". " + expiry + "\n\n"
 	switch m.Kind {
 	case account.RegisterCode:
-		return text{"Your code for " + service, code + "Enter it on the page where you registered, and your account is made." + ignore}
+		return text{"Your code for " + service,
+			code + "Enter it on the page where you registered to create your account." + ignore}
 	case account.ResetCode:
-		return text{"Your code for " + service, code + "Enter it on the page where you asked for a new password." + ignore}
+		return text{"Your code for " + service,
+			code + "Enter it on the page where you requested a new password." + ignore}
 	case account.AccountExists:
-		return text{"Your account at " + service, "Somebody, perhaps you, wanted to use this address at " + service +
-			". It belongs to an account there already: sign in with it, or ask for a new password if you have forgotten yours." + ignore}
+		return text{"Your account at " + service,
+			"Someone, perhaps you, tried to use this address at " + service +
+				". It already has an account: sign in with it, or request a new password if you have forgotten yours." + ignore}
 	case account.NoAccount:
-		return text{"No account at " + service, "Somebody, perhaps you, asked for a new password at " + service +
-			". There is no account with this address: perhaps you have registered with another one." + ignore}
+		return text{"No account at " + service,
+			"Someone, perhaps you, requested a new password at " + service +
+				". There is no account with this address. Perhaps you registered with another one." +
+				ignore}
 	case account.AddressLeft:
-		return text{"Your account at " + service, "The email address of your account at " + service + " was changed. It is no longer this one.\n\n" +
-			"If you did not change it, tell the people who run " + service + " at once: somebody else uses your account.\n"}
+		return text{"Your account at " + service,
+			"The email address of your account at " + service +
+				" was changed. It is no longer this one.\n\n" +
+				"If you did not change it, tell the operators of " + service +
+				" at once: someone else is using your account.\n"}
 	}
-	return text{"Your code for " + service, code + "Enter it on the page where you asked for it." + ignore}
+	return text{"Your code for " + service, code + "Enter it on the page where you requested it." +
+		ignore}
 }

@@ -7,11 +7,13 @@ import (
 	"gatehouse/actors/account"
 )
 
-func TestTextsSayWhatIsNeeded(t *testing.T) {
+func TestMessageTexts(t *testing.T) {
 	service := strings.Repeat("i", 36) + ".com"
 	for channel, kinds := range map[account.Channel][]account.Kind{
-		account.SMS:   {account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft},
-		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists, account.NoAccount, account.AddressLeft},
+		account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists,
+			account.AddressLeft},
+		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode,
+			account.AccountExists, account.NoAccount, account.AddressLeft},
 	} {
 		for _, kind := range kinds {
 			m := account.Message{Channel: channel, To: "ada@example.com", Kind: kind}
@@ -30,13 +32,15 @@ func TestTextsSayWhatIsNeeded(t *testing.T) {
 				}
 			}
 			if strings.Contains(got.body, "minutes") != kind.HasCode() {
-				t.Errorf("%s by %s: got %q, want a time with a code only", kind, channel, got.body)
+				t.Errorf("%s by %s: got %q, want an expiry only with a code", kind, channel,
+					got.body)
 			}
-			if email := channel == account.Email; email != (got.subject != "") || strings.Contains(got.subject, "271828") {
+			if email := channel == account.Email; email != (got.subject != "") ||
+				strings.Contains(got.subject, "271828") {
 				t.Errorf("%s by %s: got subject %q", kind, channel, got.subject)
 			}
 			if length := len(got.body); channel == account.SMS && length > 160 {
-				t.Errorf("%s: got %d characters, want 160 at most", kind, length)
+				t.Errorf("%s: got %d characters, want at most 160", kind, length)
 			}
 		}
 	}

@@ -3,6 +3,9 @@ package messenger
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,14 +22,14 @@ import (
 )
 
 const (
-	tries     = 5                      // at most, of one message
-	tryTime   = 5 * time.Second        // of one, from the connection to the end of the answer
-	firstWait = 500 * time.Millisecond // after the first try; it doubles with each, less up to half of it by chance
-	longWait  = 10 * time.Second       // the longest that a receiver can ask for by Retry-After
+	maxAttempts    = 5                      // limit for one message
+	attemptTimeout = 5 * time.Second        // of one attempt, from dialling to end of response
+	firstBackoff   = 500 * time.Millisecond // longest wait after the first attempt; see backoff
+	maxRetryAfter  = 10 * time.Second       // longest wait that Retry-After can request
 )
 
-// webhook posts messages as JSON to a URL of the operator's. What it posts is signed, and has an id by which the receiver knows a
-// repetition.
+// webhook posts messages as JSON to the operator's URL. Each request is signed, and has an ID by
+// which the receiver recognizes a retry.
 type webhook struct {
 	url     string
 	secret  []byte
@@ -34,14 +37,14 @@ type webhook struct {
 	http    *http.Client
 }
 
-// letter is the body of a request.
-type letter struct {
-	ID        string `json:"id"` // UUID; the same in each try
+// payload is the body of a request.
+type payload struct {
+	ID        string `json:"id"` // UUID; the same in each attempt
 	Service   string `json:"service"`
 	Channel   string `json:"channel"` // sms or email
 	To        string `json:"to"`
 	Kind      string `json:"kind"`
-	Code      string `json:"code"`       // "" where there is none
+	Code      string `json:"code"`       // "" for a message without a code
 	ExpiresIn int    `json:"expires_in"` // seconds; 0 without a code
 	Subject   string `json:"subject"`    // "" for a text message
 	Text      string `json:"text"`
@@ -50,38 +53,41 @@ type letter struct {
 func newWebhook(url, secret, service string) *webhook {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: tryTime}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: attemptTimeout}).DialContext,
 		MaxIdleConnsPerHost:    8,
 		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: 16 << 10,
 	}
 	return &webhook{url, []byte(secret), service, &http.Client{
-		Transport:     transport,
-		Timeout:       tryTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: transport,
+		Timeout:   attemptTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}}
 }
 
 func (w *webhook) close() { w.http.CloseIdleConnections() }
 
-// Send posts m until the receiver takes it over with a status of 200 to 299. It tries again after network errors, 5xx and 429.
+// Send posts m until the receiver responds with a status from 200 to 299. It retries after network
+// errors and the statuses 429 and 5xx.
 func (w *webhook) Send(ctx context.Context, m account.Message) error {
-	said := compose(m, w.service)
-	l := letter{ID: uuid.NewString(), Service: w.service, Channel: string(m.Channel), To: m.To, Kind: string(m.Kind), Code: m.Code,
-		Subject: said.subject, Text: said.body}
+	text := compose(m, w.service)
+	p := payload{ID: uuid.NewString(), Service: w.service, Channel: string(m.Channel), To: m.To,
+		Kind: string(m.Kind), Code: m.Code, Subject: text.subject, Text: text.body}
 	if m.Kind.HasCode() {
-		l.ExpiresIn = int(account.CodeLifetime / time.Second)
+		p.ExpiresIn = int(account.CodeLifetime / time.Second)
 	}
-	body, err := json.Marshal(l)
+	body, err := json.Marshal(p)
 	if err != nil {
-		return errors.New("the message cannot be written as JSON")
+		return errors.New("the message cannot be encoded as JSON")
 	}
-	for n := range tries {
+	for n := range maxAttempts {
 		var wait time.Duration
-		if wait, err = w.try(ctx, l.ID, body); err == nil || wait == 0 {
+		if wait, err = w.attempt(ctx, p.ID, body); err == nil || wait == 0 {
 			break
 		}
-		if n+1 < tries && !pause(ctx, max(wait, backOff(firstWait, n))) {
+		if n+1 < maxAttempts && !pause(ctx, max(wait, backoff(firstBackoff, n))) {
 			break
 		}
 	}
@@ -91,13 +97,15 @@ func (w *webhook) Send(ctx context.Context, m account.Message) error {
 	return nil
 }
 
-// backOff returns how long to wait after try n, which counts from 0: first, twice that and so on, less up to half of it by chance.
-func backOff(first time.Duration, n int) time.Duration {
+// backoff returns the wait after attempt n, counted from 0. Its maximum is first and doubles with
+// each attempt. Jitter takes off up to half of it.
+func backoff(first time.Duration, n int) time.Duration {
 	longest := first << n
 	return longest/2 + rand.N(longest/2)
 }
 
-// pause waits, and reports whether ctx lasted so long. It does not begin to where ctx will have ended.
+// pause waits and returns true, or returns false if ctx ends. It returns false at once if ctx will
+// end during the wait.
 func pause(ctx context.Context, wait time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 		return false
@@ -112,8 +120,10 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// try posts body once. Beside an error, wait is how long the receiver needs at least before the next try; 0 = there must be none.
-func (w *webhook) try(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
+// attempt posts body once. With an error, wait is the minimum wait before a retry; 0 = do not
+// retry.
+func (w *webhook) attempt(ctx context.Context, id string, body []byte) (wait time.Duration,
+	err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
 		return 0, errors.New("the request cannot be built")
@@ -130,21 +140,36 @@ func (w *webhook) try(ctx context.Context, id string, body []byte) (wait time.Du
 	status := response.StatusCode
 	if status >= 200 && status <= 299 {
 		_, err := io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
-		_ = err // the message is taken over; what else the receiver says, or does not get to say, changes nothing
+		_ = err // the message is accepted, whatever the body
 		return 0, nil
 	}
-	err = fmt.Errorf("the receiver answered status %d", status)
+	err = fmt.Errorf("the receiver responded with status %d", status)
 	if status == http.StatusTooManyRequests || status >= 500 {
 		return max(1, retryAfter(response)), err
 	}
 	return 0, err
 }
 
-// retryAfter returns what the receiver asks for in seconds; 0 = nothing.
+// retryAfter returns the wait of a Retry-After header in seconds, at most maxRetryAfter; 0 = none.
 func retryAfter(r *http.Response) time.Duration {
 	seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 16)
 	if err != nil {
 		return 0
 	}
-	return min(longWait, time.Duration(seconds)*time.Second)
+	return min(maxRetryAfter, time.Duration(seconds)*time.Second)
+}
+
+// signatureHeader has the value "t=SECONDS,v1=HEX": the time of the attempt in Unix seconds, and
+// the HMAC-SHA256 with the secret of that time as written, a dot, and the body. A receiver computes
+// the same and compares in constant time. It rejects a time more than a few minutes ago, and an ID
+// that it has seen: within those minutes a copy of a request has a valid signature too.
+const signatureHeader = "X-Gatehouse-Signature"
+
+// sign returns the value of the signature header for a body that is sent at now.
+func sign(secret []byte, now time.Time, body []byte) string {
+	at := strconv.FormatInt(now.Unix(), 10)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(at + "."))
+	mac.Write(body)
+	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }

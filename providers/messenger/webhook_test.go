@@ -23,20 +23,23 @@ import (
 
 const webhookSecret = "0123456789abcdef0123456789abcdef"
 
-var phoneCode = account.Message{Channel: account.SMS, To: "+12025550123", Kind: account.PhoneCode, Code: "271828"}
+var phoneCode = account.Message{Channel: account.SMS, To: "+12025550123", Kind: account.PhoneCode,
+	Code: "271828"}
 
-// Receiver checks what a webhook is sent, as whoever receives one would write it.
+// Receiver verifies webhook requests. It is an example for receivers.
 type Receiver struct {
 	Secret    []byte
-	Tolerance time.Duration // between the clocks, and for the way
+	Tolerance time.Duration // accepted age, for clock differences and delivery
 
 	mu   sync.Mutex
-	seen map[string]time.Time // ids that were taken over, to be forgotten after twice the Tolerance
+	seen map[string]time.Time // accepted IDs; remove them after twice the Tolerance
 }
 
-// Verify returns an error unless the request was signed with the secret just now, and known when its message was taken over before.
+// Verify returns an error unless the request was signed with the secret within the Tolerance. known
+// says that its message was accepted before.
 func (r *Receiver) Verify(header http.Header, body []byte, now time.Time) (known bool, err error) {
-	at, signature, ok := strings.Cut(strings.TrimPrefix(header.Get("X-Gatehouse-Signature"), "t="), ",v1=")
+	at, signature, ok := strings.Cut(strings.TrimPrefix(header.Get("X-Gatehouse-Signature"), "t="),
+		",v1=")
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil {
 		return false, errors.New("no signature")
@@ -69,7 +72,8 @@ type posted struct {
 	body   []byte
 }
 
-// receive runs a receiver that answers with the statuses, the last one for ever. requests returns what it got so far.
+// receive runs a receiver that responds with the statuses; the last one repeats. requests returns
+// the requests so far.
 func receive(t *testing.T, statuses ...int) (url string, requests func() []posted) {
 	t.Helper()
 	var mu sync.Mutex
@@ -96,7 +100,8 @@ func receive(t *testing.T, statuses ...int) (url string, requests func() []poste
 // newWebhook returns a messenger with a webhook at url.
 func newWebhook(t *testing.T, url string) *messenger.Messenger {
 	t.Helper()
-	m, err := messenger.New(messenger.Config{Targets: targets(t, url), Secret: webhookSecret, Service: "id.example.com"})
+	m, err := messenger.New(messenger.Config{Targets: targets(t, url), Secret: webhookSecret,
+		Service: "id.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,7 @@ func newWebhook(t *testing.T, url string) *messenger.Messenger {
 	return m
 }
 
-func TestWebhookPostsTheMessage(t *testing.T) {
+func TestWebhookRequest(t *testing.T) {
 	url, requests := receive(t, http.StatusNoContent)
 	if err := newWebhook(t, url).Send(t.Context(), phoneCode); err != nil {
 		t.Fatal(err)
@@ -117,8 +122,10 @@ func TestWebhookPostsTheMessage(t *testing.T) {
 	if err := json.Unmarshal(got[0].body, &body); err != nil {
 		t.Fatal(err)
 	}
-	for member, want := range map[string]any{"service": "id.example.com", "channel": "sms", "to": "+12025550123", "kind": "phone_code",
-		"code": "271828", "expires_in": 300.0, "subject": "", "text": "271828 is your code for id.example.com. It lasts 5 minutes. If this was not you, ignore it."} {
+	for member, want := range map[string]any{"service": "id.example.com", "channel": "sms",
+		"to": "+12025550123", "kind": "phone_code", "code": "271828", "expires_in": 300.0,
+		"subject": "",
+		"text":    "271828 is your code for id.example.com. It expires in 5 minutes. If this was not you, ignore it."} {
 		if body[member] != want {
 			t.Errorf("got %s %v, want %v", member, body[member], want)
 		}
@@ -126,7 +133,8 @@ func TestWebhookPostsTheMessage(t *testing.T) {
 	if len(body) != 9 || len(body["id"].(string)) != 36 {
 		t.Errorf("got %v, want 9 members and a UUID", body)
 	}
-	for name, want := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": body["id"].(string), "User-Agent": "gatehouse"} {
+	for name, want := range map[string]string{"Content-Type": "application/json",
+		"Idempotency-Key": body["id"].(string), "User-Agent": "gatehouse"} {
 		if value := got[0].header.Get(name); value != want {
 			t.Errorf("got %s %q, want %q", name, value, want)
 		}
@@ -135,18 +143,20 @@ func TestWebhookPostsTheMessage(t *testing.T) {
 
 func TestNoticeHasNoCode(t *testing.T) {
 	url, requests := receive(t, http.StatusOK)
-	notice := account.Message{Channel: account.Email, To: "ada@example.com", Kind: account.AccountExists}
+	notice := account.Message{Channel: account.Email, To: "ada@example.com",
+		Kind: account.AccountExists}
 	if err := newWebhook(t, url).Send(t.Context(), notice); err != nil {
 		t.Fatal(err)
 	}
 	body := string(requests()[0].body)
-	if !strings.Contains(body, `"code":"","expires_in":0,"subject":"Your account at id.example.com"`) {
+	if !strings.Contains(body,
+		`"code":"","expires_in":0,"subject":"Your account at id.example.com"`) {
 		t.Errorf("got %s, want no code", body)
 	}
 }
 
-// TestReceiverRefuses has somebody who has seen a request, but not the secret, change it or send it again.
-func TestReceiverRefuses(t *testing.T) {
+// TestReceiverRejectsForgeries changes or replays a request without knowing the secret.
+func TestReceiverRejectsForgeries(t *testing.T) {
 	url, requests := receive(t, http.StatusOK)
 	if err := newWebhook(t, url).Send(t.Context(), phoneCode); err != nil {
 		t.Fatal(err)
@@ -155,7 +165,8 @@ func TestReceiverRefuses(t *testing.T) {
 	now := time.Now()
 	renewed := sent.header.Clone()
 	_, signature, _ := strings.Cut(sent.header.Get("X-Gatehouse-Signature"), ",")
-	renewed.Set("X-Gatehouse-Signature", fmt.Sprintf("t=%d,%s", now.Add(time.Hour).Unix(), signature))
+	renewed.Set("X-Gatehouse-Signature", fmt.Sprintf("t=%d,%s", now.Add(time.Hour).Unix(),
+		signature))
 	other := []byte(strings.Replace(string(sent.body), "+12025550123", "+12025550199", 1))
 	for _, test := range []struct {
 		name   string
@@ -165,48 +176,52 @@ func TestReceiverRefuses(t *testing.T) {
 		now    time.Time
 		want   string // part of the error; "" = none
 	}{
-		{"as it was sent", sent.header, sent.body, webhookSecret, now, ""},
-		{"to another number", sent.header, other, webhookSecret, now, "wrong signature"},
+		{"genuine", sent.header, sent.body, webhookSecret, now, ""},
+		{"another number", sent.header, other, webhookSecret, now, "wrong signature"},
 		{"an hour later", sent.header, sent.body, webhookSecret, now.Add(time.Hour), "too old"},
 		{"an hour later with a new time", renewed, sent.body, webhookSecret, now.Add(time.Hour), "wrong signature"},
-		{"with another secret", sent.header, sent.body, strings.Repeat("x", 32), now, "wrong signature"},
-		{"without signature", http.Header{}, sent.body, webhookSecret, now, "no signature"},
+		{"another secret", sent.header, sent.body, strings.Repeat("x", 32), now, "wrong signature"},
+		{"no signature", http.Header{}, sent.body, webhookSecret, now, "no signature"},
 	} {
 		r := Receiver{Secret: []byte(test.secret), Tolerance: 5 * time.Minute}
 		_, err := r.Verify(test.header, test.body, test.now)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
 		}
 	}
 	r := Receiver{Secret: []byte(webhookSecret), Tolerance: 5 * time.Minute}
 	for i, want := range []bool{false, true} {
 		if known, err := r.Verify(sent.header, sent.body, now); known != want || err != nil {
-			t.Errorf("time %d: got known %v, %v, want %v", i+1, known, err, want)
+			t.Errorf("attempt %d: got known %v, %v, want %v", i+1, known, err, want)
 		}
 	}
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect} {
 		url, requests := receive(t, status)
 		err := newWebhook(t, url).Send(t.Context(), phoneCode)
-		if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) || len(requests()) != 1 {
-			t.Errorf("got %v after %d requests, want an error of status %d after 1", err, len(requests()), status)
+		if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) ||
+			len(requests()) != 1 {
+			t.Errorf("got %v after %d requests, want an error of status %d after 1", err,
+				len(requests()), status)
 		}
 	}
 }
 
-func TestWebhookErrorsTellNothing(t *testing.T) {
+func TestWebhookErrorsContainNoSecrets(t *testing.T) {
 	server := httptest.NewServer(nil)
 	gone := server.URL
 	server.Close()
 	url, _ := receive(t, http.StatusBadRequest)
 	for _, test := range []struct{ name, url, want string }{
-		{"nobody there", gone, "cannot connect"},
+		{"connection refused", gone, "cannot connect"},
 		{"refused", url, "status 400"},
-		{"no TLS", strings.Replace(url, "http:", "https:", 1), "TLS cannot be set up"},
+		{"no TLS", strings.Replace(url, "http:", "https:", 1), "cannot set up TLS"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond) // no second try
+		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond) // too short for a retry
 		secret := strings.Replace(test.url, "://", "://atlas:s3cr3t@", 1) + "?key=s3cr3t"
 		err := newWebhook(t, secret).Send(ctx, phoneCode)
 		cancel()

@@ -5,13 +5,13 @@ import (
 	"golang.org/x/text/language"
 )
 
-// newerCurrencies are those that changed since the Unicode data of golang.org/x/text (CLDR 32, of 2017), and those
-// where ISO 4217 names another first.
+// newerCurrencies holds the currencies that changed after the Unicode data of golang.org/x/text
+// (CLDR 32, 2017), and those for which that data prefers another currency than ISO 4217.
 var newerCurrencies = map[string]string{
 	"BG": "EUR", // 2026
 	"CW": "XCG", // 2025
 	"HR": "EUR", // 2023
-	"LS": "LSL", // beside the rand
+	"LS": "LSL", // and the rand
 	"MR": "MRU", // 2018
 	"SL": "SLE", // 2022
 	"SX": "XCG", // 2025
@@ -19,7 +19,7 @@ var newerCurrencies = map[string]string{
 	"ZW": "ZWG", // 2024
 }
 
-// currencyOf returns the ISO 4217 code of the currency of a country, "" when there is none.
+// currencyOf returns the ISO 4217 code of a country's currency, or "" if it is not known.
 func currencyOf(countryCode string) string {
 	if code, ok := newerCurrencies[countryCode]; ok {
 		return code

@@ -11,15 +11,15 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 )
 
-// file is one database in memory. It never changes; a newer one takes its place.
+// file is a database in memory. It is immutable: a changed file on disk is read into a new one.
 type file struct {
 	path    string
 	reader  *maxminddb.Reader
-	located bool // whether its records have the shape of record, else that of traits
+	located bool // its records decode into record, not into traits
 	damaged sync.Once
 }
 
-// readFile reads a database. The error names the path.
+// readFile reads a database. Its error contains the path.
 func readFile(path string) (*file, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -36,8 +36,9 @@ func readFile(path string) (*file, error) {
 	return &file{path: path, reader: reader, located: located}, nil
 }
 
-// shape tells from a database type of MaxMind or DB-IP ("GeoLite2-City", "DBIP-ISP (compat=Enterprise)") whether the
-// records hold a place, perhaps with traits, or traits alone.
+// shape reports whether the records of a database type are a record, with a location, or only
+// traits. It knows the types of MaxMind and DB-IP, such as "GeoLite2-City" or "DBIP-ISP
+// (compat=Enterprise)".
 func shape(databaseType string) (located bool, err error) {
 	for _, word := range []string{"City", "Country", "Enterprise"} {
 		if strings.Contains(databaseType, word) {
@@ -49,26 +50,27 @@ func shape(databaseType string) (located bool, err error) {
 			return false, nil
 		}
 	}
-	return false, fmt.Errorf("database type %q holds neither places nor networks", databaseType)
+	return false, fmt.Errorf("database type %q contains neither locations nor networks",
+		databaseType)
 }
 
-// find returns what the file knows of addr and whether it knows it. The error may hold parts of the record, so it
-// must not be shown.
+// find returns the file's record of addr. found is false if it has none. The error may contain
+// parts of the record, so it must not be logged.
 func (f *file) find(addr netip.Addr) (r record, found bool, err error) {
 	if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
 		return record{}, false, nil
 	}
-	looked := f.reader.Lookup(addr)
-	if err := looked.Err(); err != nil {
+	result := f.reader.Lookup(addr)
+	if err := result.Err(); err != nil {
 		return record{}, false, fmt.Errorf("search %s: %w", f.path, err)
 	}
-	if !looked.Found() {
+	if !result.Found() {
 		return record{}, false, nil
 	}
 	if f.located {
-		err = looked.Decode(&r)
+		err = result.Decode(&r)
 	} else {
-		err = looked.Decode(&r.Traits)
+		err = result.Decode(&r.Traits)
 	}
 	if err != nil {
 		return record{}, false, fmt.Errorf("decode %s: %w", f.path, err)
@@ -76,7 +78,7 @@ func (f *file) find(addr netip.Addr) (r record, found bool, err error) {
 	return r, true, nil
 }
 
-// report says once that the file has a damaged record.
+// report logs, once for each file, that it has a damaged record.
 func (f *file) report(logger *slog.Logger) {
 	f.damaged.Do(func() { logger.Error("database file is damaged", "file", f.path) })
 }

@@ -21,16 +21,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.FixedZone("elsewhere", 3600) // so that a use of the machine's own zone is seen
+	time.Local = time.FixedZone("elsewhere", 3600) // makes tests fail that use the machine's zone
 	goleak.VerifyTestMain(m)
 }
 
 var boxford = geo.Location{
-	Continent: "Europe", Country: "United Kingdom", CountryCode: "GB", RegionName: "England", City: "Boxford",
-	Zip: "OX1", Lat: 51.75, Lon: -1.25, Timezone: "Europe/London",
+	Continent: "Europe", Country: "United Kingdom", CountryCode: "GB", RegionName: "England",
+	City: "Boxford",
+	Zip:  "OX1", Lat: 51.75, Lon: -1.25, Timezone: "Europe/London",
 }
 
-// open opens the files with what config says, and closes the provider at the end of the test.
+// open opens the files with config. The provider is closed at the end of the test.
 func open(t testing.TB, config mmdb.Config, files ...string) *mmdb.Provider {
 	t.Helper()
 	config.Files = files
@@ -45,11 +46,12 @@ func open(t testing.TB, config mmdb.Config, files ...string) *mmdb.Provider {
 	return p
 }
 
-// cityAndASN writes two files that know a network of each family.
+// cityAndASN writes two files, each with an IPv4 and an IPv6 network.
 func cityAndASN(t testing.TB) (city, asn string) {
 	t.Helper()
 	city, asn = filepath.Join(t.TempDir(), "city.mmdb"), filepath.Join(t.TempDir(), "asn.mmdb")
-	mmdbtest.WriteCity(t, city, map[string]geo.Location{"2.125.160.0/24": boxford, "2a02:ffc0::/32": boxford})
+	mmdbtest.WriteCity(t, city, map[string]geo.Location{"2.125.160.0/24": boxford,
+		"2a02:ffc0::/32": boxford})
 	as := mmdbtest.AS{Number: 15169, Organization: "Google LLC"}
 	mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"2.125.160.0/20": as, "2a02:ffc0::/32": as})
 	return city, asn
@@ -77,7 +79,8 @@ func single(t testing.TB, p *mmdb.Provider, s string) geo.Answer {
 func wantCity(t *testing.T, p *mmdb.Provider, addr, want string) {
 	t.Helper()
 	if got := single(t, p, addr); got.Err != nil || got.Result.Location.City != want {
-		t.Errorf("city of %s: got %q, error %v, want %q", addr, got.Result.Location.City, got.Err, want)
+		t.Errorf("city of %s: got %q, error %v, want %q", addr,
+			got.Result.Location.City, got.Err, want)
 	}
 }
 
@@ -88,7 +91,7 @@ func wantError(t *testing.T, got geo.Answer, code geo.Code, reason geo.Reason) {
 	}
 }
 
-// writeIPv4Only writes a City file of IP version 4 that places network in Boxford.
+// writeIPv4Only writes a City file of IP version 4 in which network is in Boxford.
 func writeIPv4Only(t *testing.T, path, network string) {
 	t.Helper()
 	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "GeoLite2-City", IPVersion: 4})

@@ -1,8 +1,9 @@
-// Package mmdb answers from offline databases in MaxMind's format: the City, Country, Enterprise, ASN, ISP,
-// Connection-Type and Anonymous-IP files of MaxMind, and their like by DB-IP.
+// Package mmdb looks up queries in offline databases in MaxMind's format: the City, Country,
+// Enterprise, ASN, ISP, Connection-Type and Anonymous-IP files of MaxMind, and those of DB-IP.
 //
-// The files are held in memory, so that one that is rewritten in place cannot harm the process as it would under a
-// memory map: each costs its size (a City file 60 to 130 MB), and twice that while a new one is read.
+// It reads the files into memory, because rewriting a memory-mapped file in place would crash the
+// process. Each file takes its size in memory (a City file 60 to 130 MB), and twice that during a
+// reload.
 package mmdb
 
 import (
@@ -18,38 +19,39 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// The Terms of the provider and how often the files are looked at.
 const (
 	batchSize    = 100
 	defaultCheck = 5 * time.Second
 )
 
-// Config is what a Provider is made of. Fields are required unless they say otherwise.
+// Config configures a Provider. Fields are required unless they say otherwise.
 type Config struct {
-	// Files are paths of database files, at least one. Where several know the place of an address, the first with
-	// coordinates counts, else the first; what is known of the network is put together.
+	// Files are paths of database files, at least one. If several know the location of an address,
+	// the first with coordinates is used, or else the first. Data about the network is merged.
 	Files []string
-	// Resolver finds the addresses of a domain, as net.Resolver.LookupNetIP does: network is "ip4" or "ip6", host ends
-	// in a dot. It returns when ctx ends and may be called by many goroutines. Optional: the system's.
+	// Resolver resolves a domain like net.Resolver.LookupNetIP: network is "ip4" or "ip6", and host
+	// ends with a dot. It must return when ctx ends and may be called by many goroutines. Optional:
+	// the system's resolver.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	Check    time.Duration // how often to look for changed files; optional: 5 s
-	Logger   *slog.Logger  // told of files that were read again or cannot be; never of queries or addresses
+	Check    time.Duration // interval of checks for changed files; optional: 5 s
+	Logger   *slog.Logger  // for reloads and their errors, never for queries or addresses
 }
 
-// Provider is a geo.Provider over database files that follows their changes until Close.
+// Provider is a geo.Provider that uses database files. It reloads changed files until Close. Its
+// methods may be called by many goroutines.
 type Provider struct {
 	resolver  func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	resolving chan struct{} // a slot for each name being resolved
+	resolving chan struct{} // one element for each name being resolved
 	zones     zones
 	files     atomic.Pointer[[]*file]
 	logger    *slog.Logger
 	stop      context.CancelFunc
-	stopped   chan struct{} // closed when watch has ended
+	stopped   chan struct{} // closed when watch has returned
 }
 
 var _ geo.Provider = (*Provider)(nil)
 
-// Open reads the files and starts to watch them. The error names the file that cannot be read or is of no use.
+// Open reads the files and starts to watch them. Its error names the file that cannot be used.
 func Open(config Config) (*Provider, error) {
 	if len(config.Files) == 0 {
 		return nil, errors.New("no database files given")
@@ -91,19 +93,20 @@ func openAll(paths []string) ([]*file, []*watched, error) {
 	return files, watches, nil
 }
 
-// Close ends the watch over the files. Look-ups still work, on the files as they were. It may be called again.
+// Close stops watching the files. Lookups still work, with the files as they were. It may be called
+// again.
 func (p *Provider) Close() {
 	p.stop()
 	<-p.stopped
 }
 
-// Terms says that nothing has to be saved: no budgets, and no reverse names to look up beside offline data.
+// Terms returns terms without budgets and without reverse names to look up.
 func (p *Provider) Terms() geo.Terms {
 	return geo.Terms{Source: geo.SourceMMDB, BatchSize: batchSize}
 }
 
-// Single answers q. A domain whose addresses cannot be found out in time has the answer CodeProviderUnreachable; an
-// error is returned only when ctx had ended before.
+// Single looks up q. If a domain cannot be resolved in time, the answer's error is
+// CodeProviderUnreachable. Single itself returns an error only if ctx ended before.
 func (p *Provider) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return geo.Reply{}, fmt.Errorf("look up: %w", err)
@@ -111,7 +114,7 @@ func (p *Provider) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
 	return geo.Reply{Answers: []geo.Answer{p.answer(ctx, q)}}, nil
 }
 
-// Batch answers addresses as Single does each of them.
+// Batch looks up each query as Single does.
 func (p *Provider) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return geo.Reply{}, fmt.Errorf("look up: %w", err)
@@ -139,8 +142,8 @@ var (
 	errUnreachable = &geo.Error{Code: geo.CodeProviderUnreachable}
 )
 
-// find puts together what the files know of addr. A file with a damaged record says nothing; where no other knows
-// the address, the answer is errUnreachable.
+// find merges the records of all files for addr. It ignores a damaged record, but if no other file
+// knows the address, the answer is errUnreachable.
 func (p *Provider) find(addr netip.Addr, now time.Time) geo.Answer {
 	var all record
 	var found, damaged bool

@@ -19,8 +19,8 @@ import (
 	"gatehouse/providers/mmdb/mmdbtest"
 )
 
-func TestResultPutsCityAndASNTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it is the winter of 2000
+func TestCityAndASNAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the fake clock starts on 1 January 2000
 		city, asn := cityAndASN(t)
 		const year = 365 * 24 * time.Hour
 		p := open(t, mmdb.Config{Check: year}, city, asn)
@@ -30,7 +30,8 @@ func TestResultPutsCityAndASNTogether(t *testing.T) {
 				IP:       netip.MustParseAddr(addr),
 				Location: boxford,
 				Network: geo.Network{
-					ISP: "Google LLC", Org: "Google LLC", AS: "AS15169 Google LLC", ASName: "Google LLC",
+					ISP: "Google LLC", Org: "Google LLC", AS: "AS15169 Google LLC",
+					ASName: "Google LLC",
 				},
 			}
 			want.Location.Currency = "GBP"
@@ -45,13 +46,14 @@ func TestResultPutsCityAndASNTogether(t *testing.T) {
 	})
 }
 
-func TestAddressOfOneFileAlone(t *testing.T) {
+func TestAddressInOneFileOnly(t *testing.T) {
 	city, asn := cityAndASN(t)
 	p := open(t, mmdb.Config{}, city, asn)
-	got := single(t, p, "2.125.161.1") // of the ASN file's /20 alone
+	got := single(t, p, "2.125.161.1") // only in the /20 of the ASN file
 	want := geo.Result{
-		IP:      netip.MustParseAddr("2.125.161.1"),
-		Network: geo.Network{ISP: "Google LLC", Org: "Google LLC", AS: "AS15169 Google LLC", ASName: "Google LLC"},
+		IP: netip.MustParseAddr("2.125.161.1"),
+		Network: geo.Network{ISP: "Google LLC", Org: "Google LLC", AS: "AS15169 Google LLC",
+			ASName: "Google LLC"},
 	}
 	if got.Err != nil || got.Result != want {
 		t.Errorf("got %+v, error %v, want %+v", got.Result, got.Err, want)
@@ -60,8 +62,10 @@ func TestAddressOfOneFileAlone(t *testing.T) {
 	wantError(t, single(t, p, "2620:fe::fe"), geo.CodeInvalidQuery, geo.ReasonNotFound)
 }
 
-func TestRecordsOfOtherKinds(t *testing.T) {
-	names := func(s string) mmdbtype.Map { return mmdbtype.Map{"names": mmdbtype.Map{"en": mmdbtype.String(s)}} }
+func TestDatabaseTypes(t *testing.T) {
+	names := func(s string) mmdbtype.Map {
+		return mmdbtype.Map{"names": mmdbtype.Map{"en": mmdbtype.String(s)}}
+	}
 	country := func(code, name string) mmdbtype.Map {
 		m := names(name)
 		m["iso_code"] = mmdbtype.String(code)
@@ -77,17 +81,22 @@ func TestRecordsOfOtherKinds(t *testing.T) {
 			"country":      country("DE", "Germany"),
 			"subdivisions": mmdbtype.Slice{names("Hesse"), names("Darmstadt")},
 			"city":         names("Frankfurt am Main"),
-			"location":     mmdbtype.Map{"latitude": mmdbtype.Float32(50.25), "longitude": mmdbtype.Float32(8.5)},
-		}, geo.Result{Location: geo.Location{Continent: "Europe", Country: "Germany", CountryCode: "DE", Currency: "EUR",
-			RegionName: "Hesse", City: "Frankfurt am Main", Lat: 50.25, Lon: 8.5}}},
+			"location": mmdbtype.Map{"latitude": mmdbtype.Float32(50.25),
+				"longitude": mmdbtype.Float32(8.5)},
+		}, geo.Result{Location: geo.Location{Continent: "Europe", Country: "Germany",
+			CountryCode: "DE", Currency: "EUR", RegionName: "Hesse", City: "Frankfurt am Main",
+			Lat: 50.25, Lon: 8.5}}},
 		{"GeoLite2-Country", mmdbtype.Map{"country": country("JP", "Japan")},
-			geo.Result{Location: geo.Location{Country: "Japan", CountryCode: "JP", Currency: "JPY"}}},
+			geo.Result{Location: geo.Location{Country: "Japan", CountryCode: "JP",
+				Currency: "JPY"}}},
 		{"GeoLite2-City", mmdbtype.Map{"registered_country": country("AU", "Australia")},
-			geo.Result{Location: geo.Location{Country: "Australia", CountryCode: "AU", Currency: "AUD"}}},
+			geo.Result{Location: geo.Location{Country: "Australia", CountryCode: "AU",
+				Currency: "AUD"}}},
 		{"GeoLite2-City", mmdbtype.Map{"location": mmdbtype.Map{"time_zone": mmdbtype.String("Nowhere/Land")}},
 			geo.Result{Location: geo.Location{Timezone: "Nowhere/Land"}}},
 		{"GeoLite2-City", mmdbtype.Map{"location": mmdbtype.Map{"time_zone": mmdbtype.String("Asia/Kathmandu")}},
-			geo.Result{Location: geo.Location{Timezone: "Asia/Kathmandu", UTCOffsetSeconds: 20700}}},
+			geo.Result{Location: geo.Location{Timezone: "Asia/Kathmandu",
+				UTCOffsetSeconds: 20700}}},
 		{"GeoLite2-City", mmdbtype.Map{"location": mmdbtype.Map{"time_zone": mmdbtype.String("Local")}},
 			geo.Result{Location: geo.Location{Timezone: "Local"}}},
 		{"DBIP-Location-ISP (compat=Enterprise)", mmdbtype.Map{
@@ -100,8 +109,9 @@ func TestRecordsOfOtherKinds(t *testing.T) {
 				"connection_type":                mmdbtype.String("Cellular"),
 			},
 		}, geo.Result{Location: geo.Location{Country: "Iran", CountryCode: "IR", Currency: "IRR"},
-			Network: geo.Network{ISP: "Iran Cell", Org: "Iran Cell Service", AS: "AS44244 IRANCELL-AS", ASName: "IRANCELL-AS"},
-			Flags:   geo.Flags{Mobile: true}}},
+			Network: geo.Network{ISP: "Iran Cell", Org: "Iran Cell Service",
+				AS: "AS44244 IRANCELL-AS", ASName: "IRANCELL-AS"},
+			Flags: geo.Flags{Mobile: true}}},
 		{"GeoIP2-ISP", mmdbtype.Map{"autonomous_system_number": mmdbtype.Uint32(7018), "isp": mmdbtype.String("AT&T")},
 			geo.Result{Network: geo.Network{ISP: "AT&T", AS: "AS7018"}}},
 		{"DBIP-ASN-Lite (compat=GeoLite2-ASN)", mmdbtype.Map{
@@ -122,35 +132,39 @@ func TestRecordsOfOtherKinds(t *testing.T) {
 	}
 	for _, test := range tests {
 		path := filepath.Join(t.TempDir(), "some.mmdb")
-		mmdbtest.Write(t, path, test.databaseType, map[string]mmdbtype.Map{"81.2.69.0/24": test.record})
+		mmdbtest.Write(t, path, test.databaseType,
+			map[string]mmdbtype.Map{"81.2.69.0/24": test.record})
 		test.want.IP = netip.MustParseAddr("81.2.69.142")
 		p := open(t, mmdb.Config{}, path)
 		if got := single(t, p, "81.2.69.142"); got.Err != nil || got.Result != test.want {
-			t.Errorf("%s %v:\ngot  %+v, error %v\nwant %+v", test.databaseType, test.record, got.Result, got.Err, test.want)
+			t.Errorf("%s %v:\ngot  %+v, error %v\nwant %+v", test.databaseType, test.record,
+				got.Result, got.Err, test.want)
 		}
 	}
 }
 
-func TestPlaceWithCoordinatesCounts(t *testing.T) {
+func TestLocationWithCoordinatesIsPreferred(t *testing.T) {
 	dir := t.TempDir()
-	country, city, other := filepath.Join(dir, "country"), filepath.Join(dir, "city"), filepath.Join(dir, "other")
+	country, city, other := filepath.Join(dir, "country"), filepath.Join(dir,
+		"city"), filepath.Join(dir, "other")
 	mmdbtest.Write(t, country, "GeoLite2-Country", map[string]mmdbtype.Map{"2.125.160.0/20": {
 		"country": mmdbtype.Map{"iso_code": mmdbtype.String("FR")},
 		"traits":  mmdbtype.Map{"is_anonymous_proxy": mmdbtype.Bool(true)},
 	}})
 	mmdbtest.WriteCity(t, city, map[string]geo.Location{"2.125.160.0/24": boxford})
-	mmdbtest.WriteCity(t, other, map[string]geo.Location{"2.125.160.0/24": {City: "Paris", Lat: 48.85, Lon: 2.35}})
+	mmdbtest.WriteCity(t, other, map[string]geo.Location{"2.125.160.0/24": {City: "Paris",
+		Lat: 48.85, Lon: 2.35}})
 	p := open(t, mmdb.Config{}, country, city, other)
 	got := single(t, p, "2.125.160.1").Result
 	if got.Location.City != "Boxford" || got.Location.CountryCode != "GB" || !got.Flags.Proxy {
 		t.Errorf("got %+v, want Boxford in GB with the traits of the first file", got)
 	}
 	if got := single(t, p, "2.125.161.1").Result.Location.CountryCode; got != "FR" {
-		t.Errorf("where no other file knows the address: got %q, want FR", got)
+		t.Errorf("address in the first file only: got %q, want FR", got)
 	}
 }
 
-func TestOpenNamesTheFileThatIsOfNoUse(t *testing.T) {
+func TestOpenErrorNamesFile(t *testing.T) {
 	dir := t.TempDir()
 	city, _ := cityAndASN(t)
 	whole, err := os.ReadFile(city)
@@ -165,7 +179,8 @@ func TestOpenNamesTheFileThatIsOfNoUse(t *testing.T) {
 		return path
 	}
 	unfit := filepath.Join(dir, "domain.mmdb")
-	mmdbtest.Write(t, unfit, "GeoIP2-Domain", map[string]mmdbtype.Map{"1.0.0.0/24": {"domain": mmdbtype.String("a.b")}})
+	mmdbtest.Write(t, unfit, "GeoIP2-Domain",
+		map[string]mmdbtype.Map{"1.0.0.0/24": {"domain": mmdbtype.String("a.b")}})
 	pipe := filepath.Join(dir, "pipe.mmdb")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -190,7 +205,7 @@ func TestOpenNamesTheFileThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-func TestIPv4FileDoesNotKnowIPv6(t *testing.T) {
+func TestIPv6QueryInIPv4File(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v4.mmdb")
 	writeIPv4Only(t, path, "2.125.160.0/24")
 	p := open(t, mmdb.Config{}, path)
@@ -198,7 +213,7 @@ func TestIPv4FileDoesNotKnowIPv6(t *testing.T) {
 	wantCity(t, p, "2.125.160.1", "Boxford")
 }
 
-func TestDamagedRecordIsSaidOnceAndNotWithTheAddress(t *testing.T) {
+func TestDamagedRecordIsLoggedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "damaged.mmdb")
 	mmdbtest.Write(t, path, "GeoLite2-City", map[string]mmdbtype.Map{
 		"81.2.69.0/24": {"city": mmdbtype.Map{"names": mmdbtype.String("not a map")}},
@@ -208,17 +223,19 @@ func TestDamagedRecordIsSaidOnceAndNotWithTheAddress(t *testing.T) {
 	for range 3 {
 		wantError(t, single(t, p, "81.2.69.142"), geo.CodeProviderUnreachable, "")
 	}
-	if got := logged(); strings.Count(got, "damaged.mmdb") != 1 || strings.Contains(got, "81.2.") || strings.Contains(got, "not a map") {
-		t.Errorf("got log %q, want one line with the file's name alone", got)
+	if got := logged(); strings.Count(got, "damaged.mmdb") != 1 || strings.Contains(got, "81.2.") ||
+		strings.Contains(got, "not a map") {
+		t.Errorf("got log %q, want one line with the file's name and no address", got)
 	}
 	asn := filepath.Join(t.TempDir(), "asn.mmdb")
 	mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"81.2.69.0/24": {Number: 1}})
-	if got := single(t, open(t, mmdb.Config{}, path, asn), "81.2.69.142"); got.Err != nil || got.Result.Network.AS != "AS1" {
-		t.Errorf("beside a sound file: got %+v, error %v, want AS1", got.Result, got.Err)
+	if got := single(t, open(t, mmdb.Config{}, path, asn), "81.2.69.142"); got.Err != nil ||
+		got.Result.Network.AS != "AS1" {
+		t.Errorf("with an undamaged file: got %+v, error %v, want AS1", got.Result, got.Err)
 	}
 }
 
-func TestEndedContextAsksNothing(t *testing.T) {
+func TestCancelledContext(t *testing.T) {
 	city, _ := cityAndASN(t)
 	p := open(t, mmdb.Config{}, city)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -226,7 +243,8 @@ func TestEndedContextAsksNothing(t *testing.T) {
 	if _, err := p.Single(ctx, query(t, "2.125.160.1")); !errors.Is(err, context.Canceled) {
 		t.Errorf("single: got %v, want %v", err, context.Canceled)
 	}
-	if _, err := p.Batch(ctx, []geo.Query{query(t, "2.125.160.1")}); !errors.Is(err, context.Canceled) {
+	if _, err := p.Batch(ctx, []geo.Query{query(t, "2.125.160.1")}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("batch: got %v, want %v", err, context.Canceled)
 	}
 }

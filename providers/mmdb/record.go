@@ -9,7 +9,7 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// record is what a City, Country or Enterprise file holds of an address. Members that a file lacks stay zero.
+// record is a record of a City, Country or Enterprise file. Members that a file lacks stay zero.
 type record struct {
 	Continent         named   `maxminddb:"continent"`
 	Country           named   `maxminddb:"country"`
@@ -34,8 +34,8 @@ type named struct {
 	} `maxminddb:"names"`
 }
 
-// traits are what is known of an address's network: the whole record of an ASN, ISP, Connection-Type or Anonymous-IP
-// file, a member of an Enterprise record.
+// traits describe an address's network. They are the whole record of an ASN, ISP, Connection-Type
+// or Anonymous-IP file, and a member of an Enterprise record.
 type traits struct {
 	ASNumber       uint32 `maxminddb:"autonomous_system_number"`
 	ASOrganization string `maxminddb:"autonomous_system_organization"`
@@ -52,7 +52,8 @@ type traits struct {
 	HostingProvider  bool `maxminddb:"is_hosting_provider"`
 }
 
-// merge adds what other knows beyond r. A place is taken whole, so that no city ends up in another country.
+// merge fills the gaps of r from other. It takes a location as a whole: city and country must come
+// from the same record.
 func (r *record) merge(other *record) {
 	if !r.placed() || !r.hasCoordinates() && other.hasCoordinates() {
 		kept := r.Traits
@@ -62,10 +63,13 @@ func (r *record) merge(other *record) {
 }
 
 func (r *record) placed() bool {
-	return r.hasCoordinates() || r.Continent != named{} || r.Country != named{} || r.RegisteredCountry != named{}
+	return r.hasCoordinates() || r.Continent != named{} || r.Country != named{} ||
+		r.RegisteredCountry != named{}
 }
 
-func (r *record) hasCoordinates() bool { return r.Location.Latitude != 0 || r.Location.Longitude != 0 }
+func (r *record) hasCoordinates() bool {
+	return r.Location.Latitude != 0 || r.Location.Longitude != 0
+}
 
 func (t *traits) merge(other *traits) {
 	if t.ASNumber == 0 {
@@ -83,7 +87,7 @@ func (t *traits) merge(other *traits) {
 	t.HostingProvider = t.HostingProvider || other.HostingProvider
 }
 
-// result says in the service's words what is known of addr at now.
+// result converts the record of addr to a geo.Result at now.
 func (r *record) result(addr netip.Addr, zones *zones, now time.Time) geo.Result {
 	return geo.Result{
 		IP:       addr,
@@ -96,7 +100,7 @@ func (r *record) result(addr netip.Addr, zones *zones, now time.Time) geo.Result
 func (r *record) location(zones *zones, now time.Time) geo.Location {
 	country := r.Country
 	if country == (named{}) {
-		country = r.RegisteredCountry // all that is known of anycast and satellite networks
+		country = r.RegisteredCountry // the only country of anycast and satellite networks
 	}
 	l := geo.Location{
 		Continent:        r.Continent.Names.English,
@@ -123,17 +127,21 @@ func (t *traits) network() geo.Network {
 		ASName: t.ASOrganization,
 	}
 	if t.ASNumber != 0 {
-		n.AS = strings.TrimSpace("AS" + strconv.FormatUint(uint64(t.ASNumber), 10) + " " + t.ASOrganization)
+		n.AS = strings.TrimSpace("AS" + strconv.FormatUint(uint64(t.ASNumber),
+			10) + " " + t.ASOrganization)
 	}
 	return n
 }
 
-// flags leaves is_anonymous aside: MaxMind sets it for every hosting provider, too.
+// flags converts the traits to geo.Flags. It ignores is_anonymous, which MaxMind also sets for
+// every hosting provider.
 func (t *traits) flags() geo.Flags {
 	return geo.Flags{
-		Mobile:  strings.EqualFold(t.ConnectionType, "cellular") || t.UserType == "cellular",
-		Proxy:   t.AnonymousProxy || t.AnonymousVPN || t.PublicProxy || t.ResidentialProxy || t.TorExitNode,
-		Hosting: t.HostingProvider || t.UserType == "hosting" || t.UserType == "content_delivery_network",
+		Mobile: strings.EqualFold(t.ConnectionType, "cellular") || t.UserType == "cellular",
+		Proxy: t.AnonymousProxy || t.AnonymousVPN || t.PublicProxy ||
+			t.ResidentialProxy || t.TorExitNode,
+		Hosting: t.HostingProvider || t.UserType == "hosting" ||
+			t.UserType == "content_delivery_network",
 	}
 }
 

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// watched is a file's path with what was seen there. It belongs to the goroutine that runs watch.
+// watched is a watched file. Only the goroutine that runs watch uses it.
 type watched struct {
 	path    string
-	taken   os.FileInfo // the state that was read, whether it could be used or not
-	seen    os.FileInfo // the state at the last check, when it was another
-	missing bool        // whether it was said that the file is gone
+	taken   os.FileInfo // state of the file when it was last read, usable or not
+	seen    os.FileInfo // state at the last check, if it differs from taken
+	missing bool        // it was logged that the file is missing
 }
 
-// open reads the file and notes its state from before, so that a change meanwhile is seen at the next check. What is
-// no regular file is refused: a pipe would be waited for without end.
+// open reads the file. It notes the file's state before reading, so that the next check finds a
+// change during the read. It rejects a file that is not regular: reading a pipe could block
+// forever.
 func (w *watched) open() (*file, error) {
 	info, err := os.Stat(w.path)
 	if err != nil {
@@ -30,8 +31,8 @@ func (w *watched) open() (*file, error) {
 	return readFile(w.path)
 }
 
-// changed reports whether the file is another than the one that was taken, and has been so since the last check:
-// one that is still being written is left alone.
+// changed reports whether the file differs from the one that was read, and is the same as at the
+// last check: a file that is still being written must not be read.
 func (w *watched) changed() (bool, error) {
 	info, err := os.Stat(w.path)
 	if err != nil {
@@ -68,13 +69,14 @@ func (p *Provider) watch(ctx context.Context, interval time.Duration, files []*w
 	}
 }
 
-// check takes the i-th file in again when it has changed. Look-ups under way keep the one that they have; a file
-// that cannot be used leaves the old one in place.
+// check reloads the i-th file if it has changed. Lookups in progress continue with the old file. If
+// the new file cannot be used, the old one stays in use.
 func (p *Provider) check(i int, w *watched) {
 	changed, err := w.changed()
 	if err != nil {
 		if !w.missing {
-			p.logger.Warn("database file is gone, the old data stay in use", "file", w.path, "error", err)
+			p.logger.Warn("database file is missing, the old data stays in use", "file",
+				w.path, "error", err)
 		}
 		w.missing = true
 		return
@@ -85,12 +87,13 @@ func (p *Provider) check(i int, w *watched) {
 	}
 	f, err := w.open()
 	if err != nil {
-		p.logger.Warn("database file cannot be used, the old data stay in use", "file", w.path, "error", err)
+		p.logger.Warn("database file cannot be used, the old data stays in use", "file",
+			w.path, "error", err)
 		return
 	}
 	files := slices.Clone(*p.files.Load())
 	files[i] = f
 	p.files.Store(&files)
-	p.logger.Info("database file read again", "file", w.path,
+	p.logger.Info("database file reloaded", "file", w.path,
 		"type", f.reader.Metadata.DatabaseType, "built", f.reader.Metadata.BuildTime().UTC())
 }

@@ -19,7 +19,7 @@ import (
 
 const check = 5 * time.Second
 
-// recorder returns a logger and what it was told so far.
+// recorder returns a logger and a function that returns its output so far.
 func recorder() (*slog.Logger, func() string) {
 	b := &lockedBuffer{}
 	return slog.New(slog.NewTextHandler(b, nil)), b.String
@@ -42,19 +42,19 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// writeCity writes a City file in which 2.125.160.0/24 lies in the city named.
+// writeCity writes a City file in which 2.125.160.0/24 is in city.
 func writeCity(t *testing.T, path, city string) {
 	t.Helper()
 	mmdbtest.WriteCity(t, path, map[string]geo.Location{"2.125.160.0/24": {City: city, Lat: 1}})
 }
 
-// pass lets n checks go by.
+// pass waits for n checks.
 func pass(n int) {
 	time.Sleep(time.Duration(n) * check)
 	synctest.Wait()
 }
 
-func TestFileIsReadAgain(t *testing.T) {
+func TestChangedFileIsReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "city.mmdb")
 		built := time.Unix(1_000_000_000, 0)
@@ -64,7 +64,7 @@ func TestFileIsReadAgain(t *testing.T) {
 		defer p.Close()
 		wantCity(t, p, "2.125.160.1", "Old")
 
-		writeCity(t, path+".new", "New") // as long as before, and as old
+		writeCity(t, path+".new", "New") // same size and time
 		setTime(t, path+".new", built)
 		if err := os.Rename(path+".new", path); err != nil {
 			t.Fatal(err)
@@ -72,20 +72,20 @@ func TestFileIsReadAgain(t *testing.T) {
 		pass(2)
 		wantCity(t, p, "2.125.160.1", "New")
 
-		writeCity(t, path, "Longer, of the same time")
+		writeCity(t, path, "Longer, with the same time")
 		setTime(t, path, built)
 		pass(2)
-		wantCity(t, p, "2.125.160.1", "Longer, of the same time")
+		wantCity(t, p, "2.125.160.1", "Longer, with the same time")
 
-		writeCity(t, path, "Later, of the same size.")
+		writeCity(t, path, "Later, with the same size.")
 		pass(2)
-		wantCity(t, p, "2.125.160.1", "Later, of the same size.")
+		wantCity(t, p, "2.125.160.1", "Later, with the same size.")
 
 		p.Close()
 		p.Close()
-		writeCity(t, path, "After the end")
+		writeCity(t, path, "After Close")
 		pass(3)
-		wantCity(t, p, "2.125.160.1", "Later, of the same size.")
+		wantCity(t, p, "2.125.160.1", "Later, with the same size.")
 	})
 }
 
@@ -96,25 +96,27 @@ func setTime(t *testing.T, path string, to time.Time) {
 	}
 }
 
-func TestOnlyTheChangedFileIsReadAgain(t *testing.T) {
+func TestUnchangedFileIsNotReloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		city, asn := cityAndASN(t)
 		logger, logged := recorder()
 		p := open(t, mmdb.Config{Logger: logger}, city, asn)
 		defer p.Close()
-		mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"2.125.160.0/24": {Number: 64500, Organization: "New"}})
+		mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"2.125.160.0/24": {Number: 64500,
+			Organization: "New"}})
 		pass(2)
 		wantCity(t, p, "2.125.160.1", "Boxford")
 		if got := single(t, p, "2.125.160.1").Result.Network.AS; got != "AS64500 New" {
 			t.Errorf("got %q, want AS64500 New", got)
 		}
-		if got := logged(); strings.Count(got, "read again") != 1 || strings.Contains(got, "city.mmdb") {
+		if got := logged(); strings.Count(got, "reloaded") != 1 ||
+			strings.Contains(got, "city.mmdb") {
 			t.Errorf("got log %q, want one line about asn.mmdb", got)
 		}
 	})
 }
 
-func TestFileStillBeingWrittenIsLeftAlone(t *testing.T) {
+func TestFileBeingWrittenIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "city.mmdb")
 		writeCity(t, path, "Old")
@@ -138,7 +140,7 @@ func TestFileStillBeingWrittenIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestBrokenFileKeepsTheOldData(t *testing.T) {
+func TestBrokenFileKeepsOldData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "city.mmdb")
 		writeCity(t, path, "Old")
@@ -160,7 +162,7 @@ func TestBrokenFileKeepsTheOldData(t *testing.T) {
 		pass(10)
 		wantCity(t, p, "2.125.160.1", "Old")
 		if got := logged(); strings.Count(got, "WARN") != 2 {
-			t.Errorf("gone: got log %q, want one more warning", got)
+			t.Errorf("missing: got log %q, want one more warning", got)
 		}
 		writeCity(t, path, "New")
 		pass(2)
@@ -170,12 +172,12 @@ func TestBrokenFileKeepsTheOldData(t *testing.T) {
 		}
 		pass(2)
 		if got := logged(); strings.Count(got, "WARN") != 3 {
-			t.Errorf("gone again: got log %q, want one more warning", got)
+			t.Errorf("missing again: got log %q, want one more warning", got)
 		}
 	})
 }
 
-func TestLookupsWhileFilesChange(t *testing.T) {
+func TestLookupsDuringReload(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "city.mmdb")
 	writeCity(t, path, "Place ")
 	p := open(t, mmdb.Config{Check: time.Millisecond}, path)
@@ -186,7 +188,8 @@ func TestLookupsWhileFilesChange(t *testing.T) {
 		readers.Go(func() {
 			for ctx.Err() == nil {
 				reply, err := p.Single(context.Background(), q)
-				if err != nil || !strings.HasPrefix(reply.Answers[0].Result.Location.City, "Place ") {
+				if err != nil ||
+					!strings.HasPrefix(reply.Answers[0].Result.Location.City, "Place ") {
 					t.Errorf("got %+v, error %v, want a place", reply, err)
 					return
 				}
@@ -198,7 +201,7 @@ func TestLookupsWhileFilesChange(t *testing.T) {
 		writeCity(t, path, city)
 		for single(t, p, "2.125.160.1").Result.Location.City != city {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s was not read within 10 s", city)
+				t.Fatalf("%s was not loaded within 10 s", city)
 			}
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// Bounds of the resolution of names.
 const (
-	maxResolving   = 32              // names at once, over all callers
-	resolveTimeout = 2 * time.Second // a name, so that dead ones leave time for the rest of a batch
+	maxResolving   = 32              // names resolved at once, over all callers
+	resolveTimeout = 2 * time.Second // for one name, so that a batch has time for others
 )
 
-// resolve returns the first public address of domain, IPv4 before IPv6, or why there is none: nothing known of the
-// name, no answer in time, or what is wrong with the first of its addresses.
+// resolve returns the first public address of domain, IPv4 before IPv6. Its error is errNotFound if
+// the name has no address, errUnreachable if it cannot be resolved in time, or else the error of
+// its first address.
 func (p *Provider) resolve(ctx context.Context, domain string) (netip.Addr, *geo.Error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func (p *Provider) resolve(ctx context.Context, domain string) (netip.Addr, *geo
 	}
 	var refused *geo.Error
 	for _, network := range []string{"ip4", "ip6"} {
-		addrs, err := p.resolver(ctx, network, domain+".") // the dot keeps search domains away
+		addrs, err := p.resolver(ctx, network, domain+".") // the dot prevents search domains
 		if err != nil && !isNoAddress(err) {
 			return netip.Addr{}, errUnreachable
 		}
@@ -49,7 +49,7 @@ func (p *Provider) resolve(ctx context.Context, domain string) (netip.Addr, *geo
 	return netip.Addr{}, refused
 }
 
-// isNoAddress reports whether err says that the name, or an address of the wanted family, does not exist.
+// isNoAddress reports whether err means that the name has no address of the requested family.
 func isNoAddress(err error) bool {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {

@@ -18,7 +18,7 @@ import (
 	"gatehouse/providers/mmdb"
 )
 
-// names is a resolver over a table: addresses by "ip4 example.com.", an entry "fail" for a failure.
+// names is a table of addresses by "ip4 example.com."; the entry "fail" is a failure.
 type names map[string][]string
 
 func (n names) resolve(_ context.Context, network, host string) ([]netip.Addr, error) {
@@ -81,14 +81,16 @@ func TestDomains(t *testing.T) {
 		for _, got := range []geo.Answer{single(t, p, test.domain), reply.Answers[i]} {
 			if test.code != "" {
 				wantError(t, got, test.code, test.reason)
-			} else if got.Err != nil || got.Result.IP.String() != test.ip || got.Result.Location.City != "Boxford" {
-				t.Errorf("%s: got %+v, error %v, want %s in Boxford", test.domain, got.Result, got.Err, test.ip)
+			} else if got.Err != nil || got.Result.IP.String() != test.ip ||
+				got.Result.Location.City != "Boxford" {
+				t.Errorf("%s: got %+v, error %v, want %s in Boxford", test.domain, got.Result,
+					got.Err, test.ip)
 			}
 		}
 	}
 }
 
-func TestNamesAtOnceAreBounded(t *testing.T) {
+func TestConcurrentNamesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
 		slow := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -107,13 +109,13 @@ func TestNamesAtOnceAreBounded(t *testing.T) {
 		for i := range 80 {
 			wg.Go(func() {
 				if a := single(t, p, fmt.Sprintf("d%d.example.com", i)); a.Err != nil {
-					t.Errorf("name %d: got %v, want its place", i, a.Err)
+					t.Errorf("name %d: got %v, want its location", i, a.Err)
 				}
 			})
 		}
 		wg.Wait()
 		if got := most.Load(); got != 32 {
-			t.Errorf("names at once: got %d, want 32", got)
+			t.Errorf("concurrent names: got %d, want 32", got)
 		}
 		if got := time.Since(begin); got != 300*time.Millisecond {
 			t.Errorf("80 names of 100 ms: got %v, want 300ms", got)
@@ -121,7 +123,7 @@ func TestNamesAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-func TestDeadNameLeavesTimeForOthers(t *testing.T) {
+func TestUnresponsiveNameLeavesTimeForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 			<-ctx.Done()
@@ -141,7 +143,7 @@ func TestDeadNameLeavesTimeForOthers(t *testing.T) {
 			}
 			wantError(t, reply.Answers[0], geo.CodeProviderUnreachable, "")
 			if got := reply.Answers[1]; got.Err != nil {
-				t.Errorf("the address beside it: got %v, want none", got.Err)
+				t.Errorf("the address in the batch: got %v, want no error", got.Err)
 			}
 			if got, want := time.Since(begin), min(deadline, 2*time.Second); got != want {
 				t.Errorf("with a deadline of %v: took %v, want %v", deadline, got, want)
@@ -150,7 +152,7 @@ func TestDeadNameLeavesTimeForOthers(t *testing.T) {
 	})
 }
 
-func TestNamesAtOnceAreBoundedOverAllCallers(t *testing.T) {
+func TestConcurrentNamesAreLimitedOverAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		dead := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -162,18 +164,20 @@ func TestNamesAtOnceAreBoundedOverAllCallers(t *testing.T) {
 		p := open(t, mmdb.Config{Resolver: dead}, city)
 		defer p.Close()
 		for range 100 {
-			go func() { wantError(t, single(t, p, "dead.example.com"), geo.CodeProviderUnreachable, "") }()
+			go func() {
+				wantError(t, single(t, p, "dead.example.com"), geo.CodeProviderUnreachable, "")
+			}()
 		}
 		synctest.Wait()
 		if got := asked.Load(); got != 32 {
-			t.Errorf("names at once: got %d, want 32", got)
+			t.Errorf("concurrent names: got %d, want 32", got)
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 	})
 }
 
-// serveDNS answers on a loopback port and returns a resolver that asks it.
+// serveDNS runs a DNS server on loopback and returns a resolver that uses it.
 func serveDNS(t *testing.T, handler dns.HandlerFunc) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -181,7 +185,9 @@ func serveDNS(t *testing.T, handler dns.HandlerFunc) *net.Resolver {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	server := &dns.Server{PacketConn: conn, Handler: handler, NotifyStartedFunc: func() { close(started) }}
+	server := &dns.Server{PacketConn: conn, Handler: handler, NotifyStartedFunc: func() {
+		close(started)
+	}}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ActivateAndServe() }()
 	<-started
@@ -190,13 +196,14 @@ func serveDNS(t *testing.T, handler dns.HandlerFunc) *net.Resolver {
 			t.Errorf("name server: %v", err)
 		}
 	})
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
 	}}
 }
 
-func TestAnswersOfNameServers(t *testing.T) {
+func TestDNSResponses(t *testing.T) {
 	records := map[string]string{
 		"four.example.com. A":   "four.example.com. 60 IN A 2.125.160.1",
 		"six.example.com. AAAA": "six.example.com. 60 IN AAAA 2a02:ffc0::1",

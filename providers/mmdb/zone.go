@@ -3,17 +3,17 @@ package mmdb
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // without it, the offset would be 0 everywhere on a machine that has no zone files
+	_ "time/tzdata" // for machines without zone files, where all offsets would be 0
 )
 
-// zones remembers the time zones that were asked for. The zero value is ready.
+// zones caches time zones. The zero value is ready to use, by many goroutines.
 type zones struct {
-	byName sync.Map // string → *time.Location, nil for a name that is no zone
+	byName sync.Map // string → *time.Location; nil for an unknown zone
 }
 
-// offset returns the seconds that the zone is east of UTC at now, 0 when there is no such zone.
+// offset returns the zone's offset at now in seconds, positive east of UTC; 0 for an unknown zone.
 func (z *zones) offset(name string, now time.Time) int {
-	if name == "Local" { // this machine's, to time.LoadLocation
+	if name == "Local" { // time.LoadLocation would return the machine's zone
 		return 0
 	}
 	location, ok := z.byName.Load(name)

@@ -2,11 +2,12 @@ package ptr
 
 import "strings"
 
-// Hostname returns name in lower case and without its trailing dot, and whether it may be shown to others: at most 253
-// bytes, labels of 1 to 63 letters, digits, hyphens and underscores with no hyphen at either end, the last one not all
-// digits (RFC 1123 section 2.1; underscores are no part of it, but common). Whoever holds an address may write anything
-// into its PTR record.
-func Hostname(name string) (string, bool) {
+// Hostname returns name in lower case and without its trailing dot. ok is false if name is not a
+// hostname: at most 253 bytes, with labels of 1 to 63 letters, digits, hyphens and underscores, no
+// hyphen at the end of a label, and a last label with a non-digit (RFC 1123 section 2.1, except for
+// underscores, which are common). A PTR record may contain any text, so names must be checked
+// before they are shown.
+func Hostname(name string) (hostname string, ok bool) {
 	name = strings.TrimSuffix(name, ".")
 	if len(name) > 253 {
 		return "", false
@@ -30,7 +31,8 @@ func validLabel(label string) bool {
 	}
 	for i := range len(label) {
 		c := label[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			c == '-' || c == '_') {
 			return false
 		}
 	}

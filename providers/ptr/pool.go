@@ -1,5 +1,5 @@
-// Package ptr finds reverse DNS names in the background: a few look-ups at once, a bounded queue, and no name at all
-// rather than a late or a strange one.
+// Package ptr looks up reverse DNS names in the background. It limits concurrent lookups and its
+// queue, and returns no name if the name is invalid or comes too late.
 package ptr
 
 import (
@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// System is the Config.Server that stands for the resolvers of the machine (resolv.conf).
+// System is the Config.Server for the machine's resolvers (resolv.conf).
 const System = "system"
 
-// What an empty Config field means, and how many addresses may wait.
+// Defaults of Config, and the size of the queue.
 const (
 	DefaultConcurrency = 16
 	DefaultTimeout     = 2 * time.Second
-	QueueSize          = 1024
+	QueueSize          = 1024 // addresses
 )
 
-// Config says whom a Pool asks.
+// Config configures a Pool.
 type Config struct {
 	Server      string        // required: System, or HOST:PORT of a DNS server
-	Concurrency int           // look-ups at once; 0 = DefaultConcurrency
-	Timeout     time.Duration // of one look-up; 0 = DefaultTimeout
+	Concurrency int           // limit of concurrent lookups; 0 = DefaultConcurrency
+	Timeout     time.Duration // of one lookup; 0 = DefaultTimeout
 }
 
-// Pool looks names up. Its methods may be called by many goroutines. Names in the machine's hosts file go before those
-// of the DNS, where its nsswitch.conf says so.
+// Pool looks up names. Its methods may be called by many goroutines. It uses the machine's hosts
+// file before DNS if nsswitch.conf says so.
 type Pool struct {
 	resolver net.Resolver
 	timeout  time.Duration
@@ -40,7 +40,7 @@ type Pool struct {
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
 
-	mu     sync.RWMutex // held to read while a job is queued, to write while closed turns true
+	mu     sync.RWMutex // read-locked to enqueue a job, write-locked to set closed
 	closed bool
 	jobs   chan job
 
@@ -53,14 +53,14 @@ type job struct {
 	done func(name string)
 }
 
-// New starts a Pool. Close ends it. The error says in one line what is wrong with config.
+// New starts a Pool; close it after use. The error says in one line what is wrong with config.
 func New(config Config) (*Pool, error) {
 	dial, err := dialer(config.Server)
 	if err != nil {
 		return nil, err
 	}
 	if config.Concurrency < 0 || config.Timeout < 0 {
-		return nil, errors.New("concurrency and time-out of reverse look-ups must not be negative")
+		return nil, errors.New("concurrency and timeout of reverse lookups must not be negative")
 	}
 	if config.Concurrency == 0 {
 		config.Concurrency = DefaultConcurrency
@@ -80,9 +80,10 @@ func New(config Config) (*Pool, error) {
 	return p, nil
 }
 
-// dialer returns how connections to the DNS server are made. A connection is closed with its context, since the
-// resolver minds deadlines only.
-func dialer(server string) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+// dialer returns the function that connects to the DNS server. It closes a connection when its
+// context ends, because the resolver only observes deadlines.
+func dialer(server string) (func(ctx context.Context, network, address string) (net.Conn, error),
+	error) {
 	if server != System {
 		host, port, err := net.SplitHostPort(server)
 		if err != nil || host == "" {
@@ -106,18 +107,18 @@ func dialer(server string) (func(ctx context.Context, network, address string) (
 	}, nil
 }
 
-// Resolve calls done exactly once, with the name of addr as Hostname accepts it, or with "" when there is none, it was
-// not found in time, the queue is full or the pool closed; in the last two cases before Resolve returns, else on
-// another goroutine. A done that takes long holds up other look-ups.
+// Resolve calls done exactly once with a valid name of addr, or with "" if there is none in time.
+// If the queue is full or the pool closed, it calls done("") before it returns. Otherwise a worker
+// calls done, so done must not take long.
 func (p *Pool) Resolve(addr netip.Addr, done func(name string)) {
-	if !p.queue(job{addr, done}) {
+	if !p.enqueue(job{addr, done}) {
 		p.dropped.Add(1)
 		done("")
 	}
 }
 
-// queue reports whether a worker will see j.
-func (p *Pool) queue(j job) bool {
+// enqueue returns false if the queue is full or the pool closed.
+func (p *Pool) enqueue(j job) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
@@ -131,8 +132,8 @@ func (p *Pool) queue(j job) bool {
 	}
 }
 
-// Close ends the look-ups in flight, answers what is pending with "" and returns when every done was called. It must
-// not be called from a done.
+// Close cancels the lookups in flight, calls done("") for all queued addresses, and returns when
+// every done has returned. Do not call it from a done.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	if !p.closed {
@@ -161,7 +162,8 @@ func (p *Pool) work() {
 func (p *Pool) lookup(addr netip.Addr) string {
 	ctx, cancel := context.WithTimeout(p.ctx, p.timeout)
 	defer cancel()
-	names, err := p.resolver.LookupAddr(ctx, addr.String()) // good names may stand beside the error that others are bad
+	// LookupAddr returns valid names together with an error about invalid ones.
+	names, err := p.resolver.LookupAddr(ctx, addr.String())
 	for _, name := range names {
 		if name, ok := Hostname(name); ok {
 			p.resolved.Add(1)
@@ -177,16 +179,16 @@ func (p *Pool) lookup(addr netip.Addr) string {
 	return ""
 }
 
-// Stats is a reading of a pool's counters.
+// Stats holds the values of a pool's counters.
 type Stats struct {
-	InFlight int    // look-ups under way
-	Queued   int    // addresses that wait for a worker
-	Resolved uint64 // look-ups that the DNS answered: with a name, or that there is none
-	Failed   uint64 // look-ups that timed out, were broken off or brought nothing usable
-	Dropped  uint64 // addresses never looked up: the queue was full or the pool closed
+	InFlight int    // lookups in progress
+	Queued   int    // addresses in the queue
+	Resolved uint64 // lookups that found a name, or that there is none
+	Failed   uint64 // lookups that timed out, failed or found only invalid names
+	Dropped  uint64 // addresses not looked up: the queue was full or the pool closed
 }
 
-// Stats reads the counters.
+// Stats returns the values of the counters.
 func (p *Pool) Stats() Stats {
 	return Stats{
 		InFlight: int(p.inFlight.Load()),

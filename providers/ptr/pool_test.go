@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// startDNS runs a DNS server on loopback, over UDP, and returns its address.
+// startDNS runs a DNS server over UDP on loopback and returns its address.
 func startDNS(t testing.TB, handler dns.HandlerFunc) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -24,7 +24,9 @@ func startDNS(t testing.TB, handler dns.HandlerFunc) string {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	server := &dns.Server{PacketConn: conn, Handler: handler, NotifyStartedFunc: func() { close(started) }}
+	server := &dns.Server{PacketConn: conn, Handler: handler, NotifyStartedFunc: func() {
+		close(started)
+	}}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ActivateAndServe() }()
 	<-started
@@ -39,16 +41,17 @@ func startDNS(t testing.TB, handler dns.HandlerFunc) string {
 	return conn.LocalAddr().String()
 }
 
-// answer replies to the one question of r with rcode and a PTR record for each of names.
-func answer(t testing.TB, w dns.ResponseWriter, r *dns.Msg, rcode int, names ...string) {
+// respond responds to the question of r with rcode and a PTR record for each of names.
+func respond(t testing.TB, w dns.ResponseWriter, r *dns.Msg, rcode int, names ...string) {
 	m := new(dns.Msg).SetRcode(r, rcode)
 	m.RecursionAvailable = true
 	for _, name := range names {
-		header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: 60}
+		header := dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypePTR,
+			Class: dns.ClassINET, Ttl: 60}
 		m.Answer = append(m.Answer, &dns.PTR{Hdr: header, Ptr: name})
 	}
 	if err := w.WriteMsg(m); err != nil {
-		t.Errorf("answer %v: %v", r.Question, err)
+		t.Errorf("respond to %v: %v", r.Question, err)
 	}
 }
 
@@ -71,7 +74,7 @@ func resolve(t testing.TB, p *ptr.Pool, addr string) string {
 	case name := <-names:
 		return name
 	case <-time.After(5 * time.Minute):
-		t.Fatalf("no answer for %s", addr)
+		t.Fatalf("%s: done was not called", addr)
 		return ""
 	}
 }
@@ -88,16 +91,17 @@ func TestNames(t *testing.T) {
 		"5.2.0.192.in-addr.arpa.": {},
 		"6.2.0.192.in-addr.arpa.": {rcode: dns.RcodeServerFailure},
 		"7.2.0.192.in-addr.arpa.": {names: []string{`<script>alert\(1\)</script>.example.`}},
-		"8.2.0.192.in-addr.arpa.": {names: []string{`line\010break.example.`, `nul\000.example.`, "good.example."}},
+		"8.2.0.192.in-addr.arpa.": {names: []string{`line\010break.example.`, `nul\000.example.`,
+			"good.example."}},
 		"9.2.0.192.in-addr.arpa.": {names: []string{"198.51.100.7."}},
 		"0.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.": {names: []string{"six.example."}},
 	}
 	server := startDNS(t, func(w dns.ResponseWriter, r *dns.Msg) {
 		record, ok := zone[r.Question[0].Name]
 		if !ok || r.Question[0].Qtype != dns.TypePTR {
-			t.Errorf("asked %v", r.Question)
+			t.Errorf("got question %v", r.Question)
 		}
-		answer(t, w, r, record.rcode, record.names...)
+		respond(t, w, r, record.rcode, record.names...)
 	})
 	p := newPool(t, ptr.Config{Server: server})
 	for _, row := range []struct{ about, addr, want string }{
@@ -108,8 +112,8 @@ func TestNames(t *testing.T) {
 		{"no record", "192.0.2.5", ""},
 		{"server failure", "192.0.2.6", ""},
 		{"markup", "192.0.2.7", ""},
-		{"the first good one", "192.0.2.8", "good.example"},
-		{"an address for a name", "192.0.2.9", ""},
+		{"the first valid one", "192.0.2.8", "good.example"},
+		{"an address as name", "192.0.2.9", ""},
 		{"IPv6", "2001:db8::10", "six.example"},
 		{"IPv4-mapped", "::ffff:192.0.2.1", "host.example.net"},
 	} {
@@ -132,9 +136,9 @@ func TestInvalidAddressHasNoName(t *testing.T) {
 	}
 }
 
-func TestSystemResolversCanBeAsked(t *testing.T) {
+func TestSystemResolvers(t *testing.T) {
 	p := newPool(t, ptr.Config{Server: ptr.System})
-	resolve(t, p, "127.0.0.1") // mostly "localhost", out of the hosts file; the machine decides
+	resolve(t, p, "127.0.0.1") // the name depends on the machine: mostly "localhost"
 }
 
 func TestSilentServerTimesOut(t *testing.T) {
@@ -145,14 +149,14 @@ func TestSilentServerTimesOut(t *testing.T) {
 		t.Errorf("got %q, want none", got)
 	}
 	if waited := time.Since(start); waited < 50*time.Millisecond {
-		t.Errorf("waited %v, want 50ms", waited)
+		t.Errorf("waited %v, want about 50ms", waited)
 	}
 	if got, want := p.Stats(), (ptr.Stats{Failed: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// heldDNS is a server that answers nothing until released. It tells of each query on asked.
+// heldDNS runs a DNS server that does not respond until release. It sends each name to asked.
 func heldDNS(t testing.TB) (server string, asked chan string, release func()) {
 	asked = make(chan string, 4096)
 	released := make(chan struct{})
@@ -160,13 +164,13 @@ func heldDNS(t testing.TB) (server string, asked chan string, release func()) {
 	server = startDNS(t, func(w dns.ResponseWriter, r *dns.Msg) {
 		asked <- r.Question[0].Name
 		<-released
-		answer(t, w, r, dns.RcodeSuccess, "late.example.")
+		respond(t, w, r, dns.RcodeSuccess, "late.example.")
 	})
 	t.Cleanup(release) // runs before the server is stopped
 	return server, asked, release
 }
 
-func TestLookupsAtOnceAreBounded(t *testing.T) {
+func TestConcurrentLookupsAreLimited(t *testing.T) {
 	server, asked, release := heldDNS(t)
 	p := newPool(t, ptr.Config{Server: server, Concurrency: 3, Timeout: 10 * time.Second})
 	names := make(chan string, 8)
@@ -193,36 +197,36 @@ func TestLookupsAtOnceAreBounded(t *testing.T) {
 	}
 }
 
-func TestFullQueueAnswersAtOnce(t *testing.T) {
+func TestFullQueueDropsAtOnce(t *testing.T) {
 	server, asked, _ := heldDNS(t)
 	p := newPool(t, ptr.Config{Server: server, Concurrency: 1, Timeout: 10 * time.Second})
-	var answers atomic.Int64
-	count := func(string) { answers.Add(1) }
+	var calls atomic.Int64
+	count := func(string) { calls.Add(1) }
 	addr := netip.MustParseAddr("192.0.2.1")
 	p.Resolve(addr, count)
 	<-asked
 	for range ptr.QueueSize {
 		p.Resolve(addr, count)
 	}
-	if got := answers.Load(); got != 0 {
-		t.Fatalf("got %d answers, want none yet", got)
+	if got := calls.Load(); got != 0 {
+		t.Fatalf("got %d calls of done, want none yet", got)
 	}
 	dropped := "not called"
 	p.Resolve(addr, func(name string) { dropped = name })
 	if dropped != "" {
-		t.Errorf("done of a full queue: got %q, want an empty name", dropped)
+		t.Errorf("full queue: got name %q, want none", dropped)
 	}
 	want := ptr.Stats{InFlight: 1, Queued: ptr.QueueSize, Dropped: 1}
 	if got := p.Stats(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	p.Close()
-	if got := answers.Load(); got != 1+ptr.QueueSize {
-		t.Errorf("got %d answers after Close, want %d", got, 1+ptr.QueueSize)
+	if got := calls.Load(); got != 1+ptr.QueueSize {
+		t.Errorf("got %d calls of done after Close, want %d", got, 1+ptr.QueueSize)
 	}
 }
 
-func TestCloseDuringFlight(t *testing.T) {
+func TestCloseDuringLookups(t *testing.T) {
 	server, asked, _ := heldDNS(t)
 	p := newPool(t, ptr.Config{Server: server, Concurrency: 2, Timeout: time.Minute})
 	names := make(chan string, 8)
@@ -239,7 +243,7 @@ func TestCloseDuringFlight(t *testing.T) {
 	}
 	p.Resolve(netip.MustParseAddr("192.0.2.9"), done)
 	if len(names) != 5 {
-		t.Fatalf("got %d answers, want 5", len(names))
+		t.Fatalf("got %d calls of done, want 5", len(names))
 	}
 	for range 5 {
 		if got := <-names; got != "" {
@@ -253,7 +257,7 @@ func TestCloseDuringFlight(t *testing.T) {
 
 func TestEveryDoneIsCalledOnce(t *testing.T) {
 	server := startDNS(t, func(w dns.ResponseWriter, r *dns.Msg) {
-		answer(t, w, r, dns.RcodeSuccess, "host.example.")
+		respond(t, w, r, dns.RcodeSuccess, "host.example.")
 	})
 	p := newPool(t, ptr.Config{Server: server, Concurrency: 4})
 	const callers, each = 8, 100
@@ -267,7 +271,9 @@ func TestEveryDoneIsCalledOnce(t *testing.T) {
 					half <- struct{}{}
 				}
 				n := c*each + i
-				p.Resolve(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), func(string) { calls[n].Add(1) })
+				p.Resolve(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), func(string) {
+					calls[n].Add(1)
+				})
 			}
 		})
 	}
@@ -280,12 +286,13 @@ func TestEveryDoneIsCalledOnce(t *testing.T) {
 		}
 	}
 	s := p.Stats()
-	if got := s.Resolved + s.Failed + s.Dropped; got != callers*each || s.InFlight != 0 || s.Queued != 0 {
-		t.Errorf("got %+v, want a sum of %d and nothing under way", s, callers*each)
+	if got := s.Resolved + s.Failed + s.Dropped; got != callers*each || s.InFlight != 0 ||
+		s.Queued != 0 {
+		t.Errorf("got %+v, want a sum of %d, none in flight or queued", s, callers*each)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	for _, config := range []ptr.Config{
 		{}, {Server: "off"}, {Server: "192.0.2.1"}, {Server: ":53"}, {Server: "192.0.2.1:0"}, {Server: "192.0.2.1:65536"},
 		{Server: "192.0.2.1:domain"}, {Server: ptr.System, Concurrency: -1}, {Server: ptr.System, Timeout: -1},

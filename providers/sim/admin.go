@@ -6,24 +6,24 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// report is the answer of the admin path.
-type report struct {
+// adminState is a successful response of the admin path.
+type adminState struct {
 	Settings Settings `json:"settings"`
 	Stats    Stats    `json:"stats"`
 }
 
-// complaint is its answer to what it does not do.
-type complaint struct {
+// adminError is an error response of the admin path.
+type adminError struct {
 	Error string `json:"error"`
 }
 
-// serveAdmin shows and changes settings and statistics. Whatever it did, it answers with the state that came of it.
+// serveAdmin shows and changes settings and statistics. It responds with the resulting state.
 func (s *Server) serveAdmin(ctx *fasthttp.RequestCtx, path string) {
 	switch string(ctx.Method()) + " " + path {
 	case "GET /_sim":
 	case "PUT /_sim":
 		if err := s.patch(ctx.PostBody()); err != nil {
-			sendJSON(ctx, fasthttp.StatusBadRequest, complaint{err.Error()})
+			sendJSON(ctx, fasthttp.StatusBadRequest, adminError{err.Error()})
 			return
 		}
 	case "DELETE /_sim/stats":
@@ -31,22 +31,23 @@ func (s *Server) serveAdmin(ctx *fasthttp.RequestCtx, path string) {
 	case "POST /_sim/reset":
 		s.Reset()
 	default:
-		refuseAdmin(ctx, path)
+		rejectAdmin(ctx, path)
 		return
 	}
-	sendJSON(ctx, fasthttp.StatusOK, report{s.Settings(), s.Stats()})
+	sendJSON(ctx, fasthttp.StatusOK, adminState{s.Settings(), s.Stats()})
 }
 
-var adminMethods = map[string]string{"/_sim": "GET, PUT", "/_sim/stats": "DELETE", "/_sim/reset": "POST"}
+var adminMethods = map[string]string{"/_sim": "GET, PUT", "/_sim/stats": "DELETE",
+	"/_sim/reset": "POST"}
 
-func refuseAdmin(ctx *fasthttp.RequestCtx, path string) {
+func rejectAdmin(ctx *fasthttp.RequestCtx, path string) {
 	allow, ok := adminMethods[path]
 	if !ok {
-		sendJSON(ctx, fasthttp.StatusNotFound, complaint{"no such path"})
+		sendJSON(ctx, fasthttp.StatusNotFound, adminError{"no such path"})
 		return
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
-	sendJSON(ctx, fasthttp.StatusMethodNotAllowed, complaint{"method not allowed, want " + allow})
+	sendJSON(ctx, fasthttp.StatusMethodNotAllowed, adminError{"method not allowed, want " + allow})
 }
 
 func sendJSON(ctx *fasthttp.RequestCtx, status int, v any) {
@@ -60,7 +61,7 @@ func sendJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	ctx.SetBody(append(body, '\n'))
 }
 
-// patch changes the settings that body names and leaves the others as they are.
+// patch changes the settings that body names.
 func (s *Server) patch(body []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

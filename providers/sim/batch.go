@@ -8,10 +8,10 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-// batchMax is how many queries a batch may hold.
+// batchMax is the maximum number of queries in a batch.
 const batchMax = 100
 
-// serveBatch answers POST /batch.
+// serveBatch serves POST /batch.
 func (s *Server) serveBatch(ctx *fasthttp.RequestCtx) {
 	s.exchange(ctx, EndpointBatch, func(w *work, f Fault) int {
 		if !ctx.IsPost() {
@@ -22,7 +22,7 @@ func (s *Server) serveBatch(ctx *fasthttp.RequestCtx) {
 	})
 }
 
-// batch renders the answer to a batch and returns its HTTP status.
+// batch renders the response to a batch and returns its HTTP status.
 func (w *work) batch(body []byte, fieldsParam string, f Fault) int {
 	doc, err := w.parser.ParseBytes(body)
 	if err != nil {
@@ -51,7 +51,8 @@ func (w *work) batch(body []byte, fieldsParam string, f Fault) int {
 			w.body = append(w.body, ',')
 		}
 		if f.Kind == FaultBadElement && i == len(elements)/2 {
-			w.body = append(w.body, `{"status":7,"country":["?"],"lat":"north","offset":"soon","query":null}`...)
+			w.body = append(w.body,
+				`{"status":7,"country":["?"],"lat":"north","offset":"soon","query":null}`...)
 			continue
 		}
 		w.body = a.append(w.body, fields&^FieldReverse, now)
@@ -60,8 +61,8 @@ func (w *work) batch(body []byte, fieldsParam string, f Fault) int {
 	return fasthttp.StatusOK
 }
 
-// element reads one element of a batch: a query, or an object with a query and fields of its own. Anything else is a
-// query that nothing is known of.
+// element reads one element of a batch: a query, or an object with a query and its own fields.
+// Anything else is an invalid query.
 func element(e *fastjson.Value, common Fields) (query string, fields Fields) {
 	if e.Type() != fastjson.TypeObject {
 		return string(e.GetStringBytes()), common

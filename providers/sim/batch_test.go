@@ -22,7 +22,8 @@ func TestBatchAnswersInOrder(t *testing.T) {
 	u := start(t, sim.Settings{})
 	got := u.batch(`["8.8.8.8", {"query":"1.1.1.1","fields":"query,city"}, {"query":"9.9.9.9","fields":8193,"lang":"fr"},
 		"10.0.0.1", "2001:4860:4860::8888", "nonsense", {"fields":8192}, 17]`)
-	want := []string{"8.8.8.8", "1.1.1.1", "9.9.9.9", "10.0.0.1", "2001:4860:4860::8888", "nonsense", "", ""}
+	want := []string{"8.8.8.8", "1.1.1.1", "9.9.9.9", "10.0.0.1", "2001:4860:4860::8888",
+		"nonsense", "", ""}
 	if len(got) != len(want) {
 		t.Fatalf("got %d elements, want %d", len(got), len(want))
 	}
@@ -35,10 +36,13 @@ func TestBatchAnswersInOrder(t *testing.T) {
 		}
 	}
 	if len(got[0]) != 20 || len(got[1]) != 2 || len(got[2]) != 2 {
-		t.Errorf("got %d, %d and %d members, want 20, 2 and 2", len(got[0]), len(got[1]), len(got[2]))
+		t.Errorf("got %d, %d and %d members, want 20, 2 and 2", len(got[0]),
+			len(got[1]), len(got[2]))
 	}
-	if got[3]["message"] != "private range" || got[5]["message"] != "invalid query" || got[7]["message"] != "invalid query" {
-		t.Errorf("got %v, %v and %v, want a private range and invalid queries", got[3], got[5], got[7])
+	if got[3]["message"] != "private range" || got[5]["message"] != "invalid query" ||
+		got[7]["message"] != "invalid query" {
+		t.Errorf("got %v, %v and %v, want a private range and invalid queries", got[3],
+			got[5], got[7])
 	}
 	single := u.lookup("8.8.8.8")
 	delete(single, "reverse")
@@ -55,7 +59,7 @@ func TestDomainInBatchIsViolation(t *testing.T) {
 	u := start(t, sim.Settings{})
 	for _, e := range u.batch(`["example.com", "8.8.8.8", "nxdomain.example.com"]`) {
 		if ok := e["status"] == "success"; ok != (e["query"] == "8.8.8.8") {
-			t.Errorf("got %v, want success for the address alone", e)
+			t.Errorf("got %v, want success only for the address", e)
 		}
 	}
 	if got := u.Stats(); got.BatchDomains != 2 || got.Violations != 2 {
@@ -63,11 +67,11 @@ func TestDomainInBatchIsViolation(t *testing.T) {
 	}
 	u.lookup("example.com")
 	if got := u.Stats(); got.Violations != 2 {
-		t.Errorf("got %d violations after a single look-up, want 2", got.Violations)
+		t.Errorf("got %d violations after a single lookup, want 2", got.Violations)
 	}
 }
 
-func TestBatchRefusals(t *testing.T) {
+func TestBatchStatus(t *testing.T) {
 	u := start(t, sim.Settings{})
 	for _, row := range []struct {
 		body string
@@ -86,7 +90,8 @@ func TestBatchRefusals(t *testing.T) {
 		}
 	}
 	stats := u.Stats()
-	if stats.OversizeBatch != 1 || stats.Violations != 1 || stats.Refused != 5 || stats.Items != 100 {
+	if stats.OversizeBatch != 1 || stats.Violations != 1 || stats.Refused != 5 ||
+		stats.Items != 100 {
 		t.Errorf("got %+v, want 1 oversize batch, 5 refused, 100 items", stats)
 	}
 }
@@ -110,7 +115,8 @@ func TestPathsAndMethods(t *testing.T) {
 	} {
 		got := u.do(row.method, row.path, "")
 		if got.status != row.want || got.header.Get("Allow") != row.allow {
-			t.Errorf("%s %s: got %d %q, want %d %q", row.method, row.path, got.status, got.header.Get("Allow"), row.want, row.allow)
+			t.Errorf("%s %s: got %d %q, want %d %q", row.method, row.path, got.status,
+				got.header.Get("Allow"), row.want, row.allow)
 		}
 	}
 }
@@ -122,8 +128,10 @@ func TestConcurrentAnswersAreNotMixed(t *testing.T) {
 		clients.Go(func() {
 			for i := range 50 {
 				a, b := fmt.Sprintf("20.%d.%d.1", c, i), fmt.Sprintf("21.%d.%d.1", c, i)
-				got, err := u.try(http.MethodPost, "/batch?fields=query", fmt.Sprintf(`["%s","%s"]`, a, b))
-				if want := fmt.Sprintf(`[{"query":"%s"},{"query":"%s"}]`, a, b); err != nil || string(got.body) != want {
+				got, err := u.try(http.MethodPost, "/batch?fields=query",
+					fmt.Sprintf(`["%s","%s"]`, a, b))
+				if want := fmt.Sprintf(`[{"query":"%s"},{"query":"%s"}]`, a, b); err != nil ||
+					string(got.body) != want {
 					t.Errorf("got %s and error %v, want %s", got.body, err, want)
 				}
 			}

@@ -37,7 +37,8 @@ func BenchmarkSingle(b *testing.B)   { handle(b, "GET", "/json/8.8.8.8"+fields, 
 func BenchmarkDomain(b *testing.B)   { handle(b, "GET", "/json/www.example.com"+fields, "") }
 func BenchmarkBatch100(b *testing.B) { handle(b, "POST", "/batch"+fields, addresses(100)) }
 
-// BenchmarkLoopback measures whole exchanges over 64 connections with distinct queries; its inverse is the throughput.
+// BenchmarkLoopback measures whole exchanges over 64 connections with distinct queries; its inverse
+// is the throughput.
 func BenchmarkLoopback(b *testing.B) {
 	u := start(b, sim.Settings{})
 	b.SetParallelism(32)
@@ -51,7 +52,8 @@ func BenchmarkLoopback(b *testing.B) {
 		defer conn.Close()
 		in, resp, start := bufio.NewReader(conn), &fasthttp.Response{}, rand.Uint32N(1<<24)
 		for n := start; pb.Next(); n++ {
-			fmt.Fprintf(conn, "GET /json/11.%d.%d.%d%s HTTP/1.1\r\nHost: sim\r\n\r\n", n>>16&255, n>>8&255, n&255, fields)
+			fmt.Fprintf(conn, "GET /json/11.%d.%d.%d%s HTTP/1.1\r\nHost: sim\r\n\r\n", n>>16&255,
+				n>>8&255, n&255, fields)
 			if err := resp.Read(in); err != nil || resp.StatusCode() != 200 {
 				b.Errorf("got %d and error %v, want 200", resp.StatusCode(), err)
 			}

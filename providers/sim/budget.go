@@ -2,22 +2,22 @@ package sim
 
 import "time"
 
-// budget is how many requests of one endpoint were sent in the current window. The window starts with its first
-// request; the zero value has none yet.
+// budget counts the requests to one endpoint in the current window. A window starts with its first
+// request. The zero value has no window.
 type budget struct {
 	start time.Time
 	used  int
 }
 
-// quota is what a request learns of the budget: the headers X-Rl and X-Ttl.
+// quota is the state of the budget after a request, for the headers X-Rl and X-Ttl.
 type quota struct {
-	left int           // requests left in the window after this one
+	left int           // requests left in the window
 	ttl  time.Duration // until the window ends
-	ok   bool          // whether there was room for this request
+	ok   bool          // the budget had room for this request
 }
 
-// take charges a request at now to a window of the given length with room for limit requests. A request that finds
-// no room is not charged.
+// take charges a request at now to a window of limit requests and the given length. A request
+// without room is not charged.
 func (b budget) take(now time.Time, limit int, length time.Duration) (budget, quota) {
 	if b.used == 0 || now.Sub(b.start) >= length {
 		b = budget{start: now}
@@ -30,5 +30,5 @@ func (b budget) take(now time.Time, limit int, length time.Duration) (budget, qu
 	return b, quota{left: limit - b.used, ttl: ttl, ok: true}
 }
 
-// seconds rounds up, so that who waits that long meets a new window.
+// seconds rounds d up to seconds, so that a client that waits this long meets a new window.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

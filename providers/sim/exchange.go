@@ -11,20 +11,20 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-// The headers that tell of the budget.
+// The headers of the budget.
 const (
 	headerLeft = "X-Rl"  // requests left in the window
 	headerTTL  = "X-Ttl" // seconds to its end
 )
 
-// work is the memory of one request, used again by later ones.
+// work holds the buffers of one request. A pool reuses them.
 type work struct {
 	parser  fastjson.Parser
 	answers []answer
 	body    []byte
 }
 
-// serveJSON answers GET /json/{query}; "" asks about the caller.
+// serveJSON serves GET /json/{query}. The query "" is the caller's address.
 func (s *Server) serveJSON(ctx *fasthttp.RequestCtx, query string) {
 	s.exchange(ctx, EndpointJSON, func(w *work, _ Fault) int {
 		if !ctx.IsGet() {
@@ -41,7 +41,8 @@ func (s *Server) serveJSON(ctx *fasthttp.RequestCtx, query string) {
 	})
 }
 
-// exchange treats a request to e as the settings say; render writes the answer and returns its HTTP status.
+// exchange serves a request to e with the latency, budget and faults of the settings. render writes
+// the body and returns the HTTP status.
 func (s *Server) exchange(ctx *fasthttp.RequestCtx, e Endpoint, render func(*work, Fault) int) {
 	v := s.admit(ctx, e)
 	defer s.leave()
@@ -103,7 +104,7 @@ func (s *Server) leave() {
 	s.state.stats.InFlight--
 }
 
-// wait returns after d, or when the simulator shuts down.
+// wait waits for d, or until the simulator shuts down.
 func (s *Server) wait(d time.Duration) {
 	if d <= 0 {
 		return
@@ -116,7 +117,7 @@ func (s *Server) wait(d time.Duration) {
 	}
 }
 
-// sendStatus answers with the status alone and keeps the headers set before.
+// sendStatus responds with the status and its text. Headers that are set already stay.
 func sendStatus(ctx *fasthttp.RequestCtx, status int) {
 	ctx.SetStatusCode(status)
 	ctx.SetBodyString(fasthttp.StatusMessage(status))
@@ -127,7 +128,7 @@ func sendQuota(ctx *fasthttp.RequestCtx, left int, ttl time.Duration) {
 	ctx.Response.Header.Set(headerTTL, strconv.Itoa(seconds(ttl)))
 }
 
-// caller returns the address of the socket's other end.
+// caller returns the peer address of the connection.
 func caller(ctx *fasthttp.RequestCtx) netip.Addr {
 	tcp, ok := ctx.RemoteAddr().(*net.TCPAddr)
 	if !ok {

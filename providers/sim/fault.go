@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// FaultKind is a way to go wrong.
+// FaultKind is a kind of fault.
 type FaultKind string
 
 // The kinds.
 const (
-	FaultStatus     FaultKind = "status"      // an HTTP status of 400 to 599 instead of an answer
+	FaultStatus     FaultKind = "status"      // an HTTP status from 400 to 599
 	FaultGarbage    FaultKind = "garbage"     // status 200 and a body that is not JSON
-	FaultShortBatch FaultKind = "short_batch" // a batch answer that lacks its last element
-	FaultBadElement FaultKind = "bad_element" // a batch answer whose middle element has members of wrong types
-	FaultHang       FaultKind = "hang"        // no answer; the connection is closed after the delay
-	FaultDrop       FaultKind = "drop"        // no answer; the connection is closed in order
-	FaultReset      FaultKind = "reset"       // no answer; the connection is reset (TCP RST)
-	FaultSlow       FaultKind = "slow"        // the right answer, after the delay
+	FaultShortBatch FaultKind = "short_batch" // a batch response without its last element
+	FaultBadElement FaultKind = "bad_element" // a batch with wrong types in its middle element
+	FaultHang       FaultKind = "hang"        // no response; the connection closes after the delay
+	FaultDrop       FaultKind = "drop"        // no response; the connection is closed (TCP FIN)
+	FaultReset      FaultKind = "reset"       // no response; the connection is reset (TCP RST)
+	FaultSlow       FaultKind = "slow"        // a correct response, after the delay
 )
 
-// Endpoint is one of the upstream's two.
+// Endpoint is one of the upstream's two endpoints.
 type Endpoint string
 
 // The endpoints.
@@ -33,28 +33,30 @@ const (
 	EndpointBatch Endpoint = "batch"
 )
 
-// Fault is what goes wrong, where and how often. As JSON it is an object of the members kind, endpoint, rate, times,
-// status and delay; all but kind may be left out.
+// Fault says what goes wrong, at which endpoint and how often. As JSON it is an object with the
+// members kind, endpoint, rate, times, status and delay; only kind is required.
 type Fault struct {
 	Kind     FaultKind
-	Endpoint Endpoint // "" = both; FaultShortBatch and FaultBadElement hit batches alone
-	Rate     float64  // share of the requests that it hits, up to 1; 0 = 1, every request
-	Times    int      // how often it hits before it is over; 0 = without end
+	Endpoint Endpoint // "" = both; FaultShortBatch and FaultBadElement only affect batches
+	Rate     float64  // share of the requests that fail, up to 1; 0 = 1, every request
+	Times    int      // number of requests that fail; 0 = no limit
 	Status   int      // FaultStatus: 400 to 599
-	// Delay is the extra wait of FaultSlow, the wait of FaultHang (0 = a minute), and what X-Ttl says beside a 429 of
-	// FaultStatus (0 = the end of the budget's window, with TierFree).
+	// Delay is the extra latency of FaultSlow and the wait of FaultHang (0 = one minute). With
+	// status 429 it is the value of X-Ttl (0 = the end of the budget's window in TierFree).
 	Delay time.Duration
 }
 
-// errNoRate refuses a fault that never hits where a rate that was left out means 1.
+// errNoRate is the error for an explicit rate of 0 in JSON or text, where a missing rate is 1.
 var errNoRate = errors.New("rate: got 0, want above 0 and at most 1")
 
-// Validate returns an error that names the first member out of its range.
+// Validate returns an error that names the first member out of range.
 func (f Fault) Validate() error {
 	switch f.Kind {
-	case FaultStatus, FaultGarbage, FaultShortBatch, FaultBadElement, FaultHang, FaultDrop, FaultReset, FaultSlow:
+	case FaultStatus, FaultGarbage, FaultShortBatch, FaultBadElement, FaultHang, FaultDrop,
+		FaultReset, FaultSlow:
 	default:
-		return fmt.Errorf("kind: got %q, want status, garbage, short_batch, bad_element, hang, drop, reset or slow", string(f.Kind))
+		return fmt.Errorf("kind: got %q, want status, garbage, short_batch, bad_element, hang, drop, reset or slow",
+			string(f.Kind))
 	}
 	switch f.Endpoint {
 	case "", EndpointJSON, EndpointBatch:
@@ -62,7 +64,7 @@ func (f Fault) Validate() error {
 		return fmt.Errorf("endpoint: got %q, want json or batch", string(f.Endpoint))
 	}
 	if f.ofBatches() && f.Endpoint == EndpointJSON {
-		return fmt.Errorf("endpoint: got json, want batch beside %s", f.Kind)
+		return fmt.Errorf("endpoint: got json, want batch with %s", f.Kind)
 	}
 	if !(f.Rate >= 0 && f.Rate <= 1) {
 		return fmt.Errorf("rate: got %v, want above 0 and at most 1", f.Rate)
@@ -73,28 +75,28 @@ func (f Fault) Validate() error {
 	return f.validateUse()
 }
 
-// validateUse checks the members that not every kind has.
+// validateUse checks the members that only some kinds have.
 func (f Fault) validateUse() error {
 	if f.Kind == FaultStatus && (f.Status < 400 || f.Status > 599) {
 		return fmt.Errorf("status: got %d, want 400 to 599", f.Status)
 	}
 	if f.Kind != FaultStatus && f.Status != 0 {
-		return fmt.Errorf("status: got %d, want none beside %s", f.Status, f.Kind)
+		return fmt.Errorf("status: got %d, want none with %s", f.Status, f.Kind)
 	}
 	if f.Delay < 0 {
 		return fmt.Errorf("delay: got %v, want 0 or more", f.Delay)
 	}
 	if f.Kind == FaultSlow && f.Delay == 0 {
-		return fmt.Errorf("delay: got none, want one beside slow")
+		return fmt.Errorf("delay: got none, want one with slow")
 	}
 	delays := f.Kind == FaultSlow || f.Kind == FaultHang || f.Status == 429
 	if f.Delay > 0 && !delays {
-		return fmt.Errorf("delay: got %v, want none beside %s", f.Delay, f.Kind)
+		return fmt.Errorf("delay: got %v, want none with %s", f.Delay, f.Kind)
 	}
 	return nil
 }
 
-// ParseFault reads a fault from one word, for command lines: the kind, and after commas the other members as in JSON:
+// ParseFault parses a fault from a command line: the kind, and after commas the members as in JSON:
 //
 //	status,status=503,rate=0.1    hang,endpoint=batch,delay=5s,times=3
 func ParseFault(text string) (Fault, error) {
@@ -135,10 +137,11 @@ func (f *Fault) set(name, value string) (err error) {
 	return err
 }
 
-// ofBatches reports whether the fault needs a batch to show.
+// ofBatches reports whether the fault only affects batches.
 func (f Fault) ofBatches() bool { return f.Kind == FaultShortBatch || f.Kind == FaultBadElement }
 
-// hits decides by chance whether the fault, having hit before, hits a request to e.
+// hits decides, at random if Rate is below 1, whether a request to e fails. before is the number of
+// requests that failed already.
 func (f Fault) hits(e Endpoint, before int) bool {
 	if f.Endpoint != "" && f.Endpoint != e || f.ofBatches() && e != EndpointBatch {
 		return false

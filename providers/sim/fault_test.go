@@ -32,14 +32,19 @@ func TestStatusFault(t *testing.T) {
 		{sim.TierFree, 429, 0, "0", "60"},
 		{sim.TierFree, 429, 7 * time.Second, "0", "7"},
 	} {
-		u := start(t, sim.Settings{Tier: row.tier, Faults: []sim.Fault{{Kind: sim.FaultStatus, Status: row.status, Delay: row.delay}}})
-		for _, got := range []reply{u.get("/json/8.8.8.8"), u.do(http.MethodPost, "/batch", `["8.8.8.8"]`)} {
+		u := start(t, sim.Settings{Tier: row.tier,
+			Faults: []sim.Fault{{Kind: sim.FaultStatus, Status: row.status, Delay: row.delay}}})
+		for _, got := range []reply{u.get("/json/8.8.8.8"),
+			u.do(http.MethodPost, "/batch", `["8.8.8.8"]`)} {
 			left, ttl := got.header.Get("X-Rl"), got.header.Get("X-Ttl")
-			if got.status != row.status || left != row.left || ttl != row.ttl || strings.Contains(string(got.body), "success") {
-				t.Errorf("%s: got %d %q %q, want %d %q %q", row.tier, got.status, left, ttl, row.status, row.left, row.ttl)
+			if got.status != row.status || left != row.left || ttl != row.ttl ||
+				strings.Contains(string(got.body), "success") {
+				t.Errorf("%s: got %d %q %q, want %d %q %q", row.tier, got.status, left, ttl,
+					row.status, row.left, row.ttl)
 			}
 		}
-		if got := u.Stats(); got.Faults[sim.FaultStatus] != 2 || got.Items != 0 || got.Violations != 0 {
+		if got := u.Stats(); got.Faults[sim.FaultStatus] != 2 || got.Items != 0 ||
+			got.Violations != 0 {
 			t.Errorf("got %+v, want two faults and no items", got)
 		}
 	}
@@ -48,14 +53,17 @@ func TestStatusFault(t *testing.T) {
 func TestGarbageFault(t *testing.T) {
 	u := start(t, sim.Settings{Tier: sim.TierFree, Faults: []sim.Fault{{Kind: sim.FaultGarbage}}})
 	got := u.get("/json/8.8.8.8")
-	if got.status != 200 || json.Valid(got.body) || len(got.body) == 0 || got.header.Get("X-Rl") != "44" {
-		t.Errorf("got %d %s %v, want 200, no JSON, and the budget", got.status, got.body, got.header)
+	if got.status != 200 || json.Valid(got.body) || len(got.body) == 0 ||
+		got.header.Get("X-Rl") != "44" {
+		t.Errorf("got %d %s %v, want 200, no JSON, and the budget", got.status,
+			got.body, got.header)
 	}
 }
 
 func TestBatchFaults(t *testing.T) {
 	u := start(t, sim.Settings{Faults: []sim.Fault{{Kind: sim.FaultShortBatch}}})
-	if got := u.batch(`["8.8.8.8","1.1.1.1","9.9.9.9"]`); len(got) != 2 || got[1]["query"] != "1.1.1.1" {
+	if got := u.batch(`["8.8.8.8","1.1.1.1","9.9.9.9"]`); len(got) != 2 ||
+		got[1]["query"] != "1.1.1.1" {
 		t.Errorf("got %v, want the first two of three", got)
 	}
 	if got := u.batch(`["8.8.8.8"]`); len(got) != 0 {
@@ -72,9 +80,10 @@ func TestBatchFaults(t *testing.T) {
 		t.Errorf("got status %v, want one of a wrong type", got[1]["status"])
 	}
 	if got := u.lookup("8.8.8.8"); got["status"] != "success" {
-		t.Errorf("got %v, want a single look-up to be spared", got)
+		t.Errorf("got %v, want success for a single lookup", got)
 	}
-	if got := u.Stats().Faults; got[sim.FaultShortBatch] != 2 || got[sim.FaultBadElement] != 1 || len(got) != 2 {
+	if got := u.Stats().Faults; got[sim.FaultShortBatch] != 2 || got[sim.FaultBadElement] != 1 ||
+		len(got) != 2 {
 		t.Errorf("got %v, want 2 short batches and 1 bad element", got)
 	}
 }
@@ -87,12 +96,13 @@ func TestLostConnections(t *testing.T) {
 		{sim.FaultDrop, io.EOF},
 		{sim.FaultReset, syscall.ECONNRESET},
 	} {
-		u := start(t, sim.Settings{Faults: []sim.Fault{{Kind: row.kind, Endpoint: sim.EndpointBatch}}})
+		u := start(t,
+			sim.Settings{Faults: []sim.Fault{{Kind: row.kind, Endpoint: sim.EndpointBatch}}})
 		if got, err := u.try(http.MethodPost, "/batch", `["8.8.8.8"]`); !errors.Is(err, row.want) {
 			t.Errorf("%s: got %d and error %v, want %v", row.kind, got.status, err, row.want)
 		}
 		if got := u.lookup("8.8.8.8"); got["status"] != "success" {
-			t.Errorf("%s: got %v, want the other endpoint spared", row.kind, got)
+			t.Errorf("%s: got %v, want success at the other endpoint", row.kind, got)
 		}
 	}
 }
@@ -105,23 +115,24 @@ func TestHang(t *testing.T) {
 	}
 	t.Run("ends with the delay", func(t *testing.T) {
 		begun := time.Now()
-		if _, err := hang(50*time.Millisecond).try("GET", "/json/8.8.8.8", ""); !errors.Is(err, io.EOF) {
+		if _, err := hang(50*time.Millisecond).try("GET", "/json/8.8.8.8",
+			""); !errors.Is(err, io.EOF) {
 			t.Errorf("got error %v, want EOF", err)
 		}
 		if took := time.Since(begun); took < 50*time.Millisecond {
 			t.Errorf("took %v, want 50 ms", took)
 		}
 	})
-	t.Run("gives no answer", func(t *testing.T) {
+	t.Run("does not respond", func(t *testing.T) {
 		u := hang(0)
 		u.client.Timeout = 50 * time.Millisecond
 		if _, err := u.try("GET", "/json/8.8.8.8", ""); err == nil {
-			t.Error("got an answer, want none")
+			t.Error("got a response, want none")
 		}
 	})
 }
 
-func TestShutdownEndsWhatHangs(t *testing.T) {
+func TestShutdownEndsHang(t *testing.T) {
 	u := start(t, sim.Settings{Faults: []sim.Fault{{Kind: sim.FaultHang}}})
 	done := make(chan error, 1)
 	go func() {
@@ -175,7 +186,7 @@ func TestServeAfterShutdownReturns(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsWaitsShort(t *testing.T) {
+func TestShutdownEndsLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sim.New(sim.Config{Settings: sim.Settings{Latency: time.Hour}})
 		begun := time.Now()
@@ -216,7 +227,8 @@ func TestLatencyJitterAndSlow(t *testing.T) {
 		if got := took(); got != 20*time.Millisecond {
 			t.Errorf("then: took %v, want 20ms", got)
 		}
-		if err := s.Change(sim.Settings{Latency: 20 * time.Millisecond, Jitter: 10 * time.Millisecond}); err != nil {
+		if err := s.Change(sim.Settings{Latency: 20 * time.Millisecond,
+			Jitter: 10 * time.Millisecond}); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[time.Duration]bool{}
@@ -248,15 +260,16 @@ func TestRateAndTimes(t *testing.T) {
 		got[status]++
 	}
 	if n := got["502  "]; n < 400 || n > 600 {
-		t.Errorf("got %d of 1997 hit, want about 500", n)
+		t.Errorf("got %d faults in 1997 requests, want about 500", n)
 	}
 	if got["503  "] > 0 {
-		t.Errorf("got %d hits meant for the other endpoint, want 0", got["503  "])
+		t.Errorf("got %d faults of the other endpoint, want 0", got["503  "])
 	}
 }
 
 func TestViolationsAreCountedDuringFaults(t *testing.T) {
-	s := sim.New(sim.Config{Settings: sim.Settings{Tier: sim.TierFree, SinglesPerWindow: 1, Faults: []sim.Fault{{Kind: sim.FaultGarbage}}}})
+	s := sim.New(sim.Config{Settings: sim.Settings{Tier: sim.TierFree, SinglesPerWindow: 1,
+		Faults: []sim.Fault{{Kind: sim.FaultGarbage}}}})
 	for range 3 {
 		single(s)
 	}
@@ -271,7 +284,8 @@ func TestCountsAreExact(t *testing.T) {
 	for range 8 {
 		clients.Go(func() {
 			for range 25 {
-				for _, r := range [][3]string{{"GET", "/json/8.8.8.8", ""}, {"POST", "/batch", `["1.1.1.1","9.9.9.9"]`}, {"GET", "/_sim", ""}} {
+				for _, r := range [][3]string{{"GET", "/json/8.8.8.8", ""},
+					{"POST", "/batch", `["1.1.1.1","9.9.9.9"]`}, {"GET", "/_sim", ""}} {
 					if _, err := u.try(r[0], r[1], r[2]); err != nil {
 						t.Errorf("%s %s: %v", r[0], r[1], err)
 					}
@@ -281,10 +295,12 @@ func TestCountsAreExact(t *testing.T) {
 	}
 	clients.Wait()
 	got := u.Stats()
-	if got.Requests != 400 || got.Singles != 200 || got.Batches != 200 || got.EmptyBudget != 250 || got.Items != 200 || got.Repeats != 197 {
+	if got.Requests != 400 || got.Singles != 200 || got.Batches != 200 || got.EmptyBudget != 250 ||
+		got.Items != 200 || got.Repeats != 197 {
 		t.Errorf("got %+v, want 200 of each, 250 over the budget, 200 items, 197 repeats", got)
 	}
 	if got.InFlight != 0 || got.InFlightMax < 1 || got.InFlightMax > 8 {
-		t.Errorf("got %d in flight and %d at most, want 0 and 1 to 8", got.InFlight, got.InFlightMax)
+		t.Errorf("got %d in flight and %d at most, want 0 and 1 to 8", got.InFlight,
+			got.InFlightMax)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Fields selects the members of an answer: a sum of the bits below, as the upstream's parameter "fields" counts them.
+// Fields selects the members of an answer. It is a set of the bits of the upstream's parameter
+// "fields".
 type Fields uint32
 
 // The members and their bits (ip-api.com, "returned data").
@@ -38,10 +39,10 @@ const (
 	FieldOffset                           // offset
 )
 
-// DefaultFields is what is sent to who does not choose: the first 16 bits without reverse.
+// DefaultFields is used without the parameter: the first 16 bits except FieldReverse.
 const DefaultFields Fields = 1<<16 - 1 - FieldReverse
 
-// fieldNames holds the members in the order of an answer.
+// fieldNames holds the members in the order of an answer's JSON.
 var fieldNames = []struct {
 	bit  Fields
 	name string
@@ -58,8 +59,8 @@ var fieldNames = []struct {
 	{FieldQuery, "query"},
 }
 
-// ParseFields reads the value of the parameter "fields", a number or member names with commas between them. Names and
-// bits that do not exist are ignored; when nothing is left, the result is DefaultFields.
+// ParseFields parses the parameter "fields": a number, or member names separated by commas. It
+// ignores unknown names and bits. If no known one is left, it returns DefaultFields.
 func ParseFields(s string) Fields {
 	var chosen Fields
 	if n, err := strconv.ParseUint(s, 10, 32); err == nil {

@@ -2,12 +2,13 @@ package sim
 
 import "net/netip"
 
-// The hashes are FNV-1a with a finalizer, written out because answers must be the same everywhere and for ever.
+// The hashes are FNV-1a with a finalizer. The code is here, and not in a library, because answers
+// must never change.
 const (
 	fnvOffset = 14695981039346656037
 	fnvPrime  = 1099511628211
-	// salt is chosen so that 8.8.8.8, 1.1.1.1, 2001:4860:4860::8888 and example.com are in places without summer time:
-	// documents can show their answers.
+	// salt is chosen so that 8.8.8.8, 1.1.1.1, 2001:4860:4860::8888 and example.com are in places
+	// without daylight saving time: documents can show their answers.
 	salt = 13507
 )
 
@@ -24,7 +25,7 @@ func hashAddr(addr netip.Addr) uint64 {
 	return hashBytes(a16[:])
 }
 
-// hashNet is the hash that all addresses of one /24 or, with IPv6, /48 share.
+// hashNet returns the hash of the address's /24 or, for IPv6, /48.
 func hashNet(addr netip.Addr) uint64 {
 	a16 := addr.As16()
 	if addr.Is4() {
@@ -41,7 +42,7 @@ func hashBytes(b []byte) uint64 {
 	return mix(h)
 }
 
-// mix spreads each bit over all (the finalizer of SplitMix64).
+// mix spreads each bit of h over all bits (the finalizer of SplitMix64).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -8,24 +8,24 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// hangDefault is how long FaultHang waits for the client to leave.
+// hangDefault is the wait of FaultHang without a Delay.
 const hangDefault = time.Minute
 
-// inflict carries out a fault and reports whether nothing else is to be answered.
+// inflict carries out a fault. It returns true if the fault replaces the response.
 func (s *Server) inflict(ctx *fasthttp.RequestCtx, f Fault) bool {
 	switch f.Kind {
 	case FaultSlow:
 		s.wait(f.Delay)
 		return false
 	case FaultStatus:
-		refuse(ctx, f)
+		respondStatus(ctx, f)
 	case FaultGarbage:
 		ctx.SetContentType("text/html")
 		ctx.SetBodyString("<html><body>We will be back soon.</body></html>")
 	case FaultHang:
 		s.hang(ctx, f.Delay)
 	case FaultDrop:
-		silence(ctx, func(net.Conn) {})
+		closeAfter(ctx, func(net.Conn) {})
 	case FaultReset:
 		reset(ctx)
 	default:
@@ -34,9 +34,10 @@ func (s *Server) inflict(ctx *fasthttp.RequestCtx, f Fault) bool {
 	return true
 }
 
-// refuse answers with the fault's status: as a proxy in front of the upstream would, which knows no budgets, or, with
-// 429, as the upstream.
-func refuse(ctx *fasthttp.RequestCtx, f Fault) {
+// respondStatus responds with the fault's status. With 429 it adds the headers of the budget as the
+// upstream does. Other statuses imitate a proxy before the upstream, which does not know the
+// budget.
+func respondStatus(ctx *fasthttp.RequestCtx, f Fault) {
 	h := &ctx.Response.Header
 	switch {
 	case f.Status != fasthttp.StatusTooManyRequests:
@@ -50,30 +51,32 @@ func refuse(ctx *fasthttp.RequestCtx, f Fault) {
 	sendStatus(ctx, f.Status)
 }
 
-// silence closes the connection after then, without an answer.
-func silence(ctx *fasthttp.RequestCtx, then fasthttp.HijackHandler) {
+// closeAfter runs handler and closes the connection without a response.
+func closeAfter(ctx *fasthttp.RequestCtx, handler fasthttp.HijackHandler) {
 	ctx.HijackSetNoResponse(true)
-	ctx.Hijack(then)
+	ctx.Hijack(handler)
 }
 
-// reset makes the close that follows a reset; a connection that is not TCP, or that the client has left, is closed in
-// order.
+// reset closes the connection with a TCP RST. It closes a connection normally that is not TCP or
+// that the client has closed.
 func reset(ctx *fasthttp.RequestCtx) {
 	tcp, ok := ctx.Conn().(*net.TCPConn)
-	silence(ctx, func(net.Conn) {
+	closeAfter(ctx, func(net.Conn) {
 		if ok && tcp.SetLinger(0) != nil {
 			return
 		}
 	})
 }
 
-// hang waits until the client leaves, the delay is over or the simulator shuts down.
+// hang waits until the client disconnects, the delay is over or the simulator shuts down.
 func (s *Server) hang(ctx *fasthttp.RequestCtx, delay time.Duration) {
 	if delay == 0 {
 		delay = hangDefault
 	}
-	conn := ctx.Conn() // what the hijacker gets is used again once it returns, too early for interrupt
-	silence(ctx, func(c net.Conn) {
+	// interrupt may run after the handler has returned, and fasthttp reuses the handler's conn
+	// then.
+	conn := ctx.Conn()
+	closeAfter(ctx, func(c net.Conn) {
 		if conn.SetReadDeadline(time.Now().Add(delay)) != nil {
 			return
 		}
@@ -86,9 +89,9 @@ func (s *Server) hang(ctx *fasthttp.RequestCtx, delay time.Duration) {
 	})
 }
 
-// interrupt ends a read that waits on conn.
+// interrupt ends a blocked read of conn.
 func interrupt(conn net.Conn) {
 	if conn.SetReadDeadline(time.Unix(1, 0)) != nil {
-		return // closed: nothing waits
+		return // closed: no read is blocked
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// settingsJSON is Settings as JSON. A member that is absent or null is nil.
+// settingsJSON is Settings as JSON. A missing or null member is nil.
 type settingsJSON struct {
 	Tier             *Tier        `json:"tier"`
 	Window           *string      `json:"window"`
@@ -31,22 +31,24 @@ type faultJSON struct {
 	Delay    string    `json:"delay,omitempty"`
 }
 
-// MarshalJSON prints all settings, defaults filled in.
+// MarshalJSON returns all settings, with defaults for zero values.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	s = s.complete()
 	window, latency, jitter := s.Window.String(), s.Latency.String(), s.Jitter.String()
 	faults := make([]faultJSON, len(s.Faults))
 	for i, f := range s.Faults {
-		faults[i] = faultJSON{Kind: f.Kind, Endpoint: f.Endpoint, Rate: &f.Rate, Times: f.Times, Status: f.Status}
+		faults[i] = faultJSON{Kind: f.Kind, Endpoint: f.Endpoint, Rate: &f.Rate, Times: f.Times,
+			Status: f.Status}
 		if f.Delay > 0 {
 			faults[i].Delay = f.Delay.String()
 		}
 	}
-	return json.Marshal(settingsJSON{&s.Tier, &window, &s.SinglesPerWindow, &s.BatchesPerWindow, &latency, &jitter, &faults})
+	return json.Marshal(settingsJSON{&s.Tier, &window, &s.SinglesPerWindow, &s.BatchesPerWindow,
+		&latency, &jitter, &faults})
 }
 
-// UnmarshalJSON changes the settings that the object names and leaves the others as they are; faults are replaced as a
-// whole. The error names the member that is unknown or out of its range, and then s is unchanged.
+// UnmarshalJSON changes the settings that the object names; faults are replaced as a whole. Its
+// error names the member that is unknown or out of range, and leaves s unchanged.
 func (s *Settings) UnmarshalJSON(text []byte) error {
 	var read settingsJSON
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -73,7 +75,8 @@ func (r settingsJSON) apply(s *Settings) error {
 		name string
 		from *string
 		to   *time.Duration
-	}{{"window", r.Window, &s.Window}, {"latency", r.Latency, &s.Latency}, {"jitter", r.Jitter, &s.Jitter}} {
+	}{{"window", r.Window, &s.Window}, {"latency", r.Latency, &s.Latency}, {"jitter",
+		r.Jitter, &s.Jitter}} {
 		if err := readDuration(d.name, d.from, d.to); err != nil {
 			return err
 		}
@@ -84,7 +87,8 @@ func (r settingsJSON) apply(s *Settings) error {
 	for _, n := range []struct {
 		name     string
 		from, to *int
-	}{{"singles_per_window", r.SinglesPerWindow, &s.SinglesPerWindow}, {"batches_per_window", r.BatchesPerWindow, &s.BatchesPerWindow}} {
+	}{{"singles_per_window", r.SinglesPerWindow, &s.SinglesPerWindow}, {"batches_per_window",
+		r.BatchesPerWindow, &s.BatchesPerWindow}} {
 		if n.from == nil {
 			continue
 		}
@@ -102,7 +106,8 @@ func (r settingsJSON) applyFaults(s *Settings) error {
 	}
 	s.Faults = make([]Fault, len(*r.Faults))
 	for i, f := range *r.Faults {
-		s.Faults[i] = Fault{Kind: f.Kind, Endpoint: f.Endpoint, Rate: 1, Times: f.Times, Status: f.Status}
+		s.Faults[i] = Fault{Kind: f.Kind, Endpoint: f.Endpoint, Rate: 1, Times: f.Times,
+			Status: f.Status}
 		if f.Rate != nil {
 			s.Faults[i].Rate = *f.Rate
 		}
@@ -131,7 +136,7 @@ func readDuration(name string, from *string, to *time.Duration) error {
 	return nil
 }
 
-// explain says in the sender's words what is wrong with a JSON text.
+// explain rewrites an error of encoding/json with the names of the members.
 func explain(err error) error {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
 		return fmt.Errorf("%s: got a JSON %s", cmp.Or(wrong.Field, "settings"), wrong.Value)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// place is a city with all that an answer says of it.
+// place is a city with the location members of an answer.
 type place struct {
 	continent *continent
 	country   *country
-	region    string // the country's own code, mostly of ISO 3166-2
+	region    string // region code of the country, mostly from ISO 3166-2
 	name      string // of the region
 	city      string
 	zip       string
@@ -37,7 +37,7 @@ var (
 	usa       = &country{"United States", "US", "USD"}
 )
 
-// places must stay as it is: an answer depends on the number and the order of the rows.
+// places must not change: answers depend on the number and order of the rows.
 var places = [...]place{
 	{northAmerica, usa, "NY", "New York", "New York", "10001", 40.7128, -74.006, "America/New_York"},
 	{northAmerica, usa, "IL", "Illinois", "Chicago", "60601", 41.8781, -87.6298, "America/Chicago"},
@@ -83,8 +83,8 @@ var places = [...]place{
 	{oceania, &country{"New Zealand", "NZ", "NZD"}, "AUK", "Auckland", "Auckland", "1010", -36.8485, 174.7633, "Pacific/Auckland"},
 }
 
-// zones holds the time zone of each place. A zone that the system has no data for counts as UTC: a program that may
-// run without them imports time/tzdata.
+// zones holds the time zone of each place. Without zone data it is UTC, so a program that may run
+// on a machine without zone files has to import time/tzdata.
 var zones = sync.OnceValue(func() []*time.Location {
 	loaded := make([]*time.Location, len(places))
 	for i, p := range places {
@@ -97,13 +97,14 @@ var zones = sync.OnceValue(func() []*time.Location {
 	return loaded
 })
 
-// offset returns the seconds east of UTC at the place with that index.
+// offset returns the UTC offset of a place at now, in seconds, positive east. place is an index in
+// places.
 func offset(place int, now time.Time) int {
 	_, seconds := now.In(zones()[place]).Zone()
 	return seconds
 }
 
-// network is an invented provider. The numbers are set aside for documentation (RFC 5398).
+// network is an invented provider. Its number is reserved for documentation (RFC 5398).
 type network struct {
 	name            string
 	number          int
@@ -111,7 +112,7 @@ type network struct {
 	mobile, hosting bool
 }
 
-// networks must stay as it is, like places.
+// networks must not change, like places.
 var networks = [...]network{
 	{"Example Net", 64500, "EXAMPLE-NET", false, false},
 	{"Example Fibre", 64501, "EXAMPLE-FIBRE", false, false},

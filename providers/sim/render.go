@@ -9,7 +9,7 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// append adds the answer's JSON with the chosen members to dst.
+// append appends the answer's JSON with the selected members to dst.
 func (a answer) append(dst []byte, fields Fields, now time.Time) []byte {
 	o := object{dst: append(dst, '{'), fields: fields}
 	if a.message != "" {
@@ -17,19 +17,20 @@ func (a answer) append(dst []byte, fields Fields, now time.Time) []byte {
 		o.text(FieldMessage, "message", a.message)
 	} else {
 		o.text(FieldStatus, "status", "success")
-		o.knowledge(a.addr, now)
+		o.result(a.addr, now)
 	}
 	o.text(FieldQuery, "query", a.query)
 	return append(o.dst, '}')
 }
 
-// object writes the chosen members of a JSON object.
+// object appends the selected members of a JSON object to dst.
 type object struct {
 	dst    []byte
 	fields Fields
 }
 
-func (o *object) knowledge(addr netip.Addr, now time.Time) {
+// result appends the members of a success.
+func (o *object) result(addr netip.Addr, now time.Time) {
 	h := hashNet(addr)
 	at := int(h % uint64(len(places)))
 	p := &places[at]
@@ -89,7 +90,7 @@ func (o *object) flag(bit Fields, name string, value bool) {
 	}
 }
 
-// member starts a member and reports whether it was chosen.
+// member begins a member and returns true if it is selected.
 func (o *object) member(bit Fields, name string) bool {
 	if o.fields&bit == 0 {
 		return false
@@ -101,7 +102,8 @@ func (o *object) member(bit Fields, name string) bool {
 	return true
 }
 
-// reverse returns the reverse DNS name, host-8-8-8-8.example.net.
+// reverse returns the reverse DNS name, such as host-8-8-8-8.example.net.
 func reverse(addr netip.Addr) string {
-	return "host-" + strings.NewReplacer(".", "-", ":", "-").Replace(addr.StringExpanded()) + ".example.net"
+	return "host-" + strings.NewReplacer(".", "-", ":",
+		"-").Replace(addr.StringExpanded()) + ".example.net"
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Config is how a simulator starts. The zero value is ready to use.
+// Config configures a simulator. The zero value is ready to use.
 type Config struct {
-	Settings Settings // also what Server.Reset goes back to; must pass Settings.Validate
-	Key      string   // TierPro: the right value of the parameter key; "" = any but none
+	Settings Settings // at the start and after Server.Reset; must be valid (Settings.Validate)
+	Key      string   // TierPro: required value of the parameter key; "" = any non-empty value
 }
 
 // Server is an upstream simulator. Its methods may be called by many goroutines.
@@ -24,7 +24,7 @@ type Server struct {
 	started Settings
 	key     string
 	http    *fasthttp.Server
-	ending  context.Context // done from Shutdown on
+	ending  context.Context // ends with Shutdown
 	end     context.CancelFunc
 	work    sync.Pool // of *work
 	silent  silentConns
@@ -34,9 +34,10 @@ type Server struct {
 	listeners []net.Listener
 }
 
-// New returns a simulator that serves nothing yet.
+// New returns a simulator. Call Serve to start it, or use its Handler.
 func New(cfg Config) *Server {
-	s := &Server{started: cfg.Settings, key: cfg.Key, state: newState(cfg.Settings.complete(), time.Now())}
+	s := &Server{started: cfg.Settings, key: cfg.Key,
+		state: newState(cfg.Settings.complete(), time.Now())}
 	s.silent.conns = map[net.Conn]struct{}{}
 	s.work.New = func() any { return new(work) }
 	s.ending, s.end = context.WithCancel(context.Background())
@@ -48,7 +49,7 @@ func New(cfg Config) *Server {
 		ReadBufferSize:        16 << 10,
 		MaxRequestBodySize:    1 << 20,
 		CloseOnShutdown:       true,
-		ConnState:             s.silent.follow,
+		ConnState:             s.silent.connState,
 		NoDefaultServerHeader: true,
 		SecureErrorLogMessage: true,
 		Logger:                log.New(io.Discard, "", 0),
@@ -56,7 +57,8 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Serve answers the connections of ln until Shutdown, then closes ln and returns nil. It may run on several listeners.
+// Serve serves the connections of ln until Shutdown. Then it closes ln and returns nil. It may be
+// called with several listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	once := &onceListener{Listener: ln}
 	s.mu.Lock()
@@ -71,9 +73,9 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops taking connections, answers at once what is waiting for a latency or a slow fault, ends what hangs, and
-// returns when all connections are closed, or ctx's error before that. A simulator that was shut down does not
-// serve again.
+// Shutdown closes the listeners, responds at once to requests that wait for a latency or slow
+// fault, ends hang faults, and returns when all connections are closed. If ctx ends before that, it
+// returns ctx's error. The simulator cannot be started again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.end()
 	s.mu.Lock()
@@ -93,7 +95,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Handler returns the simulator as a handler, to be mounted in a server of the caller's.
+// Handler returns a handler for a fasthttp server of the caller.
 func (s *Server) Handler() fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
@@ -101,7 +103,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 				ctx.Error("internal error", fasthttp.StatusInternalServerError)
 			}
 		}()
-		s.silent.heard(ctx)
+		s.silent.requested(ctx)
 		s.route(ctx)
 	}
 }
@@ -122,7 +124,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// onceListener may be closed by Shutdown and by fasthttp.
+// onceListener can be closed twice, by Shutdown and by fasthttp.
 type onceListener struct {
 	net.Listener
 	once sync.Once

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Tier is the upstream's plan that the simulator follows.
+// Tier is the tier of the upstream that is simulated.
 type Tier string
 
 // The tiers.
 const (
 	TierOpen Tier = "open" // no key and no budget; the default
-	TierFree Tier = "free" // budgets, told in X-Rl and X-Ttl; over them 429
-	TierPro  Tier = "pro"  // no budget, but the parameter key must be right: else 403
+	TierFree Tier = "free" // budgets with headers X-Rl and X-Ttl, and status 429 beyond them
+	TierPro  Tier = "pro"  // no budget; status 403 without the right parameter key
 )
 
-// Settings is what can be changed while the simulator runs. The zero value is TierOpen, no latency and no faults, with
-// the upstream's own budgets for TierFree.
+// Settings can be changed while the simulator runs. The zero value is TierOpen without latency and
+// faults, and the upstream's budgets for TierFree.
 //
-// As JSON it is an object of the members below, durations as strings that Go's time package reads:
+// As JSON it is an object with the members below. Durations are strings in Go's format:
 //
 //	{"tier":"free","window":"1m0s","singles_per_window":45,"batches_per_window":15,
 //	 "latency":"20ms","jitter":"5ms","faults":[{"kind":"hang","rate":0.01,"delay":"5s"}]}
@@ -28,13 +28,13 @@ type Settings struct {
 	Window           time.Duration // length of a budget window; 0 = 60 s
 	SinglesPerWindow int           // TierFree: requests to /json in a window; 0 = 45
 	BatchesPerWindow int           // TierFree: requests to /batch in a window; 0 = 15
-	Latency          time.Duration // before each answer
-	Jitter           time.Duration // up to that much more, evenly spread
-	// Faults are tried in order at each request that the tier lets through; the first that hits is the only one.
+	Latency          time.Duration // added to each response
+	Jitter           time.Duration // maximum extra latency, uniformly distributed
+	// Faults are tried in order for each request that the tier accepts. At most one fault applies.
 	Faults []Fault
 }
 
-// Validate returns an error that names the first setting out of its range.
+// Validate returns an error that names the first setting out of range.
 func (s Settings) Validate() error {
 	switch s.Tier {
 	case "", TierOpen, TierFree, TierPro:
@@ -63,7 +63,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// complete returns a copy with the defaults in place of zero values.
+// complete returns a copy with defaults for zero values.
 func (s Settings) complete() Settings {
 	if s.Tier == "" {
 		s.Tier = TierOpen

@@ -9,15 +9,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// silentConns are the connections that have not sent a whole request. fasthttp counts them as active, and its shutdown
-// would wait for them until ReadTimeout.
+// silentConns tracks the connections that have not sent a whole request. Shutdown closes them,
+// because fasthttp considers them active and would wait until ReadTimeout.
 type silentConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
-// follow is the server's ConnState hook.
-func (s *silentConns) follow(c net.Conn, state fasthttp.ConnState) {
+// connState is the server's ConnState hook.
+func (s *silentConns) connState(c net.Conn, state fasthttp.ConnState) {
 	switch state {
 	case fasthttp.StateNew:
 		s.mu.Lock()
@@ -28,8 +28,8 @@ func (s *silentConns) follow(c net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// heard notes that the connection of ctx has sent a request.
-func (s *silentConns) heard(ctx *fasthttp.RequestCtx) {
+// requested removes the connection of ctx, which has sent a request.
+func (s *silentConns) requested(ctx *fasthttp.RequestCtx) {
 	if ctx.ConnRequestNum() == 1 {
 		s.forget(ctx.Conn())
 	}
@@ -41,7 +41,7 @@ func (s *silentConns) forget(c net.Conn) {
 	delete(s.conns, c)
 }
 
-// close closes them all.
+// close closes all of them.
 func (s *silentConns) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

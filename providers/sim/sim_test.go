@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
-// fields is the sum that gatehouse asks for.
+// fields is the parameter that gatehouse sends.
 const fields = "?fields=64225275"
 
 // upstream is a simulator on a loopback port and a client for it.
@@ -47,7 +47,8 @@ func startConfig(t testing.TB, cfg sim.Config) *upstream {
 	}
 	u := &upstream{
 		Server: sim.New(cfg), t: t, base: "http://" + ln.Addr().String(),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 10 * time.Second},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16},
+			Timeout: 10 * time.Second},
 	}
 	served := make(chan error, 1)
 	go func() { served <- u.Serve(ln) }()
@@ -65,7 +66,7 @@ func startConfig(t testing.TB, cfg sim.Config) *upstream {
 	return u
 }
 
-// reply is an HTTP answer, read whole.
+// reply is an HTTP response with its whole body.
 type reply struct {
 	status int
 	header http.Header
@@ -105,7 +106,7 @@ func (u *upstream) lookup(query string) map[string]any {
 	return decode[map[string]any](u.t, u.get("/json/"+query+fields))
 }
 
-// batch returns the elements of a batch answer.
+// batch returns the elements of a batch response.
 func (u *upstream) batch(body string) []map[string]any {
 	u.t.Helper()
 	return decode[[]map[string]any](u.t, u.do(http.MethodPost, "/batch"+fields, body))
@@ -122,7 +123,7 @@ func decode[T any](t testing.TB, r reply) (v T) {
 	return v
 }
 
-// call asks the simulator's handler with no network between, so that it works in a synctest bubble.
+// call calls the simulator's handler without a network, so that it works in a synctest bubble.
 func call(s *sim.Server, method, uri, body string) *fasthttp.Response {
 	var req fasthttp.Request
 	req.Header.SetMethod(method)

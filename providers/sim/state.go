@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// state is all that changes; Server.mu guards it.
+// state is the mutable state of a Server. Server.mu guards it.
 type state struct {
 	settings Settings
-	struck   []int // how often each of settings.Faults has hit
+	struck   []int // requests hit by each of settings.Faults
 	budgets  map[Endpoint]budget
 	stats    Stats
-	memory   memory
+	recent   recent
 }
 
-// verdict is how a request will be treated.
+// verdict says how to respond to a request.
 type verdict struct {
 	wrongKey bool
-	metered  bool // quota holds
+	metered  bool // quota is set
 	quota    quota
 	pause    time.Duration
-	fault    Fault // Kind is "" without one
+	fault    Fault // Kind is "" for no fault
 }
 
 func newState(s Settings, now time.Time) state {
-	return state{settings: s, struck: make([]int, len(s.Faults)), budgets: map[Endpoint]budget{}, stats: Stats{}.fresh(now)}
+	return state{settings: s, struck: make([]int, len(s.Faults)), budgets: map[Endpoint]budget{},
+		stats: Stats{}.fresh(now)}
 }
 
-// admit counts a request to e and decides about it.
+// admit counts a request to e and decides how to respond.
 func (s *state) admit(e Endpoint, rightKey bool, now time.Time) verdict {
 	s.count(e)
 	v := verdict{pause: s.pause()}
@@ -70,7 +71,7 @@ func (s *state) pause() time.Duration {
 	return d
 }
 
-// strike returns the fault that hits a request to e, if any.
+// strike returns the fault for a request to e; its Kind is "" for no fault.
 func (s *state) strike(e Endpoint) Fault {
 	for i, f := range s.settings.Faults {
 		if f.hits(e, s.struck[i]) {
@@ -82,7 +83,7 @@ func (s *state) strike(e Endpoint) Fault {
 	return Fault{}
 }
 
-// answered counts what a request was told. In a batch a domain is a violation.
+// answered counts the answers to a request. A domain in a batch is a violation.
 func (s *state) answered(e Endpoint, answers []answer, now time.Time) {
 	s.stats.Items += int64(len(answers))
 	for _, a := range answers {
@@ -95,21 +96,22 @@ func (s *state) answered(e Endpoint, answers []answer, now time.Time) {
 			continue
 		}
 		s.stats.Found++
-		if s.memory.repeats(a.key, now) {
+		if s.recent.repeats(a.key, now) {
 			s.stats.Repeats++
 		}
 	}
 }
 
-// Settings returns the current settings, with the defaults filled in.
+// Settings returns the current settings, with defaults for zero values.
 func (s *Server) Settings() Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.settings.complete()
 }
 
-// Change puts new settings in the place of the old from the next request on. The windows of the budgets go on; the
-// count of each fault's Times begins anew. It returns Validate's error, and then changes nothing.
+// Change replaces the settings, beginning with the next request. The windows of the budgets
+// continue; the counts for Fault.Times start again. If it returns an error, from Validate, nothing
+// has changed.
 func (s *Server) Change(settings Settings) error {
 	if err := settings.Validate(); err != nil {
 		return fmt.Errorf("change settings: %w", err)
@@ -132,15 +134,15 @@ func (s *Server) Stats() Stats {
 	return s.state.stats.clone()
 }
 
-// ResetStats sets the statistics to zero and forgets which queries were asked.
+// ResetStats resets the statistics and the queries that are remembered for Stats.Repeats.
 func (s *Server) ResetStats() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.stats = s.state.stats.fresh(time.Now())
-	s.state.memory = memory{}
+	s.state.recent = recent{}
 }
 
-// Reset goes back to the settings given at the start, with zero statistics and fresh budgets.
+// Reset restores the settings of the Config, and resets the statistics and budgets.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-func TestMemoryIsBounded(t *testing.T) {
-	var m memory
+func TestRecentIsBounded(t *testing.T) {
+	var r recent
 	now := time.Now()
-	for key := range uint64(2*repeatMemory + 1) {
-		if m.repeats(key, now) {
+	for key := range uint64(2*recentSize + 1) {
+		if r.repeats(key, now) {
 			t.Fatalf("key %d: got a repeat, want none", key)
 		}
 	}
-	if got := len(m.young) + len(m.old); got > 2*repeatMemory {
-		t.Errorf("got %d keys in memory, want at most %d", got, 2*repeatMemory)
+	if got := len(r.young) + len(r.old); got > 2*recentSize {
+		t.Errorf("got %d keys, want at most %d", got, 2*recentSize)
 	}
-	if !m.repeats(repeatMemory+1, now) {
-		t.Error("got no repeat, want the last queries remembered")
+	if !r.repeats(recentSize+1, now) {
+		t.Error("got no repeat, want one for a recent query")
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"gatehouse/providers/sim"
 )
 
-// told is what an answer says of the budget: its status, X-Rl and X-Ttl.
-func told(r *fasthttp.Response) string {
+// budgetOf returns a response's status, X-Rl and X-Ttl.
+func budgetOf(r *fasthttp.Response) string {
 	return fmt.Sprintf("%d %s %s", r.StatusCode(), r.Header.Peek("X-Rl"), r.Header.Peek("X-Ttl"))
 }
 
-func single(s *sim.Server) string { return told(call(s, "GET", "/json/8.8.8.8", "")) }
-func batch(s *sim.Server) string  { return told(call(s, "POST", "/batch", `["8.8.8.8"]`)) }
+func single(s *sim.Server) string { return budgetOf(call(s, "GET", "/json/8.8.8.8", "")) }
+func batch(s *sim.Server) string  { return budgetOf(call(s, "POST", "/batch", `["8.8.8.8"]`)) }
 
-func TestFreeTierHasABudget(t *testing.T) {
+func TestFreeTierBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sim.New(sim.Config{Settings: sim.Settings{Tier: sim.TierFree}})
 		time.Sleep(time.Hour) // the window starts with its first request
@@ -33,37 +33,39 @@ func TestFreeTierHasABudget(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		for range 2 {
 			if got := single(s); got != "429 0 59" {
-				t.Errorf("the 46th: got %s, want 429 0 59", got)
+				t.Errorf("beyond the budget: got %s, want 429 0 59", got)
 			}
 		}
 		if got := batch(s); got != "200 14 60" {
-			t.Errorf("batches have a window of their own: got %s, want 200 14 60", got)
+			t.Errorf("batch window: got %s, want 200 14 60", got)
 		}
-		if got := s.Stats(); got.EmptyBudget != 2 || got.Violations != 2 || got.Requests != 48 || got.Items != 46 {
+		if got := s.Stats(); got.EmptyBudget != 2 || got.Violations != 2 || got.Requests != 48 ||
+			got.Items != 46 {
 			t.Errorf("got %+v, want 2 violations in 48 requests", got)
 		}
 
 		time.Sleep(58*time.Second + 499*time.Millisecond)
 		if got := single(s); got != "429 0 1" {
-			t.Errorf("a millisecond before the end: got %s, want 429 0 1", got)
+			t.Errorf("a millisecond before the end of the window: got %s, want 429 0 1", got)
 		}
 		time.Sleep(time.Millisecond)
 		if got := single(s); got != "200 44 60" {
-			t.Errorf("at the end: got %s, want 200 44 60", got)
+			t.Errorf("new window: got %s, want 200 44 60", got)
 		}
 		time.Sleep(30 * time.Second)
 		if got := batch(s); got != "200 14 60" {
-			t.Errorf("a new window of batches: got %s, want 200 14 60", got)
+			t.Errorf("new batch window: got %s, want 200 14 60", got)
 		}
 		if got := single(s); got != "200 43 30" {
-			t.Errorf("in the middle: got %s, want 200 43 30", got)
+			t.Errorf("middle of the window: got %s, want 200 43 30", got)
 		}
 	})
 }
 
-func TestBudgetsAreSettings(t *testing.T) {
+func TestBudgetSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		settings := sim.Settings{Tier: sim.TierFree, Window: 5 * time.Second, SinglesPerWindow: 1, BatchesPerWindow: 2}
+		settings := sim.Settings{Tier: sim.TierFree, Window: 5 * time.Second, SinglesPerWindow: 1,
+			BatchesPerWindow: 2}
 		s := sim.New(sim.Config{Settings: settings})
 		for i, want := range []string{"200 1 5", "200 0 5", "429 0 5"} {
 			if got := batch(s); got != want {
@@ -79,7 +81,7 @@ func TestBudgetsAreSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := single(s); got != "200 1 5" {
-			t.Errorf("more room in the same window: got %s, want 200 1 5", got)
+			t.Errorf("larger budget in the same window: got %s, want 200 1 5", got)
 		}
 		s.Reset()
 		if got := single(s); got != "200 0 5" {
@@ -88,17 +90,19 @@ func TestBudgetsAreSettings(t *testing.T) {
 	})
 }
 
-func TestRefusedBodiesAreCharged(t *testing.T) {
+func TestRejectedBodiesAreCharged(t *testing.T) {
 	u := start(t, sim.Settings{Tier: sim.TierFree, BatchesPerWindow: 2})
-	if got := u.do(http.MethodPost, "/batch", "nonsense"); got.status != 400 || got.header.Get("X-Rl") != "1" {
+	if got := u.do(http.MethodPost, "/batch", "nonsense"); got.status != 400 ||
+		got.header.Get("X-Rl") != "1" {
 		t.Errorf("got %d %s, want 400 1", got.status, got.header.Get("X-Rl"))
 	}
-	if got := u.do(http.MethodPost, "/batch", addresses(101)); got.status != 422 || got.header.Get("X-Rl") != "0" {
+	if got := u.do(http.MethodPost, "/batch", addresses(101)); got.status != 422 ||
+		got.header.Get("X-Rl") != "0" {
 		t.Errorf("got %d %s, want 422 0", got.status, got.header.Get("X-Rl"))
 	}
 }
 
-func TestKeyOpensTheProTier(t *testing.T) {
+func TestProTierNeedsKey(t *testing.T) {
 	for _, row := range []struct {
 		tier        sim.Tier
 		key, params string
@@ -114,7 +118,7 @@ func TestKeyOpensTheProTier(t *testing.T) {
 		{sim.TierFree, "k3y", "?key=wrong", "200 44 60"},
 	} {
 		s := sim.New(sim.Config{Key: row.key, Settings: sim.Settings{Tier: row.tier}})
-		if got := told(call(s, "GET", "/json/8.8.8.8"+row.params, "")); got != row.want {
+		if got := budgetOf(call(s, "GET", "/json/8.8.8.8"+row.params, "")); got != row.want {
 			t.Errorf("%s %s %s: got %s, want %s", row.tier, row.key, row.params, got, row.want)
 		}
 		if got, want := s.Stats().Refused, strings.Count(row.want, "403"); got != int64(want) {

@@ -8,21 +8,22 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// batch is a transaction under way. Rows that only have to be kept wait here, and redemptions likewise, so that those of many
-// operations go out in one statement; they are written before any statement that could miss them.
+// batch is a transaction in progress. It collects inserts and redemptions of many operations, so
+// that one statement executes several of them. settle executes them before any statement that
+// depends on their rows.
 type batch struct {
 	ctx  context.Context
 	conn *conn
 
 	codes    []oauth.AuthorizationCode
 	families []oauth.Family
-	refresh  []oauth.RefreshToken // of Family only the ID
+	refresh  []oauth.RefreshToken // only Family.ID is set of Family
 	access   []oauth.AccessToken
 
 	redeems  []*oauth.Redeem
-	redeemed map[oauth.Hash]bool // by the codes of redeems: whether they were taken
+	redeemed map[oauth.Hash]bool // codes of redeems; true = taken
 
-	args []any // memory for the values of a statement
+	args []any // buffer for the values of a statement
 }
 
 func (b *batch) executeAll(ops []oauth.Operation) error {
@@ -34,7 +35,7 @@ func (b *batch) executeAll(ops []oauth.Operation) error {
 	return b.settle()
 }
 
-// execute executes one operation. It may have been executed before, in a transaction that failed.
+// execute executes one operation. It may be executed again after a transaction that failed.
 func (b *batch) execute(op oauth.Operation) error {
 	switch op := op.(type) {
 	case *oauth.SaveCode:
@@ -78,9 +79,10 @@ func wrap(step string, err error) error {
 	return nil
 }
 
-// settle writes what waits.
+// settle executes the collected inserts and redemptions.
 func (b *batch) settle() error {
-	for _, write := range []func() error{b.settleCodes, b.settleRedeems, b.settleFamilies, b.settleTokens} {
+	for _, write := range []func() error{b.settleCodes, b.settleRedeems, b.settleFamilies,
+		b.settleTokens} {
 		if err := write(); err != nil {
 			return err
 		}
@@ -94,8 +96,8 @@ func (b *batch) settleCodes() error {
 		if !c.Used.IsZero() {
 			used = millis(c.Used)
 		}
-		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes), c.DefaultScopes, c.CodeChallenge,
-			millis(c.Expires), used, c.FamilyID)
+		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes),
+			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, c.FamilyID)
 	})
 	b.codes = b.codes[:0]
 	return wrap("save code", err)
@@ -112,7 +114,8 @@ func (b *batch) settleFamilies() error {
 
 func (b *batch) settleTokens() error {
 	err := insertAll(b, accessTable, b.access, func(args []any, t *oauth.AccessToken) []any {
-		return append(args, t.Hash[:], t.ClientID, t.UserID, t.FamilyID, int64(t.Scopes), millis(t.Issued), millis(t.Expires))
+		return append(args, t.Hash[:], t.ClientID, t.UserID, t.FamilyID, int64(t.Scopes),
+			millis(t.Issued), millis(t.Expires))
 	})
 	b.access = b.access[:0]
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// durable are the databases that wait for the disk.
+// durable are databases that sync to disk.
 var durable = []struct {
 	name string
 	make func(testing.TB) string
@@ -26,7 +26,7 @@ var durable = []struct {
 	{databases[1].name, pgtest.StartDurable},
 }
 
-// BenchmarkFsync is what the disk does: the figure beside which those of the writer are to be read.
+// BenchmarkFsync measures the disk, for comparison with the writer.
 func BenchmarkFsync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "file"))
 	if err != nil {
@@ -45,7 +45,7 @@ func BenchmarkFsync(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fsync/s")
 }
 
-// BenchmarkIssue is the bare writer: 64 goroutines that wait for each of their tokens.
+// BenchmarkIssue measures the writer alone: 64 goroutines each issue one token after the other.
 func BenchmarkIssue(b *testing.B) {
 	for _, d := range durable {
 		b.Run(d.name, func(b *testing.B) {
@@ -53,14 +53,15 @@ func BenchmarkIssue(b *testing.B) {
 			client := uuid.NewString()
 			run(b, "tokens/s", func() oauth.Operation {
 				return &oauth.Issue{Token: oauth.AccessToken{
-					Hash: newHash(), ClientID: client, Issued: time.Now(), Expires: time.Now().Add(time.Hour),
+					Hash: newHash(), ClientID: client, Issued: time.Now(),
+					Expires: time.Now().Add(time.Hour),
 				}}
 			}, s.Submit)
 		})
 	}
 }
 
-// BenchmarkRedeem exchanges codes, which were saved before, for a family, an access and a refresh token each.
+// BenchmarkRedeem redeems saved codes, each for a family, an access token and a refresh token.
 func BenchmarkRedeem(b *testing.B) {
 	for _, d := range durable {
 		b.Run(d.name, func(b *testing.B) {
@@ -77,8 +78,10 @@ func BenchmarkRedeem(b *testing.B) {
 				id := uuid.Must(uuid.NewV7()).String()
 				return &oauth.Redeem{
 					Code: codes[next.Add(1)-1], Now: now, Refresh: &refresh,
-					Family: oauth.Family{ID: id, ClientID: client, UserID: user.ID, Generation: 1, Expires: now.Add(time.Hour), Ends: now.Add(time.Hour)},
-					Access: oauth.AccessToken{Hash: newHash(), ClientID: client, UserID: user.ID, FamilyID: id, Expires: now.Add(time.Hour)},
+					Family: oauth.Family{ID: id, ClientID: client, UserID: user.ID, Generation: 1,
+						Expires: now.Add(time.Hour), Ends: now.Add(time.Hour)},
+					Access: oauth.AccessToken{Hash: newHash(), ClientID: client, UserID: user.ID,
+						FamilyID: id, Expires: now.Add(time.Hour)},
 				}
 			}, s.Submit)
 		})
@@ -92,7 +95,8 @@ func saveCodes(b *testing.B, s *sqlstore.Store, client string, user int64) []oau
 		codes[i] = newHash()
 		saved.Add(1)
 		op := &oauth.SaveCode{Code: oauth.AuthorizationCode{
-			Hash: codes[i], ClientID: client, UserID: user, RedirectURI: "https://app.example/back", Expires: time.Now().Add(time.Hour),
+			Hash: codes[i], ClientID: client, UserID: user, RedirectURI: "https://app.example/back",
+			Expires: time.Now().Add(time.Hour),
 		}}
 		op.OnDone(func(err error) {
 			if err != nil {
@@ -106,7 +110,8 @@ func saveCodes(b *testing.B, s *sqlstore.Store, client string, user int64) []oau
 	return codes
 }
 
-func run(b *testing.B, unit string, operation func() oauth.Operation, submit func(oauth.Operation)) {
+func run(b *testing.B, unit string, operation func() oauth.Operation,
+	submit func(oauth.Operation)) {
 	const goroutines = 64
 	var left atomic.Int64
 	left.Store(int64(b.N))

@@ -41,13 +41,16 @@ func (s *Store) CreateChallenge(ctx context.Context, c *account.Challenge) error
 		if err := b.countSend(recipient, c.Sent); err != nil {
 			return err
 		}
-		_, err := b.conn.exec(b.ctx, insertChallenge, c.Hash[:], string(c.Purpose), string(c.Channel), c.Address, recipient[:], c.UserID,
-			c.Name, c.PasswordHash, string(c.Message), c.CodeHash, c.Tries, millis(c.Sent), millis(c.Expires), millis(c.Ends))
+		_, err := b.conn.exec(b.ctx, insertChallenge, c.Hash[:], string(c.Purpose),
+			string(c.Channel), c.Address, recipient[:], c.UserID, c.Name, c.PasswordHash,
+			string(c.Message), c.CodeHash, c.Tries, millis(c.Sent), millis(c.Expires),
+			millis(c.Ends))
 		return err
 	}))
 }
 
-// countSend counts a code for a recipient, or refuses it before anything is changed.
+// countSend counts a code for a recipient. It returns a refusal, before any change, if a limit is
+// reached.
 func (b *batch) countSend(recipient [32]byte, now time.Time) error {
 	// The number is read first: a code of another process is then seen among the sends, or has taken
 	// the number.
@@ -62,8 +65,9 @@ func (b *batch) countSend(recipient [32]byte, now time.Time) error {
 	if next := account.NextSend(before); next.After(now) {
 		return refusal{&account.SendLimitError{Next: next}}
 	}
-	n, err := b.conn.exec(b.ctx, insertSend, recipient[:], last+1, millis(now), false, millis(now.Add(account.SendsRemembered)))
-	if err == nil && n == 0 { // another process has just sent one
+	n, err := b.conn.exec(b.ctx, insertSend, recipient[:], last+1, millis(now), false,
+		millis(now.Add(account.SendsRemembered)))
+	if err == nil && n == 0 { // another process sent one since
 		return refusal{&account.SendLimitError{Next: now.Add(account.SendInterval)}}
 	}
 	return err
@@ -101,8 +105,8 @@ func (s *Store) Challenge(ctx context.Context, hash [32]byte) (*account.Challeng
 	c := &account.Challenge{Hash: hash}
 	err := readOne(ctx, s, account.ErrNotFound, selectChallenge, []any{hash[:]}, func(r row) error {
 		var sent, expires, ends int64
-		err := r.Scan(&c.Purpose, &c.Channel, &c.Address, &c.UserID, &c.Name, &c.PasswordHash, &c.Message, &c.CodeHash, &c.Tries,
-			&sent, &expires, &ends)
+		err := r.Scan(&c.Purpose, &c.Channel, &c.Address, &c.UserID, &c.Name, &c.PasswordHash,
+			&c.Message, &c.CodeHash, &c.Tries, &sent, &expires, &ends)
 		c.Sent, c.Expires, c.Ends = fromMillis(sent), fromMillis(expires), fromMillis(ends)
 		return err
 	})
@@ -111,7 +115,7 @@ func (s *Store) Challenge(ctx context.Context, hash [32]byte) (*account.Challeng
 	}
 	var sends []account.CodeSend
 	recipient := c.Recipient()
-	// All that are kept: they stay as long as they may count.
+	// All stored ones: they are deleted when they no longer count.
 	err = readAll(ctx, s, selectSends, []any{recipient[:], int64(0)}, func(r row) error {
 		send, err := scanSend(r)
 		sends = append(sends, send)
@@ -141,7 +145,8 @@ func (s *Store) RenewChallenge(ctx context.Context, c *account.Challenge) error 
 		if err := b.countSend([32]byte(recipient), c.Sent); err != nil {
 			return err
 		}
-		return b.change(renewChallenge, c.Hash[:], c.CodeHash, c.Tries, millis(c.Sent), millis(c.Expires))
+		return b.change(renewChallenge, c.Hash[:], c.CodeHash, c.Tries, millis(c.Sent),
+			millis(c.Expires))
 	}))
 }
 
@@ -160,8 +165,10 @@ func (s *Store) UndoTry(ctx context.Context, c *account.Challenge) error {
 	}))
 }
 
-// TakeChallenge implements account.ChallengeStore. It overwrites ID, ServiceID and Version of create.
-func (s *Store) TakeChallenge(ctx context.Context, c *account.Challenge, create *account.User, now time.Time) error {
+// TakeChallenge implements account.ChallengeStore. It overwrites ID, ServiceID and Version of
+// create.
+func (s *Store) TakeChallenge(ctx context.Context, c *account.Challenge, create *account.User,
+	now time.Time) error {
 	var created account.User
 	if create != nil {
 		created = *create

@@ -8,12 +8,12 @@ import (
 
 const (
 	checkpointInterval = 250 * time.Millisecond
-	passiveBytes       = 32 << 20  // of the log: copied into the database beside the writer
-	truncateBytes      = 256 << 20 // of the log: long readers kept it from starting anew; the writer waits for it
+	passiveBytes       = 32 << 20  // size of the log for a PASSIVE checkpoint
+	truncateBytes      = 256 << 20 // size for a TRUNCATE checkpoint, which the writer waits for
 )
 
-// checkpointUntil copies SQLite's log into the database file from time to time, on a connection of its own: the default does so
-// within the commit that comes at a bad time.
+// checkpointUntil copies SQLite's log into the database file from time to time until ctx ends. It
+// has its own connection, because SQLite's default checkpoints delay a commit.
 func (s *Store) checkpointUntil(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -24,7 +24,7 @@ func (s *Store) checkpointUntil(ctx context.Context) {
 			return
 		case <-s.logGrew:
 		}
-		select { // and not at each commit
+		select { // at most one checkpoint an interval
 		case <-ctx.Done():
 			return
 		case <-pause.C:
@@ -32,7 +32,8 @@ func (s *Store) checkpointUntil(ctx context.Context) {
 		pause.Reset(checkpointInterval)
 		err := s.checkpoint(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			s.config.Logger.Warn("the database's log cannot be copied and will grow", "error", err)
+			s.config.Logger.Warn("the database's log cannot be checkpointed and will grow", "error",
+				err)
 		}
 		failing = err != nil
 	}
@@ -54,7 +55,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 		_, busy, err = s.walSize(ctx, mode)
 	}
 	if empty && (err != nil || busy) {
-		s.emptyLog.Store(true) // after the next commit
+		s.emptyLog.Store(true) // try again after the next commit
 	}
 	if err != nil {
 		return err
@@ -63,36 +64,39 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// walSize performs a checkpoint of a mode (NOOP does nothing) and returns how long the log is that is not to be overwritten yet, and
-// whether somebody kept it from being done.
-func (s *Store) walSize(ctx context.Context, mode string) (size int64, kept bool, err error) {
+// walSize runs a checkpoint in the given mode (NOOP changes nothing). It returns the size in bytes
+// of the log that is not copied yet, and whether another connection prevented the checkpoint.
+func (s *Store) walSize(ctx context.Context, mode string) (size int64, prevented bool, err error) {
 	var busy, frames, copied int64
-	if err := s.pools.checkpoint.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied); err != nil {
+	if err := s.pools.checkpoint.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy,
+		&frames, &copied); err != nil {
 		return 0, false, fmt.Errorf("checkpoint %s: %w", mode, err)
 	}
 	if frames == copied {
-		frames = 0 // the next write starts the log anew
+		frames = 0 // the next write overwrites the log
 	}
 	size = max(0, frames) * s.pageSize
 	s.metrics.walSize.Set(float64(size))
 	return size, busy != 0, nil
 }
 
-// forget makes the checkpointer empty the log soon: what was deleted is overwritten in the database file, but still in the log.
-func (s *Store) forget() {
+// eraseDeleted makes the checkpointer empty the log soon: deleted data is overwritten in the
+// database file, but the log still has it.
+func (s *Store) eraseDeleted() {
 	s.emptyLog.Store(true)
-	s.tellOfLog()
+	s.wakeCheckpointer()
 }
 
-// tellOfLog wakes the checkpointer, now or when it has time.
-func (s *Store) tellOfLog() {
+// wakeCheckpointer wakes the checkpointer, without waiting for it.
+func (s *Store) wakeCheckpointer() {
 	select {
 	case s.logGrew <- struct{}{}:
 	default:
 	}
 }
 
-// truncateWAL copies the whole log and empties it. A reader or another process may keep it from that; the next Open goes on.
+// truncateWAL copies the whole log and empties it. If a reader or another process prevents it, the
+// next Open continues with the log.
 func (s *Store) truncateWAL() error {
 	if s.pools.checkpoint == nil {
 		return nil

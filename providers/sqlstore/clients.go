@@ -9,7 +9,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// A client comes as one row for each pair of a redirect URI and a secret, so that one statement reads it whole.
+// clientColumns and clientParts read a client with one row for each pair of redirect URI and
+// secret, so that one statement reads all of it.
 const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
 c.detail_approved, c.scopes, c.grants, c.created, c.version,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
@@ -20,7 +21,8 @@ ORDER BY c.id, u.position, s.position`
 
 const (
 	selectClient  = clientColumns + `(SELECT * FROM clients WHERE id = $1)` + clientParts
-	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT $2)` + clientParts
+	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT $2)` +
+		clientParts
 )
 
 // Client implements oauth.Store.
@@ -47,15 +49,17 @@ func (s *Store) Clients(ctx context.Context, after string, limit int) ([]*oauth.
 	return clients, wrap("read clients", err)
 }
 
-func (s *Store) readClients(ctx context.Context, text string, args ...any) (clients []*oauth.Client, err error) {
+func (s *Store) readClients(ctx context.Context, text string,
+	args ...any) (clients []*oauth.Client, err error) {
 	err = readAll(ctx, s, text, args, func(r row) error {
 		var c oauth.Client
 		var uri string
 		var secret oauth.Secret
 		var hash []byte
 		var created, uriPosition, secretPosition, secretCreated int64
-		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny, &c.LoopbackAnyPort, &c.Disabled,
-			&c.DetailApproved, &c.Scopes, &c.Grants, &created, &c.Version,
+		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny,
+			&c.LoopbackAnyPort, &c.Disabled, &c.DetailApproved, &c.Scopes, &c.Grants,
+			&created, &c.Version,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
@@ -92,11 +96,11 @@ WHERE id = $1 AND version = $12`
 )
 
 var (
-	errClientExists = errors.New("there is a client with that id")
+	errClientExists = errors.New("a client with that ID exists")
 	errText         = errors.New("text must be UTF-8 without NUL")
 )
 
-// CreateClient implements oauth.Store. A second client with the ID is an error.
+// CreateClient implements oauth.Store. It returns an error if a client with the ID exists.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
 	created := *c
 	created.Version = 0
@@ -140,13 +144,15 @@ func (b *batch) updateClient(c *oauth.Client) error {
 	return refusal{oauth.ErrConflict}
 }
 
-// putClient writes c with its redirect URIs and secrets, or nothing when the statement changes no row.
+// putClient writes c with its redirect URIs and secrets. If the statement in text changes no row,
+// it writes nothing.
 func (b *batch) putClient(text string, c *oauth.Client) (written bool, err error) {
 	if !isText(c.ID) || !isText(c.Name) || !isText(c.URI) {
 		return false, refusal{errText}
 	}
-	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny, c.LoopbackAnyPort, c.Disabled,
-		c.DetailApproved, int64(c.Scopes), int64(c.Grants), millis(c.Created), c.Version, c.URI)
+	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
+		c.LoopbackAnyPort, c.Disabled, c.DetailApproved, int64(c.Scopes), int64(c.Grants),
+		millis(c.Created), c.Version, c.URI)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -170,26 +176,28 @@ func (b *batch) putSecrets(c *oauth.Client) error {
 	_, err := b.conn.exec(b.ctx, deleteSecrets, c.ID)
 	for i, secret := range c.Secrets {
 		if err == nil {
-			_, err = b.conn.exec(b.ctx, insertSecret, c.ID, i, secret.ID, secret.Hash[:], millis(secret.Created))
+			_, err = b.conn.exec(b.ctx, insertSecret, c.ID, i, secret.ID, secret.Hash[:],
+				millis(secret.Created))
 		}
 	}
 	return err
 }
 
-// What refers to the client's record itself goes with it: redirect URIs, secrets, consents; and with a family its refresh tokens.
+// Deleting a client cascades to its redirect URIs, secrets and consents; deleting a family cascades
+// to its refresh tokens.
 const (
 	deleteClient         = `DELETE FROM clients WHERE id = $1`
 	deleteClientCodes    = `DELETE FROM authorization_codes WHERE client_id = $1`
 	deleteClientFamilies = `DELETE FROM families WHERE client_id = $1`
 )
 
-// DeleteClient implements oauth.Store; it returns ErrNotFound when there is no such client. It reads all tokens there are, which
-// other writes wait for.
+// DeleteClient implements oauth.Store. It returns ErrNotFound if there is no such client. It scans
+// all tokens, and other writes wait for that.
 func (s *Store) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, error) {
 	if !isText(id) {
 		return nil, fmt.Errorf("delete client: %w", oauth.ErrNotFound)
 	}
-	var ended []oauth.Hash
+	var revoked []oauth.Hash
 	err := s.do(ctx, func(b *batch) error {
 		n, err := b.conn.exec(b.ctx, deleteClient, id)
 		if err != nil {
@@ -198,14 +206,15 @@ func (s *Store) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, erro
 		if n == 0 {
 			return refusal{oauth.ErrNotFound}
 		}
-		if ended, err = b.endClient(id); err != nil {
+		if revoked, err = b.revokeClient(id); err != nil {
 			return err
 		}
-		_, err = b.end(steps{{deleteClientCodes, []any{id}}, {deleteClientFamilies, []any{id}}}, nil)
+		_, err = b.run(steps{{deleteClientCodes, []any{id}}, {deleteClientFamilies, []any{id}}},
+			nil)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("delete client: %w", err)
 	}
-	return ended, nil
+	return revoked, nil
 }

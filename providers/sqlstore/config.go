@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limits that stand for a zero in Config.
+// Defaults of Config.
 const (
 	DefaultQueueLength   = 4096
 	DefaultBatchSize     = 512
@@ -18,27 +18,30 @@ const (
 	DefaultSweepInterval = 10 * time.Second
 )
 
-// Config says which database is used, and how. URL is left out wherever a Config is printed.
+// Config configures a Store. It is printed without the URL.
 type Config struct {
-	URL       string                `json:"-"` // required: sqlite:PATH or postgres://…
-	Migrate   bool                  // bring the schema up to date first; without it another schema is refused
-	Exclusive bool                  // SQLite: refuse to open a file that another exclusive Store has open. PostgreSQL: warn of one
-	Logger    *slog.Logger          // required; hears of failures that no caller can be told
+	URL     string `json:"-"` // required: sqlite:PATH or postgres://…
+	Migrate bool   // migrate the schema first; without it an outdated schema is an error
+	// Exclusive makes Open fail (SQLite) or warn (PostgreSQL) if another exclusive Store has the
+	// database open.
+	Exclusive bool
+	Logger    *slog.Logger          // required; for failures in the background
 	Metrics   prometheus.Registerer // nil = none
 
-	QueueLength   int           // writes that may wait before ErrBusy; 0 = DefaultQueueLength
-	BatchSize     int           // writes in a transaction at most; 0 = DefaultBatchSize
-	WriteTimeout  time.Duration // of a transaction on PostgreSQL, and of the wait for SQLite's lock; 0 = DefaultWriteTimeout
-	SweepInterval time.Duration // between two clean-ups of expired rows; 0 = DefaultSweepInterval
+	QueueLength   int           // limit of queued writes before ErrBusy; 0 = DefaultQueueLength
+	BatchSize     int           // limit of writes in a transaction; 0 = DefaultBatchSize
+	WriteTimeout  time.Duration // of a transaction, or SQLite's lock; 0 = DefaultWriteTimeout
+	SweepInterval time.Duration // between deletions of expired rows; 0 = DefaultSweepInterval
 }
 
-// Format prints c without its URL, whatever the verb.
+// Format prints c without its URL, for every verb.
 func (c Config) Format(f fmt.State, _ rune) {
-	e, _, _ := parseURL(c.URL) // 0 for what is no URL
+	e, _, _ := parseURL(c.URL) // 0 for an invalid URL
 	fmt.Fprintf(f, "sqlstore.Config(%s)", [...]string{"invalid", "SQLite", "PostgreSQL"}[e])
 }
 
-// complete returns c with its defaults. The error never holds the URL, which may have a password in any place.
+// complete returns c with defaults. Its error does not contain the URL, which may contain a
+// password.
 func (c Config) complete() (Config, error) {
 	switch {
 	case c.Logger == nil:
@@ -60,7 +63,7 @@ func orDefault[T int | time.Duration](v, zero T) T {
 	return v
 }
 
-// engine is one of the two databases.
+// engine is a kind of database.
 type engine int
 
 const (
@@ -68,7 +71,7 @@ const (
 	postgresEngine
 )
 
-// parseURL tells the engine of a database URL, and for SQLite the path.
+// parseURL returns the engine of a database URL, and for SQLite the path.
 func parseURL(url string) (engine, string, error) {
 	scheme, rest, _ := strings.Cut(url, ":")
 	switch scheme {
@@ -76,10 +79,12 @@ func parseURL(url string) (engine, string, error) {
 		switch {
 		case rest == "":
 			return 0, "", errors.New("database URL must name a file, as in sqlite:gatehouse.db")
-		case strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, ":memory:") || strings.HasPrefix(rest, "file:"):
-			return 0, "", errors.New("database URL must be sqlite: and the path of a file, nothing else")
+		case strings.HasPrefix(rest, "//") || strings.HasPrefix(rest, ":memory:") ||
+			strings.HasPrefix(rest, "file:"):
+			return 0, "",
+				errors.New("database URL must be sqlite: and the path of a file, and nothing else")
 		case strings.ContainsRune(rest, 0):
-			return 0, "", errors.New("database path must not hold a NUL byte")
+			return 0, "", errors.New("database path must not contain a NUL byte")
 		}
 		return sqliteEngine, rest, nil
 	case "postgres", "postgresql":

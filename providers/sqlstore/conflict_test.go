@@ -13,14 +13,17 @@ import (
 	"gatehouse/providers/storetest"
 )
 
-// TestOneOfManyChangesOfARecordIsDone has two Stores on one database write what was made of the same reading.
-func TestOneOfManyChangesOfARecordIsDone(t *testing.T) {
+// TestConcurrentUpdatesHaveOneWinner updates one version of a record through two Stores on one
+// database.
+func TestConcurrentUpdatesHaveOneWinner(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			stores := []*sqlstore.Store{open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})}
+			stores := []*sqlstore.Store{open(t, sqlstore.Config{URL: url}),
+				open(t, sqlstore.Config{URL: url})}
 			user, client := &account.User{Name: "Ada"}, &oauth.Client{ID: "app", Name: "App"}
-			if err := errors.Join(stores[0].CreateUser(t.Context(), user), stores[0].CreateClient(t.Context(), client)); err != nil {
+			if err := errors.Join(stores[0].CreateUser(t.Context(), user),
+				stores[0].CreateClient(t.Context(), client)); err != nil {
 				t.Fatal(err)
 			}
 			for range 5 {
@@ -41,16 +44,18 @@ func TestOneOfManyChangesOfARecordIsDone(t *testing.T) {
 	}
 }
 
-func TestOneOfManyClaimsIsGranted(t *testing.T) {
+func TestConcurrentClaimsHaveOneWinner(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			storetest.ClaimAtOnce(t, []account.Store{open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})})
+			storetest.ClaimConcurrently(t, []account.Store{open(t, sqlstore.Config{URL: url}),
+				open(t, sqlstore.Config{URL: url})})
 		})
 	}
 }
 
-// wins fails the test unless one of several changes at once is done and the others are refused with conflict.
+// wins calls change concurrently. It fails the test unless one call succeeds and the others return
+// conflict.
 func wins(t *testing.T, conflict error, change func(i int) error) {
 	t.Helper()
 	var callers sync.WaitGroup
@@ -69,22 +74,26 @@ func wins(t *testing.T, conflict error, change func(i int) error) {
 		}
 	}
 	if done != 1 {
-		t.Errorf("got %d changes done, want 1", done)
+		t.Errorf("got %d changes, want 1", done)
 	}
 }
 
-// TestOneOfManyStoresTakesACode has two Stores on one database ask, guess and enter at the same time.
-func TestOneOfManyStoresTakesACode(t *testing.T) {
+// TestConcurrentChallenges sends, tries and takes codes concurrently through two Stores on one
+// database.
+func TestConcurrentChallenges(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
-			stores := []*sqlstore.Store{open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})}
+			stores := []*sqlstore.Store{open(t, sqlstore.Config{URL: url}),
+				open(t, sqlstore.Config{URL: url})}
 			now := time.Now()
 			for round := range 5 {
 				challenges := make([]*account.Challenge, 8)
 				counts := count(t, len(challenges), func(i int) error {
-					c := &account.Challenge{Hash: [32]byte{byte(round), byte(i)}, Purpose: account.ForRegistration, Channel: account.Email,
-						Address: fmt.Sprintf("ada%d@example.org", round), Ends: now.Add(account.ChallengeLifetime)}
+					c := &account.Challenge{Hash: [32]byte{byte(round), byte(i)},
+						Purpose: account.ForRegistration, Channel: account.Email,
+						Address: fmt.Sprintf("ada%d@example.org",
+							round), Ends: now.Add(account.ChallengeLifetime)}
 					c.Renew("code", now)
 					challenges[i] = c
 					return stores[i%2].CreateChallenge(t.Context(), c)
@@ -93,11 +102,14 @@ func TestOneOfManyStoresTakesACode(t *testing.T) {
 					t.Fatalf("got %d codes sent, want 1", len(counts))
 				}
 				c := challenges[counts[0]]
-				if tried := count(t, 16, func(i int) error { return stores[i%2].CountTry(t.Context(), c, now) }); len(tried) != account.CodeTries {
+				if tried := count(t, 16, func(i int) error {
+					return stores[i%2].CountTry(t.Context(), c, now)
+				}); len(tried) != account.CodeTries {
 					t.Errorf("got %d tries, want %d", len(tried), account.CodeTries)
 				}
 				made := count(t, 8, func(i int) error {
-					return stores[i%2].TakeChallenge(t.Context(), c, &account.User{Name: "Ada", Email: c.Address}, now)
+					return stores[i%2].TakeChallenge(t.Context(), c,
+						&account.User{Name: "Ada", Email: c.Address}, now)
 				})
 				if len(made) != 1 {
 					t.Errorf("got the code taken %d times, want once", len(made))
@@ -107,7 +119,8 @@ func TestOneOfManyStoresTakesACode(t *testing.T) {
 	}
 }
 
-// count returns which of several callers at once succeed; the others must be refused.
+// count calls do n times concurrently and returns the calls that succeed. The others must fail with
+// an expected error.
 func count(t *testing.T, n int, do func(i int) error) (done []int) {
 	t.Helper()
 	var callers sync.WaitGroup
@@ -121,7 +134,8 @@ func count(t *testing.T, n int, do func(i int) error) (done []int) {
 		switch {
 		case err == nil:
 			done = append(done, i)
-		case !errors.As(err, &limit) && !errors.Is(err, account.ErrNotFound) && !errors.Is(err, account.ErrTaken):
+		case !errors.As(err, &limit) && !errors.Is(err, account.ErrNotFound) &&
+			!errors.Is(err, account.ErrTaken):
 			t.Error(err)
 		}
 	}

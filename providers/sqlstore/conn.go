@@ -14,17 +14,18 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// conn is the writer's connection with its prepared statements. It is opened when it is needed, and again after it was lost.
+// conn is the writer's connection with its prepared statements. It is opened when it is first
+// needed, and again after it was lost.
 type conn struct {
 	pools    pools
 	raw      *sql.Conn // nil = not open
 	prepared map[string]*sql.Stmt
-	fault    func(statement string) error // of tests: what fails in the place of a statement
+	fault    func(statement string) error // set by tests: its error replaces a statement's result
 }
 
 func newConn(p pools) *conn { return &conn{pools: p} }
 
-// begin begins a transaction. A connection to PostgreSQL that broke while nothing was asked of it is replaced once.
+// begin begins a transaction. It reconnects once if an idle PostgreSQL connection was lost.
 func (c *conn) begin(ctx context.Context) error {
 	old := c.raw != nil
 	err := c.tryBegin(ctx)
@@ -44,7 +45,7 @@ func (c *conn) tryBegin(ctx context.Context) error {
 	}
 	statement := "BEGIN"
 	if c.pools.engine == sqliteEngine {
-		statement = "BEGIN IMMEDIATE" // the lock now, when it can still be waited for
+		statement = "BEGIN IMMEDIATE" // take the lock now: SQLite cannot wait for it later
 	}
 	if _, err := c.exec(ctx, statement); err != nil {
 		c.discard()
@@ -53,7 +54,7 @@ func (c *conn) tryBegin(ctx context.Context) error {
 	return nil
 }
 
-// commitError is the error of a COMMIT. What it was to commit must not be tried again: it may have lasted.
+// commitError is the error of a COMMIT. The transaction must not be retried: it may be durable.
 type commitError struct{ error }
 
 func (e commitError) Unwrap() error { return e.error }
@@ -70,19 +71,19 @@ func (c *conn) commit(ctx context.Context) error {
 	}
 	var refused *pgconn.PgError
 	if c.pools.engine == postgresEngine && !errors.As(err, &refused) {
-		err = errors.Join(oauth.ErrUnknownOutcome, err) // the server may have heard it
+		err = errors.Join(oauth.ErrUnknownOutcome, err) // the server may have executed it
 	}
 	return commitError{fmt.Errorf("commit: %w", err)}
 }
 
-// rollback ends the transaction, with the connection if need be.
+// rollback ends the transaction. It discards the connection if that fails.
 func (c *conn) rollback(ctx context.Context) {
 	if _, err := c.exec(ctx, "ROLLBACK"); err != nil {
 		c.discard()
 	}
 }
 
-// discard closes the connection for good. Its own error says nothing that is not known by then.
+// discard closes the connection and removes it from the pool. Errors do not matter: it is broken.
 func (c *conn) discard() {
 	_ = c.raw.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.raw.Close()
@@ -116,7 +117,7 @@ func (c *conn) statement(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// exec executes a statement and returns how many rows it changed.
+// exec executes a statement and returns the number of rows that it changed.
 func (c *conn) exec(ctx context.Context, text string, args ...any) (int64, error) {
 	s, err := c.statement(ctx, text)
 	if err != nil {
@@ -129,8 +130,9 @@ func (c *conn) exec(ctx context.Context, text string, args ...any) (int64, error
 	return result.RowsAffected()
 }
 
-// execUnique is exec for a statement that may break a unique constraint, and leaves the transaction usable then. On SQLite nobody else
-// writes while it lasts, so that nothing has to be undone.
+// execUnique is exec for a statement that may violate a unique constraint. The transaction stays
+// usable then. SQLite needs no savepoint: it has one writer, and the failed statement has no
+// effect.
 func (c *conn) execUnique(ctx context.Context, text string, args ...any) (n int64, err error) {
 	if c.pools.engine == sqliteEngine {
 		return c.exec(ctx, text, args...)
@@ -151,13 +153,13 @@ func (c *conn) execUnique(ctx context.Context, text string, args ...any) (n int6
 	return n, err
 }
 
-// isDuplicate reports whether PostgreSQL refused a statement that would have broken a unique constraint.
+// isDuplicate reports whether err is PostgreSQL's error for the violation of a unique constraint.
 func isDuplicate(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "23505"
 }
 
-// one reads the only row of a statement into into, or returns sql.ErrNoRows.
+// one scans the only row of a statement into into, or returns sql.ErrNoRows.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) error {
 	s, err := c.statement(ctx, text)
 	if err != nil {
@@ -167,7 +169,8 @@ func (c *conn) one(ctx context.Context, text string, args []any, into ...any) er
 }
 
 // hashes executes a statement that returns hashes.
-func (c *conn) hashes(ctx context.Context, text string, args ...any) (hashes []oauth.Hash, err error) {
+func (c *conn) hashes(ctx context.Context, text string,
+	args ...any) (hashes []oauth.Hash, err error) {
 	s, err := c.statement(ctx, text)
 	if err != nil {
 		return nil, err
@@ -187,7 +190,8 @@ func (c *conn) hashes(ctx context.Context, text string, args ...any) (hashes []o
 	return hashes, rows.Err()
 }
 
-// isFatal reports whether err concerns the database as a whole, or a commit: trying again would not help, or would do harm.
+// isFatal reports whether the writes of a batch must not be retried: the error concerns the whole
+// database, or a commit that may be durable.
 func (s *Store) isFatal(err error) bool {
 	var (
 		lite    *sqlite.Error
@@ -204,7 +208,8 @@ func (s *Store) isFatal(err error) bool {
 		}
 		return true
 	case errors.As(err, &refused):
-		return refused.Code == "25006" || refused.Code[:2] == "53" // a read-only server; no disk, memory or connections left
+		// A read-only server, or no disk, memory or connections left.
+		return refused.Code == "25006" || refused.Code[:2] == "53"
 	}
 	return false
 }

@@ -2,7 +2,8 @@ package sqlstore
 
 import "context"
 
-// SetFault has fault asked before each statement of the writer; its error takes the statement's place. nil = none.
+// SetFault sets a function that the writer calls before each statement. Its error replaces the
+// statement. nil = none.
 func SetFault(ctx context.Context, s *Store, fault func(statement string) error) error {
 	return s.do(ctx, func(b *batch) error {
 		b.conn.fault = fault
@@ -44,15 +45,16 @@ func Pragmas(ctx context.Context, s *Store, name string) (values []string, err e
 	return append(values, value), err
 }
 
-// Readers returns how many connections of the readers are open, and how many of them are idle.
+// Readers returns the number of open and of idle connections of the readers.
 func Readers(s *Store) (open, idle int) {
 	stats := s.pools.read.Stats()
 	return stats.OpenConnections, stats.Idle
 }
 
-// Plan returns how SQLite executes a statement.
+// Plan returns SQLite's query plan of a statement.
 func Plan(ctx context.Context, s *Store, text string) (steps []string, err error) {
-	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 40)...)
+	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text,
+		make([]any, 40)...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +70,18 @@ func Plan(ctx context.Context, s *Store, text string) (steps []string, err error
 	return steps, rows.Err()
 }
 
-// Statements are those that are executed while a server is in use, but for the end of a client.
+// Statements returns the statements of a server in operation, except those that delete a client.
 func Statements() []string {
 	return append([]string{
 		takeCodes.sqlite[8], usedCode, advanceFamily, repeatAdvance, liveFamily,
-		endAccessToken, endFamily, endFamilyTokens, endUserCodes, endUserFamilies, endUserFamilyTokens, endUserTokens,
-		endGrantCodes, endGrantFamilies, endGrantFamilyTokens, endGrantTokens, endConsent,
-		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients, clientExists, updateClient,
-		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser, updateUser, deleteUserCodes, deleteUserFamilies,
+		revokeAccessToken, revokeFamily, revokeFamilyTokens, revokeUserCodes, revokeUserFamilies,
+		revokeUserFamilyTokens, revokeUserTokens,
+		revokeGrantCodes, revokeGrantFamilies, revokeGrantFamilyTokens,
+		revokeGrantTokens, revokeConsent,
+		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients,
+		clientExists, updateClient,
+		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser,
+		updateUser, deleteUserCodes, deleteUserFamilies,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, upsertConsent,
 	}, sweepSteps...)

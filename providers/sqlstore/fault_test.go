@@ -16,17 +16,18 @@ import (
 
 var errInjected = errors.New("injected")
 
-// faulty is a Store whose statements can be made to fail, with what a batch needs.
+// faulty is a Store with a user, whose statements can fail on demand.
 type faulty struct {
 	*testing.T
 	*sqlstore.Store
 	user *account.User
 	seen []string         // statements of the last batch
-	fail func(n int) bool // whether its n-th statement fails; nil = none does
+	fail func(n int) bool // reports whether its n-th statement fails; nil = none fails
 }
 
 func newFaulty(t *testing.T, url string) *faulty {
-	f := &faulty{T: t, Store: open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour}), user: &account.User{Name: "Ada"}}
+	f := &faulty{T: t, Store: open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour}),
+		user: &account.User{Name: "Ada"}}
 	if err := f.CreateUser(t.Context(), f.user); err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +47,8 @@ func newFaulty(t *testing.T, url string) *faulty {
 	return f
 }
 
-// story is operations that are executed in one batch, and what they have to come to.
-type story struct {
+// scenario holds operations that are executed in one batch.
+type scenario struct {
 	issued          *oauth.Issue
 	redeem, replay  *oauth.Redeem
 	rotate, reuse   *oauth.Rotate
@@ -55,15 +56,16 @@ type story struct {
 	survivor, other *oauth.Redeem
 }
 
-// prepare saves what the story begins with: a code and two families.
-func (f *faulty) prepare() *story {
-	s := &story{issued: issue(), redeem: f.redeem(), survivor: f.redeem(), other: f.redeem()}
+// prepare saves the code and the two families that a scenario needs.
+func (f *faulty) prepare() *scenario {
+	s := &scenario{issued: issue(), redeem: f.redeem(), survivor: f.redeem(), other: f.redeem()}
 	for _, r := range []*oauth.Redeem{s.redeem, s.survivor, s.other} {
 		f.save(r)
 	}
 	f.must(s.survivor)
 	f.must(s.other)
-	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family, Access: issue().Token}
+	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family,
+		Access: issue().Token}
 	s.replay.Family.ID = uuid.NewString()
 	s.rotate, s.reuse = f.rotation(s.survivor), f.rotation(s.survivor)
 	s.revoke = &oauth.Revoke{FamilyID: s.other.Family.ID}
@@ -75,14 +77,16 @@ func (f *faulty) redeem() *oauth.Redeem {
 	return &oauth.Redeem{
 		Code: newHash(), Now: now, Refresh: &refresh, Access: issue().Token,
 		Family: oauth.Family{
-			ID: uuid.NewString(), ClientID: "app", UserID: f.user.ID, Generation: 1, Expires: now.Add(time.Hour), Ends: now.Add(time.Hour),
+			ID: uuid.NewString(), ClientID: "app", UserID: f.user.ID, Generation: 1,
+			Expires: now.Add(time.Hour), Ends: now.Add(time.Hour),
 		},
 	}
 }
 
 func (f *faulty) rotation(r *oauth.Redeem) *oauth.Rotate {
 	return &oauth.Rotate{
-		FamilyID: r.Family.ID, Generation: 1, Now: r.Now, Expires: r.Family.Expires, Access: issue().Token, Refresh: newHash(),
+		FamilyID: r.Family.ID, Generation: 1, Now: r.Now, Expires: r.Family.Expires,
+		Access: issue().Token, Refresh: newHash(),
 	}
 }
 
@@ -99,12 +103,12 @@ func (f *faulty) must(op oauth.Operation) {
 	}
 }
 
-func (s *story) operations() []oauth.Operation {
+func (s *scenario) operations() []oauth.Operation {
 	return []oauth.Operation{s.issued, s.redeem, s.replay, s.rotate, s.reuse, s.revoke}
 }
 
-// tell executes the story in one batch whose statements fail as fail says.
-func (f *faulty) tell(s *story, fail func(n int) bool) []error {
+// run executes the scenario in one batch. Its n-th statement fails if fail(n) is true.
+func (f *faulty) run(s *scenario, fail func(n int) bool) []error {
 	f.Helper()
 	hold, held := make(chan struct{}), make(chan struct{})
 	first := issue()
@@ -136,26 +140,29 @@ func (f *faulty) tell(s *story, fail func(n int) bool) []error {
 			f.Fatalf("operation %d has not ended", i+1)
 		}
 	}
-	f.must(issue()) // works again
+	f.must(issue()) // later writes succeed
 	return errs
 }
 
-func (f *faulty) checkHappened(s *story) {
+func (f *faulty) checkHappened(s *scenario) {
 	f.Helper()
 	if s.redeem.Outcome != oauth.OutcomeDone || s.replay.Outcome != oauth.OutcomeReused ||
 		s.rotate.Outcome != oauth.OutcomeDone || s.reuse.Outcome != oauth.OutcomeReused {
-		f.Errorf("got outcomes %d %d %d %d, want done, reused, done, reused", s.redeem.Outcome, s.replay.Outcome, s.rotate.Outcome, s.reuse.Outcome)
+		f.Errorf("got outcomes %d %d %d %d, want done, reused, done, reused", s.redeem.Outcome,
+			s.replay.Outcome, s.rotate.Outcome, s.reuse.Outcome)
 	}
 	if len(s.replay.Revoked) != 1 || len(s.reuse.Revoked) != 2 || len(s.revoke.Revoked) != 1 {
-		f.Errorf("got %d, %d, %d tokens revoked, want 1, 2, 1", len(s.replay.Revoked), len(s.reuse.Revoked), len(s.revoke.Revoked))
+		f.Errorf("got %d, %d, %d tokens revoked, want 1, 2, 1", len(s.replay.Revoked),
+			len(s.reuse.Revoked), len(s.revoke.Revoked))
 	}
 	f.checkAlive(s, true, false, false)
 }
 
-func (f *faulty) checkDidNotHappen(s *story) {
+func (f *faulty) checkDidNotHappen(s *scenario) {
 	f.Helper()
 	f.checkAlive(s, false, false, true)
-	again := &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family, Access: s.redeem.Access, Refresh: s.redeem.Refresh}
+	again := &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family,
+		Access: s.redeem.Access, Refresh: s.redeem.Refresh}
 	f.must(again)
 	if again.Outcome != oauth.OutcomeDone {
 		f.Errorf("code after a batch without effect: got outcome %d, want done", again.Outcome)
@@ -163,16 +170,19 @@ func (f *faulty) checkDidNotHappen(s *story) {
 	next := f.rotation(s.survivor)
 	f.must(next)
 	if next.Outcome != oauth.OutcomeDone {
-		f.Errorf("refresh token after a batch without effect: got outcome %d, want done", next.Outcome)
+		f.Errorf("refresh token after a batch without effect: got outcome %d, want done",
+			next.Outcome)
 	}
 }
 
-// checkAlive checks the tokens that stand alone, those of the story's redemption and rotation, and those from before.
-func (f *faulty) checkAlive(s *story, alone, inside, before bool) {
+// checkAlive checks which tokens exist: the issued one, those of the redemption and the rotation,
+// and those from before the scenario.
+func (f *faulty) checkAlive(s *scenario, issued, inside, before bool) {
 	f.Helper()
 	for hash, want := range map[oauth.Hash]bool{
-		s.issued.Token.Hash: alone, s.redeem.Access.Hash: inside, s.rotate.Access.Hash: inside,
-		s.survivor.Access.Hash: before, s.other.Access.Hash: before, s.replay.Access.Hash: false, s.reuse.Access.Hash: false,
+		s.issued.Token.Hash: issued, s.redeem.Access.Hash: inside, s.rotate.Access.Hash: inside,
+		s.survivor.Access.Hash: before, s.other.Access.Hash: before, s.replay.Access.Hash: false,
+		s.reuse.Access.Hash: false,
 	} {
 		_, err := f.AccessToken(f.Context(), hash)
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
@@ -184,28 +194,30 @@ func (f *faulty) checkAlive(s *story, alone, inside, before bool) {
 	}
 }
 
-// TestEachStatementFails lets each statement of a batch fail once, one after the other.
+// TestEachStatementFails runs a batch once for each of its statements, which fails once.
 func TestEachStatementFails(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
 			s := f.prepare()
-			if err := errors.Join(f.tell(s, nil)...); err != nil {
+			if err := errors.Join(f.run(s, nil)...); err != nil {
 				t.Fatal(err)
 			}
 			f.checkHappened(s)
 			statements := slices.Clone(f.seen[:1+slices.Index(f.seen, "COMMIT")])
 			if len(statements) < 12 || !strings.HasPrefix(statements[0], "BEGIN") {
-				t.Fatalf("got %d statements, want at least 12 from BEGIN to COMMIT", len(statements))
+				t.Fatalf("got %d statements, want at least 12 from BEGIN to COMMIT",
+					len(statements))
 			}
 			for i, statement := range statements {
 				s := f.prepare()
-				err := errors.Join(f.tell(s, func(n int) bool { return n == i+1 })...)
+				err := errors.Join(f.run(s, func(n int) bool { return n == i+1 })...)
 				if statement == "COMMIT" {
 					if !errors.Is(err, errInjected) {
 						t.Errorf("COMMIT fails: got %v, want %v", err, errInjected)
 					}
-					if got, want := errors.Is(err, oauth.ErrUnknownOutcome), d.name == "PostgreSQL"; got != want {
+					if got, want := errors.Is(err,
+						oauth.ErrUnknownOutcome), d.name == "PostgreSQL"; got != want {
 						t.Errorf("COMMIT fails: got unknown outcome %t, want %t", got, want)
 					}
 					f.checkDidNotHappen(s)
@@ -220,13 +232,13 @@ func TestEachStatementFails(t *testing.T) {
 	}
 }
 
-// TestEachCommitFails lets the batch fail, and then each of the commits of its members.
+// TestEachCommitFails makes the batch fail, and then the commit of each single operation.
 func TestEachCommitFails(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
 			s := f.prepare()
-			errs := f.tell(s, func(n int) bool { return n == 2 || f.seen[n-1] == "COMMIT" })
+			errs := f.run(s, func(n int) bool { return n == 2 || f.seen[n-1] == "COMMIT" })
 			for i, err := range errs {
 				if !errors.Is(err, errInjected) {
 					t.Errorf("operation %d: got %v, want %v", i+1, err, errInjected)
@@ -237,13 +249,13 @@ func TestEachCommitFails(t *testing.T) {
 	}
 }
 
-// TestLostDatabaseFailsAll lets no transaction begin.
+// TestLostDatabaseFailsAll makes every BEGIN fail.
 func TestLostDatabaseFailsAll(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
 			s := f.prepare()
-			errs := f.tell(s, func(n int) bool { return strings.HasPrefix(f.seen[n-1], "BEGIN") })
+			errs := f.run(s, func(n int) bool { return strings.HasPrefix(f.seen[n-1], "BEGIN") })
 			for i, err := range errs {
 				if !errors.Is(err, errInjected) {
 					t.Errorf("operation %d: got %v, want %v", i+1, err, errInjected)

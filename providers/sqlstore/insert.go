@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// chunkRows are the numbers of rows that one statement takes on SQLite, so that few statements have to be prepared. They stay
-// small since its driver looks for each value among all values of the statement.
+// chunkRows are the possible numbers of rows in a statement on SQLite: few numbers, so that few
+// statements are prepared. They are small because SQLite's driver takes quadratic time in the
+// number of values.
 var chunkRows = []int{32, 16, 8, 4, 2, 1}
 
-// rowsText is a statement that takes values in rows: on SQLite as VALUES, on PostgreSQL as one array a column, so that any number
-// of rows goes there in one statement.
+// rowsText is a statement with rows of values. On SQLite it uses VALUES, in chunks. On PostgreSQL
+// it has one array for each column, so one statement takes any number of rows.
 type rowsText struct {
-	head, tail string   // what stands before and behind the rows, whose columns are called column1 and so on
-	types      []string // of the columns on PostgreSQL
+	head, tail string   // text before and after the rows, whose columns are column1, column2, …
+	types      []string // column types on PostgreSQL
 	sqlite     map[int]string
 	postgres   string
 }
@@ -35,13 +36,14 @@ var (
 	familiesTable = newRowsText(`INSERT INTO families
 (id, client_id, user_id, scopes, generation, advanced, expires, ends, revoked) `, "",
 		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")
-	refreshTable = newRowsText("INSERT INTO refresh_tokens (hash, family_id, generation) ", "", "bytea", "text", "bigint")
-	accessTable  = newRowsText("INSERT INTO access_tokens (hash, client_id, user_id, family_id, scopes, issued, expires) ", "",
+	refreshTable = newRowsText("INSERT INTO refresh_tokens (hash, family_id, generation) ", "",
+		"bytea", "text", "bigint")
+	accessTable = newRowsText("INSERT INTO access_tokens (hash, client_id, user_id, family_id, scopes, issued, expires) ", "",
 		"bytea", "text", "bigint", "text", "bigint", "bigint", "bigint")
 )
 
-// values returns so many rows of parameters. They have no names: SQLite's driver would compare each by its own, which costs more than
-// their number.
+// values returns a VALUES clause for rows. Its parameters have no names, because SQLite's driver
+// compares names, which takes longer.
 func (t *rowsText) values(rows int) string {
 	row := "(?" + strings.Repeat(", ?", len(t.types)-1) + ")"
 	return "VALUES " + row + strings.Repeat(", "+row, rows-1)
@@ -53,11 +55,13 @@ func (t *rowsText) arrays() string {
 		number := strconv.Itoa(i + 1)
 		arrays, names = append(arrays, "$"+number+"::"+name+"[]"), append(names, "column"+number)
 	}
-	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
+	return "SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" +
+		strings.Join(names, ", ") + ")"
 }
 
-// inRows calls execute with the statement and its values, as often as all rows need. add appends a row's values.
-func inRows[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any, execute func(text string, args []any) error) error {
+// inRows calls execute for all rows, once or in chunks. add appends the values of a row.
+func inRows[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any,
+	execute func(text string, args []any) error) error {
 	if b.conn.pools.engine == postgresEngine && len(rows) > 0 {
 		return execute(t.postgres, byColumn(rowValues(b, rows, add), len(t.types)))
 	}
@@ -71,7 +75,7 @@ func inRows[T any](b *batch, t *rowsText, rows []T, add func([]any, *T) []any, e
 	return nil
 }
 
-// rowValues puts the values of rows, one row after the other, into the batch's memory for them.
+// rowValues writes the values of rows, row by row, into the batch's buffer.
 func rowValues[T any](b *batch, rows []T, add func([]any, *T) []any) []any {
 	b.args = b.args[:0]
 	for i := range rows {
@@ -80,7 +84,7 @@ func rowValues[T any](b *batch, rows []T, add func([]any, *T) []any) []any {
 	return b.args
 }
 
-// byColumn returns the values of rows with so many columns, an array a column.
+// byColumn converts values from rows to one array for each column.
 func byColumn(values []any, columns int) []any {
 	arrays := make([]any, columns)
 	for c := range arrays {

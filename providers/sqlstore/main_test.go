@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open opens a Store with what config says beside what a test does not care about, and closes it at the end of the test.
+// open opens a Store with config and a migrated schema. It is closed at the end of the test.
 func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 	tb.Helper()
 	if config.Logger == nil {
@@ -47,7 +47,7 @@ func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 	return s
 }
 
-// databases make an empty database of each kind and return its URL.
+// databases create an empty database of each kind and return its URL.
 var databases = []struct {
 	name string
 	make func(testing.TB) string

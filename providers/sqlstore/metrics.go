@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// storeMetrics are what an operator sees of the writer.
+// storeMetrics are the metrics of the writer.
 type storeMetrics struct {
 	registry   prometheus.Registerer // nil = none
 	registered []prometheus.Collector
@@ -28,34 +28,40 @@ func newStoreMetrics(s *Store) (*storeMetrics, error) {
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}),
 		commitTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gatehouse_store_commit_duration_seconds", Help: "Time of a commit: the disk.",
+			Name:    "gatehouse_store_commit_duration_seconds",
+			Help:    "Time of a commit, which is mostly the disk.",
 			Buckets: prometheus.ExponentialBuckets(.0001, 2, 15),
 		}),
 		checkpointTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gatehouse_store_checkpoint_duration_seconds", Help: "Time of a checkpoint of SQLite's log.",
+			Name:    "gatehouse_store_checkpoint_duration_seconds",
+			Help:    "Time of a checkpoint of SQLite's log.",
 			Buckets: prometheus.ExponentialBuckets(.001, 2, 14),
 		}),
 		walSize: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "gatehouse_store_wal_bytes", Help: "SQLite's log that is not yet in the database file; 0 on PostgreSQL.",
+			Name: "gatehouse_store_wal_bytes",
+			Help: "Size of SQLite's log that is not yet in the database file; 0 on PostgreSQL.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gatehouse_store_refused_total", Help: "Writes refused because too much waited, or the store was closed.",
+			Name: "gatehouse_store_refused_total",
+			Help: "Writes refused because the queue was full or the store was closed.",
 		}),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gatehouse_store_batch_retries_total", Help: "Transactions that failed and whose writes were tried singly.",
+			Name: "gatehouse_store_batch_retries_total",
+			Help: "Transactions that failed and whose writes were retried one by one.",
 		}),
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "gatehouse_store_swept_rows_total", Help: "Expired rows that were removed.",
+			Name: "gatehouse_store_swept_rows_total", Help: "Expired rows that were deleted.",
 		}),
 	}
 	if m.registry == nil {
 		return m, nil
 	}
 	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "gatehouse_store_queue_length", Help: "Writes that wait for the writer.",
+		Name: "gatehouse_store_queue_length", Help: "Writes in the writer's queue.",
 	}, func() float64 { return float64(s.queue.len()) })
 	for _, c := range []prometheus.Collector{
-		m.batchSize, m.commitTime, m.checkpointTime, m.walSize, m.refused, m.retries, m.swept, queued,
+		m.batchSize, m.commitTime, m.checkpointTime, m.walSize, m.refused, m.retries,
+		m.swept, queued,
 	} {
 		if err := m.registry.Register(c); err != nil {
 			m.unregister()

@@ -16,23 +16,23 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// What else may be wrong with a database's schema.
+// Errors about the version of a database's schema.
 var (
-	// ErrSchema says that the schema is older than that of this program.
+	// ErrSchema: the schema is older than this program.
 	ErrSchema = errors.New("the database schema is not up to date: run gatehouse migrate up")
-	// ErrNewer says that the schema is newer: this program could read it wrongly, or write what the newer one cannot read.
+	// ErrNewer: the schema is newer than this program, which might misread or damage the data.
 	ErrNewer = errors.New("the database was made by a newer gatehouse")
 )
 
-// Migration is a step of the schema.
+// Migration is a migration of the schema.
 type Migration struct {
 	Version int64
 	Name    string
-	Applied time.Time // zero = not yet
+	Applied time.Time // zero = not applied
 }
 
-// Migrate brings the schema up to date and returns the steps that it took, none when there was nothing to do. Only URL,
-// Logger and WriteTimeout of config matter. Its error is ErrNewer or another.
+// Migrate brings the schema up to date and returns the migrations that it applied, possibly none.
+// It only uses URL, Logger and WriteTimeout of config. It returns ErrNewer if the schema is newer.
 func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	var taken []Migration
 	err := withDatabase(ctx, config, func(db *sql.DB, e engine) (err error) {
@@ -42,8 +42,8 @@ func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	return taken, err
 }
 
-// Migrations returns all steps of the schema, in order. It changes nothing in a database that was migrated once. Its error is ErrNewer
-// or another.
+// Migrations returns all migrations in order. It creates goose's version table if that is missing,
+// and changes nothing else. It returns ErrNewer if the schema is newer.
 func Migrations(ctx context.Context, config Config) ([]Migration, error) {
 	var all []Migration
 	err := withDatabase(ctx, config, func(db *sql.DB, e engine) error {
@@ -84,7 +84,8 @@ func newProvider(db *sql.DB, e engine) (*goose.Provider, error) {
 	dialect := goose.DialectSQLite3
 	if e == postgresEngine {
 		dialect = goose.DialectPostgres
-		locker, err := lock.NewPostgresSessionLocker() // so that two processes do not migrate at once
+		// Two processes must not migrate concurrently.
+		locker, err := lock.NewPostgresSessionLocker()
 		if err != nil {
 			return nil, fmt.Errorf("read migrations: %w", err)
 		}
@@ -97,9 +98,10 @@ func newProvider(db *sql.DB, e engine) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// openProvider returns what migrates db, and whether there is something to migrate; ErrNewer when it was migrated further than this
-// program can.
-func openProvider(ctx context.Context, db *sql.DB, e engine) (provider *goose.Provider, old bool, err error) {
+// openProvider returns the migrations of db, and whether its schema is old. It returns ErrNewer if
+// the schema is newer than this program.
+func openProvider(ctx context.Context, db *sql.DB, e engine) (provider *goose.Provider,
+	old bool, err error) {
 	if provider, err = newProvider(db, e); err != nil {
 		return nil, false, err
 	}
@@ -129,7 +131,7 @@ func migrate(ctx context.Context, db *sql.DB, e engine) ([]Migration, error) {
 	return taken, nil
 }
 
-// checkSchema returns ErrSchema or ErrNewer unless the schema is that of this program.
+// checkSchema returns ErrSchema or ErrNewer unless the schema has this program's version.
 func checkSchema(ctx context.Context, db *sql.DB, e engine) error {
 	_, old, err := openProvider(ctx, db, e)
 	if err == nil && old {

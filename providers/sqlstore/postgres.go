@@ -18,12 +18,12 @@ const (
 	postgresMinVersion = 150000
 )
 
-// openPostgres returns a pool. Its connections confirm a commit when it is on the disk, whatever the server's own
-// setting, unless the URL says otherwise.
+// openPostgres returns a pool. Its commits wait for the disk, regardless of the server's setting,
+// unless the URL sets synchronous_commit.
 func openPostgres(config Config) (*sql.DB, error) {
 	parsed, err := pgx.ParseConfig(config.URL)
 	if err != nil {
-		return nil, errors.New("database URL is not a PostgreSQL URL") // the error quotes it
+		return nil, errors.New("database URL is not a PostgreSQL URL") // err quotes the URL
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = config.WriteTimeout
@@ -32,7 +32,7 @@ func openPostgres(config Config) (*sql.DB, error) {
 		"application_name":                    "gatehouse",
 		"synchronous_commit":                  "on",
 		"timezone":                            "UTC",
-		"idle_in_transaction_session_timeout": "10s", // a process that was frozen gives its locks back
+		"idle_in_transaction_session_timeout": "10s", // releases the locks of a frozen process
 	} {
 		if _, ok := parsed.RuntimeParams[name]; !ok {
 			parsed.RuntimeParams[name] = value
@@ -45,34 +45,39 @@ func openPostgres(config Config) (*sql.DB, error) {
 	return db, nil
 }
 
-// checkPostgres refuses a server that is too old.
+// checkPostgres returns an error if the server is too old.
 func checkPostgres(ctx context.Context, db *sql.DB) error {
 	var version int
-	if err := db.QueryRowContext(ctx, "SELECT CAST(current_setting('server_version_num') AS BIGINT)").Scan(&version); err != nil {
-		return fmt.Errorf("connect to database: %s", strings.Join(strings.Fields(err.Error()), " ")) // one line
+	if err := db.QueryRowContext(ctx,
+		"SELECT CAST(current_setting('server_version_num') AS BIGINT)").Scan(&version); err != nil {
+		return fmt.Errorf("connect to database: %s",
+			strings.Join(strings.Fields(err.Error()), " ")) // one line
 	}
 	if version < postgresMinVersion {
-		return fmt.Errorf("database server is PostgreSQL %d, at least %d is needed", version/10000, postgresMinVersion/10000)
+		return fmt.Errorf("database server is PostgreSQL %d, at least %d is needed", version/10000,
+			postgresMinVersion/10000)
 	}
 	return nil
 }
 
-const serverLock = 0x6761746568 // "gateh", among the advisory locks of the database
+const serverLock = 0x6761746568 // "gateh": key of an advisory lock
 
-// markServer takes the lock that says that a server is at work, for as long as the connection that it returns is open. Another that
-// has it is no error: the log is told what is guaranteed then.
+// markServer takes the lock of a running server. The lock is held until the returned connection is
+// closed. If another server has it, markServer logs what is guaranteed then, and returns no
+// connection.
 func markServer(ctx context.Context, db *sql.DB, logger *slog.Logger) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to database: %w", err)
 	}
 	var alone bool
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", serverLock).Scan(&alone); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)",
+		serverLock).Scan(&alone); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
 	}
 	if !alone {
-		logger.Warn("another server uses this database: codes, refresh tokens and all that is stored are exact across servers; " +
-			"rate limits count in each, and a change made at one reaches the other within a second")
+		logger.Warn("another server uses this database: codes, refresh tokens and all stored data are consistent; " +
+			"rate limits count separately in each server, and a change at one takes up to a second to reach the other")
 		return nil, conn.Close()
 	}
 	return conn, nil

@@ -15,9 +15,9 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-func TestTwoProcessesOnOnePostgres(t *testing.T) { redeemThroughTwo(t, pgtest.Start(t)) }
+func TestTwoStoresOnPostgres(t *testing.T) { redeemThroughTwo(t, pgtest.Start(t)) }
 
-// connect opens a connection beside the Store.
+// connect opens a connection that is not the Store's.
 func connect(t *testing.T, url string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
@@ -48,15 +48,16 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
-func TestSecondServerIsWarned(t *testing.T) {
+func TestSecondServerLogsWarning(t *testing.T) {
 	url := pgtest.Start(t)
 	for i, want := range []int{0, 1, 0} {
 		var log strings.Builder
-		s := open(t, sqlstore.Config{URL: url, Exclusive: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := open(t, sqlstore.Config{URL: url, Exclusive: true,
+			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if got := strings.Count(log.String(), "another server"); got != want {
 			t.Errorf("server %d: got %d warnings, want %d", i+1, got, want)
 		}
-		if i == 1 { // now the first ends, by losing its connections
+		if i == 1 { // the first server loses its connections, and the lock
 			_, err := connect(t, url).Exec(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 			if err != nil {
@@ -69,7 +70,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
-func TestBlockedWriteEnds(t *testing.T) {
+func TestBlockedWriteTimesOut(t *testing.T) {
 	url := pgtest.Start(t)
 	s := open(t, sqlstore.Config{URL: url, WriteTimeout: 200 * time.Millisecond})
 	block, err := connect(t, url).Begin()
@@ -87,7 +88,7 @@ func TestBlockedWriteEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.AccessToken(t.Context(), op.Token.Hash); err == nil {
-		t.Error("token that could not be written: got it")
+		t.Error("token of the failed write: got it, want none")
 	}
 	if err := submit(t, s, issue()); err != nil {
 		t.Errorf("write afterwards: got %v, want none", err)
@@ -96,7 +97,8 @@ func TestBlockedWriteEnds(t *testing.T) {
 
 func TestCommitIsDurable(t *testing.T) {
 	url := pgtest.Start(t)
-	if _, err := connect(t, url).Exec("ALTER ROLE gatehouse SET synchronous_commit = off"); err != nil {
+	if _, err := connect(t,
+		url).Exec("ALTER ROLE gatehouse SET synchronous_commit = off"); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, sqlstore.Config{URL: url})
@@ -110,14 +112,17 @@ func TestCommitIsDurable(t *testing.T) {
 	}
 }
 
-func TestErrorsHideThePassword(t *testing.T) {
+func TestErrorsContainNoPassword(t *testing.T) {
 	const password = "s3cr3t"
 	for _, url := range []string{
-		"postgres://u:" + password + "@127.0.0.1:1/db", "postgres://u:" + password + "@[::1/db", "postgres://u:" + password + "@127.0.0.1:x/db",
-		"postgres://127.0.0.1:1/db?password=" + password + "&sslmode=none", "postgres:" + password, "mysql://u:" + password + "@h/db", password,
+		"postgres://u:" + password + "@127.0.0.1:1/db", "postgres://u:" + password +
+			"@[::1/db", "postgres://u:" + password + "@127.0.0.1:x/db",
+		"postgres://127.0.0.1:1/db?password=" + password + "&sslmode=none", "postgres:" +
+			password, "mysql://u:" + password + "@h/db", password,
 		"sqlite:", "sqlite:file:x?" + password, "sqlite://" + password, "sqlite:/nowhere/at/all.db",
 	} {
-		config := sqlstore.Config{URL: url, Migrate: true, WriteTimeout: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		config := sqlstore.Config{URL: url, Migrate: true, WriteTimeout: time.Second,
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		s, err := sqlstore.Open(t.Context(), config)
 		if err == nil {
 			t.Errorf("%s: got no error", url)
@@ -127,19 +132,21 @@ func TestErrorsHideThePassword(t *testing.T) {
 		if strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line without the password", url, err)
 		}
-		if shown := fmt.Sprintf("%v %+v %#v", config, config, config); strings.Contains(shown, password) {
-			t.Errorf("config: got %s, want it without the password", shown)
+		if shown := fmt.Sprintf("%v %+v %#v", config, config,
+			config); strings.Contains(shown, password) {
+			t.Errorf("config: got %s, want no password", shown)
 		}
 	}
 }
 
-// TestClaimBesideAnother has another process claim an e-mail address after it was seen to be free: its commit comes while the
-// statement that claims it too waits.
-func TestClaimBesideAnother(t *testing.T) {
+// TestClaimRace has another connection claim an e-mail address after the Store found it free. It
+// commits while the Store's statement waits for its lock.
+func TestClaimRace(t *testing.T) {
 	url := pgtest.Start(t)
 	s, other := open(t, sqlstore.Config{URL: url}), connect(t, url)
 	theirs, mine := &account.User{Name: "Eve"}, &account.User{Name: "Ada"}
-	if err := errors.Join(s.CreateUser(t.Context(), theirs), s.CreateUser(t.Context(), mine)); err != nil {
+	if err := errors.Join(s.CreateUser(t.Context(), theirs),
+		s.CreateUser(t.Context(), mine)); err != nil {
 		t.Fatal(err)
 	}
 	for claim, try := range map[string]func(email string) error{
@@ -157,7 +164,8 @@ func TestClaimBesideAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec("UPDATE users SET email = $1, email_key = $1 WHERE id = $2", email, theirs.ID); err != nil {
+		if _, err := tx.Exec("UPDATE users SET email = $1, email_key = $1 WHERE id = $2", email,
+			theirs.ID); err != nil {
 			t.Fatal(err)
 		}
 		ended := make(chan error, 1)
@@ -171,11 +179,11 @@ func TestClaimBesideAnother(t *testing.T) {
 		}
 	}
 	if err := submit(t, s, issue()); err != nil {
-		t.Errorf("write after it: got %v", err)
+		t.Errorf("next write: got %v, want none", err)
 	}
 }
 
-// waitForLock waits until a statement waits for what another transaction holds.
+// waitForLock waits until a statement of another connection waits for a lock.
 func waitForLock(t *testing.T, tx *sql.Tx) {
 	t.Helper()
 	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -188,7 +196,7 @@ func waitForLock(t *testing.T, tx *sql.Tx) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("no statement waits")
+			t.Fatal("no statement waits for a lock")
 		}
 		if _, err := tx.Exec("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"); err != nil {
 			t.Fatal(err)
@@ -196,11 +204,13 @@ func waitForLock(t *testing.T, tx *sql.Tx) {
 	}
 }
 
-func TestServerThatLetsNobodyWrite(t *testing.T) {
+func TestReadOnlyServer(t *testing.T) {
 	url := pgtest.Start(t)
 	open(t, sqlstore.Config{URL: url})
-	config := sqlstore.Config{URL: url + "&default_transaction_read_only=on", Logger: slog.New(slog.DiscardHandler)}
-	if _, err := sqlstore.Open(t.Context(), config); err == nil || !strings.Contains(err.Error(), "nobody write") {
-		t.Errorf("got %v, want that nobody can write", err)
+	config := sqlstore.Config{URL: url + "&default_transaction_read_only=on",
+		Logger: slog.New(slog.DiscardHandler)}
+	if _, err := sqlstore.Open(t.Context(), config); err == nil ||
+		!strings.Contains(err.Error(), "read-only") {
+		t.Errorf("got %v, want an error about a read-only server", err)
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// ErrClosed says that the Store was closed before the write; nothing was written.
+// ErrClosed: the Store was closed before the write; nothing was written.
 var ErrClosed = errors.New("the store is closed")
 
-// queue holds the operations that wait for the writer, in the order of their submission.
+// queue holds the operations for the writer, in the order of submission.
 type queue struct {
 	limit int
-	wake  chan struct{} // holds one token when there is something new to see
+	wake  chan struct{} // has one element after each push and close
 
 	mu      sync.Mutex
 	waiting []oauth.Operation
-	spare   []oauth.Operation // memory of the last batch
+	spare   []oauth.Operation // slice of the last batch, to be reused
 	closed  bool
 }
 
@@ -25,7 +25,7 @@ func newQueue(limit int) *queue {
 	return &queue{limit: limit, wake: make(chan struct{}, 1)}
 }
 
-// push returns nil, or why the operation cannot wait.
+// push enqueues op, or returns ErrClosed or oauth.ErrBusy.
 func (q *queue) push(op oauth.Operation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,7 +47,7 @@ func (q *queue) signal() {
 	}
 }
 
-// close refuses what is pushed from now on. What waits is still to be taken.
+// close makes later pushes fail. Operations in the queue are still taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +55,8 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// take waits for operations and returns all of them, until there will be none any more. The slice is good until the next call.
+// take waits for operations and returns all of them. It returns false when the queue is closed and
+// empty. The slice is valid until the next call.
 func (q *queue) take() ([]oauth.Operation, bool) {
 	for range q.wake {
 		q.mu.Lock()

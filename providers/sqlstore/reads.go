@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// statements are the prepared statements of a pool, each prepared when it is first used.
+// statements holds the prepared statements of a pool. Each is prepared at its first use.
 type statements struct {
 	db       *sql.DB
 	prepared sync.Map // text → *sql.Stmt
@@ -39,7 +39,8 @@ func (s *statements) close() error {
 }
 
 // readOne reads the only row of a query, or returns missing.
-func readOne(ctx context.Context, s *Store, missing error, text string, args []any, scan func(row) error) error {
+func readOne(ctx context.Context, s *Store, missing error, text string, args []any,
+	scan func(row) error) error {
 	stmt, err := s.reads.get(ctx, text)
 	if err != nil {
 		return err
@@ -52,7 +53,8 @@ func readOne(ctx context.Context, s *Store, missing error, text string, args []a
 }
 
 // readAll calls scan for each row of a query.
-func readAll(ctx context.Context, s *Store, text string, args []any, scan func(row) error) (err error) {
+func readAll(ctx context.Context, s *Store, text string, args []any,
+	scan func(row) error) (err error) {
 	stmt, err := s.reads.get(ctx, text)
 	if err != nil {
 		return err
@@ -73,5 +75,6 @@ func readAll(ctx context.Context, s *Store, text string, args []any, scan func(r
 // row is a *sql.Row or *sql.Rows.
 type row interface{ Scan(into ...any) error }
 
-// isText reports whether s can be the value of a column: PostgreSQL has an error for what cannot, and so no record.
+// isText reports whether s can be stored as text. PostgreSQL rejects any other text, so no record
+// has it.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

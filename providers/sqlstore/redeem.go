@@ -10,17 +10,17 @@ import (
 const usedCode = `SELECT family_id FROM authorization_codes
 WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
-// takeCodes takes codes, one a row of values, and returns the hashes of those that were taken: they were unused and not expired,
-// and their user is there and not disabled.
+// takeCodes marks codes as used, one code a row, and returns the hashes of those that it marked:
+// codes that were unused and not expired, and whose user exists and is not disabled.
 var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
 WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
 AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash`,
 	"bigint", "text", "bytea", "text", "bigint")
 
-// redeem lets the operation wait for others of its kind. No two for one code wait together, since the second has to see what
-// the first did.
+// redeem adds op to the collected redemptions. It first settles them if one has the same code: the
+// second has to see the effect of the first.
 func (b *batch) redeem(op *oauth.Redeem) error {
-	if _, waits := b.redeemed[op.Code]; waits {
+	if _, collected := b.redeemed[op.Code]; collected {
 		if err := b.settleRedeems(); err != nil {
 			return err
 		}
@@ -32,7 +32,8 @@ func (b *batch) redeem(op *oauth.Redeem) error {
 	return nil
 }
 
-// settleRedeems decides the redemptions that wait: their codes are taken in few statements, and then each is told, in order.
+// settleRedeems decides the collected redemptions: it takes their codes in few statements, and then
+// sets the outcomes in order.
 func (b *batch) settleRedeems() error {
 	if len(b.redeems) == 0 {
 		return nil
@@ -41,7 +42,7 @@ func (b *batch) settleRedeems() error {
 		return err
 	}
 	redeems := b.redeems
-	b.redeems = nil // what follows may settle
+	b.redeems = nil // refuseRedeem may call settle
 	err := inRows(b, takeCodes, redeems, func(args []any, op **oauth.Redeem) []any {
 		f := &(*op).Family
 		return append(args, millis((*op).Now), f.ID, (*op).Code[:], f.ClientID, f.UserID)
@@ -68,7 +69,8 @@ func (b *batch) settleRedeems() error {
 	return nil
 }
 
-// refuseRedeem finds out whether the code was taken before, which ends the family that grew from it.
+// refuseRedeem sets the outcome of a redemption whose code was not taken. If the code was used
+// before, it revokes the family of its tokens.
 func (b *batch) refuseRedeem(op *oauth.Redeem) error {
 	var family string
 	err := b.conn.one(b.ctx, usedCode, []any{op.Code[:], op.Family.ClientID}, &family)
@@ -79,7 +81,7 @@ func (b *batch) refuseRedeem(op *oauth.Redeem) error {
 	case err != nil:
 		return err
 	}
-	op.Revoked, err = b.endFamily(family)
+	op.Revoked, err = b.revokeFamily(family)
 	op.Outcome = oauth.OutcomeReused
 	return err
 }
@@ -95,5 +97,6 @@ func (b *batch) keepFamily(op *oauth.Redeem) {
 }
 
 func (b *batch) keepRefresh(hash oauth.Hash, family string, generation int64) {
-	b.refresh = append(b.refresh, oauth.RefreshToken{Hash: hash, Generation: generation, Family: oauth.Family{ID: family}})
+	b.refresh = append(b.refresh, oauth.RefreshToken{Hash: hash, Generation: generation,
+		Family: oauth.Family{ID: family}})
 }

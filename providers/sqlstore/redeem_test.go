@@ -12,9 +12,10 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// TestRedemptionsOfOneBatchGoTogether redeems 40 codes at once, among them some that nobody may have. All but these are taken
-// in few statements, and each family is that of its own code. Then come a code that was saved only just, and one of the others again.
-func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
+// TestRedemptionsShareStatements redeems 40 codes in one batch, some of them invalid. The valid
+// ones are taken in few statements, each for its own family. Then it redeems a code that the same
+// batch saved, and one of the codes again.
+func TestRedemptionsShareStatements(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
@@ -25,7 +26,8 @@ func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
 					f.save(redeems[i])
 				}
 			}
-			gone := map[int]string{7: "unknown", 11: "expired", 23: "foreign", 39: "of another user"}
+			gone := map[int]string{7: "unknown", 11: "expired", 23: "of another client",
+				39: "of another user"}
 			redeems[11].Now = redeems[11].Now.Add(2 * time.Minute)
 			redeems[23].Family.ClientID = "other"
 			redeems[39].Family.UserID++
@@ -36,7 +38,9 @@ func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
 			for _, r := range redeems {
 				ops = append(ops, r)
 			}
-			ops = append(ops, &oauth.SaveCode{Code: oauth.AuthorizationCode{Hash: late.Code, ClientID: "app", UserID: f.user.ID, Expires: late.Now.Add(time.Minute)}}, late, replay)
+			ops = append(ops, &oauth.SaveCode{Code: oauth.AuthorizationCode{Hash: late.Code,
+				ClientID: "app", UserID: f.user.ID, Expires: late.Now.Add(time.Minute)}}, late,
+				replay)
 			f.inOneBatch(ops)
 
 			for i, r := range redeems {
@@ -51,20 +55,24 @@ func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
 					continue
 				}
 				code, err := f.AuthorizationCode(t.Context(), r.Code)
-				if err != nil || code.FamilyID != r.Family.ID || !code.Used.Equal(r.Now.Truncate(time.Millisecond)) {
+				if err != nil || code.FamilyID != r.Family.ID ||
+					!code.Used.Equal(r.Now.Truncate(time.Millisecond)) {
 					t.Errorf("code %d: got %+v and %v, want family %s", i, code, err, r.Family.ID)
 				}
 				token, err := f.AccessToken(t.Context(), r.Access.Hash)
 				if i == 3 {
 					if !errors.Is(err, oauth.ErrNotFound) {
-						t.Errorf("token of the code that came twice: got %v, want %v", err, oauth.ErrNotFound)
+						t.Errorf("token of the replayed code: got %v, want %v", err,
+							oauth.ErrNotFound)
 					}
 				} else if err != nil || token.FamilyID != r.Family.ID {
 					t.Errorf("token %d: got %+v and %v, want family %s", i, token, err, r.Family.ID)
 				}
 			}
-			if late.Outcome != oauth.OutcomeDone || replay.Outcome != oauth.OutcomeReused || len(replay.Revoked) != 1 || replay.Revoked[0] != redeems[3].Access.Hash {
-				t.Errorf("got outcomes %d and %d with %d revoked, want done and reused with the one token", late.Outcome, replay.Outcome, len(replay.Revoked))
+			if late.Outcome != oauth.OutcomeDone || replay.Outcome != oauth.OutcomeReused ||
+				len(replay.Revoked) != 1 || replay.Revoked[0] != redeems[3].Access.Hash {
+				t.Errorf("got outcomes %d and %d with %d revoked, want done and reused with the one token",
+					late.Outcome, replay.Outcome, len(replay.Revoked))
 			}
 			takes := 0
 			for _, statement := range f.seen {
@@ -72,9 +80,9 @@ func TestRedemptionsOfOneBatchGoTogether(t *testing.T) {
 					takes++
 				}
 			}
-			want := 3 + 1 // 32, 8 and 1, and then the code that comes again
+			want := 3 + 1 // 32, 8 and 1 rows, and then the replay
 			if d.name == "PostgreSQL" {
-				want = 1 + 1 // all but that one
+				want = 1 + 1 // all others, and then the replay
 			}
 			if takes != want {
 				t.Errorf("got %d statements that take codes, want %d", takes, want)
@@ -103,8 +111,9 @@ func (f *faulty) inOneBatch(ops []oauth.Operation) {
 	ended.Wait()
 }
 
-// TestFamiliesOfRedemptionsCanBeRotatedInTheirBatch redeems a code and refreshes with the outcome, and then replays the code.
-func TestFamiliesOfRedemptionsCanBeRotatedInTheirBatch(t *testing.T) {
+// TestRedeemAndRotateInOneBatch redeems a code, rotates its refresh token and replays the code in
+// one batch.
+func TestRedeemAndRotateInOneBatch(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			f := newFaulty(t, d.make(t))
@@ -114,11 +123,13 @@ func TestFamiliesOfRedemptionsCanBeRotatedInTheirBatch(t *testing.T) {
 			rotate, late := f.rotation(redeem), f.rotation(redeem)
 			late.Generation = 2
 			f.inOneBatch([]oauth.Operation{redeem, rotate, replay, late})
-			if redeem.Outcome != oauth.OutcomeDone || rotate.Outcome != oauth.OutcomeDone || replay.Outcome != oauth.OutcomeReused || late.Outcome != oauth.OutcomeGone {
-				t.Errorf("got outcomes %d %d %d %d, want done, done, reused, gone", redeem.Outcome, rotate.Outcome, replay.Outcome, late.Outcome)
+			if redeem.Outcome != oauth.OutcomeDone || rotate.Outcome != oauth.OutcomeDone ||
+				replay.Outcome != oauth.OutcomeReused || late.Outcome != oauth.OutcomeGone {
+				t.Errorf("got outcomes %d %d %d %d, want done, done, reused, gone", redeem.Outcome,
+					rotate.Outcome, replay.Outcome, late.Outcome)
 			}
 			if len(replay.Revoked) != 2 {
-				t.Errorf("got %d tokens ended by the replay, want both", len(replay.Revoked))
+				t.Errorf("got %d tokens revoked by the replay, want 2", len(replay.Revoked))
 			}
 		})
 	}

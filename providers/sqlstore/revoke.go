@@ -6,59 +6,60 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// Each form of Revoke ends codes, then families, then access tokens. On PostgreSQL the statement about codes waits for another
-// process that is redeeming one, and the statement about families for one that is rotating there; the next
-// statement then sees what they left.
+// Each form of Revoke revokes codes, then families, then access tokens. On PostgreSQL the statement
+// for codes waits for another process that is redeeming one, and the statement for families waits
+// for one that is rotating one. So the next statement sees the tokens that they issued.
 const (
-	endAccessToken = `DELETE FROM access_tokens WHERE hash = $1 RETURNING hash`
+	revokeAccessToken = `DELETE FROM access_tokens WHERE hash = $1 RETURNING hash`
 
-	endFamily       = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked`
-	endFamilyTokens = `DELETE FROM access_tokens WHERE family_id = $1 AND family_id <> '' RETURNING hash`
+	revokeFamily       = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked`
+	revokeFamilyTokens = `DELETE FROM access_tokens WHERE family_id = $1 AND family_id <> '' RETURNING hash`
 
-	endUserCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1`
-	endUserFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND id <> $2 AND NOT revoked`
-	endUserFamilyTokens = `DELETE FROM access_tokens
+	revokeUserCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1`
+	revokeUserFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND id <> $2 AND NOT revoked`
+	revokeUserFamilyTokens = `DELETE FROM access_tokens
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1 AND id <> $2) RETURNING hash`
-	endUserTokens = `DELETE FROM access_tokens WHERE user_id <> 0 AND family_id = '' AND user_id = $1 RETURNING hash`
+	revokeUserTokens = `DELETE FROM access_tokens WHERE user_id <> 0 AND family_id = '' AND user_id = $1 RETURNING hash`
 
-	endClientCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND client_id = $1`
-	endClientFamilies = `UPDATE families SET revoked = TRUE WHERE client_id = $1 AND NOT revoked`
-	endClientTokens   = `DELETE FROM access_tokens WHERE client_id = $1 RETURNING hash`
+	revokeClientCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND client_id = $1`
+	revokeClientFamilies = `UPDATE families SET revoked = TRUE WHERE client_id = $1 AND NOT revoked`
+	revokeClientTokens   = `DELETE FROM access_tokens WHERE client_id = $1 RETURNING hash`
 
-	endGrantCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1 AND client_id = $2`
-	endGrantFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND client_id = $2 AND NOT revoked`
-	endGrantFamilyTokens = `DELETE FROM access_tokens
+	revokeGrantCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1 AND client_id = $2`
+	revokeGrantFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND client_id = $2 AND NOT revoked`
+	revokeGrantFamilyTokens = `DELETE FROM access_tokens
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1 AND client_id = $2) RETURNING hash`
-	endGrantTokens = `DELETE FROM access_tokens
+	revokeGrantTokens = `DELETE FROM access_tokens
 WHERE user_id <> 0 AND family_id = '' AND user_id = $1 AND client_id = $2 RETURNING hash`
-	endConsent = `DELETE FROM consents WHERE user_id = $1 AND client_id = $2`
+	revokeConsent = `DELETE FROM consents WHERE user_id = $1 AND client_id = $2`
 )
 
 func (b *batch) revoke(op *oauth.Revoke) (err error) {
 	if err := b.settle(); err != nil {
 		return err
 	}
-	if n := forms(op); n != 1 {
-		return fmt.Errorf("%d ways are given, not one", n)
+	if n := selectors(op); n != 1 {
+		return fmt.Errorf("got %d fields that select tokens, want 1", n)
 	}
 	switch {
 	case op.Access != nil:
-		op.Revoked, err = b.conn.hashes(b.ctx, endAccessToken, op.Access[:])
+		op.Revoked, err = b.conn.hashes(b.ctx, revokeAccessToken, op.Access[:])
 	case op.FamilyID != "":
-		op.Revoked, err = b.endFamily(op.FamilyID)
+		op.Revoked, err = b.revokeFamily(op.FamilyID)
 	case op.UserID != 0:
-		op.Revoked, err = b.endUser(op.UserID, op.KeepFamily)
+		op.Revoked, err = b.revokeUser(op.UserID, op.KeepFamily)
 	case op.ClientID != "":
-		op.Revoked, err = b.endClient(op.ClientID)
+		op.Revoked, err = b.revokeClient(op.ClientID)
 	default:
-		op.Revoked, err = b.endGrant(*op.Consent)
+		op.Revoked, err = b.revokeGrant(*op.Consent)
 	}
 	return err
 }
 
-// forms counts the ways in which op says what ends.
-func forms(op *oauth.Revoke) (n int) {
-	for _, given := range []bool{op.Access != nil, op.FamilyID != "", op.UserID != 0, op.ClientID != "", op.Consent != nil} {
+// selectors counts the fields of op that select tokens.
+func selectors(op *oauth.Revoke) (n int) {
+	for _, given := range []bool{op.Access != nil, op.FamilyID != "", op.UserID != 0,
+		op.ClientID != "", op.Consent != nil} {
 		if given {
 			n++
 		}
@@ -66,30 +67,30 @@ func forms(op *oauth.Revoke) (n int) {
 	return n
 }
 
-func (b *batch) endFamily(id string) ([]oauth.Hash, error) {
+func (b *batch) revokeFamily(id string) ([]oauth.Hash, error) {
 	if err := b.settle(); err != nil {
 		return nil, err
 	}
-	return b.end(steps{{endFamily, []any{id}}}, steps{{endFamilyTokens, []any{id}}})
+	return b.run(steps{{revokeFamily, []any{id}}}, steps{{revokeFamilyTokens, []any{id}}})
 }
 
-func (b *batch) endUser(id int64, keepFamily string) ([]oauth.Hash, error) {
-	return b.end(
-		steps{{endUserCodes, []any{id}}, {endUserFamilies, []any{id, keepFamily}}},
-		steps{{endUserFamilyTokens, []any{id, keepFamily}}, {endUserTokens, []any{id}}})
+func (b *batch) revokeUser(id int64, keepFamily string) ([]oauth.Hash, error) {
+	return b.run(
+		steps{{revokeUserCodes, []any{id}}, {revokeUserFamilies, []any{id, keepFamily}}},
+		steps{{revokeUserFamilyTokens, []any{id, keepFamily}}, {revokeUserTokens, []any{id}}})
 }
 
-func (b *batch) endClient(id string) ([]oauth.Hash, error) {
-	return b.end(
-		steps{{endClientCodes, []any{id}}, {endClientFamilies, []any{id}}},
-		steps{{endClientTokens, []any{id}}})
+func (b *batch) revokeClient(id string) ([]oauth.Hash, error) {
+	return b.run(
+		steps{{revokeClientCodes, []any{id}}, {revokeClientFamilies, []any{id}}},
+		steps{{revokeClientTokens, []any{id}}})
 }
 
-func (b *batch) endGrant(g oauth.Grant) ([]oauth.Hash, error) {
+func (b *batch) revokeGrant(g oauth.Grant) ([]oauth.Hash, error) {
 	args := []any{g.UserID, g.ClientID}
-	return b.end(
-		steps{{endGrantCodes, args}, {endGrantFamilies, args}, {endConsent, args}},
-		steps{{endGrantFamilyTokens, args}, {endGrantTokens, args}})
+	return b.run(
+		steps{{revokeGrantCodes, args}, {revokeGrantFamilies, args}, {revokeConsent, args}},
+		steps{{revokeGrantFamilyTokens, args}, {revokeGrantTokens, args}})
 }
 
 // steps are statements with their values, in order.
@@ -98,20 +99,20 @@ type steps []struct {
 	args []any
 }
 
-// end executes the steps of quiet, then those of telling, which return the hashes of what ended.
-func (b *batch) end(quiet, telling steps) ([]oauth.Hash, error) {
-	for _, s := range quiet {
+// run executes first, and then tokens, whose statements return the hashes of revoked access tokens.
+func (b *batch) run(first, tokens steps) ([]oauth.Hash, error) {
+	for _, s := range first {
 		if _, err := b.conn.exec(b.ctx, s.text, s.args...); err != nil {
 			return nil, err
 		}
 	}
-	var ended []oauth.Hash
-	for _, s := range telling {
+	var revoked []oauth.Hash
+	for _, s := range tokens {
 		hashes, err := b.conn.hashes(b.ctx, s.text, s.args...)
 		if err != nil {
 			return nil, err
 		}
-		ended = append(ended, hashes...)
+		revoked = append(revoked, hashes...)
 	}
-	return ended, nil
+	return revoked, nil
 }

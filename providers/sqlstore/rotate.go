@@ -7,7 +7,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// The user of a family that issues must be there and not disabled.
+// userLives requires that the user of the family exists and is not disabled.
 const userLives = `EXISTS (SELECT 1 FROM users WHERE users.id = families.user_id AND NOT users.disabled)`
 
 const advanceFamily = `UPDATE families SET generation = generation + 1, advanced = $1, expires = $2
@@ -19,8 +19,7 @@ WHERE id = $3 AND generation = $4 AND advanced > $5 AND NOT revoked AND expires 
 const liveFamily = `SELECT generation, advanced FROM families
 WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`
 
-// rotate advances the family, or repeats its last advance within the grace time. What it refuses although the family lives
-// is either a reused token, which ends the family, or that of a user who may not use it.
+// rotate advances the family, or repeats its last advance within the grace period.
 func (b *batch) rotate(op *oauth.Rotate) error {
 	if err := b.settleRedeems(); err != nil {
 		return err
@@ -29,9 +28,11 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 		return err
 	}
 	now, graceStart := millis(op.Now), millis(op.Now.Add(-op.Grace))
-	advanced, err := b.conn.exec(b.ctx, advanceFamily, now, millis(op.Expires), op.FamilyID, op.Generation)
+	advanced, err := b.conn.exec(b.ctx, advanceFamily, now, millis(op.Expires),
+		op.FamilyID, op.Generation)
 	if err == nil && advanced == 0 && op.Grace > 0 {
-		advanced, err = b.conn.exec(b.ctx, repeatAdvance, now, millis(op.Expires), op.FamilyID, op.Generation+1, graceStart)
+		advanced, err = b.conn.exec(b.ctx, repeatAdvance, now, millis(op.Expires), op.FamilyID,
+			op.Generation+1, graceStart)
 	}
 	if err != nil {
 		return err
@@ -47,18 +48,22 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 	return b.refuseRotation(op, now, graceStart)
 }
 
+// refuseRotation sets the outcome of a rotation that did not advance the family. If the family is
+// live and the token is not an accepted one, it was reused: refuseRotation revokes the family.
+// Otherwise the family has ended, or its user is disabled.
 func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
 	var generation, advanced int64
 	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID, now}, &generation, &advanced)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	accepted := generation == op.Generation || generation == op.Generation+1 && op.Grace > 0 && advanced > graceStart
+	accepted := generation == op.Generation || generation == op.Generation+1 && op.Grace > 0 &&
+		advanced > graceStart
 	if err != nil || accepted {
 		op.Outcome = oauth.OutcomeGone
 		return nil
 	}
-	op.Revoked, err = b.endFamily(op.FamilyID)
+	op.Revoked, err = b.revokeFamily(op.FamilyID)
 	op.Outcome = oauth.OutcomeReused
 	return err
 }

@@ -18,18 +18,18 @@ WHERE user_id = $1 ORDER BY created, hash`
 	deleteSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`
 )
 
-// CreateSession implements account.Store; it returns ErrNotFound when there is no such user.
+// CreateSession implements account.Store. It returns ErrNotFound if there is no such user.
 func (s *Store) CreateSession(ctx context.Context, session *account.Session) error {
 	return wrap("create session", s.do(ctx, func(b *batch) error {
 		if !isText(session.Device) {
 			return refusal{errText}
 		}
-		return b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created), millis(session.SignedIn),
-			millis(session.Seen), millis(session.Expires), session.Device)
+		return b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
+			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device)
 	}))
 }
 
-// change executes a statement that has to change something.
+// change executes a statement. It returns the refusal ErrNotFound if no row changed.
 func (b *batch) change(text string, args ...any) error {
 	n, err := b.conn.exec(b.ctx, text, args...)
 	if err == nil && n == 0 {
@@ -38,7 +38,8 @@ func (b *batch) change(text string, args ...any) error {
 	return err
 }
 
-// Session implements account.Store; it returns ErrNotFound, and an expired session until it is cleaned up.
+// Session implements account.Store. It returns an expired session until it is swept, and then
+// ErrNotFound.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session *account.Session, err error) {
 	err = readOne(ctx, s, account.ErrNotFound, selectSession, []any{hash[:]}, func(r row) error {
 		session, err = scanSession(r)
@@ -51,7 +52,8 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (session *account.Se
 }
 
 // Sessions implements account.Store. The oldest is first.
-func (s *Store) Sessions(ctx context.Context, userID int64) (sessions []*account.Session, err error) {
+func (s *Store) Sessions(ctx context.Context,
+	userID int64) (sessions []*account.Session, err error) {
 	err = readAll(ctx, s, selectSessions, []any{userID}, func(r row) error {
 		session, err := scanSession(r)
 		sessions = append(sessions, session)
@@ -64,7 +66,8 @@ func scanSession(r row) (*account.Session, error) {
 	var s account.Session
 	var hash []byte
 	var created, signedIn, seen, expires int64
-	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &s.Device); err != nil {
+	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires,
+		&s.Device); err != nil {
 		return nil, err
 	}
 	s.Hash = [32]byte(hash)
@@ -73,14 +76,15 @@ func scanSession(r row) (*account.Session, error) {
 	return &s, nil
 }
 
-// UpdateSession implements account.Store; it returns ErrNotFound when the session has ended.
+// UpdateSession implements account.Store. It returns ErrNotFound if the session has ended.
 func (s *Store) UpdateSession(ctx context.Context, session *account.Session) error {
 	return wrap("update session", s.do(ctx, func(b *batch) error {
-		return b.change(updateSession, session.Hash[:], millis(session.SignedIn), millis(session.Seen), millis(session.Expires))
+		return b.change(updateSession, session.Hash[:], millis(session.SignedIn),
+			millis(session.Seen), millis(session.Expires))
 	}))
 }
 
-// DeleteSession implements account.Store. It is no error when there is none.
+// DeleteSession implements account.Store. It returns nil if there is no such session.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	return wrap("delete session", s.do(ctx, func(b *batch) error {
 		_, err := b.conn.exec(b.ctx, deleteSession, hash[:])
@@ -98,7 +102,7 @@ func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte)
 
 const (
 	selectConsent = `SELECT user_id, client_id, scopes, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
-	// The last column is when a family of the grant was last advanced.
+	// The last column is the last time at which a family of the grant advanced.
 	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.granted, c.used,
 COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
 FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
@@ -108,15 +112,17 @@ ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, granted
 	useConsent = `UPDATE consents SET used = CASE WHEN used > $3 THEN used ELSE $3 END WHERE user_id = $1 AND client_id = $2`
 )
 
-// Consent implements account.Store; it returns ErrNotFound when nothing was granted.
-func (s *Store) Consent(ctx context.Context, userID int64, clientID string) (consent *account.Consent, err error) {
+// Consent implements account.Store. It returns ErrNotFound if nothing was granted.
+func (s *Store) Consent(ctx context.Context, userID int64,
+	clientID string) (consent *account.Consent, err error) {
 	if !isText(clientID) {
 		return nil, fmt.Errorf("read consent: %w", account.ErrNotFound)
 	}
-	err = readOne(ctx, s, account.ErrNotFound, selectConsent, []any{userID, clientID}, func(r row) error {
-		consent, err = scanConsent(r)
-		return err
-	})
+	err = readOne(ctx, s, account.ErrNotFound, selectConsent, []any{userID, clientID},
+		func(r row) error {
+			consent, err = scanConsent(r)
+			return err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read consent: %w", err)
 	}
@@ -124,7 +130,8 @@ func (s *Store) Consent(ctx context.Context, userID int64, clientID string) (con
 }
 
 // Consents implements account.Store.
-func (s *Store) Consents(ctx context.Context, userID int64) (consents []*account.Consent, err error) {
+func (s *Store) Consents(ctx context.Context,
+	userID int64) (consents []*account.Consent, err error) {
 	err = readAll(ctx, s, selectConsents, []any{userID}, func(r row) error {
 		c, err := scanConsent(r)
 		consents = append(consents, c)
@@ -141,14 +148,15 @@ func scanConsent(r row) (*account.Consent, error) {
 	return &c, err
 }
 
-// SaveConsent implements account.Store: it replaces what was granted before, and returns ErrNotFound when there is no such user or
-// client.
+// SaveConsent implements account.Store. It replaces an earlier consent. It returns ErrNotFound if
+// there is no such user or client.
 func (s *Store) SaveConsent(ctx context.Context, c *account.Consent) error {
 	return wrap("save consent", s.do(ctx, func(b *batch) error {
 		if !isText(c.ClientID) {
 			return refusal{account.ErrNotFound}
 		}
-		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted), millis(c.Used))
+		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted),
+			millis(c.Used))
 	}))
 }
 

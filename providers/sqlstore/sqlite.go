@@ -17,15 +17,15 @@ import (
 
 const sqliteReaders = 4
 
-// ErrInUse says that another exclusive Store has the SQLite file open.
+// ErrInUse: another exclusive Store has the SQLite file open.
 var ErrInUse = errors.New("the database file is in use by another server")
 
-// ErrLinked says that the SQLite file has several names. SQLite keeps locks and log by the name: opened by another one, the file would
-// lose what is in the log, or be damaged.
-var ErrLinked = errors.New("the database file has several names (hard links): remove all but one; if one has a -wal file beside it, that is the one to keep")
+// ErrLinked: the SQLite file has several names. SQLite names locks and log after the file, so
+// opening it by another name would lose the data in the log, or damage the file.
+var ErrLinked = errors.New("the database file has several names (hard links): remove all but one, and keep the one with a -wal file next to it, if any")
 
-// openSQLite returns the pools of the writer and of the checkpointer, one connection each, and that of the readers, which
-// cannot write.
+// openSQLite returns the pools of the writer, the readers and the checkpointer. The writer and the
+// checkpointer have one connection each. The readers cannot write.
 func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, err error) {
 	if err := createPrivate(path); err != nil {
 		return nil, nil, nil, err
@@ -45,14 +45,15 @@ func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, er
 	return opened[0], opened[1], opened[2], nil
 }
 
-// warm opens all connections of the readers, so that no request has to.
+// warm opens all connections of the readers before the first request.
 func warm(ctx context.Context, read *sql.DB) (err error) {
 	for range sqliteReaders {
 		conn, connErr := read.Conn(ctx)
 		if connErr != nil {
 			return fmt.Errorf("open database: %w", connErr)
 		}
-		defer func() { err = errors.Join(err, conn.Close()) }() // back to the pool, when all are open
+		// Close returns the connection to the pool when all are open.
+		defer func() { err = errors.Join(err, conn.Close()) }()
 		if err = conn.PingContext(ctx); err != nil {
 			return fmt.Errorf("open database: %w", err)
 		}
@@ -60,7 +61,8 @@ func warm(ctx context.Context, read *sql.DB) (err error) {
 	return nil
 }
 
-// locate is parseURL with a path that leads over no symbolic link, so that one file has one name, whoever opens it.
+// locate is parseURL, but resolves symbolic links in the path, so that a file has the same path in
+// all processes.
 func locate(url string) (engine, string, error) {
 	e, path, err := parseURL(url)
 	if err != nil || e != sqliteEngine {
@@ -72,8 +74,9 @@ func locate(url string) (engine, string, error) {
 	return e, path, nil
 }
 
-// resolve follows the symbolic links of a path whose last element need not exist, nor that which it links to. No path is cleaned before
-// its links were followed, since .. behind a link leads elsewhere.
+// resolve follows the symbolic links of a path. The file need not exist, nor the target of a link
+// to it. resolve does not clean a path before its links are followed, because .. after a link means
+// the parent of its target.
 func resolve(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -90,29 +93,31 @@ func resolve(path string) (string, error) {
 	target, err := os.Readlink(path)
 	switch {
 	case err != nil:
-		return path, nil // no link, and nothing else
+		return path, nil // not a link: the file does not exist
 	case filepath.IsAbs(target):
 		return resolve(target)
 	}
 	return resolve(folder + string(filepath.Separator) + target)
 }
 
-// sqliteDSN names a file in a way that no character of its path is taken for an option.
+// sqliteDSN returns the data source name of a file. It escapes the path, so that no part of it can
+// be an option.
 func sqliteDSN(path string, config Config, pragmas ...string) string {
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{
-		"busy_timeout(" + strconv.FormatInt(config.WriteTimeout.Milliseconds(), 10) + ")", // first: the others may have to wait
+		// First, because the others may have to wait for a lock.
+		"busy_timeout(" + strconv.FormatInt(config.WriteTimeout.Milliseconds(), 10) + ")",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
 		"foreign_keys(1)",
-		"wal_autocheckpoint(0)", // the checkpointer's work
-		"secure_delete(1)",      // what is deleted is overwritten
+		"wal_autocheckpoint(0)", // see checkpointUntil
+		"secure_delete(1)",      // overwrite deleted data
 		"temp_store(MEMORY)",
 	}, pragmas...)}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode()
 }
 
-// createPrivate makes the file, when there is none, for its owner alone: it will hold password hashes. The files that
-// SQLite puts beside it get the same mode.
+// createPrivate creates the file, if it does not exist, with access for its owner only, because it
+// will contain password hashes. SQLite's other files get the same mode.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -124,7 +129,7 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// checkName returns ErrLinked unless the file has one name, or none yet.
+// checkName returns ErrLinked if the file exists and has several names.
 func checkName(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +144,9 @@ func checkName(path string) error {
 	return nil
 }
 
-// lockFile takes the advisory lock beside the database file, or returns ErrInUse. The system gives it back when the
-// process ends in whatever way. It is a file of its own, since closing any handle of the database file would drop SQLite's locks.
+// lockFile takes an advisory lock, or returns ErrInUse. The system releases it when the process
+// ends. The lock has its own file, because closing any handle of the database file would release
+// SQLite's locks.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path+"-lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestPragmas(t *testing.T) {
 	}
 }
 
-func TestReadersAreOpenFromTheStart(t *testing.T) {
+func TestReadersAreOpenAfterOpen(t *testing.T) {
 	url, _ := sqlite(t)
 	if open, idle := sqlstore.Readers(open(t, sqlstore.Config{URL: url})); open != 4 || idle != 4 {
 		t.Errorf("got %d connections, %d of them idle, want 4 and 4", open, idle)
@@ -59,9 +59,9 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	url, _ := sqlite(t)
 	s := open(t, sqlstore.Config{URL: url})
 	few := []string{
-		"SCAN authorization_codes USING INDEX authorization_codes_unused", // codes that nobody has come for yet
-		"SCAN c",                   // the page of clients that was read
-		"SCAN 8-ROW VALUES CLAUSE", // what is given
+		"SCAN authorization_codes USING INDEX authorization_codes_unused", // unused codes
+		"SCAN c",                   // one page of clients
+		"SCAN 8-ROW VALUES CLAUSE", // the parameters
 	}
 	for _, text := range sqlstore.Statements() {
 		steps, err := sqlstore.Plan(t.Context(), s, text)
@@ -76,49 +76,54 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	}
 }
 
-func TestFileIsForOneServer(t *testing.T) {
+func TestExclusiveStore(t *testing.T) {
 	url, path := sqlite(t)
 	server := open(t, sqlstore.Config{URL: url, Exclusive: true})
-	config := sqlstore.Config{URL: url, Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	config := sqlstore.Config{URL: url, Exclusive: true, Migrate: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
 		t.Errorf("second server: got %v, want %v", err, sqlstore.ErrInUse)
 	}
-	beside := open(t, sqlstore.Config{URL: url})
+	shared := open(t, sqlstore.Config{URL: url})
 	u := &account.User{Name: "Ada"}
-	if err := beside.CreateUser(t.Context(), u); err != nil {
+	if err := shared.CreateUser(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := server.User(t.Context(), u.ID); err != nil {
-		t.Errorf("user made beside the server: got %v", err)
+		t.Errorf("user created through a shared Store: got %v, want none", err)
 	}
-	if err := beside.Close(); err != nil {
+	if err := shared.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
-		t.Errorf("log after the end: got %d bytes, want none", wal.Size())
+		t.Errorf("log after Close: got %d bytes, want none", wal.Size())
 	}
 	open(t, sqlstore.Config{URL: url, Exclusive: true})
 }
 
-// TestFileHasOneLockWhateverItsName opens one file by its path and through links, before it is there and afterwards.
-func TestFileHasOneLockWhateverItsName(t *testing.T) {
+// TestSymbolicLinksShareOneLock opens one file by its path and through links, before and after it
+// exists.
+func TestSymbolicLinksShareOneLock(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(folder, "data/deep"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for link, target := range map[string]string{
-		"file": "data/g.db", "whole": filepath.Join(folder, "data/g.db"), "twice": "file", "folder": "data", "up": "deep/../../data/g.db",
+		"file": "data/g.db", "absolute": filepath.Join(folder,
+			"data/g.db"), "indirect": "file", "folder": "data", "up": "deep/../../data/g.db",
 		"deep": "data/deep",
 	} {
 		if err := os.Symlink(target, filepath.Join(folder, link)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	config := sqlstore.Config{Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	names := []string{"file", "data/g.db", "whole", "twice", "folder/g.db", "up", "deep/../g.db"}
+	config := sqlstore.Config{Exclusive: true, Migrate: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	names := []string{"file", "data/g.db", "absolute", "indirect", "folder/g.db", "up",
+		"deep/../g.db"}
 	for _, first := range names {
 		files, err := filepath.Glob(filepath.Join(folder, "data/g.db*"))
 		for _, file := range files {
@@ -132,7 +137,8 @@ func TestFileHasOneLockWhateverItsName(t *testing.T) {
 		for _, second := range names {
 			config.URL = "sqlite:" + folder + "/" + second
 			if s, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
-				t.Errorf("%s beside %s: got %v, want %v", second, first, err, sqlstore.ErrInUse)
+				t.Errorf("%s while %s is open: got %v, want %v", second, first, err,
+					sqlstore.ErrInUse)
 				if err == nil {
 					s.Close()
 				}
@@ -141,17 +147,19 @@ func TestFileHasOneLockWhateverItsName(t *testing.T) {
 		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(folder, "data/g.db")); err != nil ||
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("file opened as %s: got %v, %v, want mode 600", first, info, err)
 		}
 	}
 }
 
-// TestHardLinkIsRefused: SQLite would keep another log for the other name.
-func TestHardLinkIsRefused(t *testing.T) {
+// TestHardLinkIsRejected: SQLite would have a separate log for the other name.
+func TestHardLinkIsRejected(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "g.db"), filepath.Join(folder, "other.db")
-	config := sqlstore.Config{URL: "sqlite:" + path, Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	config := sqlstore.Config{URL: "sqlite:" + path, Exclusive: true, Migrate: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	server := open(t, config)
 	user := &account.User{Name: "Ada"}
 	if err := errors.Join(server.CreateUser(t.Context(), user), os.Link(path, link)); err != nil {
@@ -162,7 +170,8 @@ func TestHardLinkIsRefused(t *testing.T) {
 		for _, config.Exclusive = range []bool{false, true} {
 			_, err := sqlstore.Open(t.Context(), config)
 			if !errors.Is(err, sqlstore.ErrLinked) {
-				t.Errorf("%s, exclusive %v: got %v, want %v", name, config.Exclusive, err, sqlstore.ErrLinked)
+				t.Errorf("%s, exclusive %v: got %v, want %v", name, config.Exclusive, err,
+					sqlstore.ErrLinked)
 			}
 		}
 		if _, err := sqlstore.Migrate(t.Context(), config); !errors.Is(err, sqlstore.ErrLinked) {
@@ -170,21 +179,24 @@ func TestHardLinkIsRefused(t *testing.T) {
 		}
 	}
 	if files, err := filepath.Glob(link + "-*"); err != nil || len(files) > 0 {
-		t.Errorf("got %v, %v beside the other name, want no file that could be taken for the log", files, err)
+		t.Errorf("got %v, %v for the other name, want no files", files, err)
 	}
-	if err := errors.Join(server.CreateUser(t.Context(), &account.User{Name: "Eve"}), server.Close(), os.Remove(link)); err != nil {
+	if err := errors.Join(server.CreateUser(t.Context(), &account.User{Name: "Eve"}),
+		server.Close(), os.Remove(link)); err != nil {
 		t.Fatal(err)
 	}
 	config.URL = "sqlite:" + path
 	if got, err := open(t, config).User(t.Context(), user.ID); err != nil || got.Name != "Ada" {
-		t.Errorf("after the link was removed: got %v, %v, want the user", got, err)
+		t.Errorf("after removing the link: got %v, %v, want the user", got, err)
 	}
 }
 
-func TestLinksThatLeadNowhere(t *testing.T) {
+func TestBrokenSymbolicLinks(t *testing.T) {
 	folder := t.TempDir()
-	config := sqlstore.Config{Exclusive: true, Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	for link, target := range map[string]string{"round": "round", "there": "back", "back": "there", "lost": "nowhere/g.db"} {
+	config := sqlstore.Config{Exclusive: true, Migrate: true,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	for link, target := range map[string]string{"round": "round", "there": "back", "back": "there",
+		"lost": "nowhere/g.db"} {
 		path := filepath.Join(folder, link)
 		if err := os.Symlink(target, path); err != nil {
 			t.Fatal(err)
@@ -199,12 +211,12 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-func TestTwoProcessesOnOneFile(t *testing.T) {
+func TestTwoStoresOnSQLite(t *testing.T) {
 	url, _ := sqlite(t)
 	redeemThroughTwo(t, url)
 }
 
-// redeemThroughTwo has two Stores on one database redeem one code.
+// redeemThroughTwo redeems one code through two Stores on one database.
 func redeemThroughTwo(t *testing.T, url string) {
 	a, b := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})
 	u := &account.User{Name: "Ada"}
@@ -212,11 +224,12 @@ func redeemThroughTwo(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		code := oauth.AuthorizationCode{Hash: newHash(), ClientID: "app", UserID: u.ID, Expires: time.Now().Add(time.Minute)}
+		code := oauth.AuthorizationCode{Hash: newHash(), ClientID: "app", UserID: u.ID,
+			Expires: time.Now().Add(time.Minute)}
 		if err := submit(t, b, &oauth.SaveCode{Code: code}); err != nil {
 			t.Fatal(err)
 		}
-		storetest.RedeemAtOnce(t, []oauth.Store{a, b}, code, time.Now())
+		storetest.RedeemConcurrently(t, []oauth.Store{a, b}, code, time.Now())
 	}
 }
 
@@ -236,10 +249,11 @@ func submit(tb testing.TB, s oauth.Store, op oauth.Operation) error {
 }
 
 func issue() *oauth.Issue {
-	return &oauth.Issue{Token: oauth.AccessToken{Hash: newHash(), ClientID: "app", Expires: time.Now().Add(time.Hour)}}
+	return &oauth.Issue{Token: oauth.AccessToken{Hash: newHash(), ClientID: "app",
+		Expires: time.Now().Add(time.Hour)}}
 }
 
-func TestFileIsPrivateWhateverItsName(t *testing.T) {
+func TestFileModeAndSpecialCharacters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b?c=d#e%20é&_pragma=synchronous(0).db")
 	s := open(t, sqlstore.Config{URL: "sqlite:" + path})
 	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); err != nil {
@@ -263,7 +277,8 @@ func TestFullDisk(t *testing.T) {
 	if err := submit(t, s, kept); err != nil {
 		t.Fatal(err)
 	}
-	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1"); err != nil { // = as many as there are
+	// SQLite takes the current number of pages instead of 1.
+	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1"); err != nil {
 		t.Fatal(err)
 	}
 	var full error
@@ -282,6 +297,6 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := submit(t, s, issue()); err != nil {
-		t.Errorf("write when there is room again: got %v, want none", err)
+		t.Errorf("write with free space again: got %v, want none", err)
 	}
 }

@@ -1,12 +1,13 @@
-// Package sqlstore keeps clients, users, codes and tokens in SQLite or PostgreSQL: it is an oauth.Store and an
-// account.Store.
+// Package sqlstore stores clients, users, codes and tokens in SQLite or PostgreSQL. It implements
+// oauth.Store and account.Store.
 //
-// All that is written goes through one goroutine, in the order of submission. It takes whatever waits, executes it in one
-// transaction, and answers after the commit: the disk is waited for once a batch and not once a token. What must
-// be decided (is this code still unused, is this refresh token the current one) is decided by the condition of an UPDATE, so that
-// several processes on one PostgreSQL decide it once.
+// One goroutine, the writer, executes all writes in the order of submission. It takes all queued
+// writes, executes them in one transaction, and ends them after the commit. So it waits for the
+// disk once for each batch, not once for each token. Decisions (is this code unused, is this
+// refresh token current) are conditions of an UPDATE, so that they are atomic across processes too.
 //
-// Times are kept to the millisecond and come back in UTC; a zero time stays zero. Text is UTF-8 without NUL.
+// Times are stored in milliseconds and returned in UTC; a zero time stays zero. Text must be UTF-8
+// without NUL.
 package sqlstore
 
 import (
@@ -29,30 +30,31 @@ var (
 	_ account.Store = (*Store)(nil)
 )
 
-// Store is an open database. Its methods may be called by many goroutines. Close ends it.
+// Store is an open database. Its methods may be called by many goroutines. Close it after use.
 type Store struct {
 	config   Config
 	pools    pools
 	lock     *os.File  // on SQLite; nil = none
 	server   *sql.Conn // holds the lock on PostgreSQL; nil = none
 	queue    *queue
-	conn     *conn // of the writer alone
+	conn     *conn // used by the writer only
 	metrics  *storeMetrics
-	pageSize int64         // of SQLite
-	logGrew  chan struct{} // tells the checkpointer of commits
-	emptyLog atomic.Bool   // it is to leave nothing in SQLite's log, which may hold what was deleted
+	pageSize int64         // of SQLite, in bytes
+	logGrew  chan struct{} // wakes the checkpointer after a commit
+	emptyLog atomic.Bool   // the next checkpoint must empty SQLite's log, which has deleted data
 	reads    statements
 
-	stop    context.CancelFunc // ends what runs beside the writer
-	beside  sync.WaitGroup
-	written chan struct{} // closed when the writer has ended
+	stop       context.CancelFunc // stops the sweeper and the checkpointer
+	background sync.WaitGroup
+	written    chan struct{} // closed when the writer has ended
 
 	closing sync.Once
 	closed  error
 }
 
-// Open opens a database, makes it when it is a SQLite file that does not exist, and starts to write and to clean up. Its error is one
-// line without the password of the URL; it is ErrInUse, ErrLinked, ErrSchema, ErrNewer or another.
+// Open opens a database and starts its writer and sweeper. It creates a SQLite file that does not
+// exist. Its error is one line without the URL's password, and may wrap ErrInUse, ErrLinked,
+// ErrSchema or ErrNewer.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -78,7 +80,7 @@ func lockExclusive(config Config) (*os.File, error) {
 	if err != nil || e != sqliteEngine || !config.Exclusive {
 		return nil, err
 	}
-	if err := checkName(path); err != nil { // before a lock file stands beside the wrong one
+	if err := checkName(path); err != nil { // before a lock file is created for a wrong name
 		return nil, err
 	}
 	return lockFile(path)
@@ -107,7 +109,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s := &Store{
 		config: config, pools: p, queue: newQueue(config.QueueLength), conn: newConn(p),
-		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{}, 1),
+		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{},
+			1),
 	}
 	if s.metrics, err = newStoreMetrics(s); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -132,23 +135,25 @@ func (s *Store) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go s.write()
-	s.beside.Go(func() { s.sweepUntil(ctx) })
+	s.background.Go(func() { s.sweepUntil(ctx) })
 	if s.pools.checkpoint != nil {
-		s.beside.Go(func() { s.checkpointUntil(ctx) })
+		s.background.Go(func() { s.checkpointUntil(ctx) })
 	}
 }
 
-// Close refuses new writes, makes those that wait durable, and closes the database. It takes no longer than these writes do.
+// Close rejects new writes, waits until the queued ones are durable, and closes the database. It
+// may be called again.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.stop()
 		s.queue.close()
 		<-s.written
-		s.beside.Wait()
+		s.background.Wait()
 		s.metrics.unregister()
 		errs := []error{s.conn.close(), s.reads.close()}
 		if s.server != nil {
-			if err := s.server.Close(); !errors.Is(err, driver.ErrBadConn) { // it may have been lost, and the lock with it
+			// A lost connection has lost the lock too.
+			if err := s.server.Close(); !errors.Is(err, driver.ErrBadConn) {
 				errs = append(errs, err)
 			}
 		}
@@ -164,7 +169,8 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// pools are the connections to a database. On PostgreSQL write and read are the same pool and checkpoint is nil.
+// pools holds the connections to a database. On PostgreSQL write and read are the same pool, and
+// checkpoint is nil.
 type pools struct {
 	engine                  engine
 	path                    string
@@ -194,20 +200,23 @@ func openPools(ctx context.Context, config Config) (p pools, err error) {
 	return p, nil
 }
 
-// checkWritable finds out at once that nothing can be written: a file without the permission, a server that follows another.
+// checkWritable returns an error if the database cannot be written: a read-only file, or a standby
+// server.
 func (p pools) checkWritable(ctx context.Context) error {
 	if p.engine == sqliteEngine {
-		if _, err := p.write.ExecContext(ctx, "BEGIN IMMEDIATE; PRAGMA user_version = 1; ROLLBACK"); err != nil {
+		if _, err := p.write.ExecContext(ctx,
+			"BEGIN IMMEDIATE; PRAGMA user_version = 1; ROLLBACK"); err != nil {
 			return fmt.Errorf("write to database: %w", err)
 		}
 		return nil
 	}
 	var readOnly string
-	if err := p.write.QueryRowContext(ctx, "SELECT current_setting('transaction_read_only')").Scan(&readOnly); err != nil {
+	if err := p.write.QueryRowContext(ctx,
+		"SELECT current_setting('transaction_read_only')").Scan(&readOnly); err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
 	if readOnly == "on" {
-		return errors.New("the database server lets nobody write")
+		return errors.New("the database server is read-only")
 	}
 	return nil
 }
@@ -219,7 +228,7 @@ func (p pools) close() error {
 	return errors.Join(p.read.Close(), p.checkpoint.Close(), p.write.Close())
 }
 
-// millis and fromMillis convert between times and what is kept of them.
+// millis returns the stored form of a time: milliseconds since 1970, or 0 for the zero time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -227,6 +236,7 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// fromMillis is the inverse of millis.
 func fromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-const sweepRows = 200 // that one operation removes at most, so that tokens never wait long behind it
+const sweepRows = 200 // limit for one operation, so that other writes never wait long
 
-// What is removed, in this order. A family goes when nothing is left that it has to answer for: its access tokens may outlive it,
-// and what ends them by user finds them through it. Used codes and refresh tokens stay as long as their family.
-// SQLite takes the tables of a CROSS JOIN in the order that is written.
+// sweepSteps delete expired rows, in this order. Used codes and refresh tokens are deleted with
+// their family. A family is deleted after its access tokens, which may expire later: revoking by
+// user finds them through the family. SQLite joins the tables of a CROSS JOIN in the written order.
 var sweepSteps = []string{
 	`DELETE FROM access_tokens WHERE hash IN
 (SELECT hash FROM access_tokens WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
@@ -35,8 +35,8 @@ AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND
 AND NOT EXISTS (SELECT 1 FROM access_tokens a WHERE a.family_id = f.id AND a.family_id <> '') LIMIT $2)`,
 }
 
-// Sweep removes what had expired at now, in small steps between other writes, and returns how many rows that were. An open Store does
-// so by itself.
+// Sweep deletes the rows that have expired at now and returns their number. It works in small steps
+// between other writes. An open Store calls it every Config.SweepInterval.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
 	for _, text := range sweepSteps {
 		for n := int64(sweepRows); n == sweepRows; removed += int(n) {
@@ -64,7 +64,7 @@ func (s *Store) sweepUntil(ctx context.Context) {
 		}
 		_, err := s.Sweep(ctx, time.Now())
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			s.config.Logger.Warn("expired rows could not be removed", "error", err)
+			s.config.Logger.Warn("expired rows could not be deleted", "error", err)
 		}
 	}
 }

@@ -15,12 +15,14 @@ const selectCode = `SELECT client_id, user_id, redirect_uri, scopes, default_sco
 FROM authorization_codes WHERE hash = $1`
 
 // AuthorizationCode implements oauth.Store.
-func (s *Store) AuthorizationCode(ctx context.Context, hash oauth.Hash) (*oauth.AuthorizationCode, error) {
+func (s *Store) AuthorizationCode(ctx context.Context,
+	hash oauth.Hash) (*oauth.AuthorizationCode, error) {
 	c := oauth.AuthorizationCode{Hash: hash}
 	var expires int64
 	var used sql.NullInt64
 	err := readOne(ctx, s, oauth.ErrNotFound, selectCode, []any{hash[:]}, func(r row) error {
-		return r.Scan(&c.ClientID, &c.UserID, &c.RedirectURI, &c.Scopes, &c.DefaultScopes, &c.CodeChallenge, &expires, &used, &c.FamilyID)
+		return r.Scan(&c.ClientID, &c.UserID, &c.RedirectURI, &c.Scopes, &c.DefaultScopes,
+			&c.CodeChallenge, &expires, &used, &c.FamilyID)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read authorization code: %w", err)
@@ -37,9 +39,11 @@ func (s *Store) RefreshToken(ctx context.Context, hash oauth.Hash) (*oauth.Refre
 	t := oauth.RefreshToken{Hash: hash}
 	f := &t.Family
 	var advanced, expires, ends int64
-	err := readOne(ctx, s, oauth.ErrNotFound, selectRefreshToken, []any{hash[:]}, func(r row) error {
-		return r.Scan(&t.Generation, &f.ID, &f.ClientID, &f.UserID, &f.Scopes, &f.Generation, &advanced, &expires, &ends, &f.Revoked)
-	})
+	err := readOne(ctx, s, oauth.ErrNotFound, selectRefreshToken, []any{hash[:]},
+		func(r row) error {
+			return r.Scan(&t.Generation, &f.ID, &f.ClientID, &f.UserID, &f.Scopes, &f.Generation,
+				&advanced, &expires, &ends, &f.Revoked)
+		})
 	if err != nil {
 		return nil, fmt.Errorf("read refresh token: %w", err)
 	}
@@ -66,14 +70,16 @@ func (s *Store) AccessToken(ctx context.Context, hash oauth.Hash) (*oauth.Access
 const (
 	insertKey  = `INSERT INTO keys (name, value, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING`
 	selectKeys = `SELECT name, value, created FROM keys`
-	// lockKey returns when the current key was made, and keeps other processes from a rotation until the end of the transaction.
+	// lockKey returns the creation time of the current key and the number of previous ones. It
+	// locks the current key until the end of the transaction, so that no other process rotates it.
 	lockKey = `UPDATE keys SET created = created WHERE name = 'current' RETURNING created,
 (SELECT count(*) FROM keys WHERE name = 'previous')`
-	forgetKey = `DELETE FROM keys WHERE name = 'previous'`
+	deleteKey = `DELETE FROM keys WHERE name = 'previous'`
 	retireKey = `UPDATE keys SET name = 'previous' WHERE name = 'current'`
 )
 
-// AccessTokenKeys implements oauth.Store. Of several processes that make the first key at once, all get the same.
+// AccessTokenKeys implements oauth.Store. If several processes create the first key concurrently,
+// all get the same one.
 func (s *Store) AccessTokenKeys(ctx context.Context) (oauth.Keys, error) {
 	keys, err := s.readKeys(ctx)
 	if err != nil || keys.Current != ([32]byte{}) {
@@ -86,7 +92,7 @@ func (s *Store) AccessTokenKeys(ctx context.Context) (oauth.Keys, error) {
 		return err
 	})
 	if err != nil {
-		return oauth.Keys{}, fmt.Errorf("make key: %w", err)
+		return oauth.Keys{}, fmt.Errorf("create key: %w", err)
 	}
 	keys, err = s.readKeys(ctx)
 	return keys, wrap("read keys", err)
@@ -94,7 +100,7 @@ func (s *Store) AccessTokenKeys(ctx context.Context) (oauth.Keys, error) {
 
 // RotateKeys implements oauth.Store.
 func (s *Store) RotateKeys(ctx context.Context, now, settled time.Time) (oauth.Keys, error) {
-	if _, err := s.AccessTokenKeys(ctx); err != nil { // there is one to rotate
+	if _, err := s.AccessTokenKeys(ctx); err != nil { // creates one to rotate
 		return oauth.Keys{}, err
 	}
 	var fresh [32]byte
@@ -111,7 +117,7 @@ func (b *batch) rotateKeys(fresh [32]byte, now, settled time.Time) error {
 	var made, previous int64
 	err := b.conn.one(b.ctx, lockKey, nil, &made, &previous)
 	if errors.Is(err, sql.ErrNoRows) {
-		return refusal{oauth.ErrKeysInUse} // rotated by another process, just now
+		return refusal{oauth.ErrKeysInUse} // another process rotated it since
 	}
 	if err != nil {
 		return err
@@ -119,7 +125,7 @@ func (b *batch) rotateKeys(fresh [32]byte, now, settled time.Time) error {
 	if previous > 0 && made > millis(settled) {
 		return refusal{oauth.ErrKeysInUse}
 	}
-	if _, err := b.conn.exec(b.ctx, forgetKey); err != nil {
+	if _, err := b.conn.exec(b.ctx, deleteKey); err != nil {
 		return err
 	}
 	if _, err := b.conn.exec(b.ctx, retireKey); err != nil {

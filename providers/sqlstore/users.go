@@ -56,7 +56,8 @@ func (s *Store) readUser(ctx context.Context, text string, key any) (u *account.
 }
 
 // Users implements account.Store.
-func (s *Store) Users(ctx context.Context, after int64, limit int) (users []*account.User, err error) {
+func (s *Store) Users(ctx context.Context, after int64,
+	limit int) (users []*account.User, err error) {
 	err = readAll(ctx, s, selectUsers, []any{after, max(0, limit)}, func(r row) error {
 		u, err := scanUser(r)
 		users = append(users, u)
@@ -68,16 +69,17 @@ func (s *Store) Users(ctx context.Context, after int64, limit int) (users []*acc
 func scanUser(r row) (*account.User, error) {
 	var u account.User
 	var created, updated int64
-	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio, &u.PlaceOfBirth,
-		&u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash, &u.Disabled, &created, &updated, &u.Version)
+	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
+		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
+		&u.Disabled, &created, &updated, &u.Version)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
 
-// fold returns the form in which e-mail addresses and usernames are compared: letters that differ only in case are one.
+// fold returns the form of an e-mail address or username for case-insensitive comparison.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// key returns the value of a unique column: nothing for "", which any number of users may have.
+// key returns the value of a unique column: NULL for "", which several users may have.
 func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
 const (
@@ -99,7 +101,8 @@ WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = 
 	deleteUserFamilies = `DELETE FROM families WHERE user_id = $1`
 )
 
-// CreateUser implements account.Store. IDs are given out in order and never twice; u's own are overwritten.
+// CreateUser implements account.Store. IDs increase and are never reused. u's own ID is
+// overwritten.
 func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
 	created := *u
 	if err := newUserIdentity(&created); err != nil {
@@ -118,19 +121,19 @@ func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
 	return nil
 }
 
-// newUserIdentity gives u a ServiceID of its own.
+// newUserIdentity sets a new ServiceID.
 func newUserIdentity(u *account.User) error {
 	id, err := uuid.NewRandom()
 	u.ServiceID, u.Version = id.String(), 0
 	return err
 }
 
-// checkNew refuses a user who cannot be kept.
+// checkNew returns a refusal if u cannot be inserted.
 func (b *batch) checkNew(u *account.User) error {
 	if err := checkUser(u); err != nil {
 		return err
 	}
-	u.ID = 0 // nobody's
+	u.ID = 0 // compare with all users
 	return b.checkFree(u)
 }
 
@@ -141,12 +144,12 @@ func (b *batch) insertUser(u *account.User) error {
 	}
 	n, err := b.conn.exec(b.ctx, insertUser, append([]any{u.ID, u.ServiceID}, userValues(u)...)...)
 	if err == nil && n == 0 {
-		err = refusal{account.ErrTaken} // by another process, just now; a number is lost
+		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
 	}
 	return err
 }
 
-// UpdateUser implements account.Store. ServiceID is never changed.
+// UpdateUser implements account.Store. It does not change ServiceID.
 func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
 	if err := s.do(ctx, func(b *batch) error { return b.updateUser(u) }); err != nil {
 		return fmt.Errorf("update user: %w", err)
@@ -167,18 +170,19 @@ func (b *batch) updateUser(u *account.User) error {
 	}
 	n, err := b.conn.execUnique(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
 	if isDuplicate(err) {
-		return refusal{account.ErrTaken} // by another process, just now
+		return refusal{account.ErrTaken} // by another process since
 	}
 	if err != nil || n > 0 {
 		return err
 	}
-	if err := b.checkVersion(u); err != nil { // by another process, just now
+	if err := b.checkVersion(u); err != nil { // another process changed the user since
 		return err
 	}
 	return refusal{account.ErrConflict}
 }
 
-// checkVersion refuses a user who is gone or was changed since u was read. What it finds may change before the next statement.
+// checkVersion returns a refusal if the user was deleted, or changed since u was read. Another
+// process may change the user before the next statement.
 func (b *batch) checkVersion(u *account.User) error {
 	var version int64
 	err := b.conn.one(b.ctx, userVersion, []any{u.ID}, &version)
@@ -192,8 +196,8 @@ func (b *batch) checkVersion(u *account.User) error {
 }
 
 func checkUser(u *account.User) error {
-	for _, s := range []string{u.Name, u.Email, u.Phone, u.Username, u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth, u.Address,
-		u.ProfilePicture, u.PasswordHash} {
+	for _, s := range []string{u.Name, u.Email, u.Phone, u.Username, u.Gender, u.Bio,
+		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash} {
 		if !isText(s) {
 			return refusal{errText}
 		}
@@ -201,9 +205,11 @@ func checkUser(u *account.User) error {
 	return nil
 }
 
-// checkFree refuses what belongs to another user before the statement that would fail and take the whole transaction along.
+// checkFree returns a refusal if another user has the e-mail address, phone number or username.
+// Without it, the write would fail and abort the whole transaction.
 func (b *batch) checkFree(u *account.User) error {
-	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(fold(u.Email)), key(u.Phone), key(fold(u.Username))}, new(int64))
+	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(fold(u.Email)), key(u.Phone),
+		key(fold(u.Username))}, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -214,37 +220,38 @@ func (b *batch) checkFree(u *account.User) error {
 }
 
 func userValues(u *account.User) []any {
-	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(u.Phone), u.Username, key(fold(u.Username)), u.Gender, u.Bio,
-		u.PlaceOfBirth, u.DateOfBirth, u.Address, u.ProfilePicture, u.PasswordHash, u.Disabled, millis(u.Created), millis(u.Updated),
+	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(u.Phone), u.Username,
+		key(fold(u.Username)), u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth, u.Address,
+		u.ProfilePicture, u.PasswordHash, u.Disabled, millis(u.Created), millis(u.Updated),
 		u.Version}
 }
 
-// DeleteUser implements account.Store; it returns ErrNotFound when there is no such user.
+// DeleteUser implements account.Store. It returns ErrNotFound if there is no such user.
 func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
-	var ended []oauth.Hash
+	var revoked []oauth.Hash
 	err := s.do(ctx, func(b *batch) error {
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
 			return err
 		}
-		n, err := b.conn.exec(b.ctx, deleteUser, id) // and with it sessions and consents
+		n, err := b.conn.exec(b.ctx, deleteUser, id) // cascades to sessions and consents
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return refusal{account.ErrNotFound}
 		}
-		if ended, err = b.endUser(id, ""); err != nil {
+		if revoked, err = b.revokeUser(id, ""); err != nil {
 			return err
 		}
-		_, err = b.end(steps{{deleteUserCodes, []any{id}}, {deleteUserFamilies, []any{id}}}, nil)
+		_, err = b.run(steps{{deleteUserCodes, []any{id}}, {deleteUserFamilies, []any{id}}}, nil)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("delete user: %w", err)
 	}
-	s.forget()
-	tokens := make([][32]byte, len(ended))
-	for i, hash := range ended {
+	s.eraseDeleted()
+	tokens := make([][32]byte, len(revoked))
+	for i, hash := range revoked {
 		tokens[i] = hash
 	}
 	return tokens, nil

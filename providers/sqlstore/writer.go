@@ -9,7 +9,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// Submit implements oauth.Store. An operation that cannot wait is ended before Submit returns, with ErrBusy or ErrClosed.
+// Submit implements oauth.Store. If op cannot be enqueued, Submit ends it with ErrBusy or ErrClosed
+// before it returns.
 func (s *Store) Submit(op oauth.Operation) {
 	err := s.queue.push(op)
 	if err != nil && op.Take() {
@@ -18,7 +19,7 @@ func (s *Store) Submit(op oauth.Operation) {
 	}
 }
 
-// write is the writer: it ends when the queue is closed and empty.
+// write is the writer. It returns when the queue is closed and empty.
 func (s *Store) write() {
 	defer close(s.written)
 	for {
@@ -27,13 +28,16 @@ func (s *Store) write() {
 			return
 		}
 		for chunk := range slices.Chunk(ops, s.config.BatchSize) {
-			s.writeBatch(slices.DeleteFunc(chunk, func(op oauth.Operation) bool { return !op.Take() }))
+			s.writeBatch(slices.DeleteFunc(chunk, func(op oauth.Operation) bool {
+				return !op.Take()
+			}))
 		}
 	}
 }
 
-// writeBatch executes ops, which were taken, in one transaction, or else in order in one transaction each, so that one that
-// cannot be executed fails alone. It stops trying when the database is what fails.
+// writeBatch executes ops, which were taken, in one transaction. If that fails, it executes them in
+// order in one transaction each, so that only the bad ones fail. It stops when the database itself
+// fails.
 func (s *Store) writeBatch(ops []oauth.Operation) {
 	if len(ops) == 0 {
 		return
@@ -45,7 +49,8 @@ func (s *Store) writeBatch(ops []oauth.Operation) {
 		return
 	}
 	s.metrics.retries.Inc()
-	s.config.Logger.Warn("a batch of writes failed, its members are tried singly", "writes", len(ops), "error", err)
+	s.config.Logger.Warn("a batch of writes failed, retrying them one by one", "writes",
+		len(ops), "error", err)
 	for i := range ops {
 		err := s.transact(ops[i : i+1])
 		if err != nil && s.isFatal(err) && !isCommit(err) {
@@ -65,8 +70,8 @@ func end(ops []oauth.Operation, err error) {
 	}
 }
 
-// transact executes ops in one transaction. They have had no effect when it returns an error, unless that is
-// oauth.ErrUnknownOutcome.
+// transact executes ops in one transaction. If it returns an error, they had no effect, unless it
+// is oauth.ErrUnknownOutcome.
 func (s *Store) transact(ops []oauth.Operation) error {
 	ctx, cancel := s.transactionContext()
 	defer cancel()
@@ -84,12 +89,13 @@ func (s *Store) transact(ops []oauth.Operation) error {
 		return err
 	}
 	s.metrics.commitTime.Observe(time.Since(start).Seconds())
-	s.tellOfLog()
+	s.wakeCheckpointer()
 	return nil
 }
 
-// transactionContext bounds a transaction on PostgreSQL. On SQLite the wait for the lock is bounded by the connection itself, nothing can
-// interrupt the disk, and a context that can end costs a goroutine a statement.
+// transactionContext limits the time of a transaction on PostgreSQL. SQLite does not need it: its
+// connection limits the wait for the lock, and nothing can interrupt the disk. Its driver would
+// start a goroutine for each statement with a context that can end.
 func (s *Store) transactionContext() (context.Context, context.CancelFunc) {
 	if s.pools.engine == sqliteEngine {
 		return context.Background(), func() {}
@@ -97,18 +103,19 @@ func (s *Store) transactionContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.config.WriteTimeout)
 }
 
-// task is a write of the Store's own, beside the operations of oauth.
+// task is an operation of this package, besides those of package oauth.
 type task struct {
 	oauth.Write
 	execute func(*batch) error
-	refusal error // why it had no effect, when that is an answer and not a failure
+	refusal error // why it had no effect; nil = it had one
 }
 
-// refusal is an error that says that a task had no effect, for a reason that its caller may expect.
+// refusal wraps an expected error of a task that had no effect, such as ErrNotFound.
 type refusal struct{ error }
 
-// do lets the writer execute a task and waits for its end. When ctx ends first, the task is not executed, or its end is
-// awaited if it is under way. A refusal that execute returns must come before it has changed anything.
+// do has the writer execute a task and waits for its end. If ctx ends first, do cancels the task,
+// or waits for its end if it has begun. execute must not return a refusal after it changed
+// anything.
 func (s *Store) do(ctx context.Context, execute func(*batch) error) error {
 	t := &task{execute: execute}
 	done := make(chan error, 1)

@@ -29,7 +29,7 @@ func hold(s *sqlstore.Store) (release func()) {
 	return func() { close(free) }
 }
 
-func TestFullQueueIsBusyAtOnce(t *testing.T) {
+func TestFullQueueReturnsBusy(t *testing.T) {
 	url, _ := sqlite(t)
 	s := open(t, sqlstore.Config{URL: url, QueueLength: 2})
 	release := hold(s)
@@ -46,7 +46,8 @@ func TestFullQueueIsBusyAtOnce(t *testing.T) {
 	if refused.Cancel() {
 		t.Error("cancel of a refused operation: got accepted, want refused")
 	}
-	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); !errors.Is(err, oauth.ErrBusy) {
+	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); !errors.Is(err,
+		oauth.ErrBusy) {
 		t.Errorf("create user: got %v, want %v", err, oauth.ErrBusy)
 	}
 	release()
@@ -57,7 +58,7 @@ func TestFullQueueIsBusyAtOnce(t *testing.T) {
 	}
 }
 
-func TestCloseWritesWhatWaits(t *testing.T) {
+func TestCloseWritesQueue(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			url := d.make(t)
@@ -100,7 +101,7 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	}
 }
 
-func TestKeysOutliveARestart(t *testing.T) {
+func TestKeysSurviveRestart(t *testing.T) {
 	url, _ := sqlite(t)
 	var keys [2]oauth.Keys
 	for i := range keys {
@@ -114,21 +115,23 @@ func TestKeysOutliveARestart(t *testing.T) {
 		}
 	}
 	if keys[0] != keys[1] {
-		t.Error("keys after a restart: got others")
+		t.Error("keys after a restart: got different ones")
 	}
 }
 
 func TestSchemaIsChecked(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			config := sqlstore.Config{URL: d.make(t),
+				Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrSchema) {
 				t.Errorf("open an empty database: got %v, want %v", err, sqlstore.ErrSchema)
 			}
 			for _, want := range []bool{true, false} {
 				taken, err := sqlstore.Migrate(t.Context(), config)
 				if err != nil || (len(taken) > 0) != want {
-					t.Errorf("migrate: got %d steps, error %v, want some %t", len(taken), err, want)
+					t.Errorf("migrate: got %d migrations, error %v, want some %t",
+						len(taken), err, want)
 				}
 			}
 			steps, err := sqlstore.Migrations(t.Context(), config)
@@ -146,12 +149,14 @@ func TestSchemaIsChecked(t *testing.T) {
 	}
 }
 
-func TestNewerSchemaIsRefused(t *testing.T) {
+func TestNewerSchemaIsRejected(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
-			config := sqlstore.Config{URL: d.make(t), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			config := sqlstore.Config{URL: d.make(t),
+				Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			s := open(t, config)
-			if err := sqlstore.Execute(t.Context(), s, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, TRUE)"); err != nil {
+			if err := sqlstore.Execute(t.Context(), s,
+				"INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, TRUE)"); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -172,8 +177,8 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestStoreInABubble shows that a Store can be used where time is synthetic: its own clean-up follows that time.
-func TestStoreInABubble(t *testing.T) {
+// TestStoreInSynctest checks that a Store and its sweeper work with a fake clock.
+func TestStoreInSynctest(t *testing.T) {
 	url, _ := sqlite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, sqlstore.Config{URL: url})
@@ -185,14 +190,16 @@ func TestStoreInABubble(t *testing.T) {
 			time.Sleep(59 * time.Minute)
 			synctest.Wait()
 			if _, err := s.AccessToken(t.Context(), op.Token.Hash); !errors.Is(err, want) {
-				t.Errorf("token that lasts an hour, at %v: got %v, want %v", time.Now(), err, want)
+				t.Errorf("token with a lifetime of an hour, at %v: got %v, want %v",
+					time.Now(), err, want)
 			}
 		}
 	})
 }
 
-// TestLogIsCopied writes until the checkpointer has copied the log into the database file beside the writer.
-func TestLogIsCopied(t *testing.T) {
+// TestCheckpointDuringWrites writes until the checkpointer has copied the log into the database
+// file.
+func TestCheckpointDuringWrites(t *testing.T) {
 	url, path := sqlite(t)
 	registry := prometheus.NewRegistry()
 	s := open(t, sqlstore.Config{URL: url, Metrics: registry})
@@ -215,7 +222,7 @@ func TestLogIsCopied(t *testing.T) {
 		ended.Wait()
 	}
 	if after, err := os.Stat(path); err != nil || after.Size() == before.Size() {
-		t.Errorf("database file: got its old size, error %v, want it to grow before the end", err)
+		t.Errorf("database file: got its old size, error %v, want it to grow before Close", err)
 	}
 }
 
@@ -230,11 +237,11 @@ func checkpoints(t *testing.T, registry *prometheus.Registry) uint64 {
 			return f.GetMetric()[0].GetHistogram().GetSampleCount()
 		}
 	}
-	t.Fatal("no metric of checkpoints")
+	t.Fatal("no metric for checkpoints")
 	return 0
 }
 
-func TestStoreSweepsByItself(t *testing.T) {
+func TestStoreSweepsPeriodically(t *testing.T) {
 	url, _ := sqlite(t)
 	registry := prometheus.NewRegistry()
 	s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Millisecond, Metrics: registry})
@@ -257,5 +264,5 @@ func TestStoreSweepsByItself(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	open(t, sqlstore.Config{URL: url, Metrics: registry}) // its metrics are registered anew
+	open(t, sqlstore.Config{URL: url, Metrics: registry}) // Close unregistered the metrics
 }

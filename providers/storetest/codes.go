@@ -12,62 +12,64 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-var codeTests = map[string]func(*testing.T, *world){
-	"CodeIsReadBack":                     codeIsReadBack,
-	"CodeIsRedeemedOnce":                 codeIsRedeemedOnce,
-	"CodeRedeemedBy64AtOnceHasOneWinner": codeRedeemedBy64AtOnce,
-	"CodeReplayEndsTheFamily":            codeReplayEndsTheFamily,
-	"CodeOfAnotherIsNotTaken":            codeOfAnotherIsNotTaken,
-	"CodeThatCannotBeRedeemedIsGone":     codeThatCannotBeRedeemedIsGone,
-	"CodeWithoutRefreshToken":            codeWithoutRefreshToken,
-	"TokenIsReadBack":                    tokenIsReadBack,
-	"KeysAreMadeOnce":                    keysAreMadeOnce,
-	"KeysAreRotated":                     keysAreRotated,
+var codeTests = map[string]func(*testing.T, *fixture){
+	"CodeRoundTrip":                   codeRoundTrip,
+	"RedeemCode":                      redeemCode,
+	"ConcurrentRedeemsHaveOneWinner":  concurrentRedeems,
+	"CodeReplayRevokesFamily":         codeReplayRevokesFamily,
+	"CodeOfAnotherClientOrUserIsGone": codeOfAnother,
+	"ExpiredUnknownOrDisabledIsGone":  codeIsGone,
+	"CodeWithoutRefreshToken":         codeWithoutRefreshToken,
+	"TokenRoundTrip":                  tokenRoundTrip,
+	"KeysAreCreatedOnce":              keysAreCreatedOnce,
+	"KeyRotation":                     keyRotation,
 }
 
-func codeIsReadBack(t *testing.T, w *world) {
-	code := w.code()
-	w.do(&oauth.SaveCode{Code: code})
-	got, err := w.AuthorizationCode(w.ctx, code.Hash)
-	w.must(err)
+func codeRoundTrip(t *testing.T, f *fixture) {
+	code := f.code()
+	f.do(&oauth.SaveCode{Code: code})
+	got, err := f.AuthorizationCode(f.ctx, code.Hash)
+	f.must(err)
 	if !reflect.DeepEqual(*got, code) {
 		t.Errorf("got %+v, want %+v", *got, code)
 	}
-	_, err = w.AuthorizationCode(w.ctx, newHash())
-	w.gone("unknown code", err, oauth.ErrNotFound)
-	_, err = w.RefreshToken(w.ctx, newHash())
-	w.gone("unknown refresh token", err, oauth.ErrNotFound)
+	_, err = f.AuthorizationCode(f.ctx, newHash())
+	f.wantError("unknown code", err, oauth.ErrNotFound)
+	_, err = f.RefreshToken(f.ctx, newHash())
+	f.wantError("unknown refresh token", err, oauth.ErrNotFound)
 }
 
-func codeIsRedeemedOnce(t *testing.T, w *world) {
-	r := w.family()
-	code, err := w.AuthorizationCode(w.ctx, r.Code)
-	w.must(err)
-	if !code.Used.Equal(w.now) || code.FamilyID != r.Family.ID {
-		t.Errorf("code: got used %v by family %s, want %v by %s", code.Used, code.FamilyID, w.now, r.Family.ID)
+func redeemCode(t *testing.T, f *fixture) {
+	r := f.family()
+	code, err := f.AuthorizationCode(f.ctx, r.Code)
+	f.must(err)
+	if !code.Used.Equal(f.now) || code.FamilyID != r.Family.ID {
+		t.Errorf("code: got used %v by family %s, want %v by %s", code.Used, code.FamilyID,
+			f.now, r.Family.ID)
 	}
-	access, err := w.AccessToken(w.ctx, r.Access.Hash)
-	w.must(err)
+	access, err := f.AccessToken(f.ctx, r.Access.Hash)
+	f.must(err)
 	if !reflect.DeepEqual(*access, r.Access) {
 		t.Errorf("access token: got %+v, want %+v", *access, r.Access)
 	}
-	refresh, err := w.RefreshToken(w.ctx, *r.Refresh)
-	w.must(err)
+	refresh, err := f.RefreshToken(f.ctx, *r.Refresh)
+	f.must(err)
 	want := oauth.RefreshToken{Hash: *r.Refresh, Generation: 1, Family: r.Family}
 	if !reflect.DeepEqual(*refresh, want) {
 		t.Errorf("refresh token: got %+v, want %+v", *refresh, want)
 	}
 }
 
-func codeRedeemedBy64AtOnce(t *testing.T, w *world) {
-	code := w.code()
-	w.do(&oauth.SaveCode{Code: code})
-	RedeemAtOnce(t, []oauth.Store{w}, code, w.now)
+func concurrentRedeems(t *testing.T, f *fixture) {
+	code := f.code()
+	f.do(&oauth.SaveCode{Code: code})
+	RedeemConcurrently(t, []oauth.Store{f}, code, f.now)
 }
 
-// RedeemAtOnce has 64 goroutines redeem a saved code through the stores, which are open on one database, and checks that one
-// gets tokens and that these end.
-func RedeemAtOnce(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCode, now time.Time) {
+// RedeemConcurrently redeems a saved code 64 times concurrently, through stores on one database. It
+// checks that one redemption gets tokens, and that the others revoke them.
+func RedeemConcurrently(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCode,
+	now time.Time) {
 	t.Helper()
 	const racers = 64
 	redeems := make([]*oauth.Redeem, racers)
@@ -75,8 +77,9 @@ func RedeemAtOnce(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCo
 	var start, ended sync.WaitGroup
 	start.Add(1)
 	for i := range redeems {
-		w := &world{now: now, user: &account.User{ID: code.UserID}, client: &oauth.Client{ID: code.ClientID}}
-		redeems[i] = w.redeem(code.Hash, now)
+		f := &fixture{now: now, user: &account.User{ID: code.UserID},
+			client: &oauth.Client{ID: code.ClientID}}
+		redeems[i] = f.redeem(code.Hash, now)
 		ended.Go(func() {
 			done := make(chan error, 1)
 			redeems[i].OnDone(func(err error) { done <- err })
@@ -107,7 +110,7 @@ func RedeemAtOnce(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCo
 		t.Fatalf("got outcomes %v, want 1 done and %d reused", outcomes, racers-1)
 	}
 	if len(revoked) != 1 || revoked[0] != winner.Access.Hash {
-		t.Errorf("got %d tokens revoked, want that of the winner", len(revoked))
+		t.Errorf("got %d tokens revoked, want the winner's", len(revoked))
 	}
 	for _, r := range redeems {
 		_, err := stores[0].AccessToken(t.Context(), r.Access.Hash)
@@ -117,119 +120,123 @@ func RedeemAtOnce(t *testing.T, stores []oauth.Store, code oauth.AuthorizationCo
 	}
 }
 
-func codeReplayEndsTheFamily(t *testing.T, w *world) {
-	r, other := w.family(), w.family()
-	next := w.rotate(r.Family, 1, w.now, 0)
-	w.do(next)
-	replay := w.redeem(r.Code, w.now.Add(48*time.Hour)) // long after the code itself expired
-	w.do(replay)
-	w.outcome("replay", replay.Outcome, oauth.OutcomeReused)
-	w.revoked("replay", replay.Revoked, r.Access.Hash, next.Access.Hash)
+func codeReplayRevokesFamily(t *testing.T, f *fixture) {
+	r, other := f.family(), f.family()
+	next := f.rotate(r.Family, 1, f.now, 0)
+	f.do(next)
+	replay := f.redeem(r.Code, f.now.Add(48*time.Hour)) // long after the code itself expired
+	f.do(replay)
+	f.outcome("replay", replay.Outcome, oauth.OutcomeReused)
+	f.revoked("replay", replay.Revoked, r.Access.Hash, next.Access.Hash)
 	for hash, want := range map[oauth.Hash]bool{
-		r.Access.Hash: false, next.Access.Hash: false, replay.Access.Hash: false, other.Access.Hash: true,
+		r.Access.Hash: false, next.Access.Hash: false, replay.Access.Hash: false,
+		other.Access.Hash: true,
 	} {
-		w.alive("access token", hash, want)
+		f.alive("access token", hash, want)
 	}
-	refresh, err := w.RefreshToken(w.ctx, next.Refresh)
-	w.must(err)
+	refresh, err := f.RefreshToken(f.ctx, next.Refresh)
+	f.must(err)
 	if !refresh.Family.Revoked {
 		t.Error("family: got live, want revoked")
 	}
-	again := w.redeem(r.Code, w.now)
-	w.do(again)
-	w.outcome("second replay", again.Outcome, oauth.OutcomeReused)
-	w.revoked("second replay", again.Revoked)
+	again := f.redeem(r.Code, f.now)
+	f.do(again)
+	f.outcome("second replay", again.Outcome, oauth.OutcomeReused)
+	f.revoked("second replay", again.Revoked)
 }
 
-func codeOfAnotherIsNotTaken(t *testing.T, w *world) {
-	code := w.code()
-	w.do(&oauth.SaveCode{Code: code})
-	foreign, mistaken, right := w.redeem(code.Hash, w.now), w.redeem(code.Hash, w.now), w.redeem(code.Hash, w.now)
-	foreign.Family.ClientID = w.newClient().ID
-	mistaken.Family.UserID = w.newUser().ID
-	replay := w.redeem(code.Hash, w.now)
+func codeOfAnother(t *testing.T, f *fixture) {
+	code := f.code()
+	f.do(&oauth.SaveCode{Code: code})
+	foreign, mistaken, right := f.redeem(code.Hash, f.now), f.redeem(code.Hash,
+		f.now), f.redeem(code.Hash, f.now)
+	foreign.Family.ClientID = f.newClient().ID
+	mistaken.Family.UserID = f.newUser().ID
+	replay := f.redeem(code.Hash, f.now)
 	replay.Family.ClientID = foreign.Family.ClientID
-	w.do(foreign, mistaken, right, replay)
-	w.outcome("another client", foreign.Outcome, oauth.OutcomeGone)
-	w.outcome("another user", mistaken.Outcome, oauth.OutcomeGone)
-	w.outcome("its client", right.Outcome, oauth.OutcomeDone)
-	w.outcome("another client's replay", replay.Outcome, oauth.OutcomeGone)
-	w.alive("access token", right.Access.Hash, true)
+	f.do(foreign, mistaken, right, replay)
+	f.outcome("another client", foreign.Outcome, oauth.OutcomeGone)
+	f.outcome("another user", mistaken.Outcome, oauth.OutcomeGone)
+	f.outcome("its client", right.Outcome, oauth.OutcomeDone)
+	f.outcome("another client's replay", replay.Outcome, oauth.OutcomeGone)
+	f.alive("access token", right.Access.Hash, true)
 }
 
-func codeThatCannotBeRedeemedIsGone(t *testing.T, w *world) {
-	code := w.code()
-	w.do(&oauth.SaveCode{Code: code})
-	disabled := *w.user
+func codeIsGone(t *testing.T, f *fixture) {
+	code := f.code()
+	f.do(&oauth.SaveCode{Code: code})
+	disabled := *f.user
 	disabled.Disabled = true
-	w.must(w.UpdateUser(w.ctx, &disabled))
+	f.must(f.UpdateUser(f.ctx, &disabled))
 	for what, r := range map[string]*oauth.Redeem{
-		"expired":          w.redeem(code.Hash, code.Expires),
-		"unknown":          w.redeem(newHash(), w.now),
-		"of disabled user": w.redeem(code.Hash, w.now),
+		"expired":          f.redeem(code.Hash, code.Expires),
+		"unknown":          f.redeem(newHash(), f.now),
+		"of disabled user": f.redeem(code.Hash, f.now),
 	} {
-		w.do(r)
-		w.outcome(what, r.Outcome, oauth.OutcomeGone)
-		w.alive(what, r.Access.Hash, false)
+		f.do(r)
+		f.outcome(what, r.Outcome, oauth.OutcomeGone)
+		f.alive(what, r.Access.Hash, false)
 	}
-	w.user.Version = disabled.Version
-	w.must(w.UpdateUser(w.ctx, w.user))
-	r := w.redeem(code.Hash, code.Expires.Add(-time.Millisecond))
-	w.do(r)
-	w.outcome("of a user who is enabled again", r.Outcome, oauth.OutcomeDone)
+	f.user.Version = disabled.Version
+	f.must(f.UpdateUser(f.ctx, f.user))
+	r := f.redeem(code.Hash, code.Expires.Add(-time.Millisecond))
+	f.do(r)
+	f.outcome("user is enabled again", r.Outcome, oauth.OutcomeDone)
 }
 
-func codeWithoutRefreshToken(t *testing.T, w *world) {
-	code := w.code()
-	r := w.redeem(code.Hash, w.now)
+func codeWithoutRefreshToken(t *testing.T, f *fixture) {
+	code := f.code()
+	r := f.redeem(code.Hash, f.now)
 	r.Refresh = nil
-	w.do(&oauth.SaveCode{Code: code}, r)
-	w.outcome("redeem", r.Outcome, oauth.OutcomeDone)
-	replay := w.redeem(code.Hash, w.now)
-	w.do(replay)
-	w.revoked("replay", replay.Revoked, r.Access.Hash)
+	f.do(&oauth.SaveCode{Code: code}, r)
+	f.outcome("redeem", r.Outcome, oauth.OutcomeDone)
+	replay := f.redeem(code.Hash, f.now)
+	f.do(replay)
+	f.revoked("replay", replay.Revoked, r.Access.Hash)
 }
 
-func tokenIsReadBack(t *testing.T, w *world) {
-	const tokens = 100 // more than one statement takes
+func tokenRoundTrip(t *testing.T, f *fixture) {
+	const tokens = 100 // more than one statement inserts
 	issues := make([]oauth.Operation, tokens)
 	for i := range issues {
-		issues[i] = &oauth.Issue{Token: w.token()}
+		issues[i] = &oauth.Issue{Token: f.token()}
 	}
-	w.must(errors.Join(w.together(issues...)...))
+	f.must(errors.Join(f.inOneBatch(issues...)...))
 	for _, op := range issues {
 		want := op.(*oauth.Issue).Token
-		got, err := w.AccessToken(w.ctx, want.Hash)
-		w.must(err)
+		got, err := f.AccessToken(f.ctx, want.Hash)
+		f.must(err)
 		if !reflect.DeepEqual(*got, want) {
 			t.Fatalf("got %+v, want %+v", *got, want)
 		}
 	}
-	_, err := w.AccessToken(w.ctx, newHash())
-	w.gone("unknown access token", err, oauth.ErrNotFound)
+	_, err := f.AccessToken(f.ctx, newHash())
+	f.wantError("unknown access token", err, oauth.ErrNotFound)
 }
 
-func keysAreRotated(t *testing.T, w *world) {
-	first, err := w.RotateKeys(w.ctx, w.now, time.Time{})
-	w.must(err)
-	if first.Current == [32]byte{} || first.Previous == [32]byte{} || first.Current == first.Previous || !first.Made.Equal(w.now) {
-		t.Errorf("got keys made %v, two %t, want two made at %v", first.Made, first.Current != first.Previous, w.now)
+func keyRotation(t *testing.T, f *fixture) {
+	first, err := f.RotateKeys(f.ctx, f.now, time.Time{})
+	f.must(err)
+	if first.Current == [32]byte{} || first.Previous == [32]byte{} ||
+		first.Current == first.Previous || !first.Made.Equal(f.now) {
+		t.Errorf("got keys made %v, two %t, want two made at %v", first.Made,
+			first.Current != first.Previous, f.now)
 	}
-	later := w.now.Add(time.Hour)
-	_, err = w.RotateKeys(w.ctx, later, w.now.Add(-1))
-	w.gone("rotation while the previous key is in use", err, oauth.ErrKeysInUse)
-	if kept, err := w.AccessTokenKeys(w.ctx); err != nil || kept != first {
-		t.Errorf("after a refused rotation: got others, or %v", err)
+	later := f.now.Add(time.Hour)
+	_, err = f.RotateKeys(f.ctx, later, f.now.Add(-1))
+	f.wantError("rotation while the previous key is in use", err, oauth.ErrKeysInUse)
+	if kept, err := f.AccessTokenKeys(f.ctx); err != nil || kept != first {
+		t.Errorf("after a refused rotation: got other keys, or %v", err)
 	}
 	var ended sync.WaitGroup
 	var rotated atomic.Int32
 	for range 8 {
 		ended.Go(func() {
-			second, err := w.RotateKeys(w.ctx, later, w.now)
+			second, err := f.RotateKeys(f.ctx, later, f.now)
 			if err == nil && second.Previous == first.Current && second.Made.Equal(later) {
 				rotated.Add(1)
 			} else {
-				w.gone("rotation at once with another", err, oauth.ErrKeysInUse)
+				f.wantError("concurrent rotation", err, oauth.ErrKeysInUse)
 			}
 		})
 	}
@@ -239,14 +246,14 @@ func keysAreRotated(t *testing.T, w *world) {
 	}
 }
 
-func keysAreMadeOnce(t *testing.T, w *world) {
-	const askers = 8
-	keys := make([]oauth.Keys, askers)
+func keysAreCreatedOnce(t *testing.T, f *fixture) {
+	const callers = 8
+	keys := make([]oauth.Keys, callers)
 	var ended sync.WaitGroup
 	for i := range keys {
 		ended.Go(func() {
 			var err error
-			if keys[i], err = w.AccessTokenKeys(w.ctx); err != nil {
+			if keys[i], err = f.AccessTokenKeys(f.ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -254,7 +261,7 @@ func keysAreMadeOnce(t *testing.T, w *world) {
 	ended.Wait()
 	for _, k := range keys {
 		if k != keys[0] || k.Current == [32]byte{} || k.Previous != [32]byte{} {
-			t.Error("keys: got different ones, or none, want the same for all")
+			t.Error("keys: got different ones or none, want the same for all")
 		}
 	}
 }

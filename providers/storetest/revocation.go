@@ -7,74 +7,80 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-var revocationTests = map[string]func(*testing.T, *world){
+var revocationTests = map[string]func(*testing.T, *fixture){
 	"RevokeAccessToken":         revokeAccessToken,
 	"RevokeFamily":              revokeFamily,
 	"RevokeUser":                revokeUser,
-	"RevokeUserButOneFamily":    revokeUserButOneFamily,
+	"RevokeUserExceptOneFamily": revokeUserExceptOneFamily,
 	"RevokeClient":              revokeClient,
 	"RevokeConsent":             revokeConsent,
-	"RevokeNothingIsAnError":    revokeNothing,
-	"RevokeWhatIsGoneIsNoError": revokeWhatIsGone,
+	"RevokeNeedsOneSelector":    revokeNeedsOneSelector,
+	"RevokeUnknownIsNoError":    revokeUnknown,
 }
 
-// crowd is two users at two clients: a family of each, a code that nobody came for, and a token of no family.
+// crowd holds two users at two clients. Each pair has a family, an unused code, and a token without
+// a family.
 type crowd struct {
 	users   [2]*account.User
 	clients [2]*oauth.Client
 	family  [2][2]*oauth.Redeem
 	code    [2][2]oauth.AuthorizationCode
-	direct  [2][2]oauth.AccessToken // of user and client, without a family
-	machine [2]oauth.AccessToken    // of a client
+	direct  [2][2]oauth.AccessToken // token of user and client, without a family
+	machine [2]oauth.AccessToken    // token of a client, without a user
 }
 
-func (w *world) newCrowd() *crowd {
+func (f *fixture) newCrowd() *crowd {
 	c := &crowd{
-		users: [2]*account.User{w.user, w.newUser()}, clients: [2]*oauth.Client{w.client, w.newClient()},
+		users: [2]*account.User{f.user, f.newUser()}, clients: [2]*oauth.Client{f.client,
+			f.newClient()},
 	}
 	for i, u := range c.users {
 		for j, client := range c.clients {
-			w.user, w.client = u, client
-			c.family[i][j] = w.family()
-			c.code[i][j], c.direct[i][j], c.machine[j] = w.code(), w.token(), w.token()
+			f.user, f.client = u, client
+			c.family[i][j] = f.family()
+			c.code[i][j], c.direct[i][j], c.machine[j] = f.code(), f.token(), f.token()
 			c.direct[i][j].UserID = u.ID
-			w.do(&oauth.SaveCode{Code: c.code[i][j]}, &oauth.Issue{Token: c.direct[i][j]}, &oauth.Issue{Token: c.machine[j]})
-			w.must(w.SaveConsent(w.ctx, &account.Consent{UserID: u.ID, ClientID: client.ID, Scopes: 1, Granted: w.now}))
+			f.do(&oauth.SaveCode{Code: c.code[i][j]}, &oauth.Issue{Token: c.direct[i][j]},
+				&oauth.Issue{Token: c.machine[j]})
+			f.must(f.SaveConsent(f.ctx, &account.Consent{UserID: u.ID, ClientID: client.ID,
+				Scopes: 1, Granted: f.now}))
 		}
 	}
-	w.user, w.client = c.users[0], c.clients[0]
+	f.user, f.client = c.users[0], c.clients[0]
 	return c
 }
 
-// check checks what is left of each user at each client.
-func (c *crowd) check(w *world, ended func(user, client int) bool) {
-	w.Helper()
+// check checks for each user and client whether the family, the code and the token are revoked.
+func (c *crowd) check(f *fixture, revoked func(user, client int) bool) {
+	f.Helper()
 	for i := range c.users {
 		for j := range c.clients {
-			w.user, w.client = c.users[i], c.clients[j]
-			want := !ended(i, j)
-			w.alive("access token of a family", c.family[i][j].Access.Hash, want)
-			w.alive("access token of no family", c.direct[i][j].Hash, want)
-			rotate := w.rotate(c.family[i][j].Family, 1, w.now, 0)
-			redeem := w.redeem(c.code[i][j].Hash, w.now)
-			w.do(rotate, redeem)
+			f.user, f.client = c.users[i], c.clients[j]
+			want := !revoked(i, j)
+			f.alive("access token with a family", c.family[i][j].Access.Hash, want)
+			f.alive("access token without a family", c.direct[i][j].Hash, want)
+			rotate := f.rotate(c.family[i][j].Family, 1, f.now, 0)
+			redeem := f.redeem(c.code[i][j].Hash, f.now)
+			f.do(rotate, redeem)
 			outcome := oauth.OutcomeDone
 			if !want {
 				outcome = oauth.OutcomeGone
 			}
-			w.outcome("rotate", rotate.Outcome, outcome)
-			w.outcome("redeem", redeem.Outcome, outcome)
+			f.outcome("rotate", rotate.Outcome, outcome)
+			f.outcome("redeem", redeem.Outcome, outcome)
 		}
 	}
 }
 
-func (c *crowd) consents(w *world, ended func(user, client int) bool) {
-	w.Helper()
+// consents checks for each user and client whether the consent is revoked.
+func (c *crowd) consents(f *fixture, revoked func(user, client int) bool) {
+	f.Helper()
 	for i, u := range c.users {
 		for j, client := range c.clients {
-			_, err := w.Consent(w.ctx, u.ID, client.ID)
-			if want := !ended(i, j); (err == nil) != want {
-				w.Errorf("consent of user %d to client %d: got %v, want kept %t", i, j, err, want)
+			_, err := f.Consent(f.ctx, u.ID, client.ID)
+			if want := !revoked(i, j); (err == nil) != want {
+				f.Errorf("consent of user %d to client %d: got %v, want it kept %t",
+					i, j, err, want)
 			}
 		}
 	}
@@ -82,99 +88,103 @@ func (c *crowd) consents(w *world, ended func(user, client int) bool) {
 
 func nothing(int, int) bool { return false }
 
-func revokeAccessToken(t *testing.T, w *world) {
-	r := w.family()
+func revokeAccessToken(t *testing.T, f *fixture) {
+	r := f.family()
 	op := &oauth.Revoke{Access: &r.Access.Hash}
-	w.do(op)
-	w.revoked("revoke", op.Revoked, r.Access.Hash)
-	w.alive("access token", r.Access.Hash, false)
-	next := w.rotate(r.Family, 1, w.now, 0)
-	w.do(next)
-	w.outcome("refresh token of the family", next.Outcome, oauth.OutcomeDone)
+	f.do(op)
+	f.revoked("revoke", op.Revoked, r.Access.Hash)
+	f.alive("access token", r.Access.Hash, false)
+	next := f.rotate(r.Family, 1, f.now, 0)
+	f.do(next)
+	f.outcome("refresh token of the family", next.Outcome, oauth.OutcomeDone)
 }
 
-func revokeFamily(t *testing.T, w *world) {
-	c := w.newCrowd()
+func revokeFamily(t *testing.T, f *fixture) {
+	c := f.newCrowd()
 	r := c.family[0][0]
 	op := &oauth.Revoke{FamilyID: r.Family.ID}
-	w.do(op)
-	w.revoked("revoke", op.Revoked, r.Access.Hash)
-	refresh, err := w.RefreshToken(w.ctx, *r.Refresh)
-	w.must(err)
+	f.do(op)
+	f.revoked("revoke", op.Revoked, r.Access.Hash)
+	refresh, err := f.RefreshToken(f.ctx, *r.Refresh)
+	f.must(err)
 	if !refresh.Family.Revoked {
 		t.Error("family: got live, want revoked")
 	}
-	w.alive("another family's token", c.family[0][1].Access.Hash, true)
-	w.alive("the user's other token", c.direct[0][0].Hash, true)
-	c.consents(w, nothing)
+	f.alive("another family's token", c.family[0][1].Access.Hash, true)
+	f.alive("the user's other token", c.direct[0][0].Hash, true)
+	c.consents(f, nothing)
 }
 
-func revokeUser(t *testing.T, w *world) {
-	c := w.newCrowd()
+func revokeUser(t *testing.T, f *fixture) {
+	c := f.newCrowd()
 	op := &oauth.Revoke{UserID: c.users[0].ID}
-	w.do(op)
-	w.revoked("revoke", op.Revoked,
-		c.family[0][0].Access.Hash, c.family[0][1].Access.Hash, c.direct[0][0].Hash, c.direct[0][1].Hash)
-	c.check(w, func(user, _ int) bool { return user == 0 })
-	w.alive("token of a client", c.machine[0].Hash, true)
-	c.consents(w, nothing)
+	f.do(op)
+	f.revoked("revoke", op.Revoked,
+		c.family[0][0].Access.Hash, c.family[0][1].Access.Hash, c.direct[0][0].Hash,
+		c.direct[0][1].Hash)
+	c.check(f, func(user, _ int) bool { return user == 0 })
+	f.alive("token of a client", c.machine[0].Hash, true)
+	c.consents(f, nothing)
 }
 
-func revokeUserButOneFamily(t *testing.T, w *world) {
-	c := w.newCrowd()
+func revokeUserExceptOneFamily(t *testing.T, f *fixture) {
+	c := f.newCrowd()
 	kept := c.family[0][1]
 	op := &oauth.Revoke{UserID: c.users[0].ID, KeepFamily: kept.Family.ID}
-	w.do(op)
-	w.revoked("revoke", op.Revoked, c.family[0][0].Access.Hash, c.direct[0][0].Hash, c.direct[0][1].Hash)
-	w.alive("kept family's token", kept.Access.Hash, true)
-	w.client = c.clients[1]
-	next := w.rotate(kept.Family, 1, w.now, 0)
-	w.do(next)
-	w.outcome("kept family", next.Outcome, oauth.OutcomeDone)
+	f.do(op)
+	f.revoked("revoke", op.Revoked, c.family[0][0].Access.Hash, c.direct[0][0].Hash,
+		c.direct[0][1].Hash)
+	f.alive("kept family's token", kept.Access.Hash, true)
+	f.client = c.clients[1]
+	next := f.rotate(kept.Family, 1, f.now, 0)
+	f.do(next)
+	f.outcome("kept family", next.Outcome, oauth.OutcomeDone)
 }
 
-func revokeClient(t *testing.T, w *world) {
-	c := w.newCrowd()
+func revokeClient(t *testing.T, f *fixture) {
+	c := f.newCrowd()
 	op := &oauth.Revoke{ClientID: c.clients[1].ID}
-	w.do(op)
-	for _, hash := range []oauth.Hash{c.family[0][1].Access.Hash, c.direct[1][1].Hash, c.machine[1].Hash} {
-		w.alive("token of the client", hash, false)
+	f.do(op)
+	for _, hash := range []oauth.Hash{c.family[0][1].Access.Hash, c.direct[1][1].Hash,
+		c.machine[1].Hash} {
+		f.alive("token of the client", hash, false)
 	}
-	c.check(w, func(_, client int) bool { return client == 1 })
-	w.alive("token of the other client", c.machine[0].Hash, true)
-	c.consents(w, nothing)
+	c.check(f, func(_, client int) bool { return client == 1 })
+	f.alive("token of the other client", c.machine[0].Hash, true)
+	c.consents(f, nothing)
 }
 
-func revokeConsent(t *testing.T, w *world) {
-	c := w.newCrowd()
+func revokeConsent(t *testing.T, f *fixture) {
+	c := f.newCrowd()
 	op := &oauth.Revoke{Consent: &oauth.Grant{UserID: c.users[1].ID, ClientID: c.clients[0].ID}}
-	w.do(op)
-	w.revoked("revoke", op.Revoked, c.family[1][0].Access.Hash, c.direct[1][0].Hash)
-	ended := func(user, client int) bool { return user == 1 && client == 0 }
-	c.check(w, ended)
-	c.consents(w, ended)
-	w.alive("token of the client", c.machine[0].Hash, true)
+	f.do(op)
+	f.revoked("revoke", op.Revoked, c.family[1][0].Access.Hash, c.direct[1][0].Hash)
+	revoked := func(user, client int) bool { return user == 1 && client == 0 }
+	c.check(f, revoked)
+	c.consents(f, revoked)
+	f.alive("token of the client", c.machine[0].Hash, true)
 }
 
-func revokeNothing(t *testing.T, w *world) {
-	r := w.family()
+func revokeNeedsOneSelector(t *testing.T, f *fixture) {
+	r := f.family()
 	for what, op := range map[string]*oauth.Revoke{
-		"nothing": {}, "two things": {FamilyID: r.Family.ID, UserID: w.user.ID}, "only what to keep": {KeepFamily: r.Family.ID},
+		"none": {}, "two": {FamilyID: r.Family.ID,
+			UserID: f.user.ID}, "only KeepFamily": {KeepFamily: r.Family.ID},
 	} {
-		if err := w.submit(op)()[0]; err == nil {
+		if err := f.submit(op)()[0]; err == nil {
 			t.Errorf("%s: got no error", what)
 		}
 	}
-	w.alive("access token", r.Access.Hash, true)
+	f.alive("access token", r.Access.Hash, true)
 }
 
-func revokeWhatIsGone(t *testing.T, w *world) {
+func revokeUnknown(t *testing.T, f *fixture) {
 	hash := newHash()
 	ops := []*oauth.Revoke{
 		{Access: &hash}, {FamilyID: "none"}, {UserID: 4711}, {ClientID: "none"}, {Consent: &oauth.Grant{UserID: 4711, ClientID: "none"}},
 	}
 	for _, op := range ops {
-		w.do(op)
-		w.revoked("revoke", op.Revoked)
+		f.do(op)
+		f.revoked("revoke", op.Revoked)
 	}
 }

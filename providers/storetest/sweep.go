@@ -8,80 +8,81 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-var sweepTests = map[string]func(*testing.T, *world){
-	"SweepTakesOnlyWhatHasExpired":        sweepTakesExpired,
-	"SweepKeepsUsedCodesWithTheirFamily":  sweepKeepsUsedCodes,
-	"SweepKeepsAFamilyOfALiveAccessToken": sweepKeepsFamilyOfLiveToken,
-	"SweepTakesMoreThanOneStep":           sweepTakesManySteps,
+var sweepTests = map[string]func(*testing.T, *fixture){
+	"SweepDeletesExpiredRows":           sweepDeletesExpired,
+	"SweepKeepsUsedCodesWithFamily":     sweepKeepsUsedCodes,
+	"SweepKeepsFamilyOfLiveAccessToken": sweepKeepsFamilyOfLiveToken,
+	"SweepInManySteps":                  sweepInManySteps,
 }
 
-func (w *world) sweep(now time.Time, want int) {
-	w.Helper()
-	got, err := w.Sweep(w.ctx, now)
-	w.must(err)
+func (f *fixture) sweep(now time.Time, want int) {
+	f.Helper()
+	got, err := f.Sweep(f.ctx, now)
+	f.must(err)
 	if got != want {
-		w.Errorf("sweep: got %d rows, want %d", got, want)
+		f.Errorf("sweep: got %d rows, want %d", got, want)
 	}
 }
 
-func sweepTakesExpired(t *testing.T, w *world) {
-	token, code := w.token(), w.code()
-	session := &account.Session{Hash: newHash(), UserID: w.user.ID, Expires: w.now.Add(30 * time.Minute)}
-	w.must(w.CreateSession(w.ctx, session))
-	w.do(&oauth.Issue{Token: token}, &oauth.SaveCode{Code: code})
-	w.sweep(w.now.Add(-time.Millisecond), 0)
-	w.sweep(code.Expires.Add(-time.Millisecond), 0)
-	w.sweep(code.Expires, 1)
-	_, err := w.AuthorizationCode(w.ctx, code.Hash)
-	w.gone("code", err, oauth.ErrNotFound)
-	w.sweep(session.Expires, 1)
-	_, err = w.Session(w.ctx, session.Hash)
-	w.gone("session", err, account.ErrNotFound)
-	w.alive("token", token.Hash, true)
-	w.sweep(token.Expires, 1)
-	w.alive("token", token.Hash, false)
+func sweepDeletesExpired(t *testing.T, f *fixture) {
+	token, code := f.token(), f.code()
+	session := &account.Session{Hash: newHash(), UserID: f.user.ID,
+		Expires: f.now.Add(30 * time.Minute)}
+	f.must(f.CreateSession(f.ctx, session))
+	f.do(&oauth.Issue{Token: token}, &oauth.SaveCode{Code: code})
+	f.sweep(f.now.Add(-time.Millisecond), 0)
+	f.sweep(code.Expires.Add(-time.Millisecond), 0)
+	f.sweep(code.Expires, 1)
+	_, err := f.AuthorizationCode(f.ctx, code.Hash)
+	f.wantError("code", err, oauth.ErrNotFound)
+	f.sweep(session.Expires, 1)
+	_, err = f.Session(f.ctx, session.Hash)
+	f.wantError("session", err, account.ErrNotFound)
+	f.alive("token", token.Hash, true)
+	f.sweep(token.Expires, 1)
+	f.alive("token", token.Hash, false)
 }
 
-func sweepKeepsUsedCodes(t *testing.T, w *world) {
-	r := w.family()
-	w.sweep(w.now.Add(2*time.Hour), 1) // the access token
-	refresh, err := w.RefreshToken(w.ctx, *r.Refresh)
-	w.must(err)
+func sweepKeepsUsedCodes(t *testing.T, f *fixture) {
+	r := f.family()
+	f.sweep(f.now.Add(2*time.Hour), 1) // the access token
+	refresh, err := f.RefreshToken(f.ctx, *r.Refresh)
+	f.must(err)
 	if refresh.Family.Revoked {
 		t.Error("family: got revoked, want live")
 	}
-	next := w.rotate(r.Family, 1, w.now.Add(2*time.Hour), 0)
+	next := f.rotate(r.Family, 1, f.now.Add(2*time.Hour), 0)
 	next.Access.Expires = next.Now.Add(time.Hour)
-	w.do(next)
-	w.outcome("rotate", next.Outcome, oauth.OutcomeDone)
-	w.sweep(r.Family.Expires, 1) // its access token; the rotation has prolonged the family
-	replay := w.redeem(r.Code, r.Family.Expires)
-	w.do(replay)
-	w.outcome("replay", replay.Outcome, oauth.OutcomeReused)
-	w.sweep(next.Expires.Add(-time.Millisecond), 0)
-	w.sweep(next.Expires, 4) // family, code and two refresh tokens
-	_, err = w.RefreshToken(w.ctx, next.Refresh)
-	w.gone("refresh token", err, oauth.ErrNotFound)
+	f.do(next)
+	f.outcome("rotate", next.Outcome, oauth.OutcomeDone)
+	f.sweep(r.Family.Expires, 1) // its access token; the rotation moved the family's expiry
+	replay := f.redeem(r.Code, r.Family.Expires)
+	f.do(replay)
+	f.outcome("replay", replay.Outcome, oauth.OutcomeReused)
+	f.sweep(next.Expires.Add(-time.Millisecond), 0)
+	f.sweep(next.Expires, 4) // family, code and two refresh tokens
+	_, err = f.RefreshToken(f.ctx, next.Refresh)
+	f.wantError("refresh token", err, oauth.ErrNotFound)
 }
 
-func sweepKeepsFamilyOfLiveToken(t *testing.T, w *world) {
-	code := w.code()
-	r := w.redeem(code.Hash, w.now)
+func sweepKeepsFamilyOfLiveToken(t *testing.T, f *fixture) {
+	code := f.code()
+	r := f.redeem(code.Hash, f.now)
 	r.Access.Expires = r.Family.Expires.Add(time.Hour)
-	w.do(&oauth.SaveCode{Code: code}, r)
-	w.sweep(r.Family.Expires, 2) // code and refresh token
-	revoke := &oauth.Revoke{UserID: w.user.ID}
-	w.do(revoke)
-	w.revoked("revoke", revoke.Revoked, r.Access.Hash)
-	w.sweep(r.Family.Expires, 1) // the family
+	f.do(&oauth.SaveCode{Code: code}, r)
+	f.sweep(r.Family.Expires, 2) // code and refresh token
+	revoke := &oauth.Revoke{UserID: f.user.ID}
+	f.do(revoke)
+	f.revoked("revoke", revoke.Revoked, r.Access.Hash)
+	f.sweep(r.Family.Expires, 1) // the family
 }
 
-func sweepTakesManySteps(t *testing.T, w *world) {
+func sweepInManySteps(t *testing.T, f *fixture) {
 	const tokens = 950
 	issues := make([]oauth.Operation, tokens)
 	for i := range issues {
-		issues[i] = &oauth.Issue{Token: w.token()}
+		issues[i] = &oauth.Issue{Token: f.token()}
 	}
-	w.do(issues...)
-	w.sweep(w.now.Add(time.Hour), tokens)
+	f.do(issues...)
+	f.sweep(f.now.Add(time.Hour), tokens)
 }

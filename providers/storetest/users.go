@@ -12,107 +12,112 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-var userTests = map[string]func(*testing.T, *world){
-	"UserIsReadBack":            userIsReadBack,
-	"UserIsReplaced":            userIsReplaced,
-	"UserIsReplacedOnce":        userIsReplacedOnce,
-	"UserIsFoundWithoutCase":    userIsFoundWithoutCase,
-	"UserIdentifiersAreUnique":  userIdentifiersAreUnique,
-	"UserIDsAreNeverReused":     userIDsAreNeverReused,
-	"UserThatIsNotThere":        userThatIsNotThere,
-	"UsersComeInPages":          usersComeInPages,
-	"UserRegisteredTwiceAtOnce": userRegisteredTwiceAtOnce,
-	"AddressClaimedAtOnce":      addressClaimedAtOnce,
-	"DeleteUserEndsTheirTokens": deleteUser,
-	"DeleteUserEndsChallenges":  deleteUserWithChallenges,
+var userTests = map[string]func(*testing.T, *fixture){
+	"UserRoundTrip":                        userRoundTrip,
+	"UserIsReplaced":                       userIsReplaced,
+	"UserUpdateConflict":                   userUpdateConflict,
+	"UserLookupIgnoresCase":                userLookupIgnoresCase,
+	"UserIdentifiersAreUnique":             userIdentifiersAreUnique,
+	"UserIDsAreNeverReused":                userIDsAreNeverReused,
+	"UnknownUser":                          unknownUser,
+	"UserPages":                            userPages,
+	"ConcurrentRegistrationsHaveOneWinner": concurrentRegistrations,
+	"ConcurrentClaimsHaveOneWinner":        concurrentClaims,
+	"DeleteUserRevokesTokens":              deleteUser,
+	"DeleteUserDeletesChallenges":          deleteUserWithChallenges,
 }
 
-func (w *world) fullUser() *account.User {
+func (f *fixture) fullUser() *account.User {
 	return &account.User{
-		Name: "Ada Lovelace", Email: "Ada@Example.org", Phone: "+4912345", Username: "Ada", Gender: "female", Bio: "Line\nbreak 🧮",
-		PlaceOfBirth: "London", DateOfBirth: "1815-12-10", Address: "St James's Square", ProfilePicture: "https://x.example/a.png",
-		PasswordHash: "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", Created: w.now, Updated: w.now.Add(time.Second),
+		Name: "Ada Lovelace", Email: "Ada@Example.org", Phone: "+4912345", Username: "Ada",
+		Gender: "female", Bio: "Line\nbreak 🧮",
+		PlaceOfBirth: "London", DateOfBirth: "1815-12-10", Address: "St James's Square",
+		ProfilePicture: "https://x.example/a.png",
+		PasswordHash:   "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", Created: f.now,
+		Updated: f.now.Add(time.Second),
 	}
 }
 
-func (w *world) sameUser(want *account.User) {
-	w.Helper()
-	got, err := w.User(w.ctx, want.ID)
-	w.must(err)
+func (f *fixture) sameUser(want *account.User) {
+	f.Helper()
+	got, err := f.User(f.ctx, want.ID)
+	f.must(err)
 	if !reflect.DeepEqual(got, want) {
-		w.Errorf("got %+v, want %+v", got, want)
+		f.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-func userIsReadBack(t *testing.T, w *world) {
-	u := w.fullUser()
-	w.must(w.CreateUser(w.ctx, u))
+func userRoundTrip(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
 	if u.ID < 1 || u.ID >= 1<<53 || len(u.ServiceID) != 36 {
-		t.Errorf("got id %d and service id %q, want a number from 1 to 2^53-1 and a UUID", u.ID, u.ServiceID)
+		t.Errorf("got id %d and service id %q, want a number from 1 to 2^53-1 and a UUID",
+			u.ID, u.ServiceID)
 	}
-	w.sameUser(u)
-	w.sameUser(w.user)
+	f.sameUser(u)
+	f.sameUser(f.user)
 }
 
-func userIsReplaced(t *testing.T, w *world) {
-	u := w.fullUser()
-	w.must(w.CreateUser(w.ctx, u))
+func userIsReplaced(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
 	changed := *u
 	changed.Email, changed.Phone, changed.Username = "new@example.org", "", "ADA"
-	changed.Disabled, changed.Bio, changed.Updated = true, "", w.now.Add(time.Hour)
-	w.must(w.UpdateUser(w.ctx, &changed))
-	w.sameUser(&changed)
-	_, err := w.UserByEmail(w.ctx, u.Email)
-	w.gone("old e-mail address", err, account.ErrNotFound)
-	_, err = w.UserByPhone(w.ctx, u.Phone)
-	w.gone("old phone number", err, account.ErrNotFound)
-	if got, err := w.UserByEmail(w.ctx, "new@example.org"); err != nil || got.ID != u.ID {
+	changed.Disabled, changed.Bio, changed.Updated = true, "", f.now.Add(time.Hour)
+	f.must(f.UpdateUser(f.ctx, &changed))
+	f.sameUser(&changed)
+	_, err := f.UserByEmail(f.ctx, u.Email)
+	f.wantError("old e-mail address", err, account.ErrNotFound)
+	_, err = f.UserByPhone(f.ctx, u.Phone)
+	f.wantError("old phone number", err, account.ErrNotFound)
+	if got, err := f.UserByEmail(f.ctx, "new@example.org"); err != nil || got.ID != u.ID {
 		t.Errorf("new e-mail address: got %v, error %v, want user %d", got, err, u.ID)
 	}
 }
 
-func userIsReplacedOnce(t *testing.T, w *world) {
-	u := w.fullUser()
-	w.must(w.CreateUser(w.ctx, u))
+func userUpdateConflict(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
 	first, second := *u, *u
 	first.PasswordHash, second.Disabled = "", true
-	w.must(w.UpdateUser(w.ctx, &first))
-	w.gone("change of what was read before another", w.UpdateUser(w.ctx, &second), account.ErrConflict)
-	w.sameUser(&first)
+	f.must(f.UpdateUser(f.ctx, &first))
+	f.wantError("update of an old version", f.UpdateUser(f.ctx, &second), account.ErrConflict)
+	f.sameUser(&first)
 	for _, version := range []int64{-1, 7} {
 		ahead := first
 		ahead.Version = version
-		w.gone("change of a version that there is not", w.UpdateUser(w.ctx, &ahead), account.ErrConflict)
+		f.wantError("update of an unknown version", f.UpdateUser(f.ctx, &ahead),
+			account.ErrConflict)
 	}
 	if second.Version != u.Version {
-		t.Errorf("version after a refused change: got %d, want %d", second.Version, u.Version)
+		t.Errorf("version after a conflict: got %d, want %d", second.Version, u.Version)
 	}
 	second = first
 	second.Disabled = true
-	w.must(w.UpdateUser(w.ctx, &second))
-	w.sameUser(&second)
+	f.must(f.UpdateUser(f.ctx, &second))
+	f.sameUser(&second)
 }
 
-func userIsFoundWithoutCase(t *testing.T, w *world) {
-	u := w.fullUser()
-	w.must(w.CreateUser(w.ctx, u))
+func userLookupIgnoresCase(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
 	for _, email := range []string{"Ada@Example.org", "ada@example.org", "ADA@EXAMPLE.ORG"} {
-		got, err := w.UserByEmail(w.ctx, email)
-		w.must(err)
+		got, err := f.UserByEmail(f.ctx, email)
+		f.must(err)
 		if !reflect.DeepEqual(got, u) {
 			t.Errorf("%s: got %+v, want %+v", email, got, u)
 		}
 	}
-	got, err := w.UserByPhone(w.ctx, "+4912345")
-	w.must(err)
+	got, err := f.UserByPhone(f.ctx, "+4912345")
+	f.must(err)
 	if got.ID != u.ID {
 		t.Errorf("phone: got user %d, want %d", got.ID, u.ID)
 	}
 }
 
-func userIdentifiersAreUnique(t *testing.T, w *world) {
-	w.must(w.CreateUser(w.ctx, w.fullUser()))
-	other := w.newUser()
+func userIdentifiersAreUnique(t *testing.T, f *fixture) {
+	f.must(f.CreateUser(f.ctx, f.fullUser()))
+	other := f.newUser()
 	for what, change := range map[string]func(*account.User){
 		"e-mail":   func(u *account.User) { u.Email = "aDA@example.ORG" },
 		"phone":    func(u *account.User) { u.Phone = "+4912345" },
@@ -120,56 +125,57 @@ func userIdentifiersAreUnique(t *testing.T, w *world) {
 	} {
 		u := &account.User{Name: "Eve"}
 		change(u)
-		w.gone("create with the same "+what, w.CreateUser(w.ctx, u), account.ErrTaken)
+		f.wantError("create with the same "+what, f.CreateUser(f.ctx, u), account.ErrTaken)
 		if u.ID != 0 || u.ServiceID != "" {
 			t.Errorf("%s: got id %d, want none", what, u.ID)
 		}
 		changed := *other
 		change(&changed)
-		w.gone("update to the same "+what, w.UpdateUser(w.ctx, &changed), account.ErrTaken)
+		f.wantError("update to the same "+what, f.UpdateUser(f.ctx, &changed), account.ErrTaken)
 	}
-	w.sameUser(other)
+	f.sameUser(other)
 }
 
-func userIDsAreNeverReused(t *testing.T, w *world) {
-	first := w.newUser()
-	_, err := w.DeleteUser(w.ctx, first.ID)
-	w.must(err)
-	if second := w.newUser(); second.ID <= first.ID {
+func userIDsAreNeverReused(t *testing.T, f *fixture) {
+	first := f.newUser()
+	_, err := f.DeleteUser(f.ctx, first.ID)
+	f.must(err)
+	if second := f.newUser(); second.ID <= first.ID {
 		t.Errorf("after %d: got id %d", first.ID, second.ID)
 	}
 }
 
-func userThatIsNotThere(t *testing.T, w *world) {
+func unknownUser(t *testing.T, f *fixture) {
 	for _, id := range []int64{0, -1, 4711, 1 << 60} {
-		_, err := w.User(w.ctx, id)
-		w.gone(fmt.Sprintf("user %d", id), err, account.ErrNotFound)
-		_, err = w.DeleteUser(w.ctx, id)
-		w.gone(fmt.Sprintf("delete user %d", id), err, account.ErrNotFound)
+		_, err := f.User(f.ctx, id)
+		f.wantError(fmt.Sprintf("user %d", id), err, account.ErrNotFound)
+		_, err = f.DeleteUser(f.ctx, id)
+		f.wantError(fmt.Sprintf("delete user %d", id), err, account.ErrNotFound)
 	}
 	for _, s := range []string{"", "nobody@example.org", "a\x00b", "\xff"} {
-		_, err := w.UserByEmail(w.ctx, s)
-		w.gone(fmt.Sprintf("e-mail %q", s), err, account.ErrNotFound)
-		_, err = w.UserByPhone(w.ctx, s)
-		w.gone(fmt.Sprintf("phone %q", s), err, account.ErrNotFound)
+		_, err := f.UserByEmail(f.ctx, s)
+		f.wantError(fmt.Sprintf("e-mail %q", s), err, account.ErrNotFound)
+		_, err = f.UserByPhone(f.ctx, s)
+		f.wantError(fmt.Sprintf("phone %q", s), err, account.ErrNotFound)
 	}
-	w.gone("update", w.UpdateUser(w.ctx, &account.User{ID: 4711, Name: "Nobody"}), account.ErrNotFound)
-	if err := w.CreateUser(w.ctx, &account.User{Name: "a\x00b"}); err == nil {
-		t.Error("user whose name holds a NUL: got no error")
+	f.wantError("update", f.UpdateUser(f.ctx, &account.User{ID: 4711, Name: "Nobody"}),
+		account.ErrNotFound)
+	if err := f.CreateUser(f.ctx, &account.User{Name: "a\x00b"}); err == nil {
+		t.Error("user with a NUL in the name: got no error")
 	}
 }
 
-func usersComeInPages(t *testing.T, w *world) {
-	want := []*account.User{w.user}
+func userPages(t *testing.T, f *fixture) {
+	want := []*account.User{f.user}
 	for range 6 {
-		want = append(want, w.newUser())
+		want = append(want, f.newUser())
 	}
 	var got []*account.User
 	for after := int64(0); ; after = got[len(got)-1].ID {
-		page, err := w.Users(w.ctx, after, 3)
-		w.must(err)
+		page, err := f.Users(f.ctx, after, 3)
+		f.must(err)
 		if len(page) > 3 {
-			t.Fatalf("got %d users, want 3 at most", len(page))
+			t.Fatalf("got %d users, want at most 3", len(page))
 		}
 		if len(page) == 0 {
 			break
@@ -177,16 +183,16 @@ func usersComeInPages(t *testing.T, w *world) {
 		got = append(got, page...)
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %d users, want the %d that were made, in order", len(got), len(want))
+		t.Errorf("got %d users, want all %d, in order", len(got), len(want))
 	}
 }
 
-func userRegisteredTwiceAtOnce(t *testing.T, w *world) {
+func concurrentRegistrations(t *testing.T, f *fixture) {
 	const racers = 16
 	errs := make([]error, racers)
 	var ended sync.WaitGroup
 	for i := range errs {
-		ended.Go(func() { errs[i] = w.CreateUser(w.ctx, w.fullUser()) })
+		ended.Go(func() { errs[i] = f.CreateUser(f.ctx, f.fullUser()) })
 	}
 	ended.Wait()
 	made := 0
@@ -195,18 +201,19 @@ func userRegisteredTwiceAtOnce(t *testing.T, w *world) {
 			made++
 			continue
 		}
-		w.gone("create", err, account.ErrTaken)
+		f.wantError("create", err, account.ErrTaken)
 	}
 	if made != 1 {
 		t.Errorf("got %d users, want 1", made)
 	}
 }
 
-func addressClaimedAtOnce(t *testing.T, w *world) { ClaimAtOnce(t, []account.Store{w}) }
+func concurrentClaims(t *testing.T, f *fixture) { ClaimConcurrently(t, []account.Store{f}) }
 
-// ClaimAtOnce has new users and users who are there claim one e-mail address, phone number and username at once, through stores that are on one
-// database: one gets them, and the others hear that they are taken.
-func ClaimAtOnce(t *testing.T, stores []account.Store) {
+// ClaimConcurrently has new and existing users claim one e-mail address, phone number or username
+// concurrently, through stores on one database. It checks that one succeeds and the others get
+// ErrTaken.
+func ClaimConcurrently(t *testing.T, stores []account.Store) {
 	t.Helper()
 	for round := range 5 {
 		var claims [8]func() error
@@ -249,45 +256,47 @@ func ClaimAtOnce(t *testing.T, stores []account.Store) {
 	}
 }
 
-func deleteUser(t *testing.T, w *world) {
-	c := w.newCrowd()
-	session := &account.Session{Hash: newHash(), UserID: c.users[0].ID, Expires: w.now.Add(time.Hour)}
-	w.must(w.CreateSession(w.ctx, session))
-	tokens, err := w.DeleteUser(w.ctx, c.users[0].ID)
-	w.must(err)
-	ended := make([]oauth.Hash, len(tokens))
+func deleteUser(t *testing.T, f *fixture) {
+	c := f.newCrowd()
+	session := &account.Session{Hash: newHash(), UserID: c.users[0].ID,
+		Expires: f.now.Add(time.Hour)}
+	f.must(f.CreateSession(f.ctx, session))
+	tokens, err := f.DeleteUser(f.ctx, c.users[0].ID)
+	f.must(err)
+	revoked := make([]oauth.Hash, len(tokens))
 	for i, hash := range tokens {
-		ended[i] = hash
+		revoked[i] = hash
 	}
-	w.revoked("delete", ended,
-		c.family[0][0].Access.Hash, c.family[0][1].Access.Hash, c.direct[0][0].Hash, c.direct[0][1].Hash)
-	_, err = w.User(w.ctx, c.users[0].ID)
-	w.gone("user", err, account.ErrNotFound)
-	_, err = w.Session(w.ctx, session.Hash)
-	w.gone("session", err, account.ErrNotFound)
-	_, err = w.RefreshToken(w.ctx, *c.family[0][0].Refresh)
-	w.gone("refresh token", err, oauth.ErrNotFound)
-	_, err = w.AuthorizationCode(w.ctx, c.family[0][0].Code)
-	w.gone("used code", err, oauth.ErrNotFound)
+	f.revoked("delete", revoked,
+		c.family[0][0].Access.Hash, c.family[0][1].Access.Hash, c.direct[0][0].Hash,
+		c.direct[0][1].Hash)
+	_, err = f.User(f.ctx, c.users[0].ID)
+	f.wantError("user", err, account.ErrNotFound)
+	_, err = f.Session(f.ctx, session.Hash)
+	f.wantError("session", err, account.ErrNotFound)
+	_, err = f.RefreshToken(f.ctx, *c.family[0][0].Refresh)
+	f.wantError("refresh token", err, oauth.ErrNotFound)
+	_, err = f.AuthorizationCode(f.ctx, c.family[0][0].Code)
+	f.wantError("used code", err, oauth.ErrNotFound)
 	gone := func(user, _ int) bool { return user == 0 }
-	c.check(w, gone)
-	c.consents(w, gone)
+	c.check(f, gone)
+	c.consents(f, gone)
 }
 
-func deleteUserWithChallenges(t *testing.T, w *world) {
-	u := w.fullUser()
-	w.must(w.CreateUser(w.ctx, u))
-	keep := []*account.Challenge{w.asked("other@example.org")}
-	end := []*account.Challenge{w.asked("ada@EXAMPLE.org"), w.asked(u.Phone)}
-	w.user = u
-	end = append(end, w.asked("new@example.org"))
-	_, err := w.DeleteUser(w.ctx, u.ID)
-	w.must(err)
+func deleteUserWithChallenges(t *testing.T, f *fixture) {
+	u := f.fullUser()
+	f.must(f.CreateUser(f.ctx, u))
+	keep := []*account.Challenge{f.newChallenge("other@example.org")}
+	end := []*account.Challenge{f.newChallenge("ada@EXAMPLE.org"), f.newChallenge(u.Phone)}
+	f.user = u
+	end = append(end, f.newChallenge("new@example.org"))
+	_, err := f.DeleteUser(f.ctx, u.ID)
+	f.must(err)
 	for _, c := range keep {
-		w.sameChallenge(c, w.now.Add(account.SendInterval))
+		f.sameChallenge(c, f.now.Add(account.SendInterval))
 	}
 	for _, c := range end {
-		_, err := w.Challenge(w.ctx, c.Hash)
-		w.gone("challenge at "+c.Address, err, account.ErrNotFound)
+		_, err := f.Challenge(f.ctx, c.Hash)
+		f.wantError("challenge at "+c.Address, err, account.ErrNotFound)
 	}
 }

@@ -43,7 +43,7 @@ func TestExpiredCode(t *testing.T) {
 	p.alter(t, "UPDATE challenges SET expires = 1")
 	p.alter(t, "UPDATE code_sends SET sent = 1")
 	p.confirm(code)
-	p.refused("/register/verify", "code", "no longer good")
+	p.refused("/register/verify", "code", "no longer valid")
 	p.press("Send a new code")
 	p.sees("/register/verify", "We sent a new code")
 	renewed := p.code("bea@example.com", account.RegisterCode)
@@ -53,13 +53,13 @@ func TestExpiredCode(t *testing.T) {
 	p.sees("/me", "Your account", "Bea")
 }
 
-// TestCodeThatWasTriedTooOften is no longer good, even when it is entered at last.
+// TestCodeThatWasTriedTooOften is refused, even when it is entered at last.
 func TestCodeThatWasTriedTooOften(t *testing.T) {
 	p := newHouse(t).person(t, true)
 	code := p.registering()
 	p.alter(t, "UPDATE challenges SET tries = 5")
 	p.confirm(code)
-	p.refused("/register/verify", "code", "no longer good")
+	p.refused("/register/verify", "code", "no longer valid")
 }
 
 // TestCodeIsGoodOnce has a second tab of the browser stand where the first was.

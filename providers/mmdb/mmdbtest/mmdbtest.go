@@ -22,8 +22,8 @@ type AS struct {
 	Organization string
 }
 
-// WriteCity writes a GeoLite2-City file that places each network ("81.2.69.0/24") where its Location says. The
-// members UTCOffsetSeconds and Currency have no place in such a file and are left out.
+// WriteCity writes a GeoLite2-City file with the Location of each network ("81.2.69.0/24"). Such a
+// file has no UTCOffsetSeconds and Currency; they are ignored.
 func WriteCity(t testing.TB, path string, places map[string]geo.Location) {
 	t.Helper()
 	records := map[string]mmdbtype.Map{}
@@ -33,7 +33,7 @@ func WriteCity(t testing.TB, path string, places map[string]geo.Location) {
 	Write(t, path, "GeoLite2-City", records)
 }
 
-// WriteASN writes a GeoLite2-ASN file that gives each network its autonomous system.
+// WriteASN writes a GeoLite2-ASN file with the autonomous system of each network.
 func WriteASN(t testing.TB, path string, systems map[string]AS) {
 	t.Helper()
 	records := map[string]mmdbtype.Map{}
@@ -46,11 +46,12 @@ func WriteASN(t testing.TB, path string, systems map[string]AS) {
 	Write(t, path, "GeoLite2-ASN", records)
 }
 
-// Write writes a file of any database type. It is written in place: whoever needs a rename does it. Where networks
-// overlap, the smaller one counts. IPv4 and IPv6 may be mixed.
+// Write writes a file of any database type, in place: not to a temporary file that is then renamed.
+// Of overlapping networks the smaller one counts. IPv4 and IPv6 may be mixed.
 func Write(t testing.TB, path, databaseType string, records map[string]mmdbtype.Map) {
 	t.Helper()
-	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: databaseType, IncludeReservedNetworks: true})
+	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: databaseType,
+		IncludeReservedNetworks: true})
 	if err != nil {
 		t.Fatalf("new database: %v", err)
 	}
@@ -79,7 +80,8 @@ func largestFirst(records map[string]mmdbtype.Map) []string {
 }
 
 func city(l geo.Location) mmdbtype.Map {
-	location := mmdbtype.Map{"latitude": mmdbtype.Float64(l.Lat), "longitude": mmdbtype.Float64(l.Lon)}
+	location := mmdbtype.Map{"latitude": mmdbtype.Float64(l.Lat),
+		"longitude": mmdbtype.Float64(l.Lon)}
 	if l.Timezone != "" {
 		location["time_zone"] = mmdbtype.String(l.Timezone)
 	}
@@ -99,5 +101,6 @@ func city(l geo.Location) mmdbtype.Map {
 }
 
 func named(name string) mmdbtype.Map {
-	return mmdbtype.Map{"names": mmdbtype.Map{"en": mmdbtype.String(name), "de": mmdbtype.String(name + " (de)")}}
+	return mmdbtype.Map{"names": mmdbtype.Map{"en": mmdbtype.String(name),
+		"de": mmdbtype.String(name + " (de)")}}
 }

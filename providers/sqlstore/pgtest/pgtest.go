@@ -15,20 +15,20 @@ var (
 	databases int
 )
 
-// Start returns the URL of an empty database. All tests of a program share one server, which does not wait for the disk:
-// it forgets what it was told when the machine stops, not when a client or the server is killed.
+// Start returns the URL of an empty database. All tests of a program share one server. It does not
+// sync to disk: it loses data if the machine stops, but not if a client or the server is killed.
 func Start(tb testing.TB) (url string) {
 	tb.Helper()
 	return newDatabase(tb, false)
 }
 
-// StartDurable is Start on a server that waits for the disk.
+// StartDurable is Start with a server that syncs to disk.
 func StartDurable(tb testing.TB) (url string) {
 	tb.Helper()
 	return newDatabase(tb, true)
 }
 
-// NewDurable is StartDurable for a program that is no test: the database is there until Stop.
+// NewDurable is StartDurable for a program that is not a test. The database exists until Stop.
 func NewDurable() (url string, err error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -39,7 +39,8 @@ func NewDurable() (url string, err error) {
 	return s.url(name), nil
 }
 
-// Stop ends the servers. TestMain calls it behind the tests; a program that does not leaves a folder behind, and no server.
+// Stop stops the servers. Call it in TestMain after the tests. Without it, a folder is left, but no
+// server.
 func Stop() error {
 	mu.Lock()
 	defer mu.Unlock()
@@ -67,7 +68,7 @@ func newDatabase(tb testing.TB, durable bool) string {
 	return s.url(name)
 }
 
-// create makes an empty database on the server, which it starts if need be.
+// create creates an empty database. It starts the server if that is not running.
 func create(durable bool) (s *server, name string, err error) {
 	if s = running[durable]; s == nil {
 		if s, err = start(durable); err != nil {

@@ -1,5 +1,5 @@
-// Package pgtest starts a PostgreSQL server for tests from the programs that Debian's package postgresql installs: in a folder of
-// its own, on a free port of loopback, ended with the tests.
+// Package pgtest runs a PostgreSQL server for tests, with the programs of Debian's package
+// postgresql: in a temporary folder, on a free loopback port, and until the tests end.
 package pgtest
 
 import (
@@ -21,7 +21,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// server is a running PostgreSQL.
+// server is a running PostgreSQL server.
 type server struct {
 	dir     string
 	port    int
@@ -32,7 +32,7 @@ type server struct {
 
 const startTimeout = 30 * time.Second
 
-// start makes a cluster and serves it.
+// start creates a database cluster and starts its server.
 func start(durable bool) (*server, error) {
 	bin, err := programs()
 	if err != nil {
@@ -60,13 +60,14 @@ func (s *server) startIn(bin string, credential *syscall.Credential, durable boo
 		}
 	}
 	data := filepath.Join(s.dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "gatehouse", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "gatehouse", "-A",
+		"trust", "-N", "-E", "UTF8", "--locale=C")
 	initdb.Dir, initdb.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: credential}
 	if output, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, output)
 	}
 	var err error
-	for range 3 { // another process may take the port first
+	for range 3 { // another process may take the free port
 		if s.port, err = freePort(); err != nil {
 			return err
 		}
@@ -79,19 +80,22 @@ func (s *server) startIn(bin string, credential *syscall.Credential, durable boo
 
 func (s *server) serve(bin, data string, credential *syscall.Credential, durable bool) error {
 	s.output.Reset()
-	s.process = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-p", strconv.Itoa(s.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB",
-		"-c", "fsync="+strconv.FormatBool(durable), "-c", "full_page_writes="+strconv.FormatBool(durable))
+	s.process = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-p",
+		strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c",
+		"shared_buffers=64MB",
+		"-c", "fsync="+strconv.FormatBool(durable), "-c", "full_page_writes="+
+			strconv.FormatBool(durable))
 	s.process.Dir, s.process.Stderr = s.dir, &s.output
-	s.process.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true, Pdeathsig: syscall.SIGINT}
+	s.process.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true,
+		Pdeathsig: syscall.SIGINT}
 	started := make(chan error)
 	s.exited = make(chan struct{})
 	go func(process *exec.Cmd, exited chan struct{}) {
-		runtime.LockOSThread() // the signal comes when the thread ends that started the process
+		runtime.LockOSThread() // Pdeathsig is sent when this thread ends
 		err := process.Start()
 		started <- err
 		if err == nil {
-			_ = process.Wait() // how it ended does not matter
+			_ = process.Wait() // its exit status does not matter
 		}
 		close(exited)
 	}(s.process, s.exited)
@@ -126,12 +130,12 @@ func (s *server) url(database string) string {
 	return fmt.Sprintf("postgres://gatehouse@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
 
-// end stops the process without waiting for its clients.
+// end stops the server without waiting for its clients.
 func (s *server) end() error {
 	if s.process == nil || s.process.Process == nil {
 		return nil
 	}
-	_ = s.process.Process.Signal(syscall.SIGQUIT) // it may have ended by itself
+	_ = s.process.Process.Signal(syscall.SIGQUIT) // fails if it has ended
 	select {
 	case <-s.exited:
 		return nil
@@ -140,10 +144,10 @@ func (s *server) end() error {
 	}
 }
 
-// stop ends the process and removes its folder.
+// stop stops the server and removes its folder.
 func (s *server) stop() error { return errors.Join(s.end(), os.RemoveAll(s.dir)) }
 
-// programs returns the folder with initdb and postgres, of the newest version that is installed.
+// programs returns the folder with initdb and postgres of the newest installed version.
 func programs() (string, error) {
 	var candidates []string
 	if output, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -166,14 +170,15 @@ func programs() (string, error) {
 	return "", errors.New("PostgreSQL's server is not installed (apt-get install postgresql)")
 }
 
-// owner returns as whom the server runs: it refuses root.
+// owner returns the user that runs the server, which must not be root; nil = this process's user.
 func owner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL's server is not installed (apt-get install postgresql): %w", err)
+		return nil,
+			fmt.Errorf("PostgreSQL's server is not installed (apt-get install postgresql): %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {

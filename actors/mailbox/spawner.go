@@ -1,0 +1,52 @@
+package mailbox
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// NewSystem returns the actor system of a process. It logs nothing, since it would print messages,
+// which hold secrets and queries. Shut it down once, after the services have stopped.
+func NewSystem() *actor.ActorSystem {
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.New(slog.DiscardHandler)
+	}))
+}
+
+// Spawner starts the actors of one service. Its methods may be called by many goroutines.
+type Spawner struct {
+	root      *actor.RootContext
+	props     *actor.Props
+	full      func()
+	panicked  func()
+	envelopes sync.Pool // those not in use, so that a busy actor allocates nothing
+
+	mu      sync.Mutex
+	actor   actor.Actor // being spawned
+	mailbox *Mailbox    // of that actor
+}
+
+// NewSpawner returns a Spawner. full is called for each ask that gets ErrFull, panicked for each
+// panic of an actor, on the goroutine that panicked and before its stack is gone.
+func NewSpawner(system *actor.ActorSystem, full, panicked func()) *Spawner {
+	s := &Spawner{root: system.Root, full: full, panicked: panicked}
+	s.envelopes.New = func() any { return &envelope{handled: make(chan error, 1)} }
+	s.props = actor.PropsFromProducer(func() actor.Actor { return s.actor },
+		actor.WithMailbox(func() actor.Mailbox {
+			s.mailbox = &Mailbox{spawner: s}
+			return s.mailbox
+		}))
+	return s
+}
+
+// Spawn starts a and returns its mailbox. The props are shared by all actors, because a set of them
+// is larger than most actors are.
+func (s *Spawner) Spawn(a actor.Actor) *Mailbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.actor = a
+	s.root.Spawn(s.props)
+	return s.mailbox
+}

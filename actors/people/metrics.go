@@ -1,0 +1,134 @@
+package people
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/account"
+)
+
+// What a person signed in with.
+const (
+	byPassword     = "password"
+	byPhone        = "phone"        // a code sent to the number
+	byRegistration = "registration" // the code that made the account
+	byReset        = "reset"        // the code for a new password
+)
+
+// The results of a message to a person.
+const (
+	messageSent    = "sent"    // the messenger has accepted it
+	messageFailed  = "failed"  // or the process stopped first
+	messageRefused = "refused" // the queue was full
+	messageStale   = "stale"   // it waited until its code had expired
+)
+
+// messageKinds are what people are sent by each channel.
+var messageKinds = map[account.Channel][]account.Kind{
+	account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft},
+	account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists,
+		account.NoAccount, account.AddressLeft},
+}
+
+// metrics are the Service's counters, as the admin listener shows them.
+type metrics struct {
+	signIns       *prometheus.CounterVec
+	registrations *prometheus.CounterVec
+	codeRequests  *prometheus.CounterVec
+	codeEntries   *prometheus.CounterVec
+	messages      *prometheus.CounterVec
+	panics        prometheus.Counter
+}
+
+// newMetrics registers the counters with all their labels, so that the first event shows as a rise.
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	const results = "result: ok, wrong, expired, throttled, refused or failed."
+	m := &metrics{
+		signIns: vector("gatehouse_sign_ins_total",
+			"Attempts to sign in by means (password, phone, registration, reset) and "+results, "by", "result"),
+		registrations: vector("gatehouse_registrations_total", "Accounts that people have made, by channel.", "channel"),
+		codeRequests: vector("gatehouse_code_requests_total",
+			"Requests for a code by purpose and result: ok, throttled, refused or failed.", "purpose", "result"),
+		codeEntries: vector("gatehouse_code_entries_total", "Codes entered by purpose and "+results, "purpose", "result"),
+		messages: vector("gatehouse_messages_total",
+			"Messages to people by channel, kind and result: sent, failed, refused because the queue was full, "+
+				"or stale after a long wait.", "channel", "kind", "result"),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gatehouse_messenger_panics_total",
+			Help: "Panics in messengers; each is logged with its stack.",
+		}),
+	}
+	for _, by := range []string{byPassword, byPhone, byRegistration, byReset} {
+		m.signIns.WithLabelValues(by, resultOf(nil))
+	}
+	for _, purpose := range []account.Purpose{
+		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
+	} {
+		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
+		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
+	}
+	for _, channel := range []account.Channel{account.Email, account.SMS} {
+		m.registrations.WithLabelValues(string(channel))
+	}
+	var err error
+	for _, c := range []prometheus.Collector{
+		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.panics,
+	} {
+		err = errors.Join(err, registry.Register(c))
+	}
+	return m, err
+}
+
+// showMessages makes the counters of messages visible before the first message.
+func (m *metrics) showMessages() {
+	for channel, kinds := range messageKinds {
+		for _, kind := range kinds {
+			for _, result := range []string{messageSent, messageFailed, messageRefused, messageStale} {
+				m.messages.WithLabelValues(string(channel), string(kind), result)
+			}
+		}
+	}
+}
+
+// message counts a message by its result.
+func (m *metrics) message(message account.Message, result string) {
+	m.messages.WithLabelValues(string(message.Channel), string(message.Kind), result).Inc()
+}
+
+func (m *metrics) signedIn(by string, err error) {
+	m.signIns.WithLabelValues(by, resultOf(err)).Inc()
+}
+
+func (m *metrics) requested(purpose account.Purpose, err error) {
+	m.codeRequests.WithLabelValues(string(purpose), resultOf(err)).Inc()
+}
+
+func (m *metrics) entered(purpose account.Purpose, err error) {
+	m.codeEntries.WithLabelValues(string(purpose), resultOf(err)).Inc()
+}
+
+// resultOf says in a word how something that a person did has ended.
+func resultOf(err error) string {
+	var (
+		throttled *ThrottledError
+		field     account.FieldError
+		fields    account.FieldErrors
+	)
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, ErrWrongCredentials), errors.Is(err, ErrWrongCode):
+		return "wrong"
+	case errors.Is(err, ErrCodeExpired):
+		return "expired"
+	case errors.As(err, &throttled):
+		return "throttled"
+	case errors.As(err, &field), errors.As(err, &fields), errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled):
+		return "refused"
+	}
+	return "failed"
+}

@@ -1,0 +1,155 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+const (
+	queueSize   = 1000                 // messages that wait, for each channel
+	sendWorkers = 4                    // messages of a channel that are sent at once
+	sendTimeout = 30 * time.Second     // the longest time that one may take
+	staleTime   = account.CodeLifetime // a message that has waited so long is not sent
+)
+
+// errNoMessenger says that no messenger is configured for the channel.
+var errNoMessenger = errors.New("no messenger")
+
+// sender sends messages to people asynchronously, so that response time does not reveal whether an
+// account exists. Each channel has a queue of its own, so that one that hangs does not delay the
+// other. Queued messages are lost when the process dies: people request another code. Its methods
+// may be called by many goroutines.
+type sender struct {
+	messenger account.CodeSender
+	metrics   *metrics
+	logger    *slog.Logger
+	queues    map[account.Channel]chan queued // empty without a messenger
+	ctx       context.Context                 // of everything that is being sent
+	cancel    context.CancelFunc
+	workers   sync.WaitGroup
+
+	mu     sync.RWMutex // held for reading while a message is enqueued
+	closed bool
+}
+
+// queued is a message in a queue.
+type queued struct {
+	account.Message
+	since time.Time
+}
+
+// newSender returns a sender that sends with messenger; nil = every message is refused. stop ends it.
+func newSender(messenger account.CodeSender, metrics *metrics, logger *slog.Logger) *sender {
+	s := &sender{
+		messenger: messenger, metrics: metrics, logger: logger,
+		queues: map[account.Channel]chan queued{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if messenger == nil {
+		return s
+	}
+	metrics.showMessages()
+	for _, channel := range []account.Channel{account.SMS, account.Email} {
+		queue := make(chan queued, queueSize)
+		s.queues[channel] = queue
+		for range sendWorkers {
+			s.workers.Go(func() { s.work(queue) })
+		}
+	}
+	return s
+}
+
+// enqueue queues m and does not wait. The error is oauth.ErrBusy when the queue is full,
+// mailbox.ErrStopped or errNoMessenger.
+func (s *sender) enqueue(m account.Message) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	queue, ok := s.queues[m.Channel]
+	switch {
+	case s.closed:
+		return mailbox.ErrStopped
+	case !ok:
+		return fmt.Errorf("send by %s: %w", m.Channel, errNoMessenger)
+	}
+	select {
+	case queue <- queued{m, time.Now()}:
+		return nil
+	default:
+		s.metrics.message(m, messageRefused)
+		return fmt.Errorf("send by %s: %w", m.Channel, oauth.ErrBusy)
+	}
+}
+
+// stop refuses new messages and sends those that wait until ctx ends. The rest are dropped, and the
+// error says how many. Call it once.
+func (s *sender) stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for _, queue := range s.queues {
+		close(queue)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		s.workers.Wait()
+	}()
+	defer s.cancel()
+	select {
+	case <-sent:
+		return nil
+	case <-ctx.Done():
+	}
+	left := 0
+	for _, queue := range s.queues {
+		left += len(queue)
+	}
+	s.cancel()
+	<-sent
+	return fmt.Errorf("stop sending messages with %d of them queued: %w", left, ctx.Err())
+}
+
+func (s *sender) work(queue <-chan queued) {
+	for m := range queue {
+		switch {
+		case s.ctx.Err() != nil:
+			s.metrics.message(m.Message, messageFailed)
+		case time.Since(m.since) >= staleTime:
+			s.metrics.message(m.Message, messageStale)
+		default:
+			s.send(m.Message)
+		}
+	}
+}
+
+// send sends m. A messenger that panics fails with this one message.
+func (s *sender) send(m account.Message) {
+	ctx, cancel := context.WithTimeout(s.ctx, sendTimeout)
+	defer cancel()
+	defer func() {
+		if recover() != nil {
+			s.metrics.panics.Inc()
+			s.metrics.message(m, messageFailed)
+			s.logger.Error("messenger panicked", "stack", string(debug.Stack()))
+		}
+	}()
+	if err := s.messenger.Send(ctx, m); err != nil {
+		s.metrics.message(m, messageFailed)
+		s.logFailure(m, err)
+		return
+	}
+	s.metrics.message(m, messageSent)
+}
+
+func (s *sender) logFailure(m account.Message, err error) {
+	s.logger.Warn("a message was not sent", "channel", string(m.Channel), "kind", string(m.Kind), "error", err)
+}

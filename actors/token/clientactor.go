@@ -1,0 +1,277 @@
+package token
+
+import (
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
+
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+// clientActor is the only writer of one client's codes and tokens. It authenticates the client,
+// checks what does not change, and hands the store an operation that decides the rest. Then it takes
+// its next message, without waiting for the disk.
+type clientActor struct {
+	record  *clientRecord // keeps it in use
+	mailbox *mailbox.Mailbox
+	service *Service
+}
+
+// clientActors has the actor of each client in use. A registered client keeps its actor.
+type clientActors struct {
+	mu   sync.RWMutex
+	byID map[string]*clientActor
+}
+
+func (c *clientActors) find(id string) *clientActor {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.byID[id]
+}
+
+// use returns the actor of a client, and starts it if there is none.
+func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.byID[record.key]
+	if a == nil {
+		if c.byID == nil {
+			c.byID = map[string]*clientActor{}
+		}
+		a = &clientActor{record: record, service: s}
+		a.mailbox = s.spawner.Spawn(a)
+		c.byID[record.key] = a
+	}
+	return a
+}
+
+// drop stops the actor of a client that was deleted.
+func (c *clientActors) drop(id string) {
+	c.mu.Lock()
+	a := c.byID[id]
+	delete(c.byID, id)
+	c.mu.Unlock()
+	if a != nil {
+		a.mailbox.Stop()
+	}
+}
+
+// clientAsk is what all messages to a clientActor have in common. The write is to be awaited when
+// fault is nil.
+type clientAsk struct {
+	client *oauth.Client // as it was read for this request
+	write  write
+	fault  *oauth.Error // the reply when nothing was submitted
+}
+
+// tokenAsk is what all token requests have in common. The response is valid when the write has ended
+// without an error.
+type tokenAsk struct {
+	clientAsk
+	request  *oauth.TokenRequest
+	now      time.Time
+	response oauth.TokenResponse
+}
+
+func newTokenAsk(client *oauth.Client, r *oauth.TokenRequest, now time.Time) tokenAsk {
+	return tokenAsk{clientAsk: clientAsk{client: client}, request: r, now: now}
+}
+
+// The messages to a clientActor.
+type (
+	// issuance asks for an access token for the client itself.
+	issuance struct {
+		tokenAsk
+		op oauth.Issue
+	}
+	// redemption asks for tokens for an authorization code.
+	redemption struct {
+		tokenAsk
+		code *oauth.AuthorizationCode // nil = unknown
+		op   oauth.Redeem
+	}
+	// rotation asks for tokens for a refresh token.
+	rotation struct {
+		tokenAsk
+		token *oauth.RefreshToken // nil = unknown
+		op    oauth.Rotate
+	}
+	// codeIssuance asks to save a new authorization code.
+	codeIssuance struct {
+		clientAsk
+		op oauth.SaveCode
+	}
+	// revocation asks to end a token of the client.
+	revocation struct {
+		clientAsk
+		credentials oauth.Credentials
+		owner       string // the client that the token was issued to; "" = the token is unknown
+		op          oauth.Revoke
+	}
+)
+
+// Receive implements actor.Actor.
+func (a *clientActor) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *issuance:
+		a.issue(m)
+	case *redemption:
+		a.redeem(m)
+	case *rotation:
+		a.rotate(m)
+	case *codeIssuance:
+		a.saveCode(m)
+	case *revocation:
+		a.revoke(m)
+	}
+}
+
+// submit hands op to the store.
+func (a *clientActor) submit(m *clientAsk, op oauth.Operation) {
+	m.write.begin(op)
+	a.service.config.Tokens.Submit(op)
+}
+
+// authorize authenticates the client and checks that it may use the grant. If not, it sets m.fault
+// and returns false.
+func (a *clientActor) authorize(m *tokenAsk) bool {
+	if m.fault = m.client.Authenticate(m.request.Credentials); m.fault == nil {
+		m.fault = oauth.CheckGrant(m.client, m.request)
+	}
+	return m.fault == nil
+}
+
+func (a *clientActor) issue(m *issuance) {
+	if !a.authorize(&m.tokenAsk) {
+		return
+	}
+	scopes, fault := oauth.CheckClientCredentials(m.client, m.request)
+	if fault != nil {
+		m.fault = fault
+		return
+	}
+	m.op.Token = a.accessToken(&m.tokenAsk, scopes)
+	a.submit(&m.clientAsk, &m.op)
+}
+
+func (a *clientActor) redeem(m *redemption) {
+	if !a.authorize(&m.tokenAsk) {
+		return
+	}
+	if m.fault = oauth.CheckRedeem(m.code, m.client, m.request, m.now); m.fault != nil {
+		return
+	}
+	scopes := m.code.Scopes & m.client.Scopes
+	m.op.Code, m.op.Now = m.code.Hash, m.now
+	m.op.Access = a.accessToken(&m.tokenAsk, scopes)
+	m.op.Family = a.family(m)
+	m.op.Access.UserID, m.op.Access.FamilyID = m.code.UserID, m.op.Family.ID
+	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
+		hash := m.refreshToken()
+		m.op.Refresh = &hash
+	}
+	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes || differs(m.request.Scope, scopes)
+	a.submit(&m.clientAsk, &m.op)
+}
+
+// differs reports whether a scope parameter, which the grant does not use, names other scopes.
+func differs(requested string, granted oauth.Scopes) bool {
+	scopes, fault := oauth.ParseScopes(requested)
+	return requested != "" && (fault != nil || scopes != granted)
+}
+
+// family returns the family that begins with a redemption. One without refresh tokens ends with its
+// access token.
+func (a *clientActor) family(m *redemption) oauth.Family {
+	f := oauth.Family{
+		ID: familyID(), ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes,
+		Generation: 1, Advanced: m.now, Expires: m.op.Access.Expires, Ends: m.op.Access.Expires,
+	}
+	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
+		lifetimes := &a.service.config.Lifetimes
+		f.Ends = m.now.Add(lifetimes.RefreshFamily)
+		f.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
+	}
+	return f
+}
+
+func (a *clientActor) rotate(m *rotation) {
+	if !a.authorize(&m.tokenAsk) {
+		return
+	}
+	lifetimes := &a.service.config.Lifetimes
+	scopes, fault := oauth.CheckRotate(m.token, m.client, m.request, m.now)
+	if fault != nil && !(fault.Code == oauth.InvalidScope && m.token.Outdated(m.now, lifetimes.RefreshGrace)) {
+		m.fault = fault
+		return
+	}
+	f := &m.token.Family
+	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
+	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
+	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
+	m.op.Access = a.accessToken(&m.tokenAsk, scopes)
+	m.op.Access.UserID, m.op.Access.FamilyID = f.UserID, f.ID
+	m.op.Refresh = m.refreshToken()
+	m.response.ShowScope = m.request.Scope == "" && scopes != 0
+	a.submit(&m.clientAsk, &m.op)
+}
+
+func (a *clientActor) saveCode(m *codeIssuance) {
+	if m.client.Disabled {
+		m.fault = &oauth.Error{Code: oauth.UnauthorizedClient,
+			Description: "The client is disabled.", Hint: "Ask the operator to enable it."}
+		return
+	}
+	a.submit(&m.clientAsk, &m.op)
+}
+
+func (a *clientActor) revoke(m *revocation) {
+	if m.fault = m.client.Authenticate(m.credentials); m.fault != nil {
+		return
+	}
+	if m.owner != m.client.ID {
+		m.write.end(nil)
+		return
+	}
+	a.submit(&m.clientAsk, &m.op)
+}
+
+// familyID returns a UUID that grows with time (version 7), so that new rows are neighbours on disk.
+func familyID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// operatorTokenLifetime is the longest lifetime of a token with oauth.ServerOperations: scripts
+// request one at each call.
+const operatorTokenLifetime = 5 * time.Minute
+
+// accessToken puts a new access token into the response and returns its row. Its lifetime counts from
+// the second of its issue, so that it never outlives expires_in, and introspection agrees with it.
+func (a *clientActor) accessToken(m *tokenAsk, scopes oauth.Scopes) oauth.AccessToken {
+	lifetime := a.service.config.Lifetimes.AccessToken
+	if scopes.Contains(oauth.ServerOperations) {
+		lifetime = min(lifetime, operatorTokenLifetime)
+	}
+	expires := m.now.Truncate(time.Second).Add(lifetime)
+	m.response.AccessToken = a.service.keys.newAccessToken(expires, m.now)
+	m.response.ExpiresIn = lifetime
+	m.response.Scopes = scopes
+	return oauth.AccessToken{
+		Hash: oauth.HashOf(m.response.AccessToken), ClientID: m.client.ID, Scopes: scopes,
+		Issued: m.now, Expires: expires,
+	}
+}
+
+// refreshToken puts a new refresh token into the response and returns its hash.
+func (m *tokenAsk) refreshToken() oauth.Hash {
+	m.response.RefreshToken = oauth.NewRefreshToken()
+	return oauth.HashOf(m.response.RefreshToken)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

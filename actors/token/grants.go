@@ -1,0 +1,195 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+// Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable. A
+// request whose write was queued but not begun when ctx ends has had no effect. One that was begun is
+// awaited up to 5 s longer. The request must not share memory that changes.
+func (s *Service) Token(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, *oauth.Error) {
+	response, err := s.token(ctx, r, now)
+	fault := s.throttled(s.fault(err, "serve a token request"), r.Credentials, now)
+	s.metrics.responded(r.Grant, fault)
+	if fault != nil {
+		return nil, fault
+	}
+	return response, nil
+}
+
+func (s *Service) token(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, error) {
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	a, client, err := s.client(ctx, r.ClientID)
+	if errors.Is(err, oauth.ErrNotFound) {
+		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch r.Grant {
+	case oauth.AuthorizationCodeGrant:
+		return s.redeem(ctx, a, &redemption{tokenAsk: newTokenAsk(client, r, now)})
+	case oauth.RefreshTokenGrant:
+		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(client, r, now)})
+	}
+	m := &issuance{tokenAsk: newTokenAsk(client, r, now)}
+	m.write = newWrite(nil)
+	return &m.response, s.do(ctx, a, m, &m.clientAsk, &m.op)
+}
+
+// client returns a client's actor and record, from the store if needed, or oauth.ErrNotFound. An
+// unknown id is never remembered.
+func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.Client, error) {
+	since := s.since(time.Now())
+	if a := s.clientActors.find(id); a != nil {
+		if known := a.record.current.Load(); known != nil && !known.read.Before(since) {
+			return a, &known.value, nil
+		}
+	}
+	record, known, err := s.clients.load(ctx, id, since)
+	if err != nil {
+		if errors.Is(err, oauth.ErrNotFound) {
+			s.clientActors.drop(id)
+		}
+		return nil, nil, err
+	}
+	return s.clientActors.use(s, record), &known.value, nil
+}
+
+// do asks a client's actor and waits for the write that it submits.
+func (s *Service) do(ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation) error {
+	if err := a.mailbox.Ask(message); err != nil {
+		return err
+	}
+	if m.fault != nil {
+		return m.fault
+	}
+	return m.write.wait(ctx, op)
+}
+
+func (s *Service) redeem(ctx context.Context, a *clientActor, m *redemption) (*oauth.TokenResponse, error) {
+	if oauth.LooksLikeAuthorizationCode(m.request.Code) {
+		var err error
+		m.code, err = s.config.Tokens.AuthorizationCode(ctx, oauth.HashOf(m.request.Code))
+		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	m.write = newWrite(func() { s.forgetLater(m.op.Revoked) })
+	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
+		return nil, err
+	}
+	return &m.response, s.outcome(m.op.Outcome, m.op.Revoked)
+}
+
+func (s *Service) rotate(ctx context.Context, a *clientActor, m *rotation) (*oauth.TokenResponse, error) {
+	if oauth.LooksLikeRefreshToken(m.request.RefreshToken) {
+		var err error
+		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(m.request.RefreshToken))
+		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	m.write = newWrite(func() { s.forgetLater(m.op.Revoked) })
+	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
+		return nil, err
+	}
+	return &m.response, s.outcome(m.op.Outcome, m.op.Revoked)
+}
+
+// outcome returns what the store's decision means to the client.
+func (s *Service) outcome(outcome oauth.Outcome, revoked []oauth.Hash) error {
+	switch outcome {
+	case oauth.OutcomeDone:
+		return nil
+	case oauth.OutcomeReused:
+		s.forget(revoked)
+		return oauth.ErrGrantReused
+	}
+	return oauth.ErrGrantGone
+}
+
+// IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749
+// section 4.1.2). It sets Hash and Expires of code. The error is for a redirect.
+func (s *Service) IssueCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, *oauth.Error) {
+	plain, err := s.issueCode(ctx, code, now)
+	return plain, s.authorizeFault(err, "issue an authorization code")
+}
+
+func (s *Service) issueCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, error) {
+	if !s.inflight.Enter() {
+		return "", mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	a, client, err := s.client(ctx, code.ClientID)
+	if errors.Is(err, oauth.ErrNotFound) {
+		return "", &oauth.Error{Code: oauth.UnauthorizedClient,
+			Description: "The client is unknown.", Hint: "Check client_id."}
+	}
+	if err != nil {
+		return "", err
+	}
+	plain := oauth.NewAuthorizationCode()
+	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
+	m := &codeIssuance{clientAsk: clientAsk{client: client}, op: oauth.SaveCode{Code: code}}
+	m.write = newWrite(nil)
+	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
+		return "", err
+	}
+	return plain, nil
+}
+
+// IssueConsentedCode is IssueCode for scopes that the user has granted the client before. When the
+// consent was withdrawn meanwhile, it revokes the code, and the error is access_denied.
+func (s *Service) IssueConsentedCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, *oauth.Error) {
+	plain, fault := s.IssueCode(ctx, code, now)
+	if fault != nil {
+		return "", fault
+	}
+	err := s.useConsent(ctx, code, now)
+	if errors.Is(err, account.ErrNotFound) {
+		grant := oauth.Grant{UserID: code.UserID, ClientID: code.ClientID}
+		if err = s.RevokeAll(ctx, &oauth.Revoke{Consent: &grant}); err == nil {
+			err = &oauth.Error{Code: oauth.AccessDenied,
+				Description: "The user has just withdrawn the consent.",
+				Hint:        "Ask again when the user wants it."}
+		}
+	}
+	if err != nil {
+		return "", s.authorizeFault(err, "use a consent")
+	}
+	return plain, nil
+}
+
+// consentUsed is how outdated the time of a consent's last use may be.
+const consentUsed = time.Minute
+
+// useConsent records that a code was issued by a consent, or returns account.ErrNotFound when there
+// is none for its scopes.
+func (s *Service) useConsent(ctx context.Context, code oauth.AuthorizationCode, now time.Time) error {
+	consent, err := s.config.Accounts.Consent(ctx, code.UserID, code.ClientID)
+	if err != nil {
+		return fmt.Errorf("read consent: %w", err)
+	}
+	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) {
+		return account.ErrNotFound
+	}
+	if now.Sub(consent.Used) < consentUsed {
+		return nil
+	}
+	consent.Used = now
+	if err := s.config.Accounts.UseConsent(ctx, consent); err != nil {
+		return fmt.Errorf("use consent: %w", err)
+	}
+	return nil
+}

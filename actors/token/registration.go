@@ -1,0 +1,180 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+// Client returns a client, disabled or not, or oauth.ErrNotFound. It must not be changed.
+func (s *Service) Client(ctx context.Context, id string) (*oauth.Client, error) {
+	_, client, err := s.client(ctx, id)
+	return client, err
+}
+
+// Clients returns up to limit clients with an id above after, by id.
+func (s *Service) Clients(ctx context.Context, after string, limit int) ([]*oauth.Client, error) {
+	return s.config.Tokens.Clients(ctx, after, limit)
+}
+
+// CreateClient registers c under a new id. It returns the record and, for a confidential client, its
+// secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
+func (s *Service) CreateClient(
+	ctx context.Context, c oauth.Client, now time.Time,
+) (created *oauth.Client, secret string, err error) {
+	if !s.inflight.Enter() {
+		return nil, "", mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
+	c.RedirectURIs = slices.Clone(c.RedirectURIs)
+	if !c.Public {
+		var kept oauth.Secret
+		secret, kept = oauth.NewSecret(now)
+		c.Secrets = []oauth.Secret{kept}
+	}
+	if err := c.CheckRegistration(); err != nil {
+		return nil, "", err
+	}
+	if err := s.config.Tokens.CreateClient(ctx, &c); err != nil {
+		return nil, "", fmt.Errorf("create client: %w", err)
+	}
+	return &c, secret, nil
+}
+
+// UpdateClient replaces a client's record by a copy that change has altered. Every request sees it
+// from the return on. The id, the kind (public or not), the secrets, the time of creation and the
+// version stay as they are. change is called again, on another copy, when another process changed
+// the record meanwhile. The error is oauth.ErrNotFound, a *oauth.RegistrationError, oauth.ErrBusy,
+// that of change, or a failure.
+func (s *Service) UpdateClient(
+	ctx context.Context, id string, change func(*oauth.Client) error,
+) (*oauth.Client, error) {
+	return s.changeClient(ctx, id, func(c *oauth.Client) error {
+		before := *c
+		before.Secrets = slices.Clone(c.Secrets)
+		if err := change(c); err != nil {
+			return err
+		}
+		c.ID, c.Public, c.Secrets = before.ID, before.Public, before.Secrets
+		c.Created, c.Version = before.Created, before.Version
+		return nil
+	})
+}
+
+// RotateSecret gives a confidential client a second secret and returns it with its record. While the
+// client has two, the error is a *oauth.RegistrationError: RevokeSecret ends one.
+func (s *Service) RotateSecret(
+	ctx context.Context, id string, now time.Time,
+) (secret string, kept oauth.Secret, err error) {
+	secret, kept = oauth.NewSecret(now)
+	_, err = s.changeClient(ctx, id, func(c *oauth.Client) error {
+		c.Secrets = append(c.Secrets, kept)
+		return nil
+	})
+	if err != nil {
+		return "", oauth.Secret{}, err
+	}
+	return secret, kept, nil
+}
+
+// RevokeSecret ends the secret with that id. The client's other secret stays valid. The error is a
+// *oauth.RegistrationError for the last secret and oauth.ErrNotFound for an unknown one.
+func (s *Service) RevokeSecret(ctx context.Context, id, secretID string) error {
+	_, err := s.changeClient(ctx, id, func(c *oauth.Client) error {
+		i := slices.IndexFunc(c.Secrets, func(secret oauth.Secret) bool { return secret.ID == secretID })
+		if i < 0 {
+			return oauth.ErrNotFound
+		}
+		c.Secrets = slices.Delete(c.Secrets, i, i+1)
+		return nil
+	})
+	return err
+}
+
+// DeleteClient deletes a client and all its codes, tokens and consents, or returns oauth.ErrNotFound.
+// When it returns nil, they are refused from the next request on.
+func (s *Service) DeleteClient(ctx context.Context, id string) error {
+	release, err := s.beginChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ended, err := s.config.Tokens.DeleteClient(ctx, id)
+	if err != nil {
+		return fmt.Errorf("delete client: %w", err)
+	}
+	s.clients.change(id)
+	s.clientActors.drop(id)
+	s.forget(ended)
+	return nil
+}
+
+// changeTries is how often a change is applied to a record that another process keeps changing.
+const changeTries = 20
+
+// changeClient replaces a client's record by a changed copy. When another process changed it
+// meanwhile, change is called again on the new record, up to changeTries times; then it is
+// oauth.ErrBusy.
+func (s *Service) changeClient(
+	ctx context.Context, id string, change func(*oauth.Client) error,
+) (*oauth.Client, error) {
+	release, err := s.beginChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	for range changeTries {
+		c, err := s.tryChangeClient(ctx, id, change)
+		if !errors.Is(err, oauth.ErrConflict) {
+			return c, err
+		}
+	}
+	return nil, fmt.Errorf("update client: others keep changing it: %w", oauth.ErrBusy)
+}
+
+// tryChangeClient returns oauth.ErrConflict when another process changed the client meanwhile.
+func (s *Service) tryChangeClient(
+	ctx context.Context, id string, change func(*oauth.Client) error,
+) (*oauth.Client, error) {
+	old, err := s.config.Tokens.Client(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read client: %w", err)
+	}
+	c := *old
+	c.RedirectURIs, c.Secrets = slices.Clone(old.RedirectURIs), slices.Clone(old.Secrets)
+	if err := change(&c); err != nil {
+		return nil, err
+	}
+	if err := c.CheckRegistration(); err != nil {
+		return nil, err
+	}
+	err = s.config.Tokens.UpdateClient(ctx, &c)
+	s.clients.change(id) // also after an error, which may hide that it was written
+	if err != nil {
+		return nil, fmt.Errorf("update client: %w", err)
+	}
+	return &c, nil
+}
+
+// beginChange waits until no other change of clients is under way, so that those of one process never
+// conflict.
+func (s *Service) beginChange(ctx context.Context) (release func(), err error) {
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
+	}
+	select {
+	case s.changing <- struct{}{}:
+		return func() { <-s.changing; s.inflight.Leave() }, nil
+	case <-ctx.Done():
+		s.inflight.Leave()
+		return nil, fmt.Errorf("wait for another change: %w", ctx.Err())
+	}
+}

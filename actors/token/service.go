@@ -1,0 +1,141 @@
+// Package token is the token service: it authenticates clients, issues, admits, introspects and
+// revokes their tokens, and keeps the register of clients. Service is the only way in.
+//
+// Who owns what, and what a restart loses:
+//
+//   - The stores own clients, codes and tokens, and decide whatever two requests could ask for at
+//     once. What a response has acknowledged is durable: a restart loses nothing of it.
+//   - The records of clients and users in use are in memory, shared by all their tokens. Whoever
+//     changes one makes every request read it again.
+//   - A client actor, one for each client in use, hands the store the operations on the client's
+//     codes and tokens in the order of its messages. It holds no state that could be lost.
+//   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
+//     windows.
+//   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
+)
+
+// Config is what a Service is made of. All fields are required but Shared.
+type Config struct {
+	Tokens    oauth.Store
+	Accounts  account.Store
+	Lifetimes oauth.Lifetimes
+	Shared    bool               // other processes write to the same stores: records are read again after a second
+	Actors    *actor.ActorSystem // outlives the Service
+	Logger    *slog.Logger
+	Metrics   prometheus.Registerer
+}
+
+// Wrong client secrets that one address may send: a burst at once and then one a second. Right ones
+// are never delayed.
+const (
+	wrongSecrets       = 20
+	wrongSecretsEvery  = time.Second
+	wrongSecretCallers = 10_000
+)
+
+// loadLimit is how many tokens are read from the stores at the same time.
+const loadLimit = 64
+
+// Service is the running token service. Its methods may be called by many goroutines. Those that take
+// a context return when it ends, or when a write that has begun by then has ended.
+type Service struct {
+	config       Config
+	started      time.Time
+	metrics      *metrics
+	keys         keyring
+	spawner      *mailbox.Spawner
+	clients      records[string, oauth.Client]
+	users        records[int64, user]
+	clientActors clientActors
+	changing     chan struct{} // holds a token while the record of a client is being changed
+	wrongSecrets *ratelimit.Throttle
+
+	directory *directory
+	asks      sync.Pool // of *admission
+	loads     loads
+	loading   chan struct{} // holds a token for each load under way
+
+	inflight mailbox.InFlight
+	stopped  atomic.Bool        // no request is admitted
+	tasks    sync.WaitGroup     // what goes on after its caller has left, or without one
+	lifetime context.Context    // of tasks, and of loads that several requests wait for
+	end      context.CancelFunc // ends lifetime
+}
+
+// New starts a Service. Stop ends it.
+func New(ctx context.Context, config Config) (*Service, error) {
+	s := &Service{
+		config:       config,
+		started:      time.Now(),
+		changing:     make(chan struct{}, 1),
+		wrongSecrets: ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
+		directory:    newDirectory(),
+		loading:      make(chan struct{}, loadLimit),
+	}
+	s.clients.read = s.readClient
+	s.users.read = s.readUser
+	s.asks.New = func() any { return &admission{} }
+	keys, err := config.Tokens.AccessTokenKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of access tokens: %w", err)
+	}
+	s.keys.use(keys)
+	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s.spawner = mailbox.NewSpawner(config.Actors,
+		func() { s.metrics.mailboxRejects.Inc() },
+		func() {
+			s.metrics.panics.Inc()
+			config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
+		})
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	s.tasks.Go(s.sweep)
+	if config.Shared {
+		s.keys.delay = keyDelay
+		s.tasks.Go(s.followKeys)
+	}
+	return s, nil
+}
+
+// Stop refuses new requests and lets those in flight end until ctx does. Call it once, before the
+// stores are closed and the actor system is shut down.
+func (s *Service) Stop(ctx context.Context) error {
+	s.stopped.Store(true)
+	err := s.inflight.Close(ctx)
+	s.end()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.tasks.Wait()
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, fmt.Errorf("wait for background tasks: %w", ctx.Err()))
+	}
+}
+
+// clock returns the time from the start of the Service to t, which no change of the system clock
+// moves.
+func (s *Service) clock(t time.Time) time.Duration { return t.Sub(s.started) }

@@ -1,0 +1,198 @@
+// Package adminapi has the endpoints with which operators manage clients, users and keys.
+package adminapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/endpoint"
+)
+
+// Paths of the admin API, on the admin listener.
+const (
+	pathAdminClients = "/admin/v1/clients"
+	pathAdminUsers   = "/admin/v1/users"
+	pathAdminRotate  = "/admin/v1/keys/rotate"
+)
+
+const (
+	adminTimeout = 10 * time.Second // for one request
+	maxPage      = 200              // records of a list
+	defaultPage  = 50
+)
+
+// service is what the handlers share.
+type service struct {
+	tokens *token.Service
+	people *people.Service
+	log    *slog.Logger
+}
+
+// adminCall is one request of an operator: admitted, with a deadline, its path checked.
+type adminCall struct {
+	*fasthttp.RequestCtx
+	*service
+	context context.Context
+	now     time.Time
+}
+
+// adminHandler does what an operator asks for. What it answers is JSON, or nil for 204.
+type adminHandler func(*adminCall) (answer any, err error)
+
+// Endpoints returns the rows of the table of routes.
+func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
+	s := &service{tokens, people, log}
+	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
+		if read := methods[fasthttp.MethodGet]; read != nil {
+			methods[fasthttp.MethodHead] = read
+		}
+		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods), Head: endpoint.SetPrivateJSON}
+		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
+			if methods[m] != nil {
+				e.Methods = append(e.Methods, m)
+			}
+		}
+		return e
+	}
+	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete
+	client, user := pathAdminClients+"/{id}", pathAdminUsers+"/{id}"
+	return []endpoint.Endpoint{
+		row(pathAdminClients, map[string]adminHandler{get: listClients, post: createClient}),
+		row(client, map[string]adminHandler{get: showClient, patch: updateClient, remove: deleteClient}),
+		row(client+"/approve", map[string]adminHandler{post: setApproved(true)}),
+		row(client+"/unapprove", map[string]adminHandler{post: setApproved(false)}),
+		row(client+"/disable", map[string]adminHandler{post: setClientDisabled(true)}),
+		row(client+"/enable", map[string]adminHandler{post: setClientDisabled(false)}),
+		row(client+"/secrets", map[string]adminHandler{post: rotateSecret}),
+		row(client+"/secrets/{secret}", map[string]adminHandler{remove: revokeSecret}),
+		row(pathAdminUsers, map[string]adminHandler{get: listUsers, post: createUser}),
+		row(user, map[string]adminHandler{get: showUser, patch: updateUser, remove: deleteUser}),
+		row(user+"/disable", map[string]adminHandler{post: setUserDisabled(true)}),
+		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
+		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
+		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
+		row(pathAdminRotate, map[string]adminHandler{post: rotateKeys}),
+	}
+}
+
+// operatorOnly answers requests that carry an access token with the scope server-operations, and refuses all others.
+func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		now := time.Now()
+		bearer, err := endpoint.BearerToken(&ctx.Request.Header)
+		if err != nil {
+			endpoint.WriteError(ctx, endpoint.JSON, err)
+			return
+		}
+		if verdict := s.tokens.AdmitOperator(bearer, now); verdict != token.Admitted {
+			endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+				Advice: "Use a token of an operator client, requested with the scope server-operations."})
+			return
+		}
+		deadline, cancel := context.WithTimeout(context.Background(), adminTimeout)
+		defer cancel()
+		call := &adminCall{RequestCtx: ctx, service: s, context: deadline, now: now}
+		answer, err := methods[string(ctx.Method())](call)
+		if err != nil {
+			s.writeError(ctx, err)
+			return
+		}
+		call.answer(answer)
+	}
+}
+
+// answer writes v as JSON, after a status that is not 200 was set by the handler.
+func (c *adminCall) answer(v any) {
+	if v == nil {
+		c.Response.Header.Del(fasthttp.HeaderContentType)
+		c.SetStatusCode(fasthttp.StatusNoContent)
+		return
+	}
+	c.SetBody(encodeJSON(v))
+}
+
+// encodeJSON writes records of strings, numbers and lists of them, which cannot fail.
+func encodeJSON(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// created says that the record at path is new.
+func (c *adminCall) created(path string) {
+	c.SetStatusCode(fasthttp.StatusCreated)
+	c.Response.Header.Set(fasthttp.HeaderLocation, path)
+}
+
+// pathValue returns the part of the path that the pattern calls name. It does not share memory with the request.
+func (c *adminCall) pathValue(name string) string {
+	value, _ := c.UserValue(name).(string)
+	return strings.Clone(value)
+}
+
+// clientID returns the id in the path; what no id can be is oauth.ErrNotFound.
+func (c *adminCall) clientID() (string, error) {
+	id := c.pathValue("id")
+	if !isClientID(id) {
+		return "", oauth.ErrNotFound
+	}
+	return id, nil
+}
+
+// isClientID reports whether text is a UUID as ids of clients are written.
+func isClientID(text string) bool {
+	id, err := uuid.Parse(text)
+	return err == nil && id.String() == text
+}
+
+// userID returns the id in the path; what no id can be is account.ErrNotFound.
+func (c *adminCall) userID() (int64, error) {
+	text := c.pathValue("id")
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
+		return 0, account.ErrNotFound
+	}
+	return id, nil
+}
+
+// errAfter is for a page that begins after what no record of the list can be.
+var errAfter = account.FieldError{Field: "after", Message: "must be the next of the page before"}
+
+// page returns from where and how many records are asked for.
+func (c *adminCall) page() (after string, limit int, err error) {
+	params, ok := endpoint.ParseParameters(c.URI().QueryString())
+	if !ok {
+		return "", 0, endpoint.ErrInvalidRequest.Saying("The query is malformed.")
+	}
+	limit = defaultPage
+	if text := endpoint.Value(params, "limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
+			return "", 0, account.FieldError{Field: "limit", Message: "must be a number from 1 to 200"}
+		}
+	}
+	return endpoint.Value(params, "after"), limit, nil
+}
+
+// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal data.
+func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
+	if problem := endpoint.ProblemOf(err); problem.Unexpected {
+		s.log.Error("admin request failed", "error", err, "request_id", endpoint.RequestID(ctx))
+	}
+	endpoint.WriteError(ctx, endpoint.JSON, err)
+}

@@ -1,0 +1,242 @@
+package adminapi
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+)
+
+// clientRecord is a client as the admin API shows it.
+type clientRecord struct {
+	ClientID        string         `json:"client_id"`
+	ClientSecret    string         `json:"client_secret,omitempty"` // in the answer to its registration alone
+	Name            string         `json:"name"`
+	ClientURI       *string        `json:"client_uri"`
+	RedirectURIs    []string       `json:"redirect_uris"`
+	Scopes          []string       `json:"scopes"`
+	Grants          []string       `json:"grants"`
+	Public          bool           `json:"public"`
+	Operator        bool           `json:"operator"`
+	DetailApproved  bool           `json:"detail_user_approved"`
+	LoopbackAnyPort bool           `json:"loopback_any_port"`
+	IntrospectAny   bool           `json:"introspect_any"`
+	Disabled        bool           `json:"disabled"`
+	Secrets         []secretRecord `json:"secrets"`
+	CreatedAt       string         `json:"created_at"`
+}
+
+// secretRecord says that there is a secret, not what it is.
+type secretRecord struct {
+	ID        string `json:"id"`
+	CreatedAt string `json:"created_at"`
+}
+
+// newSecretRecord is the answer to a rotation.
+type newSecretRecord struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	SecretID     string `json:"secret_id"`
+	CreatedAt    string `json:"created_at"`
+}
+
+func newClientRecord(c *oauth.Client) clientRecord {
+	r := clientRecord{
+		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI), RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()), Grants: orEmpty(c.Grants.Names()),
+		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved, LoopbackAnyPort: c.LoopbackAnyPort,
+		IntrospectAny: c.IntrospectAny, Disabled: c.Disabled, Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
+	}
+	for i, s := range c.Secrets {
+		r.Secrets[i] = secretRecord{s.ID, timestamp(s.Created)}
+	}
+	return r
+}
+
+// orEmpty is list, as JSON shows it: never null.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// timestamp is t by RFC 3339, to the second, in UTC.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func listClients(c *adminCall) (any, error) {
+	after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	if after != "" && !isClientID(after) {
+		return nil, errAfter
+	}
+	clients, err := c.tokens.Clients(c.context, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Clients []clientRecord `json:"clients"`
+		Next    string         `json:"next"` // after, for the next page; "" = there is none
+	}{Clients: make([]clientRecord, len(clients))}
+	for i, client := range clients {
+		page.Clients[i] = newClientRecord(client)
+	}
+	if len(clients) == limit {
+		page.Next = clients[limit-1].ID
+	}
+	return page, nil
+}
+
+func createClient(c *adminCall) (any, error) {
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	var client oauth.Client
+	o.flag("public", &client.Public)
+	o.flag("operator", &client.Operator)
+	o.flag("detail_user_approved", &client.DetailApproved)
+	setDefaults(&client)
+	registration(o, &client)
+	if err := o.end(); err != nil {
+		return nil, err
+	}
+	created, secret, err := c.tokens.CreateClient(c.context, client, c.now)
+	if err != nil {
+		return nil, err
+	}
+	record := newClientRecord(created)
+	record.ClientSecret = secret
+	c.created(pathAdminClients + "/" + created.ID)
+	return record, nil
+}
+
+// setDefaults sets what a client may do whose registration does not say.
+func setDefaults(c *oauth.Client) {
+	c.Grants, c.Scopes = oauth.AuthorizationCodeGrant|oauth.RefreshTokenGrant, oauth.ViewUser
+	if c.Operator {
+		c.Grants, c.Scopes = oauth.ClientCredentialsGrant, oauth.ServerOperations
+	}
+}
+
+// registration changes of client what o holds of that which can be changed later.
+func registration(o *object, client *oauth.Client) {
+	o.text("name", &client.Name)
+	o.clearable("client_uri", &client.URI)
+	o.texts("redirect_uris", &client.RedirectURIs)
+	o.flag("loopback_any_port", &client.LoopbackAnyPort)
+	o.flag("introspect_any", &client.IntrospectAny)
+	var names []string
+	if o.texts("scopes", &names) {
+		client.Scopes = 0
+		for _, name := range names {
+			scope, err := oauth.ParseScopes(name)
+			if err != nil || scope == 0 {
+				o.refuse("scopes", "only view-user, detail-user and server-operations exist")
+			}
+			client.Scopes |= scope
+		}
+	}
+	if o.texts("grants", &names) {
+		client.Grants = 0
+		for _, name := range names {
+			grant, ok := oauth.ParseGrantType(name)
+			if !ok {
+				o.refuse("grants", "only authorization_code, refresh_token and client_credentials exist")
+			}
+			client.Grants |= grant
+		}
+	}
+}
+
+func showClient(c *adminCall) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.tokens.Client(c.context, id)
+	if err != nil {
+		return nil, err
+	}
+	return newClientRecord(client), nil
+}
+
+func updateClient(c *adminCall) (any, error) {
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	return c.changeClient(func(client *oauth.Client) error {
+		registration(o, client)
+		return o.end()
+	})
+}
+
+// changeClient lets change alter the client of the path, and answers with what it is then.
+func (c *adminCall) changeClient(change func(*oauth.Client) error) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.tokens.UpdateClient(c.context, id, change)
+	if err != nil {
+		return nil, err
+	}
+	return newClientRecord(client), nil
+}
+
+// setApproved grants or takes back a client's approval for detail-user.
+func setApproved(approved bool) adminHandler {
+	return func(c *adminCall) (any, error) {
+		if err := c.nothing(); err != nil {
+			return nil, err
+		}
+		return c.changeClient(func(client *oauth.Client) error { client.DetailApproved = approved; return nil })
+	}
+}
+
+func setClientDisabled(disabled bool) adminHandler {
+	return func(c *adminCall) (any, error) {
+		if err := c.nothing(); err != nil {
+			return nil, err
+		}
+		return c.changeClient(func(client *oauth.Client) error { client.Disabled = disabled; return nil })
+	}
+}
+
+func deleteClient(c *adminCall) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.tokens.DeleteClient(c.context, id)
+}
+
+func rotateSecret(c *adminCall) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.nothing(); err != nil {
+		return nil, err
+	}
+	secret, kept, err := c.tokens.RotateSecret(c.context, id, c.now)
+	if err != nil {
+		return nil, err
+	}
+	c.SetStatusCode(fasthttp.StatusCreated)
+	return newSecretRecord{ClientID: id, ClientSecret: secret, SecretID: kept.ID, CreatedAt: timestamp(kept.Created)}, nil
+}
+
+func revokeSecret(c *adminCall) (any, error) {
+	id, err := c.clientID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.tokens.RevokeSecret(c.context, id, c.pathValue("secret")); err != nil {
+		return nil, err
+	}
+	return showClient(c)
+}

@@ -1,0 +1,145 @@
+package adminapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/endpoint"
+)
+
+// object is the JSON object that a request holds, read member by member. Members that nobody asked for are problems,
+// and so are those of another type: end tells them all at once.
+type object struct {
+	members  map[string]json.RawMessage
+	known    map[string]bool // members that were asked for; they may be again, by a change that is made anew
+	problems map[string]string
+}
+
+// object reads the request's body: one JSON object, no member of it twice.
+func (c *adminCall) object() (*object, error) {
+	if !endpoint.IsJSON(c.Request.Header.ContentType()) {
+		return nil, endpoint.ErrNotJSON
+	}
+	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{}, problems: map[string]string{}}
+	body := c.PostBody()
+	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
+		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")
+	}
+	return o, nil
+}
+
+// nothing returns an error unless the request has no body, or an empty object.
+func (c *adminCall) nothing() error {
+	if len(bytes.TrimSpace(c.PostBody())) == 0 {
+		return nil
+	}
+	o, err := c.object()
+	if err != nil {
+		return err
+	}
+	return o.end()
+}
+
+func (o *object) read(d *json.Decoder) bool {
+	if brace, err := d.Token(); err != nil || brace != json.Delim('{') {
+		return false
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		name, isName := token.(string)
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil || !isName {
+			return false
+		}
+		if _, twice := o.members[name]; twice {
+			o.problems[name] = "is there more than once"
+		}
+		o.members[name] = value
+	}
+	if _, err := d.Token(); err != nil { // the closing brace
+		return false
+	}
+	_, err := d.Token()
+	return err == io.EOF
+}
+
+// member decodes a member into to, unless it is absent; must says what it has to be.
+func (o *object) member(name, must string, to any) (given bool) {
+	value, ok := o.members[name]
+	if !ok {
+		return false
+	}
+	o.known[name] = true
+	if string(value) == "null" || json.Unmarshal(value, to) != nil {
+		o.refuse(name, must)
+		return false
+	}
+	return true
+}
+
+func (o *object) refuse(name, message string) {
+	if o.problems[name] == "" {
+		o.problems[name] = message
+	}
+}
+
+// text sets *to to a member that is a string.
+func (o *object) text(name string, to *string) (given bool) {
+	return o.member(name, "must be a string", to)
+}
+
+// clearable sets *to to a member that is a string, or to "" when it is null.
+func (o *object) clearable(name string, to *string) {
+	if string(o.members[name]) == "null" {
+		o.known[name] = true
+		*to = ""
+		return
+	}
+	o.text(name, to)
+}
+
+// flag sets *to to a member that is true or false.
+func (o *object) flag(name string, to *bool) { o.member(name, "must be true or false", to) }
+
+// texts sets *to to a member that is a list of strings.
+func (o *object) texts(name string, to *[]string) (given bool) {
+	var list []*string
+	if !o.member(name, "must be a list of strings", &list) {
+		return false
+	}
+	texts := make([]string, len(list))
+	for i, t := range list {
+		if t == nil {
+			o.refuse(name, "must be a list of strings")
+			return false
+		}
+		texts[i] = *t
+	}
+	*to = texts
+	return true
+}
+
+// end returns what was wrong with the members, also that some are not known.
+func (o *object) end() error {
+	for name := range o.members {
+		if !o.known[name] {
+			o.refuse(name, "is not known here")
+		}
+	}
+	var fields account.FieldErrors
+	for _, name := range slices.Sorted(maps.Keys(o.problems)) {
+		fields = append(fields, account.FieldError{Field: name, Message: o.problems[name]})
+	}
+	if fields == nil {
+		return nil
+	}
+	return fields
+}

@@ -1,0 +1,197 @@
+package adminapi
+
+import (
+	"strconv"
+
+	"gatehouse/actors/account"
+)
+
+// userRecord is a user as the admin API shows it. What is unset is null.
+type userRecord struct {
+	ID             int64   `json:"id"`
+	ServiceID      string  `json:"service_id"`
+	Name           string  `json:"name"`
+	Email          *string `json:"email"`
+	PhoneNumber    *string `json:"phone_number"`
+	Username       *string `json:"username"`
+	Gender         *string `json:"gender"`
+	Bio            *string `json:"bio"`
+	PlaceOfBirth   *string `json:"place_of_birth"`
+	DateOfBirth    *string `json:"date_of_birth"`
+	Address        *string `json:"address"`
+	ProfilePicture *string `json:"profile_picture"`
+	HasPassword    bool    `json:"has_password"`
+	Disabled       bool    `json:"disabled"`
+	CreatedAt      string  `json:"created_at"`
+	UpdatedAt      string  `json:"updated_at"`
+}
+
+func newUserRecord(u *account.User) userRecord {
+	return userRecord{
+		ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: orNull(u.Email), PhoneNumber: orNull(u.Phone), Username: orNull(u.Username),
+		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth), DateOfBirth: orNull(u.DateOfBirth),
+		Address: orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture), HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
+		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// profile changes of u what o holds of it; null and "" remove what was there.
+func profile(o *object, u *account.User) {
+	o.text("name", &u.Name)
+	o.clearable("email", &u.Email)
+	o.clearable("phone_number", &u.Phone)
+	o.clearable("username", &u.Username)
+	o.clearable("gender", &u.Gender)
+	o.clearable("bio", &u.Bio)
+	o.clearable("place_of_birth", &u.PlaceOfBirth)
+	o.clearable("date_of_birth", &u.DateOfBirth)
+	o.clearable("address", &u.Address)
+	o.clearable("profile_picture", &u.ProfilePicture)
+}
+
+func listUsers(c *adminCall) (any, error) {
+	text, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	var after int64
+	if text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+			return nil, errAfter
+		}
+	}
+	users, err := c.people.Users(c.context, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Users []userRecord `json:"users"`
+		Next  string       `json:"next"` // after, for the next page; "" = there is none
+	}{Users: make([]userRecord, len(users))}
+	for i, u := range users {
+		page.Users[i] = newUserRecord(u)
+	}
+	if len(users) == limit {
+		page.Next = strconv.FormatInt(users[limit-1].ID, 10)
+	}
+	return page, nil
+}
+
+func createUser(c *adminCall) (any, error) {
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	var u account.User
+	var password string
+	profile(o, &u)
+	o.text("password", &password)
+	if err := o.end(); err != nil {
+		return nil, err
+	}
+	created, err := c.people.CreateUser(c.context, u, password, c.now)
+	if err != nil {
+		return nil, err
+	}
+	c.created(pathAdminUsers + "/" + strconv.FormatInt(created.ID, 10))
+	return newUserRecord(created), nil
+}
+
+func showUser(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.people.User(c.context, id)
+	if err != nil {
+		return nil, err
+	}
+	return newUserRecord(u), nil
+}
+
+func updateUser(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.people.UpdateUser(c.context, id, func(u *account.User) error {
+		profile(o, u)
+		return o.end()
+	}, c.now)
+	if err != nil {
+		return nil, err
+	}
+	return newUserRecord(u), nil
+}
+
+func deleteUser(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.people.DeleteUser(c.context, id)
+}
+
+func setUserDisabled(disabled bool) adminHandler {
+	return func(c *adminCall) (any, error) {
+		id, err := c.userID()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.nothing(); err != nil {
+			return nil, err
+		}
+		set := c.people.EnableUser
+		if disabled {
+			set = c.people.DisableUser
+		}
+		if err := set(c.context, id, c.now); err != nil {
+			return nil, err
+		}
+		return showUser(c)
+	}
+}
+
+func resetPassword(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.object()
+	if err != nil {
+		return nil, err
+	}
+	var password string
+	if given := o.text("password", &password); !given {
+		o.refuse("password", "is missing")
+	}
+	if err := o.end(); err != nil {
+		return nil, err
+	}
+	return nil, c.people.ResetPassword(c.context, id, password, "", c.now)
+}
+
+func revokeUserTokens(c *adminCall) (any, error) {
+	id, err := c.userID()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.nothing(); err != nil {
+		return nil, err
+	}
+	if _, err := c.people.User(c.context, id); err != nil {
+		return nil, err
+	}
+	return nil, c.people.RevokeUserTokens(c.context, id)
+}

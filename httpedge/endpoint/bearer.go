@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/token"
+)
+
+// maxBearer bounds what is looked at as a token, in bytes: more than any of ours has.
+const maxBearer = 256
+
+// Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
+const (
+	challengeBare       = `Bearer realm="gatehouse"`
+	challengeInvalid    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token is malformed, unknown or revoked"`
+	challengeExpired    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`
+	challengeScope      = `Bearer realm="gatehouse", error="insufficient_scope", scope="`
+	challengeUnapproved = `Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`
+	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
+)
+
+// BearerToken returns the token in the one Authorization header (RFC 6750 section 2.1); it shares memory with the request.
+// err says why there is none that could be checked; it is ErrNoToken or ErrInvalidToken.
+func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
+	lines := h.PeekAll(fasthttp.HeaderAuthorization)
+	switch {
+	case len(lines) == 0:
+		return "", ErrNoToken
+	case len(lines) > 1:
+		return "", ErrInvalidToken
+	}
+	scheme, rest, _ := strings.Cut(View(lines[0]), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", ErrNoToken
+	}
+	if rest = strings.TrimLeft(rest, " "); rest == "" || len(rest) > maxBearer {
+		return "", ErrInvalidToken
+	}
+	return rest, nil
+}
+
+// Refusal says why a bearer token was not admitted.
+type Refusal struct {
+	Verdict token.Verdict
+	Scope   string        // that the endpoint needs
+	Advice  string        // how to get the scope
+	Wait    time.Duration // of RateLimited: until the window ends
+}
+
+// Error returns the message of the problem.
+func (r *Refusal) Error() string { return r.problem().Message }
+
+// problem returns what a caller is told (interface document, section 7.2).
+func (r *Refusal) problem() Problem {
+	switch r.Verdict {
+	case token.TokenExpired:
+		return Problem{Status: fasthttp.StatusUnauthorized, Code: "token_expired", Challenge: challengeExpired,
+			Description: "The access token expired.",
+			Message:     "The access token expired. Get a new one with the refresh token, or by a new authorization."}
+	case token.RateLimited:
+		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: r.Wait,
+			Message: "This access token has used up its requests of this minute."}
+	case token.InsufficientScope:
+		return Problem{Status: fasthttp.StatusForbidden, Code: "insufficient_scope", Challenge: challengeScope + r.Scope + `"`,
+			Description: "The access token lacks the scope " + r.Scope + ".", Message: r.Advice}
+	case token.UnapprovedScope:
+		return Problem{Status: fasthttp.StatusForbidden, Code: "unapproved_scope", Challenge: challengeUnapproved,
+			Description: "The client is not approved for the scope detail-user.",
+			Message:     "An operator has to approve the client for detailed profiles. The same access token works from then on."}
+	case token.TryLater:
+		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable", RetryAfter: time.Second,
+			Message: "The service is overloaded. Try again in a few seconds."}
+	}
+	return *ErrInvalidToken
+}

@@ -1,0 +1,221 @@
+package lookups
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fastjson"
+
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge/endpoint"
+)
+
+// Errors about the whole request. They are shared and never changed.
+var (
+	errBulkMalformed = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
+				Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
+	errBulkEmpty = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
+			Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
+	errBulkTooMany = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonTooMany}
+)
+
+const maxBulk = 50 // queries a request (interface document, section 8)
+
+// bulkBatch is the working memory of one bulk request. Its strings are views into the parser's copy of the body.
+type bulkBatch struct {
+	parser   fastjson.Parser
+	texts    []string
+	outcomes []geo.Outcome // one a text, in their order
+	asked    []geo.Query   // of the well-formed texts
+	places   []int         // where each of asked stands in texts
+	answers  []geo.Outcome // one a query of asked
+	sources  []geo.Source  // distinct
+}
+
+var bulkBatches = sync.Pool{New: func() any { return new(bulkBatch) }}
+
+// maxPooledBody bounds the bodies whose working memory is kept: a parser's memory grows with the body, many times over
+// if that is all commas.
+const maxPooledBody = 16 << 10
+
+// bulk answers POST /api/bulk.
+func (s *service) bulk(ctx *fasthttp.RequestCtx) {
+	if !endpoint.IsJSON(ctx.Request.Header.ContentType()) {
+		endpoint.WriteLookup(ctx, "", endpoint.ErrNotJSON)
+		return
+	}
+	body := ctx.PostBody()
+	b := bulkBatches.Get().(*bulkBatch)
+	if err := b.read(body); err != nil {
+		endpoint.WriteLookup(ctx, "", err)
+	} else {
+		b.lookUp(s, s.caller(ctx), time.Now())
+		b.write(ctx)
+	}
+	if len(body) <= maxPooledBody {
+		b.forget()
+		bulkBatches.Put(b)
+	}
+}
+
+// read fills texts from body, or says what is wrong with the whole request. encoding/json decides what is JSON, since
+// fastjson lets some of its errors pass.
+func (b *bulkBatch) read(body []byte) error {
+	if !json.Valid(body) {
+		return errBulkMalformed
+	}
+	v, err := b.parser.ParseBytes(body)
+	if err != nil {
+		return errBulkMalformed
+	}
+	object, err := v.Object()
+	if err != nil {
+		return errBulkMalformed
+	}
+	var queries *fastjson.Value
+	times := 0
+	object.Visit(func(name []byte, member *fastjson.Value) {
+		if string(name) == "queries" {
+			queries = member
+			times++
+		}
+	})
+	if times != 1 {
+		return errBulkMalformed
+	}
+	return b.readQueries(queries)
+}
+
+func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
+	items, err := queries.Array()
+	switch {
+	case err != nil:
+		return errBulkMalformed
+	case len(items) == 0:
+		return errBulkEmpty
+	case len(items) > maxBulk:
+		return errBulkTooMany
+	}
+	for _, item := range items {
+		text, err := item.StringBytes()
+		if err != nil {
+			return errBulkMalformed
+		}
+		b.texts = append(b.texts, endpoint.View(text))
+	}
+	return nil
+}
+
+// lookUp finds an outcome for every text. Those that are no query never leave the edge.
+func (b *bulkBatch) lookUp(s *service, caller netip.Addr, now time.Time) {
+	for i, text := range b.texts {
+		if e := s.lookups.Hit(text, now); e != nil {
+			b.outcomes = append(b.outcomes, geo.Outcome{Entry: e, Cached: true})
+			continue
+		}
+		q, fault := geo.ParseQuery(text)
+		b.outcomes = append(b.outcomes, geo.Outcome{Err: fault})
+		if fault == nil {
+			b.asked = append(b.asked, q)
+			b.places = append(b.places, i)
+			b.answers = append(b.answers, geo.Outcome{})
+		}
+	}
+	if len(b.asked) > 0 {
+		s.lookups.LookupAll(b.asked, caller, now, b.answers)
+	}
+	for i, place := range b.places {
+		b.outcomes[place] = b.answers[i]
+	}
+}
+
+// write sends the outcomes, or one error for all if there was no room for any of them.
+func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
+	if refusal := b.refusal(); refusal != nil {
+		endpoint.WriteLookup(ctx, "", refusal)
+		return
+	}
+	failed := 0
+	for i := range b.outcomes {
+		if b.outcomes[i].Err != nil {
+			failed++
+		}
+		b.note(b.outcomes[i].Entry)
+	}
+	body := append(ctx.Response.SwapBody(nil)[:0], `{"ok":true,"count":`...)
+	body = strconv.AppendInt(body, int64(len(b.outcomes)), 10)
+	body = append(body, `,"failed":`...)
+	body = strconv.AppendInt(body, int64(failed), 10)
+	body = append(body, `,"results":[`...)
+	for i := range b.outcomes {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		if err := b.outcomes[i].Err; err != nil {
+			body = endpoint.AppendItem(body, b.texts[i], err)
+		} else {
+			body = b.outcomes[i].Entry.AppendFor(body, b.texts[i])
+		}
+	}
+	ctx.Response.SwapBody(append(body, ']', '}'))
+	endpoint.SetJSON(&ctx.Response.Header)
+	endpoint.SetNoStore(&ctx.Response.Header)
+	b.setSources(&ctx.Response.Header)
+}
+
+// refusal returns the error of the whole request: when every item was refused for lack of room, the one to come back
+// for soonest. An item that was decided, for better or worse, counts as answered.
+func (b *bulkBatch) refusal() *geo.Error {
+	var soonest *geo.Error
+	for i := range b.outcomes {
+		err := b.outcomes[i].Err
+		if err == nil || err.Code != geo.CodeRateLimited && err.Code != geo.CodeOverloaded {
+			return nil
+		}
+		if soonest == nil || err.RetryAfter < soonest.RetryAfter {
+			soonest = err
+		}
+	}
+	return soonest
+}
+
+func (b *bulkBatch) note(e *geo.Entry) {
+	if e == nil {
+		return
+	}
+	for _, known := range b.sources {
+		if known == e.Source() {
+			return
+		}
+	}
+	b.sources = append(b.sources, e.Source())
+}
+
+func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {
+	if len(b.sources) == 0 {
+		return
+	}
+	var buf [48]byte
+	value := buf[:0]
+	for i, source := range b.sources {
+		if i > 0 {
+			value = append(value, ", "...)
+		}
+		value = append(value, source...)
+	}
+	h.SetCanonical(headerSource, value)
+}
+
+// forget lets go of everything that belongs to the request.
+func (b *bulkBatch) forget() {
+	clear(b.texts)
+	clear(b.outcomes)
+	clear(b.asked)
+	clear(b.answers)
+	b.texts, b.outcomes, b.asked = b.texts[:0], b.outcomes[:0], b.asked[:0]
+	b.places, b.answers, b.sources = b.places[:0], b.answers[:0], b.sources[:0]
+}

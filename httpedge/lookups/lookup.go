@@ -1,0 +1,135 @@
+// Package lookups has the endpoints of the geolocation service: one lookup, many at once, and the caller's own address.
+package lookups
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors"
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge/endpoint"
+)
+
+// Paths of the geolocation service (interface document, section 4).
+const (
+	pathMyIP   = "/api/my-ip"
+	pathLookup = "/api/lookup"
+	pathBulk   = "/api/bulk"
+)
+
+// service is what the handlers share.
+type service struct {
+	lookups *actors.System
+	caller  func(*fasthttp.RequestCtx) netip.Addr
+}
+
+// Endpoints returns the rows of the table of routes. caller returns the address of who sends a request, or the zero Addr.
+func Endpoints(lookups *actors.System, caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
+	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
+	s := &service{lookups, caller}
+	return []endpoint.Endpoint{
+		{Pattern: pathMyIP, Methods: get, Handle: s.myIP, Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk, Format: endpoint.Lookup, AnyOrigin: true},
+	}
+}
+
+// Errors that the edge itself finds. They are shared and never changed.
+var (
+	errQueryMissing  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}
+	errQueryRepeated = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}
+)
+
+// Headers of a look-up's answer.
+var (
+	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
+	headerAge          = []byte(fasthttp.HeaderAge)
+	headerCache        = []byte("X-Cache")
+	cacheHit           = []byte("hit")
+	cacheMiss          = []byte("miss")
+	headerSource       = []byte("X-Geo-Source")
+)
+
+// lookup answers GET /api/lookup?q=. A query in the cache costs no allocation.
+func (s *service) lookup(ctx *fasthttp.RequestCtx) {
+	now := ctx.Time()
+	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok { // a canonical query has nothing in it to be decoded
+		if e := s.lookups.Hit(text, now); e != nil {
+			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
+			endpoint.SetJSON(&ctx.Response.Header)
+			ctx.Response.SetBodyRaw(e.Body)
+			return
+		}
+	}
+	text, fault := queryArgument(ctx.QueryArgs())
+	if fault != nil {
+		endpoint.WriteLookup(ctx, text, fault)
+		return
+	}
+	q, fault := geo.ParseQuery(text)
+	if fault != nil {
+		endpoint.WriteLookup(ctx, text, fault)
+		return
+	}
+	outcome := s.lookups.Lookup(q, s.caller(ctx), now)
+	if outcome.Entry != nil {
+		setCacheHeaders(ctx, outcome, now)
+	}
+	if outcome.Err != nil {
+		endpoint.WriteLookup(ctx, text, outcome.Err)
+		return
+	}
+	endpoint.SetJSON(&ctx.Response.Header)
+	writeResult(ctx, text, outcome.Entry)
+}
+
+// queryArgument returns the value of q, which shares memory with the request.
+func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
+	text, times := "", 0
+	for name, value := range args.All() {
+		if string(name) == "q" {
+			text = endpoint.View(value)
+			times++
+		}
+	}
+	switch times {
+	case 0:
+		return "", errQueryMissing
+	case 1:
+		return text, nil
+	}
+	return "", errQueryRepeated
+}
+
+// setCacheHeaders tells the caller how long the answer may be kept and where it comes from.
+func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
+	h, e := &ctx.Response.Header, o.Entry
+	var buf [48]byte
+	value := append(buf[:0], "private, max-age="...)
+	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL()/time.Second), 10))
+	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(e.Age(now)), 10))
+	verdict := cacheMiss
+	if o.Cached {
+		verdict = cacheHit
+	}
+	h.SetCanonical(headerCache, verdict)
+	setSource(h, e.Source())
+}
+
+func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
+	var buf [16]byte
+	h.SetCanonical(headerSource, append(buf[:0], source...))
+}
+
+// writeResult answers with a result for the query as it was written in text. The body is not copied when it lies ready.
+func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
+	if e.IsFor(text) {
+		ctx.Response.SetBodyRaw(e.Body)
+		return
+	}
+	ctx.Response.SwapBody(e.AppendFor(ctx.Response.SwapBody(nil)[:0], text))
+}

@@ -1,0 +1,38 @@
+package lookups
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/geo"
+	"gatehouse/httpedge/endpoint"
+)
+
+var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
+
+// myIP answers GET /api/my-ip with what is known of the caller's address.
+func (s *service) myIP(ctx *fasthttp.RequestCtx) {
+	caller := s.caller(ctx)
+	if !caller.IsValid() {
+		endpoint.WriteLookup(ctx, "", errCallerUnusable)
+		return
+	}
+	text := caller.String()
+	q, fault := geo.AddrQuery(caller)
+	if fault != nil {
+		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying("The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
+		return
+	}
+	outcome := s.lookups.Lookup(q, caller, time.Now())
+	if outcome.Entry != nil {
+		setSource(&ctx.Response.Header, outcome.Entry.Source())
+	}
+	if outcome.Err != nil {
+		endpoint.WriteLookup(ctx, text, outcome.Err)
+		return
+	}
+	endpoint.SetJSON(&ctx.Response.Header)
+	endpoint.SetNoStore(&ctx.Response.Header)
+	writeResult(ctx, text, outcome.Entry)
+}

@@ -1,0 +1,154 @@
+package me
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// addressChange gives an account another e-mail address or phone number, by a code that is sent there.
+type addressChange struct {
+	visit.CodeFlow
+	done notice
+}
+
+func (s *service) emailChange() *addressChange {
+	return &addressChange{done: noticeEmail, CodeFlow: visit.CodeFlow{
+		Kind: pages.VerifyEmailChange, Purpose: account.ForChange, Channel: account.Email,
+		Start: pages.PathMeEmail, Path: pages.PathMeEmailVerify, Resend: pages.PathMeEmailResend,
+		Restart: func(v *visit.Visit, status int, problems ...pages.Problem) {
+			s.restartAddress(v, account.Email, status, problems...)
+		},
+	}}
+}
+
+func (s *service) phoneChange() *addressChange {
+	return &addressChange{done: noticePhone, CodeFlow: visit.CodeFlow{
+		Kind: pages.VerifyPhoneChange, Purpose: account.ForChange, Channel: account.SMS,
+		Start: pages.PathMePhone, Path: pages.PathMePhoneVerify, Resend: pages.PathMePhoneResend,
+		Restart: func(v *visit.Visit, status int, problems ...pages.Problem) {
+			s.restartAddress(v, account.SMS, status, problems...)
+		},
+	}}
+}
+
+// changeAddress shows the form for another address or number, and takes it.
+func (s *service) changeAddress(f *addressChange) func(*person) {
+	return func(p *person) {
+		switch {
+		case !s.fresh(p):
+		case !p.HTTP.IsPost():
+			s.showAddress(p, f.Channel, fasthttp.StatusOK)
+		case !p.CheckForm(p.bound(f.Start)):
+			s.showAddress(p, f.Channel, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+		default:
+			s.takeAddress(p, f)
+		}
+	}
+}
+
+func (s *service) takeAddress(p *person, f *addressChange) {
+	show := func(status int, problems ...pages.Problem) { s.showAddress(p, f.Channel, status, problems...) }
+	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
+	if s.refuseProof(p, err, show) {
+		return
+	}
+	if err != nil {
+		s.WriteFailure(p.HTTP, "check a password", err)
+		return
+	}
+	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel, p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
+	s.Begun(p.Visit, &f.CodeFlow, token, err)
+}
+
+// addressField is the field with an address or number.
+func addressField(channel account.Channel) string {
+	if channel == account.SMS {
+		return "phone_number"
+	}
+	return "email"
+}
+
+// showAddress shows the form for another address or number.
+func (s *service) showAddress(p *person, channel account.Channel, status int, problems ...pages.Problem) {
+	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email, Address: p.Shown(addressField(channel)),
+		NeedsPassword: p.needsPassword(), Action: pages.PathMeEmail, Problems: problems}
+	if channel == account.SMS {
+		page.Channel, page.Current, page.Action = "phone", p.User.Phone, pages.PathMePhone
+	}
+	page.FormToken = p.bound(page.Action).NewFormToken(p.Now)
+	s.WritePage(p.HTTP, status, page)
+}
+
+// restartAddress shows the form again to whoever is signed in.
+func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int, problems ...pages.Problem) {
+	visitors, err := s.Visitors(v)
+	switch {
+	case err != nil:
+		s.WriteFailure(v.HTTP, "read sessions", err)
+	case len(visitors) == 0:
+		visit.Redirect(v.HTTP, pages.PathLogin)
+	default:
+		s.showAddress(&person{v, visitors[0], visitors[1:]}, channel, status, problems...)
+	}
+}
+
+// addressChallenge is challenge for this account's change alone.
+func (s *service) addressChallenge(p *person, f *addressChange) (string, *account.Challenge, bool) {
+	token, c, ok := s.Challenge(p.Visit, &f.CodeFlow)
+	if ok && (c.UserID != p.User.ID || c.Channel != f.Channel) {
+		visit.Redirect(p.HTTP, f.Start)
+		return "", nil, false
+	}
+	return token, c, ok
+}
+
+// verifyAddress shows the page that asks for the code, and takes the code.
+func (s *service) verifyAddress(f *addressChange) func(*person) {
+	return func(p *person) {
+		token, c, ok := s.addressChallenge(p, f)
+		if !ok {
+			return
+		}
+		if code, ok := s.EnteredCode(p.Visit, &f.CodeFlow, token, c); ok {
+			s.confirmAddress(p, f, token, code, c)
+		}
+	}
+}
+
+func (s *service) confirmAddress(p *person, f *addressChange, token, code string, c *account.Challenge) {
+	_, err := s.people.ConfirmChange(p.Ctx, p.User.ID, token, code, p.Now)
+	switch {
+	case err == nil:
+		s.DropCode(p.HTTP)
+		if mark := s.KnownMark(p.HTTP, p.User.Email); mark != "" && f.Channel == account.Email {
+			s.KeepKnown(p.HTTP, c.Address, mark)
+		}
+		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
+	case errors.Is(err, account.ErrTaken):
+		s.DropCode(p.HTTP)
+		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: addressField(f.Channel), Text: "This belongs to another account in the meantime."})
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(p.HTTP, pages.PathLogin)
+	default:
+		s.RefuseCode(p.Visit, &f.CodeFlow, token, c, err)
+	}
+}
+
+// resendAddress takes the form that asks for another code.
+func (s *service) resendAddress(f *addressChange) func(*person) {
+	resend := s.ResendCode(&f.CodeFlow)
+	return func(p *person) {
+		if !p.HTTP.IsPost() {
+			resend(p.Visit)
+			return
+		}
+		if _, _, ok := s.addressChallenge(p, f); ok {
+			resend(p.Visit)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package me
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// deleteAccount asks whether to delete the account, and does it.
+func (s *service) deleteAccount(p *person) {
+	form := p.bound("delete")
+	show := func(status int, problems ...pages.Problem) {
+		s.WritePage(p.HTTP, status, pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(), Action: pages.PathMeDelete,
+			FormToken: form.NewFormToken(p.Now), Problems: problems})
+	}
+	switch {
+	case !s.fresh(p):
+	case !p.HTTP.IsPost():
+		show(fasthttp.StatusOK)
+	case !s.SpendForm(p.Visit, form):
+		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case p.Field("confirm") != "delete":
+		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "confirm", Text: "Tick the box if you want to delete your account."})
+	default:
+		s.takeDeletion(p, show)
+	}
+}
+
+func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
+	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
+	if s.refuseProof(p, err, show) {
+		return
+	}
+	if err == nil {
+		err = s.people.DeleteUser(p.Ctx, p.User.ID)
+	}
+	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another just now
+		s.WriteFailure(p.HTTP, "delete an account", err)
+		return
+	}
+	s.KeepSessions(p.Visit, p.others)
+	s.DropKnown(p.HTTP, p.User.Email)
+	p.Secret = s.RenewBrowserSecret(p.HTTP)
+	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeDeleted, noticeDeleted))
+}
+
+// showDeleted says goodbye to who has just deleted an account.
+func (s *service) showDeleted(v *visit.Visit) {
+	v.Secret = s.BrowserSecret(v.HTTP)
+	if noticed(v) != noticeDeleted {
+		visit.Redirect(v.HTTP, pages.PathMe)
+		return
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Your account is deleted",
+		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.", Link: pages.PathLogin, LinkText: "Sign in to another account"})
+}

@@ -1,0 +1,85 @@
+package me
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"gatehouse/httpedge/visit"
+)
+
+// notice says on the next page what has gone well.
+type notice byte
+
+// The notices of the account's page.
+const (
+	noticeSaved notice = iota + 1
+	noticePassword
+	noticeEmail
+	noticePhone
+	noticeAppRemoved
+	noticeSessionEnded
+	noticeSessionsEnded
+	noticeDeleted
+)
+
+var noticeTexts = map[notice]string{
+	noticeSaved:         "Your profile is saved.",
+	noticePassword:      "Your password is changed. You are signed out everywhere else, and apps have to ask you to sign in again.",
+	noticeEmail:         "Your email address is changed.",
+	noticePhone:         "Your phone number is changed.",
+	noticeAppRemoved:    "The app can no longer use your account.",
+	noticeSessionEnded:  "The session is ended.",
+	noticeSessionsEnded: "All other sessions are ended.",
+}
+
+const (
+	noticeLifetime = time.Minute
+	paramNotice    = "done"
+)
+
+// toNotice returns path, which may have a query, with a notice that this browser alone is shown, for a short time.
+func toNotice(v *visit.Visit, path string, n notice) string {
+	separator := "?"
+	if strings.Contains(path, separator) {
+		separator = "&"
+	}
+	return path + separator + paramNotice + "=" + v.Bind("notice").Seal([]byte{byte(n)}, v.Now)
+}
+
+// noticed returns the notice that this page was opened with; 0 = none.
+func noticed(v *visit.Visit) notice {
+	payload, _, ok := v.Bind("notice").Open(string(v.HTTP.QueryArgs().Peek(paramNotice)), 1, noticeLifetime, v.Now)
+	if !ok {
+		return 0
+	}
+	return notice(payload[0])
+}
+
+// notice returns the text of the notice that this page was opened with.
+func (p *person) notice() string { return noticeTexts[noticed(p.Visit)] }
+
+// day returns a day for people to read, by UTC.
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+// ago says for people how long before now t was, as a day when that is a week; "" = never.
+func ago(t, now time.Time) string {
+	age := now.Sub(t)
+	switch {
+	case t.IsZero():
+		return ""
+	case age < 2*time.Minute:
+		return "just now"
+	case age < time.Hour:
+		return strconv.Itoa(int(age/time.Minute)) + " minutes ago"
+	case age < 2*time.Hour:
+		return "an hour ago"
+	case age < 24*time.Hour:
+		return strconv.Itoa(int(age/time.Hour)) + " hours ago"
+	case age < 48*time.Hour:
+		return "a day ago"
+	case age < 7*24*time.Hour:
+		return strconv.Itoa(int(age/(24*time.Hour))) + " days ago"
+	}
+	return day(t)
+}

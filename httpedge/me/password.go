@@ -1,0 +1,61 @@
+package me
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// changePassword shows the form for another password, and takes it.
+func (s *service) changePassword(p *person) {
+	form := p.bound("password")
+	show := func(status int, problems ...pages.Problem) {
+		s.WritePage(p.HTTP, status, pages.MePassword{Account: p.Account(), Action: pages.PathMePassword, FormToken: form.NewFormToken(p.Now), Problems: problems})
+	}
+	next := p.Field("new_password")
+	switch {
+	case !p.needsPassword():
+		visit.Redirect(p.HTTP, pages.PathMe)
+	case !p.HTTP.IsPost():
+		show(fasthttp.StatusOK)
+	case !s.SpendForm(p.Visit, form):
+		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case next == "":
+		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "Enter a new password."})
+	default:
+		s.takePassword(p, next, show)
+	}
+}
+
+func (s *service) takePassword(p *person, next string, show func(int, ...pages.Problem)) {
+	in, err := s.people.ChangePassword(p.Ctx, p.User, s.proof(p), next, p.Now)
+	var wrong account.FieldError
+	switch {
+	case s.refuseProof(p, err, show):
+	case errors.As(err, &wrong):
+		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(p.HTTP, pages.PathLogin)
+	case err != nil:
+		s.WriteFailure(p.HTTP, "change a password", err)
+	default:
+		s.renewSession(p, in)
+	}
+}
+
+// renewSession goes on with the session that has taken the place of the former one.
+func (s *service) renewSession(p *person, in *people.SignedIn) {
+	session, user, err := s.people.Session(p.Ctx, in.Token, p.Now)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read a new session", err)
+		return
+	}
+	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}}, p.others...))
+	s.KeepKnown(p.HTTP, user.Email, in.Known)
+	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePassword))
+}

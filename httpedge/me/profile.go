@@ -1,0 +1,97 @@
+package me
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+const textUsernameTaken = "Somebody else has this username. Choose another one."
+
+// profileField is a field of the profile's form: in a user and on the page.
+type profileField struct {
+	name string // as documented
+	user func(*account.User) *string
+	page func(*pages.Profile) *string
+}
+
+var profileFields = []profileField{
+	{"name", func(u *account.User) *string { return &u.Name }, func(p *pages.Profile) *string { return &p.Name }},
+	{"username", func(u *account.User) *string { return &u.Username }, func(p *pages.Profile) *string { return &p.Username }},
+	{"gender", func(u *account.User) *string { return &u.Gender }, func(p *pages.Profile) *string { return &p.Gender }},
+	{"bio", func(u *account.User) *string { return &u.Bio }, func(p *pages.Profile) *string { return &p.Bio }},
+	{"place_of_birth", func(u *account.User) *string { return &u.PlaceOfBirth }, func(p *pages.Profile) *string { return &p.PlaceOfBirth }},
+	{"date_of_birth", func(u *account.User) *string { return &u.DateOfBirth }, func(p *pages.Profile) *string { return &p.DateOfBirth }},
+	{"address", func(u *account.User) *string { return &u.Address }, func(p *pages.Profile) *string { return &p.Address }},
+	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture }, func(p *pages.Profile) *string { return &p.ProfilePicture }},
+}
+
+// profileOf returns what the page shows of u.
+func profileOf(u *account.User) pages.Profile {
+	var p pages.Profile
+	for _, f := range profileFields {
+		*f.page(&p) = *f.user(u)
+	}
+	return p
+}
+
+// saveProfile changes the fields that were sent: an empty one is removed, one that was not sent stays.
+func (s *service) saveProfile(p *person) {
+	entered, sent, once := profileOf(p.User), map[string]string{}, true
+	for _, f := range profileFields {
+		for _, given := range p.Form {
+			if given.Name != f.name {
+				continue
+			}
+			_, twice := sent[f.name]
+			once = once && !twice
+			sent[f.name] = given.Value
+			*f.page(&entered) = strings.ToValidUTF8(given.Value, "\uFFFD")
+		}
+	}
+	if !once {
+		s.RefusePage(p.Visit, "A field of the form was sent more than once.", "Go back, load the page again and send it once more.")
+		return
+	}
+	_, err := s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) error {
+		for _, f := range profileFields {
+			if text, ok := sent[f.name]; ok {
+				*f.user(u) = text
+			}
+		}
+		return nil
+	}, p.Now)
+	s.answerProfile(p, entered, err)
+}
+
+// answerProfile says what became of a profile that was entered.
+func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
+	status, problems := visit.Again(p.Visit, err, "", "")
+	switch {
+	case status != 0:
+		s.showMe(p, status, entered, problems...)
+	case errors.Is(err, account.ErrTaken): // the form changes nothing else that could be
+		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, pages.Problem{Field: "username", Text: textUsernameTaken})
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(p.HTTP, pages.PathLogin)
+	case err != nil:
+		s.WriteFailure(p.HTTP, "save a profile", err)
+	default:
+		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSaved))
+	}
+}
+
+// permissionTexts says what scopes let a client do, each after "can" or "will be able to".
+func permissionTexts(scopes oauth.Scopes) []string {
+	var all []string
+	for _, p := range pages.Permissions(scopes, 0) {
+		all = append(all, p.Text)
+	}
+	return all
+}

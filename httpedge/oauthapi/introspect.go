@@ -1,0 +1,22 @@
+package oauthapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
+)
+
+// introspect answers POST /oauth/introspect (RFC 7662).
+func (s *service) introspect(ctx *fasthttp.RequestCtx) {
+	credentials, token, fault := s.readCredentials(ctx)
+	if fault != nil {
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		return
+	}
+	about, fault := s.tokens.Introspect(credentials, token, ctx.Time())
+	if fault != nil {
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		return
+	}
+	ctx.Response.SwapBody(about.AppendJSON(ctx.Response.SwapBody(nil)[:0]))
+}

@@ -1,0 +1,70 @@
+package oauthapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/endpoint"
+)
+
+var (
+	headerRateLimit     = []byte("X-RateLimit-Limit")
+	headerRateRemaining = []byte("X-RateLimit-Remaining")
+	headerRateReset     = []byte("X-RateLimit-Reset")
+)
+
+// basicProfile answers GET /api/user.
+func (s *service) basicProfile(ctx *fasthttp.RequestCtx) {
+	s.profileOf(ctx, token.BasicProfile)
+}
+
+// detailedProfile answers GET /api/user/details.
+func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
+	s.profileOf(ctx, token.DetailedProfile)
+}
+
+// profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
+func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
+	bearer, err := endpoint.BearerToken(&ctx.Request.Header)
+	if err != nil {
+		endpoint.WriteError(ctx, endpoint.JSON, err)
+		return
+	}
+	admission := s.tokens.Admit(bearer, at, ctx.Time())
+	if counted(admission.Verdict) {
+		setRate(&ctx.Response.Header, admission.Rate)
+	}
+	if admission.Verdict == token.Admitted {
+		ctx.Response.SetBodyRaw(admission.Profile)
+		return
+	}
+	scope := oauth.ViewUser
+	if at == token.DetailedProfile {
+		scope = oauth.DetailUser
+	}
+	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
+		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
+		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() + " by a new authorization.",
+	})
+}
+
+// counted reports whether the token's window took part in the verdict.
+func counted(v token.Verdict) bool {
+	switch v {
+	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted:
+		return true
+	}
+	return false
+}
+
+func setRate(h *fasthttp.ResponseHeader, rate ratelimit.Decision) {
+	var buf [20]byte
+	h.SetCanonical(headerRateLimit, strconv.AppendInt(buf[:0], int64(rate.Limit), 10))
+	h.SetCanonical(headerRateRemaining, strconv.AppendInt(buf[:0], int64(rate.Remaining), 10))
+	h.SetCanonical(headerRateReset, strconv.AppendInt(buf[:0], rate.Reset, 10))
+}

@@ -1,0 +1,39 @@
+package oauthapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
+)
+
+// revoke answers POST /oauth/revoke (RFC 7009). A token that is unknown, or another client's, is answered like one that
+// was ended.
+func (s *service) revoke(ctx *fasthttp.RequestCtx) {
+	credentials, token, fault := s.readCredentials(ctx)
+	if fault != nil {
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		return
+	}
+	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
+	defer cancel()
+	if fault := s.tokens.Revoke(deadline, credentials, token, time.Now()); fault != nil {
+		endpoint.WriteError(ctx, endpoint.OAuth, fault)
+		return
+	}
+	ctx.SetBodyString("{}")
+}
+
+// readCredentials returns who asks and about which token.
+func (s *service) readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
+	params, authorization, fault := readForm(ctx)
+	if fault != nil {
+		return oauth.Credentials{}, "", fault
+	}
+	credentials, token, fault := oauth.ParseCredentials(params, authorization)
+	credentials.Caller = s.caller(ctx)
+	return credentials, token, fault
+}

@@ -1,0 +1,33 @@
+package pages
+
+// Paths of the pages, and of where browsers begin (interface document, section 4).
+const (
+	PathAuthorize = "/oauth/authorize"
+	PathLogin     = "/login"
+	PathAccounts  = "/accounts"
+	PathConsent   = "/consent"
+	PathLogout    = "/logout"
+
+	PathRegister       = "/register"
+	PathRegisterVerify = "/register/verify"
+	PathRegisterResend = "/register/resend"
+	PathPhone          = "/register/phone"
+	PathPhoneVerify    = "/register/phone/verify"
+	PathPhoneResend    = "/register/phone/resend"
+	PathReset          = "/reset"
+	PathResetVerify    = "/reset/verify"
+	PathResetResend    = "/reset/resend"
+
+	PathMe            = "/me"
+	PathMeApps        = "/me/apps"
+	PathMeSessions    = "/me/sessions"
+	PathMePassword    = "/me/password"
+	PathMeEmail       = "/me/email"
+	PathMeEmailVerify = "/me/email/verify"
+	PathMeEmailResend = "/me/email/resend"
+	PathMePhone       = "/me/phone"
+	PathMePhoneVerify = "/me/phone/verify"
+	PathMePhoneResend = "/me/phone/resend"
+	PathMeDelete      = "/me/delete"
+	PathMeDeleted     = "/me/deleted"
+)

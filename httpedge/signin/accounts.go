@@ -1,0 +1,66 @@
+package signin
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// fieldAccount is the field with the id of an account.
+const fieldAccount = "account"
+
+// accounts lets a person choose with which account to go on: with a pending request, or else to the account's own page.
+func (s *service) accounts(v *visit.Visit) {
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read sessions", err)
+		return
+	}
+	switch {
+	case v.Pending != nil && len(visitors) == 0:
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case !v.HTTP.IsPost():
+		s.showAccounts(v, visitors, fasthttp.StatusOK)
+	case !v.CheckForm(v.Bind("accounts")):
+		s.showAccounts(v, visitors, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	default:
+		s.choose(v, visitors)
+	}
+}
+
+func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
+	id, err := strconv.ParseInt(v.Field(fieldAccount), 10, 64)
+	chosen, ok := visit.VisitorWith(visitors, id)
+	if err != nil || !ok {
+		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose one of these accounts, or use another."})
+		return
+	}
+	if v.Pending == nil {
+		s.putFirst(v, visitors, chosen)
+		visit.Redirect(v.HTTP, pages.PathMe)
+		return
+	}
+	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(chosen.User.ID, false)))
+}
+
+// putFirst makes the chosen account the one that this browser goes on with.
+func (s *service) putFirst(v *visit.Visit, visitors []visit.Visitor, chosen visit.Visitor) {
+	all := []visit.Visitor{chosen}
+	for _, who := range visitors {
+		if who.User.ID != chosen.User.ID {
+			all = append(all, who)
+		}
+	}
+	s.KeepSessions(v, all)
+}
+
+func (s *service) showAccounts(v *visit.Visit, visitors []visit.Visitor, status int, problems ...pages.Problem) {
+	s.Show(v, status, pages.Accounts{
+		Client: v.ClientName(), Action: v.Path(pages.PathAccounts), FormToken: v.Bind("accounts").NewFormToken(v.Now),
+		Accounts: visit.AccountsOf(visitors), Another: v.Path(pages.PathLogin), SignOut: v.Path(pages.PathLogout), SignOutToken: v.Bind("logout").NewFormToken(v.Now),
+		Me: pages.PathMe, Problems: problems,
+	})
+}

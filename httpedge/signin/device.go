@@ -1,0 +1,34 @@
+package signin
+
+import "strings"
+
+// The browsers and systems that are known by a word of their User-Agent; of several, the first in the list.
+var (
+	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
+	systems = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"},
+		{"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
+)
+
+// device says in a few words of ours what a User-Agent stands for, so that a person recognizes the session.
+func device(userAgent string) string {
+	browser, system := firstIn(browsers, userAgent), firstIn(systems, userAgent)
+	switch {
+	case browser == "" && system == "":
+		return "Unknown browser"
+	case browser == "":
+		return "Browser on " + system
+	case system == "":
+		return browser
+	}
+	return browser + " on " + system
+}
+
+func firstIn(known [][2]string, text string) string {
+	for _, k := range known {
+		if strings.Contains(text, k[0]) {
+			return k[1]
+		}
+	}
+	return ""
+}

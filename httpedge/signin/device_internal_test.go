@@ -1,0 +1,19 @@
+package signin
+
+import "testing"
+
+func TestDevice(t *testing.T) {
+	for agent, want := range map[string]string{
+		"": "Unknown browser",
+		"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0":                                                                  "Firefox on Linux",
+		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0":           "Edge on Windows",
+		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1": "Safari on iPhone",
+		"Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Mobile Safari/537.36":                            "Chrome on Android",
+		"curl/8.5.0":                        "curl",
+		"SomethingElse on Windows <script>": "Browser on Windows",
+	} {
+		if got := device(agent); got != want {
+			t.Errorf("%q: got %q, want %q", agent, got, want)
+		}
+	}
+}

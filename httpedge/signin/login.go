@@ -1,0 +1,92 @@
+package signin
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// login shows the form that asks for an e-mail address and a password, and takes it.
+func (s *service) login(v *visit.Visit) {
+	if !v.HTTP.IsPost() {
+		s.showLogin(v, fasthttp.StatusOK)
+		return
+	}
+	if !v.CheckForm(v.Bind("login")) {
+		s.showLogin(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+		return
+	}
+	email, password := v.Field("email"), v.Field("password")
+	if problems := missing(email, password); problems != nil {
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity, problems...)
+		return
+	}
+	if len(email) > visit.MaxSecretText || len(password) > visit.MaxSecretText {
+		status, problems := visit.Again(v, people.ErrWrongCredentials, "email", "")
+		s.showLogin(v, status, problems...)
+		return
+	}
+	s.signIn(v, email, password)
+}
+
+func missing(email, password string) []pages.Problem {
+	var problems []pages.Problem
+	if email == "" {
+		problems = append(problems, pages.Problem{Field: "email", Text: "Enter your email address."})
+	}
+	if password == "" {
+		problems = append(problems, pages.Problem{Field: "password", Text: "Enter your password."})
+	}
+	return problems
+}
+
+func (s *service) signIn(v *visit.Visit, email, password string) {
+	signedIn, err := s.people.SignIn(v.Ctx, people.SignIn{
+		Email: email, Password: password,
+		Caller: s.Caller(v),
+		Device: device(string(v.HTTP.UserAgent())),
+		Known:  s.KnownMark(v.HTTP, email),
+	}, v.Now)
+	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
+	switch {
+	case err == nil:
+		s.welcome(v, email, signedIn)
+	case status != 0:
+		s.showLogin(v, status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "sign in", err)
+	}
+}
+
+// welcome keeps the new session in the browser and goes on with what the person came for.
+func (s *service) welcome(v *visit.Visit, email string, signedIn *people.SignedIn) {
+	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read a new session", err)
+		return
+	}
+	if err := s.Join(v, visit.Visitor{Token: signedIn.Token, Session: session, User: user}); err != nil {
+		s.WriteFailure(v.HTTP, "join a session to others", err)
+		return
+	}
+	s.KeepKnown(v.HTTP, email, signedIn.Known)
+	v.Secret = s.RenewBrowserSecret(v.HTTP)
+	if v.Pending == nil {
+		visit.Redirect(v.HTTP, pages.PathMe)
+		return
+	}
+	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(user.ID, true)))
+}
+
+// showLogin shows the form, with the address as it was entered.
+func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
+	s.Show(v, status, pages.Login{
+		Client: v.ClientName(), Action: v.Path(pages.PathLogin), FormToken: v.Bind("login").NewFormToken(v.Now),
+		Email: v.Shown("email"), Problems: problems,
+		Register: s.pathIf(v, account.Email, pages.PathRegister), Phone: s.pathIf(v, account.SMS, pages.PathPhone),
+		Reset: s.pathIf(v, account.Email, pages.PathReset),
+	})
+}

@@ -1,0 +1,50 @@
+package signin
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// phoneFlow signs in by phone number, and makes an account where there is none.
+func (s *service) phoneFlow() *codeFlow {
+	return &codeFlow{
+		CodeFlow: visit.CodeFlow{
+			Kind: pages.VerifyPhone, Purpose: account.ForPhone, Channel: account.SMS,
+			Start: pages.PathPhone, Path: pages.PathPhoneVerify, Resend: pages.PathPhoneResend,
+			Restart: s.showPhone, Welcomed: s.welcomed,
+		},
+		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
+			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
+		},
+	}
+}
+
+// phone shows the form for a phone number, and takes it.
+func (s *service) phone(v *visit.Visit) {
+	if !v.HTTP.IsPost() {
+		s.showPhone(v, fasthttp.StatusOK)
+		return
+	}
+	number := v.Field("phone_number")
+	switch {
+	case !v.CheckForm(v.Bind("phone")):
+		s.showPhone(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case number == "":
+		status, problems := visit.Again(v, account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
+		s.showPhone(v, status, problems...)
+	default:
+		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
+		s.Begun(v, &s.phoneFlow().CodeFlow, token, err)
+	}
+}
+
+func (s *service) showPhone(v *visit.Visit, status int, problems ...pages.Problem) {
+	s.Show(v, status, pages.Phone{
+		Client: v.ClientName(), Action: v.Path(pages.PathPhone), FormToken: v.Bind("phone").NewFormToken(v.Now),
+		Number: v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
+	})
+}

@@ -1,0 +1,48 @@
+package signin
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// registerFlow makes an account with an e-mail address and a password. Nothing that it answers tells whether an address has one.
+func (s *service) registerFlow() *codeFlow {
+	return &codeFlow{
+		CodeFlow: visit.CodeFlow{
+			Kind: pages.VerifyRegistration, Purpose: account.ForRegistration, Channel: account.Email,
+			Start: pages.PathRegister, Path: pages.PathRegisterVerify, Resend: pages.PathRegisterResend,
+			Restart: s.showRegister, Welcomed: s.welcomed,
+		},
+		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
+			return s.people.ConfirmRegistration(v.Ctx, token, code, by, v.Now)
+		},
+	}
+}
+
+// register shows the form for an account by e-mail, and takes it.
+func (s *service) register(v *visit.Visit) {
+	if !v.HTTP.IsPost() {
+		s.showRegister(v, fasthttp.StatusOK)
+		return
+	}
+	if !v.CheckForm(v.Bind("register")) {
+		s.showRegister(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+		return
+	}
+	token, err := s.people.Register(v.Ctx, people.Registration{
+		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"), Caller: s.Caller(v),
+	}, v.Now)
+	s.Begun(v, &s.registerFlow().CodeFlow, token, err)
+}
+
+func (s *service) showRegister(v *visit.Visit, status int, problems ...pages.Problem) {
+	s.Show(v, status, pages.Register{
+		Client: v.ClientName(), Action: v.Path(pages.PathRegister), FormToken: v.Bind("register").NewFormToken(v.Now),
+		Name: v.Shown("name"), Email: v.Shown("email"), Login: v.Path(pages.PathLogin), Phone: s.pathIf(v, account.SMS, pages.PathPhone),
+		Problems: problems,
+	})
+}

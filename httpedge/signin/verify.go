@@ -1,0 +1,82 @@
+package signin
+
+import (
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// justNow is how long after a sign-in a form that was sent before leads on.
+const justNow = 10 * time.Second
+
+// codeFlow is one of the ways to sign in that end with a code.
+type codeFlow struct {
+	visit.CodeFlow
+	// confirm takes the form of the page that asks for the code.
+	confirm func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error)
+}
+
+// pathIf returns the path of a page that people need channel for, or "" when it is not offered.
+func (s *service) pathIf(v *visit.Visit, channel account.Channel, page string) string {
+	if !s.people.Channels().Has(channel) {
+		return ""
+	}
+	return v.Path(page)
+}
+
+// verify shows the page that asks for f's code, and takes the code.
+func (s *service) verify(f *codeFlow) func(*visit.Visit) {
+	return func(v *visit.Visit) {
+		token, c, ok := s.Challenge(v, &f.CodeFlow)
+		if !ok {
+			return
+		}
+		if code, ok := s.EnteredCode(v, &f.CodeFlow, token, c); ok {
+			s.confirmCode(v, f, token, code, c)
+		}
+	}
+}
+
+// welcomed goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
+func (s *service) welcomed(v *visit.Visit) bool {
+	visitors, err := s.Visitors(v)
+	switch {
+	case err != nil:
+		s.WriteFailure(v.HTTP, "read sessions", err)
+	case len(visitors) == 0 || v.Now.Sub(visitors[0].Session.SignedIn) >= justNow:
+		return false
+	case v.Pending == nil:
+		visit.Redirect(v.HTTP, pages.PathMe)
+	default:
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(visitors[0].User.ID, false)))
+	}
+	return true
+}
+
+func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c *account.Challenge) {
+	in, err := f.confirm(v, token, code, people.Visitor{
+		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())), Known: s.KnownMark(v.HTTP, c.Address),
+	})
+	switch {
+	case err == nil:
+		s.DropCode(v.HTTP)
+		s.welcome(v, c.Address, in)
+	case errors.Is(err, account.ErrTaken):
+		s.DropCode(v.HTTP)
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})
+	case errors.Is(err, people.ErrDisabled):
+		s.DropCode(v.HTTP)
+		problem := endpoint.ProblemOf(err)
+		s.WriteMessage(v.HTTP, problem.Status, pages.Message{Title: "This account is disabled", Text: problem.Message,
+			Advice: "Ask the people who run this service."})
+	default:
+		s.RefuseCode(v, &f.CodeFlow, token, c, err)
+	}
+}

@@ -1,0 +1,174 @@
+package visit
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
+)
+
+// What people are told about codes.
+const (
+	textCodeGone     = "This code is no longer valid. Please start again."
+	textCodeSent     = "We sent a new code. Only the new one works now."
+	textTooManyCodes = "Too many codes were requested."
+)
+
+// paramSent says on the page for a code that another one was sent just now.
+const paramSent = "sent"
+
+// CodeFlow is one of the ways to do something that ends with a code.
+type CodeFlow struct {
+	Kind    pages.VerifyKind
+	Purpose account.Purpose
+	Channel account.Channel
+	Start   string // path of the page that begins it
+	Path    string // of the page that asks for the code
+	Resend  string // of the form for another code
+	// Restart shows the page that begins it.
+	Restart func(v *Visit, status int, problems ...pages.Problem)
+	// Welcomed is optional: it goes on with who has come through just now, and returns false for nobody.
+	Welcomed func(v *Visit) bool
+}
+
+// codeToken returns the token of the challenge that this browser is to answer; "" = none.
+func (s *Site) codeToken(ctx *fasthttp.RequestCtx) string {
+	if token := string(ctx.Request.Header.Cookie(s.cookies.code)); account.LooksLikeSecret(token) {
+		return token
+	}
+	return ""
+}
+
+// keepCode makes the browser keep the token of a challenge, in the place of another.
+func (s *Site) keepCode(ctx *fasthttp.RequestCtx, token string) {
+	s.cookies.write(ctx, s.cookies.code, []string{token}, account.ChallengeLifetime)
+}
+
+// DropCode makes the browser forget the challenge.
+func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cookies.code, nil, 0) }
+
+// Begun goes on to the page for the code, or shows the page before with what is wrong.
+func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
+	status, problems := Again(v, err, "", textTooManyCodes)
+	switch {
+	case err == nil:
+		s.keepCode(v.HTTP, token)
+		Redirect(v.HTTP, v.Path(f.Path))
+	case status != 0:
+		f.Restart(v, status, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "send a code", err)
+	}
+}
+
+// Challenge returns what the browser's token asks for. When that is nothing of f's, it goes back to where f begins, and returns
+// false.
+func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, bool) {
+	token := s.codeToken(v.HTTP)
+	c, err := s.people.Challenge(v.Ctx, token, v.Now)
+	switch {
+	case err == nil && c.Purpose == f.Purpose:
+		return token, c, true
+	case err != nil && !errors.Is(err, people.ErrCodeExpired):
+		s.WriteFailure(v.HTTP, "read a challenge", err)
+	case v.HTTP.IsPost() && f.Welcomed != nil && f.Welcomed(v):
+	case v.HTTP.IsPost():
+		f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
+	default:
+		Redirect(v.HTTP, v.Path(f.Start))
+	}
+	return "", nil, false
+}
+
+// EnteredCode returns the code that was entered on f's page, and true. Else it shows the page.
+func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Challenge) (string, bool) {
+	code := v.Field("code")
+	switch {
+	case !v.HTTP.IsPost():
+		notice := ""
+		if v.HTTP.QueryArgs().Has(paramSent) && v.Now.Sub(c.Sent) < account.SendInterval {
+			notice = textCodeSent
+		}
+		s.showVerify(v, f, token, c, fasthttp.StatusOK, notice)
+	case !v.CheckForm(v.verifyForm(f.Path, token)):
+		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+	case code == "" || len(code) > MaxSecretText:
+		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "", pages.Problem{Field: "code", Text: "Enter the code from our message."})
+	default:
+		return code, true
+	}
+	return "", false
+}
+
+// RefuseCode shows the page again after a code that did not lead on.
+func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challenge, err error) {
+	status, problems := Again(v, err, "code", "Too many wrong codes were entered.")
+	if status == 0 {
+		s.WriteFailure(v.HTTP, "check a code", err)
+		return
+	}
+	if errors.Is(err, people.ErrCodeExpired) {
+		var ok bool
+		if token, c, ok = s.Challenge(v, f); !ok {
+			return
+		}
+	}
+	s.showVerify(v, f, token, c, status, "", problems...)
+}
+
+// ResendCode takes the form that asks for another code.
+func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
+	return func(v *Visit) {
+		if !v.HTTP.IsPost() {
+			Redirect(v.HTTP, v.Path(f.Path)) // by who loads again what the form has answered
+			return
+		}
+		token, c, ok := s.Challenge(v, f)
+		if !ok {
+			return
+		}
+		if !v.CheckForm(v.verifyForm(f.Resend, token)) {
+			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+			return
+		}
+		err := s.people.Resend(v.Ctx, token, s.Caller(v), v.Now)
+		status, problems := Again(v, err, "", textTooManyCodes)
+		switch {
+		case err == nil:
+			Redirect(v.HTTP, v.pathSent(f.Path))
+		case errors.Is(err, people.ErrCodeExpired):
+			f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
+		case status != 0:
+			s.showVerify(v, f, token, c, status, "", problems...)
+		default:
+			s.WriteFailure(v.HTTP, "send a code", err)
+		}
+	}
+}
+
+// pathSent is path with paramSent.
+func (v *Visit) pathSent(page string) string {
+	if v.Pending == nil {
+		return page + "?" + paramSent + "=1"
+	}
+	return v.Path(page) + "&" + paramSent + "=1"
+}
+
+// verifyForm binds a form also to the challenge, so that it ends with it.
+func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " " + token) }
+
+func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int, notice string, problems ...pages.Problem) {
+	p := pages.Verify{
+		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path), FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
+		Resend: v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
+		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice, Problems: problems,
+	}
+	if wait := c.Again.Sub(v.Now); wait > 0 {
+		p.Wait = int(endpoint.WholeSeconds(wait))
+	}
+	s.Show(v, status, p)
+}

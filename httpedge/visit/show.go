@@ -1,0 +1,146 @@
+package visit
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
+)
+
+var contentTypeHTML = []byte("text/html; charset=utf-8")
+
+// setPageHeaders sets what every page and every redirect of the browser flow carries. A form on the page may end in a
+// Redirect to redirectURI, which Chromium asks form-action about; "" = to no other origin.
+func setPageHeaders(ctx *fasthttp.RequestCtx, redirectURI string) {
+	h := &ctx.Response.Header
+	endpoint.SetNoStore(h)
+	h.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
+	h.Set(fasthttp.HeaderXFrameOptions, "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set(fasthttp.HeaderContentSecurityPolicy, "default-src 'none'; style-src "+pages.StyleSource+"; img-src 'none'; form-action 'self'"+
+		formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
+}
+
+// formTarget returns the source expression of a redirect URI with a space before it. Where a Content-Security-Policy
+// has no way to write its origin, an IPv6 address for one, it is the scheme alone.
+func formTarget(redirectURI string) string {
+	if redirectURI == "" {
+		return ""
+	}
+	scheme, _, ok := strings.Cut(redirectURI, ":")
+	if !ok || !isEvery(scheme, "+-.") {
+		return ""
+	}
+	u, err := url.Parse(redirectURI)
+	if err != nil || u.Host == "" || !isEvery(u.Host, "-.:") || scheme != "http" && scheme != "https" {
+		return " " + scheme + ":"
+	}
+	return " " + scheme + "://" + u.Host
+}
+
+// isEvery reports whether s is made of letters, digits and others, and not empty.
+func isEvery(s, others string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(others, c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Redirect sends the browser elsewhere: 303 after a form, so that it asks with GET, and 302 else (RFC 9700 section
+// 4.12).
+func Redirect(ctx *fasthttp.RequestCtx, location string) {
+	setPageHeaders(ctx, "")
+	ctx.SetStatusCode(fasthttp.StatusFound)
+	if ctx.IsPost() {
+		ctx.SetStatusCode(fasthttp.StatusSeeOther)
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
+}
+
+// page is one of package pages.
+type page interface{ Render() ([]byte, error) }
+
+// Show answers with a page of the browser flow, or tells the client that asked for it that there is none.
+func (s *Site) Show(v *Visit, status int, p page) {
+	if v.Pending == nil {
+		s.WritePage(v.HTTP, status, p)
+		return
+	}
+	body, err := p.Render()
+	if err != nil {
+		s.RefuseFailed(v, "write a page", err)
+		return
+	}
+	sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
+}
+
+// WritePage answers with a page that leads to no client.
+func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
+	body, err := p.Render()
+	if err != nil {
+		s.log.Error("write a page", "error", err)
+		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
+		return
+	}
+	sendPage(ctx, status, body, "")
+}
+
+func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {
+	setPageHeaders(ctx, redirectURI)
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentTypeBytes(contentTypeHTML)
+	ctx.Response.SetBodyRaw(body)
+}
+
+// WriteMessage answers with a page that says what happened, and never sends the browser anywhere. On an error it also gives the
+// request's id.
+func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Message) {
+	if status >= fasthttp.StatusBadRequest {
+		m.Reference = endpoint.RequestID(ctx)
+	}
+	s.WritePage(ctx, status, m)
+}
+
+// WriteFailure responds with a page about an error that is not the person's, and logs it unless the service is only busy.
+func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
+	if !errors.Is(err, account.ErrBusy) {
+		s.log.Error(step, "error", err)
+	}
+	problem := endpoint.Failure(err)
+	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)
+	s.WriteMessage(ctx, problem.Status, pages.Message{
+		Title:  "Please try again",
+		Text:   "The service could not do this just now.",
+		Fault:  "It is our fault, not yours.",
+		Advice: "Wait a few seconds and load this page again.",
+	})
+}
+
+// ShowProblem responds with a page about a problem that the server found before any handler.
+func (s *Site) ShowProblem(ctx *fasthttp.RequestCtx, p *endpoint.Problem) {
+	message, ok := problemWords[p.Code]
+	if !ok {
+		message = pages.Message{Title: "This request cannot be served", Text: p.Message}
+	}
+	s.WriteMessage(ctx, p.Status, message)
+}
+
+// problemWords are what people are told about a problem, by its code.
+var problemWords = map[string]pages.Message{
+	endpoint.ErrNotFound.Code: {Title: "There is no page here", Text: "This address does not exist.",
+		Advice: "Check the address, or go back to where you came from and start again."},
+	endpoint.ErrMethodNotAllowed.Code: {Title: "This page cannot be used like that",
+		Text:   "The request used a method that this page does not support. Nothing was done.",
+		Advice: "Open the page by its address, or go back to where you came from and start again."},
+	endpoint.ErrBodyTooLarge.Code: {Title: "This form is too large", Text: "A form can hold 64 KiB. Nothing was done.",
+		Advice: "Go back, enter less and send the form once more."},
+}

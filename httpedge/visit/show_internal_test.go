@@ -1,0 +1,58 @@
+package visit
+
+import (
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+)
+
+// noPage cannot be made.
+type noPage struct{}
+
+func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
+
+// TestAPageThatCannotBeMade tells the client when there is one to tell.
+func TestAPageThatCannotBeMade(t *testing.T) {
+	s := New(Config{Issuer: "https://id.example.com", Log: slog.New(slog.DiscardHandler)})
+	var ctx fasthttp.RequestCtx
+	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})
+	if got := ctx.Response.StatusCode(); got != 500 || !strings.Contains(string(ctx.Response.Body()), "server_error") {
+		t.Errorf("got %d %s with nobody to tell, want 500", got, ctx.Response.Body())
+	}
+	ctx.Response.Reset()
+	request := &oauth.AuthorizationRequest{RedirectURI: "https://app.example/callback", State: "s"}
+	s.Show(&Visit{HTTP: &ctx, Pending: &Pending{Request: request}}, fasthttp.StatusOK, noPage{})
+	to, err := url.Parse(string(ctx.Response.Header.Peek("Location")))
+	if q := to.Query(); err != nil || ctx.Response.StatusCode() != 302 || to.Host != "app.example" || q.Get("error") != "server_error" ||
+		q.Get("state") != "s" || q.Get("iss") != "https://id.example.com" {
+		t.Errorf("got %d to %v, want 302 to the client with server_error, state and iss", ctx.Response.StatusCode(), to)
+	}
+}
+
+func TestFormTarget(t *testing.T) {
+	for uri, want := range map[string]string{
+		"":                                  "",
+		"https://app.example/cb?x=1":        " https://app.example",
+		"https://app.example:8443/cb":       " https://app.example:8443",
+		"http://127.0.0.1:5000/cb":          " http://127.0.0.1:5000",
+		"http://localhost/cb":               " http://localhost",
+		"http://[::1]:5000/cb":              " http:",
+		"com.example.app:/cb":               " com.example.app:",
+		"com.example.app://host/cb":         " com.example.app:",
+		"https://a;b.example/cb":            " https:",
+		"https://a,script-src.example/cb":   " https:",
+		"https://a'unsafe-inline'.example/": " https:",
+		"no uri":                            "",
+		"; script-src *:x":                  "",
+	} {
+		if got := formTarget(uri); got != want {
+			t.Errorf("%q: got %q, want %q", uri, got, want)
+		}
+	}
+}
