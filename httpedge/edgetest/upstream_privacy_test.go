@@ -197,6 +197,7 @@ func newProcess(t *testing.T, base string) *process {
 	p := &process{t: t, client: &http.Client{Transport: &http.Transport{}, Timeout: patience}, output: make(chan string, 1)}
 	p.cmd = exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--ptr=off",
 		"--log-level=debug", "--log-format=json", "--breaker-cooldown=100ms", "--trusted-proxies=127.0.0.0/8")
+	p.cmd.Dir = t.TempDir() // for the default database
 	p.cmd.Env = []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + apiKey, "IP_API_BASE=" + base, "GORACE=atexit_sleep_ms=0"}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
