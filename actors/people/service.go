@@ -36,6 +36,7 @@ type Config struct {
 	Session   time.Duration      // how long a browser's sign-in lasts
 	Messenger account.CodeSender // sends codes to people; nil = nobody can be reached
 	Channels  account.Channels   // that Messenger has
+	Hasher    *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -88,10 +89,14 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
+	if config.Hasher == nil {
+		config.Hasher = account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting,
+			account.DefaultCost())
+	}
 	return &Service{
 		config:         config,
 		metrics:        metrics,
-		hasher:         account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), passwordsWaiting),
+		hasher:         config.Hasher,
 		guard:          newGuard(),
 		wrongPasswords: ratelimit.NewThrottle(wrongPasswords, wrongPasswordsEvery, wrongPasswordCallers),
 		codeRequests:   ratelimit.NewThrottle(codeRequests, codeRequestsEvery, codeRequestCallers),
