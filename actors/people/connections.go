@@ -9,8 +9,52 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
+
+// Consent returns what the user has granted the client; the empty set when nothing.
+func (s *Service) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
+	consent, err := s.consent(ctx, userID, clientID)
+	return oauth.Scopes(consent.Scopes), err
+}
+
+// ConsentGranted returns when the user last granted the client anything, to the millisecond; zero = never, or it was taken back.
+func (s *Service) ConsentGranted(ctx context.Context, userID int64, clientID string) (time.Time, error) {
+	consent, err := s.consent(ctx, userID, clientID)
+	return consent.Granted, err
+}
+
+// consent returns the zero Consent where there is none.
+func (s *Service) consent(ctx context.Context, userID int64, clientID string) (account.Consent, error) {
+	consent, err := s.config.Store.Consent(ctx, userID, clientID)
+	if errors.Is(err, account.ErrNotFound) {
+		return account.Consent{}, nil
+	}
+	if err != nil {
+		return account.Consent{}, fmt.Errorf("read consent: %w", err)
+	}
+	return *consent, nil
+}
+
+// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before, for a code that is issued
+// next.
+func (s *Service) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	before, err := s.Consent(ctx, userID, clientID)
+	if err != nil {
+		return err
+	}
+	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now, Used: now}
+	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
+		return fmt.Errorf("save consent: %w", err)
+	}
+	return nil
+}
 
 // Connection is a client that a user has let in.
 type Connection struct {

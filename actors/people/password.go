@@ -97,6 +97,37 @@ func (s *Service) ChangePassword(ctx context.Context, u *account.User, p Proof, 
 	return s.startSession(ctx, changed, p.Session.Device, now)
 }
 
+// ResetPassword gives a user another password and ends all sessions but the one with the token keep ("" = none), all refresh
+// families, codes and access tokens; they are refused from its return on. Its error is an account.FieldError about the
+// password, account.ErrNotFound, account.ErrBusy or a failure, after which it has to be done again.
+func (s *Service) ResetPassword(ctx context.Context, id int64, password, keep string, now time.Time) error {
+	u, err := s.config.Store.User(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read user: %w", err)
+	}
+	if err := account.CheckPassword(password, u); err != nil {
+		return err
+	}
+	hash, err := s.hasher.Hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash password: %w", err)
+	}
+	_, err = s.replacePassword(ctx, id, hash, keep, now)
+	return err
+}
+
+// replacePassword does what ResetPassword does, with the hash of the password.
+func (s *Service) replacePassword(ctx context.Context, id int64, hash, keep string, now time.Time) (*account.User, error) {
+	changed, err := s.changeUser(ctx, id, now, func(u *account.User) error {
+		u.PasswordHash = hash
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, s.endAfterPassword(ctx, id, keep)
+}
+
 // endAfterPassword ends what somebody who knew a former password may have got.
 func (s *Service) endAfterPassword(ctx context.Context, id int64, keep string) error {
 	if err := s.EndOtherSessions(ctx, id, keep); err != nil {

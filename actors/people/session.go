@@ -2,8 +2,8 @@ package people
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
@@ -54,45 +54,39 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	return nil
 }
 
-// Consent returns what the user has granted the client; the empty set when nothing.
-func (s *Service) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
-	consent, err := s.consent(ctx, userID, clientID)
-	return oauth.Scopes(consent.Scopes), err
-}
-
-// ConsentGranted returns when the user last granted the client anything, to the millisecond; zero = never, or it was taken back.
-func (s *Service) ConsentGranted(ctx context.Context, userID int64, clientID string) (time.Time, error) {
-	consent, err := s.consent(ctx, userID, clientID)
-	return consent.Granted, err
-}
-
-// consent returns the zero Consent where there is none.
-func (s *Service) consent(ctx context.Context, userID int64, clientID string) (account.Consent, error) {
-	consent, err := s.config.Store.Consent(ctx, userID, clientID)
-	if errors.Is(err, account.ErrNotFound) {
-		return account.Consent{}, nil
-	}
+// Sessions returns the live sessions of a user, the one that was used last first.
+func (s *Service) Sessions(ctx context.Context, userID int64, now time.Time) ([]*account.Session, error) {
+	all, err := s.config.Store.Sessions(ctx, userID)
 	if err != nil {
-		return account.Consent{}, fmt.Errorf("read consent: %w", err)
+		return nil, fmt.Errorf("read sessions: %w", err)
 	}
-	return *consent, nil
+	all = slices.DeleteFunc(all, func(session *account.Session) bool { return !now.Before(session.Expires) })
+	slices.SortStableFunc(all, func(a, b *account.Session) int { return b.Seen.Compare(a.Seen) })
+	return all, nil
 }
 
-// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before, for a code that is issued
-// next.
-func (s *Service) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
-	release, err := s.beginUserChange(ctx)
+// EndSession ends the session of a user with that ID (account.Session.ID) from its return on, or returns account.ErrNotFound.
+func (s *Service) EndSession(ctx context.Context, userID int64, id string, now time.Time) error {
+	all, err := s.Sessions(ctx, userID, now)
 	if err != nil {
 		return err
 	}
-	defer release()
-	before, err := s.Consent(ctx, userID, clientID)
-	if err != nil {
-		return err
+	for _, session := range all {
+		if session.ID() != id {
+			continue
+		}
+		if err := s.config.Store.DeleteSession(ctx, session.Hash); err != nil {
+			return fmt.Errorf("end session: %w", err)
+		}
+		return nil
 	}
-	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now, Used: now}
-	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
-		return fmt.Errorf("save consent: %w", err)
+	return account.ErrNotFound
+}
+
+// EndOtherSessions ends all sessions of a user but the one with the token keep.
+func (s *Service) EndOtherSessions(ctx context.Context, userID int64, keep string) error {
+	if err := s.config.Store.DeleteSessions(ctx, userID, oauth.HashOf(keep)); err != nil {
+		return fmt.Errorf("end sessions: %w", err)
 	}
 	return nil
 }
