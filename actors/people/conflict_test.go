@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"

@@ -50,13 +50,13 @@ func (s *service) consent(v *visit.Visit) {
 // consentForm binds the form also to the session, so that it ends with it, and to what the person has granted the client before, so
 // that one by which something was granted is not good again at another server either.
 func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
-	granted, err := s.people.ConsentGranted(v.Ctx, who.User.ID, v.Pending.Client.ID)
-	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
+	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(consent.Granted.UnixMilli(), 10)), err
 }
 
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
-	granted, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
 		s.RefuseFailed(v, "read a consent", err)
 		return
@@ -67,7 +67,7 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, pro
 		return
 	}
 	s.Show(v, status, pages.Consent{
-		Client: client.Name, ClientURI: client.URI, Account: who.Account(), Permissions: pages.Permissions(request.Scopes, granted),
+		Client: client.Name, ClientURI: client.URI, Account: who.Account(), Permissions: pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.PathChosen(pages.PathConsent, v.Choice), FormToken: form.NewFormToken(v.Now),
