@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
@@ -36,7 +36,7 @@ const maxAdminConnections = 256
 
 // Config is what a Server is made of. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // answers the queries; the caller stops it, after Shutdown; optional with Identity: no geolocation service
+	Lookups *lookup.Service // the caller stops it after Shutdown; optional: nil = no lookups
 	Logger  *slog.Logger
 	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
 	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
@@ -129,8 +129,8 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Tokens == nil:
-		return errors.New("httpedge: neither System nor Tokens")
+	case c.Lookups == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither Lookups nor Tokens")
 	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
 	case c.Logger == nil:

@@ -173,7 +173,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
+		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 	}
 }
 
@@ -292,7 +292,7 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("got %v, want a server", err)
 	}
 	for name, spoil := range map[string]func(*httpedge.Config){
-		"system":    func(c *httpedge.Config) { c.System = nil },
+		"lookups":   func(c *httpedge.Config) { c.Lookups = nil },
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
 		"time-out":  func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },

@@ -3,6 +3,7 @@ package lookups
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -30,9 +31,6 @@ type bulkBatch struct {
 	parser   fastjson.Parser
 	texts    []string
 	outcomes []geo.Outcome // one a text, in their order
-	asked    []geo.Query   // of the well-formed texts
-	places   []int         // where each of asked stands in texts
-	answers  []geo.Outcome // one a query of asked
 	sources  []geo.Source  // distinct
 }
 
@@ -53,7 +51,9 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
-		b.lookUp(s, s.caller(ctx), time.Now())
+		b.outcomes = slices.Grow(b.outcomes, len(b.texts))[:len(b.texts)]
+		caller := func() netip.Addr { return s.caller(ctx) }
+		s.lookups.LookupAll(b.texts, caller, time.Now(), b.outcomes)
 		b.write(ctx)
 	}
 	if len(body) <= maxPooledBody {
@@ -108,29 +108,6 @@ func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
 		b.texts = append(b.texts, endpoint.View(text))
 	}
 	return nil
-}
-
-// lookUp finds an outcome for every text. Those that are no query never leave the edge.
-func (b *bulkBatch) lookUp(s *service, caller netip.Addr, now time.Time) {
-	for i, text := range b.texts {
-		if e := s.lookups.Hit(text, now); e != nil {
-			b.outcomes = append(b.outcomes, geo.Outcome{Entry: e, Cached: true})
-			continue
-		}
-		q, fault := geo.ParseQuery(text)
-		b.outcomes = append(b.outcomes, geo.Outcome{Err: fault})
-		if fault == nil {
-			b.asked = append(b.asked, q)
-			b.places = append(b.places, i)
-			b.answers = append(b.answers, geo.Outcome{})
-		}
-	}
-	if len(b.asked) > 0 {
-		s.lookups.LookupAll(b.asked, caller, now, b.answers)
-	}
-	for i, place := range b.places {
-		b.outcomes[place] = b.answers[i]
-	}
 }
 
 // write sends the outcomes, or one error for all if there was no room for any of them.
@@ -214,8 +191,5 @@ func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {
 func (b *bulkBatch) forget() {
 	clear(b.texts)
 	clear(b.outcomes)
-	clear(b.asked)
-	clear(b.answers)
-	b.texts, b.outcomes, b.asked = b.texts[:0], b.outcomes[:0], b.asked[:0]
-	b.places, b.answers, b.sources = b.places[:0], b.answers[:0], b.sources[:0]
+	b.texts, b.outcomes, b.sources = b.texts[:0], b.outcomes[:0], b.sources[:0]
 }

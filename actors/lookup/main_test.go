@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 )
 
-// TestNoRequestOnAnEmptyBudget lets random traffic of bulk requests, single look-ups and domains loose on upstreams of
-// random latency, budgets and windows: whatever comes, nothing may be sent that the upstream has to refuse.
-func TestNoRequestOnAnEmptyBudget(t *testing.T) {
+// TestNoRequestOnEmptyBudget lets random traffic of bulk requests, single lookups and domains
+// loose on upstreams of random latency, budgets and windows: whatever comes, nothing may be sent
+// that the upstream has to refuse.
+func TestNoRequestOnEmptyBudget(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { emptyBudget(t, rand.New(rand.NewPCG(seed, 7))) })
@@ -32,7 +33,8 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		defer mu.Unlock()
 		return 20*time.Millisecond + time.Duration(delays.Int64N(int64(spread+1)))
 	}
-	for e := range u.windows { // somebody may have spent a part, the window may be half over, and the limit another one
+	// Another process may have used a part, the window may be half over, the limit may be lower.
+	for e := range u.windows {
 		w := &u.windows[e]
 		if random.IntN(2) == 0 {
 			w.limit = 1 + random.IntN(w.limit)
@@ -40,7 +42,7 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		w.used = random.IntN(w.limit)
 		w.ends = time.Now().Add(time.Duration(random.Int64N(int64(time.Minute))))
 	}
-	s := start(t, u, func(c *actors.Config) { c.Breaker.Failures = 1000 })
+	s := start(t, u, func(c *lookup.Config) { c.Breaker.Failures = 1000 })
 	var wg sync.WaitGroup
 	next := 0
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); {
@@ -55,7 +57,7 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		for range 1 + random.IntN(6) {
 			wg.Go(func() {
 				began := time.Now()
-				s.LookupAll(queries, caller, began, make([]geo.Outcome, len(queries)))
+				lookUpAll(s, caller, queries)
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("a caller waited %v", took)
 				}
@@ -63,7 +65,8 @@ func emptyBudget(t *testing.T, random *rand.Rand) {
 		}
 	}
 	wg.Wait()
-	if singles, batches, violations := u.books(); violations > 0 {
-		t.Errorf("got %d of %d singles and %d batches on an empty budget, want none", violations, singles, batches)
+	if singles, batches, violations := u.counts(); violations > 0 {
+		t.Errorf("got %d of %d singles and %d batches on an empty budget, want none",
+			violations, singles, batches)
 	}
 }

@@ -1,9 +1,10 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -11,15 +12,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 )
 
-// instant is a provider that answers at once and has no budget, or no budget left.
+// instant is a provider that responds at once and has no budget, or none left.
 type instant struct {
 	exhausted bool
-	held      chan struct{} // if not nil, each answer waits for one
+	held      chan struct{} // if not nil, each response waits for one
 	requests  atomic.Int64
 }
 
@@ -37,7 +38,8 @@ func (p *instant) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 		<-p.held
 	}
 	if p.exhausted {
-		return geo.Reply{Quota: geo.Quota{Known: true, Reset: time.Hour}}, fmt.Errorf("instant: %w", geo.ErrThrottled)
+		empty := geo.Quota{Known: true, Reset: time.Hour}
+		return geo.Reply{Quota: empty}, fmt.Errorf("instant: %w", geo.ErrThrottled)
 	}
 	reply := geo.Reply{Answers: make([]geo.Answer, len(qs))}
 	for i, q := range qs {
@@ -46,13 +48,14 @@ func (p *instant) Batch(_ context.Context, qs []geo.Query) (geo.Reply, error) {
 	return reply, nil
 }
 
-// benchmarked starts a System for one benchmark.
-func benchmarked(b *testing.B, p geo.Provider) *actors.System {
+// benchmarked starts a Service for one benchmark.
+func benchmarked(b *testing.B, p geo.Provider) *lookup.Service {
 	b.Helper()
 	system := mailbox.NewSystem()
 	b.Cleanup(system.Shutdown)
-	s, err := actors.New(actors.Config{
-		Actors: system, Provider: p, CacheEntries: 10_000, LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+	s, err := lookup.New(lookup.Config{
+		Actors: system, Provider: p, CacheEntries: 10_000,
+		LookupTimeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
 		Breaker: geo.BreakerConfig{Failures: 5, Cooldown: time.Second, Hold: time.Minute},
 		Logger:  slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
@@ -69,26 +72,35 @@ func benchmarked(b *testing.B, p geo.Provider) *actors.System {
 	return s
 }
 
+// texts returns n queries from the first on.
+func texts(first, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = nth(first + i).String()
+	}
+	return all
+}
+
 // filled returns n queries that are in the cache of s.
-func filled(b *testing.B, s *actors.System, n int) []geo.Query {
+func filled(b *testing.B, s *lookup.Service, n int) []string {
 	b.Helper()
-	queries := make([]geo.Query, n)
-	for i := range queries {
-		queries[i] = nth(i)
-		if o := lookup(s, queries[i]); o.Err != nil {
+	for i := range n {
+		if o := lookUp(s, nth(i)); o.Err != nil {
 			b.Fatal(o.Err)
 		}
 	}
-	return queries
+	return texts(0, n)
 }
+
+func from() netip.Addr { return caller }
 
 func BenchmarkLookupHit(b *testing.B) {
 	s := benchmarked(b, &instant{})
 	queries, now := filled(b, s, 4096), time.Now()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if o := s.Lookup(queries[i%len(queries)], caller, now); !o.Cached {
-			b.Fatalf("got %+v, want an answer from the cache", o)
+		if o := s.Lookup(queries[i%len(queries)], from, now); !o.Cached {
+			b.Fatalf("got %+v, want a hit", o)
 		}
 	}
 }
@@ -100,8 +112,8 @@ func BenchmarkLookupHitParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			if o := s.Lookup(queries[i%len(queries)], caller, now); !o.Cached {
-				b.Errorf("got %+v, want an answer from the cache", o)
+			if o := s.Lookup(queries[i%len(queries)], from, now); !o.Cached {
+				b.Errorf("got %+v, want a hit", o)
 			}
 		}
 	})
@@ -115,25 +127,26 @@ func BenchmarkLookupAllHit(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		first := i % (len(queries) - 50)
-		s.LookupAll(queries[first:first+50], caller, now, outcomes)
+		s.LookupAll(queries[first:first+50], from, now, outcomes)
 		if !outcomes[49].Cached {
-			b.Fatalf("got %+v, want an answer from the cache", outcomes[49])
+			b.Fatalf("got %+v, want a hit", outcomes[49])
 		}
 	}
 }
 
-// BenchmarkMissRefused is a query that the gate refuses, since the upstream's budget is empty.
+// BenchmarkMissRefused is a query that the snapshot rejects, since the upstream's budget is empty.
 func BenchmarkMissRefused(b *testing.B) {
 	p := &instant{exhausted: true}
 	s := benchmarked(b, p)
 	for n := range 20 { // the first ones are sent, to learn that the budgets are empty
-		lookup(s, nth(n))
+		lookUp(s, nth(n))
 	}
-	asked, now := p.requests.Load(), time.Now()
+	asked, now, queries := p.requests.Load(), time.Now(), texts(1_000_000, 4096)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if o := s.Lookup(nth(1_000_000+i), caller, now); o.Err == nil || o.Err.Code != geo.CodeRateLimited {
-			b.Fatalf("got %+v, want a refusal", o)
+		o := s.Lookup(queries[i%len(queries)], from, now)
+		if o.Err == nil || o.Err.Code != geo.CodeRateLimited {
+			b.Fatalf("got %+v, want %s", o, geo.CodeRateLimited)
 		}
 	}
 	if got := p.requests.Load(); got != asked {
@@ -141,19 +154,21 @@ func BenchmarkMissRefused(b *testing.B) {
 	}
 }
 
-// BenchmarkMiss is one query after another through batcher and pool, each a flight of its own.
+// BenchmarkMiss is one query after another through batcher and pool, each a request to the
+// upstream.
 func BenchmarkMiss(b *testing.B) {
 	s := benchmarked(b, &instant{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if o := lookup(s, nth(i)); o.Err != nil || o.Cached {
-			b.Fatalf("got %+v, want an answer of the upstream", o)
+		if o := lookUp(s, nth(i)); o.Err != nil || o.Cached {
+			b.Fatalf("got %+v, want a result of the upstream", o)
 		}
 	}
 }
 
-// BenchmarkMissJoined has 64 callers ask for the same query while it is being looked up: divide by 64 for one of them.
-// It reports how many came in time to join, on average; the others found the answer in the cache.
+// BenchmarkMissJoined has 64 callers ask for the same query while it is being looked up: divide by
+// 64 for one of them. It reports how many came in time to join, on average; the others found the
+// answer in the cache.
 func BenchmarkMissJoined(b *testing.B) {
 	const callers = 64
 	p := &instant{held: make(chan struct{})}
@@ -164,7 +179,7 @@ func BenchmarkMissJoined(b *testing.B) {
 		go func() {
 			for q := range queries {
 				asking.Add(1)
-				outcomes <- lookup(s, q)
+				outcomes <- lookUp(s, q)
 			}
 		}()
 	}
@@ -181,7 +196,7 @@ func BenchmarkMissJoined(b *testing.B) {
 		for range callers {
 			o := <-outcomes
 			if o.Err != nil {
-				b.Fatalf("got %+v, want an answer", o)
+				b.Fatalf("got %+v, want a result", o)
 			}
 			if !o.Cached {
 				joined++

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 )
 
 var caller = netip.MustParseAddr("127.0.0.1")
 
-// start starts a System for the rest of the test; options change its configuration.
-func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
+// start starts a Service for the rest of the test; options change its configuration.
+func start(t *testing.T, p geo.Provider, options ...func(*lookup.Config)) *lookup.Service {
 	t.Helper()
 	s := startUnstopped(t, p, options...)
 	t.Cleanup(func() {
@@ -33,12 +33,12 @@ func start(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actor
 	return s
 }
 
-// startUnstopped starts a System that the test stops itself.
-func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config)) *actors.System {
+// startUnstopped starts a Service that the test stops itself.
+func startUnstopped(t *testing.T, p geo.Provider, options ...func(*lookup.Config)) *lookup.Service {
 	t.Helper()
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
-	config := actors.Config{
+	config := lookup.Config{
 		Actors:        system,
 		Provider:      p,
 		CacheEntries:  100_000,
@@ -52,66 +52,72 @@ func startUnstopped(t *testing.T, p geo.Provider, options ...func(*actors.Config
 	for _, option := range options {
 		option(&config)
 	}
-	s, err := actors.New(config)
+	s, err := lookup.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// bubble runs a story in deterministic time.
-func bubble(t *testing.T, story func(t *testing.T)) {
-	t.Helper()
-	synctest.Test(t, story)
+func lookUp(s *lookup.Service, q geo.Query) geo.Outcome { return lookUpFor(s, caller, q) }
+
+func lookUpFor(s *lookup.Service, addr netip.Addr, q geo.Query) geo.Outcome {
+	return s.Lookup(q.String(), func() netip.Addr { return addr }, time.Now())
 }
 
-func lookup(s *actors.System, q geo.Query) geo.Outcome { return s.Lookup(q, caller, time.Now()) }
+func lookUpAll(s *lookup.Service, addr netip.Addr, queries []geo.Query) []geo.Outcome {
+	texts, outcomes := make([]string, len(queries)), make([]geo.Outcome, len(queries))
+	for i, q := range queries {
+		texts[i] = q.String()
+	}
+	s.LookupAll(texts, func() netip.Addr { return addr }, time.Now(), outcomes)
+	return outcomes
+}
 
-func TestMissesOfOneQueryAreOneRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestConcurrentMissesAreOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := freeTier()
 		s := start(t, u)
 		var wg sync.WaitGroup
 		for range 200 {
 			wg.Go(func() {
-				if o := lookup(s, nth(1)); o.Err != nil || o.Cached {
-					t.Errorf("got %+v, want an answer that was not in the cache", o)
+				if o := lookUp(s, nth(1)); o.Err != nil || o.Cached {
+					t.Errorf("got %+v, want a result that was not in the cache", o)
 				}
 			})
 		}
 		wg.Wait()
-		if singles, batches, _ := u.books(); singles+batches != 1 {
+		if singles, batches, _ := u.counts(); singles+batches != 1 {
 			t.Errorf("got %d requests, want 1", singles+batches)
 		}
-		if o := lookup(s, nth(1)); o.Err != nil || !o.Cached {
-			t.Errorf("got %+v, want an answer from the cache", o)
+		if o := lookUp(s, nth(1)); o.Err != nil || !o.Cached {
+			t.Errorf("got %+v, want a hit", o)
 		}
 	})
 }
 
-func TestBulkOfFiftyColdAddressesIsOneBatch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+func TestBulkMissIsOneBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		u := freeTier()
 		s := start(t, u)
-		queries, outcomes := make([]geo.Query, 50), make([]geo.Outcome, 50)
+		queries := make([]geo.Query, 50)
 		for i := range queries {
 			queries[i] = nth(i)
 		}
-		s.LookupAll(queries, caller, time.Now(), outcomes)
-		for i, o := range outcomes {
+		for i, o := range lookUpAll(s, caller, queries) {
 			if o.Err != nil {
 				t.Errorf("query %d: got %v", i, o.Err)
 			}
 		}
-		if singles, batches, _ := u.books(); singles != 0 || batches != 1 {
+		if singles, batches, _ := u.counts(); singles != 0 || batches != 1 {
 			t.Errorf("got %d singles and %d batches, want one batch", singles, batches)
 		}
 	})
 }
 
-// TestEconomics holds the service against what the free tier can give: distinct misses that arrive at random, each
-// served within five seconds or refused.
-func TestEconomics(t *testing.T) {
+// TestFreeTierServesMisses has distinct misses arrive at random, and checks how many of them the
+// free tier serves. Each gets its outcome within five seconds.
+func TestFreeTierServesMisses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rate  float64 // misses a second
@@ -123,18 +129,18 @@ func TestEconomics(t *testing.T) {
 		{"40 a second", 40, 0.6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
 				u := freeTier()
 				s := start(t, u)
-				var served, refused, slow atomic.Int64
+				var served, rejected, slow atomic.Int64
 				calls := poisson(c.rate, 5*time.Minute, func(n int) {
 					began := time.Now()
-					o := lookup(s, nth(n))
+					o := lookUp(s, nth(n))
 					switch {
 					case o.Err == nil:
 						served.Add(1)
 					case o.Err.Code == geo.CodeRateLimited && o.Err.RetryAfter > 0:
-						refused.Add(1)
+						rejected.Add(1)
 					default:
 						t.Errorf("got %v, want rate_limited with the time to come back", o.Err)
 					}
@@ -142,8 +148,9 @@ func TestEconomics(t *testing.T) {
 						slow.Add(1)
 					}
 				})
-				singles, batches, violations := u.books()
-				t.Logf("%d misses: %d served, %d refused, %d singles, %d batches", calls, served.Load(), refused.Load(), singles, batches)
+				singles, batches, violations := u.counts()
+				t.Logf("%d misses: %d served, %d rejected, %d singles, %d batches",
+					calls, served.Load(), rejected.Load(), singles, batches)
 				if got := float64(served.Load()) / float64(calls); got < c.least {
 					t.Errorf("got %.3f served, want %.3f", got, c.least)
 				}

@@ -1,4 +1,4 @@
-package actors_test
+package lookup_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// upstream is a provider that behaves like the free tier: fixed windows of a minute that begin with their first
-// request, told in whole seconds, and nothing but a refusal over the budget. It keeps books.
+// upstream is a provider that behaves like the free tier. A window of a minute begins with its
+// first request, its rest is told in whole seconds, and requests beyond the budget are throttled.
+// It counts requests.
 type upstream struct {
 	terms   geo.Terms
 	latency func() time.Duration
-	fail    func(e geo.Endpoint) error // an error instead of an answer
+	fail    func(e geo.Endpoint) error // an error instead of results
 	answer  func(q geo.Query) geo.Answer
 
 	mu         sync.Mutex
@@ -44,7 +45,9 @@ func commercialTier() *upstream { return commercialTierOf(80 * time.Millisecond)
 
 func commercialTierOf(latency time.Duration) *upstream {
 	return &upstream{
-		terms:   geo.Terms{Source: geo.SourceUpstream, BatchSize: 100, Gather: 8 * time.Millisecond, LacksReverse: true},
+		terms: geo.Terms{
+			Source: geo.SourceUpstream, BatchSize: 100, Gather: 8 * time.Millisecond, LacksReverse: true,
+		},
 		latency: func() time.Duration { return latency },
 		fail:    func(geo.Endpoint) error { return nil },
 		answer:  located,
@@ -52,13 +55,14 @@ func commercialTierOf(latency time.Duration) *upstream {
 	}
 }
 
-// located answers with the address itself, or for a domain with an address made of it.
+// located gives the address itself, or 9.9.9.9 for a domain, and a city named after the query.
 func located(q geo.Query) geo.Answer {
 	ip := q.Addr()
 	if q.IsDomain() {
 		ip = netip.MustParseAddr("9.9.9.9")
 	}
-	return geo.Answer{Result: geo.Result{IP: ip, Location: geo.Location{City: "City of " + q.String()}}}
+	city := geo.Location{City: "City of " + q.String()}
+	return geo.Answer{Result: geo.Result{IP: ip, Location: city}}
 }
 
 func (u *upstream) Terms() geo.Terms { return u.terms }
@@ -71,7 +75,9 @@ func (u *upstream) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error)
 	return u.exchange(ctx, geo.EndpointBatch, qs)
 }
 
-func (u *upstream) exchange(ctx context.Context, e geo.Endpoint, qs []geo.Query) (geo.Reply, error) {
+func (u *upstream) exchange(
+	ctx context.Context, e geo.Endpoint, qs []geo.Query,
+) (geo.Reply, error) {
 	latency := u.latency()
 	if err := pause(ctx, latency/2); err != nil {
 		return geo.Reply{}, err
@@ -95,7 +101,8 @@ func (u *upstream) serve(e geo.Endpoint, qs []geo.Query) (geo.Reply, error) {
 		}
 		empty := w.used >= w.limit
 		w.used++
-		reply.Quota = geo.Quota{Known: true, Remaining: max(0, w.limit-w.used), Reset: w.ends.Sub(now).Truncate(time.Second)}
+		rest := w.ends.Sub(now).Truncate(time.Second)
+		reply.Quota = geo.Quota{Known: true, Remaining: max(0, w.limit-w.used), Reset: rest}
 		if empty {
 			u.violations++
 			return reply, fmt.Errorf("emulator: %w", geo.ErrThrottled)
@@ -112,8 +119,8 @@ func (u *upstream) serve(e geo.Endpoint, qs []geo.Query) (geo.Reply, error) {
 	return reply, nil
 }
 
-// books returns the requests sent so far and those that were sent on an empty budget.
-func (u *upstream) books() (singles, batches, violations int) {
+// counts returns the requests sent so far and those that were sent on an empty budget.
+func (u *upstream) counts() (singles, batches, violations int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.requests[geo.EndpointSingle], u.requests[geo.EndpointBatch], u.violations
@@ -130,7 +137,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // nth returns distinct public addresses.
 func nth(n int) geo.Query {
-	q, err := geo.AddrQuery(netip.AddrFrom4([4]byte{20 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}))
+	bytes := [4]byte{20 + byte(n>>24), byte(n >> 16), byte(n >> 8), byte(n)}
+	q, err := geo.AddrQuery(netip.AddrFrom4(bytes))
 	if err != nil {
 		panic(err)
 	}
@@ -145,7 +153,8 @@ func domain(n int) geo.Query {
 	return q
 }
 
-// poisson calls do at random times, rate times a second on average, for d of the bubble's time, and waits for all.
+// poisson calls do at random times, rate times a second on average, for d of the bubble's time, and
+// waits for all.
 func poisson(rate float64, d time.Duration, do func(n int)) (calls int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var wg sync.WaitGroup
