@@ -35,6 +35,7 @@ type Config struct {
 	Session   time.Duration      // lifetime of a session after its last use
 	Messenger account.CodeSender // sends messages to people; nil = no messages
 	Channels  account.Channels   // channels of Messenger
+	Hasher    *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -89,10 +90,14 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
+	if config.Hasher == nil {
+		config.Hasher = account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), hashQueue,
+			account.DefaultCost())
+	}
 	return &Service{
 		config:  config,
 		metrics: metrics,
-		hasher:  account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), hashQueue),
+		hasher:  config.Hasher,
 		guesses: newGuessLimiter(),
 		wrongPasswords: ratelimit.NewThrottle(
 			wrongPasswords, wrongPasswordsEvery, limitedCallers),

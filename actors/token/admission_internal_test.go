@@ -128,7 +128,7 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := f.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)

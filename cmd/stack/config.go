@@ -102,6 +102,8 @@ type Identity struct {
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels
+	// Hasher is for tests; optional: nil = one at account.DefaultCost.
+	Hasher *account.Hasher
 	// Stores is for tests; optional: it returns what the service uses in place of the store.
 	Stores func(*sqlstore.Store) (oauth.Store, account.Store)
 }

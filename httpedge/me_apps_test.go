@@ -34,7 +34,9 @@ func profileStatus(t *testing.T, st *edgetest.IdentityStack, token string) int {
 func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
-	c := st.NewClient(t, func(c *oauth.Client) { c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2" })
+	c := st.NewClient(t, func(c *oauth.Client) {
+		c.Name, c.URI = "Atlas <maps>", "https://atlas.example/about?a=1&b=2"
+	})
 	other := st.NewClient(t, func(c *oauth.Client) { c.Name = "Other" })
 	b, _ := atHome(t, st, ada)
 	token, kept := b.letIn(c), b.letIn(other)
@@ -42,7 +44,8 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 		t.Fatalf("got %d, want 200", got)
 	}
 	p := b.get("/me")
-	p.says(t, "Atlas &lt;maps&gt;", "https://atlas.example/about?a=1&amp;b=2", "can see your name", time.Now().UTC().Format("2 January 2006"), "just now")
+	p.says(t, "Atlas &lt;maps&gt;", "https://atlas.example/about?a=1&amp;b=2", "can see your name",
+		time.Now().UTC().Format("2 January 2006"), "just now")
 	p = b.sendTo(p, "/me/apps", "client_id", c.ID)
 	p.shows(t, 200, "/me")
 	p.says(t, "The app can no longer use your account.")
@@ -55,7 +58,8 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	if got := profileStatus(t, st, kept); got != 200 {
 		t.Errorf("the other app: got %d, want 200", got)
 	}
-	if p := b.get("/oauth/authorize?" + asked(c, "prompt", "none").Encode()); p.status == 200 || !strings.Contains(p.location, "error=consent_required") {
+	if p := b.get("/oauth/authorize?" + asked(c, "prompt", "none").Encode()); p.status == 200 ||
+		!strings.Contains(p.location, "error=consent_required") {
 		t.Errorf("got %d to %s, want consent_required", p.status, p.location)
 	}
 	never := st.NewClient(t, nil)
@@ -72,8 +76,9 @@ func TestRemovedAppIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAppsAreOnPagesOfTheirOwn keeps the page of the account small: it has those that were used last, the newest first.
-func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
+// TestManyAppsArePaged keeps the page of the account small: it has those that were used last, the
+// newest first.
+func TestManyAppsArePaged(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	ada1 := st.NewUser(t, "Ada", ada)
 	const count = 30
@@ -81,7 +86,8 @@ func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
 	now := time.Now()
 	for i := range clients {
 		clients[i] = st.NewClient(t, func(c *oauth.Client) { c.Name = fmt.Sprintf("App %02d", i) })
-		if err := st.People.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser, now.Add(time.Duration(-i)*time.Hour)); err != nil {
+		if err := st.People.GrantConsent(t.Context(), ada1.ID, clients[i].ID, oauth.ViewUser,
+			now.Add(time.Duration(-i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,9 +101,12 @@ func TestManyAppsAreOnPagesOfTheirOwn(t *testing.T) {
 		t.Errorf("got %q, want the one first that was used just now", got)
 	}
 	for path, want := range map[string][]string{
-		"/me/apps": appRange(0, 12), "/me/apps?from=0": appRange(0, 12), "/me/apps?from=12": appRange(12, 24), "/me/apps?from=24": appRange(24, 30),
-		"/me/apps?from=29": appRange(29, 30), "/me/apps?from=30": appRange(18, 30), "/me/apps?from=65535": appRange(18, 30),
-		"/me/apps?from=-1": appRange(0, 12), "/me/apps?from=x": appRange(0, 12), "/me/apps?from=99999999999999999999": appRange(0, 12),
+		"/me/apps": appRange(0, 12), "/me/apps?from=0": appRange(0, 12),
+		"/me/apps?from=12": appRange(12, 24), "/me/apps?from=24": appRange(24, 30),
+		"/me/apps?from=29": appRange(29, 30), "/me/apps?from=30": appRange(18, 30),
+		"/me/apps?from=65535": appRange(18, 30),
+		"/me/apps?from=-1":    appRange(0, 12), "/me/apps?from=x": appRange(0, 12),
+		"/me/apps?from=99999999999999999999": appRange(0, 12),
 	} {
 		p := b.get(path)
 		p.shows(t, 200, "/me/apps")
@@ -141,7 +150,7 @@ func appRange(from, to int) []string {
 	return names
 }
 
-func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
+func TestConsentShowsEarlierGrants(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	c := st.NewClient(t, func(c *oauth.Client) { c.URI = "https://atlas.example/" })
@@ -161,7 +170,8 @@ func TestConsentSaysWhatWasGrantedBefore(t *testing.T) {
 	if strings.Count(p.body, "allowed before") != 1 {
 		t.Errorf("got %s, want one permission marked", p.body)
 	}
-	if p := ask(approved); strings.Contains(p.body, "allowed before") || strings.Contains(p.body, "Not yet:") {
+	if p := ask(approved); strings.Contains(p.body, "allowed before") ||
+		strings.Contains(p.body, "Not yet:") {
 		t.Errorf("got %s, want nothing marked and nothing missing", p.body)
 	}
 	b.send(p, "decision", "deny").failsWith(t, st, "access_denied")
@@ -182,7 +192,8 @@ func TestSessionsAreShownAndEnded(t *testing.T) {
 	away, _ := atHome(t, st, ada)
 	b, p := atHome(t, st, ada)
 	p.says(t, "Safari on iPhone", "this browser", "just now")
-	for _, secret := range []string{b.cookies()["gatehouse"], away.cookies()["gatehouse"], "127.0.0.1"} {
+	for _, secret := range []string{b.cookies()["gatehouse"], away.cookies()["gatehouse"],
+		"127.0.0.1"} {
 		if strings.Contains(p.body, secret) {
 			t.Errorf("got %q on the page", secret)
 		}
@@ -192,7 +203,7 @@ func TestSessionsAreShownAndEnded(t *testing.T) {
 		t.Fatalf("got sessions %q, want 3", ids)
 	}
 	_, after, _ := strings.Cut(p.body, "Safari on iPhone")
-	p = b.sendTo(p, "/me/sessions", "session", sessionIDs(page{answer: answer{body: after}})[0])
+	p = b.sendTo(p, "/me/sessions", "session", sessionIDs(page{response: response{body: after}})[0])
 	p.shows(t, 200, "/me")
 	p.says(t, "The session is ended.")
 	phone.get("/me").shows(t, 200, "/login")
@@ -229,8 +240,8 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 	bo.get("/me").shows(t, 200, "/me")
 }
 
-// TestManySessionsAreNotAllShown keeps the page small, and shows this session always.
-func TestManySessionsAreNotAllShown(t *testing.T) {
+// TestManySessionsAreCut keeps the page small, and shows this session always.
+func TestManySessionsAreCut(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
@@ -243,7 +254,8 @@ func TestManySessionsAreNotAllShown(t *testing.T) {
 		t.Errorf("got %d sessions to end, want 12", n)
 	}
 	b.sendTo(p, "/me/sessions", "all", "true").shows(t, 200, "/me")
-	if p := b.get("/me"); strings.Count(p.body, `name="session"`) != 1 || strings.Contains(p.body, " more.") {
+	if p := b.get("/me"); strings.Count(p.body, `name="session"`) != 1 ||
+		strings.Contains(p.body, " more.") {
 		t.Errorf("got %s, want this session alone", p.body)
 	}
 }

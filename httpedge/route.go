@@ -14,23 +14,24 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// Header names and values that are set on every answer, ready to use.
+// Names and values of headers that every response has.
 var (
 	headerNosniff     = []byte(fasthttp.HeaderXContentTypeOptions)
 	nosniff           = []byte("nosniff")
 	headerAllowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
 	anyOrigin         = []byte("*")
 	headerExpose      = []byte(fasthttp.HeaderAccessControlExposeHeaders)
-	exposed           = []byte("Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
+	exposed           = []byte(
+		"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
 )
 
-// route is an endpoint with its metrics and its log lines prepared.
+// route is an endpoint with its metrics, its access log and the headers of its responses.
 type route struct {
 	server  *Server
 	format  endpoint.Format
 	cors    bool
 	clients bool
-	head    fasthttp.ResponseHeader // what every answer begins with
+	head    fasthttp.ResponseHeader // of every response
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
 	log     accessLog
@@ -43,11 +44,12 @@ func (s *Server) newRoute(e endpoint.Endpoint) *route {
 	}
 	r := &route{
 		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins, handle: e.Handle,
-		metrics: s.metrics.routes.of(e.Pattern), log: newAccessLog(s.log.Handler(), e.Pattern, level),
+		metrics: s.metrics.routes.of(e.Pattern),
+		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
 	}
 	r.head.SetNoDefaultContentType(true)
-	r.head.SetCanonical(headerRequestID, nil) // keeps its place
-	setCommon(&r.head, e.AnyOrigin)
+	r.head.SetCanonical(headerRequestID, nil) // reserves its place
+	setCommonHeaders(&r.head, e.AnyOrigin)
 	if e.ClientOrigins {
 		r.head.SetCanonical(headerVary, varyOrigin)
 	}
@@ -57,15 +59,15 @@ func (s *Server) newRoute(e endpoint.Endpoint) *route {
 	return r
 }
 
-// serve takes one request through everything that all have in common.
+// serve runs what all requests have in common, and the handler.
 func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	defer r.finish(ctx)
-	r.head.CopyTo(&ctx.Response.Header) // much cheaper than to set one header after the other
+	r.head.CopyTo(&ctx.Response.Header) // much cheaper than setting the headers one by one
 	setRequestID(ctx)
 	if r.clients {
 		r.server.allowOrigin(ctx)
 	}
-	if fault := framingFault(&ctx.Request.Header); fault != "" {
+	if fault := framingError(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()
 		endpoint.WriteError(ctx, r.format, endpoint.ErrBadRequest.Saying(fault))
 		return
@@ -73,14 +75,14 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	r.handle(ctx)
 }
 
-// prepare sets the headers of every answer.
-func prepare(ctx *fasthttp.RequestCtx, cors bool) {
+// beginResponse sets the headers that every response has.
+func beginResponse(ctx *fasthttp.RequestCtx, cors bool) {
 	setRequestID(ctx)
-	setCommon(&ctx.Response.Header, cors)
+	setCommonHeaders(&ctx.Response.Header, cors)
 }
 
-// setCommon sets those that are always the same.
-func setCommon(h *fasthttp.ResponseHeader, cors bool) {
+// setCommonHeaders sets the headers that are the same in every response.
+func setCommonHeaders(h *fasthttp.ResponseHeader, cors bool) {
 	h.SetCanonical(headerNosniff, nosniff)
 	if cors {
 		h.SetCanonical(headerAllowOrigin, anyOrigin)
@@ -88,7 +90,7 @@ func setCommon(h *fasthttp.ResponseHeader, cors bool) {
 	}
 }
 
-// finish ends the request, also one whose handler panicked.
+// finish ends the request, even if its handler panicked.
 func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		r.server.panicked(ctx, p, r.format, r.cors)
@@ -96,11 +98,12 @@ func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	r.record(ctx, ctx.Time())
 }
 
-// record counts and logs a request that began at start, and tells its connection that the answer is ready.
+// record counts and logs a request that began at start, and tells its connection that the response
+// is ready.
 func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	elapsed := time.Since(start)
-	if held := heldBy(ctx); held != nil {
-		held.times.answered(start.Add(elapsed))
+	if held := connectionOf(ctx); held != nil {
+		held.times.responseReady(start.Add(elapsed))
 	}
 	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
 	r.metrics.observe(method, status, elapsed)
@@ -119,15 +122,15 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	}
 }
 
-// recovered is the last resort for a panic outside of a route.
+// recovered handles a panic outside of a route.
 func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		s.panicked(ctx, p, endpoint.JSON, false)
 	}
 }
 
-// panicked answers 500 and logs where it happened. The value of a panic may hold parts of the request, so only those
-// of the runtime are logged.
+// panicked responds with 500 and logs the stack. A panic's value may hold parts of the request, so
+// it is only logged when it is the runtime's.
 func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.Format, cors bool) {
 	s.metrics.panics.Inc()
 	cause := fmt.Sprintf("%T", value)
@@ -135,9 +138,10 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 		cause = err.Error()
 	}
 	id := string(ctx.Response.Header.PeekBytes(headerRequestID))
-	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack", string(debug.Stack()))
+	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack",
+		string(debug.Stack()))
 	ctx.Response.Reset()
-	prepare(ctx, cors)
+	beginResponse(ctx, cors)
 	if id != "" {
 		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
 	}
@@ -145,29 +149,30 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
 }
 
-// framingFault says what is wrong with the version or target of a request, or when it may mean one length to us and
-// another to a proxy before us (RFC 9112 section 6.1), or "". fasthttp itself refuses doubled Content-Length and unknown transfer codings.
-func framingFault(h *fasthttp.RequestHeader) string {
+// framingError returns what is wrong with the version or the target of a request, or why a proxy
+// may see another length than we do (RFC 9112 section 6.1); "" = nothing. fasthttp refuses repeated
+// Content-Length and unknown codings itself.
+func framingError(h *fasthttp.RequestHeader) string {
 	if !bytes.HasPrefix(h.Protocol(), []byte("HTTP/1.")) {
-		return "The only protocol spoken here is HTTP/1.1."
+		return "Only HTTP/1.1 is supported."
 	}
 	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
-		return "A request target has no fragment: leave out the # and what follows, or write it as %23."
+		return "The request target must not have a fragment: remove the # and what follows, or write it as %23."
 	}
 	coding, ok := rawHeader(h.RawHeaders(), "transfer-encoding")
 	if !ok {
 		return ""
 	}
 	if !bytes.EqualFold(coding, []byte("chunked")) {
-		return "The only Transfer-Encoding understood here is chunked."
+		return "The only supported Transfer-Encoding is chunked."
 	}
 	if _, ok := rawHeader(h.RawHeaders(), "content-length"); ok {
-		return "Content-Length and Transfer-Encoding exclude each other."
+		return "Content-Length and Transfer-Encoding must not be used together."
 	}
 	return ""
 }
 
-// rawHeader returns the value of the first line called name, which is in lower case.
+// rawHeader returns the value of the first header with that name, which must be in lower case.
 func rawHeader(raw []byte, name string) (value []byte, ok bool) {
 	for len(raw) > 0 {
 		line := raw
@@ -176,7 +181,8 @@ func rawHeader(raw []byte, name string) (value []byte, ok bool) {
 		} else {
 			raw = nil
 		}
-		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' && strings.EqualFold(endpoint.View(line[:len(name)]), name) {
+		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' &&
+			strings.EqualFold(endpoint.View(line[:len(name)]), name) {
 			return bytes.TrimSpace(line[len(name)+1:]), true
 		}
 	}

@@ -10,18 +10,21 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// isForPeople reports whether an error that comes before any handler is told on a page.
-func isForPeople(ctx *fasthttp.RequestCtx, format endpoint.Format) bool {
+// wantsPage reports whether the client gets a page about an error that the server finds before any
+// handler.
+func wantsPage(ctx *fasthttp.RequestCtx, format endpoint.Format) bool {
 	return format == endpoint.Page || format == endpoint.Either && prefersPage(ctx)
 }
 
-// prefersPage reports whether the request would rather have HTML than JSON (RFC 9110 section 12.5.1), as those of browsers do.
+// prefersPage reports whether the client prefers HTML to JSON (RFC 9110 section 12.5.1), as
+// browsers do.
 func prefersPage(ctx *fasthttp.RequestCtx) bool {
 	accept := string(bytes.Join(ctx.Request.Header.PeekAll(fasthttp.HeaderAccept), []byte(",")))
 	return weight(accept, "text", "html") > weight(accept, "application", "json")
 }
 
-// weight returns how much a media type is wanted, from 0 to 1, by the narrowest range that it falls under.
+// weight returns the quality of a media type in an Accept header, from 0 to 1. The most specific
+// range counts.
 func weight(accept, kind, subtype string) float64 {
 	narrowest, found := 0, 0.0
 	for part := range strings.SplitSeq(accept, ",") {
@@ -42,7 +45,7 @@ func weight(accept, kind, subtype string) float64 {
 	return found
 }
 
-// quality returns the weight among the parameters of a media range: 1 when there is none, 0 when it is malformed.
+// quality returns the parameter q of a media range: 1 when there is none, 0 when it is malformed.
 func quality(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, text, _ := strings.Cut(strings.TrimSpace(param), "=")

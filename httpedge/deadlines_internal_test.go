@@ -32,7 +32,7 @@ func (c *timedConn) SetDeadline(time.Time) error {
 	return nil
 }
 
-func TestConnectionsKeepTheirTimeouts(t *testing.T) {
+func TestConnectionDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := timeouts{read: 10 * time.Second, write: 20 * time.Second, idle: 30 * time.Second}
 		inner := &timedConn{}
@@ -50,22 +50,32 @@ func TestConnectionsKeepTheirTimeouts(t *testing.T) {
 		}{
 			{"the first read", read, []string{"read 10s"}},
 			{"more of the same request", read, nil},
-			{"an interim answer", write, []string{"write 20s"}},
-			{"more after the interim answer", read, nil},
-			{"the answer, two seconds later", func() { time.Sleep(2 * time.Second); c.times.answered(time.Now()); write() }, []string{"write 20s"}},
-			{"the rest of a slow answer", func() { time.Sleep(2 * time.Second); write() }, nil},
-			{"the next request, from when the answer was ready", read, []string{"read 28s"}},
+			{"an interim response", write, []string{"write 20s"}},
+			{"more after the interim response", read, nil},
+			{"the response, two seconds later",
+				func() { time.Sleep(2 * time.Second); c.times.responseReady(time.Now()); write() },
+				[]string{"write 20s"}},
+			{"the rest of a slow response", func() { time.Sleep(2 * time.Second); write() }, nil},
+			{"the next request, from when the response was ready", read, []string{"read 28s"}},
 			{"more of it", read, []string{"read 10s"}},
 			{"even more of it", func() { time.Sleep(time.Second); read() }, nil},
-			{"its answer", func() { c.times.answered(time.Now()); write() }, []string{"write 20s"}},
+			{"its response", func() { c.times.responseReady(time.Now()); write() },
+				[]string{"write 20s"}},
 			{"two requests that come whole, within one grain", func() {
 				for range 2 {
 					read()
-					c.times.answered(time.Now())
+					c.times.responseReady(time.Now())
 					write()
 				}
 			}, []string{"read 30s"}},
-			{"deadlines of somebody else", func() { c.SetDeadline(time.Now()); read(); write(); time.Sleep(time.Second); read() }, []string{"both"}},
+			{"deadlines of somebody else",
+				func() {
+					c.SetDeadline(time.Now())
+					read()
+					write()
+					time.Sleep(time.Second)
+					read()
+				}, []string{"both"}},
 		} {
 			inner.moves = nil
 			step.do()

@@ -16,7 +16,8 @@ import (
 )
 
 // issueTokens keeps n access tokens of the user.
-func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64, n int) []string {
+func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64,
+	n int) []string {
 	t.Helper()
 	keys, err := st.Store.AccessTokenKeys(t.Context())
 	if err != nil {
@@ -30,7 +31,8 @@ func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, user
 		}
 		expires := time.Now().Add(time.Hour)
 		tokens[i] = keys.NewAccessToken(expires)
-		op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: userID,
+		op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(tokens[i]),
+			ClientID: clientID, UserID: userID,
 			Scopes: oauth.UserScopes, Issued: time.Now(), Expires: expires}}
 		op.OnDone(func(err error) { ended <- err })
 		st.Store.Submit(op)
@@ -48,7 +50,8 @@ func wait(t testing.TB, ended <-chan error) {
 	}
 }
 
-// profileRequests are requests for the basic profile, one a token, ready to be served again and again.
+// profileRequests are requests for the basic profile, one a token, ready to be served again and
+// again.
 func profileRequests(tokens []string) []*fasthttp.RequestCtx {
 	all := make([]*fasthttp.RequestCtx, len(tokens))
 	for i, token := range tokens {
@@ -70,7 +73,7 @@ func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 		ctx := requests[next%len(requests)]
 		next++
 		ctx.Response.Reset()
-		st.Server.ServePublic(ctx)
+		st.Server.Handler()(ctx)
 		if ctx.Response.StatusCode() != 200 {
 			t.Fatalf("got %d %s, want 200", ctx.Response.StatusCode(), ctx.Response.Body())
 		}
@@ -88,7 +91,7 @@ func BenchmarkProfile(b *testing.B) {
 	user := st.NewUser(b, "Rosa", rosa)
 	requests := profileRequests(issueTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
 	for _, ctx := range requests {
-		st.Server.ServePublic(ctx)
+		st.Server.Handler()(ctx)
 	}
 	var workers, refused atomic.Int64
 	b.ReportAllocs()
@@ -99,7 +102,7 @@ func BenchmarkProfile(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			ctx := share[i%len(share)]
 			ctx.Response.Reset()
-			st.Server.ServePublic(ctx)
+			st.Server.Handler()(ctx)
 			if ctx.Response.StatusCode() != 200 {
 				refused.Add(1)
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestWhoPrefersPages(t *testing.T) {
+func TestPrefersPage(t *testing.T) {
 	const firefox = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	for _, test := range []struct {
 		accept []string

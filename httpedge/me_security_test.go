@@ -25,7 +25,8 @@ func TestPasswordIsChanged(t *testing.T) {
 		{edgetest.Password, "my-ada@example.com-1", "The new password must not contain"},
 		{strings.Repeat("x", 5000), newWord, "This is not your password."},
 	} {
-		p := b.send(b.get("/me/password"), "current_password", wrong.current, "new_password", wrong.next)
+		p := b.send(b.get("/me/password"), "current_password", wrong.current, "new_password",
+			wrong.next)
 		p.shows(t, 422, "/me/password")
 		p.says(t, wrong.says)
 		if strings.Contains(p.body, newWord) || strings.Contains(p.body, edgetest.Password) {
@@ -33,9 +34,11 @@ func TestPasswordIsChanged(t *testing.T) {
 		}
 	}
 	before := b.cookies()["gatehouse"]
-	p := b.send(b.get("/me/password"), "current_password", edgetest.Password, "new_password", newWord)
+	p := b.send(b.get("/me/password"), "current_password", edgetest.Password, "new_password",
+		newWord)
 	p.shows(t, 200, "/me")
-	if stolen := newBrowser(t, st).once("GET", "/me", nil, "Cookie", "gatehouse="+before); stolen.status != 302 {
+	if stolen := newBrowser(t, st).once("GET", "/me", nil, "Cookie",
+		"gatehouse="+before); stolen.status != 302 {
 		t.Errorf("got %d by the former token, want 302", stolen.status)
 	}
 	p.says(t, "Your password is changed.")
@@ -45,7 +48,8 @@ func TestPasswordIsChanged(t *testing.T) {
 	away.get("/me").shows(t, 200, "/login")
 	b.get("/me").shows(t, 200, "/me")
 	fresh := newBrowser(t, st)
-	fresh.send(fresh.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422, "/login")
+	fresh.send(fresh.get("/login"), "email", ada, "password", edgetest.Password).shows(t, 422,
+		"/login")
 	fresh.send(fresh.get("/login"), "email", ada, "password", newWord).shows(t, 200, "/me")
 }
 
@@ -54,7 +58,8 @@ func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	jar := b.cookies()
-	cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"] // a stolen session, in a browser that is not known
+	// a stolen session, in a browser that is not known
+	cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"]
 	stolen := newBrowser(t, st)
 	last := page{}
 	for range 4 {
@@ -81,7 +86,8 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	p.shows(t, 200, "/me/delete")
 	b.send(p, "current_password", edgetest.Password).shows(t, 422, "/me/delete")
 	b.send(b.get("/me/delete"), "confirm", "delete").says(t, "Enter your password.")
-	b.send(b.get("/me/delete"), "confirm", "delete", "current_password", "not-the-password").says(t, "This is not your password.")
+	b.send(b.get("/me/delete"), "confirm", "delete", "current_password", "not-the-password").says(t,
+		"This is not your password.")
 	if got := profileStatus(t, st, token); got != 200 {
 		t.Fatalf("before: got %d, want 200", got)
 	}
@@ -103,7 +109,7 @@ func TestDeletedAccountIsGone(t *testing.T) {
 	st.NewUser(t, "Ada again", ada)
 }
 
-func TestWithoutAPasswordASignInMustBeFresh(t *testing.T) {
+func TestAccountWithoutPasswordNeedsRecentSignIn(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.send(b.get("/register/phone"), "phone_number", idaPhone)
@@ -159,16 +165,21 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 		{"/me", "/me", query("name", "Hacked")},
 		{"/me/apps", "/me", query("client_id", c.ID)},
 		{"/me/sessions", "/me", query("all", "true")},
-		{"/me/password", "/me/password", query("current_password", edgetest.Password, "new_password", newWord)},
-		{"/me/email", "/me/email", query("email", "mallory2@example.com", "current_password", edgetest.Password)},
-		{"/me/phone", "/me/phone", query("phone_number", idaPhone, "current_password", edgetest.Password)},
-		{"/me/delete", "/me/delete", query("confirm", "delete", "current_password", edgetest.Password)},
+		{"/me/password", "/me/password",
+			query("current_password", edgetest.Password, "new_password", newWord)},
+		{"/me/email", "/me/email",
+			query("email", "mallory2@example.com", "current_password", edgetest.Password)},
+		{"/me/phone", "/me/phone",
+			query("phone_number", idaPhone, "current_password", edgetest.Password)},
+		{"/me/delete", "/me/delete",
+			query("confirm", "delete", "current_password", edgetest.Password)},
 	} {
 		own := b.get(form.page).formTo(t, form.page).fields.Get("form_token")
 		hers := mallory.get(form.page).formTo(t, form.page).fields.Get("form_token")
 		elsewhere := away.get(form.page).formTo(t, form.page).fields.Get("form_token")
 		another := b.get("/logout").formTo(t, "/logout").fields.Get("form_token")
-		for name, forged := range map[string]string{"none": "", "another person's": hers, "another session's": elsewhere, "another form's": another} {
+		for name, forged := range map[string]string{"none": "", "another person's": hers,
+			"another session's": elsewhere, "another form's": another} {
 			form.fields.Set("form_token", forged)
 			if p := b.once("POST", form.path, form.fields); p.status != 403 {
 				t.Errorf("%s, %s: got %d, want 403", form.path, name, p.status)
@@ -193,13 +204,15 @@ func TestForgedFormsOfTheAccountAreRefused(t *testing.T) {
 	}
 }
 
-func TestSensitiveFormsAreGoodOnce(t *testing.T) {
+func TestSensitiveFormsAreSingleUse(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, _ := atHome(t, st, ada)
 	for _, path := range []string{"/me/password", "/me/delete"} {
 		p := b.get(path)
-		b.send(p, "confirm", "delete", "current_password", "not-the-password", "new_password", newWord).shows(t, 422, path)
-		b.send(p, "confirm", "delete", "current_password", edgetest.Password, "new_password", newWord).shows(t, 403, path)
+		b.send(p, "confirm", "delete", "current_password", "not-the-password", "new_password",
+			newWord).shows(t, 422, path)
+		b.send(p, "confirm", "delete", "current_password", edgetest.Password, "new_password",
+			newWord).shows(t, 403, path)
 	}
 }
