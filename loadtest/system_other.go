@@ -2,7 +2,13 @@
 
 package loadtest
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
-// apart does nothing where there are no groups of processes.
-func apart() *syscall.SysProcAttr { return nil }
+// preciseSleep sleeps for d or slightly longer.
+func preciseSleep(d time.Duration) { time.Sleep(d) }
+
+// ownProcessGroup changes nothing: these systems have no process groups.
+func ownProcessGroup() *syscall.SysProcAttr { return nil }

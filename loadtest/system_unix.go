@@ -2,8 +2,14 @@
 
 package loadtest
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
-// apart starts a process in a group of its own, so that the Ctrl-C of a terminal does not reach it: its figures are wanted to
-// the end.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// preciseSleep sleeps for d or slightly longer.
+func preciseSleep(d time.Duration) { time.Sleep(d) }
+
+// ownProcessGroup starts a process in its own group, so that Ctrl-C in a terminal does not reach
+// it: its figures are needed until the end.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
