@@ -41,7 +41,10 @@ func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 	_, session, _ := strings.Cut(cookies, "=")
 	jar.SetCookies(f.base, []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
 	b := &browser{f, &http.Client{Jar: jar, Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}}
 	response, body, err := b.authorize(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -52,8 +55,8 @@ func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 	_, _ = w.Write(body) // the verifier notices a truncated body
 }
 
-// authorize sends the authorization request r. It continues until the service redirects the browser elsewhere
-// or shows a page without a form. It returns the last response with its body.
+// authorize sends the authorization request r. It continues until the service redirects the browser
+// elsewhere or shows a page without a form. It returns the last response with its body.
 func (b *browser) authorize(r *http.Request) (*http.Response, []byte, error) {
 	next := r.Clone(r.Context())
 	next.RequestURI = ""
@@ -75,10 +78,12 @@ func (b *browser) authorize(r *http.Request) (*http.Response, []byte, error) {
 }
 
 // next returns the browser's next request; nil = the authorization has ended.
-func (b *browser) next(ctx context.Context, response *http.Response, page string) (*http.Request, error) {
+func (b *browser) next(ctx context.Context, response *http.Response, page string) (*http.Request,
+	error) {
 	location := response.Header.Get("Location")
 	if strings.HasPrefix(location, "/") {
-		return http.NewRequestWithContext(ctx, http.MethodGet, b.fixture.base.String()+location, nil)
+		return http.NewRequestWithContext(ctx, http.MethodGet, b.fixture.base.String()+location,
+			nil)
 	}
 	action, token := formAction.FindStringSubmatch(page), formToken.FindStringSubmatch(page)
 	if location != "" || response.StatusCode != http.StatusOK || action == nil || token == nil {
@@ -87,7 +92,8 @@ func (b *browser) next(ctx context.Context, response *http.Response, page string
 	form := url.Values{"form_token": {token[1]}, "decision": {b.fixture.decision},
 		"account": {strconv.FormatInt(b.fixture.user.ID, 10)}}
 	to := b.fixture.base.String() + html.UnescapeString(action[1])
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to,
+		strings.NewReader(form.Encode()))
 	if err == nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}

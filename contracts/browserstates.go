@@ -15,16 +15,22 @@ func browserStates() []State {
 	cookie := Value{"cookie", "The browser's Cookie header."}
 	owners := append(append([]Value{cookie}, clientValues...), userValues...)
 	return []State{
-		{"nobody is signed in", "A browser without a session. It must sign in; with prompt=none it gets login_required.",
+		{"nobody is signed in",
+			"A browser without a session. It must sign in; with prompt=none it gets login_required.",
 			nil, nil, always(func(context.Context, *fixture) error { return nil })},
-		{"a person is signed in", "A browser with the session of a user who has not allowed any client yet.",
+		{"a person is signed in",
+			"A browser with the session of a user who has not allowed any client yet.",
 			nil, append([]Value{cookie}, userValues...), always(signIn)},
-		{"a person has allowed the client", "A browser with the session of a user who has allowed the client these scopes. An " +
-			"authorization request with skip_account_chooser=true, or with prompt=none, gets a code at once.",
-			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}}, owners, parseConsent},
-		{"a person answers the question for consent", "A simulated browser of a signed-in person goes through all pages of an authorization request. " +
-			"The response is the redirect at the end.",
-			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"}, "The person's decision."}}, owners, parseDecision},
+		{"a person has allowed the client",
+			"A browser with the session of a user who has allowed the client these scopes. An " +
+				"authorization request with skip_account_chooser=true, or with prompt=none, gets a code at once.",
+			[]Parameter{{"scope", String, DefaultScope, nil, "The scopes that were allowed."}},
+			owners, parseConsent},
+		{"a person answers the question for consent",
+			"A simulated browser of a signed-in person goes through all pages of an authorization request. " +
+				"The response is the redirect at the end.",
+			[]Parameter{{"decision", String, "allow", []string{"allow", "deny"},
+				"The person's decision."}}, owners, parseDecision},
 	}
 }
 
@@ -33,7 +39,8 @@ func signIn(ctx context.Context, f *fixture) error {
 		return err
 	}
 	now, token := time.Now(), account.NewSecret()
-	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now, SignedIn: now, Seen: now,
+	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now,
+		SignedIn: now, Seen: now,
 		Expires: now.Add(sessionLifetime), Device: "Contract test"}
 	if err := f.store.CreateSession(ctx, session); err != nil {
 		return err
@@ -59,7 +66,7 @@ func parseConsent(a arguments) (setUp, error) {
 		if err := f.needSession(ctx); err != nil {
 			return err
 		}
-		return f.people.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
 	}, nil
 }
 

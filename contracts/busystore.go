@@ -10,12 +10,12 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// Keys returns the keys that sign the access tokens of every Provider. They are fixed, so that a pact can
-// contain a token: verifiers do not put state values into form bodies.
+// Keys returns the keys that sign the access tokens of every Provider. They are fixed, so that a
+// pact can contain a token: verifiers do not put state values into form bodies.
 func Keys() oauth.Keys { return oauth.Keys{Current: sha256.Sum256([]byte("gatehouse contracts"))} }
 
-// busyStore is the real store with Keys. While busy is set, it rejects operations on tokens and reads of
-// tokens and sessions.
+// busyStore is the real store with Keys. While busy is set, it rejects operations on tokens and
+// reads of tokens and sessions.
 type busyStore struct {
 	*sqlstore.Store
 	busy atomic.Bool

@@ -39,10 +39,13 @@ func clientStates() []State {
 		{"redirect_uri", String, DefaultRedirectURI, nil, "Registered URIs, separated by spaces."},
 		{"scope", String, DefaultScope, nil, "The scopes that it may request."},
 		{"disabled", Boolean, false, nil, "Whether an operator has disabled it."},
-		{"detail_user_approved", Boolean, true, nil, "Whether an operator has approved it for detailed profiles."},
+		{"detail_user_approved", Boolean, true, nil,
+			"Whether an operator has approved it for detailed profiles."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
-		Parameter{"client_secret", String, DefaultClientSecret, nil, "Its secret: the default, or one in gatehouse's format, such as `" + OtherClientSecret + "`."},
+		Parameter{"client_secret", String, DefaultClientSecret, nil,
+			"Its secret: the default, or one in gatehouse's format, such as `" + OtherClientSecret +
+				"`."},
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
 		Parameter{"operator", Boolean, false, nil, "Whether it may have the scope server-operations; add that to scope too."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Title returns the name of s as people read it.
@@ -52,7 +53,8 @@ func Document() string {
 			b.WriteString("\n| Parameter | Type | Default | What it is |\n|---|---|---|---|\n")
 		}
 		for _, p := range s.Parameters {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, p.kind(), p.standard(), p.Description)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, p.kind(), p.standard(),
+				p.Description)
 		}
 		if len(s.Values) > 0 {
 			b.WriteString("\n| Value | What it is |\n|---|---|\n")
@@ -61,7 +63,25 @@ func Document() string {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", v.Name, v.Description)
 		}
 	}
-	return b.String()
+	return wrapped(b.String())
+}
+
+// wrapped breaks the lines of Markdown at 100 columns, except those of tables.
+func wrapped(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		column := 0
+		for word := range strings.SplitAfterSeq(line, " ") {
+			length := utf8.RuneCountInString(strings.TrimSpace(word))
+			if column+length > 100 && !strings.HasPrefix(line, "|") {
+				b.WriteString("\n")
+				column = 0
+			}
+			b.WriteString(word)
+			column += utf8.RuneCountInString(word)
+		}
+	}
+	return strings.ReplaceAll(b.String(), " \n", "\n")
 }
 
 // kind returns the type, or the choices.

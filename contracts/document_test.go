@@ -23,6 +23,7 @@ func TestStatesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the catalogue says: go test ./contracts -run %s -update writes it", file, t.Name())
+		t.Errorf("%s is not what the catalogue says: go test ./contracts -run %s -update writes it",
+			file, t.Name())
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -13,36 +13,28 @@ import (
 	"sync"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"gatehouse/actors"
 	"gatehouse/actors/account"
-	"gatehouse/actors/geo"
-	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
-	"gatehouse/actors/people"
-	"gatehouse/actors/token"
-	"gatehouse/httpedge"
+	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
-	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
 )
 
-// stopTimeout limits the shutdown of each part of a fixture. A busy machine needs seconds.
+// What gatehouse serve runs with.
+var (
+	lifetimes       = stack.Defaults().Identity.Lifetimes
+	sessionLifetime = stack.Defaults().Identity.SessionTTL
+)
+
+// stopTimeout limits the shutdown of a fixture. A busy machine needs seconds.
 const stopTimeout = time.Minute
 
-// fixture is one running service with its own database and simulated upstream. It holds what the states of
-// one interaction have created. Its states are set up one at a time.
+// fixture is one running service with its own database and simulated upstream. It holds what the
+// states of one interaction have created. Its states are set up one at a time.
 type fixture struct {
-	base      *url.URL // of the public listener
-	store     *busyStore
-	actors    *actor.ActorSystem
-	tokens    *token.Service
-	people    *people.Service
-	system    *actors.System
-	simulator *sim.Server
-	upstream  string // base URL of the simulator
+	*stack.Stack
+	base  *url.URL // of the public listener
+	store *busyStore
 
 	caller   string // source address of requests; "" = as their headers say
 	decision string // of the person at the browser; "" = there is no browser
@@ -53,79 +45,81 @@ type fixture struct {
 	values  map[string]any
 	settled map[string]settled // key: state and arguments
 
-	overload func() error // stops lookups
-	stops    []func() error
+	folder string // of the database; removed by close
+	end    context.CancelFunc
+	served chan error
 }
 
-// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
-func newFixture(ctx context.Context, issuer string, logger *slog.Logger) (f *fixture, err error) {
-	f = &fixture{values: map[string]any{}, settled: map[string]settled{}}
+// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know. log gets
+// the service's log.
+func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, err error) {
+	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("start a fixture: %w", err), f.close())
+			err = errors.Join(fmt.Errorf("start a fixture: %w", err), os.RemoveAll(f.folder))
 		}
 	}()
-	metrics := prometheus.NewRegistry()
-	f.actors = mailbox.NewSystem()
-	f.onClose(func() error { f.actors.Shutdown(); return nil })
-	if err := f.openStore(ctx, logger); err != nil {
+	if f.folder, err = os.MkdirTemp("", "gatehouse-contract-"); err != nil {
 		return nil, err
 	}
-	if err := f.startIdentity(ctx, metrics, logger); err != nil {
-		return nil, err
-	}
-	if err := f.startLookups(metrics, logger); err != nil {
-		return nil, err
-	}
-	return f, f.serve(issuer, metrics, logger)
-}
-
-// onClose adds a function that close calls.
-func (f *fixture) onClose(stop func() error) { f.stops = append(f.stops, stop) }
-
-// close stops everything in reverse order. It is called once.
-func (f *fixture) close() error {
-	var err error
-	for i := len(f.stops) - 1; i >= 0; i-- {
-		err = errors.Join(err, f.stops[i]())
-	}
-	return err
-}
-
-// within gives stop a context that ends after stopTimeout.
-func within(stop func(context.Context) error) func() error {
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-		defer cancel()
-		return stop(ctx)
-	}
-}
-
-func (f *fixture) openStore(ctx context.Context, logger *slog.Logger) error {
 	empty, err := emptyDatabase()
 	if err != nil {
-		return fmt.Errorf("create a database: %w", err)
+		return nil, fmt.Errorf("create a database: %w", err)
 	}
-	folder, err := os.MkdirTemp("", "gatehouse-contract-")
-	if err != nil {
-		return err
-	}
-	f.onClose(func() error { return os.RemoveAll(folder) })
-	file := filepath.Join(folder, "gatehouse.db")
+	file := filepath.Join(f.folder, "gatehouse.db")
 	if err := os.WriteFile(file, empty, 0o600); err != nil {
-		return err
+		return nil, err
 	}
-	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: "sqlite:" + file, Logger: logger})
-	if err != nil {
-		return err
+	if f.Stack, err = stack.Start(ctx, f.config(issuer, file, log)); err != nil {
+		return nil, err
 	}
-	f.store = &busyStore{Store: store}
-	f.onClose(store.Close)
-	return nil
+	if f.base, err = url.Parse(f.URL); err != nil {
+		return nil, errors.Join(err, f.Stack.Close())
+	}
+	serving, end := context.WithCancel(context.Background())
+	f.end = end
+	go func() { f.served <- f.Serve(serving) }()
+	return f, nil
 }
 
-// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs the
-// migrations once: copying their result is cheaper.
+// config returns the defaults of gatehouse serve with a simulated upstream and limits that a busy machine
+// does not reach. Loopback is a trusted proxy, so that a pact can set the caller's address.
+func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
+	c := stack.Defaults()
+	c.Listen, c.AdminListen, c.Issuer = "127.0.0.1:0", "127.0.0.1:0", issuer
+	c.TrustedProxies = []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
+	}
+	c.ReadTimeout, c.WriteTimeout, c.DrainTimeout = time.Minute, time.Minute, stopTimeout
+	c.MaxConnections = 256
+	c.Log, c.LogText = log, true
+	c.Lookups.Upstream = ipapi.Config{Tier: ipapi.Sim}
+	c.Lookups.Reverse.Server = ""
+	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
+	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
+	c.Identity.Database = sqlstore.Config{URL: "sqlite:" + file}
+	c.Identity.Stores = func(store *sqlstore.Store) (oauth.Store, account.Store) {
+		f.store = &busyStore{Store: store}
+		return f.store, f.store
+	}
+	return c
+}
+
+// close stops everything. It is called once.
+func (f *fixture) close() error {
+	f.end()
+	return errors.Join(<-f.served, f.Stack.Close(), os.RemoveAll(f.folder))
+}
+
+// stopLookups makes the service refuse lookups that miss the cache.
+func (f *fixture) stopLookups() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return f.Lookups.Stop(ctx)
+}
+
+// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs
+// the migrations once: copying their result is cheaper.
 var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
@@ -133,8 +127,9 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
-		Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlstore.Open(context.Background(),
+		sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
+			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -143,85 +138,3 @@ var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
 	}
 	return os.ReadFile(file)
 })
-
-// lifetimes has the defaults of gatehouse serve.
-var lifetimes = oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 30 * 24 * time.Hour,
-	RefreshFamily: 180 * 24 * time.Hour, RefreshGrace: 10 * time.Second}
-
-// sessionLifetime is the default of gatehouse serve.
-const sessionLifetime = 14 * 24 * time.Hour
-
-func (f *fixture) startIdentity(ctx context.Context, metrics *prometheus.Registry, logger *slog.Logger) (err error) {
-	f.tokens, err = token.New(ctx, token.Config{
-		Tokens: f.store, Accounts: f.store, Lifetimes: lifetimes, Actors: f.actors, Logger: logger, Metrics: metrics,
-	})
-	if err != nil {
-		return err
-	}
-	f.onClose(within(f.tokens.Stop))
-	f.people, err = people.New(people.Config{
-		Store: f.store, Tokens: f.tokens, Keys: f.tokens.Keys, Session: sessionLifetime, Logger: logger, Metrics: metrics,
-	})
-	if err == nil {
-		f.onClose(within(f.people.Stop))
-	}
-	return err
-}
-
-func (f *fixture) startLookups(metrics *prometheus.Registry, logger *slog.Logger) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	f.simulator, f.upstream = sim.New(sim.Config{}), "http://"+ln.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- f.simulator.Serve(ln) }()
-	f.onClose(func() error { return errors.Join(within(f.simulator.Shutdown)(), <-served) })
-	client, err := ipapi.New(ipapi.Config{Base: f.upstream, Tier: ipapi.Sim})
-	if err != nil {
-		return err
-	}
-	f.onClose(func() error { client.Close(); return nil })
-	f.system, err = actors.New(actors.Config{
-		Provider: client, CacheEntries: 1000, LookupTimeout: time.Minute, Concurrency: 4, UpstreamShare: 1, Actors: f.actors,
-		Breaker: geo.BreakerConfig{Failures: breakerFailures, Cooldown: 30 * time.Second, Hold: 10 * time.Minute},
-		Logger:  logger, Metrics: metrics,
-	})
-	if err == nil {
-		f.overload = sync.OnceValue(within(f.system.Stop))
-		f.onClose(f.overload)
-	}
-	return err
-}
-
-// serve starts the fixture's listeners. It trusts loopback as a proxy, so that a pact can set the
-// caller's address.
-func (f *fixture) serve(issuer string, metrics *prometheus.Registry, logger *slog.Logger) error {
-	edge, err := httpedge.New(httpedge.Config{
-		System: f.system, Tokens: f.tokens, People: f.people, Issuer: issuer, DefaultScopes: oauth.ViewUser, Logger: logger, Metrics: metrics,
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
-		ReadTimeout:    time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, MaxConnections: 256,
-	})
-	if err != nil {
-		return err
-	}
-	var listeners [2]net.Listener
-	for i := range listeners {
-		ln, err := httpedge.Listen("127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		listeners[i] = ln
-		f.onClose(func() error {
-			if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			return nil
-		})
-	}
-	f.base = &url.URL{Scheme: "http", Host: listeners[0].Addr().String()}
-	served := make(chan error, 1)
-	go func() { served <- edge.Serve(listeners[0], listeners[1]) }()
-	f.onClose(func() error { return errors.Join(within(edge.Shutdown)(), <-served) })
-	return nil
-}

@@ -28,15 +28,20 @@ var stateCaller = netip.MustParseAddr("192.0.2.1")
 
 func lookupStates() []State {
 	return []State{
-		{"the upstream knows a query", "The upstream has a result for the query. Results are invented and always the same. There is one for every public " +
-			"address and every domain, except those of the next state.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil, parseKnown},
-		{"the upstream does not know a query", "The upstream reports that nothing is known. That holds for 5.255.255.0/24, 2a0f:ffff::/32, " +
-			"nxdomain.example.com and its subdomains.",
-			[]Parameter{{"query", String, UnknownQuery, nil, "One of those addresses or domains."}}, nil,
+		{"the upstream knows a query",
+			"The upstream has a result for the query. Results are invented and always the same. There is one for every public " +
+				"address and every domain, except those of the next state.",
+			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil,
+			parseKnown},
+		{"the upstream does not know a query",
+			"The upstream reports that nothing is known. That holds for 5.255.255.0/24, 2a0f:ffff::/32, " +
+				"nxdomain.example.com and its subdomains.",
+			[]Parameter{{"query", String, UnknownQuery, nil, "One of those addresses or domains."}},
+			nil,
 			func(a arguments) (setUp, error) { return upstreamSays(a, "fail"), nil }},
 		{"the cache holds a query", "Someone has just looked up the same query.",
-			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil, parseCached},
+			[]Parameter{{"query", String, KnownQuery, nil, "An IP address or a domain."}}, nil,
+			parseCached},
 	}
 }
 
@@ -54,12 +59,16 @@ func parseKnown(a arguments) (setUp, error) {
 }
 
 func upstreamSays(a arguments, status string) setUp {
-	return func(ctx context.Context, f *fixture) error { return f.expectUpstream(ctx, a.text("query"), status) }
+	return func(ctx context.Context,
+		f *fixture) error {
+		return f.expectUpstream(ctx, a.text("query"), status)
+	}
 }
 
 // expectUpstream returns an error unless the simulator's response for text has a status.
 func (f *fixture) expectUpstream(ctx context.Context, text, status string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.upstream+"/json/"+url.PathEscape(text), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		f.UpstreamURL+"/json/"+url.PathEscape(text), nil)
 	if err != nil {
 		return err
 	}
@@ -74,9 +83,9 @@ func (f *fixture) expectUpstream(ctx context.Context, text, status string) error
 		return err
 	}
 	if got.Status != status {
-		return refusef("query %s: the upstream says %s and not %s", text, got.Status, status)
+		return stateErrorf("query %s: the upstream says %s and not %s", text, got.Status, status)
 	}
-	f.simulator.ResetStats()
+	f.Simulator.ResetStats()
 	return nil
 }
 
@@ -87,17 +96,17 @@ func parseCached(a arguments) (setUp, error) {
 	}
 	return func(_ context.Context, f *fixture) error {
 		if f.lookUp(q).Entry == nil {
-			return refusef("query %s: there is no result to cache", a.text("query"))
+			return stateErrorf("query %s: there is no result to cache", a.text("query"))
 		}
 		return nil
 	}, nil
 }
 
 func (f *fixture) lookUp(q geo.Query) geo.Outcome {
-	return f.system.Lookup(q, stateCaller, time.Now())
+	return f.Lookups.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now())
 }
 
 // inflict breaks every exchange with the upstream.
 func (f *fixture) inflict(fault sim.Fault) error {
-	return f.simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
+	return f.Simulator.Change(sim.Settings{Faults: []sim.Fault{fault}})
 }

@@ -47,7 +47,8 @@ func ReadPact(data []byte, source string) (*Pact, error) {
 	if err := d.Decode(&whole); err != nil {
 		return nil, fmt.Errorf("%s is not a pact: %w", source, err)
 	}
-	p := &Pact{Source: source, Consumer: nameOf(whole["consumer"]), Provider: nameOf(whole["provider"]), whole: whole}
+	p := &Pact{Source: source, Consumer: nameOf(whole["consumer"]),
+		Provider: nameOf(whole["provider"]), whole: whole}
 	if p.Consumer == "" || p.Provider == "" {
 		return nil, fmt.Errorf("%s is not a pact: it names no consumer or no provider", source)
 	}
@@ -108,26 +109,27 @@ func readStates(body map[string]any) []StateUse {
 	return nil
 }
 
-// Check returns an error for unknown states and wrong parameters. It joins one *StateError for each, with
-// the name of the interaction.
+// Check returns an error for unknown states and wrong parameters. It joins one *StateError for
+// each, with the name of the interaction.
 func (p *Pact) Check() error {
 	var all []error
 	for _, it := range p.Interactions {
 		for _, state := range it.States {
 			if err := CheckState(state.Name, state.Parameters); err != nil {
-				all = append(all, fmt.Errorf("%s: interaction %q: %w", p.Source, it.Description, err))
+				all = append(all, fmt.Errorf("%s: interaction %q: %w", p.Source, it.Description,
+					err))
 			}
 		}
 	}
 	return errors.Join(all...)
 }
 
-// Prepared returns the pact for a verifier that follows redirects. Its requests have HideLocation, and it
-// expects HiddenLocation instead of Location.
+// Prepared returns the pact for a verifier that follows redirects. Its requests have HideLocation,
+// and it expects HiddenLocation instead of Location.
 func (p *Pact) Prepared() ([]byte, error) { return p.prepared(p.Interactions) }
 
-// Portable returns Prepared for other verifiers. libpact_ffi 0.4 splits a challenge at its commas into
-// several values. Newer verifiers compare it as one value.
+// Portable returns Prepared for other verifiers. libpact_ffi 0.4 splits a challenge at its commas
+// into several values. Newer verifiers compare it as one value.
 func (p *Pact) Portable() ([]byte, error) {
 	whole := make([]Interaction, len(p.Interactions))
 	for i, it := range p.Interactions {
@@ -194,8 +196,8 @@ func hideLocation(request any) map[string]any {
 	return r
 }
 
-// renameLocation returns a response with HiddenLocation instead of Location, in the headers and in their
-// rules.
+// renameLocation returns a response with HiddenLocation instead of Location, in the headers and in
+// their rules.
 func renameLocation(response any) any {
 	r, ok := response.(map[string]any)
 	if !ok {

@@ -20,28 +20,34 @@ func readPact(t *testing.T, text string) *contracts.Pact {
 	return p
 }
 
-// TestVersionsOfPacts reads one interaction as versions 1 to 4 write it.
+// TestVersionsOfPacts reads one interaction in the formats of versions 1 to 4.
 func TestVersionsOfPacts(t *testing.T) {
 	for _, row := range []struct{ interaction, want string }{
 		{`{"description":"d","provider_state":"s","request":{"method":"GET","path":"/a","query":"b=1"}}`, "[{s map[]}] GET /a?b=1 true false"},
-		{`{"description":"d","providerState":"s","request":{"method":"GET","path":"/a"}}`, "[{s map[]}] GET /a true false"},
+		{`{"description":"d","providerState":"s","request":{"method":"GET","path":"/a"}}`,
+			"[{s map[]}] GET /a true false"},
 		{`{"description":"d","providerStates":[{"name":"s","params":{"n":5}},{"name":"r"}],"request":{"method":"GET","path":"/a"}}`, "[{s map[n:5]} {r map[]}] GET /a true false"},
 		{`{"type":"Synchronous/HTTP","description":"d","pending":true,"request":{"method":"GET","path":"/a"}}`, "[] GET /a true true"},
 		{`{"type":"Asynchronous/Messages","description":"d"}`, "[]   false false"},
 	} {
 		it := readPact(t, `{`+parties+`,"interactions":[`+row.interaction+`]}`).Interactions[0]
-		if got := fmt.Sprint(it.States, " ", it.Method, " ", it.Path, " ", it.HTTP, " ", it.Pending); got != row.want || it.Description != "d" {
+		if got := fmt.Sprint(it.States, " ", it.Method, " ", it.Path, " ", it.HTTP, " ",
+			it.Pending); got != row.want || it.Description != "d" {
 			t.Errorf("%s: got %s, want %s", row.interaction, got, row.want)
 		}
 	}
-	if p := readPact(t, `{`+parties+`,"messages":[{"description":"m"}]}`); len(p.Interactions) != 1 || p.Interactions[0].HTTP {
+	if p := readPact(t, `{`+
+		parties+`,"messages":[{"description":"m"}]}`); len(p.Interactions) != 1 ||
+		p.Interactions[0].HTTP {
 		t.Errorf("got %+v, want the message to be seen", p.Interactions)
 	}
 }
 
-func TestNoPact(t *testing.T) {
-	for _, text := range []string{"", "[]", "{}", `{"consumer":{"name":"a"}}`, `{` + parties + `,"interactions":[1]}`} {
-		if _, err := contracts.ReadPact([]byte(text), "p.json"); err == nil || !strings.Contains(err.Error(), "p.json is not a pact") {
+func TestReadPactRejects(t *testing.T) {
+	for _, text := range []string{"", "[]", "{}", `{"consumer":{"name":"a"}}`,
+		`{` + parties + `,"interactions":[1]}`} {
+		if _, err := contracts.ReadPact([]byte(text), "p.json"); err == nil ||
+			!strings.Contains(err.Error(), "p.json is not a pact") {
 			t.Errorf("%s: got %v, want an error that names the file", text, err)
 		}
 	}
@@ -64,7 +70,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestPreparedRedirects hides Location with its rules, as the versions write them, and changes nothing else.
+// TestPreparedRedirects hides Location and its rules in each format, and changes nothing else.
 func TestPreparedRedirects(t *testing.T) {
 	for _, row := range []struct{ response, want string }{
 		{`{"status":302,"headers":{"location":"u"},"matchingRules":{"$.headers.location":{"match":"regex","regex":"u.*"}}}`,
@@ -73,7 +79,8 @@ func TestPreparedRedirects(t *testing.T) {
 			`{"headers":{"A":["Location"],"X-Pact-Location":["u"]},"matchingRules":{"body":{},"header":{"X-Pact-Location":{"matchers":[]}}},"status":302}`},
 		{`{"status":200,"body":{"Location":39.0}}`, `{"body":{"Location":39.0},"status":200}`},
 	} {
-		p := readPact(t, `{`+parties+`,"_links":{},"interactions":[{"description":"a","request":{"method":"GET","path":"/","headers":{"B":"c"}},"response":`+row.response+`}]}`)
+		p := readPact(t, `{`+
+			parties+`,"_links":{},"interactions":[{"description":"a","request":{"method":"GET","path":"/","headers":{"B":"c"}},"response":`+row.response+`}]}`)
 		text, err := p.Alone(0)
 		if err != nil {
 			t.Fatal(err)
@@ -91,24 +98,26 @@ func TestPreparedRedirects(t *testing.T) {
 		if string(got.Interactions[0].Response) != row.want || got.Links != nil {
 			t.Errorf("got %s, want %s", got.Interactions[0].Response, row.want)
 		}
-		if h := got.Interactions[0].Request.Headers; h["B"] != "c" || h[contracts.HideLocation] != "true" {
+		if h := got.Interactions[0].Request.Headers; h["B"] != "c" ||
+			h[contracts.HideLocation] != "true" {
 			t.Errorf("got request headers %v, want one more", h)
 		}
 	}
 }
 
-func TestOneInteractionAlone(t *testing.T) {
+func TestAlone(t *testing.T) {
 	p := readPact(t, `{`+parties+`,"interactions":[{"description":"a"},{"description":"b"}]}`)
 	text, err := p.Alone(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := readPact(t, string(text)).Interactions; len(got) != 1 || got[0].Description != "b" || len(p.Interactions) != 2 {
+	if got := readPact(t, string(text)).Interactions; len(got) != 1 || got[0].Description != "b" ||
+		len(p.Interactions) != 2 {
 		t.Errorf("got %+v, want the second", got)
 	}
 }
 
-// TestPortableChallenge has a challenge that was split at its comma.
+// TestPortableChallenge joins a challenge that was split at its comma.
 func TestPortableChallenge(t *testing.T) {
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
 "response":{"status":401,"headers":{"www-authenticate":["Bearer realm=\"g\"","error=\"e\""],"Allow":["GET","HEAD"]}}}]}`), "p.json")
@@ -119,12 +128,14 @@ func TestPortableChallenge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"www-authenticate":["Bearer realm=\"g\", error=\"e\""]`, `"Allow":["GET","HEAD"]`} {
+	for _, want := range []string{`"www-authenticate":["Bearer realm=\"g\", error=\"e\""]`,
+		`"Allow":["GET","HEAD"]`} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("got %s, want %s in it", got, want)
 		}
 	}
-	if before, err := p.Prepared(); err != nil || !strings.Contains(string(before), `"error=\"e\""]`) {
+	if before, err := p.Prepared(); err != nil ||
+		!strings.Contains(string(before), `"error=\"e\""]`) {
 		t.Errorf("got %s and error %v, want the pact itself unchanged", before, err)
 	}
 }

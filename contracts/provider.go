@@ -1,3 +1,6 @@
+// Package contracts checks gatehouse against the contracts of its client programs. A Provider runs
+// the real service, with a new fixture for each interaction of a pact. A fixture can be put into
+// every state of the Catalogue.
 package contracts
 
 import (
@@ -23,9 +26,9 @@ type Config struct {
 }
 
 // Provider is the real service for the verification of pacts: HTTP, actors, SQLite and a simulated
-// upstream, in one process and on loopback. Each interaction has a fixture of its own, which starts with
-// the first SetUp after a request or after TearDown. Methods are safe for concurrent use, but only one
-// interaction runs at a time.
+// upstream, in one process and on loopback. Each interaction has a fixture of its own, which starts
+// with the first SetUp after a request or after TearDown. Methods are safe for concurrent use, but
+// only one interaction runs at a time.
 type Provider struct {
 	config  Config
 	url     string
@@ -48,7 +51,8 @@ func Start(config Config) (*Provider, error) {
 	if config.Log == nil {
 		config.Log = io.Discard
 	}
-	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)), served: make(chan error, 1)}
+	p := &Provider{config: config, log: slog.New(slog.NewTextHandler(config.Log, nil)),
+		served: make(chan error, 1)}
 	ln, err := net.Listen("tcp", config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -60,7 +64,8 @@ func Start(config Config) (*Provider, error) {
 		p.service = config.Wrap(p.service)
 	}
 	p.service = HideRedirects(p.service)
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelError)}
 	go func() { p.served <- p.server.Serve(ln) }()
 	return p, nil
 }
@@ -85,9 +90,11 @@ func (p *Provider) Close() error {
 	return errors.Join(err, p.endFixture())
 }
 
-// SetUp puts the service into a state and returns the state's values. The first SetUp of an interaction
-// starts a new fixture. Its error is a *StateError for an unknown state or impossible values.
-func (p *Provider) SetUp(ctx context.Context, state string, parameters map[string]any) (map[string]any, error) {
+// SetUp puts the service into a state and returns the state's values. The first SetUp of an
+// interaction starts a new fixture. Its error is a *StateError for an unknown state or impossible
+// values.
+func (p *Provider) SetUp(ctx context.Context, state string,
+	parameters map[string]any) (map[string]any, error) {
 	s, err := resolve(state, parameters)
 	if err != nil {
 		return nil, err
@@ -115,7 +122,7 @@ func (p *Provider) TearDown(context.Context) error {
 // needFixture starts a fixture unless there is one. p.mu is locked.
 func (p *Provider) needFixture(ctx context.Context) (err error) {
 	if p.fixture == nil {
-		p.fixture, err = newFixture(ctx, p.url, p.log)
+		p.fixture, err = newFixture(ctx, p.url, p.config.Log)
 	}
 	return err
 }

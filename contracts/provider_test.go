@@ -30,7 +30,8 @@ func start(t *testing.T, config contracts.Config) *contracts.Provider {
 }
 
 // setUp puts the provider into a state.
-func setUp(t *testing.T, p *contracts.Provider, state string, parameters map[string]any) map[string]any {
+func setUp(t *testing.T, p *contracts.Provider, state string,
+	parameters map[string]any) map[string]any {
 	t.Helper()
 	values, err := p.SetUp(t.Context(), state, parameters)
 	if err != nil {
@@ -55,10 +56,12 @@ func (r response) object(t *testing.T) map[string]any {
 	return o
 }
 
-// ask sends a request with headers name, value, name, value…
-func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers ...string) response {
+// ask sends a request. headers alternates names and values.
+func ask(t *testing.T, p *contracts.Provider, method, path, body string,
+	headers ...string) response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, p.URL()+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +69,10 @@ func ask(t *testing.T, p *contracts.Provider, method, path, body string, headers
 		request.Header.Set(headers[i], headers[i+1])
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	got, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -88,15 +94,16 @@ func token(t *testing.T, p *contracts.Provider, values map[string]any, pairs ...
 	for i := 0; i < len(pairs); i += 2 {
 		form.Set(pairs[i], pairs[i+1])
 	}
-	return ask(t, p, "POST", "/oauth/token", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	return ask(t, p, "POST", "/oauth/token", form.Encode(), "Content-Type",
+		"application/x-www-form-urlencoded")
 }
 
 func bearer(values map[string]any) []string {
 	return []string{"Authorization", "Bearer " + values["access_token"].(string)}
 }
 
-// TestEveryStateGivesItsValues sets up each state of the catalogue twice, by itself.
-func TestEveryStateGivesItsValues(t *testing.T) {
+// TestEveryStateReturnsItsValues sets up each state by itself, and again.
+func TestEveryStateReturnsItsValues(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, s := range contracts.Catalogue() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -122,8 +129,8 @@ func TestEveryStateGivesItsValues(t *testing.T) {
 	}
 }
 
-// TestInteractionsAreApart has a client in one interaction, and looks for it in the next.
-func TestInteractionsAreApart(t *testing.T) {
+// TestInteractionsAreIsolated uses a client of one interaction in the next one.
+func TestInteractionsAreIsolated(t *testing.T) {
 	p := start(t, contracts.Config{})
 	values := setUp(t, p, "a confidential client", nil)
 	if got := token(t, p, values, "grant_type", "client_credentials"); got.status != 200 {
@@ -131,7 +138,8 @@ func TestInteractionsAreApart(t *testing.T) {
 	}
 	setUp(t, p, "", nil)
 	if got := token(t, p, values, "grant_type", "client_credentials"); got.status != 401 {
-		t.Errorf("got %d %s in the next interaction, want the client to be gone", got.status, got.body)
+		t.Errorf("got %d %s in the next interaction, want the client to be gone", got.status,
+			got.body)
 	}
 }
 
@@ -146,59 +154,67 @@ func TestTearDown(t *testing.T) {
 	}
 }
 
-// TestStatesOfOneInteraction are about the same client and user.
+// TestStatesOfOneInteraction requires that they share the client and the user.
 func TestStatesOfOneInteraction(t *testing.T) {
 	p := start(t, contracts.Config{})
-	ask(t, p, "GET", "/api/user", "") // the interaction before
+	ask(t, p, "GET", "/api/user", "") // the previous interaction
 	setUp(t, p, "a confidential client", map[string]any{"detail_user_approved": false})
 	user := setUp(t, p, "a user registered by phone", nil)
 	values := setUp(t, p, "an access token", nil)
 	if values["user_id"] != user["user_id"] {
 		t.Errorf("got a token of user %v, want %v", values["user_id"], user["user_id"])
 	}
-	if got := ask(t, p, "GET", "/api/user", "", bearer(values)...); got.status != 200 || got.object(t)["email"] != nil {
+	if got := ask(t, p, "GET", "/api/user", "", bearer(values)...); got.status != 200 ||
+		got.object(t)["email"] != nil {
 		t.Errorf("got %d %s, want a profile without an address", got.status, got.body)
 	}
-	if got := ask(t, p, "GET", "/api/user/details", "", bearer(values)...); got.status != 403 || got.object(t)["error"] != "unapproved_scope" {
+	if got := ask(t, p, "GET", "/api/user/details", "", bearer(values)...); got.status != 403 ||
+		got.object(t)["error"] != "unapproved_scope" {
 		t.Errorf("got %d %s, want the client not to be approved", got.status, got.body)
 	}
 }
 
-// TestNamedAgain sets a client's state up for a second time, after that of another.
-func TestNamedAgain(t *testing.T) {
+// TestStateSetUpAgain sets up a client, another client, and the first client again.
+func TestStateSetUpAgain(t *testing.T) {
 	p := start(t, contracts.Config{})
 	first := setUp(t, p, "a confidential client", nil)
-	setUp(t, p, "a public client", map[string]any{"client_id": "5d0f3f4e-1111-4222-8333-944455556666"})
+	setUp(t, p, "a public client",
+		map[string]any{"client_id": "5d0f3f4e-1111-4222-8333-944455556666"})
 	setUp(t, p, "a confidential client", nil)
-	if values := setUp(t, p, "an authorization code", nil); values["client_id"] != first["client_id"] || values["client_secret"] == nil {
+	if values := setUp(t, p, "an authorization code",
+		nil); values["client_id"] != first["client_id"] || values["client_secret"] == nil {
 		t.Errorf("got a code of %v, want %v", values["client_id"], first["client_id"])
 	}
 }
 
-// TestGivenSecrets are used as a pact gives them, since verifiers put no values of states into forms.
-func TestGivenSecrets(t *testing.T) {
+// TestSecretsOfPacts uses the secrets of a pact: verifiers put no state values into forms.
+func TestSecretsOfPacts(t *testing.T) {
 	p := start(t, contracts.Config{})
 	code := contracts.ExampleCode
 	values := setUp(t, p, "an authorization code", map[string]any{"code": code})
-	got := token(t, p, values, "grant_type", "authorization_code", "code", code, "redirect_uri", contracts.DefaultRedirectURI)
+	got := token(t, p, values, "grant_type", "authorization_code", "code", code, "redirect_uri",
+		contracts.DefaultRedirectURI)
 	if values["code"] != code || got.status != 200 {
 		t.Errorf("got %d %s for the code, want 200", got.status, got.body)
 	}
 	refresh := contracts.ExampleRefreshToken
 	values = setUp(t, p, "a refresh token", map[string]any{"refresh_token": refresh})
-	if got := token(t, p, values, "grant_type", "refresh_token", "refresh_token", refresh); got.status != 200 {
+	if got := token(t, p, values, "grant_type", "refresh_token", "refresh_token",
+		refresh); got.status != 200 {
 		t.Errorf("got %d %s for the refresh token, want 200", got.status, got.body)
 	}
 	keys := contracts.Keys()
-	for _, access := range []string{contracts.ExampleAccessToken, keys.NewAccessToken(time.Now().Add(time.Hour))} {
+	for _, access := range []string{contracts.ExampleAccessToken,
+		keys.NewAccessToken(time.Now().Add(time.Hour))} {
 		values = setUp(t, p, "an access token", map[string]any{"access_token": access})
-		if got := ask(t, p, "GET", "/api/user", "", "Authorization", "Bearer "+access); values["access_token"] != access || got.status != 200 {
+		if got := ask(t, p, "GET", "/api/user", "", "Authorization",
+			"Bearer "+access); values["access_token"] != access || got.status != 200 {
 			t.Errorf("got %d %s for the access token, want 200", got.status, got.body)
 		}
 	}
 }
 
-func TestImpossibleArguments(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, row := range []struct {
 		state      string
@@ -211,23 +227,30 @@ func TestImpossibleArguments(t *testing.T) {
 		{"an authorization code", map[string]any{"code": "gtac_x"}, "code: "},
 		{"a refresh token", map[string]any{"refresh_token": "gtrt_x"}, "refresh_token: "},
 		{"an access token", map[string]any{"access_token": "gtat_x"}, "access_token"},
-		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"}, "access_token"},
-		{"the limit of /api/user is used up", map[string]any{"remaining": 100}, "remaining: got 100, want 0 to 99"},
+		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"},
+			"access_token"},
+		{"the limit of /api/user is used up", map[string]any{"remaining": 100},
+			"remaining: got 100, want 0 to 99"},
 		{"the limit of /api/user is used up", map[string]any{"remaining": -1}, "remaining"},
 		{"the upstream knows a query", map[string]any{"query": "10.0.0.1"}, "10.0.0.1"},
 		{"the upstream does not know a query", nil, ""},
 		{"the upstream does not know a query", map[string]any{"query": "8.8.8.8"}, "8.8.8.8"},
 		{"the caller asks from an address", map[string]any{"address": "home"}, "address"},
-		{"the upstream's budget is empty", map[string]any{"seconds": 61}, "seconds: got 61, want 1 to 60"},
+		{"the upstream's budget is empty", map[string]any{"seconds": 61},
+			"seconds: got 61, want 1 to 60"},
 		{"the upstream's budget is empty", map[string]any{"seconds": 0}, "seconds"},
 		{"a user", map[string]any{"email": "nope"}, "email"},
-		{"a confidential client", map[string]any{"client_id": "abc"}, "client_id: got abc, want a UUID"},
-		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"}, "lower case"},
+		{"a confidential client", map[string]any{"client_id": "abc"},
+			"client_id: got abc, want a UUID"},
+		{"a public client", map[string]any{"client_id": "5D0F3F4E-1111-4222-8333-944455556666"},
+			"lower case"},
 		{"a confidential client", map[string]any{"client_secret": "hi"}, "client_secret"},
 		{"a confidential client", map[string]any{"client_secret": ""}, "client_secret"},
-		{"another client", map[string]any{"client_secret": contracts.OtherClientSecret + "x"}, "client_secret"},
+		{"another client", map[string]any{"client_secret": contracts.OtherClientSecret + "x"},
+			"client_secret"},
 		{"a confidential client", map[string]any{"client_secret": contracts.OtherClientSecret}, ""},
-		{"an authorization code", map[string]any{"code_challenge": "x"}, "code_challenge: got x, want"},
+		{"an authorization code", map[string]any{"code_challenge": "x"},
+			"code_challenge: got x, want"},
 		{"an authorization code", map[string]any{"code_challenge": contracts.CodeChallenge}, ""},
 		{"a person has allowed the client", map[string]any{"scope": "everything"}, "scope"},
 		{"the cache holds a query", map[string]any{"query": "a b"}, "a b"},
@@ -238,20 +261,27 @@ func TestImpossibleArguments(t *testing.T) {
 			continue
 		}
 		var wrong *contracts.StateError
-		if !errors.As(err, &wrong) || wrong.State != row.state || !strings.Contains(wrong.Problem, row.want) {
-			t.Errorf("%s %v: got %v, want a StateError about %q", row.state, row.parameters, err, row.want)
+		if !errors.As(err, &wrong) || wrong.State != row.state ||
+			!strings.Contains(wrong.Problem, row.want) {
+			t.Errorf("%s %v: got %v, want a StateError about %q", row.state, row.parameters, err,
+				row.want)
 		}
 	}
 }
 
-// TestImpossibleValuesAreFoundBefore asks without a provider.
-func TestImpossibleValuesAreFoundBefore(t *testing.T) {
+// TestCheckState finds wrong values without a provider.
+func TestCheckState(t *testing.T) {
 	for state, parameters := range map[string]map[string]any{
-		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"}, "an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
-		"a public client": {"client_id": "abc"},
-		"a refresh token": {"refresh_token": "gtrt_x"}, "an access token": {"access_token": "gtat_x"}, "the cache holds a query": {"query": "a b"},
-		"the limit of /api/user/details is used up": {"remaining": 50}, "the upstream's budget is empty": {"seconds": 600},
-		"the caller asks from an address": {"address": "home"}, "a person has allowed the client": {"scope": "everything"},
+		"a user": {"email": "nope"}, "a confidential client": {"grants": "password"},
+		"an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
+		"a public client":                           {"client_id": "abc"},
+		"a refresh token":                           {"refresh_token": "gtrt_x"},
+		"an access token":                           {"access_token": "gtat_x"},
+		"the cache holds a query":                   {"query": "a b"},
+		"the limit of /api/user/details is used up": {"remaining": 50},
+		"the upstream's budget is empty":            {"seconds": 600},
+		"the caller asks from an address":           {"address": "home"},
+		"a person has allowed the client":           {"scope": "everything"},
 	} {
 		var wrong *contracts.StateError
 		if err := contracts.CheckState(state, parameters); !errors.As(err, &wrong) {
@@ -265,12 +295,15 @@ func TestImpossibleValuesAreFoundBefore(t *testing.T) {
 	}
 }
 
-// TestCodeForAnUnregisteredURI asks for codes that no authorization request of the client gives.
+// TestCodeForAnUnregisteredURI requests a code that the client can never get.
 func TestCodeForAnUnregisteredURI(t *testing.T) {
 	p := start(t, contracts.Config{})
-	setUp(t, p, "a public client", map[string]any{"redirect_uri": "https://a.example/ http://127.0.0.1/", "loopback_any_port": true})
+	setUp(t, p, "a public client",
+		map[string]any{"redirect_uri": "https://a.example/ http://127.0.0.1/",
+			"loopback_any_port": true})
 	setUp(t, p, "an authorization code", map[string]any{"redirect_uri": "http://127.0.0.1:8085/"})
-	_, err := p.SetUp(t.Context(), "an authorization code", map[string]any{"redirect_uri": "https://b.example/"})
+	_, err := p.SetUp(t.Context(), "an authorization code",
+		map[string]any{"redirect_uri": "https://b.example/"})
 	const want = "redirect_uri: https://b.example/ is not registered for the client, which has https://a.example/ http://127.0.0.1/"
 	var wrong *contracts.StateError
 	if !errors.As(err, &wrong) || wrong.Problem != want {
@@ -278,34 +311,39 @@ func TestCodeForAnUnregisteredURI(t *testing.T) {
 	}
 }
 
-// TestSameTokenTwice gives one code or token to two states that differ.
-func TestSameTokenTwice(t *testing.T) {
+// TestTokenOfTwoStates passes one code or token to two different states.
+func TestTokenOfTwoStates(t *testing.T) {
 	p := start(t, contracts.Config{})
-	for state, name := range map[string]string{"an authorization code": "code", "a refresh token": "refresh_token", "an access token": "access_token"} {
-		example := map[string]string{"code": contracts.ExampleCode, "refresh_token": contracts.ExampleRefreshToken, "access_token": contracts.ExampleAccessToken}[name]
+	for state, name := range map[string]string{"an authorization code": "code",
+		"a refresh token": "refresh_token", "an access token": "access_token"} {
+		example := map[string]string{"code": contracts.ExampleCode,
+			"refresh_token": contracts.ExampleRefreshToken,
+			"access_token":  contracts.ExampleAccessToken}[name]
 		for range 2 { // the same is no second one
 			setUp(t, p, state, map[string]any{name: example})
 		}
 		_, err := p.SetUp(t.Context(), state, map[string]any{name: example, "scope": "view-user"})
 		var wrong *contracts.StateError
-		if !errors.As(err, &wrong) || wrong.Problem != name+": another state of this interaction has the same" {
+		if !errors.As(err, &wrong) ||
+			wrong.Problem != name+": another state of this interaction has the same" {
 			t.Errorf("%s: got %v, want a StateError about %s", state, err, name)
 		}
 	}
 }
 
-// TestTakenUser has two users of one address in an interaction.
-func TestTakenUser(t *testing.T) {
+// TestEmailOfTwoUsers sets up two users with the same email address.
+func TestEmailOfTwoUsers(t *testing.T) {
 	p := start(t, contracts.Config{})
 	setUp(t, p, "a user", nil)
 	_, err := p.SetUp(t.Context(), "a user with every profile field set", nil)
 	var wrong *contracts.StateError
-	if !errors.As(err, &wrong) || wrong.State != "a user with every profile field set" || !strings.Contains(wrong.Problem, "the same email") {
+	if !errors.As(err, &wrong) || wrong.State != "a user with every profile field set" ||
+		!strings.Contains(wrong.Problem, "the same email") {
 		t.Errorf("got %v, want a StateError about the address", err)
 	}
 }
 
-// TestBrokenProvider breaks the service as a mutant does.
+// TestBrokenProvider changes responses, as a mutant does.
 func TestBrokenProvider(t *testing.T) {
 	p := start(t, contracts.Config{Wrap: func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -314,7 +352,8 @@ func TestBrokenProvider(t *testing.T) {
 		})
 	}})
 	setUp(t, p, "", nil)
-	if got := ask(t, p, "GET", "/api/lookup?q=8.8.8.8", ""); got.status != 200 || got.header.Get("X-Broken") != "/api/lookup" {
+	if got := ask(t, p, "GET", "/api/lookup?q=8.8.8.8", ""); got.status != 200 ||
+		got.header.Get("X-Broken") != "/api/lookup" {
 		t.Errorf("got %d %v, want the changed response", got.status, got.header)
 	}
 	if got := ask(t, p, "POST", "/_pact/state", `{"state":""}`); got.header.Get("X-Broken") != "" {
@@ -325,27 +364,36 @@ func TestBrokenProvider(t *testing.T) {
 func TestHiddenRedirect(t *testing.T) {
 	p := start(t, contracts.Config{})
 	values := setUp(t, p, "a person has allowed the client", nil)
-	path := "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID}, "redirect_uri": {contracts.DefaultRedirectURI},
-		"scope": {"view-user"}, "state": {"xyz"}, "skip_account_chooser": {"true"}}.Encode()
+	path := "/oauth/authorize?" +
+		url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID},
+			"redirect_uri": {contracts.DefaultRedirectURI},
+			"scope":        {"view-user"}, "state": {"xyz"}, "skip_account_chooser": {"true"}}.Encode()
 	cookie := []string{"Cookie", values["cookie"].(string)}
-	if got := ask(t, p, "GET", path, "", cookie...); got.status != 302 || !strings.Contains(got.header.Get("Location"), "?code=") {
+	if got := ask(t, p, "GET", path, "", cookie...); got.status != 302 ||
+		!strings.Contains(got.header.Get("Location"), "?code=") {
 		t.Errorf("got %d to %q, want a code", got.status, got.header.Get("Location"))
 	}
 	got := ask(t, p, "GET", path, "", append(cookie, contracts.HideLocation, "true")...)
-	if got.status != 302 || got.header.Get("Location") != "" || !strings.Contains(got.header.Get(contracts.HiddenLocation), "?code=") {
+	if got.status != 302 || got.header.Get("Location") != "" ||
+		!strings.Contains(got.header.Get(contracts.HiddenLocation), "?code=") {
 		t.Errorf("got %d %v, want the same under another name", got.status, got.header)
 	}
 }
 
-// TestPersonDecides lets the provider be the browser in front of the service.
-func TestPersonDecides(t *testing.T) {
+// TestConsentDecision uses the provider's simulated browser.
+func TestConsentDecision(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for decision, want := range map[string]string{"allow": "code=", "deny": "error=access_denied"} {
-		setUp(t, p, "a person answers the question for consent", map[string]any{"decision": decision})
-		path := "/oauth/authorize?" + url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID},
-			"redirect_uri": {contracts.DefaultRedirectURI}, "scope": {"view-user"}, "state": {"a b&c"}}.Encode()
+		setUp(t, p, "a person answers the question for consent",
+			map[string]any{"decision": decision})
+		path := "/oauth/authorize?" +
+			url.Values{"response_type": {"code"}, "client_id": {contracts.DefaultClientID},
+				"redirect_uri": {contracts.DefaultRedirectURI}, "scope": {"view-user"},
+				"state": {"a b&c"}}.Encode()
 		got := ask(t, p, "GET", path, "")
-		if location := got.header.Get("Location"); got.status != 303 || !strings.Contains(location, want) || !strings.Contains(location, "state=a+b%26c") && !strings.Contains(location, "state=a%20b%26c") {
+		if location := got.header.Get("Location"); got.status != 303 ||
+			!strings.Contains(location, want) || !strings.Contains(location, "state=a+b%26c") &&
+			!strings.Contains(location, "state=a%20b%26c") {
 			t.Errorf("%s: got %d to %q, want %s", decision, got.status, location, want)
 		}
 	}
@@ -354,12 +402,13 @@ func TestPersonDecides(t *testing.T) {
 func TestCallersAddress(t *testing.T) {
 	p := start(t, contracts.Config{})
 	setUp(t, p, "the caller asks from an address", map[string]any{"address": "2600::1"})
-	if got := ask(t, p, "GET", "/api/my-ip", ""); got.status != 200 || got.object(t)["ip"] != "2600::1" {
+	if got := ask(t, p, "GET", "/api/my-ip", ""); got.status != 200 ||
+		got.object(t)["ip"] != "2600::1" {
 		t.Errorf("got %d %s, want the address", got.status, got.body)
 	}
 }
 
-// TestStateChanges are made over HTTP, as verifiers in other languages make them.
+// TestStateChanges uses HTTP, as verifiers in other languages do.
 func TestStateChanges(t *testing.T) {
 	p := start(t, contracts.Config{})
 	for _, row := range []struct {
@@ -371,11 +420,16 @@ func TestStateChanges(t *testing.T) {
 		{"POST", `{"state":"a confidential client","client_id":"5d0f3f4e-1111-4222-8333-944455556666"}`, 200, `"client_id":"5d0f3f4e-1111-4222-8333-944455556666"`},
 		{"POST", `{"action":"setup","state":"","params":{}}`, 200, "{}"},
 		{"POST", `{"action":"teardown","state":"a confidential client","params":{}}`, 200, "{}"},
-		{"POST", `{"action":"setup","state":"a confidental client"}`, 400, `did you mean "a confidential client"?`},
-		{"POST", `{"action":"setup","state":"a confidential client","params":{"id":1}}`, 400, `no parameter "id"`},
-		{"POST", `{"action":"setup","state":"a confidential client","params":{"disabled":"yes"}}`, 400, "want a value of type boolean"},
-		{"POST", `{"action":"setup","state":"an access token","params":{"kind":"stale"}}`, 400, "want one of live, expired, revoked"},
-		{"POST", `{"action":"setup","state":"a user","params":{"email":"nope"}}`, 400, "state \"a user\": email is not"},
+		{"POST", `{"action":"setup","state":"a confidental client"}`, 400,
+			`did you mean "a confidential client"?`},
+		{"POST", `{"action":"setup","state":"a confidential client","params":{"id":1}}`, 400,
+			`no parameter "id"`},
+		{"POST", `{"action":"setup","state":"a confidential client","params":{"disabled":"yes"}}`,
+			400, "want a value of type boolean"},
+		{"POST", `{"action":"setup","state":"an access token","params":{"kind":"stale"}}`, 400,
+			"want one of live, expired, revoked"},
+		{"POST", `{"action":"setup","state":"a user","params":{"email":"nope"}}`, 400,
+			"state \"a user\": email is not"},
 		{"POST", `{"action":"setup","state":"the limit of /api/user is used up","params":{"remaining":100}}`, 400, "want 0 to 99"},
 		{"POST", `{"action":"setup","state":"the upstream knows a query","params":{"query":"10.0.0.1"}}`, 400, "private_range"},
 		{"POST", `{"action":"setup","state":"the upstream knows a query","params":{"query":"5.255.255.1"}}`, 400, "the upstream says fail"},
@@ -383,13 +437,16 @@ func TestStateChanges(t *testing.T) {
 		{"POST", `[]`, 400, "JSON object"},
 		{"GET", "", 405, "POST"},
 	} {
-		if got := ask(t, p, row.method, "/_pact/state", row.body); got.status != row.status || !strings.Contains(got.body, row.want) {
-			t.Errorf("%s: got %d %s, want %d %s", row.body, got.status, got.body, row.status, row.want)
+		if got := ask(t, p, row.method, "/_pact/state", row.body); got.status != row.status ||
+			!strings.Contains(got.body, row.want) {
+			t.Errorf("%s: got %d %s, want %d %s", row.body, got.status, got.body, row.status,
+				row.want)
 		}
 	}
 }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }

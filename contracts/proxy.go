@@ -12,8 +12,8 @@ import (
 // statePath is the path of state changes. The service has no such path.
 const statePath = "/_pact/state"
 
-// A request with HideLocation gets a response that has HiddenLocation instead of Location. Verifiers
-// follow redirects and cannot be told not to. The service never sees HideLocation.
+// A request with HideLocation gets a response that has HiddenLocation instead of Location.
+// Verifiers follow redirects and cannot be told not to. The service never sees HideLocation.
 const (
 	HideLocation   = "X-Pact-Hide-Location"
 	HiddenLocation = "X-Pact-Location"
@@ -32,7 +32,8 @@ func Proxy(rewrite func(*httputil.ProxyRequest)) http.Handler {
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			rewrite(r)
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
+				"X-Forwarded-Proto"} {
 				if values, ok := r.In.Header[name]; ok {
 					r.Out.Header[name] = values
 				}
@@ -120,8 +121,8 @@ func (p *Provider) serveFixture(w http.ResponseWriter, r *http.Request) {
 	p.proxy.ServeHTTP(w, r)
 }
 
-// ChangeState serves POST of a state change. Its response holds the values of the state. A wrong state
-// or value is 400.
+// ChangeState serves POST of a state change. Its response holds the values of the state. A wrong
+// state or value is 400.
 func (p *Provider) ChangeState(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -131,7 +132,8 @@ func (p *Provider) ChangeState(w http.ResponseWriter, r *http.Request) {
 	var body map[string]any
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxStateChange)).Decode(&body)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("a state change is a JSON object: %s", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("a state change is a JSON object: %s", err),
+			http.StatusBadRequest)
 		return
 	}
 	values, err := p.change(r, body)
@@ -143,7 +145,8 @@ func (p *Provider) ChangeState(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(values); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		if err := json.NewEncoder(w).Encode(values); err != nil &&
+			!errors.Is(err, io.ErrClosedPipe) {
 			p.log.Warn("respond to a state change", "error", err)
 		}
 	}

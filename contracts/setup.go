@@ -20,9 +20,9 @@ type settled struct {
 	user   *account.User
 }
 
-// setUp puts the fixture into a state and returns the state's values. A *StateError reports a mistake
-// in the pact. The same state with the same arguments is set up once. Set up again, it only makes
-// later states use its client and user.
+// setUp puts the fixture into a state and returns the state's values. A *StateError reports a
+// mistake in the pact. The same state with the same arguments is set up once. Set up again, it only
+// makes later states use its client and user.
 func (f *fixture) setUp(ctx context.Context, s *resolved) (map[string]any, error) {
 	arguments, err := json.Marshal(s.arguments)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// State is a provider state, which a pact names with "given". The states of an interaction are set up
-// in one fixture, in their order. A state creates with defaults what it needs and no earlier state
-// has created. Setting up a state again with the same parameters changes nothing and returns the same
-// values.
+// State is a provider state, which a pact names with "given". The states of an interaction are set
+// up in one fixture, in their order. A state creates with defaults what it needs and no earlier
+// state has created. Setting up a state again with the same parameters changes nothing and returns
+// the same values.
 type State struct {
 	Name        string      `json:"name"` // "" = the state of interactions that name none
 	Description string      `json:"description"`
@@ -74,17 +74,17 @@ type StateError struct {
 	Problem string
 }
 
-// refusef returns the StateError of the state that is being set up, which adds its name.
-func refusef(format string, args ...any) error {
+// stateErrorf returns a StateError. Setting up the state adds its name.
+func stateErrorf(format string, args ...any) error {
 	return &StateError{Problem: fmt.Sprintf(format, args...)}
 }
 
 // Error names the state and the problem.
 func (e *StateError) Error() string { return fmt.Sprintf("state %q: %s", e.State, e.Problem) }
 
-// CheckState returns a *StateError unless the Catalogue has the state and it accepts the parameters.
-// Some verifiers nest the parameters in an object "params"; both forms are accepted. Conflicts with
-// other states of an interaction are found when the state is set up.
+// CheckState returns a *StateError unless the Catalogue has the state and it accepts the
+// parameters. Some verifiers nest the parameters in an object "params"; both forms are accepted.
+// Conflicts with other states of an interaction are found when the state is set up.
 func CheckState(name string, parameters map[string]any) error {
 	_, err := resolve(name, parameters)
 	return err
@@ -120,7 +120,8 @@ func resolve(name string, given map[string]any) (*resolved, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := s.arguments[key]; !ok {
-			return nil, &StateError{name, fmt.Sprintf("it has no parameter %q; it has %s", key, s.ParameterNames())}
+			return nil, &StateError{name,
+				fmt.Sprintf("it has no parameter %q; it has %s", key, s.ParameterNames())}
 		}
 	}
 	var err error
@@ -209,7 +210,8 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// arguments holds the values of a state's parameters by name. Each has its parameter's type or is nil.
+// arguments holds the values of a state's parameters by name. Each has its parameter's type or is
+// nil.
 type arguments map[string]any
 
 // text returns a string argument; "" = none.

@@ -35,7 +35,9 @@ func tokenStates() []State {
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
 		{"an authorization code", "A code for the client, which a user has allowed.", []Parameter{
-			{"code", String, nil, nil, "The code, in gatehouse's format. Default: a new one. A pact can use `" + ExampleCode + "`."},
+			{"code", String, nil, nil,
+				"The code, in gatehouse's format. Default: a new one. A pact can use `" +
+					ExampleCode + "`."},
 			{"kind", String, "live", []string{"live", "expired", "used"}, "Its status."},
 			granted,
 			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},
@@ -104,7 +106,7 @@ func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) e
 		return err
 	}
 	if uri := code.RedirectURI; uri != "" && !f.client.AllowsRedirect(uri) {
-		return refusef("redirect_uri: %s is not registered for the client, which has %s", uri,
+		return stateErrorf("redirect_uri: %s is not registered for the client, which has %s", uri,
 			cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
 	}
 	code.ClientID, code.UserID = f.client.ID, f.user.ID
@@ -286,10 +288,10 @@ func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests i
 	}
 	bearer, _ := f.values["access_token"].(string)
 	for range requests {
-		switch admission := f.tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
+		switch admission := f.Tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
 		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:
 		default:
-			return refusef("the access token is not live, or its limit is already used up")
+			return stateErrorf("the access token is not live, or its limit is already used up")
 		}
 	}
 	return nil

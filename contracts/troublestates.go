@@ -15,18 +15,27 @@ import (
 
 func troubleStates() []State {
 	return []State{
-		{"the caller asks from an address", "Requests come from that address, as if a trusted proxy had sent it in X-Forwarded-For.",
+		{"the caller asks from an address",
+			"Requests come from that address, as if a trusted proxy had sent it in X-Forwarded-For.",
 			[]Parameter{{"address", String, KnownQuery, nil, "An IP address."}}, nil, parseCaller},
-		{"the upstream's budget is empty", "The upstream rejects requests for a while. The service still responds to cached and invalid queries.",
-			[]Parameter{{"seconds", Integer, 30, nil, "Until it accepts requests again, 1 to 60."}}, nil, parseBudget},
-		{"the upstream is down", "The upstream fails. The service still responds to cached and invalid queries.", nil, nil, always(breakUpstream)},
-		{"the upstream has been down for a while", "The upstream has failed so often that the service stops asking it for a while, and says for how long.",
+		{"the upstream's budget is empty",
+			"The upstream rejects requests for a while. The service still responds to cached and invalid queries.",
+			[]Parameter{{"seconds", Integer, 30, nil, "Until it accepts requests again, 1 to 60."}},
+			nil, parseBudget},
+		{"the upstream is down",
+			"The upstream fails. The service still responds to cached and invalid queries.", nil,
+			nil, always(breakUpstream)},
+		{"the upstream has been down for a while",
+			"The upstream has failed so often that the service stops asking it for a while, and says for how long.",
 			nil, nil, always(openBreaker)},
-		{"the geolocation service is overloaded", "There is no capacity for queries that are not cached.", nil, nil,
-			always(func(_ context.Context, f *fixture) error { return f.overload() })},
-		{"the identity service is busy", "There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
+		{"the geolocation service is overloaded",
+			"There is no capacity for queries that are not cached.", nil, nil,
+			always(func(_ context.Context, f *fixture) error { return f.stopLookups() })},
+		{"the identity service is busy",
+			"There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
 			always(makeBusy)},
-		{"this address has failed to authenticate too often", "The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
+		{"this address has failed to authenticate too often",
+			"The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
 			nil, nil, always(sendWrongSecrets)},
 	}
 }
@@ -45,7 +54,8 @@ func parseCaller(a arguments) (setUp, error) {
 func parseBudget(a arguments) (setUp, error) {
 	delay := time.Duration(a.number("seconds")) * time.Second
 	return func(_ context.Context, f *fixture) error {
-		return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests, Delay: delay})
+		return f.inflict(sim.Fault{Kind: sim.FaultStatus, Status: http.StatusTooManyRequests,
+			Delay: delay})
 	}, a.within("seconds", 1, 60)
 }
 
@@ -70,7 +80,7 @@ func openBreaker(ctx context.Context, f *fixture) error {
 // makeBusy makes the service load the client first: a busy service has its clients in memory.
 func makeBusy(ctx context.Context, f *fixture) error {
 	if f.client != nil {
-		if _, err := f.tokens.Client(ctx, f.client.ID); err != nil {
+		if _, err := f.Tokens.Client(ctx, f.client.ID); err != nil {
 			return err
 		}
 	}
@@ -88,7 +98,7 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
 	for range 1000 {
-		_, fault := f.tokens.Token(ctx, request, later)
+		_, fault := f.Tokens.Token(ctx, request, later)
 		if fault != nil && fault.Code == oauth.TemporarilyUnavailable {
 			return nil
 		}

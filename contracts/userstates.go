@@ -17,8 +17,10 @@ var userValues = []Value{
 // profile holds the values of a complete profile.
 var profile = map[string]string{
 	"name": "Ada Lovelace", "email": "ada@example.com", "username": "ada", "gender": "female",
-	"profile_picture": "https://example.com/ada.png", "bio": "Wrote the first program.", "phone_number": "+12025550123",
-	"place_of_birth": "London", "date_of_birth": "1990-12-10", "address": "12 St James's Square, London",
+	"profile_picture": "https://example.com/ada.png", "bio": "Wrote the first program.",
+	"phone_number":   "+12025550123",
+	"place_of_birth": "London", "date_of_birth": "1990-12-10",
+	"address": "12 St James's Square, London",
 }
 
 // profileFields are its keys, in the order of the interface document.
@@ -26,15 +28,19 @@ var profileFields = strings.Fields("name email username gender profile_picture b
 
 func userStates() []State {
 	return []State{
-		{"a user", "A user with only these fields set. Later states use the last user that was set up.",
+		{"a user",
+			"A user with only these fields set. Later states use the last user that was set up.",
 			userParameters("name", "email"), userValues, parseUser},
 		{"a user with every profile field set", "A user whose detailed profile contains no null.",
 			userParameters(profileFields...), userValues, parseUser},
-		{"a user with no optional profile field", "A user with only a name: every other field is null.",
+		{"a user with no optional profile field",
+			"A user with only a name: every other field is null.",
 			userParameters("name"), userValues, parseUser},
-		{"a user registered by phone", "A user with a name and a phone number, and no email address.",
+		{"a user registered by phone",
+			"A user with a name and a phone number, and no email address.",
 			userParameters("name", "phone_number"), userValues, parseUser},
-		{"the user is disabled", "An operator has disabled the user, after the earlier states were set up.",
+		{"the user is disabled",
+			"An operator has disabled the user, after the earlier states were set up.",
 			nil, userValues, always(disableUser)},
 	}
 }
@@ -51,14 +57,18 @@ func userParameters(set ...string) []Parameter {
 		}
 		all = append(all, p)
 	}
-	return append(all, Parameter{"disabled", Boolean, false, nil, "Whether an operator has disabled the user."})
+	return append(all, Parameter{"disabled", Boolean, false, nil,
+		"Whether an operator has disabled the user."})
 }
 
 func newUser(a arguments, now time.Time) *account.User {
 	return &account.User{
-		Name: a.text("name"), Email: a.text("email"), Username: a.text("username"), Gender: a.text("gender"),
-		ProfilePicture: a.text("profile_picture"), Bio: a.text("bio"), Phone: a.text("phone_number"),
-		PlaceOfBirth: a.text("place_of_birth"), DateOfBirth: a.text("date_of_birth"), Address: a.text("address"),
+		Name: a.text("name"), Email: a.text("email"), Username: a.text("username"),
+		Gender:         a.text("gender"),
+		ProfilePicture: a.text("profile_picture"), Bio: a.text("bio"),
+		Phone:        a.text("phone_number"),
+		PlaceOfBirth: a.text("place_of_birth"), DateOfBirth: a.text("date_of_birth"),
+		Address:  a.text("address"),
 		Disabled: a.flag("disabled"), Created: now, Updated: now,
 	}
 }
@@ -72,7 +82,7 @@ func parseUser(a arguments) (setUp, error) {
 	return func(ctx context.Context, f *fixture) error {
 		if err := f.store.CreateUser(ctx, u); err != nil {
 			if errors.Is(err, account.ErrTaken) {
-				return refusef("another user of this interaction has the same email, phone_number or username")
+				return stateErrorf("another user of this interaction has the same email, phone_number or username")
 			}
 			return err
 		}
@@ -91,7 +101,7 @@ func disableUser(ctx context.Context, f *fixture) error {
 	if err := f.needUser(ctx); err != nil {
 		return err
 	}
-	return f.people.DisableUser(ctx, f.user.ID, time.Now())
+	return f.People.DisableUser(ctx, f.user.ID, time.Now())
 }
 
 // needUser creates a user unless there is one.

@@ -3,16 +3,15 @@ package people_test
 import (
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // twins are the services twice on one database, as in two processes, with one user and one client.
@@ -24,7 +23,7 @@ type twins struct {
 }
 
 func openTwins(t *testing.T) *twins {
-	url := "sqlite:" + filepath.Join(t.TempDir(), "house.db")
+	url := sqlitetest.URL(t)
 	w := &twins{T: t, a: openTwin(t, url), b: openTwin(t, url)}
 	client, _, err := w.a.tokens.CreateClient(t.Context(), oauth.Client{
 		Name: "App", Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant, RedirectURIs: []string{"https://app.example/"},

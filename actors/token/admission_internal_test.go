@@ -122,7 +122,7 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := d.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)

@@ -48,8 +48,10 @@ func (f *brokerFlags) check() error {
 
 // query returns the query for pacts of a provider.
 func (f *brokerFlags) query(provider string) broker.Query {
-	return broker.Query{Provider: provider, Selectors: f.selectors(), Branch: f.ProviderBranch, Tags: f.ProviderTags,
-		Pending: f.Pending && (f.ProviderBranch != "" || len(f.ProviderTags) > 0), WIPSince: f.WIPSince}
+	return broker.Query{Provider: provider, Selectors: f.selectors(), Branch: f.ProviderBranch,
+		Tags:     f.ProviderTags,
+		Pending:  f.Pending && (f.ProviderBranch != "" || len(f.ProviderTags) > 0),
+		WIPSince: f.WIPSince}
 }
 
 // selectors returns the selectors of the flags, each for every consumer of the flags.

@@ -60,7 +60,8 @@ func (c *coverageCommand) Run(p *program) error {
 	if c.Pinned {
 		list = r.WritePinned
 	}
-	if err := errors.Join(list(p.stdout), c.JSON.write(r.WriteJSON), c.Markdown.write(r.WriteMarkdown)); err != nil {
+	if err := errors.Join(list(p.stdout), c.JSON.write(r.WriteJSON),
+		c.Markdown.write(r.WriteMarkdown)); err != nil {
 		return err
 	}
 	if c.Complete && (len(r.Missing()) > 0 || len(r.Stale) > 0) {

@@ -10,10 +10,12 @@ import (
 	"testing"
 )
 
-// TestPackedTool unpacks what is made for teams without a checkout, and runs it in another folder and without environment.
+// TestPackedTool unpacks the archive for teams without a checkout, and runs it elsewhere without
+// environment.
 func TestPackedTool(t *testing.T) {
 	folder := t.TempDir()
-	packed, err := exec.CommandContext(t.Context(), "../../scripts/pactcheck-dist", folder).CombinedOutput()
+	packed, err := exec.CommandContext(t.Context(), "../../scripts/pactcheck-dist",
+		folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("got %v: %s", err, packed)
 	}
@@ -21,7 +23,8 @@ func TestPackedTool(t *testing.T) {
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("got %q and error %v, want one archive", archives, err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", archives[0], "-C", folder, "--strip-components=1").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", archives[0], "-C", folder,
+		"--strip-components=1").CombinedOutput(); err != nil {
 		t.Fatalf("got %v: %s", err, out)
 	}
 	elsewhere := t.TempDir()
@@ -31,15 +34,19 @@ func TestPackedTool(t *testing.T) {
 	}{
 		{[]string{"version"}, "libpact_ffi 0.4.28"},
 		{[]string{"states"}, "a confidential client"},
-		{[]string{"verify", write(t, "p.json", pactText("gatehouse", good))}, "1 verified, 0 failed"},
+		{[]string{"verify", write(t, "p.json", pactText("gatehouse", good))},
+			"1 verified, 0 failed"},
 	} {
 		command := exec.CommandContext(t.Context(), filepath.Join(folder, "pactcheck"), row.args...)
 		command.Dir, command.Env = elsewhere, []string{"TMPDIR=" + elsewhere}
-		if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), row.want) {
+		if out, err := command.CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), row.want) {
 			t.Errorf("%s: got %v: %s, want %q", row.args[0], err, out, row.want)
 		}
 	}
-	for _, name := range []string{"STATES.md", "LICENSE", "README.md", "pacts/oauth-app-gatehouse.json", "examples/goconsumer/go.mod", "examples/jsconsumer/client.test.js"} {
+	for _, name := range []string{"STATES.md", "LICENSE", "README.md",
+		"pacts/oauth-app-gatehouse.json", "examples/goconsumer/go.mod",
+		"examples/jsconsumer/client.test.js"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			t.Errorf("got %v, want %s in the archive", err, name)
 		}

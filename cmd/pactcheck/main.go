@@ -39,8 +39,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// stayLocal keeps requests to this machine away from the proxy of the environment. The library would
-// send them there.
+// stayLocal keeps requests to this machine away from the proxy of the environment. The library
+// would send them there.
 func stayLocal() error {
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		value := strings.TrimPrefix(os.Getenv(name)+",127.0.0.1,localhost", ",")

@@ -24,32 +24,33 @@ func pactcheck(t *testing.T, args ...string) outcome {
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// interaction is one that holds when body is part of the answer to a lookup.
+// interaction returns an interaction that is verified if body is part of a lookup's response.
 func interaction(description, state, body string) string {
 	return fmt.Sprintf(`{"type":"Synchronous/HTTP","description":%q,"providerStates":[{"name":%q}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":%s}}}`, description, state, body)
 }
 
-// given is a lookup in a state with parameters.
+// given returns a lookup in a state with parameters.
 func given(state, parameters string) string {
 	return strings.Replace(interaction("x", state, "{}"), `}],`, `,"params":`+parameters+`}],`, 1)
 }
 
 const known = "the upstream knows a query"
 
-// Two interactions: one holds, one does not.
+// good is verified, bad fails.
 var (
 	good = interaction("a lookup", known, `{"ok":true}`)
 	bad  = interaction("a lookup of a planet", known, `{"planet":"Earth"}`)
 )
 
 func pactText(provider string, interactions ...string) string {
-	return `{"consumer":{"name":"shop"},"provider":{"name":"` + provider + `"},"interactions":[` + strings.Join(interactions, ",") +
+	return `{"consumer":{"name":"shop"},"provider":{"name":"` + provider + `"},"interactions":[` +
+		strings.Join(interactions, ",") +
 		`],"metadata":{"pactSpecification":{"version":"4.0"}}}`
 }
 
-// write puts a file into a folder of the test.
+// write writes a file into a new folder.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -60,7 +61,10 @@ func write(t *testing.T, name, content string) string {
 }
 
 func TestExitCodes(t *testing.T) {
-	pact := func(interactions ...string) string { return write(t, "p.json", pactText("gatehouse", interactions...)) }
+	pact := func(interactions ...string) string {
+		return write(t, "p.json",
+			pactText("gatehouse", interactions...))
+	}
 	for _, row := range []struct {
 		name string
 		args []string
@@ -74,20 +78,33 @@ func TestExitCodes(t *testing.T) {
 		{"no JSON", []string{"verify", write(t, "p.json", "x")}, 2, "is not a pact"},
 		{"empty folder", []string{"verify", t.TempDir()}, 2, "nothing to verify"},
 		{"no interaction", []string{"verify", pact()}, 2, "nothing to verify"},
-		{"other provider", []string{"verify", write(t, "p.json", pactText("bank", good))}, 2, "nothing to verify"},
-		{"other consumer", []string{"verify", "--consumer", "bank", pact(good)}, 2, "nothing to verify"},
-		{"unknown state", []string{"verify", pact(good, interaction("x", "the upstream knows a quary", "{}"))}, 2, `did you mean "the upstream knows a query"?`},
-		{"impossible value", []string{"verify", pact(good, given("a user", `{"email":"nope"}`))}, 2, `interaction "x": state "a user": email is not`},
-		{"value out of range", []string{"verify", pact(good, given("the upstream's budget is empty", `{"seconds":600}`))}, 2, "seconds: got 600, want 1 to 60"},
+		{"other provider", []string{"verify", write(t, "p.json", pactText("bank", good))}, 2,
+			"nothing to verify"},
+		{"other consumer", []string{"verify", "--consumer", "bank", pact(good)}, 2,
+			"nothing to verify"},
+		{"unknown state", []string{"verify",
+			pact(good, interaction("x", "the upstream knows a quary", "{}"))}, 2,
+			`did you mean "the upstream knows a query"?`},
+		{"impossible value", []string{"verify", pact(good, given("a user", `{"email":"nope"}`))}, 2,
+			`interaction "x": state "a user": email is not`},
+		{"value out of range", []string{"verify",
+			pact(good, given("the upstream's budget is empty", `{"seconds":600}`))}, 2,
+			"seconds: got 600, want 1 to 60"},
 		{"publish what", []string{"verify", "--publish", pact(good)}, 2, "--provider-version"},
-		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2, "--provider-branch"},
+		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2,
+			"--provider-branch"},
 		{"no address", []string{"verify", "--base-url", "x", pact(good)}, 2, "--base-url"},
-		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2, "--base-url"},
+		{"states of what", []string{"verify", "--state-url", "http://127.0.0.1:1", pact(good)}, 2,
+			"--base-url"},
 		{"all holds", []string{"verify", pact(good)}, 0, "✓ a lookup  [GET /api/lookup]"},
-		{"something does not", []string{"verify", pact(good, bad)}, 1, "✗ a lookup of a planet  [GET /api/lookup]"},
-		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 2, "--json"},
-		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2, "is a folder"},
-		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2, "not a directory"},
+		{"something does not", []string{"verify", pact(good, bad)}, 1,
+			"✗ a lookup of a planet  [GET /api/lookup]"},
+		{"report to nowhere", []string{"verify", "--json", "/nowhere/r.json", pact(good)}, 2,
+			"--json"},
+		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2,
+			"is a folder"},
+		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2,
+			"not a directory"},
 		{"no port", []string{"serve", "--port", "70000"}, 2, "0 to 65535"},
 		{"help", []string{"verify", "--help"}, 0, "Example"},
 	} {
@@ -102,39 +119,47 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestNothingRunsWithAnUnknownState has an interaction before the one that cannot be tried.
-func TestNothingRunsWithAnUnknownState(t *testing.T) {
-	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
-	if got.code != 2 || strings.Contains(got.stdout, "✓") || !strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
-		t.Errorf("got %+v, want a refusal that names state and interaction, and nothing tried", got)
+// TestUnknownStateStopsTheRun puts a good interaction before one with an unknown state.
+func TestUnknownStateStopsTheRun(t *testing.T) {
+	got := pactcheck(t, "verify",
+		write(t, "p.json", pactText("gatehouse", good, interaction("x", "the moon is full", "{}"))))
+	if got.code != 2 || strings.Contains(got.stdout, "✓") ||
+		!strings.Contains(got.stderr, `interaction "x": state "the moon is full"`) {
+		t.Errorf("got %+v, want an error that names state and interaction, and nothing verified", got)
 	}
 }
 
-// TestArgumentsAreCheckedBeforeTheBroker has an argument that is wrong beside a broker that is never asked.
+// TestArgumentsAreCheckedBeforeTheBroker requires that a wrong argument leaves the broker alone.
 func TestArgumentsAreCheckedBeforeTheBroker(t *testing.T) {
 	unknown := write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}")))
-	for _, wrong := range [][]string{{"--markdown", "/nowhere/r.md"}, {"--publish"}, {"--state-url", "http://127.0.0.1:1"},
-		{"/nowhere/p.json"}, {write(t, "p.json", "x")}, {unknown}, {"http://user:password@broker.example"}} {
+	for _, wrong := range [][]string{{"--markdown", "/nowhere/r.md"}, {"--publish"},
+		{"--state-url", "http://127.0.0.1:1"},
+		{"/nowhere/p.json"}, {write(t, "p.json", "x")}, {unknown},
+		{"http://user:password@broker.example"}} {
 		b := newBroker(t, false, good)
 		got := pactcheck(t, append([]string{"verify", b.URL}, wrong...)...)
 		if got.code != 2 || b.Asked() != 0 {
-			t.Errorf("%q: got %+v and %d requests to the broker, want 2 and none", wrong, got, b.Asked())
+			t.Errorf("%q: got %+v and %d requests to the broker, want 2 and none", wrong, got,
+				b.Asked())
 		}
 	}
 }
 
-// TestEveryWrongPactIsNamed has two files that cannot be verified.
+// TestEveryWrongPactIsNamed passes two files that cannot be verified.
 func TestEveryWrongPactIsNamed(t *testing.T) {
-	got := pactcheck(t, "verify", "/nowhere/p.json", write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
-	if got.code != 2 || !strings.Contains(got.stderr, "/nowhere/p.json") || !strings.Contains(got.stderr, "the moon is full") {
+	got := pactcheck(t, "verify", "/nowhere/p.json",
+		write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
+	if got.code != 2 || !strings.Contains(got.stderr, "/nowhere/p.json") ||
+		!strings.Contains(got.stderr, "the moon is full") {
 		t.Errorf("got %+v, want both problems", got)
 	}
 }
 
-// TestFailureCanBeActedOn reads what a consumer team gets to read.
+// TestFailureCanBeActedOn requires everything that a consumer team needs.
 func TestFailureCanBeActedOn(t *testing.T) {
 	got := pactcheck(t, "verify", write(t, "p.json", pactText("gatehouse", bad)))
-	for _, want := range []string{"body $: expected ", "missing the following keys: planet", "given:    the upstream knows a query", "response: 200 {\"ok\":true"} {
+	for _, want := range []string{"body $: expected ", "missing the following keys: planet",
+		"given:    the upstream knows a query", "response: 200 {\"ok\":true"} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("got %s, want %q in it", got.stdout, want)
 		}
@@ -143,29 +168,34 @@ func TestFailureCanBeActedOn(t *testing.T) {
 
 func TestFoldersAndOtherProviders(t *testing.T) {
 	folder := filepath.Dir(write(t, "a.json", pactText("gatehouse", good)))
-	for name, content := range map[string]string{"b.json": pactText("bank", bad), "notes.txt": "x"} {
+	for name, content := range map[string]string{"b.json": pactText("bank", bad),
+		"notes.txt": "x"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got := pactcheck(t, "verify", folder)
-	if got.code != 0 || !strings.Contains(got.stdout, "1 interaction of 1 pact: 1 verified") || !strings.Contains(got.stdout, "left out: "+filepath.Join(folder, "b.json")) {
+	if got.code != 0 || !strings.Contains(got.stdout, "1 interaction of 1 pact: 1 verified") ||
+		!strings.Contains(got.stdout, "left out: "+filepath.Join(folder, "b.json")) {
 		t.Errorf("got %+v, want one pact verified and one left out", got)
 	}
 }
 
 // TestEveryCommandHasHelpAndExample reads the help of all commands.
 func TestEveryCommandHasHelpAndExample(t *testing.T) {
-	for _, command := range []string{"", "verify", "states", "serve", "prepare", "coverage", "version"} {
+	for _, command := range []string{"", "verify", "states", "serve", "prepare", "coverage",
+		"version"} {
 		got := pactcheck(t, strings.Fields(command+" --help")...)
-		if got.code != 0 || !strings.Contains(got.stdout, "Example") || !strings.Contains(got.stdout, "pactcheck "+command) {
+		if got.code != 0 || !strings.Contains(got.stdout, "Example") ||
+			!strings.Contains(got.stdout, "pactcheck "+command) {
 			t.Errorf("%s: got %+v, want help with an example", command, got)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
-	if got := pactcheck(t, "version"); got.code != 0 || !strings.Contains(got.stdout, "libpact_ffi 0.4.28") {
+	if got := pactcheck(t, "version"); got.code != 0 ||
+		!strings.Contains(got.stdout, "libpact_ffi 0.4.28") {
 		t.Errorf("got %+v, want the pinned library", got)
 	}
 }

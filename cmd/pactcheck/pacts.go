@@ -21,15 +21,16 @@ type pact struct {
 	offered broker.Pact    // zero for a file
 }
 
-// read returns the pacts that the command line names. It reads and checks all files before it asks a
-// broker. No interaction to verify is a usageError, as is every problem with a pact.
+// read returns the pacts that the command line names. It reads and checks all files before it asks
+// a broker. No interaction to verify is a usageError, as is every problem with a pact.
 func (c *verifyCommand) read(p *program) ([]pact, error) {
 	found, brokers := make([][]pact, len(c.Sources)), make([]*broker.Client, len(c.Sources))
 	var problems []error
 	for i, name := range c.Sources {
 		var err error
 		if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
-			brokers[i], err = broker.New(broker.Config{URL: name, Token: c.Token, Username: c.Username, Password: c.Password})
+			brokers[i], err = broker.New(broker.Config{URL: name, Token: c.Token,
+				Username: c.Username, Password: c.Password})
 		} else if found[i], err = readPacts(name); err == nil {
 			found[i], err = c.choose(p, found[i])
 		}
@@ -49,7 +50,8 @@ func (c *verifyCommand) read(p *program) ([]pact, error) {
 	}
 	all := slices.Concat(found...)
 	if !slices.ContainsFunc(all, func(one pact) bool { return len(one.Interactions) > 0 }) {
-		return nil, usagef("there is nothing to verify: no interaction with the provider %s", c.Provider)
+		return nil, usagef("there is nothing to verify: no interaction with the provider %s",
+			c.Provider)
 	}
 	return all, nil
 }
@@ -71,16 +73,17 @@ func (c *verifyCommand) fetch(p *program, client *broker.Client) ([]pact, error)
 	return c.choose(p, all)
 }
 
-// choose returns the pacts of the wanted provider and consumers. It prints which ones it leaves out. Its
-// error joins every state that does not exist or whose parameters are wrong; those of a remote service
-// are unknown.
+// choose returns the pacts of the wanted provider and consumers. It prints which ones it leaves
+// out. Its error joins every state that does not exist or whose parameters are wrong; those of a
+// remote service are unknown.
 func (c *verifyCommand) choose(p *program, all []pact) (chosen []pact, err error) {
 	for _, one := range all {
 		if len(c.Consumers) > 0 && !slices.Contains(c.Consumers, one.Consumer) {
 			continue
 		}
 		if one.Provider != c.Provider {
-			_, werr := fmt.Fprintf(p.stdout, "left out: %s is a contract with the provider %s\n", one.Source, one.Provider)
+			_, werr := fmt.Fprintf(p.stdout, "left out: %s is a contract with the provider %s\n",
+				one.Source, one.Provider)
 			err = errors.Join(err, werr)
 			continue
 		}

@@ -11,11 +11,13 @@ import (
 	"testing"
 )
 
-// TestReports verifies one interaction that holds and one that does not, and reads the three reports of it.
+// TestReports verifies a good and a bad interaction, and reads the three reports.
 func TestReports(t *testing.T) {
 	folder := t.TempDir()
-	junit, js, markdown := filepath.Join(folder, "r.xml"), filepath.Join(folder, "r.json"), filepath.Join(folder, "r.md")
-	got := pactcheck(t, "verify", "--junit", junit, "--json", js, "--markdown", markdown, write(t, "p.json", pactText("gatehouse", good, bad)))
+	junit, js, markdown := filepath.Join(folder, "r.xml"), filepath.Join(folder, "r.json"),
+		filepath.Join(folder, "r.md")
+	got := pactcheck(t, "verify", "--junit", junit, "--json", js, "--markdown", markdown,
+		write(t, "p.json", pactText("gatehouse", good, bad)))
 	if got.code != 1 {
 		t.Fatalf("got %+v, want a failure", got)
 	}
@@ -33,8 +35,10 @@ func TestReports(t *testing.T) {
 	if err := xml.Unmarshal(read(t, junit), &suites); err != nil {
 		t.Fatal(err)
 	}
-	if suites.Tests != 2 || suites.Failures != 1 || len(suites.Cases) != 2 || suites.Cases[0].Failure != nil ||
-		suites.Cases[1].Failure == nil || !strings.Contains(suites.Cases[1].Failure.Text, "planet") {
+	if suites.Tests != 2 || suites.Failures != 1 || len(suites.Cases) != 2 ||
+		suites.Cases[0].Failure != nil ||
+		suites.Cases[1].Failure == nil ||
+		!strings.Contains(suites.Cases[1].Failure.Text, "planet") {
 		t.Errorf("got %+v, want a passed case and a failed one", suites)
 	}
 	var r struct {
@@ -49,11 +53,14 @@ func TestReports(t *testing.T) {
 	if err := json.Unmarshal(read(t, js), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Pacts) != 1 || r.Pacts[0].Consumer != "shop" || r.Pacts[0].Interactions[0].Result != "verified" ||
-		r.Pacts[0].Interactions[1].Result != "failed" || r.Pacts[0].Interactions[1].Problems[0].Where != "body $" {
+	if len(r.Pacts) != 1 || r.Pacts[0].Consumer != "shop" ||
+		r.Pacts[0].Interactions[0].Result != "verified" ||
+		r.Pacts[0].Interactions[1].Result != "failed" ||
+		r.Pacts[0].Interactions[1].Problems[0].Where != "body $" {
 		t.Errorf("got %+v, want the results of two interactions", r)
 	}
-	if text := string(read(t, markdown)); !strings.Contains(text, "| shop | 1 | 1 | 0 |") || !strings.Contains(text, "## ✗ shop: a lookup of a planet") {
+	if text := string(read(t, markdown)); !strings.Contains(text, "| shop | 1 | 1 | 0 |") ||
+		!strings.Contains(text, "## ✗ shop: a lookup of a planet") {
 		t.Errorf("got %s, want a table and the failure", text)
 	}
 }

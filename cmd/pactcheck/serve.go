@@ -50,9 +50,11 @@ func (c *serveCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, provider.Close()) }()
 	if c.JSON {
-		err = json.NewEncoder(p.stdout).Encode(map[string]string{"url": provider.URL(), "state_url": provider.StateURL()})
+		err = json.NewEncoder(p.stdout).Encode(map[string]string{"url": provider.URL(),
+			"state_url": provider.StateURL()})
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "gatehouse:     %s\nstate changes: %s\n", provider.URL(), provider.StateURL())
+		_, err = fmt.Fprintf(p.stdout, "gatehouse:     %s\nstate changes: %s\n", provider.URL(),
+			provider.StateURL())
 	}
 	if err != nil {
 		return err

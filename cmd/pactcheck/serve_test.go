@@ -17,7 +17,7 @@ import (
 	"gatehouse/contracts"
 )
 
-// served is pactcheck serve in this process.
+// served has the addresses of pactcheck serve in this process.
 type served struct {
 	URL      string `json:"url"`
 	StateURL string `json:"state_url"`
@@ -47,32 +47,37 @@ func serve(t *testing.T) served {
 	return s
 }
 
-// TestServedStates verifies against pactcheck serve as against any other provider.
-func TestServedStates(t *testing.T) {
+// TestServeCommand verifies pactcheck serve like any other provider.
+func TestServeCommand(t *testing.T) {
 	s := serve(t)
-	pact := write(t, "p.json", pactText("gatehouse", good, interaction("over the budget", "the upstream's budget is empty", `{"ok":true}`)))
+	pact := write(t, "p.json", pactText("gatehouse", good,
+		interaction("over the budget", "the upstream's budget is empty", `{"ok":true}`)))
 	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, pact)
-	if got.code != 1 || !strings.Contains(got.stdout, "✓ a lookup") || !strings.Contains(got.stdout, "expected 200, got 429") {
+	if got.code != 1 || !strings.Contains(got.stdout, "✓ a lookup") ||
+		!strings.Contains(got.stdout, "expected 200, got 429") {
 		t.Errorf("got %+v, want the state to make a difference", got)
 	}
 }
 
-// TestUnknownStateElsewhere verifies what runs elsewhere, whose states are not known before.
-func TestUnknownStateElsewhere(t *testing.T) {
+// TestUnknownStateOfRemoteService verifies a service whose states are unknown before the run.
+func TestUnknownStateOfRemoteService(t *testing.T) {
 	s := serve(t)
-	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL, write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
+	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL,
+		write(t, "p.json", pactText("gatehouse", interaction("x", "the moon is full", "{}"))))
 	if got.code != 1 || !strings.Contains(got.stdout, "state: 400 state \"the moon is full\"") {
 		t.Errorf("got %+v, want the state as the reason", got)
 	}
 }
 
-func TestStatesByHand(t *testing.T) {
+func TestStatesCommand(t *testing.T) {
 	got := pactcheck(t, "states", "--json")
 	var all []contracts.State
-	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil || len(all) != len(contracts.Catalogue()) || all[1].Parameters == nil {
+	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil ||
+		len(all) != len(contracts.Catalogue()) || all[1].Parameters == nil {
 		t.Errorf("got %+v and error %v, want the catalogue", got, err)
 	}
-	if got := pactcheck(t, "states"); got.code != 0 || !strings.Contains(got.stdout, "a confidential client") {
+	if got := pactcheck(t, "states"); got.code != 0 ||
+		!strings.Contains(got.stdout, "a confidential client") {
 		t.Errorf("got %+v, want a table", got)
 	}
 }
@@ -80,27 +85,33 @@ func TestStatesByHand(t *testing.T) {
 const redirect = `{"description":"a denial","providerState":"a public client","request":{"method":"GET","path":"/oauth/authorize"},
 "response":{"status":302,"headers":{"Location":"https://app.example/"},"matchingRules":{"$.header.Location":{"match":"regex","regex":"https://.*"}}}}`
 
-func TestPreparedPacts(t *testing.T) {
+func TestPrepareCommand(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "ready")
 	file := write(t, "p.json", pactText("gatehouse", redirect))
-	if got := pactcheck(t, "prepare", "--out", out, filepath.Dir(file)); got.code != 0 || got.stdout != filepath.Join(out, "p.json")+"\n" {
+	if got := pactcheck(t, "prepare", "--out", out, filepath.Dir(file)); got.code != 0 ||
+		got.stdout != filepath.Join(out, "p.json")+"\n" {
 		t.Fatalf("got %+v, want the name of the copy", got)
 	}
-	for _, want := range []string{`"X-Pact-Location":"https://app.example/"`, `"$.header['X-Pact-Location']":`, `"X-Pact-Hide-Location":"true"`, `"status":302`} {
-		if copied := string(read(t, filepath.Join(out, "p.json"))); !strings.Contains(copied, want) {
+	for _, want := range []string{`"X-Pact-Location":"https://app.example/"`,
+		`"$.header['X-Pact-Location']":`, `"X-Pact-Hide-Location":"true"`, `"status":302`} {
+		if copied := string(read(t, filepath.Join(out, "p.json"))); !strings.Contains(copied,
+			want) {
 			t.Errorf("got %s, want %s in it", copied, want)
 		}
 	}
 	before := read(t, file)
-	if got := pactcheck(t, "prepare", "--out", filepath.Dir(file), file); got.code != 2 || !bytes.Equal(read(t, file), before) {
+	if got := pactcheck(t, "prepare", "--out", filepath.Dir(file), file); got.code != 2 ||
+		!bytes.Equal(read(t, file), before) {
 		t.Errorf("got %+v, want the original to be left alone", got)
 	}
-	elsewhere, twice := write(t, "p.json", pactText("gatehouse", redirect)), filepath.Join(t.TempDir(), "twice")
-	if got := pactcheck(t, "prepare", "--out", twice, file, elsewhere); got.code != 2 || !strings.Contains(got.stderr, "two pacts") {
-		t.Errorf("got %+v for two pacts of one name, want a refusal", got)
+	elsewhere, ambiguous := write(t, "p.json", pactText("gatehouse", redirect)),
+		filepath.Join(t.TempDir(), "ambiguous")
+	if got := pactcheck(t, "prepare", "--out", ambiguous, file, elsewhere); got.code != 2 ||
+		!strings.Contains(got.stderr, "two pacts") {
+		t.Errorf("got %+v for two pacts of one name, want an error", got)
 	}
-	if _, err := os.Stat(twice); err == nil {
-		t.Error("got a folder for copies that were refused, want none")
+	if _, err := os.Stat(ambiguous); err == nil {
+		t.Error("got a folder for copies after an error, want none")
 	}
 	if got := pactcheck(t, "prepare", "--out", out, t.TempDir()); got.code != 2 {
 		t.Errorf("got %+v for no pacts, want 2", got)
@@ -110,7 +121,8 @@ func TestPreparedPacts(t *testing.T) {
 // TestMain spares the library the certificates of the machine, which it reads for each interaction:
 // nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := errors.Join(stayLocal(), os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+	if err := errors.Join(stayLocal(), os.Setenv("SSL_CERT_FILE", os.DevNull),
+		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

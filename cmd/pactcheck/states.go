@@ -33,7 +33,8 @@ func (c *statesCommand) Run(p *program) error {
 		return err
 	}
 	for _, s := range contracts.Catalogue() {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", s.Title(), s.ParameterNames(), s.ValueNames()); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", s.Title(), s.ParameterNames(),
+			s.ValueNames()); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,8 @@ type verifyCommand struct {
 var groups = []kong.Group{
 	{Key: "reports", Title: "Reports:"},
 	{Key: "broker", Title: "Pact Broker:"},
-	{Key: "selectors", Title: "Which pacts of a broker (default: of the main branch, and deployed or released ones):"},
+	{Key: "selectors",
+		Title: "Which pacts of a broker (default: of the main branch, and deployed or released ones):"},
 }
 
 // Help is shown by pactcheck verify --help.
@@ -47,7 +48,8 @@ func (*verifyCommand) Help() string {
 
 // Validate returns an error for flags that are wrong or do not go together.
 func (c *verifyCommand) Validate() error {
-	if err := errors.Join(checkURL("--base-url", c.BaseURL), checkURL("--state-url", c.StateURL)); err != nil {
+	if err := errors.Join(checkURL("--base-url", c.BaseURL),
+		checkURL("--state-url", c.StateURL)); err != nil {
 		return err
 	}
 	if c.StateURL != nil && c.BaseURL == nil {
@@ -69,7 +71,8 @@ func (c *verifyCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	r := &report.Run{Provider: "gatehouse in this process", Started: time.Now(), Pacts: []*report.Pact{}}
+	r := &report.Run{Provider: "gatehouse in this process", Started: time.Now(),
+		Pacts: []*report.Pact{}}
 	if c.BaseURL != nil {
 		r.Provider = c.BaseURL.String()
 	}
@@ -80,7 +83,8 @@ func (c *verifyCommand) Run(p *program) error {
 		live.End(r)
 		err = live.Err
 	}
-	err = errors.Join(err, c.JUnit.write(r.WriteJUnit), c.JSON.write(r.WriteJSON), c.Markdown.write(r.WriteMarkdown))
+	err = errors.Join(err, c.JUnit.write(r.WriteJUnit), c.JSON.write(r.WriteJSON),
+		c.Markdown.write(r.WriteMarkdown))
 	if err == nil && !r.OK() {
 		return errUnverified
 	}
@@ -88,7 +92,8 @@ func (c *verifyCommand) Run(p *program) error {
 }
 
 // verifyAll verifies one pact after the other and publishes the results that are to be published.
-func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run, live *report.Live) (err error) {
+func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run,
+	live *report.Live) (err error) {
 	var target verify.Target
 	if c.BaseURL != nil {
 		target = verify.Remote(c.BaseURL, c.StateURL)
@@ -107,7 +112,8 @@ func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run, live 
 	defer func() { err = errors.Join(err, verifier.Close()) }()
 	for _, one := range pacts {
 		result := &report.Pact{Source: one.Source, Consumer: one.Consumer, Provider: one.Provider,
-			Pending: one.offered.Pending, Notices: one.offered.Notices, Interactions: []*report.Interaction{}}
+			Pending: one.offered.Pending, Notices: one.offered.Notices,
+			Interactions: []*report.Interaction{}}
 		r.Pacts = append(r.Pacts, result)
 		live.Pact(result)
 		result.Interactions, err = verifier.Pact(p.ctx, one.Pact, result.Pending, live.Interaction)
@@ -122,17 +128,21 @@ func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run, live 
 	return live.Err
 }
 
-// publish sends the result of a pact to its broker. It notes in result whether the broker accepted it.
+// publish sends the result of a pact to its broker. It notes in result whether the broker accepted
+// it.
 func (c *verifyCommand) publish(p *program, one pact, result *report.Pact) {
 	var all []broker.Result
 	for i, it := range result.Interactions {
-		r := broker.Result{ID: one.Interactions[i].ID, Description: it.Description, Success: it.Result == report.Verified}
+		r := broker.Result{ID: one.Interactions[i].ID, Description: it.Description,
+			Success: it.Result == report.Verified}
 		for _, problem := range it.Problems {
-			r.Problems = append(r.Problems, broker.Problem{Attribute: attribute(problem.Where), Description: problem.String()})
+			r.Problems = append(r.Problems,
+				broker.Problem{Attribute: attribute(problem.Where), Description: problem.String()})
 		}
 		all = append(all, r)
 	}
-	version := broker.Version{Number: c.ProviderVersion, Branch: c.ProviderBranch, Tags: c.ProviderTags, BuildURL: c.BuildURL}
+	version := broker.Version{Number: c.ProviderVersion, Branch: c.ProviderBranch,
+		Tags: c.ProviderTags, BuildURL: c.BuildURL}
 	if err := one.broker.Publish(p.ctx, one.offered, version, result.Verified(), all); err != nil {
 		result.PublishError = err.Error()
 		return

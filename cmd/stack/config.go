@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
@@ -48,7 +48,7 @@ type Config struct {
 	// none.
 	CertFile, KeyFile string
 
-	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = not at all
+	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = it does not
 	DrainTimeout time.Duration // how long requests, lookups and token requests may then take to end
 
 	Log      io.Writer            // gets the log, one record a line
@@ -75,13 +75,13 @@ type Lookups struct {
 	CacheEntries  int           // results kept in memory, at least 1
 	Timeout       time.Duration // the longest wait of a caller, more than 1 s
 	Concurrency   int           // requests to the upstream at once, at least 1
-	UpstreamShare float64       // this process's part of the upstream's budget, above 0 and at most 1
+	UpstreamShare float64       // the process's part of the upstream's budget, above 0 and at most 1
 	CallerLimit   int           // cache misses a minute and caller; 0 = no limit
 	Breaker       geo.BreakerConfig
 
 	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
 	Provider geo.Provider
-	Reverser actors.Reverser
+	Reverser lookup.Reverser
 }
 
 // Identity says where accounts and tokens are kept, and how long they last.
@@ -102,6 +102,8 @@ type Identity struct {
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels
+	// Hasher is for tests; optional: nil = one at account.DefaultCost.
+	Hasher *account.Hasher
 	// Stores is for tests; optional: it returns what the service uses in place of the store.
 	Stores func(*sqlstore.Store) (oauth.Store, account.Store)
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/mmdb"
@@ -20,7 +21,7 @@ import (
 // startLookups starts the lookups on their providers.
 func (s *Stack) startLookups() (err error) {
 	c := s.config.Lookups
-	service := actors.Config{
+	service := lookup.Config{
 		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
@@ -33,15 +34,19 @@ func (s *Stack) startLookups() (err error) {
 			return err
 		}
 	}
-	if s.Lookups, err = actors.New(service); err != nil {
+	if s.Lookups, err = lookup.New(service); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
+	s.stopLookups = sync.OnceFunc(func() { s.stopWithin(s.Lookups.Stop, "lookups were cut off") })
 	s.onStop(func() error {
-		s.stopWithin(s.Lookups.Stop, "lookups were cut off")
+		s.stopLookups()
 		return nil
 	})
 	return nil
 }
+
+// StopLookups makes the service refuse cache misses, as an overloaded one does. Close does so too.
+func (s *Stack) StopLookups() { s.stopLookups() }
 
 // openProviders returns the provider that is asked, and the one that answers when it cannot; nil =
 // there is none.

@@ -22,13 +22,16 @@ func client(t *testing.T, config broker.Config) *broker.Client {
 	return c
 }
 
-func TestPactsAreAskedForBySelectors(t *testing.T) {
+func TestSelectorsAreSent(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.Add([]byte(pact), true)
-	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(), broker.Query{Provider: "gatehouse", Branch: "feature", Tags: []string{"dev"},
-		Selectors: []broker.Selector{{MainBranch: true}, {DeployedOrReleased: true, Consumer: "web shop"}}, Pending: true,
-		WIPSince: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
-	if err != nil || len(got) != 1 || !got[0].Pending || !strings.Contains(string(got[0].Content), "web shop") {
+	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(),
+		broker.Query{Provider: "gatehouse", Branch: "feature", Tags: []string{"dev"},
+			Selectors: []broker.Selector{{MainBranch: true},
+				{DeployedOrReleased: true, Consumer: "web shop"}}, Pending: true,
+			WIPSince: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil || len(got) != 1 || !got[0].Pending ||
+		!strings.Contains(string(got[0].Content), "web shop") {
 		t.Fatalf("got %v and error %v, want the pending pact", got, err)
 	}
 	if len(got[0].Notices) != 1 || !strings.Contains(got[0].Notices[0], "matches a selector") {
@@ -43,7 +46,8 @@ func TestPactsAreAskedForBySelectors(t *testing.T) {
 
 func TestNoPacts(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
-	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
+	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(),
+		broker.Query{Provider: "gatehouse"})
 	if err != nil || len(got) != 0 {
 		t.Errorf("got %v and error %v, want nothing", got, err)
 	}
@@ -57,8 +61,11 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := broker.Version{Number: "1.0/7", Branch: "feat/x", Tags: []string{"dev"}, BuildURL: "https://ci.example/7"}
-	err = c.Publish(t.Context(), pacts[0], v, false, []broker.Result{{Description: "a", Problems: []broker.Problem{{Attribute: "body", Description: "b"}}}})
+	v := broker.Version{Number: "1.0/7", Branch: "feat/x", Tags: []string{"dev"},
+		BuildURL: "https://ci.example/7"}
+	err = c.Publish(t.Context(), pacts[0], v, false,
+		[]broker.Result{{Description: "a",
+			Problems: []broker.Problem{{Attribute: "body", Description: "b"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,20 +82,23 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 	}
 }
 
-// TestRefusedResultIsAnError has a broker that takes one step of publishing badly.
-func TestRefusedResultIsAnError(t *testing.T) {
-	for _, refused := range []string{"/verification-results", "/branches/main/versions/1", "/tags/dev", "/pacticipants/gatehouse"} {
+// TestRejectedResultIsAnError uses a broker that fails at one step of publishing.
+func TestRejectedResultIsAnError(t *testing.T) {
+	for _, failing := range []string{"/verification-results", "/branches/main/versions/1",
+		"/tags/dev", "/pacticipants/gatehouse"} {
 		b := brokertest.New(t, "gatehouse")
-		b.Fail(refused)
+		b.Fail(failing)
 		b.Add([]byte(pact), false)
 		c := client(t, broker.Config{URL: b.URL})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.Publish(t.Context(), pacts[0], broker.Version{Number: "1", Branch: "main", Tags: []string{"dev"}}, true, nil)
-		if err == nil || !strings.Contains(err.Error(), "500") || !strings.Contains(err.Error(), "logged") {
-			t.Errorf("%s: got %v, want the broker's error", refused, err)
+		err = c.Publish(t.Context(), pacts[0],
+			broker.Version{Number: "1", Branch: "main", Tags: []string{"dev"}}, true, nil)
+		if err == nil || !strings.Contains(err.Error(), "500") ||
+			!strings.Contains(err.Error(), "logged") {
+			t.Errorf("%s: got %v, want the broker's error", failing, err)
 		}
 	}
 }
@@ -102,7 +112,8 @@ func TestCredentials(t *testing.T) {
 	}{
 		{"token", broker.Config{Token: "t"}, broker.Config{Token: "t"}, false},
 		{"wrong token", broker.Config{Token: "t"}, broker.Config{Token: "u"}, true},
-		{"password", broker.Config{Username: "u", Password: "p"}, broker.Config{Username: "u", Password: "p"}, false},
+		{"password", broker.Config{Username: "u", Password: "p"},
+			broker.Config{Username: "u", Password: "p"}, false},
 		{"none", broker.Config{Username: "u", Password: "p"}, broker.Config{}, true},
 	} {
 		b := brokertest.New(t, "gatehouse")
@@ -110,30 +121,36 @@ func TestCredentials(t *testing.T) {
 		b.WantPassword(row.wanted.Username, row.wanted.Password)
 		row.config.URL = b.URL
 		_, err := client(t, row.config).Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
-		if rejected := err != nil && strings.Contains(err.Error(), "401"); rejected != row.wantRejected || err != nil && !rejected {
+		if rejected := err != nil &&
+			strings.Contains(err.Error(), "401"); rejected != row.wantRejected || err != nil &&
+			!rejected {
 			t.Errorf("%s: got %v, want rejected=%v", row.name, err, row.wantRejected)
 		}
 	}
 }
 
-func TestImpossibleAddresses(t *testing.T) {
-	for _, config := range []broker.Config{{URL: "ftp://x"}, {URL: "http://"}, {URL: "http://u:p@x"}, {URL: "http://x", Username: "u"}} {
+func TestInvalidAddresses(t *testing.T) {
+	for _, config := range []broker.Config{{URL: "ftp://x"}, {URL: "http://"},
+		{URL: "http://u:p@x"}, {URL: "http://x", Username: "u"}} {
 		if _, err := broker.New(config); err == nil {
 			t.Errorf("%v: got no error", config.URL)
 		}
 	}
 }
 
-// TestPactByAddress reads one pact by its own address, as a webhook of the broker names it, and publishes its result.
+// TestPactByAddress reads a pact by its own address, as a webhook names it, and publishes its
+// result.
 func TestPactByAddress(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.Add([]byte(pact), false)
-	c := client(t, broker.Config{URL: b.URL + "/pacts/provider/gatehouse/consumer/web%20shop/version/1"})
+	c := client(t, broker.Config{URL: b.URL +
+		"/pacts/provider/gatehouse/consumer/web%20shop/version/1"})
 	pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 	if err != nil || len(pacts) != 1 {
 		t.Fatalf("got %v and error %v, want the pact", pacts, err)
 	}
-	if err := c.Publish(t.Context(), pacts[0], broker.Version{Number: "1"}, true, nil); err != nil || len(b.Published()) != 1 {
+	if err := c.Publish(t.Context(), pacts[0], broker.Version{Number: "1"}, true,
+		nil); err != nil || len(b.Published()) != 1 {
 		t.Errorf("got %v and %v, want a result", err, b.Published())
 	}
 }

@@ -1,5 +1,5 @@
-// Package broker is a client of a Pact Broker. It fetches the pacts that a provider has to verify and
-// publishes the results. It follows the links of the broker's HAL documents.
+// Package broker is a client of a Pact Broker. It fetches the pacts that a provider has to verify
+// and publishes the results. It follows the links of the broker's HAL documents.
 package broker
 
 import (
@@ -45,7 +45,8 @@ func New(config Config) (*Client, error) {
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
 		return nil, errors.New("the broker's address must be an http or https URL")
 	case base.User != nil:
-		return nil, errors.New("the broker's address must not contain a user or password: use flags or the environment")
+		return nil,
+			errors.New("the broker's address must not contain a user or password: use flags or the environment")
 	case config.Token == "" && (config.Username == "") != (config.Password == ""):
 		return nil, errors.New("the broker needs both username and password")
 	}
@@ -128,7 +129,8 @@ func (c *Client) do(ctx context.Context, method, to string, body any) ([]byte, e
 		return nil, fmt.Errorf("read the broker's response: %w", err)
 	}
 	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("the broker responds to %s %s with %d%s", method, request.URL.Path, response.StatusCode, messageOf(got))
+		return nil, fmt.Errorf("the broker responds to %s %s with %d%s", method, request.URL.Path,
+			response.StatusCode, messageOf(got))
 	}
 	return got, nil
 }

@@ -10,8 +10,9 @@ import (
 
 // Selector selects versions of consumers, in the broker's format. The zero value selects none.
 type Selector struct {
-	MainBranch         bool   `json:"mainBranch,omitempty"`
-	MatchingBranch     bool   `json:"matchingBranch,omitempty"` // the branch of the provider's version
+	MainBranch bool `json:"mainBranch,omitempty"`
+	// the branch of the provider's version
+	MatchingBranch     bool   `json:"matchingBranch,omitempty"`
 	Branch             string `json:"branch,omitempty"`
 	DeployedOrReleased bool   `json:"deployedOrReleased,omitempty"`
 	Environment        string `json:"environment,omitempty"`
@@ -74,11 +75,13 @@ func (c *Client) Pacts(ctx context.Context, q Query) ([]Pact, error) {
 	if isPact(response) {
 		return []Pact{{Content: response, Source: c.base.String(), links: *index}}, nil
 	}
-	to, err := c.find(index, map[string]string{"provider": q.Provider}, "pb:provider-pacts-for-verification", "beta:provider-pacts-for-verification")
+	to, err := c.find(index, map[string]string{"provider": q.Provider},
+		"pb:provider-pacts-for-verification", "beta:provider-pacts-for-verification")
 	if err != nil {
 		return nil, err
 	}
-	wanted := request{Selectors: q.Selectors, Branch: q.Branch, Tags: q.Tags, IncludePending: q.Pending || !q.WIPSince.IsZero()}
+	wanted := request{Selectors: q.Selectors, Branch: q.Branch, Tags: q.Tags,
+		IncludePending: q.Pending || !q.WIPSince.IsZero()}
 	if !q.WIPSince.IsZero() {
 		wanted.WIPSince = q.WIPSince.Format(time.RFC3339)
 	}

@@ -42,9 +42,10 @@ type verifier struct {
 	Version        string `json:"version"`
 }
 
-// Publish publishes the result of a pact that Pacts returned: first the version's branch and tags, then the
-// result. Any response but 2xx is an error.
-func (c *Client) Publish(ctx context.Context, p Pact, v Version, success bool, results []Result) error {
+// Publish publishes the result of a pact that Pacts returned: first the version's branch and tags,
+// then the result. Any response but 2xx is an error.
+func (c *Client) Publish(ctx context.Context, p Pact, v Version, success bool,
+	results []Result) error {
 	if err := c.describe(ctx, p, v); err != nil {
 		return err
 	}
@@ -55,8 +56,9 @@ func (c *Client) Publish(ctx context.Context, p Pact, v Version, success bool, r
 	if results == nil {
 		results = []Result{}
 	}
-	_, err = c.do(ctx, http.MethodPost, to, verification{Success: success, Version: v.Number, BuildURL: v.BuildURL,
-		By: verifier{"gatehouse pactcheck", "1"}, Results: results})
+	_, err = c.do(ctx, http.MethodPost, to,
+		verification{Success: success, Version: v.Number, BuildURL: v.BuildURL,
+			By: verifier{"gatehouse pactcheck", "1"}, Results: results})
 	return err
 }
 
@@ -74,7 +76,8 @@ func (c *Client) describe(ctx context.Context, p Pact, v Version) error {
 		return err
 	}
 	if v.Branch != "" {
-		to, err := c.find(provider, map[string]string{"branch": v.Branch, "version": v.Number}, "pb:branch-version")
+		to, err := c.find(provider, map[string]string{"branch": v.Branch, "version": v.Number},
+			"pb:branch-version")
 		if err != nil {
 			return err
 		}
@@ -83,7 +86,8 @@ func (c *Client) describe(ctx context.Context, p Pact, v Version) error {
 		}
 	}
 	for _, tag := range v.Tags {
-		to, err := c.find(provider, map[string]string{"tag": tag, "version": v.Number}, "pb:version-tag")
+		to, err := c.find(provider, map[string]string{"tag": tag, "version": v.Number},
+			"pb:version-tag")
 		if err != nil {
 			return err
 		}

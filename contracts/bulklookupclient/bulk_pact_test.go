@@ -37,15 +37,17 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		Name:    "a bulk lookup of 1 query",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postQueries("8.8.8.8"),
-		Response: pacttest.Response{Status: 200, Header: header("Cache-Control", "no-store", "X-Geo-Source", source),
-			JSON: object{"ok": true, "count": 1, "failed": 0, "results": []any{result(nil)}}},
+		Response: pacttest.Response{Status: 200,
+			Header: header("Cache-Control", "no-store", "X-Geo-Source", source),
+			JSON:   object{"ok": true, "count": 1, "failed": 0, "results": []any{result(nil)}}},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Bulk(ctx, []string{"8.8.8.8"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Failed != 0 || len(got.Items) != 1 || got.Items[0].Err() != nil || !slices.Equal(got.Sources, []string{"upstream"}) {
+			if got.Failed != 0 || len(got.Items) != 1 || got.Items[0].Err() != nil ||
+				!slices.Equal(got.Sources, []string{"upstream"}) {
 				t.Fatalf("got %+v, want one result of the upstream's", got)
 			}
 			wantPlace(t, got.Items[0].Result)
@@ -80,7 +82,8 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postQueries("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: pacttest.OnlyKeys(object{
-			"ok": true, "count": 1, "failed": 0, "results": pacttest.List(0, 50, object{"ok": true})})},
+			"ok": true, "count": 1, "failed": 0,
+			"results": pacttest.List(0, 50, object{"ok": true})})},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			if got, err := c.Bulk(ctx, []string{"8.8.8.8"}); err != nil || got.Failed != 0 {
@@ -93,10 +96,12 @@ func batches(t *testing.T, p *pacttest.Pact) {
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},
 		Request: postBulk(object{"comment": "nightly", "queries": []string{"8.8.8.8"}}),
 		Response: pacttest.Response{Status: 200, Header: header(),
-			JSON: object{"ok": true, "count": 1, "failed": 0, "results": []any{object{"ok": true, "query": "8.8.8.8"}}}},
+			JSON: object{"ok": true, "count": 1, "failed": 0,
+				"results": []any{object{"ok": true, "query": "8.8.8.8"}}}},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
-			got, err := c.BulkFrom(ctx, "application/json", []byte(`{"comment": "nightly", "queries": ["8.8.8.8"]}`))
+			got, err := c.BulkFrom(ctx, "application/json",
+				[]byte(`{"comment": "nightly", "queries": ["8.8.8.8"]}`))
 			if err != nil || got.Count != 1 {
 				t.Errorf("got %+v, %v, want one result", got, err)
 			}
@@ -105,11 +110,14 @@ func batches(t *testing.T, p *pacttest.Pact) {
 }
 
 func batchItems(t *testing.T, p *pacttest.Pact) {
-	mixed := []string{"8.8.8.8", "https://example.com", "10.0.0.1", "example.com", "8.8.8.8", "127.0.0.1", "", "5.255.255.1", "a/b", "999.1.1.1"}
-	reasons := []string{"", "has_scheme", "private_range", "", "", "reserved_range", "empty", "not_found", "has_path", "malformed"}
+	mixed := []string{"8.8.8.8", "https://example.com", "10.0.0.1", "example.com", "8.8.8.8",
+		"127.0.0.1", "", "5.255.255.1", "a/b", "999.1.1.1"}
+	reasons := []string{"", "has_scheme", "private_range", "", "", "reserved_range", "empty",
+		"not_found", "has_path", "malformed"}
 	items := make([]any, len(mixed))
 	for i, query := range mixed {
-		items[i] = object{"ok": true, "query": query, "ip": pacttest.Pattern("8.8.8.8", "^[0-9a-f.:]+$")}
+		items[i] = object{"ok": true, "query": query,
+			"ip": pacttest.Pattern("8.8.8.8", "^[0-9a-f.:]+$")}
 		if reasons[i] != "" {
 			items[i] = failure(query, "invalid_query", reasons[i])
 		}
@@ -128,8 +136,10 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 				t.Fatal(err)
 			}
 			for i, item := range got.Items {
-				if item.Query != mixed[i] || item.Reason != reasons[i] || item.OK != (reasons[i] == "") {
-					t.Errorf("item %d: got %+v, want %q with the reason %q", i, item, mixed[i], reasons[i])
+				if item.Query != mixed[i] || item.Reason != reasons[i] ||
+					item.OK != (reasons[i] == "") {
+					t.Errorf("item %d: got %+v, want %q with the reason %q", i, item, mixed[i],
+						reasons[i])
 				}
 			}
 		})
@@ -138,41 +148,52 @@ func batchItems(t *testing.T, p *pacttest.Pact) {
 		name, state, code string
 		retry             int // seconds
 	}{
-		{"a bulk lookup partly over the upstream's limit", "the upstream's budget is empty", "rate_limited", 42},
-		{"a bulk lookup partly while the upstream is down", "the upstream is down", "provider_unreachable", 0},
-		{"a bulk lookup partly during overload", "the geolocation service is overloaded", "overloaded", 1},
+		{"a bulk lookup partly over the upstream's limit", "the upstream's budget is empty",
+			"rate_limited", 42},
+		{"a bulk lookup partly while the upstream is down", "the upstream is down",
+			"provider_unreachable", 0},
+		{"a bulk lookup partly during overload", "the geolocation service is overloaded",
+			"overloaded", 1},
 	} {
 		failed := failure("9.9.9.9", row.code, "")
 		if row.retry > 0 {
 			failed["retry_after"] = pacttest.Integer(row.retry)
 		}
 		p.Test(t, pacttest.Interaction{
-			Name:    row.name,
-			Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8"), pacttest.Given(row.state)},
+			Name: row.name,
+			Given: []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8"),
+				pacttest.Given(row.state)},
 			Request: postQueries("8.8.8.8", "9.9.9.9"),
-			Response: pacttest.Response{Status: 200, Header: header("Cache-Control", "no-store"), JSON: object{"ok": true, "count": 2, "failed": 1,
-				"results": []any{object{"ok": true, "query": "8.8.8.8"}, failed}}},
+			Response: pacttest.Response{Status: 200, Header: header("Cache-Control", "no-store"),
+				JSON: object{"ok": true, "count": 2, "failed": 1,
+					"results": []any{object{"ok": true, "query": "8.8.8.8"}, failed}}},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Bulk(ctx, []string{"8.8.8.8", "9.9.9.9"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantRefusal(t, got.Items[1].Err(), bulklookupclient.Error{Code: row.code, Query: "9.9.9.9",
-					RetryAfter: time.Duration(row.retry) * time.Second})
+				wantError(t, got.Items[1].Err(),
+					bulklookupclient.Error{Code: row.code, Query: "9.9.9.9",
+						RetryAfter: time.Duration(row.retry) * time.Second})
 			})
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "a bulk lookup whose item errors have only documented members",
-		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8"), pacttest.Given("the upstream's budget is empty")},
+		Name: "a bulk lookup whose item errors have only documented members",
+		Given: []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8"),
+			pacttest.Given("the upstream's budget is empty")},
 		Request: postQueries("8.8.8.8", "9.9.9.9"),
-		Response: pacttest.Response{Status: 200, Header: header(), JSON: object{"ok": true, "count": 2, "failed": 1,
-			"results": []any{object{"ok": true, "query": "8.8.8.8"}, pacttest.OnlyKeys(object{"ok": false, "query": "9.9.9.9",
-				"error": "rate_limited", "message": pacttest.Any("Later."), "reason": "", "retry_after": pacttest.Integer(42)})}}},
+		Response: pacttest.Response{Status: 200, Header: header(),
+			JSON: object{"ok": true, "count": 2, "failed": 1,
+				"results": []any{object{"ok": true, "query": "8.8.8.8"},
+					pacttest.OnlyKeys(object{"ok": false, "query": "9.9.9.9",
+						"error": "rate_limited", "message": pacttest.Any("Later."), "reason": "",
+						"retry_after": pacttest.Integer(42)})}}},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
-			if got, err := c.Bulk(ctx, []string{"8.8.8.8", "9.9.9.9"}); err != nil || got.Items[1].Code != "rate_limited" {
+			if got, err := c.Bulk(ctx, []string{"8.8.8.8", "9.9.9.9"}); err != nil ||
+				got.Items[1].Code != "rate_limited" {
 				t.Errorf("got %+v, %v, want one item that is rate_limited", got, err)
 			}
 		})
@@ -189,11 +210,13 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: postQueries(row.queries...),
-			Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"), JSON: failure("", "invalid_query", row.reason)},
+			Response: pacttest.Response{Status: 400, Header: header("Cache-Control", "no-store"),
+				JSON: failure("", "invalid_query", row.reason)},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Bulk(ctx, row.queries)
-				wantRefusal(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query", Reason: row.reason})
+				wantError(t, err, bulklookupclient.Error{Status: 400, Code: "invalid_query",
+					Reason: row.reason})
 			})
 		})
 	}
@@ -204,11 +227,16 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		status       int
 		code, reason string
 	}{
-		{"a bulk lookup without queries", `{"query":"8.8.8.8"}`, object{"query": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk lookup with a number among the queries", `{"queries":[8]}`, object{"queries": []int{8}}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk lookup whose queries are not an array", `{"queries":"8.8.8.8"}`, object{"queries": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk lookup of a list instead of an object", `["8.8.8.8"]`, []string{"8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
-		{"a bulk lookup of CSV", "8.8.8.8\n8.8.4.4\n", nil, "text/csv", 415, "unsupported_media_type", ""},
+		{"a bulk lookup without queries", `{"query":"8.8.8.8"}`, object{"query": "8.8.8.8"},
+			"application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup with a number among the queries", `{"queries":[8]}`,
+			object{"queries": []int{8}}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup whose queries are not an array", `{"queries":"8.8.8.8"}`,
+			object{"queries": "8.8.8.8"}, "application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup of a list instead of an object", `["8.8.8.8"]`, []string{"8.8.8.8"},
+			"application/json", 400, "invalid_query", "malformed"},
+		{"a bulk lookup of CSV", "8.8.8.8\n8.8.4.4\n", nil, "text/csv", 415,
+			"unsupported_media_type", ""},
 	} {
 		request := postBulk(row.json)
 		if row.json == nil {
@@ -216,39 +244,48 @@ func batchRefusals(t *testing.T, p *pacttest.Pact) {
 		}
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: request,
-			Response: pacttest.Response{Status: row.status, Header: header("Cache-Control", "no-store"), JSON: failure("", row.code, row.reason)},
+			Response: pacttest.Response{Status: row.status,
+				Header: header("Cache-Control", "no-store"),
+				JSON:   failure("", row.code, row.reason)},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.BulkFrom(ctx, row.kind, []byte(row.body))
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code, Reason: row.reason})
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+					Reason: row.reason})
 			})
 		})
 	}
 	large := strings.Repeat("a", 64<<10)
 	p.Test(t, pacttest.Interaction{
 		Name: "a bulk lookup of more than 64 KiB", Request: postQueries(large),
-		Response: pacttest.Response{Status: 413, Header: header("Cache-Control", "no-store"), JSON: failure("", "payload_too_large", "")},
+		Response: pacttest.Response{Status: 413, Header: header("Cache-Control", "no-store"),
+			JSON: failure("", "payload_too_large", "")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			_, err := c.Bulk(ctx, []string{large})
-			wantRefusal(t, err, bulklookupclient.Error{Status: 413, Code: "payload_too_large"})
+			wantError(t, err, bulklookupclient.Error{Status: 413, Code: "payload_too_large"})
 		})
 	})
 	for _, row := range []struct {
 		name, state, code, retry string
 		status                   int
 	}{
-		{"a bulk lookup over the upstream's limit", "the upstream's budget is empty", "rate_limited", "42", 429},
-		{"a bulk lookup during overload", "the geolocation service is overloaded", "overloaded", "1", 503},
+		{"a bulk lookup over the upstream's limit", "the upstream's budget is empty",
+			"rate_limited", "42", 429},
+		{"a bulk lookup during overload", "the geolocation service is overloaded", "overloaded",
+			"1", 503},
 	} {
 		p.Test(t, pacttest.Interaction{
-			Name: row.name, Given: []pacttest.State{pacttest.Given(row.state)}, Request: postQueries("8.8.8.8", "8.8.4.4"),
-			Response: pacttest.Response{Status: row.status, Header: header("Cache-Control", "no-store", "Retry-After", positive(row.retry)),
-				JSON: failure("", row.code, "")},
+			Name: row.name, Given: []pacttest.State{pacttest.Given(row.state)},
+			Request: postQueries("8.8.8.8", "8.8.4.4"),
+			Response: pacttest.Response{Status: row.status,
+				Header: header("Cache-Control", "no-store", "Retry-After", positive(row.retry)),
+				JSON:   failure("", row.code, "")},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Bulk(ctx, []string{"8.8.8.8", "8.8.4.4"})
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code, RetryAfter: duration(row.retry)})
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+					RetryAfter: duration(row.retry)})
 			})
 		})
 	}

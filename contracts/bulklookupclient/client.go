@@ -1,5 +1,5 @@
-// Package bulklookupclient is a consumer of the geolocation service. It looks up addresses and domains, one at
-// a time or up to 50 at once.
+// Package bulklookupclient is a consumer of the geolocation service. It looks up addresses and
+// domains, one at a time or up to 50 at once.
 package bulklookupclient
 
 import (
@@ -19,8 +19,8 @@ const MaxQueries = 50
 // requestTimeout limits a request whose context has no deadline.
 const requestTimeout = time.Minute
 
-// Client is a client of one geolocation service. Methods are safe for concurrent use, and each makes one
-// request. An error response is an *Error.
+// Client is a client of one geolocation service. Methods are safe for concurrent use, and each
+// makes one request. An error response is an *Error.
 type Client struct {
 	base string
 	http *fasthttp.Client
@@ -28,7 +28,8 @@ type Client struct {
 
 // New returns a client of the service at the URL base.
 func New(base string) *Client {
-	return &Client{strings.TrimRight(base, "/"), &fasthttp.Client{Name: "bulk-lookup-client", MaxResponseBodySize: 4 << 20}}
+	return &Client{strings.TrimRight(base, "/"),
+		&fasthttp.Client{Name: "bulk-lookup-client", MaxResponseBodySize: 4 << 20}}
 }
 
 // Close closes idle connections.
@@ -70,8 +71,8 @@ func (c *Client) Check(ctx context.Context, query string) (Origin, error) {
 	return originOf(response), nil
 }
 
-// Bulk looks up 1 to MaxQueries addresses and domains. The items are in the order of the queries, and each
-// can fail by itself.
+// Bulk looks up 1 to MaxQueries addresses and domains. The items are in the order of the queries,
+// and each can fail by itself.
 func (c *Client) Bulk(ctx context.Context, queries []string) (*Batch, error) {
 	body, err := json.Marshal(struct {
 		Queries []string `json:"queries"`
@@ -84,7 +85,8 @@ func (c *Client) Bulk(ctx context.Context, queries []string) (*Batch, error) {
 
 // BulkFrom is Bulk with a request body of the caller.
 func (c *Client) BulkFrom(ctx context.Context, contentType string, body []byte) (*Batch, error) {
-	response, err := c.Do(ctx, Request{Method: fasthttp.MethodPost, Path: "/api/bulk", ContentType: contentType, Body: body})
+	response, err := c.Do(ctx, Request{Method: fasthttp.MethodPost, Path: "/api/bulk",
+		ContentType: contentType, Body: body})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,8 @@ func (e *Error) Temporary() bool {
 }
 
 func errorOf(r *Response) *Error {
-	e := &Error{Status: r.Status, RetryAfter: seconds(r.Header("Retry-After")), Allow: r.values("Allow"), Origin: originOf(r)}
+	e := &Error{Status: r.Status, RetryAfter: seconds(r.Header("Retry-After")),
+		Allow: r.values("Allow"), Origin: originOf(r)}
 	var body struct {
 		Code    string `json:"error"`
 		Reason  string `json:"reason"`

@@ -15,8 +15,10 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ name, query, version, ip string }{
 		{"a lookup of an IPv4 address", "8.8.8.8", "IPv4", "8.8.8.8"},
 		{"a lookup of an IPv6 address", "2001:4860:4860::8888", "IPv6", "2001:4860:4860::8888"},
-		{"a lookup of an IPv6 address in capitals and in full", "2001:4860:4860:0:0:0:0:88AB", "IPv6", "2001:4860:4860::88ab"},
-		{"a lookup of an IPv4 address that is mapped into IPv6", "::ffff:8.8.4.4", "IPv4", "8.8.4.4"},
+		{"a lookup of an IPv6 address in capitals and in full", "2001:4860:4860:0:0:0:0:88AB",
+			"IPv6", "2001:4860:4860::88ab"},
+		{"a lookup of an IPv4 address that is mapped into IPv6", "::ffff:8.8.4.4", "IPv4",
+			"8.8.4.4"},
 		{"a lookup of an address with space around it", " 9.9.9.9 ", "IPv4", "9.9.9.9"},
 		{"a lookup of a domain", "example.com", "", ""},
 		{"a lookup of a domain in capitals with a trailing dot", "Example.COM.", "", ""},
@@ -29,22 +31,26 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 			expected["ipVersion"] = pacttest.OneOf("IPv4", "IPv6")
 		}
 		p.Test(t, pacttest.Interaction{
-			Name:    row.name,
-			Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", row.query)},
+			Name: row.name,
+			Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query",
+				row.query)},
 			Request: getLookup(row.query),
 			Response: pacttest.Response{Status: 200, JSON: expected, Header: header(
-				"X-Geo-Source", source, "X-Cache", "miss", "Age", pacttest.Digits("0"), "Cache-Control", "private, max-age=600")},
+				"X-Geo-Source", source, "X-Cache", "miss", "Age", pacttest.Digits("0"),
+				"Cache-Control", "private, max-age=600")},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Lookup(ctx, row.query)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got.Result.Query != row.query || got.Result.IP != row.ip || got.Result.IPVersion != row.version {
+				if got.Result.Query != row.query || got.Result.IP != row.ip ||
+					got.Result.IPVersion != row.version {
 					t.Errorf("got %+v, want %s at %s", got.Result, row.query, row.ip)
 				}
 				wantPlace(t, got.Result)
-				if want := (bulklookupclient.Origin{Source: "upstream", MaxAge: 10 * time.Minute}); got.Origin != want {
+				if want := (bulklookupclient.Origin{Source: "upstream",
+					MaxAge: 10 * time.Minute}); got.Origin != want {
 					t.Errorf("got %+v, want %+v", got.Origin, want)
 				}
 			})
@@ -56,10 +62,12 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 		Request: getLookup("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, Header: header(), JSON: pacttest.OnlyKeys(object{
 			"ok": true, "query": "8.8.8.8", "ip": "8.8.8.8", "ipVersion": "IPv4",
-			"location": pacttest.OnlyKeys(object{"continent": "", "country": "", "countryCode": "", "regionName": "", "city": "", "zip": "",
+			"location": pacttest.OnlyKeys(object{"continent": "", "country": "", "countryCode": "",
+				"regionName": "", "city": "", "zip": "",
 				"lat": 0, "lon": 0, "timezone": "", "utcOffsetSeconds": 0, "currency": ""}),
-			"network": pacttest.OnlyKeys(object{"isp": "", "org": "", "as": "", "asname": "", "reverse": ""}),
-			"flags":   pacttest.OnlyKeys(object{"mobile": false, "proxy": false, "hosting": false}),
+			"network": pacttest.OnlyKeys(object{"isp": "", "org": "", "as": "", "asname": "",
+				"reverse": ""}),
+			"flags": pacttest.OnlyKeys(object{"mobile": false, "proxy": false, "hosting": false}),
 		})},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
@@ -67,22 +75,26 @@ func lookups(t *testing.T, p *pacttest.Pact) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (bulklookupclient.Result{OK: true, Query: "8.8.8.8", IP: "8.8.8.8", IPVersion: "IPv4"}); got.Result != want {
+			if want := (bulklookupclient.Result{OK: true, Query: "8.8.8.8", IP: "8.8.8.8",
+				IPVersion: "IPv4"}); got.Result != want {
 				t.Errorf("got %+v, want %+v: unknown values are zero", got.Result, want)
 			}
 		})
 	})
 }
 
-// wantPlace fails the test unless every member was read.
+// wantPlace fails the test unless every member was parsed.
 func wantPlace(t *testing.T, got bulklookupclient.Result) {
 	t.Helper()
-	if want := (bulklookupclient.Location{Continent: "North America", Country: "United States", CountryCode: "US", RegionName: "Virginia",
-		City: "Ashburn", Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York", UTCOffsetSeconds: -18000,
-		Currency: "USD"}); got.Location != want {
+	if want := (bulklookupclient.Location{Continent: "North America", Country: "United States",
+		CountryCode: "US", RegionName: "Virginia",
+		City: "Ashburn", Zip: "20149", Lat: 39.03, Lon: -77.5, Timezone: "America/New_York",
+		UTCOffsetSeconds: -18000,
+		Currency:         "USD"}); got.Location != want {
 		t.Errorf("got %+v, want %+v", got.Location, want)
 	}
-	if want := (bulklookupclient.Network{ISP: "Example Net", Org: "Example Net", AS: "AS64500 Example Net", ASName: "EXAMPLE-NET",
+	if want := (bulklookupclient.Network{ISP: "Example Net", Org: "Example Net",
+		AS: "AS64500 Example Net", ASName: "EXAMPLE-NET",
 		Reverse: "host.example.net"}); got.Network != want {
 		t.Errorf("got %+v, want %+v", got.Network, want)
 	}
@@ -97,14 +109,16 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")},
 		Request: getLookup("8.8.8.8"),
 		Response: pacttest.Response{Status: 200, JSON: result(nil), Header: header(
-			"X-Geo-Source", source, "X-Cache", "hit", "Age", pacttest.Digits("7"), "Cache-Control", "private, max-age=600")},
+			"X-Geo-Source", source, "X-Cache", "hit", "Age", pacttest.Digits("7"), "Cache-Control",
+			"private, max-age=600")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Lookup(ctx, "8.8.8.8")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (bulklookupclient.Origin{Source: "upstream", Cached: true, Age: 7 * time.Second, MaxAge: 10 * time.Minute}); got.Origin != want {
+			if want := (bulklookupclient.Origin{Source: "upstream", Cached: true,
+				Age: 7 * time.Second, MaxAge: 10 * time.Minute}); got.Origin != want {
 				t.Errorf("got %+v, want %+v", got.Origin, want)
 			}
 		})
@@ -116,7 +130,8 @@ func lookupHeaders(t *testing.T, p *pacttest.Pact) {
 		Given:   []pacttest.State{pacttest.Given("the cache holds a query", "query", "8.8.8.8")},
 		Request: head,
 		Response: pacttest.Response{Status: 200, Header: header(
-			"X-Geo-Source", source, "X-Cache", "hit", "Age", pacttest.Digits("7"), "Cache-Control", "private, max-age=600")},
+			"X-Geo-Source", source, "X-Cache", "hit", "Age", pacttest.Digits("7"), "Cache-Control",
+			"private, max-age=600")},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.Check(ctx, "8.8.8.8")
@@ -151,10 +166,13 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name:     "a lookup of the caller's own IPv6 address",
-		Given:    []pacttest.State{pacttest.Given("the caller asks from an address", "address", "2001:4860:4860::8888")},
-		Request:  get("/api/my-ip"),
-		Response: pacttest.Response{Status: 200, Header: header(), JSON: result(object{"query": "2001:4860:4860::8888", "ip": "2001:4860:4860::8888", "ipVersion": "IPv6"})},
+		Name: "a lookup of the caller's own IPv6 address",
+		Given: []pacttest.State{pacttest.Given("the caller asks from an address", "address",
+			"2001:4860:4860::8888")},
+		Request: get("/api/my-ip"),
+		Response: pacttest.Response{Status: 200, Header: header(),
+			JSON: result(object{"query": "2001:4860:4860::8888", "ip": "2001:4860:4860::8888",
+				"ipVersion": "IPv6"})},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 			got, err := c.MyIP(ctx)
@@ -171,15 +189,22 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 		status                             int
 		trouble                            []pacttest.State
 	}{
-		{"a lookup of the caller's own address from a private network", "10.1.2.3", "invalid_query", "private_range", "", 400, nil},
-		{"a lookup of the caller's own address from a reserved one", "192.0.2.7", "invalid_query", "reserved_range", "", 400, nil},
-		{"a lookup of the caller's own address without a result", "5.255.255.7", "invalid_query", "not_found", "", 400,
-			[]pacttest.State{pacttest.Given("the upstream does not know a query", "query", "5.255.255.7")}},
-		{"a lookup of the caller's own address over the upstream's limit", "8.8.8.8", "rate_limited", "", "42", 429,
+		{"a lookup of the caller's own address from a private network", "10.1.2.3", "invalid_query",
+			"private_range", "", 400, nil},
+		{"a lookup of the caller's own address from a reserved one", "192.0.2.7", "invalid_query",
+			"reserved_range", "", 400, nil},
+		{"a lookup of the caller's own address without a result", "5.255.255.7", "invalid_query",
+			"not_found", "", 400,
+			[]pacttest.State{pacttest.Given("the upstream does not know a query", "query",
+				"5.255.255.7")}},
+		{"a lookup of the caller's own address over the upstream's limit", "8.8.8.8",
+			"rate_limited", "", "42", 429,
 			[]pacttest.State{pacttest.Given("the upstream's budget is empty")}},
-		{"a lookup of the caller's own address while the upstream is down", "8.8.8.8", "provider_unreachable", "", "", 502,
+		{"a lookup of the caller's own address while the upstream is down", "8.8.8.8",
+			"provider_unreachable", "", "", 502,
 			[]pacttest.State{pacttest.Given("the upstream is down")}},
-		{"a lookup of the caller's own address during overload", "8.8.8.8", "overloaded", "", "1", 503,
+		{"a lookup of the caller's own address during overload", "8.8.8.8", "overloaded", "", "1",
+			503,
 			[]pacttest.State{pacttest.Given("the geolocation service is overloaded")}},
 	} {
 		h := header("Cache-Control", "no-store")
@@ -187,14 +212,17 @@ func callerAddresses(t *testing.T, p *pacttest.Pact) {
 			h["Retry-After"] = positive(row.retry)
 		}
 		p.Test(t, pacttest.Interaction{
-			Name:     row.name,
-			Given:    append([]pacttest.State{pacttest.Given("the caller asks from an address", "address", row.address)}, row.trouble...),
-			Request:  get("/api/my-ip"),
-			Response: pacttest.Response{Status: row.status, Header: h, JSON: failure(row.address, row.code, row.reason)},
+			Name: row.name,
+			Given: append([]pacttest.State{pacttest.Given("the caller asks from an address",
+				"address", row.address)}, row.trouble...),
+			Request: get("/api/my-ip"),
+			Response: pacttest.Response{Status: row.status, Header: h,
+				JSON: failure(row.address, row.code, row.reason)},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.MyIP(ctx)
-				wantRefusal(t, err, bulklookupclient.Error{Status: row.status, Code: row.code, Reason: row.reason, Query: row.address,
+				wantError(t, err, bulklookupclient.Error{Status: row.status, Code: row.code,
+					Reason: row.reason, Query: row.address,
 					RetryAfter: duration(row.retry)})
 			})
 		})

@@ -17,7 +17,8 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		name, method, path, allow string
 	}{
 		{"a lookup by POST", "POST", "/api/lookup", "GET, HEAD, OPTIONS"},
-		{"a lookup of the caller's own address by POST", "POST", "/api/my-ip", "GET, HEAD, OPTIONS"},
+		{"a lookup of the caller's own address by POST", "POST", "/api/my-ip",
+			"GET, HEAD, OPTIONS"},
 		{"a bulk lookup by GET", "GET", "/api/bulk", "POST, OPTIONS"},
 	} {
 		request := get(row.path)
@@ -26,11 +27,13 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		body["ok"] = false
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Request: request,
-			Response: pacttest.Response{Status: 405, Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
+			Response: pacttest.Response{Status: 405,
+				Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				_, err := c.Do(ctx, bulklookupclient.Request{Method: row.method, Path: row.path})
-				wantRefusal(t, err, bulklookupclient.Error{Status: 405, Code: "method_not_allowed", Allow: strings.Split(row.allow, ", ")})
+				wantError(t, err, bulklookupclient.Error{Status: 405, Code: "method_not_allowed",
+					Allow: strings.Split(row.allow, ", ")})
 			})
 		})
 	}
@@ -49,7 +52,9 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 			request.Query = map[string][]any{"q": {"8.8.8.8"}}
 		}
 		p.Test(t, pacttest.Interaction{
-			Name: row.name, Request: request, Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"), JSON: row.body},
+			Name: row.name, Request: request,
+			Response: pacttest.Response{Status: 404,
+				Header: header("Cache-Control", "no-store"), JSON: row.body},
 		}, func(t *testing.T, base string) {
 			ask(t, base+row.prefix, func(ctx context.Context, c *bulklookupclient.Client) {
 				var err error
@@ -58,7 +63,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 				} else {
 					_, err = c.Do(ctx, bulklookupclient.Request{Path: row.path})
 				}
-				wantRefusal(t, err, bulklookupclient.Error{Status: 404, Code: "not_found"})
+				wantError(t, err, bulklookupclient.Error{Status: 404, Code: "not_found"})
 			})
 		})
 	}
@@ -70,7 +75,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 	const origin = "https://map.example"
 	for _, row := range []struct{ name, method, path, allow string }{
 		{"a preflight of a lookup", "GET", "/api/lookup", "GET, HEAD, OPTIONS"},
-		{"a preflight of a lookup of the caller's own address", "GET", "/api/my-ip", "GET, HEAD, OPTIONS"},
+		{"a preflight of a lookup of the caller's own address", "GET", "/api/my-ip",
+			"GET, HEAD, OPTIONS"},
 		{"a preflight of a bulk lookup", "POST", "/api/bulk", "POST, OPTIONS"},
 	} {
 		p.Test(t, pacttest.Interaction{
@@ -78,16 +84,19 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			Request: pacttest.Request{Method: "OPTIONS", Path: row.path, Header: map[string]any{
 				"Origin": origin, "Access-Control-Request-Method": row.method}},
 			Response: pacttest.Response{Status: 204, Header: map[string]any{
-				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": row.allow, "Access-Control-Expose-Headers": exposed,
-				"Access-Control-Allow-Headers": "Accept, Authorization, Content-Type, X-Request-Id",
-				"Access-Control-Max-Age":       pacttest.Digits("86400"), "Allow": row.allow}},
+				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": row.allow,
+				"Access-Control-Expose-Headers": exposed,
+				"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Request-Id",
+				"Access-Control-Max-Age":        pacttest.Digits("86400"), "Allow": row.allow}},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
 				got, err := c.Preflight(ctx, origin, row.method, row.path)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Contains(got.Origins, "*") || !slices.Contains(got.Methods, row.method) || !slices.Contains(got.Headers, "Content-Type") {
+				if !slices.Contains(got.Origins, "*") ||
+					!slices.Contains(got.Methods, row.method) ||
+					!slices.Contains(got.Headers, "Content-Type") {
 					t.Errorf("got %+v, want %s allowed for all pages", got, row.method)
 				}
 			})
@@ -99,14 +108,18 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		request pacttest.Request
 		send    bulklookupclient.Request
 	}{
-		{"a lookup of the caller's own address by a web page", get("/api/my-ip"), bulklookupclient.Request{Path: "/api/my-ip"}},
-		{"a bulk lookup of a web page", batch, bulklookupclient.Request{Method: "POST", Path: "/api/bulk", ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
+		{"a lookup of the caller's own address by a web page", get("/api/my-ip"),
+			bulklookupclient.Request{Path: "/api/my-ip"}},
+		{"a bulk lookup of a web page", batch,
+			bulklookupclient.Request{Method: "POST", Path: "/api/bulk",
+				ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
 	} {
 		row.request.Header["Origin"] = origin
 		row.send.Header = map[string]string{"Origin": origin}
 		p.Test(t, pacttest.Interaction{
 			Name: row.name,
-			Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8"),
+			Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query",
+				"8.8.8.8"),
 				pacttest.Given("the caller asks from an address", "address", "8.8.8.8")},
 			Request: row.request,
 			Response: pacttest.Response{Status: 200, JSON: object{"ok": true}, Header: header(
@@ -117,7 +130,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if all := got.Header("Access-Control-Expose-Headers"); !strings.Contains(all, exposed) {
+				if all := got.Header("Access-Control-Expose-Headers"); !strings.Contains(all,
+					exposed) {
 					t.Errorf("got %q exposed, want %s", all, exposed)
 				}
 			})
@@ -133,7 +147,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", exposed)},
 	}, func(t *testing.T, base string) {
 		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
-			got, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8", Header: map[string]string{"Origin": origin}})
+			got, err := c.Do(ctx, bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8",
+				Header: map[string]string{"Origin": origin}})
 			if err != nil {
 				t.Fatal(err)
 			}

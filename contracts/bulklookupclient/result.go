@@ -90,7 +90,8 @@ func (i *Item) Err() error {
 }
 
 func originOf(r *Response) Origin {
-	o := Origin{Source: r.Header("X-Geo-Source"), Cached: r.Header("X-Cache") == "hit", Age: seconds(r.Header("Age"))}
+	o := Origin{Source: r.Header("X-Geo-Source"), Cached: r.Header("X-Cache") == "hit",
+		Age: seconds(r.Header("Age"))}
 	for _, directive := range r.values("Cache-Control") {
 		if age, ok := strings.CutPrefix(directive, "max-age="); ok {
 			o.MaxAge = seconds(age)

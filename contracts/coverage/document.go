@@ -1,5 +1,5 @@
-// Package coverage says which parts of the interface pacts hold in place. The parts are those of the operations that an OpenAPI
-// document marks with the tag contract.
+// Package coverage reports which parts of the interface pacts pin. The parts are those of
+// operations with the tag contract in an OpenAPI document.
 package coverage
 
 import (
@@ -17,7 +17,7 @@ type object = map[string]any
 // document is an OpenAPI document.
 type document struct{ root object }
 
-// operation is one of it that client programs build on.
+// operation is an operation that client programs use.
 type operation struct {
 	method, path string
 	body         object
@@ -33,7 +33,7 @@ func readDocument(text []byte) (*document, error) {
 	return &document{root}, nil
 }
 
-// operations returns those with the tag contract, by path and method.
+// operations returns the operations with the tag contract, by path and method.
 func (d *document) operations() []operation {
 	var all []operation
 	paths := members(d.root["paths"])
@@ -49,7 +49,7 @@ func (d *document) operations() []operation {
 	return all
 }
 
-// resolve follows references. name is that of the component that v is, "" for none.
+// resolve follows references. name is the component of v, "" = none.
 func (d *document) resolve(v any) (o object, name string) {
 	o = members(v)
 	for {
@@ -65,9 +65,9 @@ func (d *document) resolve(v any) (o object, name string) {
 	}
 }
 
-// alternative is one of the shapes that a body may have.
+// alternative is a possible shape of a body.
 type alternative struct {
-	name   string // of the component; "" for none
+	name   string // of the component; "" = none
 	schema object
 }
 
@@ -89,7 +89,8 @@ func (d *document) alternatives(v any) []alternative {
 	return all
 }
 
-// fits returns the alternative that an expected value is of. whole says whether members that are required have to be there.
+// fits returns the alternative of an expected value. whole means that the value must have the
+// required members.
 func (d *document) fits(all []alternative, v any, whole bool) (alternative, bool) {
 	o, ok := v.(object)
 	if !ok || len(all) == 1 {
@@ -122,7 +123,7 @@ func (d *document) shape(schema, o object, whole bool) bool {
 	return true
 }
 
-// content returns the schema of the JSON of a request or response; nil = it has none.
+// content returns the JSON schema of a request or response; nil = none.
 func content(o object) any {
 	return members(members(o["content"])["application/json"])["schema"]
 }
@@ -149,7 +150,8 @@ func types(schema object) []string {
 	return all
 }
 
-// Operations returns the operations of an OpenAPI document that client programs build on, such as "GET /api/user".
+// Operations returns the operations of an OpenAPI document that client programs use, such as "GET
+// /api/user".
 func Operations(openAPI []byte) ([]string, error) {
 	d, err := readDocument(openAPI)
 	if err != nil {

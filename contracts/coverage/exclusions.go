@@ -6,21 +6,24 @@ type Exclusion struct {
 	Reason string
 }
 
-// Exclusions are the parts of gatehouse's own document that no pact pins, each for a reason. One that is no longer needed is
-// reported as stale.
+// Exclusions returns the parts of gatehouse's own document that no pact pins, each with a reason.
+// One that is no longer needed is reported as stale.
 func Exclusions() []Exclusion {
 	const (
-		defect    = "It says that gatehouse has a defect, which no state can bring about."
-		malformed = "What causes it cannot be sent by an HTTP client, of which pacts are made; tests of the edge send it."
+		defect    = "It means that gatehouse has a defect, which no state can cause."
+		malformed = "HTTP clients, which pacts describe, cannot send its cause; tests of the edge send it."
 	)
 	return []Exclusion{
 		{`Problem $.error: "bad_request"`, malformed},
 		{`Problem $.error: "request_timeout"`, malformed},
 		{`Problem $.error: "headers_too_large"`, malformed},
-		{`Problem $.error: "payload_too_large"`, "The operations of the contract that take a body have error bodies of their own, in which it is pinned."},
+		{`Problem $.error: "payload_too_large"`,
+			"The operations of the contract that take a body have error bodies of their own, in which it is pinned."},
 		{`Problem $.error: "server_error"`, defect},
 		{`TokenError $.error: "server_error"`, defect},
-		{"GET /oauth/authorize header Location parameter error: server_error", "It needs a database that fails; tests of the edge make it fail."},
-		{`LookupResult $.ipVersion: ""`, "It needs an upstream that names no address; the simulated one always does."},
+		{"GET /oauth/authorize header Location parameter error: server_error",
+			"It needs a database that fails; tests of the edge make it fail."},
+		{`LookupResult $.ipVersion: ""`,
+			"It needs an upstream that names no address; the simulated one always does."},
 	}
 }

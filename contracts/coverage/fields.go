@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// body adds the parts of a JSON value. where names the answer, at the place in it; matches are the interactions with that answer.
+// body adds the parts of a JSON value. where names the response, at the place in it. matches
+// selects the interactions with that response.
 func (g *gatherer) body(where string, schema any, at string, matches func(*interaction) bool) {
 	all := g.alternatives(schema)
 	for _, a := range all {
@@ -26,22 +27,26 @@ func (g *gatherer) body(where string, schema any, at string, matches func(*inter
 			if !matches(i) {
 				return nil
 			}
-			return slices.DeleteFunc(i.places(at), func(p place) bool { return !chosen(i, p, whole) })
+			return slices.DeleteFunc(i.places(at),
+				func(p place) bool { return !chosen(i, p, whole) })
 		})
 	}
 }
 
-// finder returns where in the body of an interaction an object is. whole is false for what only limits the members that there may be.
+// finder returns the places of an object in the body of an interaction. whole is false for an
+// expectation that only limits the names of members.
 type finder func(i *interaction, whole bool) []place
 
-// members adds the parts of an object: what each member is; and that there are no others. Members that may be left out, listed
-// values and the closed set belong to the schema that owns them, and so count once for all answers. inside is the place in that.
+// members adds the parts of an object: each member, and that there are no others. Optional members,
+// listed values and the closed set belong to their schema, so they count once for all responses.
+// inside is the place in that schema.
 func (g *gatherer) members(where, owner string, schema object, at, inside string, find finder) {
 	properties := members(schema["properties"])
 	required := list(schema["required"])
 	if closed, ok := schema["additionalProperties"].(bool); ok && !closed {
 		g.add(fmt.Sprintf("%s %s: nothing else", owner, inside), func(i *interaction) bool {
-			return slices.ContainsFunc(find(i, false), func(p place) bool { return i.closed(p, slices.Collect(maps.Keys(properties))) })
+			return slices.ContainsFunc(find(i, false),
+				func(p place) bool { return i.closed(p, slices.Collect(maps.Keys(properties))) })
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -51,17 +56,19 @@ func (g *gatherer) members(where, owner string, schema object, at, inside string
 		if !slices.Contains(required, any(name)) {
 			label = part
 			g.add(part+": left out", func(i *interaction) bool {
-				return slices.ContainsFunc(find(i, false), func(p place) bool { return i.refuses(p, name) })
+				return slices.ContainsFunc(find(i, false),
+					func(p place) bool { return i.forbids(p, name) })
 			})
 		}
 		g.value(label, part, property, child)
-		g.deeper(where, owner, component, property, at+"."+name, inside+"."+name, func(i *interaction, whole bool) []place {
-			return held(i, find(i, whole), name, !whole)
-		})
+		g.deeper(where, owner, component, property, at+"."+name, inside+"."+name,
+			func(i *interaction, whole bool) []place {
+				return held(i, find(i, whole), name, !whole)
+			})
 	}
 }
 
-// held returns the members of that name of objects. Those that may be missing are among them only if loose is set.
+// held returns the members with a name. It includes those that may be missing only if loose is set.
 func held(i *interaction, all []place, name string, loose bool) []place {
 	var found []place
 	for _, p := range all {
@@ -72,7 +79,7 @@ func held(i *interaction, all []place, name string, loose bool) []place {
 	return found
 }
 
-// value adds what a member may be.
+// value adds the possible values of a member.
 func (g *gatherer) value(label, part string, property object, child func(*interaction) []place) {
 	for _, kind := range types(property) {
 		name := label
@@ -85,18 +92,21 @@ func (g *gatherer) value(label, part string, property object, child func(*intera
 	}
 	for _, value := range constant(property) {
 		g.add(fmt.Sprintf("%s: %v", label, value), func(i *interaction) bool {
-			return slices.ContainsFunc(child(i), func(p place) bool { return i.pinsValue(p, value) })
+			return slices.ContainsFunc(child(i),
+				func(p place) bool { return i.pinsValue(p, value) })
 		})
 	}
 	for _, value := range list(property["enum"]) {
 		g.add(fmt.Sprintf("%s: %q", part, value), func(i *interaction) bool {
-			return slices.ContainsFunc(child(i), func(p place) bool { return i.pinsValue(p, value) })
+			return slices.ContainsFunc(child(i),
+				func(p place) bool { return i.pinsValue(p, value) })
 		})
 	}
 }
 
-// deeper adds what is in a member that is an object or an array of objects.
-func (g *gatherer) deeper(where, owner, component string, property object, at, inside string, find finder) {
+// deeper adds the parts inside a member that is an object or an array of objects.
+func (g *gatherer) deeper(where, owner, component string, property object, at, inside string,
+	find finder) {
 	switch {
 	case property["properties"] != nil:
 		if component != "" {
@@ -116,16 +126,17 @@ func (g *gatherer) deeper(where, owner, component string, property object, at, i
 func (g *gatherer) elements(where string, schema any, at string, find finder) {
 	all := g.alternatives(schema)
 	for _, a := range all {
-		g.members(strings.TrimSpace(where+" "+a.name), a.name, a.schema, at, "$", func(i *interaction, whole bool) []place {
-			var found []place
-			for _, p := range find(i, whole) {
-				for _, q := range p.elements() {
-					if got, ok := g.fits(all, q.value, whole); ok && got.name == a.name {
-						found = append(found, q)
+		g.members(strings.TrimSpace(where+" "+a.name), a.name, a.schema, at, "$",
+			func(i *interaction, whole bool) []place {
+				var found []place
+				for _, p := range find(i, whole) {
+					for _, q := range p.elements() {
+						if got, ok := g.fits(all, q.value, whole); ok && got.name == a.name {
+							found = append(found, q)
+						}
 					}
 				}
-			}
-			return found
-		})
+				return found
+			})
 	}
 }

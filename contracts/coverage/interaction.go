@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// interaction is one of a pact, as far as it counts here.
+// interaction is the part of an interaction that matters here.
 type interaction struct {
 	name         string // consumer and description
 	method, path string
 	query, form  map[string][]string
 	json         any // the body of the request
 	status       int
-	body         any // of the response, as the example has it
+	body         any // of the example response
 	rules        []rule
 	headers      map[string]*headerValue // by lower-case name
 }
 
-// rule says how a place of the body is compared.
+// rule is a matching rule for a place of the body.
 type rule struct {
 	at       []string // as place.at; "*" is any element
 	matchers []object
 }
 
-// headerValue is a header that an interaction expects.
+// headerValue is an expected header.
 type headerValue struct {
 	values   []string
 	matchers []object
 }
 
-// pact is the part of a pact file that is read here (versions 3 and 4).
+// pact is the part of a pact file that matters here (versions 3 and 4).
 type pact struct {
 	Consumer     struct{ Name string }
 	Interactions []struct {
@@ -65,24 +65,27 @@ func readPact(text []byte) ([]*interaction, error) {
 	}
 	var all []*interaction
 	for _, one := range p.Interactions {
-		i := &interaction{name: p.Consumer.Name + ": " + one.Description, method: one.Request.Method, path: one.Request.Path,
-			query: one.Request.Query, status: one.Response.Status, headers: map[string]*headerValue{}}
+		i := &interaction{name: p.Consumer.Name + ": " + one.Description,
+			method: one.Request.Method, path: one.Request.Path,
+			query: one.Request.Query, status: one.Response.Status,
+			headers: map[string]*headerValue{}}
 		if text, ok := bodyOf(one.Request.Body).(string); ok {
-			i.form, _ = url.ParseQuery(text) // what is no form has no parameters
+			i.form, _ = url.ParseQuery(text) // a body that is not a form has no parameters
 		}
 		i.json, i.body = bodyOf(one.Request.Body), bodyOf(one.Response.Body)
 		for at, set := range one.Response.MatchingRules.Body {
 			i.rules = append(i.rules, rule{steps(at), set.Matchers})
 		}
 		for name, raw := range one.Response.Headers {
-			i.headers[strings.ToLower(name)] = &headerValue{strs(raw), one.Response.MatchingRules.Header[name].Matchers}
+			i.headers[strings.ToLower(name)] = &headerValue{strs(raw),
+				one.Response.MatchingRules.Header[name].Matchers}
 		}
 		all = append(all, i)
 	}
 	return all, nil
 }
 
-// bodyOf returns the content of a body, in the form of version 4 or as it stands.
+// bodyOf returns the content of a body, in the format of version 4 or 3.
 func bodyOf(raw json.RawMessage) any {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -108,7 +111,7 @@ func strs(raw json.RawMessage) []string {
 
 var step = regexp.MustCompile(`\['([^']*)'\]|\[(\d+|\*)\]|\.([^.\[]+)`)
 
-// steps reads a path such as $.results[*]['as'].
+// steps parses a path such as $.results[*]['as'].
 func steps(path string) []string {
 	all := []string{}
 	for _, found := range step.FindAllStringSubmatch(path, -1) {
@@ -117,10 +120,10 @@ func steps(path string) []string {
 	return all
 }
 
-// header returns what is expected of a header; nil = nothing.
+// header returns an expected header; nil = none.
 func (i *interaction) header(name string) *headerValue { return i.headers[strings.ToLower(name)] }
 
-// only reports whether the header may have the value, and none that is made up.
+// only reports whether the header may have the value, but not an invented one.
 func (h *headerValue) only(value string) bool {
 	if h == nil {
 		return false
@@ -131,12 +134,14 @@ func (h *headerValue) only(value string) bool {
 			continue
 		}
 		e, err := regexp.Compile("^(?:" + pattern + ")$")
-		return err == nil && e.MatchString(value) && !e.MatchString("made-up-"+value) && !e.MatchString("0")
+		return err == nil && e.MatchString(value) && !e.MatchString("made-up-"+value) &&
+			!e.MatchString("0")
 	}
 	return len(h.matchers) == 0 && slices.Equal(h.values, []string{value})
 }
 
-// has reports whether the header has to be a URI with the parameter, and with that value unless it is "".
+// has reports whether the header must be a URI with the parameter. A value other than "" must match
+// too.
 func (h *headerValue) has(name, value string) bool {
 	if h == nil || len(h.values) != 1 {
 		return false
@@ -148,15 +153,18 @@ func (h *headerValue) has(name, value string) bool {
 	for _, m := range h.matchers {
 		if pattern, ok := m["regex"].(string); ok {
 			e, err := regexp.Compile("^(?:" + pattern + ")$")
-			return err == nil && !e.MatchString(without(h.values[0], name)) && (value == "" || !e.MatchString(strings.Replace(h.values[0], name+"="+value, name+"=made_up", 1)))
+			return err == nil && !e.MatchString(without(h.values[0], name)) &&
+				(value == "" || !e.MatchString(strings.Replace(h.values[0], name+"="+value,
+					name+"=made_up", 1)))
 		}
 	}
 	return len(h.matchers) == 0
 }
 
-// without returns a URI without a parameter; the others stay as they are.
+// without returns a URI without one of its parameters.
 func without(uri, name string) string {
 	path, query, _ := strings.Cut(uri, "?")
-	parts := slices.DeleteFunc(strings.Split(query, "&"), func(p string) bool { return strings.HasPrefix(p, name+"=") })
+	parts := slices.DeleteFunc(strings.Split(query, "&"),
+		func(p string) bool { return strings.HasPrefix(p, name+"=") })
 	return path + "?" + strings.Join(parts, "&")
 }

@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// Part is something of the interface that client programs rely on.
+// Part is a part of the interface that client programs rely on.
 type Part struct {
-	// Name says what it is, such as "GET /api/user 200 body $.email: null". Names are unique.
+	// Name describes it, such as "GET /api/user 200 body $.email: null". Names are unique.
 	Name string `json:"name"`
-	// PinnedBy are all interactions that would fail without it; empty = none.
+	// PinnedBy lists all interactions that would fail without it; empty = none.
 	PinnedBy []string `json:"pinned_by"`
-	// Excluded is why no pact pins it; "" = one should.
+	// Excluded is the reason why no pact pins it; "" = a pact should.
 	Excluded string `json:"excluded,omitempty"`
 
 	pins func(*interaction) bool
@@ -34,7 +34,7 @@ func (d *document) parts() []*Part {
 	return g.parts
 }
 
-// add adds a part. What several answers share is one part, that any of them may pin.
+// add adds a part. A part that several responses share is added once, and any of them can pin it.
 func (g *gatherer) add(name string, pins func(*interaction) bool) {
 	if p, ok := g.names[name]; ok {
 		before := p.pins
@@ -58,7 +58,8 @@ func (g *gatherer) operation(o operation) {
 		matches := func(i *interaction) bool { return of(i) && strconv.Itoa(i.status) == status }
 		if status == "default" {
 			matches = func(i *interaction) bool {
-				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" && i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
+				return (i.path == o.path || !g.known(i.path)) && i.method != "OPTIONS" &&
+					i.method != "HEAD" && !slices.Contains(listed, strconv.Itoa(i.status))
 			}
 		}
 		name := o.String() + " " + status
@@ -77,7 +78,7 @@ func (g *gatherer) known(path string) bool {
 	return ok
 }
 
-// parameters are those of the query.
+// parameters adds the parameters of the query.
 func (g *gatherer) parameters(o operation, of func(*interaction) bool) {
 	for _, p := range list(o.body["parameters"]) {
 		parameter, _ := g.resolve(p)
@@ -91,21 +92,22 @@ func (g *gatherer) parameters(o operation, of func(*interaction) bool) {
 	}
 }
 
-// form are the parameters of a form body.
+// form adds the parameters of a form body.
 func (g *gatherer) form(o operation, of func(*interaction) bool) {
 	request, _ := g.resolve(o.body["requestBody"])
 	schema, _ := g.resolve(members(members(request["content"])["application/x-www-form-urlencoded"])["schema"])
 	for _, name := range slices.Sorted(maps.Keys(members(schema["properties"]))) {
-		g.sent(o.String()+" form "+name, members(members(schema["properties"])[name]), func(i *interaction) []string {
-			if !of(i) {
-				return nil
-			}
-			return i.form[name]
-		})
+		g.sent(o.String()+" form "+name, members(members(schema["properties"])[name]),
+			func(i *interaction) []string {
+				if !of(i) {
+					return nil
+				}
+				return i.form[name]
+			})
 	}
 }
 
-// sent adds a parameter, and each of its values if they are listed. values are those of an interaction.
+// sent adds a parameter and its listed values. values returns the values in an interaction.
 func (g *gatherer) sent(name string, schema object, values func(*interaction) []string) {
 	g.add(name, func(i *interaction) bool { return len(values(i)) > 0 })
 	for _, value := range append(list(schema["enum"]), constant(schema)...) {
@@ -115,7 +117,8 @@ func (g *gatherer) sent(name string, schema object, values func(*interaction) []
 	}
 }
 
-// limits are how many elements an array of the request may have: the most and the least are taken, one more and one less refused.
+// limits adds the limits of an array in the request: the maximum and minimum are accepted, one more
+// and one less are rejected.
 func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 	request, _ := g.resolve(o.body["requestBody"])
 	schema, _ := g.resolve(content(request))
@@ -135,8 +138,10 @@ func (g *gatherer) limits(o operation, of func(*interaction) bool) {
 	}
 }
 
-// headers adds those of a response: one that is always there for each status, any other once for the operation.
-func (g *gatherer) headers(o operation, response string, r object, of, matches func(*interaction) bool) {
+// headers adds the headers of a response. A required header counts for each status, any other once
+// for the operation.
+func (g *gatherer) headers(o operation, response string, r object, of,
+	matches func(*interaction) bool) {
 	headers := members(r["headers"])
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		header, _ := g.resolve(headers[name])
@@ -149,24 +154,33 @@ func (g *gatherer) headers(o operation, response string, r object, of, matches f
 		g.add(where, func(i *interaction) bool { return when(i) && i.header(name) != nil })
 		schema := members(header["schema"])
 		for _, value := range append(list(schema["enum"]), constant(schema)...) {
-			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return when(i) && i.header(name).only(fmt.Sprint(value)) })
+			g.add(fmt.Sprintf("%s: %v", where, value),
+				func(i *interaction) bool {
+					return when(i) &&
+						i.header(name).only(fmt.Sprint(value))
+				})
 		}
 		g.redirects(o, name, members(header["x-parameters"]), of)
 	}
 }
 
 // redirects adds the parameters of a URI in a header.
-func (g *gatherer) redirects(o operation, header string, parameters object, of func(*interaction) bool) {
+func (g *gatherer) redirects(o operation, header string, parameters object,
+	of func(*interaction) bool) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		where := o.String() + " header " + header + " parameter " + name
 		g.add(where, func(i *interaction) bool { return of(i) && i.header(header).has(name, "") })
 		for _, value := range list(members(parameters[name])["enum"]) {
-			g.add(fmt.Sprintf("%s: %v", where, value), func(i *interaction) bool { return of(i) && i.header(header).has(name, value.(string)) })
+			g.add(fmt.Sprintf("%s: %v", where, value),
+				func(i *interaction) bool {
+					return of(i) &&
+						i.header(header).has(name, value.(string))
+				})
 		}
 	}
 }
 
-// constant returns the one value that a schema allows, if it is one.
+// constant returns the only value that a schema allows, if there is one.
 func constant(schema object) []any {
 	if value, ok := schema["const"]; ok {
 		return []any{value}

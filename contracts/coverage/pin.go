@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// place is a value in the body that an interaction expects.
+// place is a value in the expected body of an interaction.
 type place struct {
-	at    []string // names and indices on the way to it
+	at    []string // path of names and indices
 	value any
 }
 
-// places returns the places of a path: of the whole body for "$".
+// places returns the places of a path. "$" is the whole body.
 func (i *interaction) places(path string) []place {
 	all := []place{{nil, i.body}}
 	for _, name := range steps(path) {
@@ -41,7 +41,8 @@ func (p place) elements() []place {
 	return all
 }
 
-// matchers returns how a place is compared, by the rule that is nearest; inherited says that the rule is about something around it.
+// matchers returns the matchers of a place by its closest rule. inherited means that the rule is
+// for an enclosing value.
 func (i *interaction) matchers(p place) (found []object, inherited bool) {
 	best := -1
 	for _, r := range i.rules {
@@ -53,7 +54,9 @@ func (i *interaction) matchers(p place) (found []object, inherited bool) {
 }
 
 func covers(rule, at []string) bool {
-	return len(rule) <= len(at) && !slices.ContainsFunc(seq(len(rule)), func(n int) bool { return rule[n] != "*" && rule[n] != at[n] })
+	return len(rule) <= len(at) &&
+		!slices.ContainsFunc(seq(len(rule)),
+			func(n int) bool { return rule[n] != "*" && rule[n] != at[n] })
 }
 
 func seq(n int) []int {
@@ -64,14 +67,15 @@ func seq(n int) []int {
 	return all
 }
 
-// loose reports whether members of the object at p may be missing, as they may where only names are compared.
+// loose reports whether members of the object at p may be missing: only their names are compared.
 func (i *interaction) loose(p place) bool {
 	return slices.ContainsFunc(i.rules, func(r rule) bool {
-		return covers(r.at, p.at) && slices.ContainsFunc(r.matchers, func(m object) bool { return m["match"] == "eachKey" })
+		return covers(r.at, p.at) &&
+			slices.ContainsFunc(r.matchers, func(m object) bool { return m["match"] == "eachKey" })
 	})
 }
 
-// keys returns the expression that names of members of the object at p match.
+// keys returns the expression for the names of members of the object at p.
 func (i *interaction) keys(p place) (*regexp.Regexp, bool) {
 	for _, r := range i.rules {
 		if len(r.at) != len(p.at) || !covers(r.at, p.at) {
@@ -89,7 +93,7 @@ func (i *interaction) keys(p place) (*regexp.Regexp, bool) {
 	return nil, false
 }
 
-// closed reports whether the object at p may have these members and no others.
+// closed reports whether the object at p may only have these members.
 func (i *interaction) closed(p place, names []string) bool {
 	o, ok := p.value.(object)
 	if matchers, _ := i.matchers(p); ok && len(o) == 0 && len(names) == 0 && len(matchers) == 0 {
@@ -107,19 +111,21 @@ func (i *interaction) closed(p place, names []string) bool {
 	return true
 }
 
-// refuses reports whether the object at p must not have a member of that name.
-func (i *interaction) refuses(p place, name string) bool {
+// forbids reports whether the object at p must not have a member with that name.
+func (i *interaction) forbids(p place, name string) bool {
 	e, ok := i.keys(p)
 	return ok && !e.MatchString(name)
 }
 
-// strict are matchers that leave no doubt about the JSON type of what they accept.
+// strict holds the matchers that accept only one JSON type.
 var strict = map[any][]string{
-	"type": {"string", "number", "integer", "boolean", "object", "array", "null"}, "equality": {"string", "number", "integer", "boolean", "object", "array", "null"},
-	"integer": {"integer"}, "number": {"number"}, "decimal": {"number"}, "date": {"string"}, "null": {"null"}, "arrayContains": {"array"},
+	"type":     {"string", "number", "integer", "boolean", "object", "array", "null"},
+	"equality": {"string", "number", "integer", "boolean", "object", "array", "null"},
+	"integer":  {"integer"}, "number": {"number"}, "decimal": {"number"}, "date": {"string"},
+	"null": {"null"}, "arrayContains": {"array"},
 }
 
-// pinsType reports whether what is expected at p is of that JSON type and nothing else is accepted.
+// pinsType reports whether only values of that JSON type are accepted at p.
 func (i *interaction) pinsType(p place, kind string) bool {
 	if !is(p.value, kind) {
 		return false
@@ -129,10 +135,13 @@ func (i *interaction) pinsType(p place, kind string) bool {
 	case len(matchers) == 0:
 		return true
 	case inherited:
-		return slices.ContainsFunc(matchers, func(m object) bool { return m["match"] == "type" || m["match"] == "equality" }) && kind != "integer"
+		return slices.ContainsFunc(matchers,
+			func(m object) bool { return m["match"] == "type" || m["match"] == "equality" }) &&
+			kind != "integer"
 	}
 	return slices.ContainsFunc(matchers, func(m object) bool {
-		return slices.Contains(strict[m["match"]], kind) && (m["match"] != "type" || kind != "integer")
+		return slices.Contains(strict[m["match"]], kind) &&
+			(m["match"] != "type" || kind != "integer")
 	})
 }
 
@@ -153,7 +162,7 @@ func is(v any, kind string) bool {
 	return kind == "object"
 }
 
-// pinsValue reports whether nothing but value is accepted at p.
+// pinsValue reports whether only value is accepted at p.
 func (i *interaction) pinsValue(p place, value any) bool {
 	if p.value != value {
 		return false

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Report is which parts pacts pin.
+// Report is the result of Measure.
 type Report struct {
 	Parts []*Part `json:"parts"`
-	// Stale are exclusions of what is pinned or is not there.
+	// Stale lists exclusions of parts that are pinned or do not exist.
 	Stale []string `json:"stale_exclusions"`
 }
 
@@ -50,10 +50,11 @@ func Measure(openAPI []byte, pacts [][]byte, exclusions []Exclusion) (*Report, e
 
 // Missing returns the parts that no pact pins and that are not excluded.
 func (r *Report) Missing() []*Part {
-	return slices.DeleteFunc(slices.Clone(r.Parts), func(p *Part) bool { return len(p.PinnedBy) > 0 || p.Excluded != "" })
+	return slices.DeleteFunc(slices.Clone(r.Parts),
+		func(p *Part) bool { return len(p.PinnedBy) > 0 || p.Excluded != "" })
 }
 
-// Counts returns how many parts there are, and how many are pinned and excluded.
+// Counts returns the number of all, of pinned and of excluded parts.
 func (r *Report) Counts() (all, pinned, excluded int) {
 	for _, p := range r.Parts {
 		switch {
@@ -66,7 +67,7 @@ func (r *Report) Counts() (all, pinned, excluded int) {
 	return len(r.Parts), pinned, excluded
 }
 
-// Percent is the share of the parts that are pinned, of those that are not excluded. It is rounded down.
+// Percent returns the share of pinned parts among those that are not excluded, rounded down.
 func (r *Report) Percent() int {
 	all, pinned, excluded := r.Counts()
 	if all == excluded {
@@ -75,26 +76,28 @@ func (r *Report) Percent() int {
 	return pinned * 100 / (all - excluded)
 }
 
-// Summary is one line about the whole.
+// Summary returns one line with the counts.
 func (r *Report) Summary() string {
 	all, pinned, excluded := r.Counts()
-	return fmt.Sprintf("%d%% of the contract is pinned: %d of %d parts, and %d that are excluded", r.Percent(), pinned, all-excluded, excluded)
+	return fmt.Sprintf("%d%% of the contract is pinned: %d of %d parts, and %d that are excluded",
+		r.Percent(), pinned, all-excluded, excluded)
 }
 
-// WriteText writes what is missing, for people.
+// WriteText writes the missing parts for people.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Missing() {
 		fmt.Fprintf(&b, "✗ %s\n", p.Name)
 	}
 	for _, name := range r.Stale {
-		fmt.Fprintf(&b, "! %s is excluded for nothing: it is pinned, or not there\n", name)
+		fmt.Fprintf(&b,
+			"! %s has an exclusion that is not needed: it is pinned, or does not exist\n", name)
 	}
 	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
 	return err
 }
 
-// WritePinned writes what is pinned, each part with the interactions that pin it, for people.
+// WritePinned writes the pinned parts, each with the interactions that pin it, for people.
 func (r *Report) WritePinned(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Parts {
@@ -106,7 +109,7 @@ func (r *Report) WritePinned(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes every part, with what pins it.
+// WriteJSON writes every part with the interactions that pin it.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -114,7 +117,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteMarkdown writes a table of what is missing and what is excluded, for a pull request or a job summary.
+// WriteMarkdown writes tables of missing and excluded parts, for a pull request or a job summary.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Coverage of the contract\n\n%s.\n", r.Summary())
@@ -131,7 +134,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		}
 	}
 	for _, name := range r.Stale {
-		fmt.Fprintf(&b, "| %s | for nothing: it is pinned, or not there |\n", cell(name))
+		fmt.Fprintf(&b, "| %s | not needed: it is pinned, or does not exist |\n", cell(name))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -1,5 +1,5 @@
-// Package greeter greets people by name and shows the location of their address. It is an example of a client
-// that has a contract with gatehouse.
+// Package greeter greets people by name and shows the location of their address. It is an example
+// of a client that has a contract with gatehouse.
 package greeter
 
 import (

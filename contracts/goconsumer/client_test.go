@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 
 func newPact(t *testing.T) *consumer.V4HTTPMockProvider {
 	t.Helper()
-	pact, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: "greeter", Provider: "gatehouse", PactDir: "pacts"})
+	pact, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: "greeter",
+		Provider: "gatehouse", PactDir: "pacts"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestProfile(t *testing.T) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(200, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"name": "Ada Lovelace", "email": matchers.Like("ada@mail.example")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"name": "Ada Lovelace",
+				"email": matchers.Like("ada@mail.example")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			got, err := client(server).Profile(t.Context(), "gtat_example")
@@ -71,11 +73,12 @@ func TestExpiredToken(t *testing.T) {
 			b.Header("Authorization", bearer).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(401, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "token_expired", "message": matchers.Like("It has expired.")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "token_expired",
+				"message": matchers.Like("It has expired.")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Profile(t.Context(), "gtat_example")
-			if refusal := new(Error); !errors.As(err, &refusal) || refusal.Code != "token_expired" {
+			if failure := new(Error); !errors.As(err, &failure) || failure.Code != "token_expired" {
 				t.Errorf("got %v, want token_expired", err)
 			}
 			return nil
@@ -94,7 +97,8 @@ func TestLookup(t *testing.T) {
 		}).
 		WillRespondWith(200, func(b *consumer.V4ResponseBuilder) {
 			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"ok": true,
-				"location": map[string]any{"country": matchers.Like("United States"), "lat": number(39.03), "lon": number(-77.5)}})
+				"location": map[string]any{"country": matchers.Like("United States"),
+					"lat": number(39.03), "lon": number(-77.5)}})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			got, err := client(server).Lookup(t.Context(), "8.8.8.8")
@@ -120,11 +124,13 @@ func TestPrivateAddress(t *testing.T) {
 			b.Query("q", matchers.S("10.0.0.1")).Header("Accept", matchers.S("application/json"))
 		}).
 		WillRespondWith(400, func(b *consumer.V4ResponseBuilder) {
-			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "invalid_query", "reason": "private_range", "message": matchers.Like("Try another.")})
+			b.Header("Content-Type", isJSON).JSONBody(map[string]any{"error": "invalid_query",
+				"reason": "private_range", "message": matchers.Like("Try another.")})
 		}).
 		ExecuteTest(t, func(server consumer.MockServerConfig) error {
 			_, err := client(server).Lookup(t.Context(), "10.0.0.1")
-			if refusal := new(Error); !errors.As(err, &refusal) || refusal.Reason != "private_range" {
+			if failure := new(Error); !errors.As(err, &failure) ||
+				failure.Reason != "private_range" {
 				t.Errorf("got %v, want private_range", err)
 			}
 			return nil

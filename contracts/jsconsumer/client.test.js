@@ -77,7 +77,7 @@ test('waits when the minute is used up', async () => {
         .jsonBody({ error: 'rate_limit_exceeded', retry_after: integer(42) }),
     )
     .executeTest(async (server) => {
-      await assert.rejects(new Gatehouse(server.url).profile('gtat_example'), (refusal) => refusal instanceof GatehouseError && refusal.retryAfter === 42);
+      await assert.rejects(new Gatehouse(server.url).profile('gtat_example'), (failure) => failure instanceof GatehouseError && failure.retryAfter === 42);
     });
 });
 

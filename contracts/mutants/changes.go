@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// at splits the path of a member into that of its object and its name.
+// at splits the path of a member into the path of its object and its name.
 func at(path string) (object, name string) {
 	n := strings.LastIndexByte(path, '.')
 	return path[:max(n, 0)], path[n+1:]
 }
 
-// drop leaves a member out.
+// drop removes a member.
 func drop(path string) change {
 	object, name := at(path)
 	return func(a *response) { a.object(object, func(o map[string]any) { delete(o, name) }) }
 }
 
-// set gives a member another value, where it is.
+// set changes the value of a member, if it exists.
 func set(path string, value any) change {
 	object, name := at(path)
 	return func(a *response) {
@@ -34,7 +34,7 @@ func set(path string, value any) change {
 // null makes a member null.
 func null(path string) change { return set(path, nil) }
 
-// rename gives a member another name.
+// rename renames a member.
 func rename(path, to string) change {
 	object, name := at(path)
 	return func(a *response) {
@@ -47,7 +47,7 @@ func rename(path, to string) change {
 	}
 }
 
-// text makes a string of a member that is none.
+// text turns a member into a string.
 func text(path string) change {
 	object, name := at(path)
 	return func(a *response) {
@@ -59,7 +59,7 @@ func text(path string) change {
 	}
 }
 
-// number makes a number of a member that is a string.
+// number turns a string member into a number.
 func number(path string) change {
 	object, name := at(path)
 	return func(a *response) {
@@ -84,10 +84,10 @@ func add(name string, value any) change {
 // status changes the status.
 func status(code int) change { return func(a *response) { a.status = code } }
 
-// without leaves a header out.
+// without removes a header.
 func without(name string) change { return func(a *response) { a.header.Del(name) } }
 
-// header gives a header another value.
+// header sets a header.
 func header(name, value string) change { return func(a *response) { a.header.Set(name, value) } }
 
 // instead replaces the response.
@@ -98,7 +98,7 @@ func instead(code int, body any) change {
 	}
 }
 
-// parameter changes the query of Location where it leads back to the client.
+// parameter changes the query of a Location that redirects to the client.
 func parameter(f func(url.Values)) change {
 	return func(a *response) {
 		u, err := url.Parse(a.header.Get("Location"))
@@ -126,7 +126,7 @@ func coded(code string) func(*response) bool {
 	return func(a *response) bool { return strings.Contains(string(a.body), `"error":"`+code+`"`) }
 }
 
-// asked is a Mutant that gives the service another request.
+// asked returns a Mutant that changes the request.
 func asked(operation, name string, f func(*http.Request)) Mutant {
 	return Mutant{name, operation, 0, "", func(service http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,16 +13,18 @@ const (
 	bulk   = "POST /api/bulk"
 )
 
-// resultMembers are the paths of what a result holds, by the kind of value.
+// resultMembers holds the paths of a result's members, by the kind of value.
 var resultMembers = map[string][]string{
-	"string": {"query", "ip", "ipVersion", "location.continent", "location.country", "location.countryCode", "location.regionName", "location.city", "location.zip",
-		"location.timezone", "location.currency", "network.isp", "network.org", "network.as", "network.asname", "network.reverse"},
+	"string": {"query", "ip", "ipVersion", "location.continent", "location.country",
+		"location.countryCode", "location.regionName", "location.city", "location.zip",
+		"location.timezone", "location.currency", "network.isp", "network.org", "network.as",
+		"network.asname", "network.reverse"},
 	"number": {"location.lat", "location.lon", "location.utcOffsetSeconds"},
 	"flag":   {"ok", "flags.mobile", "flags.proxy", "flags.hosting"},
 	"object": {"location", "network", "flags"},
 }
 
-// resultMutants spoil what is in a result: alone, and in one of a bulk response.
+// resultMutants returns mutants of a result, both single and in a bulk response.
 func resultMutants() []Mutant {
 	var all []Mutant
 	for kind, members := range resultMembers {
@@ -41,9 +43,12 @@ func resultMutants() []Mutant {
 	}
 	return append(all,
 		spoiled(lookup, 200, "ipVersion is a digit", set("ipVersion", "4")),
-		spoiled(lookup, 200, "countryCode is the country", set("location.countryCode", "United States")),
-		spoiled(lookup, 200, "utcOffsetSeconds is a fraction", set("location.utcOffsetSeconds", 0.5)),
-		spoiled(lookup, 200, "countryCode is called country_code", rename("location.countryCode", "country_code")),
+		spoiled(lookup, 200, "countryCode is the country",
+			set("location.countryCode", "United States")),
+		spoiled(lookup, 200, "utcOffsetSeconds is a fraction",
+			set("location.utcOffsetSeconds", 0.5)),
+		spoiled(lookup, 200, "countryCode is called country_code",
+			rename("location.countryCode", "country_code")),
 		spoiled(myIP, 200, "query is missing", drop("query")),
 		spoiled(myIP, 200, "ip is missing", drop("ip")),
 		spoiled(myIP, 200, "location is missing", drop("location")),
@@ -57,7 +62,8 @@ func lookupMutants() []Mutant {
 		all = append(all,
 			spoiled(o, 200, "ok is false", set("ok", false)),
 			spoiled(o, 200, "X-Geo-Source is gone", without("X-Geo-Source")),
-			spoiled(o, 200, "X-Geo-Source is a URL", header("X-Geo-Source", "https://upstream.example")),
+			spoiled(o, 200, "X-Geo-Source is a URL",
+				header("X-Geo-Source", "https://upstream.example")),
 			spoiled(o, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
 			spoiled(o, 200, "it is called text", header("Content-Type", "text/plain")),
 			spoiled(o, 400, "the status of invalid queries is 422", status(422)),
@@ -66,16 +72,23 @@ func lookupMutants() []Mutant {
 			spoiled(o, 400, "ok is missing", drop("ok")),
 			spoiled(o, 400, "message is empty", set("message", "")),
 			spoiled(o, 429, "Retry-After is gone", without("Retry-After")),
-			spoiled(o, 429, "rate_limited is called rate_limit_exceeded", set("error", "rate_limit_exceeded")),
+			spoiled(o, 429, "rate_limited is called rate_limit_exceeded",
+				set("error", "rate_limit_exceeded")),
 			spoiled(o, 429, "the status of a limit is 503", status(503)),
-			spoiled(o, 502, "provider_unreachable is called bad_gateway", set("error", "bad_gateway")),
+			spoiled(o, 502, "provider_unreachable is called bad_gateway",
+				set("error", "bad_gateway")),
 			spoiled(o, 502, "the status of an upstream that is down is 500", status(500)),
 			spoiled(o, 503, "Retry-After is gone", without("Retry-After")),
-			spoiled(o, 503, "overloaded is called temporarily_unavailable", set("error", "temporarily_unavailable")))
+			spoiled(o, 503, "overloaded is called temporarily_unavailable",
+				set("error", "temporarily_unavailable")))
 	}
-	for _, reason := range []string{"malformed", "has_scheme", "has_path", "private_range", "reserved_range", "not_found", "empty"} {
+	for _, reason := range []string{"malformed", "has_scheme", "has_path", "private_range",
+		"reserved_range", "not_found", "empty"} {
 		all = append(all, spoiled(lookup, 400, "the reason "+reason+" is not given",
-			when(func(a *response) bool { return bytes.Contains(a.body, []byte(`"reason":"`+reason+`"`)) }, set("reason", ""))).of(reason))
+			when(func(a *response) bool {
+				return bytes.Contains(a.body,
+					[]byte(`"reason":"`+reason+`"`))
+			}, set("reason", ""))).of(reason))
 	}
 	return append(all,
 		spoiled(lookup, 200, "there is one member more", extra("")),
@@ -85,7 +98,8 @@ func lookupMutants() []Mutant {
 		spoiled(lookup, 200, "X-Cache is always miss", header("X-Cache", "miss")),
 		spoiled(lookup, 200, "X-Cache is always hit", header("X-Cache", "hit")),
 		spoiled(lookup, 200, "Age is gone", without("Age")),
-		spoiled(lookup, 200, "it may be kept for an hour", header("Cache-Control", "private, max-age=3600")),
+		spoiled(lookup, 200, "it may be kept for an hour",
+			header("Cache-Control", "private, max-age=3600")),
 		spoiled(lookup, 400, "errors may be kept", header("Cache-Control", "private, max-age=600")),
 		spoiled(lookup, 502, "Retry-After is gone", without("Retry-After")),
 		spoiled(myIP, 200, "it may be kept", header("Cache-Control", "private, max-age=600")),
@@ -130,25 +144,30 @@ func bulkMutants() []Mutant {
 		spoiled(bulk, 200, "it may be kept", header("Cache-Control", "private, max-age=600")),
 		spoiled(bulk, 200, "X-Geo-Source is gone", without("X-Geo-Source")),
 		spoiled(bulk, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
-		spoiled(bulk, 200, "the status with item errors is 207", when(func(a *response) bool { return !bytes.Contains(a.body, []byte(`"failed":0`)) }, status(207))),
+		spoiled(bulk, 200, "the status with item errors is 207",
+			when(func(a *response) bool { return !bytes.Contains(a.body, []byte(`"failed":0`)) },
+				status(207))),
 		spoiled(bulk, 400, "error is missing", drop("error")),
-		spoiled(bulk, 400, "the reason too_many is not given", when(func(a *response) bool { return bytes.Contains(a.body, []byte("too_many")) }, set("reason", "malformed"))),
+		spoiled(bulk, 400, "the reason too_many is not given",
+			when(func(a *response) bool { return bytes.Contains(a.body, []byte("too_many")) },
+				set("reason", "malformed"))),
 		spoiled(bulk, 400, "the status of invalid requests is 422", status(422)),
 		spoiled(bulk, 413, "the status of large bodies is 400", status(400)),
 		spoiled(bulk, 413, "payload_too_large is called too_large", set("error", "too_large")),
 		spoiled(bulk, 415, "the status of other content types is 400", status(400)),
-		spoiled(bulk, 415, "unsupported_media_type is called invalid_query", set("error", "invalid_query")),
+		spoiled(bulk, 415, "unsupported_media_type is called invalid_query",
+			set("error", "invalid_query")),
 		spoiled(bulk, 429, "Retry-After is gone", without("Retry-After")),
 		spoiled(bulk, 429, "the status of a limit is 200", status(200)),
 		spoiled(bulk, 503, "Retry-After is gone", without("Retry-After")),
 		queried("51 queries are taken", func(q []string) []string { return q[:min(len(q), 50)] }),
-		queried("50 queries are refused", func(q []string) []string {
+		queried("50 queries are rejected", func(q []string) []string {
 			if len(q) == 50 {
 				return append(q, "8.8.8.8")
 			}
 			return q
 		}),
-		queried("1 query is refused", func(q []string) []string {
+		queried("1 query is rejected", func(q []string) []string {
 			if len(q) == 1 {
 				return []string{}
 			}
@@ -160,11 +179,12 @@ func bulkMutants() []Mutant {
 			}
 			return q
 		}),
-		asked(bulk, "other content types are taken", func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }),
+		asked(bulk, "other content types are taken",
+			func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }),
 	}
 }
 
-// queried is a Mutant that looks up other queries than it is asked for.
+// queried returns a Mutant that looks up another query.
 func queried(name string, f func([]string) []string) Mutant {
 	return asked(bulk, name, func(r *http.Request) {
 		body, err := io.ReadAll(r.Body)

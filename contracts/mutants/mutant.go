@@ -1,5 +1,5 @@
-// Package mutants holds services that are broken on purpose: gatehouse with one thing wrong. Pacts that are worth anything fail with
-// each of them.
+// Package mutants holds services that are broken on purpose: gatehouse with one defect. Good pacts
+// fail with each of them.
 package mutants
 
 import (
@@ -18,11 +18,11 @@ import (
 
 // Mutant is one broken service.
 type Mutant struct {
-	Name      string // what is wrong, such as "email is missing"
-	Operation string // where, such as "GET /api/user"
+	Name      string // of the defect, such as "email is missing"
+	Operation string // such as "GET /api/user"
 	Status    int    // of the responses that it breaks; 0 = any
 	Word      string // that those responses contain, such as an error code; "" = any
-	// Wrap puts what is wrong before the real service.
+	// Wrap adds the defect to the real service.
 	Wrap func(service http.Handler) http.Handler
 }
 
@@ -36,14 +36,15 @@ func (m Mutant) String() string {
 
 // All returns every mutant. Their strings are unique.
 func All() []Mutant {
-	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(), authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
+	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
+		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
 		lookupMutants(), bulkMutants(), edgeMutants())
 }
 
 // response is the correct response, which a change breaks.
 type response struct {
 	request *http.Request
-	form    url.Values // that was sent; nil = none
+	form    url.Values // of the request; nil = none
 	status  int
 	header  http.Header
 	body    []byte
@@ -87,7 +88,7 @@ func responseOf(service http.Handler, r *http.Request) (*response, error) {
 	}
 	a := &response{request: r}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
-		a.form, _ = url.ParseQuery(string(sent)) // what cannot be read is not looked at
+		a.form, _ = url.ParseQuery(string(sent)) // changes ignore a malformed form
 	}
 	r.Body = io.NopCloser(bytes.NewReader(sent))
 	recorder := httptest.NewRecorder()
@@ -102,20 +103,21 @@ func (a *response) send(w http.ResponseWriter) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // who asked is gone if it fails
+	_, _ = w.Write(a.body) // the verifier notices a truncated body
 }
 
-// value puts v into the place of the body.
+// value replaces the body by v.
 func (a *response) value(v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // what was read as JSON can be written
+		panic(err) // parsed JSON can be written
 	}
 	a.body = body
 	a.header.Set("Content-Type", "application/json")
 }
 
-// object changes the body, or what path leads to in it: names of members, and * for all elements of an array.
+// object changes the body, or the objects at path in it: member names, and * for all elements of an
+// array.
 func (a *response) object(path string, f func(map[string]any)) {
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()

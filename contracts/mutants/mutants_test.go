@@ -23,26 +23,28 @@ import (
 	"gatehouse/contracts/verify"
 )
 
-// TestMain spares the library the certificates of the machine, which it reads for each verification: nothing here is TLS.
+// TestMain spares the library the certificates of the machine, which it reads for each interaction:
+// nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull),
+		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// atOnce is how many mutants are tried at a time: they wait for files more than they compute.
+// atOnce is the number of mutants that run at once: they wait for files more than they compute.
 const atOnce = 6
 
-// expectation is one interaction of a pact, in a pact of its own.
+// expectation is a pact with one interaction.
 type expectation struct {
 	pact     *contracts.Pact
 	status   int
-	response string // what is expected, as JSON
-	rules    int    // places of the body that are compared by a rule
+	response string // expected, as JSON
+	rules    int    // number of rules for the body
 }
 
-// largest is more rules than an interaction about one result has; those with more are slow.
+// largest is more than the number of rules of one result. Interactions with more are slow.
 const largest = 40
 
 func (e expectation) operation() string {
@@ -51,7 +53,7 @@ func (e expectation) operation() string {
 	return i.Method + " " + path
 }
 
-// expectations returns those of the committed pacts with gatehouse.
+// expectations returns the interactions of the committed pacts with gatehouse.
 func expectations(t *testing.T) []expectation {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*-gatehouse.json")
@@ -86,16 +88,18 @@ func expectations(t *testing.T) []expectation {
 			if err := json.Unmarshal(statuses.Interactions[i].Response, &response); err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, expectation{&alone, response.Status, string(statuses.Interactions[i].Response), len(response.MatchingRules.Body) % largest})
+			all = append(all, expectation{&alone, response.Status,
+				string(statuses.Interactions[i].Response),
+				len(response.MatchingRules.Body) % largest})
 		}
 	}
-	// Those that expect most come first: they notice most.
+	// The interactions with most rules come first: they find most defects.
 	slices.SortStableFunc(all, func(a, b expectation) int { return cmp.Compare(b.rules, a.rules) })
 	return all
 }
 
-// TestMutants wants every mutant to make a pact fail. Only interactions that it can spoil are tried: the others get the answers of the
-// service itself, with which they hold.
+// TestMutants requires that every mutant makes a pact fail. It runs only the interactions that the
+// mutant can break: the others get the responses of the service itself.
 func TestMutants(t *testing.T) {
 	began, all, pool := time.Now(), mutants.All(), expectations(t)
 	survivors, tried := make([]error, len(all)), make([]int, len(all))
@@ -122,13 +126,14 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	// scripts/contracts prints this line.
-	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", len(all), survived, interactions, time.Since(began).Seconds())
+	t.Logf("%d mutants, %d survived: %d interactions tried in %.1f s", len(all), survived,
+		interactions, time.Since(began).Seconds())
 }
 
-// errSurvived says that all pacts hold with a mutant.
+// errSurvived means that no pact fails with a mutant.
 var errSurvived = errors.New("no pact fails")
 
-// try starts a service with what is wrong, and returns nil when an interaction fails because of that.
+// try starts a mutant and returns nil when an interaction fails because of its defect.
 func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, err error) {
 	p, err := contracts.Start(contracts.Config{Wrap: m.Wrap})
 	if err != nil {
@@ -141,7 +146,8 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
 	for _, e := range pool {
-		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status || !strings.Contains(e.response, m.Word) {
+		if e.operation() != m.Operation || m.Status != 0 && m.Status != e.status ||
+			!strings.Contains(e.response, m.Word) {
 			continue
 		}
 		tried++
@@ -161,7 +167,7 @@ func try(ctx context.Context, m mutants.Mutant, pool []expectation) (tried int, 
 	return tried, fmt.Errorf("%w, of %d interactions", errSurvived, tried)
 }
 
-// TestControl tries interactions with a mutant that changes nothing: none may fail.
+// TestControl verifies interactions with a mutant without a defect: none may fail.
 func TestControl(t *testing.T) {
 	pool := expectations(t)
 	seen := map[string]bool{}
@@ -170,7 +176,8 @@ func TestControl(t *testing.T) {
 			continue
 		}
 		seen[e.operation()] = true
-		m := mutants.Mutant{Name: "nothing", Operation: e.operation(), Wrap: func(service http.Handler) http.Handler { return service }}
+		m := mutants.Mutant{Name: "nothing", Operation: e.operation(),
+			Wrap: func(service http.Handler) http.Handler { return service }}
 		if _, err := try(t.Context(), m, []expectation{e}); !errors.Is(err, errSurvived) {
 			t.Errorf("%s: got %v, want the interaction to hold", e.operation(), err)
 		}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// goCommand stands in for the Go command: it says of the tests of the mutants what the environment says, and that the others pass.
+// goCommand is a fake Go command. The environment holds its output for the mutants; other tests
+// pass.
 const goCommand = `#!/bin/sh
 case "$*" in
 list*) printf 'gatehouse/contracts\ngatehouse/contracts/mutants\n' ;;
@@ -18,7 +19,7 @@ list*) printf 'gatehouse/contracts\ngatehouse/contracts/mutants\n' ;;
 esac
 `
 
-// TestCountsArePrinted runs scripts/contracts with a Go command that tests nothing.
+// TestCountsArePrinted runs scripts/contracts with a fake Go command.
 func TestCountsArePrinted(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(goCommand), 0o700); err != nil {
@@ -32,11 +33,14 @@ func TestCountsArePrinted(t *testing.T) {
 	}{
 		{"all is well", counts + "ok  \tgatehouse/contracts/mutants\t9.2s\n", "0", true,
 			"ok  \tgatehouse/contracts\t1.0s\nok  \tgatehouse/contracts/mutants\t9.2s\n345 mutants, 0 survived: 812 interactions tried in 9.1 s\n"},
-		{"one survives", "=== RUN   TestMutants\n    survived: x\nFAIL\n", "1", false, "ok  \tgatehouse/contracts\t1.0s\n=== RUN   TestMutants\n    survived: x\nFAIL\n"},
-		{"there are no counts", "ok  \tgatehouse/contracts/mutants\t9.2s\n", "0", false, "ok  \tgatehouse/contracts\t1.0s\nok  \tgatehouse/contracts/mutants\t9.2s\n"},
+		{"one survives", "=== RUN   TestMutants\n    survived: x\nFAIL\n", "1", false,
+			"ok  \tgatehouse/contracts\t1.0s\n=== RUN   TestMutants\n    survived: x\nFAIL\n"},
+		{"there are no counts", "ok  \tgatehouse/contracts/mutants\t9.2s\n", "0", false,
+			"ok  \tgatehouse/contracts\t1.0s\nok  \tgatehouse/contracts/mutants\t9.2s\n"},
 	} {
 		command := exec.CommandContext(t.Context(), "../../scripts/contracts")
-		command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "SAID="+row.said, "CODE="+row.code)
+		command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "SAID="+row.said,
+			"CODE="+row.code)
 		var stderr strings.Builder
 		command.Stderr = &stderr
 		out, err := command.Output()
@@ -45,7 +49,8 @@ func TestCountsArePrinted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if passes := err == nil; passes != row.passes || string(out) != row.want {
-			t.Errorf("%s: got %v, %s %s, want passed %v and %s", row.name, err, out, &stderr, row.passes, row.want)
+			t.Errorf("%s: got %v, %s %s, want passed %v and %s", row.name, err, out, &stderr,
+				row.passes, row.want)
 		}
 	}
 }

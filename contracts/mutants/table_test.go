@@ -9,12 +9,12 @@ import (
 	"gatehouse/httpedge"
 )
 
-// TestTable wants mutants of every operation of the contract, and none twice.
+// TestTable requires mutants of every operation of the contract, with unique names.
 func TestTable(t *testing.T) {
 	all, names, operations := mutants.All(), map[string]bool{}, map[string]int{}
 	for _, m := range all {
 		if names[m.String()] {
-			t.Errorf("got %s twice, want it once", m)
+			t.Errorf("got two mutants %s, want one", m)
 		}
 		names[m.String()] = true
 		operations[m.Operation]++

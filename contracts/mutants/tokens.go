@@ -9,12 +9,14 @@ const (
 )
 
 // issued is a response with tokens that were never issued.
-var issued = map[string]any{"access_token": "gtat_0", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "gtrt_0"}
+var issued = map[string]any{"access_token": "gtat_0", "token_type": "Bearer", "expires_in": 3600,
+	"refresh_token": "gtrt_0"}
 
 func tokenMutants() []Mutant {
 	all := []Mutant{
 		spoiled(token, 200, "access_token is missing", drop("access_token")),
-		spoiled(token, 200, "access_token is called accessToken", rename("access_token", "accessToken")),
+		spoiled(token, 200, "access_token is called accessToken",
+			rename("access_token", "accessToken")),
 		spoiled(token, 200, "access_token is null", null("access_token")),
 		spoiled(token, 200, "access_token is empty", set("access_token", "")),
 		spoiled(token, 200, "access_token is a number", number("access_token")),
@@ -27,7 +29,9 @@ func tokenMutants() []Mutant {
 		spoiled(token, 200, "refresh_token is missing", drop("refresh_token")),
 		spoiled(token, 200, "refresh_token is empty", set("refresh_token", "")),
 		spoiled(token, 200, "refresh_token is null", null("refresh_token")),
-		spoiled(token, 200, "clients get a refresh token for themselves", when(func(a *response) bool { return a.form.Get("grant_type") == "client_credentials" }, add("refresh_token", "gtrt_0"))),
+		spoiled(token, 200, "clients get a refresh token for themselves",
+			when(func(a *response) bool { return a.form.Get("grant_type") == "client_credentials" },
+				add("refresh_token", "gtrt_0"))),
 		spoiled(token, 200, "scope is missing", drop("scope")),
 		spoiled(token, 200, "scope is a list", set("scope", []string{"view-user"})),
 		spoiled(token, 200, "scope has commas", set("scope", "view-user,detail-user")),
@@ -52,11 +56,14 @@ func tokenMutants() []Mutant {
 		spoiled(token, 400, "errors have one member more", extra("")),
 		spoiled(token, 401, "the status of unknown clients is 400", status(400)),
 		spoiled(token, 401, "the challenge is gone", without("WWW-Authenticate")),
-		spoiled(token, 401, "the challenge is Bearer", when(func(a *response) bool { return a.header.Get("WWW-Authenticate") != "" }, header("WWW-Authenticate", "Bearer"))),
+		spoiled(token, 401, "the challenge is Bearer",
+			when(func(a *response) bool { return a.header.Get("WWW-Authenticate") != "" },
+				header("WWW-Authenticate", "Bearer"))),
 		spoiled(token, 429, "Retry-After is gone", without("Retry-After")),
 		spoiled(token, 429, "Retry-After is 0", header("Retry-After", "0")),
 		spoiled(token, 429, "the status of too many attempts is 400", status(400)),
-		spoiled(token, 503, "Retry-After is a date", header("Retry-After", "Sat, 01 Jan 2028 00:00:00 GMT")),
+		spoiled(token, 503, "Retry-After is a date",
+			header("Retry-After", "Sat, 01 Jan 2028 00:00:00 GMT")),
 		spoiled(token, 503, "the status of too much to do is 500", status(500)),
 		spoiled(token, 413, "the status of large bodies is 400", status(400)),
 	}
@@ -66,33 +73,48 @@ func tokenMutants() []Mutant {
 			spoiled(token, 400, member+" is null", null(member)),
 			spoiled(token, 400, member+" is empty", set(member, "")))
 	}
-	for code, wrong := range map[string]string{"invalid_request": "bad_request", "invalid_grant": "invalid_request", "unauthorized_client": "invalid_client",
-		"unsupported_grant_type": "invalid_request", "invalid_scope": "invalid_request", "invalid_client": "invalid_request",
+	for code, wrong := range map[string]string{"invalid_request": "bad_request",
+		"invalid_grant": "invalid_request", "unauthorized_client": "invalid_client",
+		"unsupported_grant_type": "invalid_request", "invalid_scope": "invalid_request",
+		"invalid_client":          "invalid_request",
 		"temporarily_unavailable": "server_error"} {
-		all = append(all, spoiled(token, 0, code+" is called "+wrong, when(coded(code), set("error", wrong))).of(code))
+		all = append(all, spoiled(token, 0, code+" is called "+wrong,
+			when(coded(code), set("error", wrong))).of(code))
 	}
 	return all
 }
 
-// tokenMisbehaviour takes what has to be refused, or refuses what has to be taken.
+// tokenMisbehaviour returns mutants that accept invalid requests or reject valid ones.
 func tokenMisbehaviour() []Mutant {
 	grants := func(field string) change {
-		return when(func(a *response) bool { return a.form.Has(field) && coded("invalid_grant")(a) }, instead(200, issued))
+		return when(func(a *response) bool {
+			return a.form.Has(field) &&
+				coded("invalid_grant")(a)
+		}, instead(200, issued))
 	}
 	return []Mutant{
 		spoiled(token, 400, "any code is good", grants("code")).of("invalid_grant"),
-		spoiled(token, 400, "any refresh token is good", grants("refresh_token")).of("invalid_grant"),
+		spoiled(token, 400, "any refresh token is good",
+			grants("refresh_token")).of("invalid_grant"),
 		spoiled(token, 401, "any secret is good", instead(200, issued)),
-		spoiled(token, 400, "any scope is good", when(coded("invalid_scope"), instead(200, issued))).of("invalid_scope"),
-		spoiled(token, 400, "clients get any grant", when(coded("unauthorized_client"), instead(200, issued))).of("unauthorized_client"),
-		spoiled(token, 400, "code_verifier is not compared", when(func(a *response) bool { return a.form.Has("code_verifier") }, instead(200, issued))),
-		spoiled(token, 200, "refresh tokens are refused", when(func(a *response) bool { return a.form.Has("refresh_token") }, instead(400, map[string]any{"error": "invalid_grant"}))),
+		spoiled(token, 400, "any scope is good",
+			when(coded("invalid_scope"), instead(200, issued))).of("invalid_scope"),
+		spoiled(token, 400, "clients get any grant",
+			when(coded("unauthorized_client"), instead(200, issued))).of("unauthorized_client"),
+		spoiled(token, 400, "code_verifier is not compared",
+			when(func(a *response) bool { return a.form.Has("code_verifier") },
+				instead(200, issued))),
+		spoiled(token, 200, "refresh tokens are rejected",
+			when(func(a *response) bool { return a.form.Has("refresh_token") },
+				instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(token, 200, "public clients need a secret", when(func(a *response) bool {
 			return !a.form.Has("client_secret") && a.request.Header.Get("Authorization") == ""
 		},
 			instead(401, map[string]any{"error": "invalid_client"}))),
-		asked(token, "HTTP Basic is not read", func(r *http.Request) { r.Header.Del("Authorization") }),
-		asked(token, "the service is mounted elsewhere", func(r *http.Request) { r.URL.Path = "/v2/oauth/token" }),
+		asked(token, "HTTP Basic is not read",
+			func(r *http.Request) { r.Header.Del("Authorization") }),
+		asked(token, "the service is mounted elsewhere",
+			func(r *http.Request) { r.URL.Path = "/v2/oauth/token" }),
 	}
 }
 
@@ -115,23 +137,31 @@ func aboutTokenMutants() []Mutant {
 			spoiled(o, 503, "Retry-After is gone", without("Retry-After")),
 			spoiled(o, 503, "error_description is missing", drop("error_description")))
 	}
-	for _, member := range []string{"active", "scope", "client_id", "token_type", "sub", "iat", "exp"} {
+	for _, member := range []string{"active", "scope", "client_id", "token_type", "sub", "iat",
+		"exp"} {
 		all = append(all,
 			spoiled(introspect, 200, member+" is missing", drop(member)),
 			spoiled(introspect, 200, member+" is null", null(member)))
 	}
 	known := when(func(a *response) bool { return string(a.body) == `{"active":false}` },
-		instead(200, map[string]any{"active": true, "scope": "view-user", "client_id": "x", "exp": 4102444800}))
+		instead(200, map[string]any{"active": true, "scope": "view-user", "client_id": "x",
+			"exp": 4102444800}))
 	return append(all,
-		spoiled(revoke, 200, "unknown tokens are refused", when(func(a *response) bool { return a.form.Get("token") == "nonsense" }, instead(400, map[string]any{"error": "invalid_grant"}))),
+		spoiled(revoke, 200, "unknown tokens are rejected",
+			when(func(a *response) bool { return a.form.Get("token") == "nonsense" },
+				instead(400, map[string]any{"error": "invalid_grant"}))),
 		spoiled(revoke, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
 		spoiled(introspect, 200, "active is a string", text("active")),
 		spoiled(introspect, 200, "sub is a number", number("sub")),
 		spoiled(introspect, 200, "exp is a string", text("exp")),
 		spoiled(introspect, 200, "iat is a fraction", set("iat", 1790000000.5)),
 		spoiled(introspect, 200, "everything is active", known),
-		spoiled(introspect, 200, "nothing is active", instead(200, map[string]any{"active": false})),
-		spoiled(introspect, 200, "inactive tokens are told of", when(func(a *response) bool { return string(a.body) == `{"active":false}` }, add("client_id", "x"))),
-		spoiled(introspect, 200, "the client is another", set("client_id", "00000000-0000-4000-8000-000000000000")),
+		spoiled(introspect, 200, "nothing is active",
+			instead(200, map[string]any{"active": false})),
+		spoiled(introspect, 200, "inactive tokens are told of",
+			when(func(a *response) bool { return string(a.body) == `{"active":false}` },
+				add("client_id", "x"))),
+		spoiled(introspect, 200, "the client is another",
+			set("client_id", "00000000-0000-4000-8000-000000000000")),
 	)
 }

@@ -1,5 +1,5 @@
-// Package oauthapp is a consumer of the identity service: an application where people sign in with it
-// (RFC 6749) and that reads their profiles.
+// Package oauthapp is a consumer of the identity service: an application where people sign in with
+// it (RFC 6749) and that reads their profiles.
 package oauthapp
 
 import (
@@ -20,8 +20,8 @@ const requestTimeout = time.Minute
 // maxResponse limits the body of a response, in bytes.
 const maxResponse = 1 << 20
 
-// App is an application that is registered with the identity service. Methods are safe for concurrent
-// use, but the fields must not change meanwhile. An error response is an *Error.
+// App is an application that is registered with the identity service. Methods are safe for
+// concurrent use, but the fields must not change meanwhile. An error response is an *Error.
 type App struct {
 	Service     string // required: URL of the identity service
 	Issuer      string // of the metadata; "" = Service
@@ -33,7 +33,10 @@ type App struct {
 }
 
 // noRedirects is a client that does not follow redirects.
-var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var noRedirects = &http.Client{CheckRedirect: func(*http.Request,
+	[]*http.Request) error {
+	return http.ErrUseLastResponse
+}}
 
 // Request is a request without an own method of App.
 type Request struct {
@@ -54,7 +57,8 @@ type Response struct {
 func (a *App) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimRight(a.Service, "/")+r.Path, strings.NewReader(r.Body))
+	request, err := http.NewRequestWithContext(ctx, r.Method,
+		strings.TrimRight(a.Service, "/")+r.Path, strings.NewReader(r.Body))
 	if err != nil {
 		return nil, fmt.Errorf("make a request: %w", err)
 	}
@@ -83,7 +87,8 @@ func (a *App) Do(ctx context.Context, r Request) (*Response, error) {
 
 // post sends a form with the client's credentials.
 func (a *App) post(ctx context.Context, path string, form url.Values) (*Response, error) {
-	r := Request{Method: http.MethodPost, Path: path, Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}
+	r := Request{Method: http.MethodPost, Path: path,
+		Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}
 	if a.Basic {
 		r.Header["Authorization"] = a.basic()
 	} else {

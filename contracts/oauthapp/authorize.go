@@ -9,7 +9,8 @@ import (
 	"net/url"
 )
 
-// Authorization is a request for a person's permission to read their profile (RFC 6749 section 4.1.1).
+// Authorization is a request for a person's permission to read their profile (RFC 6749 section
+// 4.1.1).
 type Authorization struct {
 	Scope              string // "" = the service's default
 	State              string // a new secret per browser; "" = none, which allows request forgery
@@ -20,8 +21,10 @@ type Authorization struct {
 
 // AuthorizationPath returns the path and query of the authorization request.
 func (a *App) AuthorizationPath(r Authorization) string {
-	query := url.Values{"response_type": {"code"}, "client_id": {a.ClientID}, "redirect_uri": {a.RedirectURI}}
-	for name, value := range map[string]string{"scope": r.Scope, "state": r.State, "prompt": r.Prompt} {
+	query := url.Values{"response_type": {"code"}, "client_id": {a.ClientID},
+		"redirect_uri": {a.RedirectURI}}
+	for name, value := range map[string]string{"scope": r.Scope, "state": r.State,
+		"prompt": r.Prompt} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -54,9 +57,9 @@ func (e *AuthorizationError) Error() string { return e.Code + ": " + e.Descripti
 // Denied reports whether the person denied the request.
 func (e *AuthorizationError) Denied() bool { return e.Code == "access_denied" }
 
-// Callback returns the code of the redirect to location. state is that of the authorization request. An error
-// of the service is an *AuthorizationError. Code and error are accepted only with the right state and from
-// the right issuer (RFC 9207).
+// Callback returns the code of the redirect to location. state is that of the authorization
+// request. An error of the service is an *AuthorizationError. Code and error are accepted only with
+// the right state and from the right issuer (RFC 9207).
 func (a *App) Callback(location, state string) (code string, err error) {
 	u, err := url.Parse(location)
 	if err != nil {

@@ -37,8 +37,10 @@ func (e *Error) Expired() bool { return e.Code == "token_expired" }
 func (e *Error) Temporary() bool { return e.Status == 429 || e.Status >= 500 }
 
 func errorOf(r *Response) *Error {
-	e := &Error{Status: r.Status, Challenge: strings.Join(r.Header.Values("WWW-Authenticate"), ", "), RetryAfter: seconds(r.Header.Get("Retry-After")),
-		Allow: r.list("Allow"), Quota: quotaOf(r)}
+	e := &Error{Status: r.Status,
+		Challenge:  strings.Join(r.Header.Values("WWW-Authenticate"), ", "),
+		RetryAfter: seconds(r.Header.Get("Retry-After")),
+		Allow:      r.list("Allow"), Quota: quotaOf(r)}
 	var body struct {
 		Code        string `json:"error"`
 		Description string `json:"error_description"`
@@ -47,7 +49,8 @@ func errorOf(r *Response) *Error {
 		RetryAfter  int    `json:"retry_after"`
 	}
 	if json.Unmarshal(r.Body, &body) == nil { // errors of pages are pages
-		e.Code, e.Description, e.Message, e.Hint = body.Code, body.Description, body.Message, body.Hint
+		e.Code, e.Description, e.Message, e.Hint = body.Code, body.Description, body.Message,
+			body.Hint
 		if body.RetryAfter > 0 {
 			e.RetryAfter = time.Duration(body.RetryAfter) * time.Second
 		}

@@ -14,10 +14,14 @@ import (
 func introspections(t *testing.T, p *pacttest.Pact) {
 	const issuedAt, endsAt = 1790000000, 4102444800
 	anAccessToken := given("an access token", "access_token", accessToken)
-	userToken := object{"active": true, "scope": "view-user detail-user", "client_id": clientID, "token_type": "Bearer",
-		"sub": pacttest.Pattern("17", "^[1-9][0-9]*$"), "iat": pacttest.Integer(issuedAt), "exp": pacttest.Integer(endsAt)}
-	ownToken := object{"active": true, "scope": "", "client_id": clientID, "token_type": "Bearer", "iat": pacttest.Integer(issuedAt), "exp": pacttest.Integer(endsAt)}
-	refresh := object{"active": true, "scope": "view-user detail-user", "client_id": clientID, "sub": pacttest.Pattern("17", "^[1-9][0-9]*$"),
+	userToken := object{"active": true, "scope": "view-user detail-user", "client_id": clientID,
+		"token_type": "Bearer",
+		"sub":        pacttest.Pattern("17", "^[1-9][0-9]*$"), "iat": pacttest.Integer(issuedAt),
+		"exp": pacttest.Integer(endsAt)}
+	ownToken := object{"active": true, "scope": "", "client_id": clientID, "token_type": "Bearer",
+		"iat": pacttest.Integer(issuedAt), "exp": pacttest.Integer(endsAt)}
+	refresh := object{"active": true, "scope": "view-user detail-user", "client_id": clientID,
+		"sub": pacttest.Pattern("17", "^[1-9][0-9]*$"),
 		"exp": pacttest.Integer(endsAt)}
 	closed := func(names ...string) any {
 		members := object{"active": true}
@@ -44,33 +48,64 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		want  any
 		got   oauthapp.Introspection
 	}{
-		{"an introspection of an access token", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken), accessToken, "", userToken,
-			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection of an access token with a hint", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken, "token_type_hint", access), accessToken, access, userToken,
-			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection with HTTP Basic", []state{confidential(), anAccessToken}, newBasicApp, form("token", accessToken), accessToken, "", userToken,
-			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection of an access token with only documented members", []state{confidential(), anAccessToken}, newApp, signed("token", accessToken), accessToken, "",
-			closed("scope", "client_id", "token_type", "sub", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
-		{"an introspection of the client's own access token", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
+		{"an introspection of an access token", []state{confidential(), anAccessToken}, newApp,
+			signed("token", accessToken), accessToken, "", userToken,
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
+		{"an introspection of an access token with a hint", []state{confidential(), anAccessToken},
+			newApp, signed("token", accessToken, "token_type_hint", access), accessToken, access,
+			userToken,
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
+		{"an introspection with HTTP Basic", []state{confidential(), anAccessToken}, newBasicApp,
+			form("token", accessToken), accessToken, "", userToken,
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Type: "Bearer", Subject: "17", Issued: issuedAt, Expires: endsAt}},
+		{"an introspection of an access token with only documented members",
+			[]state{confidential(), anAccessToken}, newApp, signed("token", accessToken),
+			accessToken, "",
+			closed("scope", "client_id", "token_type", "sub", "iat", "exp"),
+			oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt,
+				Expires: endsAt}},
+		{"an introspection of the client's own access token",
+			[]state{confidential(), given("an access token", "access_token", accessToken, "user",
+				false, "scope", "")}, newApp,
 			signed("token", accessToken), accessToken, "", ownToken,
-			oauthapp.Introspection{Active: true, ClientID: clientID, Type: "Bearer", Issued: issuedAt, Expires: endsAt}},
-		{"an introspection of the client's own access token with only documented members", []state{confidential(), given("an access token", "access_token", accessToken, "user", false, "scope", "")}, newApp,
-			signed("token", accessToken), accessToken, "", closed("scope", "client_id", "token_type", "iat", "exp"), oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt, Expires: endsAt}},
-		{"an introspection of a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
-			signed("token", refreshToken, "token_type_hint", aRefreshToken), refreshToken, aRefreshToken, refresh,
-			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID, Subject: "17", Expires: endsAt}},
-		{"an introspection of a refresh token with only documented members", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp,
-			signed("token", refreshToken), refreshToken, "", closed("scope", "client_id", "sub", "exp"), oauthapp.Introspection{Active: true, Expires: endsAt}},
-		{"an introspection of a token of another client by a resource server", []state{otherClient(), anAccessToken, confidential("introspect_any", true)}, newApp,
-			signed("token", accessToken), accessToken, "", object{"active": true, "client_id": otherClientID}, oauthapp.Introspection{Active: true, ClientID: otherClientID}},
+			oauthapp.Introspection{Active: true, ClientID: clientID, Type: "Bearer",
+				Issued: issuedAt, Expires: endsAt}},
+		{"an introspection of the client's own access token with only documented members",
+			[]state{confidential(), given("an access token", "access_token", accessToken, "user",
+				false, "scope", "")}, newApp,
+			signed("token", accessToken), accessToken, "",
+			closed("scope", "client_id", "token_type", "iat", "exp"),
+			oauthapp.Introspection{Active: true, Type: "Bearer", Issued: endsAt,
+				Expires: endsAt}},
+		{"an introspection of a refresh token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken)},
+			newApp,
+			signed("token", refreshToken, "token_type_hint", aRefreshToken), refreshToken,
+			aRefreshToken, refresh,
+			oauthapp.Introspection{Active: true, Scope: "view-user detail-user", ClientID: clientID,
+				Subject: "17", Expires: endsAt}},
+		{"an introspection of a refresh token with only documented members",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken)},
+			newApp,
+			signed("token", refreshToken), refreshToken, "",
+			closed("scope", "client_id", "sub", "exp"),
+			oauthapp.Introspection{Active: true, Expires: endsAt}},
+		{"an introspection of a token of another client by a resource server",
+			[]state{otherClient(), anAccessToken, confidential("introspect_any", true)}, newApp,
+			signed("token", accessToken), accessToken, "",
+			object{"active": true, "client_id": otherClientID},
+			oauthapp.Introspection{Active: true, ClientID: otherClientID}},
 	} {
 		request := post("/oauth/introspect", row.form)
 		if row.form.Get("client_id") == "" {
 			request = with(request, "Authorization", basic)
 		}
 		p.Test(t, pacttest.Interaction{
-			Name: row.name, Given: row.given, Request: request, Response: pacttest.Response{Status: 200, Header: notStored(), JSON: row.want},
+			Name: row.name, Given: row.given, Request: request,
+			Response: pacttest.Response{Status: 200, Header: notStored(), JSON: row.want},
 		}, func(t *testing.T, base string) {
 			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
 				got, err := a.Introspect(ctx, row.token, row.hint)
@@ -84,18 +119,20 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	inactive(t, p)
-	aboutTokenRefusals(t, p, "an introspection", "/oauth/introspect", func(ctx context.Context, a *oauthapp.App, token string) error {
-		_, err := a.Introspect(ctx, token, "")
-		return err
-	})
+	aboutTokenErrors(t, p, "an introspection", "/oauth/introspect",
+		func(ctx context.Context, a *oauthapp.App, token string) error {
+			_, err := a.Introspect(ctx, token, "")
+			return err
+		})
 	p.Test(t, pacttest.Interaction{
-		Name: "an introspection by a public client", Given: []state{public(), given("a refresh token", "refresh_token", refreshToken)},
+		Name:     "an introspection by a public client",
+		Given:    []state{public(), given("a refresh token", "refresh_token", refreshToken)},
 		Request:  post("/oauth/introspect", form("token", refreshToken, "client_id", clientID)),
 		Response: pacttest.Response{Status: 401, Header: notStored(), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newPublicApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, err := a.Introspect(ctx, refreshToken, "")
-			wantRefusal(t, err, 401, "invalid_client")
+			wantError(t, err, 401, "invalid_client")
 		})
 	})
 }
@@ -107,17 +144,30 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		token string
 	}{
 		{"an introspection of an unknown token", []state{confidential()}, "nonsense"},
-		{"an introspection of a revoked access token", []state{confidential(), given("an access token", "access_token", accessToken, "kind", "revoked")}, accessToken},
-		{"an introspection of a revoked refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "revoked")}, refreshToken},
-		{"an introspection of an expired refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "expired")}, refreshToken},
-		{"an introspection of a used refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "used")}, refreshToken},
-		{"an introspection of a token of another client", []state{otherClient(), given("an access token", "access_token", accessToken), confidential()}, accessToken},
-		{"an introspection of a token of a disabled user", []state{confidential(), given("an access token", "access_token", accessToken),
-			given("the user is disabled")}, accessToken},
+		{"an introspection of a revoked access token",
+			[]state{confidential(), given("an access token", "access_token", accessToken, "kind",
+				"revoked")}, accessToken},
+		{"an introspection of a revoked refresh token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind",
+				"revoked")}, refreshToken},
+		{"an introspection of an expired refresh token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind",
+				"expired")}, refreshToken},
+		{"an introspection of a used refresh token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind",
+				"used")}, refreshToken},
+		{"an introspection of a token of another client",
+			[]state{otherClient(), given("an access token", "access_token", accessToken),
+				confidential()}, accessToken},
+		{"an introspection of a token of a disabled user",
+			[]state{confidential(), given("an access token", "access_token", accessToken),
+				given("the user is disabled")}, accessToken},
 	} {
 		p.Test(t, pacttest.Interaction{
-			Name: row.name, Given: row.given, Request: post("/oauth/introspect", signed("token", row.token)),
-			Response: pacttest.Response{Status: 200, Header: notStored(), JSON: object{"active": false}},
+			Name: row.name, Given: row.given,
+			Request: post("/oauth/introspect", signed("token", row.token)),
+			Response: pacttest.Response{Status: 200, Header: notStored(),
+				JSON: object{"active": false}},
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				got, err := a.Introspect(ctx, row.token, "")
@@ -131,9 +181,11 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name: "an introspection of an unknown token that reveals nothing", Given: []state{confidential()},
-		Request:  post("/oauth/introspect", signed("token", "nonsense")),
-		Response: pacttest.Response{Status: 200, Header: notStored(), JSON: pacttest.OnlyKeys(object{"active": false})},
+		Name:    "an introspection of an unknown token that reveals nothing",
+		Given:   []state{confidential()},
+		Request: post("/oauth/introspect", signed("token", "nonsense")),
+		Response: pacttest.Response{Status: 200, Header: notStored(),
+			JSON: pacttest.OnlyKeys(object{"active": false})},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			if got, err := a.Introspect(ctx, "nonsense", ""); err != nil || got.Active {

@@ -51,12 +51,15 @@ type Permission struct {
 
 // Preflight returns what the application may do at path, as a browser asks for a web page.
 func (a *App) Preflight(ctx context.Context, method, path string) (Permission, error) {
-	response, err := a.Do(ctx, Request{Method: http.MethodOptions, Path: path, Header: map[string]string{"Access-Control-Request-Method": method}})
+	response, err := a.Do(ctx, Request{Method: http.MethodOptions, Path: path,
+		Header: map[string]string{"Access-Control-Request-Method": method}})
 	if err != nil {
 		return Permission{}, err
 	}
 	return Permission{
-		Origins: response.list("Access-Control-Allow-Origin"), Methods: response.list("Access-Control-Allow-Methods"),
-		Headers: response.list("Access-Control-Allow-Headers"), Exposed: response.list("Access-Control-Expose-Headers"),
+		Origins: response.list("Access-Control-Allow-Origin"),
+		Methods: response.list("Access-Control-Allow-Methods"),
+		Headers: response.list("Access-Control-Allow-Headers"),
+		Exposed: response.list("Access-Control-Expose-Headers"),
 	}, nil
 }

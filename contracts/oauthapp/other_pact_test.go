@@ -12,7 +12,7 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// otherRequests are with a method or path that there is not.
+// otherRequests tests unknown methods and paths.
 func otherRequests(t *testing.T, p *pacttest.Pact) {
 	for _, row := range []struct{ method, path, allow string }{
 		{"GET", "/oauth/token", "POST, OPTIONS"},
@@ -25,41 +25,48 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		{"POST", "/oauth/authorize", "GET, OPTIONS"},
 	} {
 		body := object{"error": "method_not_allowed", "message": pacttest.NotEmpty("Use another.")}
-		if slices.Contains([]string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"}, row.path) {
+		if slices.Contains([]string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"},
+			row.path) {
 			body = four("method_not_allowed")
 		}
 		p.Test(t, pacttest.Interaction{
-			Name:     row.method + " at " + row.path,
-			Request:  pacttest.Request{Method: row.method, Path: row.path, Header: map[string]any{"Accept": "application/json"}},
-			Response: pacttest.Response{Status: 405, Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
+			Name: row.method + " at " + row.path,
+			Request: pacttest.Request{Method: row.method, Path: row.path,
+				Header: map[string]any{"Accept": "application/json"}},
+			Response: pacttest.Response{Status: 405,
+				Header: header("Allow", row.allow, "Cache-Control", "no-store"), JSON: body},
 		}, func(t *testing.T, base string) {
 			withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 				_, err := a.Do(ctx, oauthapp.Request{Method: row.method, Path: row.path})
-				if got := wantRefusal(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow, strings.Split(row.allow, ", ")) {
+				if got := wantError(t, err, 405, "method_not_allowed"); !slices.Equal(got.Allow,
+					strings.Split(row.allow, ", ")) {
 					t.Errorf("got %v allowed, want %s", got.Allow, row.allow)
 				}
 			})
 		})
 	}
 	p.Test(t, pacttest.Interaction{
-		Name:    "POST at " + basicPath + ", with only documented members",
-		Request: pacttest.Request{Method: "POST", Path: basicPath, Header: map[string]any{"Accept": "application/json"}},
-		Response: pacttest.Response{Status: 405, Header: header(), JSON: pacttest.OnlyKeys(object{"error": "method_not_allowed",
-			"message": pacttest.Any("Use another.")})},
+		Name: "POST at " + basicPath + ", with only documented members",
+		Request: pacttest.Request{Method: "POST", Path: basicPath,
+			Header: map[string]any{"Accept": "application/json"}},
+		Response: pacttest.Response{Status: 405, Header: header(),
+			JSON: pacttest.OnlyKeys(object{"error": "method_not_allowed",
+				"message": pacttest.Any("Use another.")})},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: basicPath})
-			wantRefusal(t, err, 405, "method_not_allowed")
+			wantError(t, err, 405, "method_not_allowed")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a profile at another path", Request: getProfile("/v2/api/user", "Bearer "+accessToken),
+		Name:    "a profile at another path",
+		Request: getProfile("/v2/api/user", "Bearer "+accessToken),
 		Response: pacttest.Response{Status: 404, Header: header("Cache-Control", "no-store"),
 			JSON: object{"error": "not_found", "message": pacttest.NotEmpty("There is nothing.")}},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base+"/v2"), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 404, "not_found")
+			wantError(t, err, 404, "not_found")
 		})
 	})
 }
@@ -69,7 +76,7 @@ const (
 	exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 )
 
-// newPageApp is newPublicApp as a web page.
+// newPageApp returns newPublicApp as a web page.
 func newPageApp(base string) *oauthapp.App {
 	a := newPublicApp(base)
 	a.Origin = origin
@@ -85,30 +92,41 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: "a preflight of " + row.path, Given: []state{public()},
-			Request: pacttest.Request{Method: "OPTIONS", Path: row.path, Header: map[string]any{"Origin": origin, "Access-Control-Request-Method": row.method}},
-			Response: pacttest.Response{Status: 204, Header: map[string]any{"Access-Control-Allow-Origin": origin, "Vary": "Origin",
-				"Access-Control-Allow-Methods": row.allow, "Access-Control-Allow-Headers": "Accept, Authorization, Content-Type, X-Request-Id",
-				"Access-Control-Expose-Headers": exposed, "Access-Control-Max-Age": pacttest.Digits("86400")}},
+			Request: pacttest.Request{Method: "OPTIONS", Path: row.path,
+				Header: map[string]any{"Origin": origin,
+					"Access-Control-Request-Method": row.method}},
+			Response: pacttest.Response{Status: 204,
+				Header: map[string]any{"Access-Control-Allow-Origin": origin, "Vary": "Origin",
+					"Access-Control-Allow-Methods":  row.allow,
+					"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Request-Id",
+					"Access-Control-Expose-Headers": exposed,
+					"Access-Control-Max-Age":        pacttest.Digits("86400")}},
 		}, func(t *testing.T, base string) {
 			withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 				got, err := a.Preflight(ctx, row.method, row.path)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Contains(got.Origins, origin) || !slices.Contains(got.Methods, row.method) || !slices.Contains(got.Headers, "Authorization") ||
+				if !slices.Contains(got.Origins, origin) ||
+					!slices.Contains(got.Methods, row.method) ||
+					!slices.Contains(got.Headers, "Authorization") ||
 					!slices.Contains(got.Exposed, "X-RateLimit-Reset") {
 					t.Errorf("got %+v, want %s allowed for %s", got, row.method, origin)
 				}
 			})
 		})
 	}
-	cors := []any{"Access-Control-Allow-Origin", origin, "Access-Control-Expose-Headers", exposed, "Vary", "Origin"}
+	cors := []any{"Access-Control-Allow-Origin", origin, "Access-Control-Expose-Headers", exposed,
+		"Vary", "Origin"}
 	aCode := given("an authorization code", "code", code, "code_challenge", challenge)
 	p.Test(t, pacttest.Interaction{
 		Name: "an exchange of a code by a web page", Given: []state{public(), aCode},
-		Request: with(post("/oauth/token", form("grant_type", "authorization_code", "code", code, "redirect_uri", redirectURI, "code_verifier", verifier,
-			"client_id", clientID)), "Origin", origin),
-		Response: pacttest.Response{Status: 200, Header: notStored(cors...), JSON: issued(withRefresh)},
+		Request: with(post("/oauth/token",
+			form("grant_type", "authorization_code", "code", code, "redirect_uri", redirectURI,
+				"code_verifier", verifier,
+				"client_id", clientID)), "Origin", origin),
+		Response: pacttest.Response{Status: 200, Header: notStored(cors...),
+			JSON: issued(withRefresh)},
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 			if _, err := a.Exchange(ctx, code, verifier); err != nil {
@@ -117,7 +135,8 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "the basic profile for a web page", Given: []state{public(), given("an access token")},
+		Name:    "the basic profile for a web page",
+		Given:   []state{public(), given("an access token")},
 		Request: with(getProfile(basicPath, theToken), "Origin", origin),
 		Response: pacttest.Response{Status: 200, Header: counted("100", "99", cors...),
 			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace")}},
@@ -129,10 +148,12 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "the detailed profile for a web page", Given: []state{public("detail_user_approved", true), given("an access token")},
+		Name:    "the detailed profile for a web page",
+		Given:   []state{public("detail_user_approved", true), given("an access token")},
 		Request: with(getProfile(detailedPath, theToken), "Origin", origin),
 		Response: pacttest.Response{Status: 200, Header: counted("50", "49", cors...),
-			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace"), "service_id": pacttest.NotEmpty("1f0e9d8c-7b6a-4958-8776-655443322110")}},
+			JSON: object{"id": pacttest.Integer(17), "name": pacttest.NotEmpty("Ada Lovelace"),
+				"service_id": pacttest.NotEmpty("1f0e9d8c-7b6a-4958-8776-655443322110")}},
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 			if _, _, err := a.Details(ctx, accessToken); err != nil {
@@ -141,8 +162,10 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "a revocation by a web page", Given: []state{public(), given("a refresh token", "refresh_token", refreshToken)},
-		Request:  with(post("/oauth/revoke", form("token", refreshToken, "client_id", clientID)), "Origin", origin),
+		Name:  "a revocation by a web page",
+		Given: []state{public(), given("a refresh token", "refresh_token", refreshToken)},
+		Request: with(post("/oauth/revoke", form("token", refreshToken, "client_id", clientID)),
+			"Origin", origin),
 		Response: pacttest.Response{Status: 200, Header: notStored(cors...), JSON: object{}},
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
@@ -152,13 +175,15 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: "the basic profile for a web page with an expired token", Given: []state{public(), given("an access token", "kind", "expired")},
-		Request:  with(getProfile(basicPath, theToken), "Origin", origin),
-		Response: pacttest.Response{Status: 401, Header: header(cors...), JSON: three("token_expired")},
+		Name:    "the basic profile for a web page with an expired token",
+		Given:   []state{public(), given("an access token", "kind", "expired")},
+		Request: with(getProfile(basicPath, theToken), "Origin", origin),
+		Response: pacttest.Response{Status: 401, Header: header(cors...),
+			JSON: three("token_expired")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newPageApp(base), func(ctx context.Context, a *oauthapp.App) {
 			_, _, err := a.Profile(ctx, accessToken)
-			wantRefusal(t, err, 401, "token_expired")
+			wantError(t, err, 401, "token_expired")
 		})
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/pact-foundation/pact-go/v2/matchers"
 
@@ -16,8 +15,8 @@ import (
 	"gatehouse/contracts/pacttest"
 )
 
-// What the states are asked to make. Forms cannot hold values that a state gives back, so that what stands in forms is
-// fixed; it is worth nothing anywhere else. The access token is signed with the key of contracts and ends in 2100.
+// Parameters of states. Forms cannot contain values of states, so values in forms are fixed. They
+// are valid only here. The access token is signed with the key of contracts and expires in 2100.
 const (
 	clientID      = "3d8f6f0e-7a55-4b2b-9c39-1f5f4a1d2c77"
 	secret        = "gtcs_kso76eK7EMqVnH4gYGgtmpzIsbL4BVnAKrTo3Ob2ehn4aaTZe"
@@ -41,13 +40,14 @@ type (
 
 var given = pacttest.Given
 
-// TestPact tries everything that the application relies on, and keeps it as the pact of oauth-app and gatehouse.
+// TestPact runs everything that the application relies on. It is the pact of oauth-app and
+// gatehouse.
 func TestPact(t *testing.T) {
 	p := pacttest.New(t, "../pacts", "oauth-app", "gatehouse")
 	tokens(t, p)
-	tokenRefusals(t, p)
-	grantRefusals(t, p)
-	busyTimes(t, p)
+	tokenErrors(t, p)
+	grantErrors(t, p)
+	overloads(t, p)
 	revocations(t, p)
 	introspections(t, p)
 	metadata(t, p)
@@ -61,26 +61,30 @@ func TestPact(t *testing.T) {
 	webPages(t, p)
 }
 
-// confidential is the client that the application is, with further parameters.
+// confidential returns the state of the application's client, with further parameters.
 func confidential(more ...any) state {
-	return given("a confidential client", append([]any{"client_id", clientID, "client_secret", secret, "redirect_uri", redirectURI}, more...)...)
+	return given("a confidential client",
+		append([]any{"client_id", clientID, "client_secret", secret, "redirect_uri", redirectURI},
+			more...)...)
 }
 
-// public likewise, without a secret.
+// public returns the same for a client without a secret.
 func public(more ...any) state {
-	return given("a public client", append([]any{"client_id", clientID, "redirect_uri", redirectURI}, more...)...)
+	return given("a public client",
+		append([]any{"client_id", clientID, "redirect_uri", redirectURI}, more...)...)
 }
 
 func otherClient() state {
 	return given("another client", "client_id", otherClientID, "client_secret", otherSecret)
 }
 
-// newApp returns the application with the mock at base for a service.
+// newApp returns the application, with the mock at base as its service.
 func newApp(base string) *oauthapp.App {
-	return &oauthapp.App{Service: base, Issuer: "https://id.example", ClientID: clientID, Secret: secret, RedirectURI: redirectURI}
+	return &oauthapp.App{Service: base, Issuer: "https://id.example", ClientID: clientID,
+		Secret: secret, RedirectURI: redirectURI}
 }
 
-// newPublicApp likewise, without a secret.
+// newPublicApp returns the same without a secret.
 func newPublicApp(base string) *oauthapp.App {
 	a := newApp(base)
 	a.Secret = ""
@@ -93,16 +97,16 @@ func newBasicApp(base string) *oauthapp.App {
 	return a
 }
 
-// basic is the header of newBasicApp.
+// basic is the Authorization header of newBasicApp.
 const basic = "Basic M2Q4ZjZmMGUtN2E1NS00YjJiLTljMzktMWY1ZjRhMWQyYzc3Omd0Y3Nfa3NvNzZlSzdFTXFWbkg0Z1lHZ3RtcHpJc2JMNEJWbkFLclRvM09iMmVobjRhYVRaZQ=="
 
-// wrongBasic likewise, with otherSecret.
+// wrongBasic is the same with otherSecret.
 const wrongBasic = "Basic M2Q4ZjZmMGUtN2E1NS00YjJiLTljMzktMWY1ZjRhMWQyYzc3Omd0Y3NfaUxMb0tvakFYak5QcWkwQm9lWGRjaXVQeEZzdjNPNUphZzZCMGE1Z1FkVjI4RVN6NA=="
 
-// basicChallenge is what a client gets that has used HTTP Basic in vain.
+// basicChallenge matches the challenge for wrong HTTP Basic credentials.
 const basicChallenge = `Basic realm="gatehouse", charset="UTF-8"`
 
-// form returns names and values in turn as a form.
+// form returns a form of alternating names and values.
 func form(pairs ...string) url.Values {
 	f := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -111,13 +115,14 @@ func form(pairs ...string) url.Values {
 	return f
 }
 
-// signed is form with the credentials of the client.
+// signed returns form with the client's credentials.
 func signed(pairs ...string) url.Values {
 	return form(append(pairs, "client_id", clientID, "client_secret", secret)...)
 }
 
 func post(path string, f url.Values) pacttest.Request {
-	return pacttest.Request{Method: "POST", Path: path, Form: f, Header: map[string]any{"Accept": "application/json"}}
+	return pacttest.Request{Method: "POST", Path: path, Form: f,
+		Header: map[string]any{"Accept": "application/json"}}
 }
 
 // with returns r with further headers.
@@ -129,10 +134,10 @@ func with(r pacttest.Request, pairs ...any) pacttest.Request {
 	return r
 }
 
-// requestID matches what every answer carries.
+// requestID matches the request ID of every response.
 var requestID = pacttest.Matching("4bf92f3577b34da6", "^[0-9A-Za-z._-]{1,64}$")
 
-// header returns what every answer in JSON has, and more.
+// header returns the headers of every JSON response, and more.
 func header(pairs ...any) map[string]any {
 	h := map[string]any{"Content-Type": pacttest.JSONType, "X-Request-Id": requestID}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -141,34 +146,36 @@ func header(pairs ...any) map[string]any {
 	return h
 }
 
-// notStored is header for answers about credentials.
+// notStored returns header for responses with credentials.
 func notStored(pairs ...any) map[string]any {
 	return header(append(pairs, "Cache-Control", "no-store", "Pragma", "no-cache")...)
 }
 
-// positive matches whole numbers from 1.
-func positive(example string) matchers.Matcher { return pacttest.Matching(example, "^[1-9][0-9]*$") }
-
-// four returns what is expected of an error body of the token endpoint.
-func four(code string) object {
-	return object{"error": code, "error_description": pacttest.NotEmpty("This is wrong."), "message": pacttest.NotEmpty("This is wrong."),
-		"hint": pacttest.NotEmpty("Change that.")}
+// positive matches integers from 1.
+func positive(example string) matchers.Matcher {
+	return pacttest.Matching(example,
+		"^[1-9][0-9]*$")
 }
 
-// withApp runs call with a deadline.
+// four returns the expected error body of the token endpoint.
+func four(code string) object {
+	return object{"error": code, "error_description": pacttest.NotEmpty("This is wrong."),
+		"message": pacttest.NotEmpty("This is wrong."),
+		"hint":    pacttest.NotEmpty("Change that.")}
+}
+
+// withApp runs call with the application.
 func withApp(t *testing.T, a *oauthapp.App, call func(context.Context, *oauthapp.App)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	call(ctx, a)
+	call(t.Context(), a)
 }
 
-// wantRefusal fails the test unless err is an *Error of that status and code, which it returns.
-func wantRefusal(t *testing.T, err error, status int, code string) *oauthapp.Error {
+// wantError returns err as an *Error. The test fails unless it has that status and code.
+func wantError(t *testing.T, err error, status int, code string) *oauthapp.Error {
 	t.Helper()
 	var got *oauthapp.Error
 	if !errors.As(err, &got) {
-		t.Fatalf("got %v, want a refusal", err)
+		t.Fatalf("got %v, want an *Error", err)
 	}
 	if got.Status != status || got.Code != code {
 		t.Errorf("got %d %s, want %d %s", got.Status, got.Code, status, code)

@@ -66,7 +66,8 @@ func (a *App) profile(ctx context.Context, path, accessToken string, into any) (
 
 // Quota returns the remaining quota of the basic profile after this request.
 func (a *App) Quota(ctx context.Context, accessToken string) (Quota, error) {
-	response, err := a.Do(ctx, Request{Method: http.MethodHead, Path: "/api/user", Header: bearer(accessToken)})
+	response, err := a.Do(ctx, Request{Method: http.MethodHead, Path: "/api/user",
+		Header: bearer(accessToken)})
 	if err != nil {
 		return Quota{}, err
 	}

@@ -19,15 +19,27 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 		form  url.Values
 		token string
 	}{
-		{"a revocation of a refresh token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newApp, signed("token", refreshToken), refreshToken},
-		{"a revocation of an access token", []state{confidential(), given("an access token", "access_token", accessToken)}, newApp,
+		{"a revocation of a refresh token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken)},
+			newApp, signed("token", refreshToken), refreshToken},
+		{"a revocation of an access token",
+			[]state{confidential(), given("an access token", "access_token", accessToken)}, newApp,
 			signed("token", accessToken, "token_type_hint", "access_token"), accessToken},
-		{"a revocation with HTTP Basic", []state{confidential(), given("a refresh token", "refresh_token", refreshToken)}, newBasicApp, form("token", refreshToken), refreshToken},
-		{"a revocation by a public client", []state{public(), given("a refresh token", "refresh_token", refreshToken)}, newPublicApp,
+		{"a revocation with HTTP Basic",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken)},
+			newBasicApp, form("token", refreshToken), refreshToken},
+		{"a revocation by a public client",
+			[]state{public(), given("a refresh token", "refresh_token", refreshToken)},
+			newPublicApp,
 			form("token", refreshToken, "client_id", clientID), refreshToken},
-		{"a revocation of an unknown token", []state{confidential()}, newApp, signed("token", "nonsense"), "nonsense"},
-		{"a revocation of a revoked token", []state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind", "revoked")}, newApp, signed("token", refreshToken), refreshToken},
-		{"a revocation of a token of another client", []state{otherClient(), given("a refresh token", "refresh_token", refreshToken), confidential()}, newApp,
+		{"a revocation of an unknown token", []state{confidential()}, newApp,
+			signed("token", "nonsense"), "nonsense"},
+		{"a revocation of a revoked token",
+			[]state{confidential(), given("a refresh token", "refresh_token", refreshToken, "kind",
+				"revoked")}, newApp, signed("token", refreshToken), refreshToken},
+		{"a revocation of a token of another client",
+			[]state{otherClient(), given("a refresh token", "refresh_token", refreshToken),
+				confidential()}, newApp,
 			signed("token", refreshToken), refreshToken},
 	} {
 		request := post("/oauth/revoke", row.form)
@@ -36,7 +48,8 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 		}
 		p.Test(t, pacttest.Interaction{
 			Name: row.name, Given: row.given, Request: request,
-			Response: pacttest.Response{Status: 200, Header: notStored(), JSON: pacttest.OnlyKeys(object{})},
+			Response: pacttest.Response{Status: 200, Header: notStored(),
+				JSON: pacttest.OnlyKeys(object{})},
 		}, func(t *testing.T, base string) {
 			withApp(t, row.app(base), func(ctx context.Context, a *oauthapp.App) {
 				if err := a.Revoke(ctx, row.token, row.form.Get("token_type_hint")); err != nil {
@@ -45,45 +58,53 @@ func revocations(t *testing.T, p *pacttest.Pact) {
 			})
 		})
 	}
-	aboutTokenRefusals(t, p, "a revocation", "/oauth/revoke", func(ctx context.Context, a *oauthapp.App, token string) error {
-		return a.Revoke(ctx, token, "")
-	})
+	aboutTokenErrors(t, p, "a revocation", "/oauth/revoke",
+		func(ctx context.Context, a *oauthapp.App, token string) error {
+			return a.Revoke(ctx, token, "")
+		})
 }
 
-// aboutTokenRefusals are those that revocation and introspection share.
-func aboutTokenRefusals(t *testing.T, p *pacttest.Pact, what, path string, ask func(context.Context, *oauthapp.App, string) error) {
+// aboutTokenErrors tests the errors that revocation and introspection share.
+func aboutTokenErrors(t *testing.T, p *pacttest.Pact, what, path string,
+	ask func(context.Context, *oauthapp.App, string) error) {
 	p.Test(t, pacttest.Interaction{
 		Name: what + " with a wrong secret", Given: []state{confidential()},
-		Request:  post(path, form("token", refreshToken, "client_id", clientID, "client_secret", otherSecret)),
+		Request: post(path, form("token", refreshToken, "client_id", clientID, "client_secret",
+			otherSecret)),
 		Response: pacttest.Response{Status: 401, Header: notStored(), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
 		app := newApp(base)
 		app.Secret = otherSecret
 		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			wantRefusal(t, ask(ctx, a, refreshToken), 401, "invalid_client")
+			wantError(t, ask(ctx, a, refreshToken), 401, "invalid_client")
 		})
 	})
 	p.Test(t, pacttest.Interaction{
 		Name: what + " with a wrong secret in HTTP Basic", Given: []state{confidential()},
-		Request:  with(post(path, form("token", refreshToken)), "Authorization", wrongBasic),
-		Response: pacttest.Response{Status: 401, Header: notStored("WWW-Authenticate", basicChallenge), JSON: four("invalid_client")},
+		Request: with(post(path, form("token", refreshToken)), "Authorization", wrongBasic),
+		Response: pacttest.Response{Status: 401,
+			Header: notStored("WWW-Authenticate", basicChallenge), JSON: four("invalid_client")},
 	}, func(t *testing.T, base string) {
 		app := newBasicApp(base)
 		app.Secret = otherSecret
 		withApp(t, app, func(ctx context.Context, a *oauthapp.App) {
-			if got := wantRefusal(t, ask(ctx, a, refreshToken), 401, "invalid_client"); got.Challenge == "" {
+			if got := wantError(t, ask(ctx, a, refreshToken), 401,
+				"invalid_client"); got.Challenge == "" {
 				t.Errorf("got %+v, want a challenge", got)
 			}
 		})
 	})
 	p.Test(t, pacttest.Interaction{
-		Name: what + " without a token", Given: []state{confidential()}, Request: post(path, signed()),
-		Response: pacttest.Response{Status: 400, Header: notStored(), JSON: four("invalid_request")},
+		Name: what + " without a token", Given: []state{confidential()},
+		Request: post(path, signed()),
+		Response: pacttest.Response{Status: 400, Header: notStored(),
+			JSON: four("invalid_request")},
 	}, func(t *testing.T, base string) {
 		withApp(t, newApp(base), func(ctx context.Context, a *oauthapp.App) {
-			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: path, Body: signed().Encode(),
+			_, err := a.Do(ctx, oauthapp.Request{Method: "POST", Path: path,
+				Body:   signed().Encode(),
 				Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}})
-			wantRefusal(t, err, 400, "invalid_request")
+			wantError(t, err, 400, "invalid_request")
 		})
 	})
 }

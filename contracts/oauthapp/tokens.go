@@ -15,18 +15,19 @@ type Tokens struct {
 	Scope        string        // granted scope, "" = as requested
 }
 
-// Exchange redeems the code that Callback returned. verifier is that of the authorization request, "" =
-// none.
+// Exchange redeems the code that Callback returned. verifier is that of the authorization request,
+// "" = none.
 func (a *App) Exchange(ctx context.Context, code, verifier string) (*Tokens, error) {
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.RedirectURI}}
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code},
+		"redirect_uri": {a.RedirectURI}}
 	if verifier != "" {
 		form.Set("code_verifier", verifier)
 	}
 	return a.tokens(ctx, form)
 }
 
-// Refresh returns new tokens for a refresh token, which is then used up. scope requests a part of the
-// granted scope, "" = all of it.
+// Refresh returns new tokens for a refresh token, which is then used up. scope requests a part of
+// the granted scope, "" = all of it.
 func (a *App) Refresh(ctx context.Context, refreshToken, scope string) (*Tokens, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refreshToken}}
 	if scope != "" {
@@ -62,11 +63,12 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 	if body.AccessToken == "" || body.TokenType != "Bearer" || body.ExpiresIn < 1 {
 		return nil, errors.New("got a token response without a bearer token")
 	}
-	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken, body.Scope}, nil
+	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken,
+		body.Scope}, nil
 }
 
-// Revoke revokes an access token, or a refresh token with its whole token family (RFC 7009). An unknown
-// token is not an error. hint is as for Introspect.
+// Revoke revokes an access token, or a refresh token with its whole token family (RFC 7009). An
+// unknown token is not an error. hint is as for Introspect.
 func (a *App) Revoke(ctx context.Context, token, hint string) error {
 	response, err := a.post(ctx, "/oauth/revoke", about(token, hint))
 	if err != nil {

@@ -53,8 +53,8 @@ type Response struct {
 	JSON   any            // nil = any body
 }
 
-// Test runs call as a subtest against a mock of the provider at the URL base. The mock responds to the request
-// of in. The subtest fails on any other request, or without one.
+// Test runs call as a subtest against a mock of the provider at the URL base. The mock responds to
+// the request of in. The subtest fails on any other request, or without one.
 func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base string)) {
 	t.Helper()
 	if _, again := p.names[in.Name]; again {
@@ -63,7 +63,8 @@ func (p *Pact) Test(t *testing.T, in Interaction, call func(t *testing.T, base s
 	p.names[in.Name] = struct{}{}
 	t.Run(in.Name, func(t *testing.T) {
 		folder := t.TempDir() // else the library rewrites one file for each interaction
-		mock, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: p.consumer, Provider: p.provider, PactDir: folder, LogDir: folder})
+		mock, err := consumer.NewV4Pact(consumer.MockHTTPProviderConfig{Consumer: p.consumer,
+			Provider: p.provider, PactDir: folder, LogDir: folder})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +118,8 @@ func (r *Response) describe(b *consumer.V4ResponseBuilder) {
 	}
 }
 
-// matcher returns v as a matcher. The library copies plain strings into JSON, so a string with quotes needs a
-// matcher for equality.
+// matcher returns v as a matcher. The library copies plain strings into JSON, so a string with
+// quotes needs a matcher for equality.
 func matcher(v any) matchers.Matcher {
 	switch v := v.(type) {
 	case matchers.Matcher:

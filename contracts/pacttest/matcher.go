@@ -19,13 +19,15 @@ func Any(example any) any { return rules(example, Object{"pact:matcher:type": "t
 
 // NotEmpty returns a matcher of strings other than "".
 func NotEmpty(example string) any {
-	return rules(example, Object{"pact:matcher:type": "type"}, Object{"pact:matcher:type": "notEmpty"})
+	return rules(example, Object{"pact:matcher:type": "type"},
+		Object{"pact:matcher:type": "notEmpty"})
 }
 
-// Pattern returns a matcher of strings that match the whole regular expression. The expression alone would
-// match the number 12 as well as "12".
+// Pattern returns a matcher of strings that match the whole regular expression. The expression
+// alone would match the number 12 as well as "12".
 func Pattern(example, expression string) any {
-	return rules(example, Object{"pact:matcher:type": "type"}, Object{"pact:matcher:type": "regex", "regex": expression})
+	return rules(example, Object{"pact:matcher:type": "type"},
+		Object{"pact:matcher:type": "regex", "regex": expression})
 }
 
 // OneOf returns a matcher of the values; the first is the example.
@@ -53,21 +55,22 @@ func Having(values ...any) any { return matchers.ArrayContaining(values) }
 // Null matches null.
 func Null() any { return matchers.Null{} }
 
-// OnlyKeys returns a matcher of objects that have no members other than those of example. Members may be
-// missing: what must be there belongs in another interaction.
+// OnlyKeys returns a matcher of objects that have no members other than those of example. Members
+// may be missing: what must be there belongs in another interaction.
 func OnlyKeys(example Object) any {
 	return rules(example, Object{"pact:matcher:type": "eachKey",
-		"rules": []any{Object{"pact:matcher:type": "regex", "regex": anyOf(slices.Sorted(maps.Keys(example)))}}})
+		"rules": []any{Object{"pact:matcher:type": "regex",
+			"regex": anyOf(slices.Sorted(maps.Keys(example)))}}})
 }
 
-// FromState returns a value of the provider state. expression names it, as in "${access_token}". The consumer
-// test uses the example.
+// FromState returns a value of the provider state. expression names it, as in "${access_token}".
+// The consumer test uses the example.
 func FromState(expression, example string) matchers.Matcher {
 	return matchers.FromProviderState(expression, example)
 }
 
-// Matching returns a matcher of headers that match the whole regular expression. A header with commas is
-// several values, and each must match.
+// Matching returns a matcher of headers that match the whole regular expression. A header with
+// commas is several values, and each must match.
 func Matching(example, expression string) matchers.Matcher {
 	return matchers.Regex(example, expression)
 }

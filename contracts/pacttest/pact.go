@@ -16,17 +16,17 @@ import (
 
 var update = flag.Bool("update", false, "write the pact files instead of comparing them")
 
-// Pact collects the interactions of one consumer with one provider. It is for one test and its subtests, one
-// at a time.
+// Pact collects the interactions of one consumer with one provider. It is for one test and its
+// subtests, one at a time.
 type Pact struct {
 	consumer, provider string
 	names              map[string]struct{} // of interactions so far
 	written            *file               // by the library
 }
 
-// New returns a Pact without interactions. When t and all its subtests have passed, the interactions must
-// equal those of the file CONSUMER-PROVIDER.json in folder. With -update that file is written instead. A
-// run of only some subtests is not compared.
+// New returns a Pact without interactions. When t and all its subtests have passed, the
+// interactions must equal those of the file CONSUMER-PROVIDER.json in folder. With -update that
+// file is written instead. A run of only some subtests is not compared.
 func New(t *testing.T, folder, consumer, provider string) *Pact {
 	t.Helper()
 	p := &Pact{consumer, provider, map[string]struct{}{}, new(file)}
@@ -40,7 +40,8 @@ func New(t *testing.T, folder, consumer, provider string) *Pact {
 
 // partial reports whether the command line selects subtests.
 func partial() bool {
-	return strings.Contains(flag.Lookup("test.run").Value.String(), "/") || flag.Lookup("test.skip").Value.String() != ""
+	return strings.Contains(flag.Lookup("test.run").Value.String(), "/") ||
+		flag.Lookup("test.skip").Value.String() != ""
 }
 
 func (p *Pact) file() string { return p.consumer + "-" + p.provider + ".json" }
@@ -101,8 +102,8 @@ func (f *file) add(path string) error {
 	return nil
 }
 
-// canonical returns the file for the repository: sorted by description and member, without the versions of the
-// programs that wrote it.
+// canonical returns the file for the repository: sorted by description and member, without the
+// versions of the programs that wrote it.
 func (f *file) canonical() ([]byte, error) {
 	slices.SortFunc(f.Interactions, func(a, b map[string]any) int {
 		return strings.Compare(fmt.Sprint(a["description"]), fmt.Sprint(b["description"]))

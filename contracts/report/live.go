@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Live writes results during a verification, one line for each interaction. It removes control characters
-// of pacts and responses. Err is the first error of W.
+// Live writes results during a verification, one line for each interaction. It removes control
+// characters of pacts and responses. Err is the first error of W.
 type Live struct {
 	W   io.Writer
 	Err error

@@ -29,13 +29,14 @@ type Pact struct {
 
 // Interaction is the result of one interaction.
 type Interaction struct {
-	Description string        `json:"description"`
-	States      []string      `json:"states,omitempty"` // with their parameters, for people
-	Request     string        `json:"request"`          // method and path
-	Result      Result        `json:"result"`
-	Problems    []Problem     `json:"problems,omitempty"` // if Failed or Pending
-	Response    string        `json:"answer,omitempty"`   // status and start of the body, if Failed or Pending
-	Took        time.Duration `json:"took_ns"`
+	Description string    `json:"description"`
+	States      []string  `json:"states,omitempty"` // with their parameters, for people
+	Request     string    `json:"request"`          // method and path
+	Result      Result    `json:"result"`
+	Problems    []Problem `json:"problems,omitempty"` // if Failed or Pending
+	// status and start of the body, if Failed or Pending
+	Response string        `json:"answer,omitempty"`
+	Took     time.Duration `json:"took_ns"`
 }
 
 // Problem is one difference between the expected and the actual response.
@@ -121,7 +122,8 @@ func orNothing(s string) string {
 // Summary returns one line with the counts.
 func (r *Run) Summary() string {
 	all, verified, failed, pending := r.Counts()
-	s := fmt.Sprintf("%s of %s: %d verified, %d failed", count(all, "interaction"), count(len(r.Pacts), "pact"), verified, failed)
+	s := fmt.Sprintf("%s of %s: %d verified, %d failed", count(all, "interaction"),
+		count(len(r.Pacts), "pact"), verified, failed)
 	if pending > 0 {
 		s += fmt.Sprintf(", %d pending", pending)
 	}

@@ -11,17 +11,23 @@ import (
 	"gatehouse/contracts/report"
 )
 
-// run is a verification with each of the results.
+// run returns a verification with each of the results.
 func run() *report.Run {
-	return &report.Run{Provider: "here", Started: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Took: 1500 * time.Millisecond, Pacts: []*report.Pact{{
-		Source: "p.json", Consumer: "shop | co", Provider: "gatehouse", Notices: []string{"it is the newest"}, Published: true,
-		Interactions: []*report.Interaction{
-			{Description: "one", Request: "GET /a", Result: report.Verified, Took: time.Second},
-			{Description: "two <b>", Request: "GET /b", Result: report.Failed, States: []string{`a user {"name":"x"}`}, Response: "200 {}",
-				Problems: []report.Problem{{Where: "body $.id", Expected: "5", Actual: `"5"`, Reason: "a number is due"}, {Where: "header X", Expected: "1", Reason: "it is missing\x01"}}},
-			{Description: "three", Request: "GET /c", Result: report.Pending, Problems: []report.Problem{{Reason: "no response"}}},
-		},
-	}}}
+	return &report.Run{Provider: "here", Started: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Took: 1500 * time.Millisecond, Pacts: []*report.Pact{{
+			Source: "p.json", Consumer: "shop | co", Provider: "gatehouse",
+			Notices: []string{"it is the newest"}, Published: true,
+			Interactions: []*report.Interaction{
+				{Description: "one", Request: "GET /a", Result: report.Verified, Took: time.Second},
+				{Description: "two <b>", Request: "GET /b", Result: report.Failed,
+					States: []string{`a user {"name":"x"}`}, Response: "200 {}",
+					Problems: []report.Problem{{Where: "body $.id", Expected: "5", Actual: `"5"`,
+						Reason: "a number is due"},
+						{Where: "header X", Expected: "1", Reason: "it is missing\x01"}}},
+				{Description: "three", Request: "GET /c", Result: report.Pending,
+					Problems: []report.Problem{{Reason: "no response"}}},
+			},
+		}}}
 }
 
 func TestLiveLines(t *testing.T) {
@@ -52,12 +58,12 @@ func TestLiveLines(t *testing.T) {
 	}
 }
 
-// broken is a full disk.
+// broken fails like a full disk.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestUnwritableOutputIsKept(t *testing.T) {
+func TestWriteErrorIsKept(t *testing.T) {
 	l := &report.Live{W: broken{}}
 	l.End(run())
 	if l.Err == nil {
@@ -98,7 +104,8 @@ func TestJUnitCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`<testsuites tests="4" failures="1" errors="1" skipped="1" time="1.500">`, `timestamp="2026-11-21T12:00:00Z"`,
-		`name="two &lt;b&gt;"`, `<skipped message="no response"`, `<error message="the broker responds 500"`} {
+		`name="two &lt;b&gt;"`, `<skipped message="no response"`,
+		`<error message="the broker responds 500"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("got %s, want %s in it", b.String(), want)
 		}
@@ -113,7 +120,8 @@ func TestMarkdownIsSafe(t *testing.T) {
 	if err := run().WriteMarkdown(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`| shop \| co | 1 | 1 | 1 |`, "## ✗ shop \\| co: two &lt;b>", `body $.id: expected 5, got "5" (a number is due)`} {
+	for _, want := range []string{`| shop \| co | 1 | 1 | 1 |`, "## ✗ shop \\| co: two &lt;b>",
+		`body $.id: expected 5, got "5" (a number is due)`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("got %s, want %s in it", b.String(), want)
 		}

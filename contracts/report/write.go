@@ -53,8 +53,8 @@ type junitNote struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the run as JUnit XML: a suite for each pact, a case for each interaction. Pending
-// failures are skipped cases.
+// WriteJUnit writes the run as JUnit XML: a suite for each pact, a case for each interaction.
+// Pending failures are skipped cases.
 func (r *Run) WriteJUnit(w io.Writer) error {
 	all, _, failed, pending := r.Counts()
 	doc := junitSuites{Tests: all, Failures: failed, Skipped: pending, Time: seconds(r.Took)}
@@ -77,11 +77,14 @@ func (r *Run) WriteJUnit(w io.Writer) error {
 }
 
 func (r *Run) suite(p *Pact) junitSuite {
-	s := junitSuite{Name: clean(p.Consumer + " and " + p.Provider), Timestamp: r.Started.UTC().Format(time.RFC3339)}
+	s := junitSuite{Name: clean(p.Consumer + " and " + p.Provider),
+		Timestamp: r.Started.UTC().Format(time.RFC3339)}
 	var took time.Duration
 	for _, it := range p.Interactions {
-		c := junitCase{Class: clean(p.Consumer), Name: clean(it.Description), Time: seconds(it.Took)}
-		note := &junitNote{Message: clean(it.headline()), Type: string(it.Result), Text: clean(it.details())}
+		c := junitCase{Class: clean(p.Consumer), Name: clean(it.Description),
+			Time: seconds(it.Took)}
+		note := &junitNote{Message: clean(it.headline()), Type: string(it.Result),
+			Text: clean(it.details())}
 		switch it.Result {
 		case Failed:
 			c.Failure = note
@@ -95,7 +98,8 @@ func (r *Run) suite(p *Pact) junitSuite {
 	}
 	if p.PublishError != "" {
 		s.Errors++
-		s.Cases = append(s.Cases, junitCase{Class: clean(p.Consumer), Name: "publish the result", Time: "0.000",
+		s.Cases = append(s.Cases, junitCase{Class: clean(p.Consumer), Name: "publish the result",
+			Time:  "0.000",
 			Error: &junitNote{Message: clean(p.PublishError), Type: "publish"}})
 	}
 	s.Tests, s.Time = len(s.Cases), seconds(took)
@@ -107,7 +111,8 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 // clean removes the characters that XML 1.0 forbids. Terminals interpret the same ones.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF {
+		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7F && r < 0xA0 || r == 0xFFFE ||
+			r == 0xFFFF {
 			return -1
 		}
 		return r
@@ -141,7 +146,9 @@ func (it *Interaction) details() string {
 // WriteMarkdown writes a table of pacts and all failures, for a pull request or a job summary.
 func (r *Run) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Contracts\n\n%s.\n\n| Consumer | Verified | Failed | Pending |\n|---|---|---|---|\n", r.Summary())
+	fmt.Fprintf(&b,
+		"# Contracts\n\n%s.\n\n| Consumer | Verified | Failed | Pending |\n|---|---|---|---|\n",
+		r.Summary())
 	for _, p := range r.Pacts {
 		_, verified, failed, pending := (&Run{Pacts: []*Pact{p}}).Counts()
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", cell(p.Consumer), verified, failed, pending)
@@ -149,7 +156,8 @@ func (r *Run) WriteMarkdown(w io.Writer) error {
 	for _, p := range r.Pacts {
 		for _, it := range p.Interactions {
 			if it.Result != Verified {
-				fmt.Fprintf(&b, "\n## %s %s: %s\n\n```\n%s\n```\n", mark(it.Result), cell(p.Consumer), cell(it.Description),
+				fmt.Fprintf(&b, "\n## %s %s: %s\n\n```\n%s\n```\n", mark(it.Result),
+					cell(p.Consumer), cell(it.Description),
 					strings.ReplaceAll(strings.TrimSpace(it.details()), "```", "'''"))
 			}
 		}

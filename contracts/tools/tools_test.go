@@ -30,7 +30,8 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	built = folder
-	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o", filepath.Join(folder, "pactcheck"),
+	if out, err := exec.Command("go", "build", "-tags", "pact", "-trimpath", "-o",
+		filepath.Join(folder, "pactcheck"),
 		"../../cmd/pactcheck").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build pactcheck: %v: %s\n", err, out)
 		return 1
@@ -38,7 +39,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// limit returns a context that ends shortly before the time limit of the tests, so that no program outlives them.
+// limit returns a context that ends shortly before the time limit of the tests, so that no program
+// outlives them.
 func limit(t *testing.T) (context.Context, context.CancelFunc) {
 	if deadline, ok := t.Deadline(); ok {
 		return context.WithDeadline(t.Context(), deadline.Add(-10*time.Second))
@@ -46,14 +48,15 @@ func limit(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// run runs a program that ends by itself.
+// run runs a program and returns its output and exit code.
 func run(t *testing.T, folder, name string, args ...string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := limit(t)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), "PACT_DO_NOT_TRACK=true", "NO_COLOR=1",
-		"SSL_CERT_FILE="+os.DevNull, "SSL_CERT_DIR="+os.DevNull) // verifiers read certificates for each interaction: nothing here is TLS
+		// verifiers read certificates for each interaction: nothing here is TLS
+		"SSL_CERT_FILE="+os.DevNull, "SSL_CERT_DIR="+os.DevNull)
 	out, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -80,7 +83,7 @@ func pactcheck(t *testing.T, args ...string) (output string, code int) {
 	return run(t, ".", filepath.Join(built, "pactcheck"), args...)
 }
 
-// pacts are those with gatehouse that are committed.
+// pacts returns the committed pacts with gatehouse.
 func pacts(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*-gatehouse.json")
@@ -125,16 +128,20 @@ type verdict struct {
 	InteractionResults []struct{ Description, Result string }
 }
 
-// verifyElsewhere runs that verifier on pacts. The folders that it can be given are read as if they were empty.
-func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string, code int) {
+// verifyElsewhere runs that verifier on pacts. It names each file: the verifier finds no pacts in a
+// folder.
+func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verdict, output string,
+	code int) {
 	t.Helper()
 	ready := t.TempDir()
-	if out, code := pactcheck(t, append([]string{"prepare", "--out", ready}, files...)...); code != 0 {
+	if out, code := pactcheck(t, append([]string{"prepare", "--out", ready},
+		files...)...); code != 0 {
 		t.Fatalf("got %d %s, want copies", code, out)
 	}
 	host, port, _ := strings.Cut(strings.TrimPrefix(base, "http://"), ":")
 	report := filepath.Join(t.TempDir(), "report.json")
-	args := []string{"--hostname", host, "--port", port, "--state-change-url", states, "--state-change-teardown", "--loglevel", "error", "--json", report}
+	args := []string{"--hostname", host, "--port", port, "--state-change-url", states,
+		"--state-change-teardown", "--loglevel", "error", "--json", report}
 	for _, file := range files {
 		args = append(args, "--file", filepath.Join(ready, filepath.Base(file)))
 	}
@@ -146,7 +153,7 @@ func verifyElsewhere(t *testing.T, base, states string, files ...string) (v verd
 	return v, output, code
 }
 
-// TestVerifierOfPactCLI verifies the committed pacts with a verifier that shares nothing with pactcheck but the specification.
+// TestVerifierOfPactCLI verifies the committed pacts with an independent verifier.
 func TestVerifierOfPactCLI(t *testing.T) {
 	base, states := serve(t)
 	want := 0
@@ -159,7 +166,8 @@ func TestVerifierOfPactCLI(t *testing.T) {
 	}
 	v, out, code := verifyElsewhere(t, base, states, pacts(t)...)
 	if code != 0 || len(v.InteractionResults) != want || want < 250 {
-		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code, len(v.InteractionResults), want, out[max(0, len(out)-4000):])
+		t.Errorf("got %d and %d interactions, want all of %d verified:\n%s", code,
+			len(v.InteractionResults), want, out[max(0, len(out)-4000):])
 	}
 	for _, one := range v.InteractionResults {
 		if one.Result != "OK" {
@@ -168,14 +176,14 @@ func TestVerifierOfPactCLI(t *testing.T) {
 	}
 }
 
-// wanting is a pact that asks for what gatehouse does not do.
+// wanting is a pact that gatehouse does not fulfil.
 const wanting = `{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[{"type":"Synchronous/HTTP",
 "description":"a lookup of a planet","providerStates":[{"name":"the upstream knows a query","params":{"query":"8.8.8.8"}}],
 "request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"ok":"yes","location":{"planet":"Earth"}}}}}],
 "metadata":{"pactSpecification":{"version":"4.0"}}}`
 
-// TestFailureCanBeActedOn reads what pactcheck says of such a pact: what was expected, what came and where.
+// TestFailureCanBeActedOn requires that the output names what was expected, what came and where.
 func TestFailureCanBeActedOn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
 	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
@@ -185,29 +193,32 @@ func TestFailureCanBeActedOn(t *testing.T) {
 	if code != 1 {
 		t.Errorf("got %d, want 1", code)
 	}
-	for _, want := range []string{"✗ a lookup of a planet  [GET /api/lookup]", `body $.ok: expected "yes", got true`, "body $.location", "planet",
-		`given:    the upstream knows a query {"query":"8.8.8.8"}`, `response: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
+	for _, want := range []string{"✗ a lookup of a planet  [GET /api/lookup]",
+		`body $.ok: expected "yes", got true`, "body $.location", "planet",
+		`given:    the upstream knows a query {"query":"8.8.8.8"}`,
+		`response: 200 {"ok":true,"query":"8.8.8.8"`, "0 verified, 1 failed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
 	}
 	base, states := serve(t)
-	if _, out, code := verifyElsewhere(t, base, states, file); code != 1 || !strings.Contains(out, "planet") {
+	if _, out, code := verifyElsewhere(t, base, states, file); code != 1 ||
+		!strings.Contains(out, "planet") {
 		t.Errorf("pact-cli: got %d %s, want it to fail as well", code, out)
 	}
 }
 
-// finding is what the comparator says of one interaction.
+// finding is a result of the comparator for one interaction.
 type finding struct {
 	Type, Code, Message string
 	MockDetails         struct{ InteractionDescription string }
 	SpecDetails         struct{ Location string }
 }
 
-// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. Requests that the document does not have are
-// right where the pact expects that they are refused: that is what they try.
+// TestOpenAPIAgreesWithPacts compares the pacts with the document that the service serves. A
+// request may violate the document if the pact expects an error.
 func TestOpenAPIAgreesWithPacts(t *testing.T) {
-	refused := map[string]bool{}
+	expectsError := map[string]bool{}
 	for _, file := range pacts(t) {
 		var pact struct {
 			Interactions []struct {
@@ -223,10 +234,12 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range pact.Interactions {
-			refused[i.Description] = i.Response.Status >= 400 || strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
+			expectsError[i.Description] = i.Response.Status >= 400 ||
+				strings.Contains(strings.Join(i.Response.Headers["Location"], ""), "error=")
 		}
 	}
-	out, _ := run(t, ".", tool(t, "openapi-pact-comparator"), append([]string{"../../httpedge/openapi.yaml"}, pacts(t)...)...)
+	out, _ := run(t, ".", tool(t, "openapi-pact-comparator"),
+		append([]string{"../../httpedge/openapi.yaml"}, pacts(t)...)...)
 	compared := 0
 	for line := range strings.Lines(out) {
 		var all []finding
@@ -236,7 +249,7 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 		compared++
 		for _, f := range all {
 			name := f.MockDetails.InteractionDescription
-			if f.Type == "error" && (!strings.HasPrefix(f.Code, "request.") || !refused[name]) {
+			if f.Type == "error" && (!strings.HasPrefix(f.Code, "request.") || !expectsError[name]) {
 				t.Errorf("%s: %s (%s)", name, f.Message, f.SpecDetails.Location)
 			}
 		}
@@ -246,28 +259,31 @@ func TestOpenAPIAgreesWithPacts(t *testing.T) {
 	}
 }
 
-// TestComparatorFindsDisagreement is about the test before this one.
+// TestComparatorFindsDisagreement checks the comparator of the previous test.
 func TestComparatorFindsDisagreement(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop-gatehouse.json")
 	if err := os.WriteFile(file, []byte(wanting), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := run(t, ".", tool(t, "openapi-pact-comparator"), "../../httpedge/openapi.yaml", file); code != 1 || !strings.Contains(out, "planet") {
+	if out, code := run(t, ".", tool(t, "openapi-pact-comparator"), "../../httpedge/openapi.yaml",
+		file); code != 1 || !strings.Contains(out, "planet") {
 		t.Errorf("got %d %s, want a disagreement about planet", code, out)
 	}
 }
 
-// TestConsumerInJavaScript writes the pact of the example and verifies it.
+// TestConsumerInJavaScript runs the example's consumer test and verifies its pact.
 func TestConsumerInJavaScript(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"package.json", "client.js", "client.test.js"} {
 		text, err := os.ReadFile(filepath.Join("../jsconsumer", name))
-		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, name), text, 0o600)); err != nil {
+		if err := errors.Join(err, os.WriteFile(filepath.Join(folder, name), text,
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	modules, err := filepath.Abs("../jsconsumer/node_modules")
-	if err := errors.Join(err, os.Symlink(modules, filepath.Join(folder, "node_modules"))); err != nil {
+	if err := errors.Join(err, os.Symlink(modules,
+		filepath.Join(folder, "node_modules"))); err != nil {
 		t.Fatal(err)
 	}
 	if out, code := run(t, folder, "npm", "test"); code != 0 || !strings.Contains(out, "fail 0") {
@@ -279,14 +295,16 @@ func TestConsumerInJavaScript(t *testing.T) {
 	}
 }
 
-// TestLockfilesNameNoHost reads the lockfiles of npm: where packages come from is the machine's affair.
+// TestLockfilesNameNoHost requires lockfiles without addresses: each machine chooses its npm
+// registry.
 func TestLockfilesNameNoHost(t *testing.T) {
 	for _, folder := range []string{".", "../jsconsumer", "../pactlib"} {
 		text, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), `"resolved"`) || !strings.Contains(string(text), `"integrity": "sha512-`) {
+		if strings.Contains(string(text), `"resolved"`) ||
+			!strings.Contains(string(text), `"integrity": "sha512-`) {
 			t.Errorf("%s: got addresses of packages or no sums, want sums alone", folder)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/pact-foundation/pact-go/v2/models"
 	"github.com/pact-foundation/pact-go/v2/provider"
@@ -21,25 +20,26 @@ import (
 
 const pactFile = "../pacts/gatehouse-ip-api.json"
 
-// TestSimulatorKeepsThePact verifies the simulator against what the client relies on.
-func TestSimulatorKeepsThePact(t *testing.T) {
+// TestSimulatorFulfilsThePact verifies the simulator with what the client relies on.
+func TestSimulatorFulfilsThePact(t *testing.T) {
 	s := startSimulator(t)
 	handlers := s.handlers(t)
 	for _, name := range stateNames(t) {
 		if handlers[name] == nil {
-			t.Fatalf("got the state %q in %s, which nobody sets up", name, pactFile)
+			t.Fatalf("got the state %q in %s, without a handler", name, pactFile)
 		}
 	}
 	err := provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
-		Provider: "ip-api", ProviderBaseURL: s.base, PactFiles: []string{pactFile}, FailIfNoPactsFound: true,
-		StateHandlers: handlers, DisableColoredOutput: true,
+		Provider: "ip-api", ProviderBaseURL: s.base, PactFiles: []string{pactFile},
+		FailIfNoPactsFound: true,
+		StateHandlers:      handlers, DisableColoredOutput: true,
 	})
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// stateNames returns the provider states that the pact asks for; the verifier only warns of those that there are not.
+// stateNames returns the provider states of the pact. The verifier only warns about unknown ones.
 func stateNames(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(pactFile)
@@ -66,7 +66,7 @@ func stateNames(t *testing.T) []string {
 	return names
 }
 
-// simulator is a running one. Its states are set over its own admin interface.
+// simulator is a running simulator. Its states are set through its admin interface.
 type simulator struct{ base string }
 
 func startSimulator(t *testing.T) *simulator {
@@ -79,9 +79,7 @@ func startSimulator(t *testing.T) *simulator {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
+		if err := server.Shutdown(context.Background()); err != nil {
 			t.Errorf("got %v, want the simulator to stop", err)
 		}
 		if err := <-served; err != nil {
@@ -91,7 +89,8 @@ func startSimulator(t *testing.T) *simulator {
 	return &simulator{"http://" + ln.Addr().String()}
 }
 
-// handlers set up the states of the pact, and go back to the start after each.
+// handlers returns functions that set up the states of the pact, and reset the simulator
+// afterwards.
 func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 	state := func(setUp func(models.ProviderState) error) models.StateHandler {
 		return func(starts bool, state models.ProviderState) (models.ProviderStateResponse, error) {
@@ -111,7 +110,9 @@ func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 		freeTier:       state(settings(`{"tier":"free"}`)),
 		commercialTier: state(settings(`{"tier":"pro"}`)),
 		usedUp: state(func(models.ProviderState) error {
-			if err := s.send(t, http.MethodPut, "/_sim", []byte(`{"tier":"free","singles_per_window":1,"batches_per_window":1}`), http.StatusOK); err != nil {
+			if err := s.send(t, http.MethodPut, "/_sim",
+				[]byte(`{"tier":"free","singles_per_window":1,"batches_per_window":1}`),
+				http.StatusOK); err != nil {
 				return err
 			}
 			if err := s.send(t, http.MethodGet, "/json/9.9.9.9", nil, http.StatusOK); err != nil {
@@ -124,15 +125,17 @@ func (s *simulator) handlers(t *testing.T) models.StateHandlers {
 			if nested, ok := parameters["params"].(map[string]any); ok {
 				parameters = nested
 			}
-			changed := fmt.Appendf(nil, `{"faults":[{"kind":"status","status":%v}]}`, parameters["status"])
+			changed := fmt.Appendf(nil, `{"faults":[{"kind":"status","status":%v}]}`,
+				parameters["status"])
 			return s.send(t, http.MethodPut, "/_sim", changed, http.StatusOK)
 		}),
 	}
 }
 
-// send makes a request of the simulator, or returns why it was refused.
+// send sends a request to the simulator. Another status than want is an error.
 func (s *simulator) send(t *testing.T, method, path string, body []byte, want int) error {
-	request, err := http.NewRequestWithContext(t.Context(), method, s.base+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, s.base+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"gatehouse/contracts"
 )
 
-// gatehousePacts reads the committed pacts whose provider is gatehouse.
+// gatehousePacts returns the committed pacts with the provider gatehouse.
 func gatehousePacts(t *testing.T) []*contracts.Pact {
 	t.Helper()
 	files, err := filepath.Glob("../pacts/*.json")
@@ -41,7 +41,7 @@ func gatehousePacts(t *testing.T) []*contracts.Pact {
 	return all
 }
 
-// TestCommittedPacts verifies them with the verifier of pact-go, as the team of a provider would.
+// TestCommittedPacts uses the verifier of pact-go, as the team of a provider would.
 func TestCommittedPacts(t *testing.T) {
 	p, err := contracts.Start(contracts.Config{})
 	if err != nil {
@@ -66,8 +66,9 @@ func TestCommittedPacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
-				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file}, FailIfNoPactsFound: true,
-				StateHandlers: handlers(t, p), DisableColoredOutput: true,
+				Provider: pact.Provider, ProviderBaseURL: p.URL(), PactFiles: []string{file},
+				FailIfNoPactsFound: true,
+				StateHandlers:      handlers(t, p), DisableColoredOutput: true,
 			})
 			if err != nil {
 				t.Error(err)
@@ -76,11 +77,12 @@ func TestCommittedPacts(t *testing.T) {
 	}
 }
 
-// handlers are the catalogue as pact-go wants it.
+// handlers returns the catalogue for pact-go.
 func handlers(t *testing.T, p *contracts.Provider) models.StateHandlers {
 	all := models.StateHandlers{}
 	for _, s := range contracts.Catalogue() {
-		all[s.Name] = func(setUp bool, state models.ProviderState) (models.ProviderStateResponse, error) {
+		all[s.Name] = func(setUp bool, state models.ProviderState) (models.ProviderStateResponse,
+			error) {
 			if !setUp {
 				return nil, p.TearDown(t.Context())
 			}

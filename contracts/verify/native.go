@@ -13,9 +13,12 @@ const char *pactffi_version(void);
 void pactffi_string_delete(char *string);
 VerifierHandle *pactffi_verifier_new_for_application(const char *name, const char *version);
 void pactffi_verifier_shutdown(VerifierHandle *handle);
-void pactffi_verifier_set_provider_info(VerifierHandle *handle, const char *name, const char *scheme, const char *host, unsigned short port, const char *path);
-void pactffi_verifier_set_provider_state(VerifierHandle *handle, const char *url, unsigned char teardown, unsigned char body);
-int pactffi_verifier_set_verification_options(VerifierHandle *handle, unsigned char disable_ssl_verification, unsigned long request_timeout);
+void pactffi_verifier_set_provider_info(VerifierHandle *handle, const char *name,
+	const char *scheme, const char *host, unsigned short port, const char *path);
+void pactffi_verifier_set_provider_state(VerifierHandle *handle, const char *url,
+	unsigned char teardown, unsigned char body);
+int pactffi_verifier_set_verification_options(VerifierHandle *handle,
+	unsigned char disable_ssl_verification, unsigned long request_timeout);
 int pactffi_verifier_set_coloured_output(VerifierHandle *handle, unsigned char coloured_output);
 int pactffi_verifier_set_no_pacts_is_error(VerifierHandle *handle, unsigned char is_error);
 void pactffi_verifier_add_file_source(VerifierHandle *handle, const char *file);
@@ -38,7 +41,8 @@ import (
 
 // initialize configures the library once.
 var initialize = sync.OnceFunc(func() {
-	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil { // otherwise it reports each run to its makers
+	// otherwise it reports each run to its makers
+	if err := os.Setenv("PACT_DO_NOT_TRACK", "true"); err != nil {
 		panic(err)
 	}
 	level := C.CString("OFF")
@@ -98,7 +102,8 @@ func endSilence() error {
 }
 
 // native verifies the pact in file against base and returns the library's result as JSON.
-func native(file, provider string, base *url.URL, states string, timeout time.Duration) (report []byte, passed bool, err error) {
+func native(file, provider string, base *url.URL, states string,
+	timeout time.Duration) (report []byte, passed bool, err error) {
 	initialize()
 	var allocated []*C.char
 	text := func(s string) *C.char {
@@ -120,7 +125,8 @@ func native(file, provider string, base *url.URL, states string, timeout time.Du
 		return nil, false, errors.New("libpact_ffi returned no verifier")
 	}
 	defer C.pactffi_verifier_shutdown(h)
-	C.pactffi_verifier_set_provider_info(h, text(provider), text(base.Scheme), text(base.Hostname()), C.ushort(port), text(base.Path))
+	C.pactffi_verifier_set_provider_info(h, text(provider), text(base.Scheme),
+		text(base.Hostname()), C.ushort(port), text(base.Path))
 	if states != "" {
 		C.pactffi_verifier_set_provider_state(h, text(states), 1, 1)
 	}

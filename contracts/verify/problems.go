@@ -53,24 +53,28 @@ func problemsOf(text []byte) ([]report.Problem, error) {
 	var all []report.Problem
 	for _, f := range append(v.Errors, v.PendingErrors...) {
 		if f.Mismatch.Type != "mismatches" {
-			all = append(all, report.Problem{Reason: redacted(cmp.Or(f.Mismatch.Message, "it could not be verified"))})
+			all = append(all, report.Problem{Reason: redacted(cmp.Or(f.Mismatch.Message,
+				"it could not be verified"))})
 		}
 		for _, m := range f.Mismatch.Mismatches {
 			all = append(all, m.problem())
 		}
 	}
 	slices.SortFunc(all, func(a, b report.Problem) int {
-		return cmp.Or(cmp.Compare(place(a.Where), place(b.Where)), cmp.Compare(a.Where, b.Where), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(place(a.Where), place(b.Where)), cmp.Compare(a.Where, b.Where),
+			cmp.Compare(a.Reason, b.Reason))
 	})
 	return slices.CompactFunc(all, func(a, b report.Problem) bool { return a == b }), nil
 }
 
 func place(where string) int {
-	return slices.IndexFunc([]string{"status", "header", "content type", "body", ""}, func(s string) bool { return strings.HasPrefix(where, s) })
+	return slices.IndexFunc([]string{"status", "header", "content type", "body", ""},
+		func(s string) bool { return strings.HasPrefix(where, s) })
 }
 
 func (m *mismatch) problem() report.Problem {
-	p := report.Problem{Expected: shown(m.Expected), Actual: shown(m.Actual), Reason: named(m.Mismatch)}
+	p := report.Problem{Expected: shown(m.Expected), Actual: shown(m.Actual),
+		Reason: named(m.Mismatch)}
 	switch m.Type {
 	case "StatusMismatch":
 		p.Where, p.Reason = "status", ""
@@ -100,7 +104,8 @@ func shown(raw json.RawMessage) string {
 
 // named replaces HiddenLocation by Location.
 func named(s string) string {
-	return redacted(strings.ReplaceAll(strings.ReplaceAll(s, contracts.HiddenLocation, "Location"), strings.ToLower(contracts.HiddenLocation), "Location"))
+	return redacted(strings.ReplaceAll(strings.ReplaceAll(s, contracts.HiddenLocation, "Location"),
+		strings.ToLower(contracts.HiddenLocation), "Location"))
 }
 
 // shortened returns the start of s, without secrets.
@@ -128,7 +133,8 @@ func legible(body string) string {
 		return shortened(body)
 	}
 	title := pageTitle.FindStringSubmatch(body)
-	words := strings.Join(strings.Fields(html.UnescapeString(markup.ReplaceAllString(body, " "))), " ")
+	words := strings.Join(strings.Fields(html.UnescapeString(markup.ReplaceAllString(body, " "))),
+		" ")
 	if title != nil {
 		words = "page \"" + html.UnescapeString(title[1]) + "\": " + words
 	}

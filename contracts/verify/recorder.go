@@ -25,11 +25,15 @@ type Target struct {
 // Of returns a Provider as a target.
 func Of(p *contracts.Provider) Target { return Target{p, http.HandlerFunc(p.ChangeState)} }
 
-// Remote returns the service at base as a target. Its state changes go to states, nil = it has none.
+// Remote returns the service at base as a target. Its state changes go to states, nil = it has
+// none.
 func Remote(base, states *url.URL) Target {
 	t := Target{Service: contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) { r.SetURL(base) }))}
 	if states != nil {
-		t.States = contracts.Proxy(func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = states, "" })
+		t.States = contracts.Proxy(func(r *httputil.ProxyRequest) {
+			r.Out.URL, r.Out.Host = states,
+				""
+		})
 	}
 	return t
 }
@@ -48,7 +52,8 @@ type recorder struct {
 	server *http.Server
 	served chan error
 
-	mu     sync.Mutex // held during each request: a client may read a response before its handler returns
+	// held during each request: a client may read a response before its handler returns
+	mu     sync.Mutex
 	last   *recording // of the service; nil = none yet
 	states []string   // failed state changes
 }
@@ -65,7 +70,8 @@ func newRecorder(target Target) (*recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	r := &recorder{target: target, url: &url.URL{Scheme: "http", Host: ln.Addr().String()}, served: make(chan error, 1)}
+	r := &recorder{target: target, url: &url.URL{Scheme: "http", Host: ln.Addr().String()},
+		served: make(chan error, 1)}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: requestTimeout}
 	go func() { r.served <- r.server.Serve(ln) }()
 	return r, nil
@@ -99,7 +105,8 @@ func (r *recorder) recorded() (response string, states []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last != nil {
-		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status, legible(r.last.body.String())))
+		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status,
+			legible(r.last.body.String())))
 	}
 	return response, r.states
 }

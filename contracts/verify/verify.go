@@ -40,10 +40,11 @@ func New(target Target) (*Verifier, error) {
 // Close releases the Verifier's server and files.
 func (v *Verifier) Close() error { return errors.Join(v.recorder.close(), os.RemoveAll(v.folder)) }
 
-// Pact verifies each interaction of a pact and passes its result to live. A failure is Pending if the pact
-// or the interaction is pending. The error is not about the contract: it is a problem of the verification,
-// or of ctx.
-func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, live func(*report.Interaction)) ([]*report.Interaction, error) {
+// Pact verifies each interaction of a pact and passes its result to live. A failure is Pending if
+// the pact or the interaction is pending. The error is not about the contract: it is a problem of
+// the verification, or of ctx.
+func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool,
+	live func(*report.Interaction)) ([]*report.Interaction, error) {
 	var all []*report.Interaction
 	for i := range p.Interactions {
 		if err := ctx.Err(); err != nil {
@@ -51,7 +52,8 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, li
 		}
 		it, err := v.interaction(p, i)
 		if err != nil {
-			return all, fmt.Errorf("%s: interaction %q: %w", p.Source, p.Interactions[i].Description, err)
+			return all, fmt.Errorf("%s: interaction %q: %w", p.Source,
+				p.Interactions[i].Description, err)
 		}
 		if it.Result == report.Failed && (pending || p.Interactions[i].Pending) {
 			it.Result = report.Pending
@@ -65,7 +67,8 @@ func (v *Verifier) Pact(ctx context.Context, p *contracts.Pact, pending bool, li
 // interaction verifies one interaction.
 func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, error) {
 	began, expected := time.Now(), &p.Interactions[i]
-	it := &report.Interaction{Description: expected.Description, States: stateNames(expected.States),
+	it := &report.Interaction{Description: expected.Description,
+		States:  stateNames(expected.States),
 		Request: expected.Method + " " + expected.Path, Result: report.Verified}
 	if !expected.HTTP {
 		it.Request, it.Result = "no HTTP request", report.Failed
@@ -81,7 +84,8 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 		return nil, err
 	}
 	v.recorder.reset()
-	text, passed, err := native(file, p.Provider, v.recorder.url, v.recorder.stateURL(), requestTimeout)
+	text, passed, err := native(file, p.Provider, v.recorder.url, v.recorder.stateURL(),
+		requestTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -17,13 +17,14 @@ import (
 // TestMain spares the library the certificates of the machine, which it reads for each interaction:
 // nothing here is TLS.
 func TestMain(m *testing.M) {
-	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull), os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
+	if err := errors.Join(os.Setenv("SSL_CERT_FILE", os.DevNull),
+		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// pactOf returns a pact with these interactions, as JSON.
+// pactOf returns a pact with interactions in JSON.
 func pactOf(t *testing.T, interactions string) *contracts.Pact {
 	t.Helper()
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"shop"},"provider":{"name":"gatehouse"},"interactions":[`+interactions+
@@ -37,7 +38,7 @@ func pactOf(t *testing.T, interactions string) *contracts.Pact {
 	return p
 }
 
-// try verifies the pact against a provider of its own.
+// try verifies the pact with a new provider.
 func try(t *testing.T, p *contracts.Pact, pending bool) []*report.Interaction {
 	t.Helper()
 	provider, err := contracts.Start(contracts.Config{})
@@ -78,26 +79,29 @@ func TestVerifiedInteraction(t *testing.T) {
 	}
 }
 
-// TestFailureSaysWhatCameWhere asks for a field, a type and a status that there are not.
-func TestFailureSaysWhatCameWhere(t *testing.T) {
+// TestFailureShowsProblems expects a wrong field, type and status.
+func TestFailureShowsProblems(t *testing.T) {
 	body := strings.Replace(lookup, `"status":200`, `"status":201`, 1)
 	got := try(t, pactOf(t, body+`{"ok":"yes","planet":"Earth"}}}}`), false)[0]
-	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) || got.Request != "GET /api/lookup" {
-		t.Fatalf("got %+v, want a failure with the answer", got)
+	if got.Result != report.Failed || !strings.HasPrefix(got.Response, `200 {"ok":true`) ||
+		got.Request != "GET /api/lookup" {
+		t.Fatalf("got %+v, want a failure with the response", got)
 	}
 	text := ""
 	for _, p := range got.Problems {
 		text += p.String() + "\n"
 	}
-	for _, want := range []string{"status: expected 201, got 200", `body $.ok: expected "yes", got true`, "body $: ", "missing the following keys: planet"} {
+	for _, want := range []string{"status: expected 201, got 200",
+		`body $.ok: expected "yes", got true`, "body $: ", "missing the following keys: planet"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %s, want %q in it", text, want)
 		}
 	}
 }
 
-func TestPendingPactMayFail(t *testing.T) {
-	if got := try(t, pactOf(t, lookup+`{"planet":"Earth"}}}}`), true)[0]; got.Result != report.Pending || len(got.Problems) == 0 {
+func TestFailureOfPendingPact(t *testing.T) {
+	if got := try(t, pactOf(t, lookup+`{"planet":"Earth"}}}}`),
+		true)[0]; got.Result != report.Pending || len(got.Problems) == 0 {
 		t.Errorf("got %+v, want it pending, with the problem", got)
 	}
 }
@@ -107,68 +111,81 @@ const authorize = `{"type":"Synchronous/HTTP","description":"a redirect","provid
 "response":{"status":302,"headers":{"Location":["https://app.example/callback?error=X"]},"matchingRules":{"header":{"Location":{"combine":"AND","matchers":[{"match":"regex","regex":"REGEX"}]}}}}}`
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://app\\.example/callback\\?.*error=unsupported_response_type.*`, 1)), false)[0]
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX",
+		`https://app\\.example/callback\\?.*error=unsupported_response_type.*`, 1)), false)[0]
 	if got.Result != report.Verified {
 		t.Errorf("got %+v, want it verified", got)
 	}
 }
 
-func TestWrongRedirectIsSaidOfLocation(t *testing.T) {
-	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://other\\.example/.*`, 1)), false)[0]
+func TestWrongRedirectNamesLocation(t *testing.T) {
+	got := try(t, pactOf(t, strings.Replace(authorize, "REGEX", `https://other\\.example/.*`, 1)),
+		false)[0]
 	if got.Result != report.Failed || got.Problems[0].Where != "header Location" {
 		t.Errorf("got %+v, want a failure of the header Location", got)
 	}
 }
 
-// TestRedirectIsNoPage expects a page where the service redirects to one.
-func TestRedirectIsNoPage(t *testing.T) {
+// TestRedirectIsNotAPage expects a page, but the service redirects to one.
+func TestRedirectIsNotAPage(t *testing.T) {
 	body := strings.Replace(authorize, `"status":302`, `"status":200`, 1)
 	body = body[:strings.Index(body, `,"headers"`)] + "}}"
-	body = strings.Replace(body, `["token"]`, `["code"],"code_challenge":["`+contracts.CodeChallenge+`"],"code_challenge_method":["S256"]`, 1)
+	body = strings.Replace(body, `["token"]`,
+		`["code"],"code_challenge":["`+
+			contracts.CodeChallenge+`"],"code_challenge_method":["S256"]`, 1)
 	got := try(t, pactOf(t, body), false)[0]
-	if got.Result != report.Failed || !strings.Contains(got.Problems[0].String(), "expected 200, got 302") {
+	if got.Result != report.Failed ||
+		!strings.Contains(got.Problems[0].String(), "expected 200, got 302") {
 		t.Errorf("got %+v, want a failure of the status", got)
 	}
 }
 
-func TestMessageIsNothingForGatehouse(t *testing.T) {
-	got := try(t, pactOf(t, `{"type":"Asynchronous/Messages","description":"an event","contents":{"content":"x"}}`), false)[0]
+func TestMessageFails(t *testing.T) {
+	got := try(t, pactOf(t,
+		`{"type":"Asynchronous/Messages","description":"an event","contents":{"content":"x"}}`),
+		false)[0]
 	if got.Result != report.Failed || !strings.Contains(got.Problems[0].Reason, "no messages") {
 		t.Errorf("got %+v, want a failure that says why", got)
 	}
 }
 
-// TestImpossibleStateIsTheReason asks for an answer that the upstream does not have.
-func TestImpossibleStateIsTheReason(t *testing.T) {
-	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`, `"the upstream knows a query","params":{"query":"5.255.255.1"}`, 1)
+// TestFailedStateIsTheReason needs a result that the upstream does not have.
+func TestFailedStateIsTheReason(t *testing.T) {
+	body := strings.Replace(lookup, `"the upstream knows a query","params":{"query":"8.8.8.8"}`,
+		`"the upstream knows a query","params":{"query":"5.255.255.1"}`, 1)
 	got := try(t, pactOf(t, body+`{}}}}`), false)[0]
-	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" || !strings.Contains(got.Problems[0].Reason, "400 state") {
+	if got.Result != report.Failed || len(got.Problems) != 1 || got.Problems[0].Where != "state" ||
+		!strings.Contains(got.Problems[0].Reason, "400 state") {
 		t.Errorf("got %+v, want the state as the reason, once", got)
 	}
 }
 
-// TestPageIsSaidInWords has a page for an answer.
-func TestPageIsSaidInWords(t *testing.T) {
-	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
-	if !strings.HasPrefix(got.Response, `400 page "This request cannot be served": `) || strings.ContainsAny(got.Response, "<{") {
+// TestPageIsShownAsText gets a page as the response.
+func TestPageIsShownAsText(t *testing.T) {
+	got := try(t, pactOf(t,
+		`{"type":"Synchronous/HTTP","description":"a page","request":{"method":"GET","path":"/oauth/authorize"},"response":{"status":200}}`), false)[0]
+	if !strings.HasPrefix(got.Response, `400 page "This request cannot be served": `) ||
+		strings.ContainsAny(got.Response, "<{") {
 		t.Errorf("got %s, want the title and the words of the page", got.Response)
 	}
 }
 
-// TestSecretsAreNotTold expects a token of another form, so that the one that came is a difference.
-func TestSecretsAreNotTold(t *testing.T) {
+// TestSecretsAreRedacted expects another token, so that the actual one is part of the failure.
+func TestSecretsAreRedacted(t *testing.T) {
 	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"a token","providerStates":[{"name":"a confidential client"}],
 "request":{"method":"POST","path":"/oauth/token","headers":{"Content-Type":["application/x-www-form-urlencoded"]},
 "body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"grant_type=client_credentials&client_id=`+contracts.DefaultClientID+`&client_secret=`+contracts.DefaultClientSecret+`"}},
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
 	text := got.Response + got.Problems[0].String()
-	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") || regexp.MustCompile(`gtat_\w`).MatchString(text) {
+	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") ||
+		regexp.MustCompile(`gtat_\w`).MatchString(text) {
 		t.Errorf("got %+v, want the token to be left out", got)
 	}
 }
 
-// TestVerifiersAtOnce has several, each with a provider of its own, of which every second one holds nothing of what is expected.
-func TestVerifiersAtOnce(t *testing.T) {
+// TestConcurrentVerifiers runs several verifiers, each with its own provider. Every second pact
+// fails.
+func TestConcurrentVerifiers(t *testing.T) {
 	for i := range 6 {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
-// Package brokertest is a fake Pact Broker: the part of the HTTP interface that verifiers use, with the
-// links and formats of the real broker.
+// Package brokertest is a fake Pact Broker: the part of the HTTP interface that verifiers use, with
+// the links and formats of the real broker.
 package brokertest
 
 import (
@@ -139,7 +139,8 @@ func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.failing != "" && strings.HasSuffix(r.URL.Path, b.failing) {
-		send(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{"message": "An error has occurred. The details have been logged.", "reference": "a1b2"}})
+		send(w, http.StatusInternalServerError,
+			map[string]any{"error": map[string]any{"message": "An error has occurred. The details have been logged.", "reference": "a1b2"}})
 		return
 	}
 	parts := strings.Split(strings.Trim(r.URL.EscapedPath(), "/"), "/")
@@ -167,7 +168,8 @@ func (b *Broker) serve(w http.ResponseWriter, r *http.Request) {
 	case "POST pacts/provider/*/consumer/*/pact-version/*/metadata/*/verification-results":
 		b.take(w, r, parts[4])
 	default:
-		send(w, http.StatusNotFound, map[string]any{"error": "The requested document was not found on this server."})
+		send(w, http.StatusNotFound,
+			map[string]any{"error": "The requested document was not found on this server."})
 	}
 }
 
@@ -216,19 +218,23 @@ func (b *Broker) index() map[string]any {
 		return map[string]any{"href": b.URL + path, "templated": true}
 	}
 	return map[string]any{"_links": map[string]any{
-		"self":                               map[string]any{"href": b.URL, "title": "Index", "templated": false},
+		"self": map[string]any{"href": b.URL, "title": "Index",
+			"templated": false},
 		"pb:provider-pacts-for-verification": templated("/pacts/provider/{provider}/for-verification"),
 		"pb:latest-provider-pacts":           templated("/pacts/provider/{provider}/latest"),
 		"pb:pacticipant-branch-version":      templated("/pacticipants/{pacticipant}/branches/{branch}/versions/{version}"),
-		"pb:webhooks":                        map[string]any{"href": b.URL + "/webhooks", "templated": false},
-		"curies":                             []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=index", "templated": true}},
+		"pb:webhooks": map[string]any{"href": b.URL + "/webhooks",
+			"templated": false},
+		"curies": []any{map[string]any{"name": "pb",
+			"href": b.URL + "/doc/{rel}?context=index", "templated": true}},
 	}}
 }
 
 func (b *Broker) list(w http.ResponseWriter, r *http.Request) {
 	var request map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-		send(w, http.StatusBadRequest, map[string]any{"errors": map[string]any{"body": []string{"is no JSON"}}})
+		send(w, http.StatusBadRequest,
+			map[string]any{"errors": map[string]any{"body": []string{"is no JSON"}}})
 		return
 	}
 	b.requests = append(b.requests, request)
@@ -241,18 +247,23 @@ func (b *Broker) sendList(w http.ResponseWriter, r *http.Request, pending bool) 
 	list := []any{}
 	for _, p := range b.pacts {
 		properties := map[string]any{"notices": []any{
-			map[string]any{"when": "before_verification", "text": "The pact at " + b.URL + " is being verified because it matches a selector."},
-			map[string]any{"when": "after_verification:success_false_published_true", "text": "It failed."},
+			map[string]any{"when": "before_verification",
+				"text": "The pact at " + b.URL +
+					" is being verified because it matches a selector."},
+			map[string]any{"when": "after_verification:success_false_published_true",
+				"text": "It failed."},
 		}}
 		if pending {
 			properties["pending"] = p.pending
 		}
 		self := to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.provider, p.consumer)
 		self["name"] = "Pact between " + p.consumer + " and " + b.provider
-		list = append(list, map[string]any{"shortDescription": "latest from main", "verificationProperties": properties, "_links": map[string]any{"self": self}})
+		list = append(list, map[string]any{"shortDescription": "latest from main",
+			"verificationProperties": properties, "_links": map[string]any{"self": self}})
 	}
-	send(w, http.StatusOK, map[string]any{"_embedded": map[string]any{"pacts": list}, "_links": map[string]any{
-		"self": map[string]any{"href": b.URL + r.URL.Path, "title": "Pacts to be verified"}}})
+	send(w, http.StatusOK, map[string]any{"_embedded": map[string]any{"pacts": list},
+		"_links": map[string]any{
+			"self": map[string]any{"href": b.URL + r.URL.Path, "title": "Pacts to be verified"}}})
 }
 
 func (b *Broker) show(w http.ResponseWriter, consumer string) {
@@ -266,34 +277,42 @@ func (b *Broker) show(w http.ResponseWriter, consumer string) {
 		}
 		content["createdAt"] = "2026-11-21T00:00:00+00:00"
 		content["_links"] = map[string]any{
-			"self":        to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.provider, consumer),
+			"self": to("%s/pacts/provider/%s/consumer/%s/version/1", b.URL, b.provider,
+				consumer),
 			"pb:consumer": to("%s/pacticipants/%s", b.URL, consumer),
 			"pb:provider": to("%s/pacticipants/%s", b.URL, b.provider),
 			"pb:publish-verification-results": to("%s/pacts/provider/%s/consumer/%s/pact-version/%s/metadata/%s/verification-results",
 				b.URL, b.provider, consumer, "c0ffee", "Y3ZuPTE"),
-			"curies": []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=pact", "templated": true}},
+			"curies": []any{map[string]any{"name": "pb", "href": b.URL + "/doc/{rel}?context=pact",
+				"templated": true}},
 		}
 		send(w, http.StatusOK, content)
 		return
 	}
-	send(w, http.StatusNotFound, map[string]any{"error": "The requested document was not found on this server."})
+	send(w, http.StatusNotFound,
+		map[string]any{"error": "The requested document was not found on this server."})
 }
 
 func (b *Broker) pacticipant(name string) map[string]any {
 	at := b.URL + "/pacticipants/" + url.PathEscape(name)
 	return map[string]any{"name": name, "mainBranch": "main", "_links": map[string]any{
-		"self":              map[string]any{"href": at},
-		"pb:version":        map[string]any{"title": "Get, create or delete a pacticipant version", "href": at + "/versions/{version}", "templated": true},
-		"pb:version-tag":    map[string]any{"title": "Get, create or delete a tag", "href": at + "/versions/{version}/tags/{tag}", "templated": true},
-		"pb:branch-version": map[string]any{"title": "Get or add/create a branch version", "href": at + "/branches/{branch}/versions/{version}", "templated": true},
+		"self": map[string]any{"href": at},
+		"pb:version": map[string]any{"title": "Get, create or delete a pacticipant version",
+			"href": at + "/versions/{version}", "templated": true},
+		"pb:version-tag": map[string]any{"title": "Get, create or delete a tag",
+			"href": at + "/versions/{version}/tags/{tag}", "templated": true},
+		"pb:branch-version": map[string]any{"title": "Get or add/create a branch version",
+			"href": at + "/branches/{branch}/versions/{version}", "templated": true},
 	}}
 }
 
 func (b *Broker) take(w http.ResponseWriter, r *http.Request, consumer string) {
 	content, err := io.ReadAll(r.Body)
 	var body map[string]any
-	if err != nil || json.Unmarshal(content, &body) != nil || body["providerApplicationVersion"] == nil || body["success"] == nil {
-		send(w, http.StatusBadRequest, map[string]any{"errors": map[string]any{"success": []string{"can't be blank"}}})
+	if err != nil || json.Unmarshal(content, &body) != nil ||
+		body["providerApplicationVersion"] == nil || body["success"] == nil {
+		send(w, http.StatusBadRequest,
+			map[string]any{"errors": map[string]any{"success": []string{"can't be blank"}}})
 		return
 	}
 	b.published = append(b.published, Published{consumer, body})

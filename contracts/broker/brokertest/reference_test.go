@@ -17,7 +17,7 @@ import (
 const pact = `{"consumer":{"name":"web shop"},"provider":{"name":"gatehouse"},"interactions":[
 {"description":"a greeting","request":{"method":"GET","path":"/"},"response":{"status":200}}],"metadata":{"pactSpecification":{"version":"2.0.0"}}}`
 
-// TestReferenceVerifier has the stand-in used by the verifier of libpact_ffi, which was made for the real broker.
+// TestReferenceVerifier uses the fake broker with libpact_ffi, which is made for the real broker.
 func TestReferenceVerifier(t *testing.T) {
 	b := brokertest.New(t, "gatehouse")
 	b.WantToken("secret")
@@ -29,21 +29,26 @@ func TestReferenceVerifier(t *testing.T) {
 	}))
 	defer service.Close()
 	err := provider.NewVerifier().VerifyProvider(t, provider.VerifyRequest{
-		Provider: "gatehouse", ProviderBaseURL: service.URL, BrokerURL: b.URL, BrokerToken: "secret", FailIfNoPactsFound: true,
+		Provider: "gatehouse", ProviderBaseURL: service.URL, BrokerURL: b.URL,
+		BrokerToken: "secret", FailIfNoPactsFound: true,
 		ConsumerVersionSelectors: []provider.Selector{&provider.ConsumerVersionSelector{MainBranch: true}}, EnablePending: true,
-		PublishVerificationResults: true, ProviderVersion: "1.0/7", ProviderBranch: "feat/x", ProviderTags: []string{"dev"},
+		PublishVerificationResults: true, ProviderVersion: "1.0/7", ProviderBranch: "feat/x",
+		ProviderTags: []string{"dev"},
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	if asked := b.Requests(); len(asked) != 1 || asked[0]["includePendingStatus"] != true || asked[0]["providerVersionBranch"] != "feat/x" {
+	if asked := b.Requests(); len(asked) != 1 || asked[0]["includePendingStatus"] != true ||
+		asked[0]["providerVersionBranch"] != "feat/x" {
 		t.Errorf("got %v, want pacts to be asked for", asked)
 	}
 	told := b.Published()
-	if len(told) != 1 || told[0].Consumer != "web shop" || told[0].Body["success"] != true || told[0].Body["providerApplicationVersion"] != "1.0/7" {
+	if len(told) != 1 || told[0].Consumer != "web shop" || told[0].Body["success"] != true ||
+		told[0].Body["providerApplicationVersion"] != "1.0/7" {
 		t.Errorf("got %v, want a result", told)
 	}
-	if !slices.Equal(b.Branches(), []string{"feat/x@1.0/7"}) || !slices.Equal(b.Tags(), []string{"dev@1.0/7"}) {
+	if !slices.Equal(b.Branches(), []string{"feat/x@1.0/7"}) ||
+		!slices.Equal(b.Tags(), []string{"dev@1.0/7"}) {
 		t.Errorf("got branches %q and tags %q, want one each", b.Branches(), b.Tags())
 	}
 }
