@@ -26,7 +26,7 @@ func (r *row) browser() *browser {
 		r.t.Fatal(err)
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: patience, CheckRedirect: stay}}
+	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: timeout, CheckRedirect: stay}}
 }
 
 // page is what a browser shows, or where it is sent.

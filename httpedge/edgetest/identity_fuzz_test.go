@@ -28,7 +28,7 @@ func handled(t *testing.T, base, method, target, body string, headers ...string)
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		t.Fatal(err)
 	}
 	var request strings.Builder
