@@ -24,9 +24,10 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			for uri, kinds := range map[string]string{
 				"https://app.example/cb":          "confidential public",
 				"https://app.example:8443/cb?x=1": "confidential public",
-				"http://127.0.0.1/cb":             "confidential public", "http://[::1]:8080/cb": "confidential public",
-				"http://localhost:3000/cb": "confidential public",
-				"com.example.app:/cb":      "public", "myapp:/cb": "", "http://app.example/cb": "",
+				"http://127.0.0.1/cb":             "confidential public",
+				"http://[::1]:8080/cb":            "confidential public",
+				"http://localhost:3000/cb":        "confidential public",
+				"com.example.app:/cb":             "public", "myapp:/cb": "", "http://app.example/cb": "",
 				"http://127.0.0.2/cb": "", "http://localhost.evil.example/": "",
 				"https://app.example/cb#part": "", "https://user:pass@app.example/cb": "",
 				"https://*.example/cb": "", "javascript:alert(1)": "", "data:text/html,x": "",

@@ -413,7 +413,8 @@ func refreshRotation(r *row) {
 		sibling = r.token(renewal(c, first.refresh)...).tokens(r.t)
 	}
 	third := r.token(renewal(c, sibling.refresh)...).tokens(r.t)
-	r.token(renewal(c, second.refresh)...).tokens(r.t) // its siblings have become the previous generation
+	// The siblings of second are now the previous generation.
+	r.token(renewal(c, second.refresh)...).tokens(r.t)
 	r.token(renewal(c, first.refresh)...).fails(r.t, 400, "invalid_grant")
 	for _, ended := range []pair{first, second, third, sibling} {
 		r.profile(ended.access).invalid(r.t)

@@ -270,7 +270,8 @@ func TestDocumentAuthentication(t *testing.T) {
 			c := r.client()
 			r.token(ownToken(c)...).object(r.t, 200)
 			r.send("POST", r.URL+"/oauth/token?client_secret="+c.Secret,
-				values(ownToken(c, "client_secret", "")...).Encode(), "Content-Type", formType).fails(r.t, 401, "invalid_client")
+				values(ownToken(c, "client_secret", "")...).Encode(),
+				"Content-Type", formType).fails(r.t, 401, "invalid_client")
 		}},
 		{"3: public clients use PKCE", func(r *row) {
 			p, b := r.client(public), r.browser()
