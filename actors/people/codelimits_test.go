@@ -3,7 +3,9 @@ package people_test
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,132 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
+
+// TestGuessingACode takes what an attacker can try at one code, in virtual time, always as soon as allowed.
+func TestGuessingACode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := openReception(t, sqlitetest.File(t))
+		defer r.close(t)
+		token := r.register(t, eve)
+		code := r.message(t, eve, account.RegisterCode)
+		var waits []time.Duration
+		tries := 0
+		for {
+			_, err := r.confirm(t, token, otherThan(code))
+			var throttled *people.ThrottledError
+			switch {
+			case errors.As(err, &throttled):
+				time.Sleep(throttled.RetryAfter)
+				r.now = time.Now()
+				waits = append(waits, throttled.RetryAfter.Round(time.Second))
+				continue
+			case errors.Is(err, people.ErrWrongCode):
+				tries++
+				continue
+			}
+			wantError(t, "in the end", err, people.ErrCodeExpired)
+			break
+		}
+		if tries != 5 || !slices.Equal(waits, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
+			t.Errorf("got %d tries with %v between, want 5, with growing delays after the third", tries, waits)
+		}
+		r.wait(10 * time.Second)
+		_, err := r.confirm(t, token, code)
+		wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
+	})
+}
+
+// TestGuessesOfADay asks for codes and guesses as often as allowed for a day.
+func TestGuessesOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := openReception(t, sqlitetest.File(t))
+		defer r.close(t)
+		codes, guesses := 0, 0
+		for end := r.now.Add(24 * time.Hour); r.now.Before(end); {
+			token, err := r.BeginPhone(t.Context(), evePhone, netip.Addr{}, r.now)
+			var throttled *people.ThrottledError
+			if errors.As(err, &throttled) {
+				r.now = r.now.Add(throttled.RetryAfter)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes++
+			code := r.message(t, evePhone, account.PhoneCode)
+			for {
+				_, err := r.ConfirmPhone(t.Context(), token, otherThan(code), "Eve", people.Visitor{}, r.now)
+				if errors.As(err, &throttled) {
+					r.now = r.now.Add(throttled.RetryAfter)
+					continue
+				}
+				if !errors.Is(err, people.ErrWrongCode) {
+					break
+				}
+				guesses++
+			}
+		}
+		if codes != 10 || guesses != 50 {
+			t.Errorf("got %d codes and %d guesses, want 10 and 50", codes, guesses)
+		}
+	})
+}
+
+func TestFiveTriesAtOnce(t *testing.T) {
+	r := newReception(t)
+	token := r.register(t, eve)
+	code := r.message(t, eve, account.RegisterCode)
+	var checked int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			by := people.Visitor{Caller: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
+			_, err := r.ConfirmRegistration(t.Context(), token, otherThan(code), by, r.now.Add(time.Duration(i)*10*time.Second))
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, people.ErrWrongCode) {
+				checked++
+			}
+		})
+	}
+	all.Wait()
+	if checked > 5 {
+		t.Errorf("got %d guesses checked, want at most 5", checked)
+	}
+}
+
+// TestAKnownBrowserIsNotDelayed by wrong codes of others, as it is not by their wrong passwords.
+func TestAKnownBrowserIsNotDelayed(t *testing.T) {
+	r := newReception(t)
+	begin := func() (string, string) {
+		t.Helper()
+		token, err := r.BeginPhone(t.Context(), evePhone, browser, r.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token, r.message(t, evePhone, account.PhoneCode)
+	}
+	token, code := begin()
+	in, err := r.ConfirmPhone(t.Context(), token, code, "Eve", visitor, r.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mallory := people.Visitor{Caller: netip.MustParseAddr("198.51.100.1")}
+	token, code = begin()
+	for range 3 {
+		_, err := r.ConfirmPhone(t.Context(), token, otherThan(code), "", mallory, r.now)
+		wantError(t, "wrong code", err, people.ErrWrongCode)
+	}
+	r.wait(100 * time.Millisecond)
+	_, err = r.ConfirmPhone(t.Context(), token, code, "", visitor, r.now)
+	wantThrottled(t, "another browser", err, time.Second)
+	known := visitor
+	known.Known = in.Known
+	if _, err := r.ConfirmPhone(t.Context(), token, code, "", known, r.now); err != nil {
+		t.Errorf("the known browser: %v", err)
+	}
+}
 
 func TestCodesAreLimited(t *testing.T) {
 	r := newReception(t)

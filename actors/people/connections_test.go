@@ -14,6 +14,22 @@ import (
 	"gatehouse/actors/token"
 )
 
+func TestConsentsGrow(t *testing.T) {
+	h, now := newFixture(t), time.Now()
+	for _, c := range []struct{ grant, want oauth.Scopes }{
+		{0, 0}, {oauth.ViewUser, oauth.ViewUser}, {oauth.DetailUser, oauth.UserScopes}, {oauth.ViewUser, oauth.UserScopes},
+	} {
+		if c.grant != 0 {
+			if err := h.GrantConsent(t.Context(), h.ann.ID, h.app.ID, c.grant, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := h.Consent(t.Context(), h.ann.ID, h.app.ID); oauth.Scopes(got.Scopes) != c.want || err != nil {
+			t.Errorf("got %v, %v, want %v", got, err, c.want)
+		}
+	}
+}
+
 // letIn makes a client of that name and grants it scopes.
 func (h *fixture) letIn(t *testing.T, name string, scopes oauth.Scopes, now time.Time) *oauth.Client {
 	t.Helper()

@@ -11,6 +11,31 @@ import (
 	"gatehouse/actors/token"
 )
 
+func TestAResetEndsWhatWasOpen(t *testing.T) {
+	h, now := newFixture(t), time.Now()
+	here, elsewhere := h.mustSignIn(t, password, now), h.mustSignIn(t, password, now)
+	bearer := h.token(t)
+	h.wantVerdict(t, "before", bearer, token.Admitted)
+	var wrong account.FieldError
+	if err := h.ResetPassword(t.Context(), h.ann.ID, "short", "", now); !errors.As(err, &wrong) || wrong.Field != "password" {
+		t.Errorf("got %v, want an error about the password", err)
+	}
+	h.wantVerdict(t, "after a refused one", bearer, token.Admitted)
+	if err := h.ResetPassword(t.Context(), h.ann.ID, another, here.Token, now); err != nil {
+		t.Fatal(err)
+	}
+	h.wantVerdict(t, "after", bearer, token.TokenInvalid)
+	h.wantSession(t, "the one kept", here.Token, now, true)
+	h.wantSession(t, "the other", elsewhere.Token, now, false)
+	if _, err := h.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
+		t.Errorf("the old password: got %v, want ErrWrongCredentials", err)
+	}
+	h.mustSignIn(t, another, now)
+	if err := h.ResetPassword(t.Context(), 99, another, "", now); !errors.Is(err, account.ErrNotFound) {
+		t.Errorf("nobody: got %v, want account.ErrNotFound", err)
+	}
+}
+
 // at returns the session of a sign-in.
 func (h *fixture) at(t *testing.T, in *people.SignedIn, now time.Time) *account.Session {
 	t.Helper()

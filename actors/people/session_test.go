@@ -8,6 +8,20 @@ import (
 	"gatehouse/actors/account"
 )
 
+func TestSessionsMoveAndExpire(t *testing.T) {
+	h, now := newFixture(t), time.Now()
+	in := h.mustSignIn(t, password, now)
+	for range 3 {
+		now = now.Add(13 * 24 * time.Hour)
+		h.wantSession(t, "used every 13 days", in.Token, now, true)
+	}
+	h.wantSession(t, "not used for 14 days", in.Token, now.Add(14*24*time.Hour), false)
+	session, _, err := h.Session(t.Context(), in.Token, now.Add(30*time.Second))
+	if err != nil || !session.Seen.Equal(now.Truncate(time.Millisecond)) {
+		t.Errorf("got %+v, %v, want no write within a minute", session, err)
+	}
+}
+
 // sessions returns the IDs of the user's live sessions.
 func (h *fixture) sessions(t *testing.T, now time.Time) []string {
 	t.Helper()
