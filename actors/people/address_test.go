@@ -8,43 +8,50 @@ import (
 	"gatehouse/actors/people"
 )
 
-func TestChangeOfAnAddress(t *testing.T) {
-	r := newReception(t)
-	in := r.joined(t, eve)
-	other := r.joined(t, "other@example.com")
+func TestChangeAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	in := f.signUp(t, eve)
+	other := f.signUp(t, "other@example.com")
 	begin := func(channel account.Channel, address string, kind account.Kind) (token, code string) {
 		t.Helper()
-		token, err := r.BeginChange(t.Context(), in.User.ID, channel, address, browser, r.now)
+		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, browser, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return token, r.message(t, address, kind)
+		return token, f.receive(t, address, kind)
 	}
 	token, code := begin(account.Email, "new@example.com", account.ChangeCode)
-	_, err := r.ConfirmChange(t.Context(), other.User.ID, token, code, r.now)
+	_, err := f.ConfirmChange(t.Context(), other.User.ID, token, code, f.now)
 	wantError(t, "another user", err, people.ErrCodeExpired)
-	_, err = r.ConfirmChange(t.Context(), in.User.ID, token, otherThan(code), r.now)
+	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, wrongCode(code), f.now)
 	wantError(t, "wrong code", err, people.ErrWrongCode)
-	_, err = r.ConfirmReset(t.Context(), token, code, another, visitor, r.now)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
 	wantError(t, "another purpose", err, people.ErrCodeExpired)
-	u, err := r.ConfirmChange(t.Context(), in.User.ID, token, code, r.now)
+	u, err := f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	if err != nil || u.Email != "new@example.com" {
 		t.Errorf("got %+v, %v, want the new address", u, err)
 	}
-	r.message(t, eve, account.AddressLeft)
-	_, err = r.ConfirmChange(t.Context(), in.User.ID, token, code, r.now)
+	f.receive(t, eve, account.AddressLeft)
+	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	wantError(t, "again", err, people.ErrCodeExpired)
 	token, code = begin(account.SMS, evePhone, account.ChangeCode)
-	if u, err = r.ConfirmChange(t.Context(), in.User.ID, token, code, r.now); err != nil || u.Phone != evePhone || u.Email != "new@example.com" {
+	u, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
+	if err != nil || u.Phone != evePhone || u.Email != "new@example.com" {
 		t.Errorf("got %+v, %v, want the new number beside the address", u, err)
 	}
-	r.wait(time.Minute)
+	f.advance(time.Minute)
 	begin(account.Email, "other@example.com", account.AccountExists)
-	for address, channel := range map[string]account.Channel{"new@example.com": account.Email, evePhone: account.SMS, "x": account.Email, "+1": account.SMS} {
-		_, err := r.BeginChange(t.Context(), in.User.ID, channel, address, browser, r.now)
-		wantField(t, address, err, map[account.Channel]string{account.Email: "email", account.SMS: "phone_number"}[channel])
+	for _, c := range []struct {
+		channel        account.Channel
+		address, field string
+	}{
+		{account.Email, "new@example.com", "email"}, {account.Email, "x", "email"},
+		{account.SMS, evePhone, "phone_number"}, {account.SMS, "+1", "phone_number"},
+	} {
+		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, browser, f.now)
+		wantField(t, c.address, err, c.field)
 	}
-	_, err = r.BeginChange(t.Context(), 99, account.Email, "x@example.com", browser, r.now)
+	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", browser, f.now)
 	wantError(t, "nobody", err, account.ErrNotFound)
-	r.silent(t)
+	f.wantNoMessage(t)
 }

@@ -11,47 +11,48 @@ import (
 )
 
 func TestCodesExpire(t *testing.T) {
-	r := newReception(t)
-	token := r.register(t, eve)
-	code := r.message(t, eve, account.RegisterCode)
-	r.wait(5 * time.Minute)
-	_, err := r.confirm(t, token, code)
+	f := newCodeFixture(t)
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
+	f.advance(5 * time.Minute)
+	_, err := f.confirm(t, token, code)
 	wantError(t, "after 5 minutes", err, people.ErrCodeExpired)
-	if err := r.Resend(t.Context(), token, browser, r.now); err != nil {
+	if err := f.Resend(t.Context(), token, browser, f.now); err != nil {
 		t.Fatal(err)
 	}
-	second := r.message(t, eve, account.RegisterCode)
+	second := f.receive(t, eve, account.RegisterCode)
 	if second != code {
-		_, err = r.confirm(t, token, code)
+		_, err = f.confirm(t, token, code)
 		wantError(t, "the former code", err, people.ErrWrongCode)
 	}
-	r.wait(5*time.Minute - time.Millisecond)
-	if _, err := r.confirm(t, token, second); err != nil {
+	f.advance(5*time.Minute - time.Millisecond)
+	if _, err := f.confirm(t, token, second); err != nil {
 		t.Errorf("just before 5 minutes: %v", err)
 	}
-	token = r.register(t, "other@example.com")
-	r.wait(time.Hour)
-	_, err = r.Challenge(t.Context(), token, r.now)
+	token = f.register(t, "other@example.com")
+	f.advance(time.Hour)
+	_, err = f.Challenge(t.Context(), token, f.now)
 	wantError(t, "after an hour", err, people.ErrCodeExpired)
-	wantError(t, "another code after an hour", r.Resend(t.Context(), token, browser, r.now), people.ErrCodeExpired)
+	wantError(t, "resend after an hour", f.Resend(t.Context(), token, browser, f.now),
+		people.ErrCodeExpired)
 	for _, token := range []string{"", "x", account.NewSecret()} {
-		_, err := r.Challenge(t.Context(), token, r.now)
+		_, err := f.Challenge(t.Context(), token, f.now)
 		wantError(t, "no challenge", err, people.ErrCodeExpired)
-		_, err = r.confirm(t, token, "123456")
+		_, err = f.confirm(t, token, "123456")
 		wantError(t, "no challenge", err, people.ErrCodeExpired)
 	}
 }
 
-func TestACodeMakesOneAccount(t *testing.T) {
-	r := newReception(t)
-	token := r.register(t, eve)
-	code := r.message(t, eve, account.RegisterCode)
+func TestCodeCreatesOneAccount(t *testing.T) {
+	f := newCodeFixture(t)
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
 	var in, late int
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			_, err := r.confirm(t, token, code)
+			_, err := f.confirm(t, token, code)
 			mu.Lock()
 			defer mu.Unlock()
 			var throttled *people.ThrottledError
@@ -71,26 +72,28 @@ func TestACodeMakesOneAccount(t *testing.T) {
 	}
 }
 
-// TestACodeIsForOnePurpose enters right codes where they do not belong.
-func TestACodeIsForOnePurpose(t *testing.T) {
-	r := newReception(t)
-	in := r.joined(t, "other@example.com")
-	token := r.register(t, eve)
-	code := r.message(t, eve, account.RegisterCode)
-	_, err := r.ConfirmPhone(t.Context(), token, code, "Eve", visitor, r.now)
+// TestCodeIsValidForOnePurpose enters right codes for other purposes.
+func TestCodeIsValidForOnePurpose(t *testing.T) {
+	f := newCodeFixture(t)
+	in := f.signUp(t, "other@example.com")
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
+	_, err := f.ConfirmPhone(t.Context(), token, code, "Eve", visitor, f.now)
 	wantError(t, "registration, as phone", err, people.ErrCodeExpired)
-	_, err = r.ConfirmReset(t.Context(), token, code, another, visitor, r.now)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
 	wantError(t, "registration, as reset", err, people.ErrCodeExpired)
-	_, err = r.ConfirmChange(t.Context(), in.User.ID, token, code, r.now)
+	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	wantError(t, "registration, as change", err, people.ErrCodeExpired)
-	if token, err = r.BeginReset(t.Context(), "other@example.com", browser, r.now); err != nil {
+	if token, err = f.BeginReset(t.Context(), "other@example.com", browser, f.now); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.confirm(t, token, r.message(t, "other@example.com", account.ResetCode))
+	_, err = f.confirm(t, token, f.receive(t, "other@example.com", account.ResetCode))
 	wantError(t, "reset, as registration", err, people.ErrCodeExpired)
-	if token, err = r.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, browser, r.now); err != nil {
+	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, browser, f.now)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.ConfirmPhone(t.Context(), token, r.message(t, evePhone, account.ChangeCode), "Eve", visitor, r.now)
+	_, err = f.ConfirmPhone(t.Context(), token, f.receive(t, evePhone, account.ChangeCode), "Eve",
+		visitor, f.now)
 	wantError(t, "change, as phone", err, people.ErrCodeExpired)
 }

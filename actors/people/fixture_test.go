@@ -22,163 +22,197 @@ import (
 )
 
 const (
-	password = "tidal-otter-9-lamps"
-	another  = "nine-lamps-for-otters"
+	password      = "tidal-otter-9-lamps"
+	newPassword   = "nine-lamps-for-otters"
+	wrongPassword = "not-the-password"
+	eve           = "eve@example.com"
+	evePhone      = "+14155550123"
 )
 
-var browser = netip.MustParseAddr("192.0.2.7")
+var (
+	browser = netip.MustParseAddr("192.0.2.7")
+	visitor = people.Visitor{Caller: browser, Device: "test"}
+)
 
-// fixture is both services on SQLite with one user and one client.
-type fixture struct {
-	services
-	store    *sqlstore.Store
-	accounts *pausingAccounts
-	ann      *account.User
-	app      *oauth.Client
-	keys     oauth.Keys
-}
-
-// pausingAccounts is an account.Store that lets a test do something before a session is kept or a consent is read.
-type pausingAccounts struct {
-	*sqlstore.Store
-	beforeSession func()
-	beforeConsent func()
-}
-
-func (p *pausingAccounts) Consent(ctx context.Context, userID int64, clientID string) (*account.Consent, error) {
-	if p.beforeConsent != nil {
-		p.beforeConsent()
-	}
-	return p.Store.Consent(ctx, userID, clientID)
-}
-
-func (p *pausingAccounts) CreateSession(ctx context.Context, session *account.Session) error {
-	if p.beforeSession != nil {
-		p.beforeSession()
-	}
-	return p.Store.CreateSession(ctx, session)
-}
-
-func newFixture(t *testing.T) *fixture {
+// openStore opens the SQLite database at url. The caller closes it.
+func openStore(t *testing.T, url string) *sqlstore.Store {
 	t.Helper()
-	ctx := t.Context()
-	store, err := sqlstore.Open(ctx, sqlstore.Config{
-		URL: sqlitetest.URL(t), Migrate: true, Logger: slog.New(slog.DiscardHandler),
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{
+		URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	h := &fixture{store: store, accounts: &pausingAccounts{Store: store}}
-	h.services = startServices(t, store, h.accounts, false, nil).stopAtEnd(t)
-	if h.ann, err = h.CreateUser(ctx, account.User{Name: "Ann", Email: "Ann@example.com"}, password, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	h.app = &oauth.Client{ID: uuid.NewString(), Name: "App", Scopes: oauth.UserScopes, Grants: oauth.AuthorizationCodeGrant, Created: time.Now()}
-	if err := store.CreateClient(ctx, h.app); err != nil {
-		t.Fatal(err)
-	}
-	if h.keys, err = store.AccessTokenKeys(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return store
 }
 
-// services are the services for people and for tokens, as a process runs them.
+// services are the services for people and for tokens, as one process runs them on a database.
 type services struct {
 	*people.Service
 	tokens *token.Service
+	store  *sqlstore.Store
 	system *actor.ActorSystem
-	hasher *account.Hasher // at account.CheapCost, unless a test says otherwise
+	hasher *account.Hasher // at account.CheapCost
 }
 
-// startServices starts both on one database. change may be nil. stop ends them.
-func startServices(t *testing.T, tokens oauth.Store, accounts account.Store, shared bool, change func(*people.Config)) services {
+// startServices starts the services, with changes to their configurations. close ends them.
+func startServices(
+	t *testing.T, store *sqlstore.Store, changes ...func(*people.Config, *token.Config),
+) services {
 	t.Helper()
-	s := services{system: mailbox.NewSystem(), hasher: account.NewHasher(1, 64, account.CheapCost())}
-	var err error
-	s.tokens, err = token.New(t.Context(), token.Config{
-		Actors: s.system, Tokens: tokens, Accounts: accounts, Shared: shared,
+	s := services{
+		store: store, system: mailbox.NewSystem(),
+		hasher: account.NewHasher(1, 64, account.CheapCost()),
+	}
+	tokens := token.Config{
+		Actors: s.system, Tokens: store, Accounts: store,
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: time.Hour, RefreshFamily: time.Hour},
-	})
-	if err != nil {
-		t.Fatal(err)
+		Lifetimes: oauth.Lifetimes{
+			Code: time.Minute, AccessToken: time.Hour, RefreshToken: time.Hour,
+			RefreshFamily: time.Hour,
+		},
 	}
 	config := people.Config{
-		Store: accounts, Tokens: s.tokens, Keys: s.tokens.Keys, Session: 14 * 24 * time.Hour,
-		Hasher: s.hasher, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Store: store, Session: 14 * 24 * time.Hour, Hasher: s.hasher,
+		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}
-	if change != nil {
-		change(&config)
+	for _, change := range changes {
+		change(&config, &tokens)
 	}
+	var err error
+	if s.tokens, err = token.New(t.Context(), tokens); err != nil {
+		t.Fatal(err)
+	}
+	config.Tokens, config.Keys = s.tokens, s.tokens.Keys
 	if s.Service, err = people.New(config); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (s services) stop() error {
+// close stops the services and closes their database.
+func (s services) close(t *testing.T) {
+	t.Helper()
 	err := errors.Join(s.Service.Stop(context.Background()), s.tokens.Stop(context.Background()))
 	s.system.Shutdown()
-	return err
+	if err := errors.Join(err, s.store.Close()); err != nil {
+		t.Errorf("close: %v", err)
+	}
 }
 
-// stopAtEnd stops the services with the test.
-func (s services) stopAtEnd(t *testing.T) services {
-	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	return s
+// fixture has the services with one user, Ann, and one client.
+type fixture struct {
+	services
+	hooks *hookedStore
+	ann   *account.User
+	app   *oauth.Client
+	keys  oauth.Keys
 }
 
-func (h *fixture) signIn(t *testing.T, password, known string, now time.Time) (*people.SignedIn, error) {
-	return h.SignIn(t.Context(), people.SignIn{Email: " ann@EXAMPLE.com ", Password: password, Caller: browser, Device: "test", Known: known}, now)
+// hookedStore is an account.Store that calls hooks before it creates a session or reads a consent.
+type hookedStore struct {
+	account.Store
+	beforeSession func()
+	beforeConsent func()
 }
 
-// mustSignIn signs the user in.
-func (h *fixture) mustSignIn(t *testing.T, password string, now time.Time) *people.SignedIn {
+func (s *hookedStore) Consent(
+	ctx context.Context, userID int64, clientID string,
+) (*account.Consent, error) {
+	if s.beforeConsent != nil {
+		s.beforeConsent()
+	}
+	return s.Store.Consent(ctx, userID, clientID)
+}
+
+func (s *hookedStore) CreateSession(ctx context.Context, session *account.Session) error {
+	if s.beforeSession != nil {
+		s.beforeSession()
+	}
+	return s.Store.CreateSession(ctx, session)
+}
+
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	in, err := h.signIn(t, password, "", now)
+	ctx := t.Context()
+	store := openStore(t, sqlitetest.URL(t))
+	f := &fixture{hooks: &hookedStore{Store: store}}
+	f.services = startServices(t, store, func(c *people.Config, tokens *token.Config) {
+		c.Store, tokens.Accounts = f.hooks, f.hooks
+	})
+	t.Cleanup(func() { f.close(t) })
+	ann := account.User{Name: "Ann", Email: "Ann@example.com"}
+	var err error
+	if f.ann, err = f.CreateUser(ctx, ann, password, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	f.app = f.newClient(t, "App")
+	if f.keys, err = store.AccessTokenKeys(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) newClient(t *testing.T, name string) *oauth.Client {
+	t.Helper()
+	c := &oauth.Client{
+		ID: uuid.NewString(), Name: name, Scopes: oauth.UserScopes,
+		Grants: oauth.AuthorizationCodeGrant, Created: time.Now(),
+	}
+	if err := f.store.CreateClient(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// signIn signs Ann in.
+func (f *fixture) signIn(
+	t *testing.T, password, known string, now time.Time,
+) (*people.SignedIn, error) {
+	return f.SignIn(t.Context(), people.SignIn{
+		Email: " ann@EXAMPLE.com ", Password: password, Caller: browser, Device: "test",
+		Known: known,
+	}, now)
+}
+
+func (f *fixture) mustSignIn(t *testing.T, password string, now time.Time) *people.SignedIn {
+	t.Helper()
+	in, err := f.signIn(t, password, "", now)
 	if err != nil {
 		t.Fatalf("sign in: %v", err)
 	}
 	return in
 }
 
-// token issues an access token of the user.
-func (h *fixture) token(t *testing.T) string {
+// token issues an access token of Ann.
+func (f *fixture) token(t *testing.T) string {
 	t.Helper()
 	expires := time.Now().Add(time.Hour).Truncate(time.Second)
-	bearer := h.keys.NewAccessToken(expires)
-	op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(bearer), ClientID: h.app.ID, UserID: h.ann.ID,
-		Scopes: oauth.ViewUser, Issued: time.Now(), Expires: expires}}
+	bearer := f.keys.NewAccessToken(expires)
+	op := &oauth.Issue{Token: oauth.AccessToken{
+		Hash: oauth.HashOf(bearer), ClientID: f.app.ID, UserID: f.ann.ID, Scopes: oauth.ViewUser,
+		Issued: time.Now(), Expires: expires,
+	}}
 	done := make(chan error, 1)
 	op.OnDone(func(err error) { done <- err })
-	h.store.Submit(op)
+	f.store.Submit(op)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	return bearer
 }
 
-func (h *fixture) wantVerdict(t *testing.T, what, bearer string, want token.Verdict) {
+func (f *fixture) wantVerdict(t *testing.T, what, bearer string, want token.Verdict) {
 	t.Helper()
-	if got := h.tokens.Admit(bearer, token.BasicProfile, time.Now()); got.Verdict != want {
+	if got := f.tokens.Admit(bearer, token.BasicProfile, time.Now()); got.Verdict != want {
 		t.Errorf("%s: got verdict %d, want %d", what, got.Verdict, want)
 	}
 }
 
-func (h *fixture) wantSession(t *testing.T, what, bearer string, now time.Time, live bool) {
+func (f *fixture) wantSession(t *testing.T, what, token string, now time.Time, live bool) {
 	t.Helper()
-	session, user, err := h.Session(t.Context(), bearer, now)
-	if live && (err != nil || user.ID != h.ann.ID || session.UserID != h.ann.ID) {
+	session, user, err := f.Session(t.Context(), token, now)
+	if live && (err != nil || user.ID != f.ann.ID || session.UserID != f.ann.ID) {
 		t.Errorf("%s: got %v, want a live session", what, err)
 	}
 	if !live && !errors.Is(err, account.ErrNotFound) {
@@ -186,63 +220,53 @@ func (h *fixture) wantSession(t *testing.T, what, bearer string, now time.Time, 
 	}
 }
 
-// post is a messenger that hands messages to the test.
-type post chan account.Message
+// messenger is an account.CodeSender that hands messages to the test.
+type messenger chan account.Message
 
 // Send implements account.CodeSender.
-func (p post) Send(ctx context.Context, m account.Message) error {
+func (c messenger) Send(ctx context.Context, m account.Message) error {
 	select {
-	case p <- m:
+	case c <- m:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// reception is both services, and can reach people.
-type reception struct {
+// codeFixture has the services with a messenger and without users. Its time is now.
+type codeFixture struct {
 	services
-	store   *sqlstore.Store
-	mail    post
-	metrics *prometheus.Registry
-	now     time.Time
+	messages messenger
+	metrics  *prometheus.Registry
+	now      time.Time
 }
 
-// openReception opens it on a database file, with changes to how the service is made.
-func openReception(t *testing.T, path string, changes ...func(*people.Config)) *reception {
+// openCodeFixture starts the services on a database file, whose messenger returns
+// when its channel, with room for buffered messages, accepts it. close ends them.
+func openCodeFixture(t *testing.T, path string, buffered int) *codeFixture {
 	t.Helper()
-	logger := slog.New(slog.DiscardHandler)
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: "sqlite:" + path, Migrate: true, Logger: logger, SweepInterval: time.Hour})
-	if err != nil {
-		t.Fatal(err)
+	f := &codeFixture{
+		messages: make(messenger, buffered), metrics: prometheus.NewRegistry(), now: time.Now(),
 	}
-	r := &reception{store: store, mail: make(post, 100), metrics: prometheus.NewRegistry(), now: time.Now()}
-	r.services = startServices(t, store, store, false, func(c *people.Config) {
-		c.Messenger, c.Channels, c.Metrics = r.mail, account.Channels{SMS: true, Email: true}, r.metrics
-		for _, change := range changes {
-			change(c)
-		}
+	store := openStore(t, "sqlite:"+path)
+	f.services = startServices(t, store, func(c *people.Config, _ *token.Config) {
+		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+		c.Metrics = f.metrics
 	})
-	return r
+	return f
 }
 
-func (r *reception) close(t *testing.T) {
-	if err := errors.Join(r.stop(), r.store.Close()); err != nil {
-		t.Errorf("close: %v", err)
-	}
+func newCodeFixture(t *testing.T) *codeFixture {
+	f := openCodeFixture(t, sqlitetest.File(t), 100)
+	t.Cleanup(func() { f.close(t) })
+	return f
 }
 
-func newReception(t *testing.T) *reception {
-	r := openReception(t, sqlitetest.File(t))
-	t.Cleanup(func() { r.close(t) })
-	return r
-}
-
-// message returns the next message.
-func (r *reception) message(t *testing.T, to string, kind account.Kind) string {
+// receive returns the code of the next message.
+func (f *codeFixture) receive(t *testing.T, to string, kind account.Kind) string {
 	t.Helper()
 	select {
-	case m := <-r.mail:
+	case m := <-f.messages:
 		if m.To != to || m.Kind != kind || kind.HasCode() != (len(m.Code) == 6) {
 			t.Fatalf("got %+v, want %s to %s", m, kind, to)
 		}
@@ -253,47 +277,47 @@ func (r *reception) message(t *testing.T, to string, kind account.Kind) string {
 	}
 }
 
-func (r *reception) silent(t *testing.T) {
+func (f *codeFixture) wantNoMessage(t *testing.T) {
 	t.Helper()
-	if len(r.mail) > 0 {
-		t.Errorf("got %+v, want no message", <-r.mail)
+	if len(f.messages) > 0 {
+		t.Errorf("got %+v, want no message", <-f.messages)
 	}
 }
 
-const (
-	eve      = "eve@example.com"
-	evePhone = "+14155550123"
-)
+// registration returns a request from browser.
+func registration(email string) people.Registration {
+	return people.Registration{Name: "Eve", Email: email, Password: password, Caller: browser}
+}
 
-var visitor = people.Visitor{Caller: browser, Device: "test"}
-
-func (r *reception) register(t *testing.T, email string) string {
+// register requests a registration and returns its token.
+func (f *codeFixture) register(t *testing.T, email string) string {
 	t.Helper()
-	token, err := r.Register(t.Context(), people.Registration{Name: "Eve", Email: email, Password: password, Caller: browser}, r.now)
+	token, err := f.Register(t.Context(), registration(email), f.now)
 	if err != nil {
 		t.Fatalf("register: %v", err)
 	}
 	return token
 }
 
-func (r *reception) confirm(t *testing.T, token, code string) (*people.SignedIn, error) {
-	return r.ConfirmRegistration(t.Context(), token, code, visitor, r.now)
+func (f *codeFixture) confirm(t *testing.T, token, code string) (*people.SignedIn, error) {
+	return f.ConfirmRegistration(t.Context(), token, code, visitor, f.now)
 }
 
-// joined makes an account with that address.
-func (r *reception) joined(t *testing.T, email string) *people.SignedIn {
+// signUp registers that address and returns the new session.
+func (f *codeFixture) signUp(t *testing.T, email string) *people.SignedIn {
 	t.Helper()
-	in, err := r.confirm(t, r.register(t, email), r.message(t, email, account.RegisterCode))
+	in, err := f.confirm(t, f.register(t, email), f.receive(t, email, account.RegisterCode))
 	if err != nil {
 		t.Fatalf("confirm: %v", err)
 	}
 	return in
 }
 
-// wait lets time pass.
-func (r *reception) wait(d time.Duration) { r.now = r.now.Add(d) }
+// advance moves the time of f.
+func (f *codeFixture) advance(d time.Duration) { f.now = f.now.Add(d) }
 
-func otherThan(code string) string {
+// wrongCode returns a code other than code.
+func wrongCode(code string) string {
 	if code == "111111" {
 		return "222222"
 	}

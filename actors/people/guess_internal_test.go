@@ -14,7 +14,7 @@ var (
 	here = netip.MustParseAddr("192.0.2.1")
 )
 
-func TestGuardDelaysGrow(t *testing.T) {
+func TestGuessDelaysGrow(t *testing.T) {
 	g, ann := newGuessLimiter(), oauth.HashOf("ann")
 	now := noon
 	for i, want := range []time.Duration{0, 0, 0, 1, 2, 4, 8, 10, 10, 10} {
@@ -24,7 +24,7 @@ func TestGuardDelaysGrow(t *testing.T) {
 		}
 		if now = now.Add(want); want > 0 {
 			if got := g.take(ann, here, now); got != 0 {
-				t.Errorf("guess %d in its turn: got %v to wait, want none", i+1, got)
+				t.Errorf("guess %d with its reservation: got %v to wait, want none", i+1, got)
 			}
 		}
 	}
@@ -33,7 +33,7 @@ func TestGuardDelaysGrow(t *testing.T) {
 	}
 	g.reset(ann)
 	if got := g.take(ann, here, now); got != 0 {
-		t.Errorf("after a success: got %v to wait, want none", got)
+		t.Errorf("after a reset: got %v to wait, want none", got)
 	}
 	for range 10 {
 		g.take(ann, netip.AddrFrom4([4]byte{10, 0, 0, 1}), now)
@@ -44,8 +44,8 @@ func TestGuardDelaysGrow(t *testing.T) {
 	}
 }
 
-// TestTheRightfulPartyGetsIn while many others guess all the time: within ten seconds of its first attempt.
-func TestTheRightfulPartyGetsIn(t *testing.T) {
+// TestReservationBeatsOtherGuesses delays a caller by at most longestDelay while many others guess.
+func TestReservationBeatsOtherGuesses(t *testing.T) {
 	g, ann := newGuessLimiter(), oauth.HashOf("ann")
 	guess := func(now time.Time) {
 		for n := range 50 {
@@ -66,29 +66,29 @@ func TestTheRightfulPartyGetsIn(t *testing.T) {
 	}
 	guess(now)
 	if again := g.take(ann, here, now); again != 0 {
-		t.Errorf("got %v to wait in its turn, want none", again)
+		t.Errorf("got %v to wait with a reservation, want none", again)
 	}
 }
 
-// TestGuessesAtTheSameTime counts those that come before the first has failed.
-func TestGuessesAtTheSameTime(t *testing.T) {
+// TestConcurrentGuessesAreCounted starts guesses before the first one has failed.
+func TestConcurrentGuessesAreCounted(t *testing.T) {
 	g, ann := newGuessLimiter(), oauth.HashOf("ann")
-	let := 0
+	allowed := 0
 	for n := range 100 {
 		if g.take(ann, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), noon) == 0 {
-			let++
+			allowed++
 		}
 	}
-	if let != freeGuesses {
-		t.Errorf("got %d guesses at once, want %d", let, freeGuesses)
+	if allowed != freeGuesses {
+		t.Errorf("got %d guesses at once, want %d", allowed, freeGuesses)
 	}
 	g.forgive(ann)
 	if g.take(ann, here, noon) != 0 {
-		t.Error("got a wait, want the guess that came to no end not to count")
+		t.Error("got a wait, want the forgiven guess not to count")
 	}
 }
 
-func TestGuardIsBounded(t *testing.T) {
+func TestGuessLimiterIsBounded(t *testing.T) {
 	g := newGuessLimiter()
 	for i := range limitedAccounts + 1000 {
 		g.take(oauth.HashOf(fmt.Sprint(i)), here, noon)

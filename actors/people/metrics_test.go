@@ -7,20 +7,21 @@ import (
 	"gatehouse/actors/people"
 )
 
-func TestWhatPeopleDoIsCounted(t *testing.T) {
-	r := newReception(t)
-	token := r.register(t, eve)
-	code := r.message(t, eve, account.RegisterCode)
-	if _, err := r.confirm(t, token, otherThan(code)); err == nil {
+func TestMetrics(t *testing.T) {
+	f := newCodeFixture(t)
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
+	if _, err := f.confirm(t, token, wrongCode(code)); err == nil {
 		t.Error("got no error")
 	}
-	if _, err := r.confirm(t, token, code); err != nil {
+	if _, err := f.confirm(t, token, code); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.SignIn(t.Context(), people.SignIn{Email: eve, Password: another}, r.now); err == nil {
+	_, err := f.SignIn(t.Context(), people.SignIn{Email: eve, Password: wrongPassword}, f.now)
+	if err == nil {
 		t.Error("got no error")
 	}
-	got := r.counters(t)
+	got := f.counters(t)
 	for name, want := range map[string]float64{
 		"gatehouse_registrations_total email":             1,
 		"gatehouse_registrations_total sms":               0,
@@ -40,16 +41,16 @@ func TestWhatPeopleDoIsCounted(t *testing.T) {
 }
 
 // counters returns the values of all counters by name and labels.
-func (r *reception) counters(t *testing.T) map[string]float64 {
+func (f *codeFixture) counters(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := r.metrics.Gather()
+	families, err := f.metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
 			for _, label := range m.GetLabel() {
 				name += " " + label.GetValue()
 			}

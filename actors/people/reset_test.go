@@ -10,106 +10,112 @@ import (
 )
 
 func TestResetByCode(t *testing.T) {
-	r := newReception(t)
-	before := r.joined(t, eve)
-	token, err := r.BeginReset(t.Context(), " EVE@example.com ", browser, r.now)
+	f := newCodeFixture(t)
+	before := f.signUp(t, eve)
+	token, err := f.BeginReset(t.Context(), " EVE@example.com ", browser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := r.message(t, eve, account.ResetCode)
+	code := f.receive(t, eve, account.ResetCode)
 	confirm := func(code, password string) (*people.SignedIn, error) {
-		return r.ConfirmReset(t.Context(), token, code, password, visitor, r.now)
+		return f.ConfirmReset(t.Context(), token, code, password, visitor, f.now)
 	}
 	for range 7 { // more often than a code may be tried
 		_, err := confirm(code, "short")
 		wantField(t, "weak password", err, "password")
-		_, err = confirm(otherThan(code), "short")
+		_, err = confirm(wrongCode(code), "short")
 		wantField(t, "weak password and wrong code", err, "password")
 	}
-	_, err = confirm(otherThan(code), another)
+	_, err = confirm(wrongCode(code), newPassword)
 	wantError(t, "wrong code", err, people.ErrWrongCode)
-	_, err = confirm("", another)
+	_, err = confirm("", newPassword)
 	wantError(t, "no code", err, people.ErrWrongCode)
-	in, err := confirm(code, another)
+	in, err := confirm(code, newPassword)
 	if err != nil || in.User.ID != before.User.ID {
 		t.Fatalf("got %+v, %v, want to be signed in", in, err)
 	}
-	if _, _, err := r.Session(t.Context(), in.Token, r.now); err != nil {
+	if _, _, err := f.Session(t.Context(), in.Token, f.now); err != nil {
 		t.Errorf("the new session: %v", err)
 	}
-	_, _, err = r.Session(t.Context(), before.Token, r.now)
+	_, _, err = f.Session(t.Context(), before.Token, f.now)
 	wantError(t, "the former session", err, account.ErrNotFound)
 	_, err = confirm(code, "lamps-for-nine-otters")
 	wantError(t, "the code again", err, people.ErrCodeExpired)
-	if _, err := r.SignIn(t.Context(), people.SignIn{Email: eve, Password: another}, r.now); err != nil {
+	_, err = f.SignIn(t.Context(), people.SignIn{Email: eve, Password: newPassword}, f.now)
+	if err != nil {
 		t.Errorf("sign in with the new password: %v", err)
 	}
 }
 
-// TestAPasswordTellsNothingBeforeTheCode enters one that only the owner of the account must not have.
-func TestAPasswordTellsNothingBeforeTheCode(t *testing.T) {
-	r := newReception(t)
-	if _, err := r.CreateUser(t.Context(), account.User{Name: "Bartholomew", Email: eve}, password, r.now); err != nil {
-		t.Fatal(err)
-	}
-	token, err := r.BeginReset(t.Context(), eve, browser, r.now)
+// TestResetChecksCodeBeforeName enters a password with the user's name. Only the right code reveals
+// that the name makes it weak.
+func TestResetChecksCodeBeforeName(t *testing.T) {
+	f := newCodeFixture(t)
+	_, err := f.CreateUser(t.Context(), account.User{Name: "Bartholomew", Email: eve}, password,
+		f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := r.message(t, eve, account.ResetCode)
+	token, err := f.BeginReset(t.Context(), eve, browser, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := f.receive(t, eve, account.ResetCode)
 	const named = "the-lamps-of-bartholomew"
-	_, err = r.ConfirmReset(t.Context(), token, otherThan(code), named, visitor, r.now)
+	_, err = f.ConfirmReset(t.Context(), token, wrongCode(code), named, visitor, f.now)
 	wantError(t, "wrong code", err, people.ErrWrongCode)
 	for range 6 {
-		_, err = r.ConfirmReset(t.Context(), token, code, named, visitor, r.now)
+		_, err = f.ConfirmReset(t.Context(), token, code, named, visitor, f.now)
 		wantField(t, "right code", err, "password")
 	}
-	if _, err = r.ConfirmReset(t.Context(), token, code, another, visitor, r.now); err != nil {
+	if _, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestResetOfWhatIsNotThere(t *testing.T) {
-	r := newReception(t)
-	in := r.joined(t, eve)
-	_, err := r.BeginReset(t.Context(), "nobody", browser, r.now)
+func TestResetUnknownAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	in := f.signUp(t, eve)
+	_, err := f.BeginReset(t.Context(), "nobody", browser, f.now)
 	wantField(t, "no address", err, "email")
-	if _, err := r.BeginReset(t.Context(), "nobody@example.com", browser, r.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "nobody@example.com", browser, f.now); err != nil {
 		t.Fatal(err)
 	}
-	r.message(t, "nobody@example.com", account.NoAccount)
+	f.receive(t, "nobody@example.com", account.NoAccount)
 
-	// An address that its owner has given up in the meantime resets nothing.
-	token, err := r.BeginReset(t.Context(), eve, browser, r.now)
+	// The user changes the address after the code was sent.
+	token, err := f.BeginReset(t.Context(), eve, browser, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := r.message(t, eve, account.ResetCode)
-	if _, err := r.UpdateUser(t.Context(), in.User.ID, func(u *account.User) error { u.Email = "new@example.com"; return nil }, r.now); err != nil {
+	code := f.receive(t, eve, account.ResetCode)
+	_, err = f.UpdateUser(t.Context(), in.User.ID,
+		func(u *account.User) error { u.Email = "new@example.com"; return nil }, f.now)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.ConfirmReset(t.Context(), token, code, another, visitor, r.now)
-	wantError(t, "another's address", err, people.ErrCodeExpired)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
+	wantError(t, "former address", err, people.ErrCodeExpired)
 
-	if err := r.DisableUser(t.Context(), in.User.ID, r.now); err != nil {
+	if err := f.DisableUser(t.Context(), in.User.ID, f.now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.BeginReset(t.Context(), "new@example.com", browser, r.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "new@example.com", browser, f.now); err != nil {
 		t.Fatal(err)
 	}
-	r.message(t, "new@example.com", account.NoAccount)
+	f.receive(t, "new@example.com", account.NoAccount)
 }
 
-func TestMessagesToAnAccountGoToItsAddressAsItsOwnerWroteIt(t *testing.T) {
-	r := newReception(t)
-	r.joined(t, eve)
-	if _, err := r.BeginReset(t.Context(), strings.ToUpper(eve), browser, r.now); err != nil {
+func TestMessagesKeepCaseOfAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	f.signUp(t, eve)
+	if _, err := f.BeginReset(t.Context(), strings.ToUpper(eve), browser, f.now); err != nil {
 		t.Fatal(err)
 	}
-	r.message(t, eve, account.ResetCode)
-	r.wait(time.Minute)
-	if _, err := r.Register(t.Context(), people.Registration{Name: "Eve", Email: strings.ToUpper(eve), Password: another, Caller: browser}, r.now); err != nil {
+	f.receive(t, eve, account.ResetCode)
+	f.advance(time.Minute)
+	if _, err := f.Register(t.Context(), registration(strings.ToUpper(eve)), f.now); err != nil {
 		t.Fatal(err)
 	}
-	r.message(t, eve, account.AccountExists)
+	f.receive(t, eve, account.AccountExists)
 }
