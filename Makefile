@@ -54,7 +54,7 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
+compare: ## Measure lookups, profiles and tokens relative to raw fasthttp
 	go run ./loadtest/compare
 
 load: build ## Run a short round of every load scenario, with thresholds

@@ -45,11 +45,11 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		}),
 		rejections: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_geo_refused_total",
-			Help: "Queries rejected before they were sent, by error code.",
+			Help: "Queries refused before they were sent, by error code.",
 		}, []string{"code"}),
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_geo_fallback_answers_total",
-			Help: "Results from the offline files in place of the upstream's.",
+			Help: "Queries served from the offline files instead of the upstream.",
 		}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_actor_panics_total",
@@ -79,19 +79,19 @@ func (m *metrics) readings(s *Service) []prometheus.Collector {
 	}
 	load := func(v *atomic.Int64) read { return func() float64 { return float64(v.Load()) } }
 	all := []prometheus.Collector{
-		counter("gatehouse_geo_cache_hits_total", "Lookups found in the cache.",
+		counter("gatehouse_geo_cache_hits_total", "Lookups served from the cache.",
 			cache(func(c geo.CacheStats) float64 { return float64(c.Hits) })),
-		counter("gatehouse_geo_cache_misses_total", "Lookups not found in the cache.",
+		counter("gatehouse_geo_cache_misses_total", "Lookups that were not in the cache.",
 			cache(func(c geo.CacheStats) float64 { return float64(c.Misses) })),
-		counter("gatehouse_geo_cache_evictions_total", "Results dropped to make room for others.",
+		counter("gatehouse_geo_cache_evictions_total", "Entries dropped to make room for others.",
 			cache(func(c geo.CacheStats) float64 { return float64(c.Evictions) })),
-		gauge("gatehouse_geo_cache_entries", "Results in the cache.", nil,
+		gauge("gatehouse_geo_cache_entries", "Entries in the cache.", nil,
 			cache(func(c geo.CacheStats) float64 { return float64(c.Entries) })),
-		gauge("gatehouse_geo_cache_bytes", "Estimated memory of the results in the cache.", nil,
+		gauge("gatehouse_geo_cache_bytes", "Estimated memory of the cache's entries.", nil,
 			cache(func(c geo.CacheStats) float64 { return float64(c.Bytes) })),
-		gauge("gatehouse_geo_cache_entry_bytes", "Estimated memory of one result, on average.", nil,
+		gauge("gatehouse_geo_cache_entry_bytes", "Average memory of an entry, estimated.", nil,
 			cache(func(c geo.CacheStats) float64 { return ratio(float64(c.Bytes), float64(c.Entries)) })),
-		gauge("gatehouse_geo_cache_hit_ratio", "Hits among all lookups since the start, 0 to 1.", nil,
+		gauge("gatehouse_geo_cache_hit_ratio", "Share of hits since the start, 0 to 1.", nil,
 			cache(func(c geo.CacheStats) float64 {
 				return ratio(float64(c.Hits), float64(c.Hits+c.Misses))
 			})),

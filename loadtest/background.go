@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// beside is what goes on during a run apart from its hits.
-type beside struct {
+// background is the work during a run besides its hits: it runs workload.during and reads the
+// target's metrics.
+type background struct {
 	cancel    context.CancelFunc
 	tasks     sync.WaitGroup
 	err       error
@@ -20,14 +21,17 @@ type beside struct {
 	periods   []Period
 }
 
-// startBeside lets the play do what it does beside its hits, and reads what the target's process says of itself, if it says
-// anything.
-func startBeside(ctx context.Context, t Target, p *play, planned time.Duration) (*beside, error) {
+// startBackground starts the background work of a run. It reads the metrics only if the target has
+// an admin address.
+func startBackground(ctx context.Context, t Target, w *workload,
+	planned time.Duration) *background {
 	ctx, cancel := context.WithCancel(ctx)
-	b := &beside{cancel: cancel}
-	if p.during != nil {
+	b := &background{cancel: cancel}
+	if w.during != nil {
 		b.tasks.Go(func() {
-			if err := p.during(ctx, planned, func(x Period) { b.periods = append(b.periods, x) }); ctx.Err() == nil {
+			if err := w.during(ctx, planned, func(x Period) {
+				b.periods = append(b.periods, x)
+			}); ctx.Err() == nil {
 				b.err = err
 			}
 		})
@@ -35,18 +39,19 @@ func startBeside(ctx context.Context, t Target, p *play, planned time.Duration) 
 	if t.Admin != "" {
 		b.tasks.Go(func() { b.observe(ctx, t.Admin) })
 	}
-	return b, nil
+	return b
 }
 
-// stop ends all of it.
-func (b *beside) stop() ([]Resource, error) {
+// stop stops the work and waits for its end.
+func (b *background) stop() ([]Resource, error) {
 	b.cancel()
 	b.tasks.Wait()
 	return b.resources, b.err
 }
 
-// observe reads the target's metrics each second, and once more at the end. A target that does not answer is no error: the run itself tells more.
-func (b *beside) observe(ctx context.Context, admin string) {
+// observe reads the target's metrics each second, and once more at the end. It ignores errors: the
+// run reports a target that does not respond.
+func (b *background) observe(ctx context.Context, admin string) {
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	began := time.Now()
@@ -69,7 +74,8 @@ func (b *beside) observe(ctx context.Context, admin string) {
 }
 
 func readResource(ctx context.Context, client *http.Client, admin string) (r Resource, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(admin, "/")+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.TrimSuffix(admin, "/")+"/metrics", nil)
 	if err != nil {
 		return r, err
 	}
@@ -78,7 +84,9 @@ func readResource(ctx context.Context, client *http.Client, admin string) (r Res
 		return r, err
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	values := map[string]*float64{"process_resident_memory_bytes": &r.Memory, "go_goroutines": &r.Goroutines, "gatehouse_http_connections_open": &r.Connections, "process_cpu_seconds_total": &r.CPU}
+	values := map[string]*float64{"process_resident_memory_bytes": &r.Memory,
+		"go_goroutines": &r.Goroutines, "gatehouse_http_connections_open": &r.Connections,
+		"process_cpu_seconds_total": &r.CPU}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
