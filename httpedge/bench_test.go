@@ -45,16 +45,14 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 	logged := func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
 	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())},
 		options...)...)
-	queries, outcomes := make([]geo.Query, benchKeys), make([]geo.Outcome, benchKeys)
-	for i := range queries {
-		var fault *geo.Error
-		if queries[i], fault = geo.AddrQuery(benchKey(i)); fault != nil {
-			tb.Fatal(fault)
-		}
+	texts, outcomes := make([]string, benchKeys), make([]geo.Outcome, benchKeys)
+	for i := range texts {
+		texts[i] = benchKey(i).String()
 	}
+	caller := func() netip.Addr { return netip.Addr{} }
 	const step = 64
 	for i := 0; i < benchKeys; i += step {
-		st.Lookups.LookupAll(queries[i:i+step], netip.Addr{}, time.Now(), outcomes[i:i+step])
+		st.Lookups.LookupAll(texts[i:i+step], caller, time.Now(), outcomes[i:i+step])
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {

@@ -103,6 +103,9 @@ func (a response) has(t *testing.T, name, want string) {
 	}
 }
 
+// patience only keeps a test from hanging.
+const patience = 5 * time.Minute
+
 // raw is a connection whose bytes the test writes itself.
 type raw struct {
 	net.Conn
@@ -116,7 +119,7 @@ func dial(t *testing.T, st *edgetest.Stack) *raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })

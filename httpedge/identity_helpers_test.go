@@ -54,6 +54,7 @@ type browser struct {
 	st     *edgetest.IdentityStack
 	client *http.Client
 	jar    *cookiejar.Jar
+	pairs  *pairs // holds up what sendTwice sends; nil = nothing does
 }
 
 func newBrowser(t *testing.T, st *edgetest.IdentityStack) *browser {
@@ -62,12 +63,9 @@ func newBrowser(t *testing.T, st *edgetest.IdentityStack) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Jar: jar, Transport: st.Client.Transport, Timeout: 20 * time.Second,
-		CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
-	return &browser{t, st, client, jar}
+	client := &http.Client{Jar: jar, Transport: st.Client.Transport, Timeout: 5 * time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &browser{t: t, st: st, client: client, jar: jar}
 }
 
 // page is what the browser shows, or where it is sent.

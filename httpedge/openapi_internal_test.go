@@ -12,7 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 )
@@ -34,7 +34,7 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		System: &actors.System{}, Tokens: &token.Service{}, People: &people.Service{},
+		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,

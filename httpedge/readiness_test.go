@@ -60,9 +60,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 				if a.status != status || a.object(t)["status"] != word {
 					t.Errorf("got %d %s, want %d %s", a.status, a.body, status, word)
 				}
-				if took := time.Since(begun); status == 503 &&
-					(took < test.least || took > test.least+time.Second) {
-					t.Errorf("got the response after %v, want it after %v", took, test.least)
+				if took := time.Since(begun); status == 503 && took < test.least {
+					t.Errorf("got a response after %v, want it after %v", took, test.least)
 				}
 			}
 			ready(200, "ready")
@@ -82,7 +81,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 			if test.least > 0 {
 				close(heal)
 			}
-			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+			for end := time.Now().Add(patience); time.Now().Before(end); {
 				if a := send(t, st.Stack, "GET", st.AdminURL+"/readyz", ""); a.status == 200 {
 					break
 				}

@@ -387,7 +387,7 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 // browser its token.
 func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challenge)) string {
 	t.Helper()
-	hash, err := people.NewHasher(1, 1).Hash(t.Context(), "246810")
+	hash, err := people.NewHasher(1, 1, people.CheapCost()).Hash(t.Context(), "246810")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
 		all = append(all, me.Endpoints(s.site, c.People)...)
 	}
-	if c.System != nil {
-		all = append(all, lookups.Endpoints(c.System, s.clients.caller)...)
+	if c.Lookups != nil {
+		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller)...)
 	}
 	return all
 }

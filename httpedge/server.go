@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
@@ -36,7 +36,7 @@ const maxAdminConnections = 256
 
 // Config configures a Server. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // the caller stops it after Shutdown; nil = no lookups
+	Lookups *lookup.Service // the caller stops it after Shutdown; optional: nil = no lookups
 	Logger  *slog.Logger
 	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
 	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
@@ -134,8 +134,8 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Tokens == nil:
-		return errors.New("httpedge: neither System nor Tokens")
+	case c.Lookups == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither Lookups nor Tokens")
 	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New(
 			"httpedge: the issuer must be an http or https URL with nothing after the host")

@@ -103,7 +103,7 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		ended <- st.Server.Shutdown(ctx)
 	}()
@@ -124,7 +124,7 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("got %v, want a clean shutdown", err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > patience/2 {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
@@ -161,7 +161,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		t.Errorf("got %v, want nil", err)
@@ -178,8 +178,8 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: time.Second,
-		WriteTimeout: time.Second, IdleTimeout: time.Second,
+		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4,
+		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 	}
 }
 
@@ -272,7 +272,7 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 		}
 	}
 	st.Client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := other.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -300,7 +300,7 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("got %v, want a server", err)
 	}
 	for name, spoil := range map[string]func(*httpedge.Config){
-		"system":    func(c *httpedge.Config) { c.System = nil },
+		"lookups":   func(c *httpedge.Config) { c.Lookups = nil },
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
 		"timeout":   func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },

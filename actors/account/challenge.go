@@ -86,12 +86,14 @@ func NextSend(before []CodeSend) time.Time {
 	}
 	for _, send := range before {
 		younger := 0 // sent at the same time or later, itself included
+		last := true
 		for _, other := range before {
 			if !other.At.Before(send.At) {
 				younger++
 			}
+			last = last && !other.At.After(send.At)
 		}
-		if younger == 1 && !send.Entered {
+		if last && !send.Entered {
 			later(send.At.Add(SendInterval))
 		}
 		if younger >= SendsPerHour {

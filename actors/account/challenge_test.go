@@ -30,6 +30,7 @@ func TestNextSend(t *testing.T) {
 		{"none", nil, 0},
 		{"one", sends(10 * time.Second), 20 * time.Second},
 		{"one, entered", entered(sends(10 * time.Second)), 0},
+		{"two at once", sends(10*time.Second, 10*time.Second), 20 * time.Second},
 		{"one long ago", sends(time.Minute), 0},
 		{"five in an hour", sends(50*time.Minute, 40*time.Minute, 30*time.Minute, 20*time.Minute, 10*time.Minute), 10 * time.Minute},
 		{"five in an hour, unordered", sends(10*time.Minute, 50*time.Minute, 20*time.Minute, 40*time.Minute, 30*time.Minute), 10 * time.Minute},

@@ -4,24 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 )
 
 // ErrBusy is returned when the queue of passwords to hash is full.
 var ErrBusy = errors.New("too many passwords wait to be hashed")
 
-// Hasher hashes passwords. It limits concurrent hashes, because one takes tens of milliseconds of
-// CPU and 19 MiB, which other requests need too. Its methods may be called by many goroutines. A
+// Hasher hashes passwords. It limits concurrent hashes, because one at DefaultCost takes tens of
+// milliseconds of CPU and 19 MiB, which other requests need too. Its methods may be called by many goroutines. A
 // hash that has begun cannot be interrupted.
 type Hasher struct {
-	slots chan struct{} // one element a running hash
-	room  chan struct{} // one element a running or waiting hash
+	cost   Cost
+	slots  chan struct{} // one element a running hash
+	room   chan struct{} // one element a running or waiting hash
+	hashes atomic.Int64
 }
 
 // NewHasher returns a Hasher that runs at most slots hashes at once, at least 1, and lets at most
-// queue more callers wait.
-func NewHasher(slots, queue int) *Hasher {
-	return &Hasher{slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue)}
+// queue more callers wait. New hashes have that cost.
+func NewHasher(slots, queue int, cost Cost) *Hasher {
+	return &Hasher{
+		cost: cost, slots: make(chan struct{}, slots), room: make(chan struct{}, slots+queue),
+	}
 }
+
+// Hashes returns how many hashes have been computed, for Hash and for Verify.
+func (h *Hasher) Hashes() int64 { return h.hashes.Load() }
 
 // Hash returns the argon2id hash of password in PHC form. Its error is ErrBusy or wraps ctx's
 // error.
@@ -30,7 +38,8 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer h.leave()
-	hash := newPasswordHash(password)
+	h.hashes.Add(1)
+	hash := newPasswordHash(password, h.cost)
 	return hash.String(), nil
 }
 
@@ -39,7 +48,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 // without a password, takes the same time and never matches. The error is ErrBusy, wraps ctx's
 // error, or says that kept cannot be parsed.
 func (h *Hasher) Verify(ctx context.Context, kept, password string) (ok, outdated bool, err error) {
-	hash := dummy
+	hash := dummyHash(h.cost)
 	if kept != "" {
 		if hash, err = parsePasswordHash(kept); err != nil {
 			return false, false, err
@@ -49,10 +58,11 @@ func (h *Hasher) Verify(ctx context.Context, kept, password string) (ok, outdate
 		return false, false, err
 	}
 	defer h.leave()
+	h.hashes.Add(1)
 	if !hash.matches(password) || kept == "" {
 		return false, false, nil
 	}
-	return true, hash.outdated(), nil
+	return true, hash.outdated(h.cost), nil
 }
 
 // enter waits for a slot.

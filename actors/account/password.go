@@ -12,35 +12,42 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The cost of new password hashes: argon2id (RFC 9106) with the minimum that OWASP recommends.
 const (
-	hashMemory  = 19 * 1024 // KiB
-	hashTime    = 2
-	hashThreads = 1
-	saltLength  = 16 // bytes
-	hashLength  = 32 // bytes
+	saltLength = 16 // bytes
+	hashLength = 32 // bytes
 )
+
+// Cost is the cost of one password hash: the parameters of argon2id (RFC 9106).
+type Cost struct {
+	Memory  uint32 // KiB
+	Time    uint32 // passes over the memory
+	Threads uint8
+}
+
+// DefaultCost returns the minimum that OWASP recommends.
+func DefaultCost() Cost { return Cost{Memory: 19 * 1024, Time: 2, Threads: 1} }
+
+// CheapCost is for tests: a hash takes less than a millisecond, and protects nothing.
+func CheapCost() Cost { return Cost{Memory: 8, Time: 1, Threads: 1} }
 
 // errUnreadableHash is returned for a stored text that Hash cannot have returned.
 var errUnreadableHash = errors.New("unreadable password hash")
 
 // passwordHash is a password hash with its parameters.
 type passwordHash struct {
-	memory  uint32 // KiB
-	time    uint32
-	threads uint8
-	salt    []byte
-	sum     []byte
+	cost Cost
+	salt []byte
+	sum  []byte
 }
 
-// dummy matches no password. Verifying against it costs as much as against a new hash.
-var dummy = passwordHash{memory: hashMemory, time: hashTime, threads: hashThreads,
-	salt: make([]byte, saltLength), sum: make([]byte, hashLength)}
+// dummyHash matches no password. Verifying against it costs as much as against a new hash.
+func dummyHash(cost Cost) passwordHash {
+	return passwordHash{cost: cost, salt: make([]byte, saltLength), sum: make([]byte, hashLength)}
+}
 
 // newPasswordHash hashes a password with a new salt.
-func newPasswordHash(password string) passwordHash {
-	h := passwordHash{memory: hashMemory, time: hashTime, threads: hashThreads,
-		salt: make([]byte, saltLength)}
+func newPasswordHash(password string, cost Cost) passwordHash {
+	h := passwordHash{cost: cost, salt: make([]byte, saltLength)}
 	rand.Read(h.salt) // never fails
 	h.sum = h.of(password, hashLength)
 	return h
@@ -49,8 +56,8 @@ func newPasswordHash(password string) passwordHash {
 // of hashes password with h's parameters and salt. It normalizes the password (Unicode NFC),
 // because keyboards encode the same characters differently.
 func (h *passwordHash) of(password string, length uint32) []byte {
-	return argon2.IDKey([]byte(norm.NFC.String(password)), h.salt, h.time, h.memory, h.threads,
-		length)
+	return argon2.IDKey([]byte(norm.NFC.String(password)), h.salt, h.cost.Time, h.cost.Memory,
+		h.cost.Threads, length)
 }
 
 // matches compares in constant time.
@@ -58,17 +65,16 @@ func (h *passwordHash) matches(password string) bool {
 	return subtle.ConstantTimeCompare(h.of(password, uint32(len(h.sum))), h.sum) == 1
 }
 
-// outdated reports whether new hashes have other parameters.
-func (h *passwordHash) outdated() bool {
-	return h.memory != hashMemory || h.time != hashTime || h.threads != hashThreads ||
-		len(h.sum) != hashLength
+// outdated reports whether new hashes, of that cost, have other parameters.
+func (h *passwordHash) outdated(cost Cost) bool {
+	return h.cost != cost || len(h.sum) != hashLength
 }
 
 // String returns the PHC form.
 func (h *passwordHash) String() string {
 	b64 := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.time,
-		h.threads, b64(h.salt), b64(h.sum))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.cost.Memory,
+		h.cost.Time, h.cost.Threads, b64(h.salt), b64(h.sum))
 }
 
 // parsePasswordHash parses the PHC form. It rejects parameters that would stall the process.
@@ -82,8 +88,8 @@ func parsePasswordHash(s string) (passwordHash, error) {
 	if _, err := fmt.Sscanf(parts[2], "v=%d", &version); err != nil || version != argon2.Version {
 		return h, errUnreadableHash
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time,
-		&h.threads); err != nil {
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.cost.Memory, &h.cost.Time,
+		&h.cost.Threads); err != nil {
 		return h, errUnreadableHash
 	}
 	var err error
@@ -93,8 +99,9 @@ func parsePasswordHash(s string) (passwordHash, error) {
 	if h.sum, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil {
 		return h, errUnreadableHash
 	}
-	if h.memory < 8 || h.memory > 256*1024 || h.time < 1 || h.time > 16 || h.threads < 1 ||
-		h.threads > 8 || len(h.salt) < 8 || len(h.sum) < 16 || len(h.sum) > 64 {
+	c := h.cost
+	if c.Memory < 8 || c.Memory > 256*1024 || c.Time < 1 || c.Time > 16 || c.Threads < 1 ||
+		c.Threads > 8 || len(h.salt) < 8 || len(h.sum) < 16 || len(h.sum) > 64 {
 		return h, errUnreadableHash
 	}
 	return h, nil

@@ -75,7 +75,7 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 	was := f.User.ID
 	f.User.Email = demoEmail
 	u, err := d.store.UserByEmail(ctx, demoEmail)
-	hasher := account.NewHasher(1, 1)
+	hasher := account.NewHasher(1, 1, account.DefaultCost())
 	switch {
 	case errors.Is(err, account.ErrNotFound):
 		u = &account.User{

@@ -37,6 +37,10 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
+	if err := os.Setenv("GORACE", gorace); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
 	if err := pgtest.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,8 +61,8 @@ var fasthttpGoroutines = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 }
 
-// waitTimeout is how long a test waits for what must happen.
-const waitTimeout = 10 * time.Second
+// waitTimeout is how long a test waits for what must happen. It only keeps a test from hanging.
+const waitTimeout = 5 * time.Minute
 
 // outcome is the exit code and the output of a command.
 type outcome struct {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -283,8 +284,8 @@ func TestExamplesInHelpWork(t *testing.T) {
 		}
 		example, _, _ = strings.Cut(example, "\n\n")
 		shell := exec.Command("sh", "-e", "-c", example)
-		shell.Dir, shell.Env = above, []string{"PATH=" + filepath.Dir(binary) + ":" +
-			os.Getenv("PATH")}
+		shell.Dir, shell.Env = above, append(slices.Clone(environ),
+			"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 		if out, err := shell.CombinedOutput(); err != nil || len(out) == 0 {
 			t.Errorf("%v:\n%s\ngot %v and\n%s", command, example, err, out)
 		}

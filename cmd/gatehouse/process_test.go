@@ -26,8 +26,10 @@ type process struct {
 	ended          chan struct{}
 }
 
-// environ keeps a program with the race detector from sleeping a second before it exits.
-var environ = []string{"GORACE=atexit_sleep_ms=0"}
+// gorace keeps a program with the race detector from sleeping a second before it exits.
+const gorace = "atexit_sleep_ms=0"
+
+var environ = []string{"GORACE=" + gorace}
 
 // start runs the binary with env as its environment. It is killed at the end of the test.
 func start(t *testing.T, env []string, args ...string) *process {

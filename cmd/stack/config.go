@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
@@ -81,7 +81,7 @@ type Lookups struct {
 
 	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
 	Provider geo.Provider
-	Reverser actors.Reverser
+	Reverser lookup.Reverser
 }
 
 // Identity says where accounts and tokens are kept, and how long they last.
@@ -102,6 +102,8 @@ type Identity struct {
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels
+	// Hasher is for tests; optional: nil = one at account.DefaultCost.
+	Hasher *account.Hasher
 	// Stores is for tests; optional: it returns what the service uses in place of the store.
 	Stores func(*sqlstore.Store) (oauth.Store, account.Store)
 }

@@ -37,7 +37,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	})
 	users := people.Config{
 		Store: tokens.Accounts, Tokens: s.Tokens, Keys: s.Tokens.Keys, Session: c.SessionTTL,
-		Messenger: c.Sender, Channels: c.Channels, Logger: s.Logger, Metrics: s.Metrics,
+		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher,
+		Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)

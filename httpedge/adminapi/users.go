@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 )
 
 // userRecord is a user as the admin API shows it. Unset members are null.
@@ -196,5 +197,5 @@ func revokeUserTokens(c *adminCall) (any, error) {
 	if _, err := c.people.User(c.context, id); err != nil {
 		return nil, err
 	}
-	return nil, c.people.RevokeUserTokens(c.context, id)
+	return nil, c.tokens.RevokeAll(c.context, &oauth.Revoke{UserID: id})
 }

@@ -52,15 +52,15 @@ func prepare(t testing.TB, options []Option) (*Stack, stack.Config) {
 	t.Helper()
 	st := &Stack{
 		Log:    &Log{t: t},
-		Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second},
+		Client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Minute},
 	}
 	c := stack.Defaults()
 	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
-	c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 5*time.Second, 5*time.Second, 20*time.Second
-	c.MaxConnections, c.DrainTimeout = 4096, 5*time.Second
+	c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = time.Minute, time.Minute, time.Minute
+	c.MaxConnections, c.DrainTimeout = 4096, time.Minute
 	c.Log, c.LogLevel = st.Log, slog.LevelDebug
 	c.Lookups.Upstream, c.Lookups.Reverse = ipapi.Config{Tier: ipapi.Sim}, ptr.Config{}
-	c.Lookups.CacheEntries, c.Lookups.Timeout = 10_000, 3*time.Second
+	c.Lookups.CacheEntries, c.Lookups.Timeout = 10_000, 30*time.Second
 	c.Lookups.Concurrency = 4
 	c.Lookups.Breaker.Cooldown, c.Lookups.Breaker.Hold = time.Second, time.Minute
 	c.Identity = nil

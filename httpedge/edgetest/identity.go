@@ -1,7 +1,6 @@
 package edgetest
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // Password is that of every user that an IdentityStack makes.
@@ -19,7 +19,10 @@ const Password = "correct horse battery staple"
 const RedirectURI = "https://app.example/callback?tenant=1"
 
 // IdentityStack is a running service that offers both services.
-type IdentityStack struct{ *Stack }
+type IdentityStack struct {
+	*Stack
+	Hasher *account.Hasher // of passwords and codes, at account.CheapCost
+}
 
 // Client is a registered client with its secret in plain text.
 type Client struct {
@@ -30,11 +33,12 @@ type Client struct {
 // NewIdentity is New with the identity service beside lookups, on SQLite in a folder of the test.
 func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 	t.Helper()
+	hasher := account.NewHasher(1, 64, account.CheapCost())
 	identity := func(c *stack.Config) {
 		c.Identity = stack.Defaults().Identity
-		c.Identity.Database.URL = "sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db")
+		c.Identity.Database.URL, c.Identity.Hasher = sqlitetest.URL(t), hasher
 	}
-	return &IdentityStack{New(t, append([]Option{identity}, options...)...)}
+	return &IdentityStack{New(t, append([]Option{identity}, options...)...), hasher}
 }
 
 // Database is an Option of NewIdentity: the service runs on the database at url, which must outlast
@@ -69,7 +73,7 @@ func (st *IdentityStack) NewClient(t testing.TB, change func(*oauth.Client)) Cli
 // NewUser makes a user with that name and address, and Password.
 func (st *IdentityStack) NewUser(t testing.TB, name, email string) *account.User {
 	t.Helper()
-	hash, err := account.NewHasher(1, 1).Hash(t.Context(), Password)
+	hash, err := st.Hasher.Hash(t.Context(), Password)
 	if err != nil {
 		t.Fatal(err)
 	}

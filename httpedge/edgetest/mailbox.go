@@ -36,10 +36,11 @@ func (m *Mailbox) Send(_ context.Context, message account.Message) error {
 	return nil
 }
 
-// Next returns the first message to an address that was not returned before. It waits for it for up to ten seconds.
+// Next returns the first message to an address that was not returned before. It
+// waits for it, for five minutes at most.
 func (m *Mailbox) Next(t testing.TB, to string) account.Message {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(5 * time.Minute)
 	for {
 		message, came, ok := m.take(to)
 		if ok {

@@ -52,73 +52,73 @@ func (r reply) offline(t *testing.T, cache string, within time.Duration) {
 }
 
 func TestFilesAnswerBehindTheOpenBreaker(t *testing.T) {
-	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, withFiles(t))
-	s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
-	begin(t, e, nil)
-	for range failures {
-		s.lookup("9.0.0.2").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
-	}
-	s.breaker(open)
-	s.lookup("9.0.0.1").located(t, "9.0.0.1", "hit")
-	s.lookup("9.0.0.2").offline(t, "miss", slack)
-	s.lookup("9.0.0.2").offline(t, "hit", slack)
-	s.lookup("offline.com").offline(t, "miss", slack)
-	s.lookup("8.1.1.1").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
+	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
+		s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
+		begin(t, e, nil)
+		for range failures {
+			s.lookup("9.0.0.2").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
+		}
+		s.breaker(open)
+		s.lookup("9.0.0.1").located(t, "9.0.0.1", "hit")
+		s.lookup("9.0.0.2").offline(t, "miss", slack)
+		s.lookup("9.0.0.2").offline(t, "hit", slack)
+		s.lookup("offline.com").offline(t, "miss", slack)
+		s.lookup("8.1.1.1").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
 
-	mine := s.myIP("9.0.0.3")
-	if mine.status != http.StatusOK || mine.header.Get("X-Geo-Source") != "mmdb" || mine.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("got %d %v from my-ip, want 200 by mmdb and no-store", mine.status, mine.header)
-	}
-	many := s.bulk("9.0.0.1", "9.0.0.4", "8.1.1.1")
-	if items := many.items(t); !items[0].OK || items[1].Location.City != offlineCity || items[2].Error != "provider_unreachable" {
-		t.Errorf("got %s, want a cached answer, one of the files and an error", many.body)
-	}
-	if got := many.header.Get("X-Geo-Source"); got != "upstream, mmdb" {
-		t.Errorf("got X-Geo-Source %q, want both", got)
-	}
+		mine := s.myIP("9.0.0.3")
+		if mine.status != http.StatusOK || mine.header.Get("X-Geo-Source") != "mmdb" || mine.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("got %d %v from my-ip, want 200 by mmdb and no-store", mine.status, mine.header)
+		}
+		many := s.bulk("9.0.0.1", "9.0.0.4", "8.1.1.1")
+		if items := many.items(t); !items[0].OK || items[1].Location.City != offlineCity || items[2].Error != "provider_unreachable" {
+			t.Errorf("got %s, want a cached answer, one of the files and an error", many.body)
+		}
+		if got := many.header.Get("X-Geo-Source"); got != "upstream, mmdb" {
+			t.Errorf("got X-Geo-Source %q, want both", got)
+		}
 
-	heal(t, e)
-	eventually(t, func() bool { return s.lookup("8.1.1.1").status == http.StatusOK }, "the breaker to close")
-	s.lookup("8.1.1.1").located(t, "8.1.1.1", "hit")
-	s.lookup("9.0.0.5").located(t, "9.0.0.5", "miss")
+		heal(t, e)
+		eventually(t, func() bool { return s.lookup("8.1.1.1").status == http.StatusOK }, "the breaker to close")
+		s.lookup("8.1.1.1").located(t, "8.1.1.1", "hit")
+		s.lookup("9.0.0.5").located(t, "9.0.0.5", "miss")
+	}, withFiles)
 }
 
 func TestFilesAnswerOnAnEmptyBudget(t *testing.T) {
-	e := emulator.New(t, emulator.Config{Singles: 1, Batches: 1})
-	s := newService(t, e, ipapi.Free, withFiles(t))
-	s.lookup("first.com").located(t, "first.com", "miss")
-	s.bulk("8.1.1.1", "8.1.1.2")
-	s.lookup("second.com").offline(t, "miss", slack)
-	s.lookup("9.0.0.1").offline(t, "miss", slack)
-	s.lookup("8.1.1.1").located(t, "8.1.1.1", "hit")
-	r := s.lookup("8.1.1.3")
-	r.refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
-	if got := r.retryAfter(t); got < 50 || got > 61 {
-		t.Errorf("got Retry-After %d, want the rest of a minute", got)
-	}
-	if got := e.Stats(); got.Singles != 1 || got.Batches != 1 {
-		t.Errorf("got %+v, want nothing after the budgets' end", got)
-	}
+	inVirtualTime(t, emulator.Config{Singles: 1, Batches: 1}, ipapi.Free, func(t *testing.T, s *service, e *emulator.Emulator) {
+		s.lookup("first.com").located(t, "first.com", "miss")
+		s.bulk("8.1.1.1", "8.1.1.2")
+		s.lookup("second.com").offline(t, "miss", slack)
+		s.lookup("9.0.0.1").offline(t, "miss", slack)
+		s.lookup("8.1.1.1").located(t, "8.1.1.1", "hit")
+		r := s.lookup("8.1.1.3")
+		r.refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
+		if got := r.retryAfter(t); got < 50 || got > 61 {
+			t.Errorf("got Retry-After %d, want the rest of a minute", got)
+		}
+		if got := e.Stats(); got.Singles != 1 || got.Batches != 1 {
+			t.Errorf("got %+v, want nothing after the budgets' end", got)
+		}
+	}, withFiles)
 }
 
 func TestFilesAnswerInTimeForASilentUpstream(t *testing.T) {
-	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, withFiles(t))
-	begin(t, e, emulator.Hang)
-	s.lookup("9.0.0.1").offline(t, "miss", exchangeLimit+slack)
-	s.lookup("silent.com").offline(t, "miss", exchangeLimit+slack)
-	s.breaker(closed)
+	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
+		begin(t, e, emulator.Hang)
+		s.lookup("9.0.0.1").offline(t, "miss", exchangeLimit+slack)
+		s.lookup("silent.com").offline(t, "miss", exchangeLimit+slack)
+		s.breaker(closed)
+	}, withFiles)
 }
 
 func TestFilesAnswerForAnUpstreamThatRefusesUs(t *testing.T) {
-	e := emulator.New(t, emulator.Config{Key: apiKey})
-	s := newPro(t, e, withFiles(t))
-	begin(t, e, emulator.Status(403))
-	s.lookup("9.0.0.1").offline(t, "miss", slack)
-	s.lookup("held.com").offline(t, "miss", slack)
-	s.breaker(open)
-	if got := e.Stats().Requests(); got != 1 {
-		t.Errorf("got %d requests to an upstream that refuses us, want 1", got)
-	}
+	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
+		begin(t, e, emulator.Status(403))
+		s.lookup("9.0.0.1").offline(t, "miss", slack)
+		s.lookup("held.com").offline(t, "miss", slack)
+		s.breaker(open)
+		if got := e.Stats().Requests(); got != 1 {
+			t.Errorf("got %d requests to an upstream that refuses us, want 1", got)
+		}
+	}, withFiles)
 }

@@ -21,26 +21,33 @@ func inVirtualTime(t *testing.T, config emulator.Config, tier ipapi.Tier, story 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := emulator.NewPiped(t, config)
-		client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey, Dial: e.Dial})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		all := []edgetest.Option{
-			func(c *stack.Config) {
-				c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
-				c.Lookups.Concurrency = ipapi.DefaultConnections
-				c.Lookups.Breaker = geo.BreakerConfig{
-					Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
-				}
-				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-			},
-		}
-		for _, option := range options {
-			all = append(all, option(t))
-		}
-		story(t, &service{edgetest.NewPiped(t, all...), t}, e)
+		story(t, newVirtual(t, e, tier, options...), e)
 	})
+}
+
+// newVirtual starts a stack in a bubble with the emulator as its upstream of a tier. Callers are those that
+// X-Forwarded-For names.
+func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier, options ...func(t *testing.T) edgetest.Option) *service {
+	t.Helper()
+	client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey, Dial: e.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	all := []edgetest.Option{
+		func(c *stack.Config) {
+			c.Lookups.Provider, c.Lookups.Timeout = client, 5*time.Second
+			c.Lookups.Concurrency = ipapi.DefaultConnections
+			c.Lookups.Breaker = geo.BreakerConfig{
+				Failures: failures, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
+			}
+			c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		},
+	}
+	for _, option := range options {
+		all = append(all, option(t))
+	}
+	return &service{edgetest.NewPiped(t, all...), t}
 }
 
 // TestAnswersExpire asks again and again until an answer is no longer kept: its age grows up to its end, and then the

@@ -3,6 +3,7 @@ package lookups
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,10 +33,7 @@ const maxBulk = 50 // queries per request (interface document, section 8)
 type bulkBatch struct {
 	parser   fastjson.Parser
 	texts    []string
-	outcomes []geo.Outcome // one per text, in the same order
-	misses   []geo.Query   // the well-formed texts that are not in the cache
-	places   []int         // the index in texts of each miss
-	found    []geo.Outcome // one per miss
+	outcomes []geo.Outcome // one a text, in their order
 	sources  []geo.Source  // distinct
 }
 
@@ -56,7 +54,9 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
-		b.lookUp(s, s.caller(ctx), time.Now())
+		b.outcomes = slices.Grow(b.outcomes, len(b.texts))[:len(b.texts)]
+		caller := func() netip.Addr { return s.caller(ctx) }
+		s.lookups.LookupAll(b.texts, caller, time.Now(), b.outcomes)
 		b.write(ctx)
 	}
 	if len(body) <= maxPooledBody {
@@ -111,29 +111,6 @@ func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
 		b.texts = append(b.texts, endpoint.View(text))
 	}
 	return nil
-}
-
-// lookUp sets an outcome for every text.
-func (b *bulkBatch) lookUp(s *service, caller netip.Addr, now time.Time) {
-	for i, text := range b.texts {
-		if e := s.lookups.Hit(text, now); e != nil {
-			b.outcomes = append(b.outcomes, geo.Outcome{Entry: e, Cached: true})
-			continue
-		}
-		q, fault := geo.ParseQuery(text)
-		b.outcomes = append(b.outcomes, geo.Outcome{Err: fault})
-		if fault == nil {
-			b.misses = append(b.misses, q)
-			b.places = append(b.places, i)
-			b.found = append(b.found, geo.Outcome{})
-		}
-	}
-	if len(b.misses) > 0 {
-		s.lookups.LookupAll(b.misses, caller, now, b.found)
-	}
-	for i, place := range b.places {
-		b.outcomes[place] = b.found[i]
-	}
 }
 
 // write responds with the outcomes, or with one error when all were refused for overload.
@@ -217,8 +194,5 @@ func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {
 func (b *bulkBatch) reset() {
 	clear(b.texts)
 	clear(b.outcomes)
-	clear(b.misses)
-	clear(b.found)
-	b.texts, b.outcomes, b.misses = b.texts[:0], b.outcomes[:0], b.misses[:0]
-	b.places, b.found, b.sources = b.places[:0], b.found[:0], b.sources[:0]
+	b.texts, b.outcomes, b.sources = b.texts[:0], b.outcomes[:0], b.sources[:0]
 }

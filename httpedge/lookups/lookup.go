@@ -10,8 +10,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -24,13 +24,14 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	lookups *actors.System
+	lookups *lookup.Service
 	caller  func(*fasthttp.RequestCtx) netip.Addr
 }
 
 // Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
-func Endpoints(lookups *actors.System,
-	caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
+func Endpoints(
+	lookups *lookup.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
+) []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	s := &service{lookups, caller}
 	return []endpoint.Endpoint{
@@ -60,27 +61,13 @@ var (
 
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
+	text, fault := queryText(ctx)
+	if fault != nil {
+		endpoint.WriteLookup(ctx, text, fault)
+		return
+	}
 	now := ctx.Time()
-	// A canonical query has no escapes, so a hit needs no decoding.
-	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok {
-		if e := s.lookups.Hit(text, now); e != nil {
-			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
-			endpoint.SetJSON(&ctx.Response.Header)
-			ctx.Response.SetBodyRaw(e.Body)
-			return
-		}
-	}
-	text, fault := queryArgument(ctx.QueryArgs())
-	if fault != nil {
-		endpoint.WriteLookup(ctx, text, fault)
-		return
-	}
-	q, fault := geo.ParseQuery(text)
-	if fault != nil {
-		endpoint.WriteLookup(ctx, text, fault)
-		return
-	}
-	outcome := s.lookups.Lookup(q, s.caller(ctx), now)
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)
 	}
@@ -91,6 +78,18 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	writeResult(ctx, text, outcome.Entry)
 }
+
+// queryText returns the value of q, which shares memory with the request. Parsing the arguments
+// costs more than a cache hit, so it is skipped when q is the only one and nothing is encoded.
+func queryText(ctx *fasthttp.RequestCtx) (string, *geo.Error) {
+	text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q=")
+	if ok && !has(text, '%') && !has(text, '+') && !has(text, '&') {
+		return text, nil
+	}
+	return queryArgument(ctx.QueryArgs())
+}
+
+func has(text string, c byte) bool { return strings.IndexByte(text, c) >= 0 }
 
 // queryArgument returns the value of q. It shares memory with the request.
 func queryArgument(args *fasthttp.Args) (string, *geo.Error) {

@@ -122,12 +122,12 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	browser, current := browserOf(v, visitors)
 	browser.Decision = decision
 	if browser.SignedIn {
-		var err error
-		if browser.Consent, err = s.people.Consent(v.Ctx, current.User.ID,
-			v.Pending.Client.ID); err != nil {
+		consent, err := s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID)
+		if err != nil {
 			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
+		browser.Consent = oauth.Scopes(consent.Scopes)
 	}
 	step, fault := oauth.NextStep(v.Pending.Request, v.Pending.Client, browser)
 	switch step {

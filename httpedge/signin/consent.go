@@ -52,14 +52,14 @@ func (s *service) consent(v *visit.Visit) {
 // consentForm binds the form to the session and to the time of the last consent as well. A form
 // that granted something is then no longer valid, on another server either.
 func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
-	granted, err := s.people.ConsentGranted(v.Ctx, who.User.ID, v.Pending.Client.ID)
-	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
+	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(consent.Granted.UnixMilli(), 10)), err
 }
 
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
-	granted, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
 		s.RefuseFailure(v, "read a consent", err)
 		return
@@ -71,7 +71,7 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	}
 	s.Show(v, status, pages.Consent{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
-		Permissions: pages.Permissions(request.Scopes, granted),
+		Permissions: pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.PathChosen(pages.PathConsent, v.Choice), FormToken: form.NewFormToken(v.Now),

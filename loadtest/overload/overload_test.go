@@ -1,61 +1,78 @@
 package overload_test
 
 import (
-	"context"
+	"bufio"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/emulator"
-	"gatehouse/loadtest/overload"
 	"gatehouse/providers/ipapi"
 )
 
 const (
-	// heapBound is what the test may add to the heap by all that was asked, with both ends of 2,000 connections still open.
-	// What tests before it left behind is none of its business.
+	// heapBound is what the test may add to the heap, with both ends of 2,000 connections open. What earlier tests
+	// left behind does not count.
 	heapBound = 96 << 20
-	// growthBound is what twice as many queries may add to that.
+	// growthBound is what a second round of garbage queries may add to that.
 	growthBound = 2 << 20
 )
 
-// TestOverloadLeavesCachedLookupsServed has 2,000 idle connections, 200 clients that send a byte a second, and as many
-// of 10,000 garbage queries a second as the machine can make, twice.
+// TestOverloadLeavesCachedLookupsServed has 2,000 idle connections, 200 clients that send a byte a second, and 64 clients
+// that send garbage queries without a pause. Meanwhile every cached lookup must be a hit, however long it takes on this
+// machine: scripts/overload measures the time. All of it happens twice, and the second time needs no more memory.
 func TestOverloadLeavesCachedLookupsServed(t *testing.T) {
 	before := heap()
 	e := emulator.New(t, emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches})
-	s := edgetest.New(t,
-		func(c *stack.Config) {
-			c.Lookups.Upstream = ipapi.Config{Base: e.URL, Tier: ipapi.Free}
-			c.Lookups.Timeout, c.ReadTimeout = 5*time.Second, 3*time.Second
-			c.Log = io.Discard // edgetest keeps every line in memory
-		})
-	response, err := s.Client.Get(s.URL + "/api/lookup?q=8.8.8.8")
-	if err != nil {
-		t.Fatal(err)
+	s := &service{edgetest.New(t, func(c *stack.Config) {
+		c.Lookups.Upstream = ipapi.Config{Base: e.URL, Tier: ipapi.Free}
+		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 5*time.Second, patience, patience
+		c.Log = io.Discard // edgetest keeps every line in memory
+	}), t}
+	c := s.connect()
+	if status, cache := c.lookup("8.8.8.8"); status != http.StatusOK || cache != "miss" {
+		t.Fatalf("got %d and X-Cache %q, want 200 and a miss", status, cache)
 	}
-	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("got %d %v, want 200 and the lookup in the cache", response.StatusCode, err)
+	c.close()
+
+	var idle []*keptConn
+	for range 2000 {
+		idle = append(idle, s.connect())
+		idle[len(idle)-1].isHit("8.8.8.8")
+	}
+	over := make(chan struct{})
+	var slow sync.WaitGroup
+	for range 200 {
+		slow.Go(func() { s.sendSlowly(over) })
 	}
 	var held [2]uint64
 	for round := range held {
-		report, err := overload.Run(context.Background(), overload.Config{
-			Address: strings.TrimPrefix(s.URL, "http://"), Duration: 6 * time.Second,
-			Idle: 2000, Slow: 200, Garbage: 10_000, Flooder: 64,
-			Cached: "8.8.8.8", CachedRate: 100,
-			AtEnd: func() { held[round] = heap() },
-		})
-		if err != nil {
-			t.Fatal(err)
+		statuses := s.flood(round)
+		held[round] = heap()
+		t.Logf("garbage: %v; heap %d KiB before, then %d KiB", statuses, before>>10, held[round]>>10)
+		if malformed := statuses[http.StatusBadRequest]; malformed < 3000 || statuses[http.StatusTooManyRequests] < 2500 {
+			t.Errorf("got %v for garbage, want 400 for malformed queries and 429 for lookups without a budget", statuses)
 		}
-		t.Logf("garbage: %v, %d more were due; cached: %d, p99 %v; heap %d KiB before, then %d KiB",
-			report.Garbage, report.GarbageMissed, len(report.Cached), report.Cached.Quantile(0.99), before>>10, held[round]>>10)
-		checkOverload(t, report)
+		for status, n := range statuses {
+			if status != http.StatusOK && status != http.StatusBadRequest && status != http.StatusTooManyRequests {
+				t.Errorf("got status %d for %d garbage queries, want none", status, n)
+			}
+		}
+	}
+	close(over)
+	slow.Wait()
+	for _, c := range idle {
+		c.isHit("8.8.8.8")
+		c.close()
 	}
 	if held[1] > before+heapBound || held[1] > held[0]+growthBound {
 		t.Errorf("got a heap of %d, then of %d KiB, want at most %d above the %d before and no growth",
@@ -63,20 +80,153 @@ func TestOverloadLeavesCachedLookupsServed(t *testing.T) {
 	}
 }
 
-func checkOverload(t *testing.T, report overload.Report) {
-	t.Helper()
-	if len(report.CachedWrong) > 0 || len(report.Cached) < 500 {
-		t.Errorf("got %d cached look-ups, and %v, want all of 600 answered 200 from the cache", len(report.Cached), report.CachedWrong)
+// patience only keeps the test from hanging.
+const patience = 5 * time.Minute
+
+// service is the service under load.
+type service struct {
+	*edgetest.Stack
+	t *testing.T
+}
+
+// flood sends at least 6,000 garbage queries, and more until 600 cached lookups have been made beside them. It returns
+// the statuses of the garbage queries.
+func (s *service) flood(round int) map[int]int {
+	const clients, queries = 64, 6000
+	var sent atomic.Int64
+	var cached, flooders sync.WaitGroup
+	for range 8 {
+		cached.Go(func() {
+			c := s.connect()
+			defer c.close()
+			for range 75 {
+				c.isHit("8.8.8.8")
+			}
+		})
 	}
-	if report.Idle != 2000 {
-		t.Errorf("got %d idle connections alive, want 2000", report.Idle)
+	served := make(chan struct{})
+	go func() { cached.Wait(); close(served) }()
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	for range clients {
+		flooders.Go(func() {
+			c := s.connect()
+			defer c.close()
+			for more := true; more; {
+				n := sent.Add(1)
+				status, _ := c.lookup(garbage(round, n))
+				mu.Lock()
+				statuses[status]++
+				mu.Unlock()
+				if n >= queries {
+					select {
+					case <-served:
+						more = false
+					default:
+					}
+				}
+			}
+		})
 	}
-	if report.SlowEnded < 200 {
-		t.Errorf("got %d slow connections ended, want each of 200 once", report.SlowEnded)
+	flooders.Wait()
+	return statuses
+}
+
+// garbage returns a query that nobody sent before: half of them are domains that may exist, half of them are malformed
+// in one way or another.
+func garbage(round int, n int64) string {
+	switch n % 8 {
+	case 0:
+		return fmt.Sprintf("%d.%d.%d.%d", round, 256+n%7, n, n)
+	case 1:
+		return fmt.Sprintf("http://garbage%d-%d.com/x", round, n)
+	case 2:
+		return fmt.Sprintf("garbage%d-%d..com", round, n)
+	case 3:
+		return fmt.Sprintf("xn--%%C3%%BC%d-.%d", n, round)
 	}
-	garbage := report.Garbage
-	if garbage[400] < 2500 || garbage[429] < 2500 || garbage[0] > 0 || garbage[500] > 0 {
-		t.Errorf("got %v for garbage, want 400 for what is malformed and 429 for what there is no budget for", garbage)
+	return fmt.Sprintf("garbage%d-%d.com", round, n)
+}
+
+// sendSlowly sends a request a byte a second, again and again until over is closed. The server must end at least one of
+// its connections.
+func (s *service) sendSlowly(over <-chan struct{}) {
+	const text = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: slow\r\nX-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		c, ended := s.connect(), make(chan struct{})
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for i := range len(text) {
+				if _, err := c.Write([]byte{text[i]}); err != nil {
+					return
+				}
+				select {
+				case <-second.C:
+				case <-ended:
+					return
+				}
+			}
+		})
+		response, err := io.ReadAll(c)
+		close(ended)
+		writer.Wait()
+		if !strings.HasPrefix(string(response), "HTTP/1.1 408 ") {
+			s.t.Errorf("got %q and %v for a slow request, want 408", response, err)
+		}
+		c.close()
+		select {
+		case <-over:
+			return
+		default:
+		}
+	}
+}
+
+// keptConn is a connection that a client keeps open. It may be used on one goroutine at a time.
+type keptConn struct {
+	net.Conn
+	s *service
+	r *bufio.Reader
+}
+
+func (s *service) connect() *keptConn {
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(patience))
+	}
+	if err != nil {
+		panic(err) // nothing works then
+	}
+	return &keptConn{c, s, bufio.NewReaderSize(c, 2048)}
+}
+
+// lookup returns the status of a lookup, and the value of X-Cache. The status is 0 if the connection fails.
+func (c *keptConn) lookup(query string) (status int, cache string) {
+	if _, err := io.WriteString(c, "GET /api/lookup?q="+query+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		return 0, err.Error()
+	}
+	response, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, response.Header.Get("X-Cache")
+}
+
+func (c *keptConn) isHit(query string) {
+	if status, cache := c.lookup(query); status != http.StatusOK || cache != "hit" {
+		c.s.t.Errorf("got %d and X-Cache %q for a cached query, want 200 and a hit", status, cache)
+	}
+}
+
+func (c *keptConn) close() {
+	if err := c.Close(); err != nil {
+		c.s.t.Error(err)
 	}
 }
 

@@ -76,7 +76,7 @@ func run(ctx context.Context, c config) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if c.gatehouse == "" {
 		c.gatehouse = filepath.Join(dir, "gatehouse")
-		build := exec.CommandContext(ctx, "go", "build", "-o", c.gatehouse, "gatehouse/cmd/gatehouse")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.gatehouse, "gatehouse/cmd/gatehouse")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build gatehouse: %w: %s", err, text)

@@ -43,7 +43,7 @@ func newClientAt(t testing.TB, config ipapi.Config) *ipapi.Client {
 // within returns a context with a deadline that no passing test reaches.
 func within(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -292,7 +292,7 @@ func TestContextEndsAnExchange(t *testing.T) {
 		_, err = c.Batch(ctx, queries(t, "8.8.8.8"))
 		checkFailure(t, about+", context ended before", c, err, "canceled", context.Canceled)
 
-		ctx, cancel = context.WithTimeout(within(t), 500*time.Millisecond)
+		ctx, cancel = context.WithTimeout(within(t), 2*time.Second)
 		reply, err := c.Single(ctx, query(t, "8.8.8.8"))
 		cancel()
 		checkFailure(t, about, c, err, "deadline", context.DeadlineExceeded)

@@ -136,7 +136,7 @@ func (f *faulty) run(s *scenario, fail func(n int) bool) []error {
 	for i, end := range ends {
 		select {
 		case errs[i] = <-end:
-		case <-time.After(30 * time.Second):
+		case <-time.After(5 * time.Minute):
 			f.Fatalf("operation %d has not ended", i+1)
 		}
 	}

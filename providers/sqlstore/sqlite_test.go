@@ -242,7 +242,7 @@ func submit(tb testing.TB, s oauth.Store, op oauth.Operation) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		tb.Fatal("operation has not ended")
 		return nil
 	}

@@ -31,7 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				t.Cleanup(cancel)
 				f := &fixture{T: t, Store: open(t), ctx: ctx,
 					now: time.Now().UTC().Truncate(time.Millisecond)}

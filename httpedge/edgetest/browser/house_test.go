@@ -4,21 +4,16 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
-	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // house is the real service, with what it sends to people and an app that they use.
@@ -31,38 +26,10 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	mailbox := edgetest.NewMailbox()
-	file := filepath.Join(t.TempDir(), "gatehouse.db")
-	if err := os.WriteFile(file, emptyDatabase(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mailbox, file := edgetest.NewMailbox(), sqlitetest.File(t)
 	h := &house{edgetest.NewIdentity(t, edgetest.Database("sqlite:"+file), mailbox.Deliver), mailbox, nil, file}
 	h.app = h.newApp(t, "Atlas")
 	return h
-}
-
-var migrated []byte
-
-// emptyDatabase is a database file in which the tables are there already: to make them takes longest of all that a house needs.
-func emptyDatabase(t *testing.T) []byte {
-	t.Helper()
-	if migrated != nil {
-		return migrated
-	}
-	file := filepath.Join(t.TempDir(), "empty.db")
-	store, err := sqlstore.Open(t.Context(), sqlstore.Config{
-		URL: "sqlite:" + file, Migrate: true, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if migrated, err = os.ReadFile(file); err != nil {
-		t.Fatal(err)
-	}
-	return migrated
 }
 
 // app is a confidential client with a page that people come back to.

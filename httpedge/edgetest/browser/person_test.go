@@ -19,8 +19,8 @@ import (
 	"gatehouse/httpedge/edgetest/browser"
 )
 
-// patience is how long a person waits for a page.
-const patience = 10 * time.Second
+// patience is how long a person waits for a page. It only keeps a test from hanging.
+const patience = 2 * time.Minute
 
 // person sits at a browser that nobody has used before, reads what it shows and does what the page offers.
 type person struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gatehouse/httpedge/edgetest/emulator"
@@ -16,11 +17,17 @@ import (
 // do sends a request and returns status, headers and body.
 func do(t *testing.T, method, url, body string) (int, http.Header, string) {
 	t.Helper()
+	return doBy(t, http.DefaultClient, method, url, body)
+}
+
+// doBy is do by a client.
+func doBy(t *testing.T, client *http.Client, method, url, body string) (int, http.Header, string) {
+	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,39 +39,51 @@ func do(t *testing.T, method, url, body string) (int, http.Header, string) {
 	return response.StatusCode, response.Header, string(text)
 }
 
+// inBubble runs a test on an emulator in virtual time.
+func inBubble(t *testing.T, config emulator.Config, test func(t *testing.T, e *emulator.Emulator, client *http.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := emulator.NewPiped(t, config)
+		test(t, e, &http.Client{Transport: &http.Transport{DialContext: e.Dial, DisableKeepAlives: true}})
+	})
+}
+
 func TestBudgetsAreCounted(t *testing.T) {
-	e := emulator.New(t, emulator.Config{Singles: 3, Batches: 1, Window: 1500 * time.Millisecond, Violations: 3})
-	for i, want := range []struct {
-		status int
-		left   string
-	}{{200, "2"}, {200, "1"}, {200, "0"}, {429, "0"}, {429, "0"}} {
-		status, header, _ := do(t, "GET", fmt.Sprintf("%s/json/9.9.9.%d", e.URL, i), "")
-		if status != want.status || header.Get("X-Rl") != want.left || header.Get("X-Ttl") != "1" {
-			t.Errorf("got %d, X-Rl %s and X-Ttl %s for request %d, want %v and 1", status, header.Get("X-Rl"), header.Get("X-Ttl"), i, want)
+	config := emulator.Config{Singles: 3, Batches: 1, Window: 1500 * time.Millisecond, Violations: 3}
+	inBubble(t, config, func(t *testing.T, e *emulator.Emulator, client *http.Client) {
+		for i, want := range []struct {
+			status int
+			left   string
+		}{{200, "2"}, {200, "1"}, {200, "0"}, {429, "0"}, {429, "0"}} {
+			status, header, _ := doBy(t, client, "GET", fmt.Sprintf("%s/json/9.9.9.%d", e.URL, i), "")
+			if status != want.status || header.Get("X-Rl") != want.left || header.Get("X-Ttl") != "1" {
+				t.Errorf("got %d, X-Rl %s and X-Ttl %s for request %d, want %v and 1", status, header.Get("X-Rl"), header.Get("X-Ttl"), i, want)
+			}
 		}
-	}
-	for i, want := range []int{200, 429} {
-		if status, _, _ := do(t, "POST", e.URL+"/batch", `["9.9.9.9"]`); status != want {
-			t.Errorf("got %d for batch %d, want %d: its budget is its own", status, i, want)
+		for i, want := range []int{200, 429} {
+			if status, _, _ := doBy(t, client, "POST", e.URL+"/batch", `["9.9.9.9"]`); status != want {
+				t.Errorf("got %d for batch %d, want %d: its budget is its own", status, i, want)
+			}
 		}
-	}
-	if got := e.Stats(); got != (emulator.Stats{Singles: 5, Batches: 2, Items: 2, Largest: 1, Empty: 3}) {
-		t.Errorf("got %+v, want 5 singles, 2 batches and 3 on an empty budget", got)
-	}
-	next := time.NewTimer(1600 * time.Millisecond)
-	<-next.C
-	if status, header, _ := do(t, "GET", e.URL+"/json/9.9.9.9", ""); status != 200 || header.Get("X-Rl") != "2" {
-		t.Errorf("got %d and X-Rl %s in the next window, want 200 and 2", status, header.Get("X-Rl"))
-	}
+		if got := e.Stats(); got != (emulator.Stats{Singles: 5, Batches: 2, Items: 2, Largest: 1, Empty: 3}) {
+			t.Errorf("got %+v, want 5 singles, 2 batches and 3 on an empty budget", got)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if status, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", ""); status != 200 || header.Get("X-Rl") != "2" {
+			t.Errorf("got %d and X-Rl %s in the next window, want 200 and 2", status, header.Get("X-Rl"))
+		}
+	})
 }
 
 func TestRestOfTheWindowIsRounded(t *testing.T) {
-	for want, roundUp := range map[string]bool{"59": false, "60": true} {
-		e := emulator.New(t, emulator.Config{Singles: 3, RoundUp: roundUp})
-		do(t, "GET", e.URL+"/json/9.9.9.9", "")
-		if _, header, _ := do(t, "GET", e.URL+"/json/9.9.9.9", ""); header.Get("X-Ttl") != want {
-			t.Errorf("got X-Ttl %s, want %s", header.Get("X-Ttl"), want)
-		}
+	for want, roundUp := range map[string]bool{"57": false, "58": true} {
+		inBubble(t, emulator.Config{Singles: 3, RoundUp: roundUp}, func(t *testing.T, e *emulator.Emulator, client *http.Client) {
+			doBy(t, client, "GET", e.URL+"/json/9.9.9.9", "")
+			time.Sleep(2500 * time.Millisecond)
+			if _, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", ""); header.Get("X-Ttl") != want {
+				t.Errorf("got X-Ttl %s, want %s", header.Get("X-Ttl"), want)
+			}
+		})
 	}
 }
 
