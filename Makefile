@@ -30,7 +30,7 @@ contract-tools:
 	scripts/contract-tools
 
 contracts: pact-lib contract-tools ## Check the contracts with client programs and with the upstream
-	$(PACTENV) go vet -race -tags pact ./contracts/... ./cmd/pactcheck
+	$(PACTENV) go vet -race -tags pact ./contracts/... ./cmd/pactcheck ./docs
 	$(PACTENV) scripts/contracts
 
 pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client programs
@@ -54,7 +54,7 @@ fuzz: ## Fuzz each target for FUZZTIME (30s)
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-compare: ## Measure look-ups, profiles and tokens beside bare fasthttp
+compare: ## Measure lookups, profiles and tokens relative to raw fasthttp
 	go run ./loadtest/compare
 
 load: build ## Run a short round of every load scenario, with thresholds

@@ -36,7 +36,7 @@ func mayImport(from, to string) bool {
 	case below(from, "httpedge/edgetest"):
 		return !below(to, "loadtest")
 	case below(from, "actors"):
-		return slices.Contains(leaves, to) || to == "actors/mailbox"
+		return slices.Contains(leaves, to)
 	case below(from, "providers"):
 		return slices.Contains(leaves, to) || provider(from) == provider(to)
 	case below(from, "httpedge"):

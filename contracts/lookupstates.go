@@ -103,7 +103,7 @@ func parseCached(a arguments) (setUp, error) {
 }
 
 func (f *fixture) lookUp(q geo.Query) geo.Outcome {
-	return f.Lookups.Lookup(q, stateCaller, time.Now())
+	return f.Lookups.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now())
 }
 
 // inflict breaks every exchange with the upstream.

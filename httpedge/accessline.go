@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// accessLine is what the access log tells of one request.
+// accessLine is the line of one request in the access log.
 type accessLine struct {
 	start     time.Time
 	requestID string // of letters, digits, dots, underscores and hyphens
@@ -17,19 +17,20 @@ type accessLine struct {
 	bytes     int // of the body
 }
 
-// accessLog prints the access lines of one route at one level.
+// accessLog writes the access lines of one route at one level.
 type accessLog struct {
 	level   slog.Level
-	handler slog.Handler // knows the route
+	handler slog.Handler // has the route as an attribute
 
-	// For JSON into a LogBuffer, without the detours of package slog, which are a tenth of a cached look-up.
-	buffer *LogBuffer // nil = by way of handler
-	middle []byte     // from behind the time to before the request id
+	// For JSON into a LogBuffer: package slog would cost a tenth of a cached lookup.
+	buffer *LogBuffer // nil = through handler
+	middle []byte     // what stands between the time and the request id
 }
 
-// newAccessLog returns the access log of the route called pattern.
+// newAccessLog returns the access log of the route with that pattern.
 func newAccessLog(handler slog.Handler, pattern string, level slog.Level) accessLog {
-	l := accessLog{level: level, handler: handler.WithAttrs([]slog.Attr{slog.String("route", pattern)})}
+	l := accessLog{level: level,
+		handler: handler.WithAttrs([]slog.Attr{slog.String("route", pattern)})}
 	if own, ok := handler.(logHandler); ok && own.plainJSON {
 		l.buffer = own.buffer
 		l.middle = append(l.middle, `","level":"`+level.String()+`","msg":"request","route":`...)
@@ -40,7 +41,7 @@ func newAccessLog(handler slog.Handler, pattern string, level slog.Level) access
 
 func (l *accessLog) enabled() bool { return l.handler.Enabled(context.Background(), l.level) }
 
-// write prints line.
+// write writes line.
 func (l *accessLog) write(line *accessLine) error {
 	if l.buffer == nil {
 		return l.handler.Handle(context.Background(), line.record(l.level))
@@ -62,7 +63,7 @@ func (a *accessLine) record(level slog.Level) slog.Record {
 	return r
 }
 
-// appendJSON appends the line as slog.JSONHandler prints the record.
+// appendJSON appends the line in the form that slog.JSONHandler gives the record.
 func (a *accessLine) appendJSON(dst, middle []byte) []byte {
 	dst = append(dst, `{"time":"`...)
 	dst = a.start.AppendFormat(dst, time.RFC3339Nano)

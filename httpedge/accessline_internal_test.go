@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// TestAccessLineIsWhatSlogPrints holds the short way against the long one.
-func TestAccessLineIsWhatSlogPrints(t *testing.T) {
+// TestAccessLineMatchesSlog holds the short way against the long one.
+func TestAccessLineMatchesSlog(t *testing.T) {
 	line := accessLine{
 		start:     time.Date(2026, 11, 21, 8, 5, 9, 120_000_000, time.UTC),
-		requestID: "Ab-9_.z", method: "GET", status: 200, duration: 1234567 * time.Nanosecond, bytes: 742,
+		requestID: "Ab-9_.z", method: "GET", status: 200, duration: 1234567 * time.Nanosecond,
+		bytes: 742,
 	}
 	for _, c := range []struct {
 		name    string
@@ -22,24 +23,31 @@ func TestAccessLineIsWhatSlogPrints(t *testing.T) {
 	}{
 		{"usual", "/api/lookup", slog.LevelInfo, func(*accessLine) {}},
 		{"another level", "/api/lookup", slog.LevelDebug, func(*accessLine) {}},
-		{"parameter in the pattern", "/debug/pprof/{profile}", slog.LevelInfo, func(*accessLine) {}},
+		{"parameter in the pattern", "/debug/pprof/{profile}", slog.LevelInfo,
+			func(*accessLine) {}},
 		{"unmatched", unmatched, slog.LevelInfo, func(*accessLine) {}},
 		{"no request id", "/", slog.LevelInfo, func(l *accessLine) { l.requestID = "" }},
-		{"other method", "/", slog.LevelInfo, func(l *accessLine) { l.method = "other"; l.status = 405 }},
-		{"nothing sent, no time spent", "/", slog.LevelInfo, func(l *accessLine) { l.bytes, l.duration = 0, 0 }},
-		{"whole second", "/", slog.LevelInfo, func(l *accessLine) { l.start = time.Unix(1_790_000_000, 0).UTC() }},
-		{"other zone", "/", slog.LevelInfo, func(l *accessLine) { l.start = l.start.In(time.FixedZone("", -12600)) }},
+		{"other method", "/", slog.LevelInfo,
+			func(l *accessLine) { l.method = "other"; l.status = 405 }},
+		{"nothing sent, no time spent", "/", slog.LevelInfo,
+			func(l *accessLine) { l.bytes, l.duration = 0, 0 }},
+		{"whole second", "/", slog.LevelInfo,
+			func(l *accessLine) { l.start = time.Unix(1_790_000_000, 0).UTC() }},
+		{"other zone", "/", slog.LevelInfo,
+			func(l *accessLine) { l.start = l.start.In(time.FixedZone("", -12600)) }},
 	} {
 		line := line
 		c.change(&line)
-		short, long := printed(t, c.pattern, c.level, &line, true), printed(t, c.pattern, c.level, &line, false)
+		short, long := printed(t, c.pattern, c.level, &line, true),
+			printed(t, c.pattern, c.level, &line, false)
 		if short != long || short == "" {
 			t.Errorf("%s: got %s, want %s", c.name, short, long)
 		}
 	}
 }
 
-// printed returns the line as the access log prints it: by itself, or by way of a handler that it does not know.
+// printed returns the line as the access log prints it: by itself, or by way of a handler that it
+// does not know.
 func printed(t *testing.T, pattern string, level slog.Level, line *accessLine, itself bool) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -70,13 +78,19 @@ func TestAccessLinesOfOtherLogs(t *testing.T) {
 	}{
 		{"text", func(h slog.Handler) slog.Handler { return h }, false,
 			"time=2026-11-21T08:05:09.000Z level=INFO msg=request route=/ request_id=a method=GET status=200 duration_us=5 bytes=3\n"},
-		{"with an attribute", func(h slog.Handler) slog.Handler { return h.WithAttrs([]slog.Attr{slog.Int("node", 7)}) }, true,
+		{"with an attribute", func(
+			h slog.Handler) slog.Handler {
+			return h.WithAttrs([]slog.Attr{slog.Int("node", 7)})
+		},
+			true,
 			`{"time":"2026-11-21T08:05:09Z","level":"INFO","msg":"request","node":7,"route":"/","request_id":"a","method":"GET","status":200,"duration_us":5,"bytes":3}` + "\n"},
 	} {
 		var text bytes.Buffer
 		buffer := NewLogBuffer(&text)
-		log := newAccessLog(c.wrap(NewLogHandler(buffer, slog.LevelInfo, c.json)), "/", slog.LevelInfo)
-		line := accessLine{start: time.Date(2026, 11, 21, 8, 5, 9, 0, time.UTC), requestID: "a", method: "GET", status: 200, duration: 5 * time.Microsecond, bytes: 3}
+		log := newAccessLog(c.wrap(NewLogHandler(buffer, slog.LevelInfo, c.json)), "/",
+			slog.LevelInfo)
+		line := accessLine{start: time.Date(2026, 11, 21, 8, 5, 9, 0, time.UTC), requestID: "a",
+			method: "GET", status: 200, duration: 5 * time.Microsecond, bytes: 3}
 		if err := errors.Join(log.write(&line), buffer.Close()); err != nil {
 			t.Fatal(err)
 		}

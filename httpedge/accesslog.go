@@ -13,21 +13,22 @@ import (
 
 // Bounds of a LogBuffer.
 const (
-	logFlushBytes = 64 << 10 // that wait are written at once
-	logMaxBytes   = 512 << 10
-	logMaxUrgent  = 64 << 10 // beyond that, for errors
+	logFlushBytes = 64 << 10  // pending bytes that are written without waiting for logDelay
+	logMaxBytes   = 512 << 10 // pending bytes
+	logMaxUrgent  = 64 << 10  // further pending bytes, for errors only
 	logDelay      = 100 * time.Millisecond
-	logPatience   = 2 * time.Second // with a sink, when the buffer is flushed or closed
+	logTimeout    = 2 * time.Second // of Flush and Close
 )
 
-// LogBuffer gathers log lines and writes them to its sink by the 64 KiB, or after 100 ms. When the sink is slower than
-// the lines come, lines are dropped and counted; nobody waits for it. It may be used by many goroutines.
+// LogBuffer buffers log lines and writes them to its sink at 64 KiB, or after 100 ms. When the sink
+// is too slow, lines are dropped and counted; writers never wait. It may be used by many
+// goroutines.
 type LogBuffer struct {
 	sink    io.Writer
 	dropped atomic.Uint64
-	wake    chan struct{}   // there is much to write, or something urgent
-	flush   chan chan error // wants to know when all is written
-	spare   []byte          // run's own: what was written last, to be filled again
+	wake    chan struct{}   // signals that pending lines should be written now
+	flush   chan chan error // requests of Flush
+	spare   []byte          // of run: the block written last, to be reused
 	quit    chan struct{}
 	done    chan struct{}
 
@@ -36,7 +37,7 @@ type LogBuffer struct {
 	closed bool
 }
 
-// NewLogBuffer returns a buffer before sink. Close ends its goroutine.
+// NewLogBuffer returns a buffer that writes to sink. Close ends its goroutine.
 func NewLogBuffer(sink io.Writer) *LogBuffer {
 	b := &LogBuffer{
 		sink: sink,
@@ -47,13 +48,14 @@ func NewLogBuffer(sink io.Writer) *LogBuffer {
 	return b
 }
 
-// Write takes in one line, or drops it. It fails after Close only.
+// Write buffers one line, or drops it. It fails only after Close.
 func (b *LogBuffer) Write(line []byte) (int, error) {
-	return b.take(line, logMaxBytes, logFlushBytes)
+	return b.add(line, logMaxBytes, logFlushBytes)
 }
 
-// take appends line to what waits, unless that is then more than most, and has it written at once when it is wake or more.
-func (b *LogBuffer) take(line []byte, most, wake int) (int, error) {
+// add appends line to the pending ones, or drops it beyond most bytes. At wake bytes or more it
+// starts a write.
+func (b *LogBuffer) add(line []byte, most, wake int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -75,12 +77,12 @@ func (b *LogBuffer) take(line []byte, most, wake int) (int, error) {
 
 var errLogClosed = errors.New("write log: the buffer is closed")
 
-// Dropped returns how many lines were dropped so far.
+// Dropped returns the number of lines dropped so far.
 func (b *LogBuffer) Dropped() uint64 { return b.dropped.Load() }
 
-// Flush writes out what is there and returns the sink's error. It waits 2 s at most.
+// Flush writes the pending lines and returns the sink's error. It waits at most 2 s.
 func (b *LogBuffer) Flush() error {
-	timer := time.NewTimer(logPatience)
+	timer := time.NewTimer(logTimeout)
 	defer timer.Stop()
 	written := make(chan error, 1)
 	select {
@@ -98,10 +100,10 @@ func (b *LogBuffer) Flush() error {
 	}
 }
 
-var errLogStalled = errors.New("write log: its sink takes nothing")
+var errLogStalled = errors.New("write log: the sink is blocked")
 
-// Close writes out what is there and ends the goroutine. Later lines are errors. It waits 2 s at most: a sink that takes
-// nothing keeps the goroutine until it does.
+// Close writes the pending lines and ends the goroutine. Later writes fail. It waits at most 2 s;
+// when the sink is blocked, the goroutine ends later.
 func (b *LogBuffer) Close() error {
 	b.mu.Lock()
 	wasClosed := b.closed
@@ -118,7 +120,7 @@ func (b *LogBuffer) Close() error {
 	return err
 }
 
-// run is the only one to write to the sink.
+// run writes to the sink until Close. Nothing else does.
 func (b *LogBuffer) run() {
 	defer close(b.done)
 	ticker := time.NewTicker(logDelay)
@@ -126,20 +128,20 @@ func (b *LogBuffer) run() {
 	for {
 		select {
 		case <-b.wake:
-			b.lost(b.put())
+			b.countLost(b.writePending())
 		case <-ticker.C:
-			b.lost(b.put())
+			b.countLost(b.writePending())
 		case written := <-b.flush:
-			written <- b.put()
+			written <- b.writePending()
 		case <-b.quit:
-			b.lost(b.put())
+			b.countLost(b.writePending())
 			return
 		}
 	}
 }
 
-// put writes out what waits.
-func (b *LogBuffer) put() error {
+// writePending writes the pending lines.
+func (b *LogBuffer) writePending() error {
 	b.mu.Lock()
 	lines := b.lines
 	b.lines = b.spare[:0]
@@ -155,55 +157,57 @@ func (b *LogBuffer) put() error {
 	return nil
 }
 
-// lost counts a block that the sink refused: there is nowhere else to say so.
-func (b *LogBuffer) lost(err error) {
+// countLost counts a block that the sink refused. There is nowhere else to report it.
+func (b *LogBuffer) countLost(err error) {
 	if err != nil {
 		b.dropped.Add(1)
 	}
 }
 
-// urgent takes lines that are written at once, and for which there is room when there is none for others.
+// urgent buffers lines that are written without delay, and has room of its own for them.
 type urgent struct{ buffer *LogBuffer }
 
 func (u urgent) Write(line []byte) (int, error) {
-	return u.buffer.take(line, logMaxBytes+logMaxUrgent, 0)
+	return u.buffer.add(line, logMaxBytes+logMaxUrgent, 0)
 }
 
-// NewLogHandler returns a handler that prints to b from level on, as JSON or as text. Records of level Error do not
-// wait in the buffer.
+// NewLogHandler returns a handler that writes records from level on to b, as JSON or as text.
+// Records of level Error are written without delay.
 func NewLogHandler(b *LogBuffer, level slog.Leveler, asJSON bool) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	h := logHandler{buffer: b, plainJSON: asJSON}
 	if asJSON {
-		h.calm, h.urgent = slog.NewJSONHandler(b, options), slog.NewJSONHandler(urgent{b}, options)
+		h.normal, h.urgent = slog.NewJSONHandler(b, options),
+			slog.NewJSONHandler(urgent{b}, options)
 	} else {
-		h.calm, h.urgent = slog.NewTextHandler(b, options), slog.NewTextHandler(urgent{b}, options)
+		h.normal, h.urgent = slog.NewTextHandler(b, options),
+			slog.NewTextHandler(urgent{b}, options)
 	}
 	return h
 }
 
-// logHandler sends errors one way and the rest another.
+// logHandler writes errors through urgent and the rest through normal.
 type logHandler struct {
-	calm, urgent slog.Handler
-	buffer       *LogBuffer
-	plainJSON    bool // prints JSON and nothing but what a record holds
+	normal, urgent slog.Handler
+	buffer         *LogBuffer
+	plainJSON      bool // JSON, without attributes or groups of its own
 }
 
 func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.calm.Enabled(ctx, level)
+	return h.normal.Enabled(ctx, level)
 }
 
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
 		return h.urgent.Handle(ctx, r)
 	}
-	return h.calm.Handle(ctx, r)
+	return h.normal.Handle(ctx, r)
 }
 
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return logHandler{calm: h.calm.WithAttrs(attrs), urgent: h.urgent.WithAttrs(attrs)}
+	return logHandler{normal: h.normal.WithAttrs(attrs), urgent: h.urgent.WithAttrs(attrs)}
 }
 
 func (h logHandler) WithGroup(name string) slog.Handler {
-	return logHandler{calm: h.calm.WithGroup(name), urgent: h.urgent.WithGroup(name)}
+	return logHandler{normal: h.normal.WithGroup(name), urgent: h.urgent.WithGroup(name)}
 }

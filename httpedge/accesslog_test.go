@@ -56,7 +56,7 @@ func closeLog(t *testing.T, b *httpedge.LogBuffer) {
 	}
 }
 
-func TestLogLinesAreGathered(t *testing.T) {
+func TestLogLinesAreBuffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		b := httpedge.NewLogBuffer(&s)
@@ -92,7 +92,7 @@ func TestLogLinesAreGathered(t *testing.T) {
 	})
 }
 
-func TestLogLinesAreDroppedRatherThanWaitedFor(t *testing.T) {
+func TestSlowSinkDropsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{gate: make(chan struct{})}
 		b := httpedge.NewLogBuffer(&s)
@@ -110,7 +110,8 @@ func TestLogLinesAreDroppedRatherThanWaitedFor(t *testing.T) {
 		write(t, b, "again\n")
 		closeLog(t, b)
 		text, _ := s.read()
-		if got := strings.Count(text, "\n"); uint64(got) != sent-dropped+1 || !strings.HasSuffix(text, "again\n") {
+		if got := strings.Count(text, "\n"); uint64(got) != sent-dropped+1 ||
+			!strings.HasSuffix(text, "again\n") {
 			t.Errorf("got %d lines, want all %d that were not dropped", got, sent-dropped+1)
 		}
 		write2 := strings.Repeat("y", 600<<10)
@@ -123,12 +124,13 @@ func TestLogLinesAreDroppedRatherThanWaitedFor(t *testing.T) {
 	})
 }
 
-func TestErrorsDoNotWaitInTheLog(t *testing.T) {
+func TestErrorsAreWrittenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, asJSON := range []bool{true, false} {
 			var s sink
 			b := httpedge.NewLogBuffer(&s)
-			log := slog.New(httpedge.NewLogHandler(b, slog.LevelInfo, asJSON)).With("node", "a").WithGroup("g")
+			log := slog.New(httpedge.NewLogHandler(b, slog.LevelInfo, asJSON)).With("node",
+				"a").WithGroup("g")
 			log.Debug("too fine")
 			log.Info("calm")
 			if text, _ := s.read(); text != "" {
@@ -138,7 +140,8 @@ func TestErrorsDoNotWaitInTheLog(t *testing.T) {
 			synctest.Wait()
 			text, _ := s.read()
 			calm, alarm := strings.Index(text, "calm"), strings.Index(text, "alarm")
-			if calm < 0 || alarm < calm || strings.Contains(text, "too fine") || strings.Count(text, "node") != 2 {
+			if calm < 0 || alarm < calm || strings.Contains(text, "too fine") ||
+				strings.Count(text, "node") != 2 {
 				t.Errorf("got %q at once, want calm and alarm, in order", text)
 			}
 			if json := strings.HasPrefix(text, "{"); json != asJSON {
@@ -149,7 +152,7 @@ func TestErrorsDoNotWaitInTheLog(t *testing.T) {
 	})
 }
 
-func TestAFullDiskIsTold(t *testing.T) {
+func TestFullDiskIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{err: errors.New("disk full")}
 		b := httpedge.NewLogBuffer(&s)
@@ -167,8 +170,8 @@ func TestAFullDiskIsTold(t *testing.T) {
 	})
 }
 
-// TestAStuckSinkHoldsNobodyUp logs errors to a sink that takes nothing, and closes the log.
-func TestAStuckSinkHoldsNobodyUp(t *testing.T) {
+// TestBlockedSinkDelaysNobody logs errors to a sink that takes nothing, and closes the log.
+func TestBlockedSinkDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sink{gate: make(chan struct{})}
 		b := httpedge.NewLogBuffer(&s)
@@ -192,12 +195,13 @@ func TestAStuckSinkHoldsNobodyUp(t *testing.T) {
 		close(s.gate)
 		synctest.Wait()
 		if text, _ := s.read(); strings.Count(text, "alarm") != 10 {
-			t.Errorf("got %d errors once the sink took them, want all 10", strings.Count(text, "alarm"))
+			t.Errorf("got %d errors once the sink took them, want all 10",
+				strings.Count(text, "alarm"))
 		}
 	})
 }
 
-func TestLogTakesManyWriters(t *testing.T) {
+func TestConcurrentLogWriters(t *testing.T) {
 	var s sink
 	b := httpedge.NewLogBuffer(&s)
 	var writers sync.WaitGroup
@@ -232,7 +236,8 @@ func TestLogTakesManyWriters(t *testing.T) {
 
 func TestAccessLines(t *testing.T) {
 	st := start(t)
-	body := get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent", "secret-agent").body
+	body := get(t, st, "/api/lookup?q=8.8.8.8", "X-Request-Id", "one", "User-Agent",
+		"secret-agent").body
 	send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
 	get(t, st, "/secret-path?q=secret-query")
 	send(t, st, "SECRET", st.URL+"/api/bulk", "")
@@ -244,22 +249,26 @@ func TestAccessLines(t *testing.T) {
 		status        float64
 		level         string
 	}{
-		{"GET", "/api/lookup", 200, "INFO"}, {"HEAD", "/api/lookup", 200, "INFO"}, {"GET", "(unmatched)", 404, "INFO"},
-		{"other", "/api/bulk", 405, "INFO"}, {"GET", "/api/my-ip", 400, "INFO"}, {"GET", "/healthz", 200, "DEBUG"},
+		{"GET", "/api/lookup", 200, "INFO"}, {"HEAD", "/api/lookup", 200, "INFO"},
+		{"GET", "(unmatched)", 404, "INFO"},
+		{"other", "/api/bulk", 405, "INFO"}, {"GET", "/api/my-ip", 400, "INFO"},
+		{"GET", "/healthz", 200, "DEBUG"},
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("got %d access lines, want %d: %v", len(lines), len(want), lines)
 	}
 	for i, w := range want {
 		l := lines[i]
-		if l["method"] != w.method || l["route"] != w.route || l["status"] != w.status || l["level"] != w.level || l["request_id"] == "" {
+		if l["method"] != w.method || l["route"] != w.route || l["status"] != w.status ||
+			l["level"] != w.level || l["request_id"] == "" {
 			t.Errorf("got %v, want %v", l, w)
 		}
 		if len(l) != 9 || l["duration_us"].(float64) < 0 {
 			t.Errorf("got %v, want time, level, msg, route, request_id, method, status, duration_us, bytes", l)
 		}
 	}
-	if lines[0]["bytes"] != float64(len(body)) || lines[1]["bytes"] != 0.0 || lines[0]["request_id"] != "one" {
+	if lines[0]["bytes"] != float64(len(body)) || lines[1]["bytes"] != 0.0 ||
+		lines[0]["request_id"] != "one" {
 		t.Errorf("got %v and %v, want the bytes that were sent", lines[0], lines[1])
 	}
 	for _, secret := range []string{"secret", "SECRET", "8.8.8.8", "127.0.0.1"} {

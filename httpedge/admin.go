@@ -13,7 +13,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// pathProfiles is where Go's profiles are; their index, whose links are relative, is below.
+// pathProfiles is the path of Go's profiles; their index is at pathProfiles/, since its links are
+// relative.
 const (
 	pathProfiles    = "/debug/pprof"
 	patternProfiles = "/debug/{profile:*}"
@@ -22,7 +23,8 @@ const (
 func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	getPost := append(get[:2:2], fasthttp.MethodPost)
-	metrics := fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
+	metrics := fasthttpadaptor.NewFastHTTPHandler(
+		promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
 	all := []endpoint.Endpoint{
 		{Pattern: "/metrics", Methods: get, Handle: metrics, Quiet: true},
 		{Pattern: "/healthz", Methods: get, Handle: healthy, Quiet: true},
@@ -35,7 +37,7 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	return all
 }
 
-// healthy says that the process lives.
+// healthy responds that the process is alive.
 func healthy(ctx *fasthttp.RequestCtx) { writeStatus(ctx, fasthttp.StatusOK, "ok") }
 
 func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
@@ -46,11 +48,12 @@ func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 
 var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 
-// profile shows the inside of the process, memory included: to this machine only.
+// profile responds with profiles, which hold memory of the process. Only clients on this machine
+// get them.
 func (s *Server) profile(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
 	switch {
-	case !s.local.Load(), path == pathProfiles+"/cmdline": // the command line may hold a key
+	case !s.adminIsLocal.Load(), path == pathProfiles+"/cmdline": // the command line may hold a key
 		notFound(ctx)
 	case path == pathProfiles:
 		ctx.Redirect(pathProfiles+"/", fasthttp.StatusFound)

@@ -7,7 +7,8 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestOperatorRotatesKeys: the token that asks was signed with the key before, and goes on working like all others.
+// TestOperatorRotatesKeys: the token that asks was signed with the key before, and goes on working
+// like all others.
 func TestOperatorRotatesKeys(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)

@@ -11,15 +11,16 @@ func TestCacheHitAllocatesNothing(t *testing.T) {
 }
 
 func TestCachedDomainAllocatesNothing(t *testing.T) {
-	allocates(t, 0, [][]byte{[]byte("GET /api/lookup?q=www.example.com HTTP/1.1\r\nHost: localhost\r\n\r\n")})
+	allocates(t, 0, [][]byte{[]byte(
+		"GET /api/lookup?q=www.example.com HTTP/1.1\r\nHost: localhost\r\n\r\n")})
 }
 
 func TestCachedBulkAllocatesLittle(t *testing.T) {
 	allocates(t, 3, bulkRequests())
 }
 
-// allocates checks how many allocations a request makes, on average over a connection with a thousand of them: what the
-// connection itself takes is a hundredth of that.
+// allocates checks how many allocations a request makes, on average over a connection with a
+// thousand of them: what the connection itself takes is a hundredth of that.
 func allocates(t *testing.T, most float64, requests [][]byte) {
 	t.Helper()
 	handle := hot(t).Server.Handler()

@@ -20,7 +20,8 @@ type failingAccounts struct {
 	reads, writes atomic.Pointer[error]
 }
 
-func (s *failingAccounts) Consent(ctx context.Context, userID int64, clientID string) (*people.Consent, error) {
+func (s *failingAccounts) Consent(ctx context.Context, userID int64,
+	clientID string) (*people.Consent, error) {
 	if err := s.reads.Load(); err != nil {
 		return nil, *err
 	}
@@ -48,8 +49,9 @@ func (s *failingCodes) Submit(op oauth.Operation) {
 	s.Store.Submit(op)
 }
 
-// TestClientsAreToldOfOurFailures fails after the redirect URI was found to be the client's, with what passes and what does not.
-func TestClientsAreToldOfOurFailures(t *testing.T) {
+// TestAuthorizeServerErrors fails after the redirect URI was found to be the client's, with what
+// passes and what does not.
+func TestAuthorizeServerErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want string
@@ -81,8 +83,10 @@ func TestClientsAreToldOfOurFailures(t *testing.T) {
 			codes.failing.Store(nil)
 
 			accounts.reads.Store(&test.err)
-			b.get("/oauth/authorize?"+asked(c, "skip_account_chooser", "true").Encode()).failsWith(t, st, test.want)
-			if p := b.get("/oauth/authorize?" + asked(c, "redirect_uri", "https://elsewhere.example/").Encode()); p.status != 400 {
+			b.get("/oauth/authorize?"+asked(c, "skip_account_chooser", "true").Encode()).failsWith(
+				t, st, test.want)
+			if p := b.get("/oauth/authorize?" +
+				asked(c, "redirect_uri", "https://elsewhere.example/").Encode()); p.status != 400 {
 				t.Errorf("got %d for a redirect URI of nobody, want 400", p.status)
 			}
 		})

@@ -43,17 +43,16 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 		}
 	})
 	logged := func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
-	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())}, options...)...)
-	queries, outcomes := make([]geo.Query, benchKeys), make([]geo.Outcome, benchKeys)
-	for i := range queries {
-		var fault *geo.Error
-		if queries[i], fault = geo.AddrQuery(benchKey(i)); fault != nil {
-			tb.Fatal(fault)
-		}
+	st := edgetest.New(tb, append([]edgetest.Option{logged, withProvider(edgetest.NewProvider())},
+		options...)...)
+	texts, outcomes := make([]string, benchKeys), make([]geo.Outcome, benchKeys)
+	for i := range texts {
+		texts[i] = benchKey(i).String()
 	}
+	caller := func() netip.Addr { return netip.Addr{} }
 	const step = 64
 	for i := 0; i < benchKeys; i += step {
-		st.Lookups.LookupAll(queries[i:i+step], netip.Addr{}, time.Now(), outcomes[i:i+step])
+		st.Lookups.LookupAll(texts[i:i+step], caller, time.Now(), outcomes[i:i+step])
 	}
 	for _, o := range outcomes {
 		if o.Err != nil {
@@ -63,8 +62,8 @@ func hot(tb testing.TB, options ...edgetest.Option) *edgetest.Stack {
 	return st
 }
 
-// connection is one without the network: it says what next returns until that is nil, and tells heard the status of
-// each answer.
+// connection is one without the network: it says what next returns until that is nil, and tells
+// heard the status of each response.
 type connection struct {
 	net.Conn
 	next  func() []byte
@@ -96,9 +95,11 @@ func (c *connection) RemoteAddr() net.Addr             { return loopback }
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
 
 // converse has fasthttp serve the requests that next returns, until that is nil.
-func converse(tb testing.TB, handle fasthttp.RequestHandler, next func() []byte, heard func(status int)) {
+func converse(tb testing.TB, handle fasthttp.RequestHandler, next func() []byte,
+	heard func(status int)) {
 	server := &fasthttp.Server{
-		Handler: handle, ReadBufferSize: 16 << 10, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+		Handler: handle, ReadBufferSize: 16 << 10, ReadTimeout: time.Minute,
+		WriteTimeout:          time.Minute,
 		NoDefaultServerHeader: true, NoDefaultContentType: true,
 	}
 	if err := server.ServeConn(&connection{next: next, heard: heard}); err != nil {
@@ -116,7 +117,8 @@ func wants(tb testing.TB, status int) func(int) {
 }
 
 func lookupRequest(addr netip.Addr) []byte {
-	return fmt.Appendf(nil, "GET /api/lookup?q=%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", addr)
+	return fmt.Appendf(nil,
+		"GET /api/lookup?q=%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n", addr)
 }
 
 func lookupRequests() [][]byte {
@@ -134,7 +136,8 @@ func bulkRequest(first int) []byte {
 		quoted = append(quoted, `"`+benchKey((first+i)%benchKeys).String()+`"`)
 	}
 	body := `{"queries":[` + strings.Join(quoted, ",") + `]}`
-	return fmt.Appendf(nil, "POST /api/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return fmt.Appendf(nil,
+		"POST /api/bulk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
 func bulkRequests() [][]byte {
@@ -145,8 +148,8 @@ func bulkRequests() [][]byte {
 	return requests
 }
 
-// BenchmarkLookupHit is a cache hit from the bytes of the request to those of the answer, with access log, metrics and
-// request id.
+// BenchmarkLookupHit is a cache hit from the bytes of the request to those of the response, with
+// access log, metrics and request id.
 func BenchmarkLookupHit(b *testing.B) {
 	rotate(b, hot(b).Server.Handler(), lookupRequests())
 }
@@ -158,7 +161,10 @@ func BenchmarkBulkHit(b *testing.B) {
 
 // BenchmarkNothing is what fasthttp costs without a handler.
 func BenchmarkNothing(b *testing.B) {
-	b.Run("lookup", func(b *testing.B) { rotate(b, func(*fasthttp.RequestCtx) {}, lookupRequests()) })
+	b.Run("lookup", func(b *testing.B) {
+		rotate(b, func(*fasthttp.RequestCtx) {},
+			lookupRequests())
+	})
 	b.Run("bulk", func(b *testing.B) { rotate(b, func(*fasthttp.RequestCtx) {}, bulkRequests()) })
 }
 
@@ -174,8 +180,9 @@ func rotate(b *testing.B, handle fasthttp.RequestHandler, requests [][]byte) {
 	}, wants(b, fasthttp.StatusOK))
 }
 
-// BenchmarkLookupHitInTrouble is a cache hit while nothing but the cache works. In the last two, 10,000 distinct
-// addresses a second are asked for as well and refused; what they allocate counts here, too.
+// BenchmarkLookupHitInTrouble is a cache hit while nothing but the cache works. In the last two,
+// 10,000 distinct addresses a second are asked for as well and refused; what they allocate counts
+// here, too.
 func BenchmarkLookupHitInTrouble(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -190,7 +197,8 @@ func BenchmarkLookupHitInTrouble(b *testing.B) {
 			upstream := &breakdown{Provider: edgetest.NewProvider()}
 			st := hot(b, func(c *stack.Config) {
 				c.Lookups.Provider = upstream
-				c.Lookups.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour, Hold: time.Hour}
+				c.Lookups.Breaker = geo.BreakerConfig{Failures: 5, Cooldown: time.Hour,
+					Hold: time.Hour}
 			})
 			c.trouble(upstream)
 			if c.refused != 0 {
@@ -232,13 +240,15 @@ func (u *breakdown) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error
 	case u.down:
 		return geo.Reply{}, errors.New("unplugged")
 	case u.exhausted:
-		return geo.Reply{Quota: geo.Quota{Known: true, Reset: time.Hour}}, fmt.Errorf("exhausted: %w", geo.ErrThrottled)
+		return geo.Reply{Quota: geo.Quota{Known: true, Reset: time.Hour}},
+			fmt.Errorf("exhausted: %w", geo.ErrThrottled)
 	}
 	return u.Provider.Batch(ctx, qs)
 }
 
-// flood asks for 10,000 distinct addresses a second that are not in the cache. It begins when the first refusals with
-// that status have come, and ends with the function returned, which reports how many were refused.
+// flood asks for 10,000 distinct addresses a second that are not in the cache. It begins when the
+// first refusals with that status have come, and ends with the function returned, which reports how
+// many were refused.
 func flood(b *testing.B, st *edgetest.Stack, status int) (end func()) {
 	const enough, interval = 10, 100 * time.Microsecond
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -253,7 +263,8 @@ func flood(b *testing.B, st *edgetest.Stack, status int) (end func()) {
 			return nil
 		}
 		sent++
-		return lookupRequest(netip.AddrFrom4([4]byte{30 + byte(sent>>24), byte(sent >> 16), byte(sent >> 8), byte(sent)}))
+		return lookupRequest(netip.AddrFrom4(
+			[4]byte{30 + byte(sent>>24), byte(sent >> 16), byte(sent >> 8), byte(sent)}))
 	}
 	heard := func(got int) {
 		switch {

@@ -40,14 +40,17 @@ func TestForgedSignInIsRefused(t *testing.T) {
 	_, stolen := mallory.get(start).form(t)
 	for name, forge := range map[string]func(b *browser) page{
 		"no token": func(b *browser) page {
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token", "")
+			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+				"")
 		},
 		"another browser's token": func(b *browser) page {
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token", stolen.Get("form_token"))
+			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+				stolen.Get("form_token"))
 		},
 		"another request's token": func(b *browser) page {
 			_, other := b.get("/oauth/authorize?" + asked(c, "state", "other").Encode()).form(t)
-			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token", other.Get("form_token"))
+			return b.send(b.get(start), "email", rosa, "password", edgetest.Password, "form_token",
+				other.Get("form_token"))
 		},
 		"no cookie": func(b *browser) page {
 			p := b.get(start)
@@ -61,7 +64,8 @@ func TestForgedSignInIsRefused(t *testing.T) {
 		if b.cookies()["gatehouse"] != "" {
 			t.Errorf("%s: got a session", name)
 		}
-		if again := b.send(b.get(start), "email", rosa, "password", edgetest.Password); again.status != 200 {
+		if again := b.send(b.get(start), "email", rosa, "password",
+			edgetest.Password); again.status != 200 {
 			t.Errorf("%s: got %d afterwards, want a sign-in that works", name, again.status)
 		}
 	}
@@ -84,7 +88,7 @@ func TestFormsFromOtherSitesAreRefused(t *testing.T) {
 	b.open("POST", action, fields, "Sec-Fetch-Site", "same-origin").shows(t, 200, "/consent")
 }
 
-func TestConsentIsGivenOnce(t *testing.T) {
+func TestConsentFormIsSingleUse(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -125,8 +129,10 @@ func TestForgedConsentIsRefused(t *testing.T) {
 	otherAction, other := hers.form(t)
 	fields.Set("decision", "allow")
 	for name, try := range map[string]func() page{
-		"no token":      func() page { return b.send(mine, "decision", "allow", "form_token", "") },
-		"other's token": func() page { return b.send(mine, "decision", "allow", "form_token", other.Get("form_token")) },
+		"no token": func() page { return b.send(mine, "decision", "allow", "form_token", "") },
+		"other's token": func() page {
+			return b.send(mine, "decision", "allow", "form_token", other.Get("form_token"))
+		},
 		"sign-in's token": func() page {
 			_, login := b.get("/login?" + asked(c).Encode()).form(t)
 			return b.send(mine, "decision", "allow", "form_token", login.Get("form_token"))
@@ -136,8 +142,10 @@ func TestForgedConsentIsRefused(t *testing.T) {
 			t.Errorf("%s: got %d to %q, want 403", name, p.status, p.location)
 		}
 	}
-	// With another browser's choice in the address there is no account to consent for: it starts again.
-	if p := b.once("POST", otherAction, fields); !strings.HasPrefix(p.location, "/oauth/authorize?") || strings.Contains(p.location, "code=") {
+	// With another browser's choice in the address there is no account to consent for: it starts
+	// again.
+	if p := b.once("POST", otherAction, fields); !strings.HasPrefix(p.location,
+		"/oauth/authorize?") || strings.Contains(p.location, "code=") {
 		t.Errorf("got %d to %q, want a new start", p.status, p.location)
 	}
 	for _, decision := range []string{"", "maybe"} {
@@ -145,7 +153,8 @@ func TestForgedConsentIsRefused(t *testing.T) {
 	}
 	// More scopes in the address than were shown on the page.
 	wider := strings.Replace(action, "scope=view-user", "scope=view-user+detail-user", 1)
-	if p := b.once("POST", wider, fields); p.status != 303 || !strings.HasPrefix(p.location, "/oauth/authorize?") {
+	if p := b.once("POST", wider, fields); p.status != 303 ||
+		!strings.HasPrefix(p.location, "/oauth/authorize?") {
 		t.Errorf("got %d to %q for a wider request, want a new start", p.status, p.location)
 	}
 	b.send(mine, "decision", "allow").gets(t, st)
@@ -169,8 +178,10 @@ func TestWrongPasswords(t *testing.T) {
 	} {
 		p = b.send(p, "email", test.email, "password", test.password)
 		p.shows(t, 422, "/login")
-		if !strings.Contains(p.body, test.want) || strings.Contains(p.body, "<script>") || strings.Contains(p.body, "xxxx") {
-			t.Errorf("%.20q: got %s, want %q and nothing of the input as markup", test.email, p.body, test.want)
+		if !strings.Contains(p.body, test.want) || strings.Contains(p.body, "<script>") ||
+			strings.Contains(p.body, "xxxx") {
+			t.Errorf("%.20q: got %s, want %q and nothing of the input as markup", test.email,
+				p.body, test.want)
 		}
 	}
 }
@@ -183,7 +194,8 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 	for range 40 {
 		p = b.send(p, "email", rosa, "password", "wrong wrong wrong")
 		if p.status == 429 {
-			if seconds, err := strconv.Atoi(p.header.Get("Retry-After")); err != nil || seconds < 1 {
+			if seconds, err := strconv.Atoi(p.header.Get("Retry-After")); err != nil ||
+				seconds < 1 {
 				t.Errorf("got Retry-After %q, want whole seconds", p.header.Get("Retry-After"))
 			}
 			return
@@ -206,7 +218,8 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 	consent.shows(t, 200, "/consent")
 	code := b.send(consent, "decision", "allow").gets(t, st)
 	token := redeem(t, st, c, code).object(t)["access_token"].(string)
-	if o := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+token).object(t); o["id"] != float64(second.ID) {
+	if o := get(t, st.Stack, "/api/user", "Authorization",
+		"Bearer "+token).object(t); o["id"] != float64(second.ID) {
 		t.Errorf("got %v, want Kofi's profile", o)
 	}
 	chooser = b.get("/oauth/authorize?" + asked(c).Encode())
@@ -215,7 +228,8 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 	}
 	code = b.send(chooser, "account", account(first.ID)).gets(t, st)
 	token = redeem(t, st, c, code).object(t)["access_token"].(string)
-	if o := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+token).object(t); o["id"] != float64(first.ID) {
+	if o := get(t, st.Stack, "/api/user", "Authorization",
+		"Bearer "+token).object(t); o["id"] != float64(first.ID) {
 		t.Errorf("got %v, want Rosa's profile", o)
 	}
 	for _, choice := range []string{"", "0", "-1", "999", "1e1", "x", "9223372036854775808"} {
@@ -242,7 +256,8 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 		t.Errorf("got %d marks, want 5", got)
 	}
 	old := newBrowser(t, st)
-	if p := old.once("GET", "/accounts", nil, "Cookie", "gatehouse="+first); !strings.Contains(p.body, "not signed in") {
+	if p := old.once("GET", "/accounts", nil, "Cookie", "gatehouse="+first); !strings.Contains(
+		p.body, "not signed in") {
 		t.Errorf("got %s, want the session that was pushed out to have ended", p.body)
 	}
 }
@@ -261,7 +276,8 @@ func TestSignInRotatesTheSession(t *testing.T) {
 			t.Errorf("got %s %q and then %q, want another", name, before[name], after[name])
 		}
 	}
-	if p := newBrowser(t, st).once("GET", "/accounts", nil, "Cookie", "gatehouse="+before["gatehouse"]); !strings.Contains(p.body, "not signed in") {
+	if p := newBrowser(t, st).once("GET", "/accounts", nil, "Cookie",
+		"gatehouse="+before["gatehouse"]); !strings.Contains(p.body, "not signed in") {
 		t.Errorf("got %s, want the former session to have ended", p.body)
 	}
 }
@@ -281,12 +297,13 @@ func TestLogout(t *testing.T) {
 	if b.cookies()["gatehouse"] != "" {
 		t.Error("got a session cookie, want none")
 	}
-	if p := newBrowser(t, st).once("GET", "/accounts", nil, "Cookie", "gatehouse="+session); !strings.Contains(p.body, "not signed in") {
+	if p := newBrowser(t, st).once("GET", "/accounts", nil, "Cookie",
+		"gatehouse="+session); !strings.Contains(p.body, "not signed in") {
 		t.Errorf("got %s, want the session to have ended", p.body)
 	}
 }
 
-func TestChoiceCannotBeCarriedOver(t *testing.T) {
+func TestChoiceIsBoundToTheRequest(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -306,7 +323,8 @@ func TestChoiceCannotBeCarriedOver(t *testing.T) {
 		"a changed seal": asked(c, "chosen", chosen[:30]+string(chosen[30]^1)+chosen[31:]),
 		"garbage":        asked(c, "chosen", "AAAA"),
 	} {
-		if p := b.get("/oauth/authorize?" + q.Encode()); p.status != 200 || !strings.HasPrefix(p.path, "/accounts?") {
+		if p := b.get("/oauth/authorize?" + q.Encode()); p.status != 200 ||
+			!strings.HasPrefix(p.path, "/accounts?") {
 			t.Errorf("%s: got %d at %s, want the chooser", name, p.status, p.path)
 		}
 	}
@@ -321,13 +339,17 @@ func TestPageHeaders(t *testing.T) {
 	consent := b.send(login, "email", rosa, "password", edgetest.Password)
 	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode())} {
 		policy := p.header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "style-src 'sha256-", "form-action 'self' https://app.example;", "base-uri 'none'", "frame-ancestors 'none'"} {
+		for _, want := range []string{"default-src 'none'", "style-src 'sha256-",
+			"form-action 'self' https://app.example;", "base-uri 'none'",
+			"frame-ancestors 'none'"} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: got policy %s, want %s in it", p.path, policy, want)
 			}
 		}
 	}
-	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil), b.once("GET", "/logout", nil), b.once("GET", "/me", nil), b.once("GET", "/me/delete", nil), b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
+	for _, p := range []page{login, consent, b.once("GET", "/oauth/authorize", nil),
+		b.once("GET", "/logout", nil), b.once("GET", "/me", nil), b.once("GET", "/me/delete", nil),
+		b.once("GET", "/oauth/authorize?"+asked(c).Encode(), nil)} {
 		p.has(t, "X-Content-Type-Options", "nosniff")
 		p.has(t, "Referrer-Policy", "no-referrer")
 		p.has(t, "Cache-Control", "no-store")
@@ -359,7 +381,8 @@ func TestCookieAttributes(t *testing.T) {
 		}
 		for _, name := range []string{"gatehouse", "gatehouse-known", "gatehouse-form"} {
 			got := cookieOf(t, p, prefix+name)
-			if got.Secure != secure || !got.HttpOnly || got.SameSite != http.SameSiteLaxMode || got.Path != "/" || got.Domain != "" || got.MaxAge <= 0 {
+			if got.Secure != secure || !got.HttpOnly || got.SameSite != http.SameSiteLaxMode ||
+				got.Path != "/" || got.Domain != "" || got.MaxAge <= 0 {
 				t.Errorf("got %+v, want Secure %v, HttpOnly, SameSite=Lax, Path=/, no Domain and Max-Age", got, secure)
 			}
 		}
@@ -380,11 +403,16 @@ func cookieOf(t *testing.T, p page, name string) *http.Cookie {
 func TestHostileCookies(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
-	for _, cookie := range []string{"gatehouse=", "gatehouse=....", "gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
-		"gatehouse=\xff\xfe; gatehouse-form=x; gatehouse-known=~~~", "gatehouse-form=" + strings.Repeat("A", 43), "gatehouse=' OR 1=1 --", "=;;;==;", "gatehouse=a; gatehouse=b"} {
-		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login", "/accounts", "/logout", "/consent", "/me", "/me/delete"} {
+	for _, cookie := range []string{"gatehouse=", "gatehouse=....",
+		"gatehouse=" + strings.Repeat("a.", 3000), "gatehouse=" + strings.Repeat("a", 6000),
+		"gatehouse=\xff\xfe; gatehouse-form=x; gatehouse-known=~~~",
+		"gatehouse-form=" + strings.Repeat("A", 43), "gatehouse=' OR 1=1 --", "=;;;==;",
+		"gatehouse=a; gatehouse=b"} {
+		for _, path := range []string{"/oauth/authorize?" + asked(c).Encode(), "/login",
+			"/accounts", "/logout", "/consent", "/me", "/me/delete"} {
 			conn := dial(t, st.Stack)
-			conn.say("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: " + cookie + "\r\n\r\n")
+			conn.say("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: " +
+				cookie + "\r\n\r\n")
 			if a := conn.hear(); a.status >= 400 {
 				t.Errorf("%.60q at %s: got %d %s", cookie, path, a.status, a.body)
 			}
@@ -406,7 +434,8 @@ func TestNamesArePlainText(t *testing.T) {
 	login := b.get("/oauth/authorize?" + asked(c).Encode())
 	consent := b.send(login, "email", rosa, "password", edgetest.Password)
 	consent.shows(t, 200, "/consent")
-	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()), b.get("/accounts"), b.get("/logout"), b.get("/me")} {
+	for _, p := range []page{login, consent, b.get("/oauth/authorize?" + asked(c).Encode()),
+		b.get("/accounts"), b.get("/logout"), b.get("/me")} {
 		if strings.Contains(p.body, "<script") || !strings.Contains(p.body, "&lt;script&gt;") {
 			t.Errorf("%s: got %s, want the name as text", p.path, p.body)
 		}
@@ -424,7 +453,7 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 	b.send(chooser, "account", account(user.ID)).shows(t, 200, "/consent")
 }
 
-func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
+func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	user := st.NewUser(t, "Rosa", rosa)
@@ -434,7 +463,7 @@ func TestChoosingAnAccountIsNoSignIn(t *testing.T) {
 	b.send(b.get("/accounts?"+again), "account", account(user.ID)).shows(t, 200, "/login")
 }
 
-func TestConsentFormEndsWithItsSession(t *testing.T) {
+func TestConsentFormExpiresWithItsSession(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
@@ -443,6 +472,7 @@ func TestConsentFormEndsWithItsSession(t *testing.T) {
 	fields.Set("decision", "allow")
 	old := b.cookies()["gatehouse-form"]
 	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password).shows(t, 200, "/me")
-	p := newBrowser(t, st).once("POST", action, fields, "Cookie", "gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
+	p := newBrowser(t, st).once("POST", action, fields, "Cookie",
+		"gatehouse="+b.cookies()["gatehouse"]+"; gatehouse-form="+old)
 	p.shows(t, 403, "/consent")
 }

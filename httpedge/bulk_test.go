@@ -24,8 +24,8 @@ func bulkOf(t *testing.T, queries ...string) string {
 	return string(body)
 }
 
-// items returns the results of a bulk answer after a look at its envelope.
-func items(t *testing.T, a answer, count, failed int) []map[string]any {
+// items returns the results of a bulk response after a look at its envelope.
+func items(t *testing.T, a response, count, failed int) []map[string]any {
 	t.Helper()
 	var got struct {
 		OK            bool
@@ -35,17 +35,20 @@ func items(t *testing.T, a answer, count, failed int) []map[string]any {
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		t.Fatalf("got body %q, want JSON: %v", a.body, err)
 	}
-	if a.status != 200 || !got.OK || got.Count != count || got.Failed != failed || len(got.Results) != count {
-		t.Fatalf("got %d %s, want 200 with %d items, %d of them failed", a.status, a.body, count, failed)
+	if a.status != 200 || !got.OK || got.Count != count || got.Failed != failed ||
+		len(got.Results) != count {
+		t.Fatalf("got %d %s, want 200 with %d items, %d of them failed", a.status, a.body, count,
+			failed)
 	}
 	return got.Results
 }
 
-func TestBulkAnswersInOrder(t *testing.T) {
+func TestBulkResultsAreInOrder(t *testing.T) {
 	provider := edgetest.NewProvider()
 	st := start(t, withProvider(provider))
 	get(t, st, "/api/lookup?q=9.9.9.9")
-	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "http://x.example", "9.9.9.9", " example.com", "8.8.8.8", "10.0.0.1", ""))
+	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "http://x.example", "9.9.9.9", " example.com",
+		"8.8.8.8", "10.0.0.1", ""))
 	results := items(t, a, 7, 3)
 	want := []struct{ query, city, errorCode, reason string }{
 		{"8.8.8.8", "8.8.8.8", "", ""},
@@ -78,10 +81,11 @@ func TestBulkAnswersInOrder(t *testing.T) {
 }
 
 // A batch is used again for the next request: nothing of the last one may be left in it.
-func TestBulkRequestsDoNotMix(t *testing.T) {
+func TestConcurrentBulkRequests(t *testing.T) {
 	st := start(t)
 	for i := range 20 {
-		queries := []string{fmt.Sprintf("host%d.example.com", i), "bad query", fmt.Sprintf("8.8.4.%d", i)}[:1+i%3]
+		queries := []string{fmt.Sprintf("host%d.example.com", i), "bad query",
+			fmt.Sprintf("8.8.4.%d", i)}[:1+i%3]
 		failed := min(1, i%3)
 		results := items(t, postBulk(t, st, bulkOf(t, queries...)), len(queries), failed)
 		for j, q := range queries {
@@ -93,11 +97,11 @@ func TestBulkRequestsDoNotMix(t *testing.T) {
 	first := get(t, st, "/api/lookup?q=host0.example.com")
 	first.has(t, "X-Cache", "hit")
 	if !strings.Contains(first.body, `"city":"host0.example.com"`) {
-		t.Errorf("got %s, want the answer about host0", first.body)
+		t.Errorf("got %s, want the response about host0", first.body)
 	}
 }
 
-func TestBulkRefusesWholeRequests(t *testing.T) {
+func TestInvalidBulkRequests(t *testing.T) {
 	st := start(t)
 	many := bulkOf(t, strings.Split(strings.Repeat("8.8.8.8,", 51), ",")[:51]...)
 	for _, test := range []struct{ body, reason string }{
@@ -115,7 +119,8 @@ func TestBulkRefusesWholeRequests(t *testing.T) {
 		{`{"queries":["8.8.8.8",1]}`, "malformed"},
 		{`{"queries":["8.8.8.8",null]}`, "malformed"},
 		{`{"queries":["8.8.8.8"],"queries":["8.8.8.8"]}`, "malformed"},
-		{`{"queries":["8.8.8.8"],"x":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + `}`, "malformed"},
+		{`{"queries":["8.8.8.8"],"x":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + `}`,
+			"malformed"},
 		{`{"queries":[]}`, "empty"},
 		{many, "too_many"},
 	} {
@@ -128,23 +133,27 @@ func TestBulkRefusesWholeRequests(t *testing.T) {
 	}
 }
 
-func TestBulkTakesWhatIsAllowed(t *testing.T) {
+func TestValidBulkRequests(t *testing.T) {
 	st := start(t)
 	fifty := strings.Split(strings.Repeat("8.8.8.8,", 50), ",")[:50]
 	items(t, postBulk(t, st, bulkOf(t, fifty...)), 50, 0)
-	items(t, postBulk(t, st, ` { "more" : {"queries":1}, "queries" : [ "8.8.8.8" ] , "z":[1e9] } `), 1, 0)
+	items(t, postBulk(t, st, ` { "more" : {"queries":1}, "queries" : [ "8.8.8.8" ] , "z":[1e9] } `),
+		1, 0)
 	items(t, postBulk(t, st, `{"queri\u0065s":["\u0038.8.8.8"]}`), 1, 0)
 	items(t, postBulk(t, st, `{"queries":["\ud800","a\u0000b"]}`), 2, 2)
-	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"} {
-		items(t, send(t, st, "POST", st.URL+"/api/bulk", bulkOf(t, "8.8.8.8"), "Content-Type", kind), 1, 0)
+	for _, kind := range []string{"application/json; charset=utf-8", "Application/JSON",
+		"application/json ;x=y"} {
+		items(t, send(t, st, "POST", st.URL+"/api/bulk", bulkOf(t, "8.8.8.8"), "Content-Type",
+			kind), 1, 0)
 	}
 	padded := bulkOf(t, "8.8.8.8") + strings.Repeat(" ", 64<<10)
 	items(t, postBulk(t, st, padded[:64<<10]), 1, 0)
 }
 
-func TestBulkWantsJSON(t *testing.T) {
+func TestBulkRequiresJSON(t *testing.T) {
 	st := start(t)
-	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x", "text/json"} {
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded",
+		"application/jsonp", "multipart/form-data; boundary=x", "text/json"} {
 		headers := []string{"Content-Type", kind}
 		if kind == "" {
 			headers = nil
@@ -154,11 +163,12 @@ func TestBulkWantsJSON(t *testing.T) {
 	}
 }
 
-func TestBulkItemsFailAlone(t *testing.T) {
+func TestBulkItemErrors(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
 		if q.String() == "8.8.4.4" {
-			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
+			return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+				Reason: geo.ReasonNotFound}}, nil
 		}
 		return edgetest.Everything(ctx, q)
 	}
@@ -169,9 +179,12 @@ func TestBulkItemsFailAlone(t *testing.T) {
 	}
 }
 
-func TestBulkOfAnUpstreamThatIsDown(t *testing.T) {
+func TestBulkWithoutUpstream(t *testing.T) {
 	provider := edgetest.NewProvider()
-	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
+		return geo.Answer{},
+			errors.New("down")
+	}
 	st := start(t, withProvider(provider))
 	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 2)
 	for _, r := range results {
@@ -195,7 +208,8 @@ func (p throttled) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error)
 }
 
 func (p throttled) Terms() geo.Terms {
-	return geo.Terms{Source: geo.SourceUpstream, SinglesPerMinute: 45, BatchesPerMinute: 15, BatchSize: 100}
+	return geo.Terms{Source: geo.SourceUpstream, SinglesPerMinute: 45, BatchesPerMinute: 15,
+		BatchSize: 100}
 }
 
 func TestNoBudget(t *testing.T) {
@@ -214,17 +228,21 @@ func TestNoBudget(t *testing.T) {
 	inHalfAMinute(t, a)
 
 	for _, answered := range []string{"8.8.8.8", "not a query"} {
-		results := items(t, postBulk(t, st, bulkOf(t, "1.1.1.1", answered)), 2, map[string]int{"8.8.8.8": 1, "not a query": 2}[answered])
-		if wait, ok := results[0]["retry_after"].(float64); !ok || results[0]["error"] != "rate_limited" || wait < 20 || wait > 31 || wait != float64(int(wait)) {
+		results := items(t, postBulk(t, st, bulkOf(t, "1.1.1.1", answered)), 2,
+			map[string]int{"8.8.8.8": 1, "not a query": 2}[answered])
+		if wait, ok := results[0]["retry_after"].(float64); !ok ||
+			results[0]["error"] != "rate_limited" || wait < 20 || wait > 31 ||
+			wait != float64(int(wait)) {
 			t.Errorf("got %v, want rate_limited with retry_after of half a minute", results[0])
 		}
 	}
 }
 
-func inHalfAMinute(t *testing.T, a answer) {
+func inHalfAMinute(t *testing.T, a response) {
 	t.Helper()
 	var seconds int
-	if _, err := fmt.Sscanf(a.header.Get("Retry-After"), "%d", &seconds); err != nil || seconds < 20 || seconds > 31 {
+	if _, err := fmt.Sscanf(a.header.Get("Retry-After"), "%d", &seconds); err != nil ||
+		seconds < 20 || seconds > 31 {
 		t.Errorf("got Retry-After %q, want half a minute", a.header.Get("Retry-After"))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ForwardedHeader names the one header in which trusted proxies tell for whom they ask. The other is never read, since
-// a proxy passes on what a client wrote into it.
+// ForwardedHeader is the one header in which trusted proxies name the client. The other one is
+// never read, since proxies pass on what a client wrote into it.
 type ForwardedHeader string
 
 // The headers.
@@ -20,7 +20,9 @@ const (
 	Forwarded     ForwardedHeader = "forwarded" // RFC 7239
 )
 
-// clientAddresses finds out who asks.
+// clientAddresses finds the address of the client. It is code of ours because realclientip-go does
+// not check that the peer is trusted, returns nothing at an entry that it cannot parse, and splits
+// lists inside quoted strings.
 type clientAddresses struct {
 	trusted []netip.Prefix
 	header  string
@@ -31,7 +33,7 @@ func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader) (clientA
 	c := clientAddresses{header: fasthttp.HeaderXForwardedFor, parse: parseXForwardedFor}
 	for _, p := range trusted {
 		if !p.IsValid() {
-			return c, fmt.Errorf("httpedge: %v is no network", p)
+			return c, fmt.Errorf("httpedge: %v is not a network", p)
 		}
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -43,13 +45,15 @@ func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader) (clientA
 	case Forwarded:
 		c.header, c.parse = fasthttp.HeaderForwarded, parseForwarded
 	default:
-		return c, fmt.Errorf("httpedge: forwarded header %q is neither %s nor %s", header, XForwardedFor, Forwarded)
+		return c, fmt.Errorf("httpedge: forwarded header %q is neither %s nor %s", header,
+			XForwardedFor, Forwarded)
 	}
 	return c, nil
 }
 
-// caller returns the address of the caller: the peer's, or, as long as that one is trusted, the one it names in the
-// header. An entry that is no address ends the walk. It is the zero Addr for a peer that has no address.
+// caller returns the address of the client: the rightmost untrusted one among the header's entries
+// and the peer. An entry that is not an address ends the walk, and the last trusted address counts.
+// A peer without an address has the zero Addr.
 func (c *clientAddresses) caller(ctx *fasthttp.RequestCtx) netip.Addr {
 	addr := peer(ctx.RemoteAddr())
 	if len(c.trusted) == 0 || !c.trusts(addr) {
@@ -76,7 +80,8 @@ func (c *clientAddresses) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// peer returns the address of a socket's other end. Who comes through a Unix socket is on this machine.
+// peer returns the address at the other end of a connection. A Unix socket's peer is on this
+// machine.
 func peer(addr net.Addr) netip.Addr {
 	switch a := addr.(type) {
 	case *net.TCPAddr:
@@ -88,8 +93,8 @@ func peer(addr net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// parseXForwardedFor reads the addresses of X-Forwarded-For lines in their order; an entry that is none is the zero
-// Addr.
+// parseXForwardedFor returns the addresses of X-Forwarded-For lines in order. An entry that is not
+// an address is the zero Addr.
 func parseXForwardedFor(lines [][]byte) []netip.Addr {
 	var hops []netip.Addr
 	for _, line := range lines {
@@ -100,8 +105,8 @@ func parseXForwardedFor(lines [][]byte) []netip.Addr {
 	return hops
 }
 
-// parseForwarded reads the "for" parameters of Forwarded lines in their order; an element without an address is the
-// zero Addr.
+// parseForwarded returns the "for" parameters of Forwarded lines in order. An element without an
+// address is the zero Addr.
 func parseForwarded(lines [][]byte) []netip.Addr {
 	var hops []netip.Addr
 	for _, line := range lines {
@@ -115,8 +120,8 @@ func parseForwarded(lines [][]byte) []netip.Addr {
 	return hops
 }
 
-// parseElement returns the address that one forwarded-element is for (RFC 7239 section 4). Twice the parameter is as
-// bad as none.
+// parseElement returns the "for" address of one forwarded-element (RFC 7239 section 4). A repeated
+// parameter counts as none.
 func parseElement(element string) netip.Addr {
 	var addr netip.Addr
 	times := 0
@@ -135,7 +140,7 @@ func parseElement(element string) netip.Addr {
 	return addr
 }
 
-// cutUnquoted cuts s at the first sep that stands outside of a quoted-string.
+// cutUnquoted cuts s at the first sep outside of quoted strings.
 func cutUnquoted(s string, sep byte) (before, after string, found bool) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -151,7 +156,8 @@ func cutUnquoted(s string, sep byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// unquote returns the content of a quoted-string (RFC 9110 section 5.6.4), a token as it is, and "" for a broken one.
+// unquote returns the content of a quoted-string (RFC 9110 section 5.6.4), a token unchanged, and
+// "" for a malformed one.
 func unquote(s string) string {
 	if !strings.HasPrefix(s, `"`) {
 		return s
@@ -173,8 +179,9 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// parseNode reads an address, with a port or not: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1], [2001:db8::1]:80.
-// Names like "unknown" or "_hidden", and addresses with a zone, are the zero Addr.
+// parseNode parses an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1,
+// [2001:db8::1], [2001:db8::1]:80. Names such as "unknown" or "_hidden", and addresses with a zone,
+// are the zero Addr.
 func parseNode(s string) netip.Addr {
 	addr, err := netip.ParseAddr(s)
 	if inner, ok := strings.CutPrefix(s, "["); err != nil && ok && strings.HasSuffix(inner, "]") {

@@ -102,7 +102,8 @@ func TestCallersAddress(t *testing.T) {
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			st := start(t, func(c *stack.Config) {
-				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...), string(group.header)
+				c.TrustedProxies, c.ForwardedHeader = prefixes(t, group.trusted...),
+					string(group.header)
 			})
 			for _, row := range group.rows {
 				a := get(t, st, "/api/my-ip", lines(row.header, row.value)...)
@@ -126,12 +127,13 @@ func lines(name, value string) []string {
 	return headers
 }
 
-func TestMyIPAnswersAboutTheCaller(t *testing.T) {
+func TestMyIP(t *testing.T) {
 	st := start(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
 	for range 2 {
 		a := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8")
 		o := a.object(t)
-		if a.status != 200 || o["ok"] != true || o["query"] != "8.8.8.8" || o["ip"] != "8.8.8.8" || o["ipVersion"] != "IPv4" {
+		if a.status != 200 || o["ok"] != true || o["query"] != "8.8.8.8" || o["ip"] != "8.8.8.8" ||
+			o["ipVersion"] != "IPv4" {
 			t.Errorf("got %d %s, want 200 about 8.8.8.8", a.status, a.body)
 		}
 		a.has(t, "Cache-Control", "no-store")
@@ -139,7 +141,8 @@ func TestMyIPAnswersAboutTheCaller(t *testing.T) {
 		a.has(t, "X-Cache", "")
 		a.has(t, "Age", "")
 	}
-	for address, reason := range map[string]string{"127.0.0.1": "reserved_range", "192.168.1.7": "private_range"} {
+	for address, reason := range map[string]string{"127.0.0.1": "reserved_range",
+		"192.168.1.7": "private_range"} {
 		a := get(t, st, "/api/my-ip", "X-Forwarded-For", address)
 		a.fails(t, 400, "invalid_query", reason)
 		a.has(t, "Cache-Control", "no-store")
@@ -151,13 +154,15 @@ func TestUnixSocketPeersAreLocal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.sock")
 	st := start(t, func(c *stack.Config) { c.Listen = "unix:" + path },
 		func(c *stack.Config) { c.TrustedProxies = prefixes(t, "127.0.0.1/32") })
-	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return net.Dial("unix", path)
-	}}
+	st.Client.Transport = &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("unix", path)
+		}}
 	if got := get(t, st, "/api/my-ip").object(t)["query"]; got != "127.0.0.1" {
 		t.Errorf("got %v, want 127.0.0.1", got)
 	}
-	if got := get(t, st, "/api/my-ip", "X-Forwarded-For", "8.8.8.8").object(t)["query"]; got != "8.8.8.8" {
+	if got := get(t, st, "/api/my-ip", "X-Forwarded-For",
+		"8.8.8.8").object(t)["query"]; got != "8.8.8.8" {
 		t.Errorf("got %v, want 8.8.8.8", got)
 	}
 }

@@ -13,13 +13,15 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestTheCookieOfAChallenge(t *testing.T) {
-	for issuer, name := range map[string]string{"": "gatehouse-code", "https://id.example": "__Host-gatehouse-code"} {
+func TestChallengeCookie(t *testing.T) {
+	for issuer, name := range map[string]string{"": "gatehouse-code",
+		"https://id.example": "__Host-gatehouse-code"} {
 		mail := edgetest.NewMailbox()
 		st := edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) { c.Issuer = issuer })
 		b := newBrowser(t, st)
 		first := b.once("GET", "/register/phone", nil)
-		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";") // which a browser would not keep here under https
+		// which a browser would not keep here under https
+		secret, _, _ := strings.Cut(first.header.Get("Set-Cookie"), ";")
 		_, fields := first.form(t)
 		fields.Set("phone_number", idaPhone)
 		p := b.once("POST", "/register/phone", fields, "Cookie", secret)
@@ -34,19 +36,22 @@ func TestTheCookieOfAChallenge(t *testing.T) {
 				t.Errorf("%s: got %d with %q, want %s", name, p.status, cookie, want)
 			}
 		}
-		if strings.Contains(cookie, "secure") != (issuer != "") || strings.Contains(cookie, "domain") {
+		if strings.Contains(cookie, "secure") != (issuer != "") ||
+			strings.Contains(cookie, "domain") {
 			t.Errorf("%s: got %q", name, cookie)
 		}
 	}
 }
 
-// TestCodePagesLeadNowhereElse tries what could send a browser to another site.
-func TestCodePagesLeadNowhereElse(t *testing.T) {
+// TestCodePagesDoNotRedirectElsewhere tries what could send a browser to another site.
+func TestCodePagesDoNotRedirectElsewhere(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
-	for _, path := range []string{"/register", "/register/verify", "/register/phone", "/register/phone/verify", "/reset", "/reset/verify"} {
-		b.get(path+"?"+asked(c, "redirect_uri", "https://evil.example/").Encode()).shows(t, 400, path)
+	for _, path := range []string{"/register", "/register/verify", "/register/phone",
+		"/register/phone/verify", "/reset", "/reset/verify"} {
+		b.get(path+"?"+asked(c, "redirect_uri", "https://evil.example/").Encode()).shows(t, 400,
+			path)
 	}
 	const elsewhere = "return_to=https://evil.example/&next=//evil.example/&continue=https://evil.example&redirect=https://evil.example&sent=https://evil.example"
 	p := b.get("/register?" + elsewhere)
@@ -62,16 +67,18 @@ func TestCodePagesLeadNowhereElse(t *testing.T) {
 	action, fields = b.get(p.location).form(t)
 	fields.Set("code", st.mail.Next(t, ida).Code)
 	p = b.once("POST", action+"?"+elsewhere, fields)
-	if !strings.HasPrefix(p.location, "/") || strings.HasPrefix(p.location, "//") || strings.Contains(p.location, "evil") {
+	if !strings.HasPrefix(p.location, "/") || strings.HasPrefix(p.location, "//") ||
+		strings.Contains(p.location, "evil") {
 		t.Errorf("got %d to %q, want a page of ours", p.status, p.location)
 	}
 }
 
-// TestNothingOfAPersonIsLogged goes through all that asks for codes, well and badly.
-func TestNothingOfAPersonIsLogged(t *testing.T) {
+// TestPersonalDataIsNotLogged goes through all that asks for codes, well and badly.
+func TestPersonalDataIsNotLogged(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
-	secrets := map[string]string{"address": ida, "name": "Idamarked", "password": newWord, "number": idaPhone[1:], "typed number": "(415) 555-0123"}
+	secrets := map[string]string{"address": ida, "name": "Idamarked", "password": newWord,
+		"number": idaPhone[1:], "typed number": "(415) 555-0123"}
 	p := b.send(b.get("/register"), "name", "Idamarked", "email", ida, "password", newWord)
 	secrets["code"] = st.mail.Next(t, ida).Code
 	secrets["challenge"] = b.cookies()["gatehouse-code"]
@@ -93,7 +100,8 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 		fields.Set("code", "wrongmarked")
 		fields.Set("email", ida)
 		fields.Set("phone_number", idaPhone)
-		req, err := http.NewRequestWithContext(t.Context(), "POST", st.URL+path, strings.NewReader(fields.Encode()))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", st.URL+path,
+			strings.NewReader(fields.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,12 +117,14 @@ func TestNothingOfAPersonIsLogged(t *testing.T) {
 	secrets["wrong code"] = "wrongmarked"
 	logged := st.Log.String()
 	counted := gathered(t, st)
-	if !strings.Contains(logged, "/register/verify") || !strings.Contains(counted, "gatehouse_code_entries_total") {
+	if !strings.Contains(logged, "/register/verify") ||
+		!strings.Contains(counted, "gatehouse_code_entries_total") {
 		t.Error("got no trace of what was done, want its paths and counts")
 	}
 	for what, secret := range secrets {
 		for where, text := range map[string]string{"the log": logged, "the metrics": counted} {
-			for _, form := range []string{secret, strings.ToLower(secret), url.QueryEscape(secret)} {
+			for _, form := range []string{secret, strings.ToLower(secret),
+				url.QueryEscape(secret)} {
 				if len(form) > 5 && strings.Contains(text, form) {
 					t.Errorf("got the %s in %s", what, where)
 				}
@@ -139,11 +149,13 @@ func gathered(t *testing.T, st reachable) string {
 	return all.String()
 }
 
-// TestTimeOfCodePagesDoesNotRevealAccounts compares addresses and numbers that have an account with those that have none.
-// Hashing is most of the time that a page takes, so both need as many hashes.
-func TestTimeOfCodePagesDoesNotRevealAccounts(t *testing.T) {
+// TestCodePageTimingRevealsNothing compares addresses and numbers that have an account with those
+// that have none. Hashing is most of the time that a page takes, so both need as many hashes.
+func TestCodePageTimingRevealsNothing(t *testing.T) {
 	st := newReachable(t)
-	for path, field := range map[string]string{"/register": "email", "/reset": "email", "/register/phone": "phone_number"} {
+	for path, field := range map[string]string{
+		"/register": "email", "/reset": "email", "/register/phone": "phone_number",
+	} {
 		begun, confirmed := st.hashes(t, path, field, true)
 		begunWithout, confirmedWithout := st.hashes(t, path, field, false)
 		if begun != begunWithout || begun == 0 || confirmed != confirmedWithout || confirmed == 0 {

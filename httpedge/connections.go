@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// connections knows the open public connections: it bounds their number and closes those that would hold up a
-// shutdown.
+// connections tracks the open connections of a listener: it limits their number and closes those
+// that would delay a shutdown.
 type connections struct {
 	max      int
 	timeouts timeouts // of each
@@ -23,7 +23,7 @@ type connections struct {
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
-	closing bool // what is accepted now came too late
+	closing bool // new connections are refused
 }
 
 func newConnections(limit int, t timeouts, log *slog.Logger) *connections {
@@ -36,27 +36,28 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// busy returns how many wait for an answer to what they have sent, in part or whole.
+// busy returns how many have sent at least part of a request that has no response yet.
 func (c *connections) busy() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
 	for conn := range c.open {
-		if conn.spoke.Load() && conn.times.ready.Load() == 0 {
+		if conn.received.Load() && conn.times.readyAt.Load() == 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// add takes conn in, or reports that there are too many.
+// add tracks conn, or returns false when there are too many.
 func (c *connections) add(conn net.Conn) (*connection, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing || len(c.open) >= c.max {
 		return nil, false
 	}
-	held := &connection{Conn: conn, owner: c, times: timekeeper{timeouts: &c.timeouts, begun: true}}
+	held := &connection{Conn: conn, owner: c,
+		times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
 	c.open[held] = struct{}{}
 	return held, true
 }
@@ -67,12 +68,13 @@ func (c *connections) remove(conn *connection) {
 	delete(c.open, conn)
 }
 
-// closeSilent takes no more connections and closes those that never sent a byte: fasthttp would wait for them.
+// closeSilent refuses new connections and closes those that never sent a byte: fasthttp would wait
+// for them.
 func (c *connections) closeSilent() {
 	c.mu.Lock()
 	c.closing = true
 	c.mu.Unlock()
-	c.closeWhere(func(conn *connection) bool { return !conn.spoke.Load() })
+	c.closeWhere(func(conn *connection) bool { return !conn.received.Load() })
 }
 
 func (c *connections) closeAll() {
@@ -89,11 +91,11 @@ func (c *connections) closeWhere(match func(*connection) bool) {
 	}
 	c.mu.Unlock()
 	for _, conn := range found {
-		conn.abandon()
+		conn.closeNow()
 	}
 }
 
-// listener hands out the connections of ln to one server.
+// listener returns a listener that tracks the connections of ln.
 func (c *connections) listener(ln net.Listener) *boundedListener {
 	return &boundedListener{Listener: ln, conns: c}
 }
@@ -105,14 +107,14 @@ type boundedListener struct {
 	err   error
 }
 
-// Close may be called again and returns the same.
+// Close may be called again and returns the same error.
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { l.err = l.Listener.Close() })
 	return l.err
 }
 
-// Accept waits for the next connection that there is room for. A lack of file descriptors ends no server: it waits
-// until there are some.
+// Accept waits for the next connection and refuses those beyond the limit. When file descriptors
+// run out, it waits and tries again.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for delay := time.Millisecond; ; {
 		conn, err := l.Listener.Accept()
@@ -123,7 +125,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			}
 			l.conns.refuse(conn)
 		case isTemporary(err):
-			l.conns.log.Warn("accept a connection: out of file descriptors or memory, or aborted by the peer", "retry_in", delay)
+			l.conns.log.Warn(
+				"accept a connection: out of file descriptors or memory, or aborted by the peer",
+				"retry_in", delay)
 			time.Sleep(delay)
 			delay = min(2*delay, time.Second)
 		default:
@@ -132,7 +136,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// isTemporary tells the errors of accept(2) that pass from the end of the listener.
+// isTemporary reports whether an error of accept(2) may go away; others end the listener.
 func isTemporary(err error) bool {
 	var passing interface{ Temporary() bool }
 	return !errors.Is(err, net.ErrClosed) && errors.As(err, &passing) && passing.Temporary()
@@ -140,9 +144,12 @@ func isTemporary(err error) bool {
 
 const fullBody = `{"error":"overloaded","message":"The server has too many open connections. Try again in a few seconds."}`
 
-// full is the whole answer to a connection that there is no room for. On a TLS port it just ends the handshake.
-var full = fmt.Sprintf("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"+
-	"Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(fullBody), fullBody)
+// full is the whole response to a connection beyond the limit. On a TLS port it just ends the
+// handshake.
+var full = fmt.Sprintf(
+	"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(fullBody),
+	fullBody)
 
 func (c *connections) refuse(conn net.Conn) {
 	c.refused.Add(1)
@@ -161,20 +168,20 @@ const (
 	lingerBytes = 1 << 20
 )
 
-// connection is an open connection, which keeps its time-outs itself. What a client still sends when its request was refused
-// half-way is read and thrown away for a moment before the close, since closing over unread bytes would reset the connection, and
-// the client might never see the answer.
+// connection is an open connection that keeps its own deadlines. After a request was refused before
+// its end, Close first reads and discards what the client still sends: closing with unread bytes
+// would reset the connection, and the client might never see the response.
 type connection struct {
 	net.Conn
-	owner  *connections
-	times  timekeeper
-	spoke  atomic.Bool // a byte was received
-	linger atomic.Bool
-	once   sync.Once
-	err    error
+	owner    *connections
+	times    connDeadlines
+	received atomic.Bool // a byte was received
+	linger   atomic.Bool
+	once     sync.Once
+	err      error
 }
 
-// Read notes that the client speaks.
+// Read reads into p and notes that the client has sent something.
 func (c *connection) Read(p []byte) (int, error) {
 	if err := c.times.beforeRead(c.Conn); err != nil {
 		return 0, err
@@ -182,8 +189,8 @@ func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.times.received()
-		if !c.spoke.Load() {
-			c.spoke.Store(true)
+		if !c.received.Load() {
+			c.received.Store(true)
 		}
 	}
 	return n, err
@@ -197,25 +204,25 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// SetReadDeadline sets the deadline of reads, and ends the connection's own time-outs.
+// SetReadDeadline sets the deadline of reads, and turns off the connection's own deadlines.
 func (c *connection) SetReadDeadline(t time.Time) error {
-	c.times.resign()
+	c.times.release()
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets the deadline of writes, and ends the connection's own time-outs.
+// SetWriteDeadline sets the deadline of writes, and turns off the connection's own deadlines.
 func (c *connection) SetWriteDeadline(t time.Time) error {
-	c.times.resign()
+	c.times.release()
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline sets both, and ends the connection's own time-outs.
+// SetDeadline sets both, and turns off the connection's own deadlines.
 func (c *connection) SetDeadline(t time.Time) error {
-	c.times.resign()
+	c.times.release()
 	return c.Conn.SetDeadline(t)
 }
 
-// Close ends the connection, gently if a request was refused.
+// Close closes the connection. After lingerAfter it first drains it.
 func (c *connection) Close() error {
 	c.once.Do(func() {
 		if c.linger.Load() {
@@ -227,8 +234,8 @@ func (c *connection) Close() error {
 	return c.err
 }
 
-// abandon ends the connection at once, whatever goes on there; its server notices and calls Close.
-func (c *connection) abandon() {
+// closeNow closes the connection at once; its server notices and calls Close.
+func (c *connection) closeNow() {
 	if err := c.Conn.Close(); err != nil {
 		c.owner.log.Debug("close a connection", "cause", errorClass(err))
 	}
@@ -251,8 +258,8 @@ func (c *connection) drain() {
 	}
 }
 
-// heldBy returns the connection of a request; nil when the listener of connections did not accept it.
-func heldBy(ctx *fasthttp.RequestCtx) *connection {
+// connectionOf returns the connection of a request; nil when no tracking listener accepted it.
+func connectionOf(ctx *fasthttp.RequestCtx) *connection {
 	conn := ctx.Conn()
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = wrapped.NetConn()
@@ -261,9 +268,9 @@ func heldBy(ctx *fasthttp.RequestCtx) *connection {
 	return held
 }
 
-// lingerOn makes the close of the request's connection a lingering one.
-func lingerOn(ctx *fasthttp.RequestCtx) {
-	if held := heldBy(ctx); held != nil {
+// lingerAfter makes the request's connection linger when it is closed.
+func lingerAfter(ctx *fasthttp.RequestCtx) {
+	if held := connectionOf(ctx); held != nil {
 		held.linger.Store(true)
 	}
 }

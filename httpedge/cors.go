@@ -13,16 +13,16 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// How long the origins of public clients are believed.
+// How long the origins of public clients are cached.
 const (
-	originsLast     = time.Minute     // an origin that is known
-	originsRecheck  = time.Second     // before an unknown one is looked for again, at least
+	originsLast     = time.Minute     // a known origin
+	originsRecheck  = time.Second     // at least, before an unknown origin is read again
 	originsDeadline = 2 * time.Second // for reading them
-	originsPage     = 200             // clients a read
+	originsPage     = 200             // clients per read
 )
 
-// clientOrigins knows from which web pages public clients ask: the origins of their redirect URIs. Its methods may be
-// called by many goroutines.
+// clientOrigins caches the origins of the web pages of public clients: those of their redirect
+// URIs. Its methods may be called by many goroutines.
 type clientOrigins struct {
 	list func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
 	log  *slog.Logger
@@ -31,11 +31,11 @@ type clientOrigins struct {
 	known   atomic.Pointer[originSet]
 }
 
-// originSet is what was read once. It is never changed.
+// originSet is the result of one read. It is never changed.
 type originSet struct {
 	origins map[string]struct{}
 	read    time.Time
-	recheck time.Duration // when an origin is missing in it, it is read again after that
+	recheck time.Duration // age at which an unknown origin causes another read
 }
 
 func (s *originSet) fresh(origin []byte, now time.Time) (allowed, fresh bool) {
@@ -67,7 +67,7 @@ func (c *clientOrigins) allows(origin []byte, now time.Time) bool {
 	return allowed
 }
 
-// read reads all clients, and keeps the old origins when it cannot.
+// read reads all clients. When that fails, it keeps the old origins.
 func (c *clientOrigins) read(old *originSet) *originSet {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), originsDeadline)
@@ -98,7 +98,7 @@ func (s *originSet) add(client *oauth.Client) {
 		return
 	}
 	for _, uri := range client.RedirectURIs {
-		if origin := oauth.RedirectOrigin(uri); strings.Contains(origin, "://") { // not a private-use scheme
+		if origin := oauth.RedirectOrigin(uri); strings.Contains(origin, "://") { // no private-use scheme
 			s.origins[origin] = struct{}{}
 		}
 	}
@@ -110,7 +110,8 @@ var (
 	varyOrigin   = []byte(fasthttp.HeaderOrigin)
 )
 
-// allowOrigin lets the page that asks read the answer, if a public client lives there. The answer says already that it varies.
+// allowOrigin lets the calling page read the response if it is a page of a public client. Vary is
+// set already.
 func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx) {
 	origin := ctx.Request.Header.PeekCanonical(headerOrigin)
 	if len(origin) == 0 || !s.origins.allows(origin, time.Now()) {

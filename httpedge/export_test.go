@@ -11,5 +11,7 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.public.Handler }
 
 // HandleAt serves handle at pattern of the public server in the place of everything else.
 func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
-	s.public.Handler = s.handler([]endpoint.Endpoint{{Pattern: pattern, Methods: []string{"GET"}, Handle: handle, AnyOrigin: true, Format: endpoint.Lookup}}, s.publicNotFound)
+	s.public.Handler = s.handler(
+		[]endpoint.Endpoint{{Pattern: pattern, Methods: []string{"GET"}, Handle: handle,
+			AnyOrigin: true, Format: endpoint.Lookup}}, s.publicNotFound)
 }

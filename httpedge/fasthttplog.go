@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// fasthttpLog takes what fasthttp has to say. Its arguments hold addresses and parts of requests, so that only the
-// fixed text before the first of them is logged, with the class of the error.
+// fasthttpLog logs what fasthttp reports. The arguments hold addresses and parts of requests, so
+// only the fixed text before the first one is logged, with the class of the error.
 type fasthttpLog struct{ log *slog.Logger }
 
 // Printf logs at level Warn what concerns the server, and at Debug what concerns one connection.
@@ -38,9 +38,9 @@ func errorClass(err error) string {
 	case errors.Is(err, net.ErrClosed):
 		return "closed"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "ended by the peer"
+		return "closed by the peer"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return "time-out"
+		return "timeout"
 	case errors.As(err, &network):
 		return "network"
 	}

@@ -15,18 +15,20 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// start starts a stack before a provider that has an answer for everything, unless options name another.
+// start starts a stack before a provider that has an response for everything, unless options name
+// another.
 func start(t *testing.T, options ...edgetest.Option) *edgetest.Stack {
 	t.Helper()
-	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())}, options...)...)
+	return edgetest.New(t, append([]edgetest.Option{withProvider(edgetest.NewProvider())},
+		options...)...)
 }
 
 func withProvider(p geo.Provider) edgetest.Option {
 	return func(c *stack.Config) { c.Lookups.Provider = p }
 }
 
-// answer is a response that was read to its end.
-type answer struct {
+// response is a response that was read to its end.
+type response struct {
 	status int
 	header http.Header
 	body   string
@@ -34,7 +36,8 @@ type answer struct {
 }
 
 // send does one request; headers are name, value, name, value…
-func send(t *testing.T, st *edgetest.Stack, method, target, body string, headers ...string) answer {
+func send(t *testing.T, st *edgetest.Stack, method, target, body string,
+	headers ...string) response {
 	t.Helper()
 	req, err := http.NewRequest(method, target, strings.NewReader(body))
 	if err != nil {
@@ -50,17 +53,17 @@ func send(t *testing.T, st *edgetest.Stack, method, target, body string, headers
 	return read(t, res)
 }
 
-func get(t *testing.T, st *edgetest.Stack, path string, headers ...string) answer {
+func get(t *testing.T, st *edgetest.Stack, path string, headers ...string) response {
 	t.Helper()
 	return send(t, st, "GET", st.URL+path, "", headers...)
 }
 
-func postBulk(t *testing.T, st *edgetest.Stack, body string) answer {
+func postBulk(t *testing.T, st *edgetest.Stack, body string) response {
 	t.Helper()
 	return send(t, st, "POST", st.URL+"/api/bulk", body, "Content-Type", "application/json")
 }
 
-func read(t *testing.T, res *http.Response) answer {
+func read(t *testing.T, res *http.Response) response {
 	t.Helper()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -69,11 +72,11 @@ func read(t *testing.T, res *http.Response) answer {
 	if err := res.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, string(body), res.Close}
+	return response{res.StatusCode, res.Header, string(body), res.Close}
 }
 
 // object decodes the body.
-func (a answer) object(t *testing.T) map[string]any {
+func (a response) object(t *testing.T) map[string]any {
 	t.Helper()
 	var o map[string]any
 	if err := json.Unmarshal([]byte(a.body), &o); err != nil {
@@ -83,16 +86,17 @@ func (a answer) object(t *testing.T) map[string]any {
 }
 
 // fails checks status, code and reason of an error in the shape of the geolocation service.
-func (a answer) fails(t *testing.T, status int, code, reason string) {
+func (a response) fails(t *testing.T, status int, code, reason string) {
 	t.Helper()
 	o := a.object(t)
-	if a.status != status || o["ok"] != false || o["error"] != code || o["reason"] != reason || o["message"] == "" {
+	if a.status != status || o["ok"] != false || o["error"] != code || o["reason"] != reason ||
+		o["message"] == "" {
 		t.Errorf("got %d %s, want %d %s %q", a.status, a.body, status, code, reason)
 	}
 }
 
 // has checks a header's value.
-func (a answer) has(t *testing.T, name, want string) {
+func (a response) has(t *testing.T, name, want string) {
 	t.Helper()
 	if got := a.header.Get(name); got != want {
 		t.Errorf("got %s: %q, want %q", name, got, want)
@@ -129,7 +133,7 @@ func (r *raw) say(s string) {
 	}
 }
 
-func (r *raw) hear() answer {
+func (r *raw) hear() response {
 	r.t.Helper()
 	res, err := http.ReadResponse(r.r, nil)
 	if err != nil {

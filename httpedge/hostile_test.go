@@ -22,7 +22,8 @@ func TestSmugglingIsRefused(t *testing.T) {
 		post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
 		post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + chunk,
 		post + "transfer-encoding: Chunked\r\ncontent-length: 0\r\n\r\n0\r\n\r\n",
-		post + "Transfer-Encoding: identity\r\nContent-Length: " + fmt.Sprint(len(inner)) + "\r\n\r\n" + inner,
+		post + "Transfer-Encoding: identity\r\nContent-Length: " + fmt.Sprint(len(inner)) +
+			"\r\n\r\n" + inner,
 		post + "Transfer-Encoding: identity\r\n\r\n" + inner,
 		post + "Content-Length: 3\r\nContent-Length: 4\r\n\r\n{}  ",
 		post + "Content-Length: 3, 4\r\n\r\n{}  ",
@@ -33,7 +34,8 @@ func TestSmugglingIsRefused(t *testing.T) {
 		post + "Transfer-Encoding : chunked\r\n\r\n" + chunk,
 		post + "Transfer-Encoding: xchunked\r\n\r\n" + chunk,
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
-		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n" + inner,
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n" +
+			inner,
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
 	} {
 		conn := dial(t, st)
@@ -49,11 +51,13 @@ func TestSmugglingIsRefused(t *testing.T) {
 	}
 }
 
-func TestBodyOfAGetIsNoSecondRequest(t *testing.T) {
+func TestBodyOfAGetIsNotASecondRequest(t *testing.T) {
 	st := start(t)
 	const inner = "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
 	conn := dial(t, st)
-	conn.say(fmt.Sprintf("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", len(inner), inner, lookup))
+	conn.say(fmt.Sprintf(
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s",
+		len(inner), inner, lookup))
 	if a, b := conn.hear(), conn.hear(); a.status != 200 || b.status != 200 {
 		t.Errorf("got %d and %d, want 200 twice", a.status, b.status)
 	}
@@ -79,12 +83,14 @@ func TestMalformedRequests(t *testing.T) {
 		conn := dial(t, st)
 		conn.say(request)
 		a := conn.hear()
-		if a.status != 400 || a.object(t)["error"] != "bad_request" || a.object(t)["message"] == "" {
+		if a.status != 400 || a.object(t)["error"] != "bad_request" ||
+			a.object(t)["message"] == "" {
 			t.Errorf("%q: got %d %s, want 400 bad_request", request, a.status, a.body)
 		}
 		conn.ends()
 	}
-	if logged := st.Log.String(); strings.Contains(logged, "8.8.8.8") || strings.Contains(logged, "127.0.0.1") || strings.Contains(logged, "hello") {
+	if logged := st.Log.String(); strings.Contains(logged, "8.8.8.8") ||
+		strings.Contains(logged, "127.0.0.1") || strings.Contains(logged, "hello") {
 		t.Errorf("got a request's content in the log: %s", logged)
 	}
 }
@@ -94,12 +100,16 @@ func TestBodyTooLarge(t *testing.T) {
 	body := strings.Repeat(" ", 64<<10+1)
 	for name, request := range map[string]string{
 		"announced": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body),
-		"chunked":   fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body),
-		"huge":      fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 8*len(body), strings.Repeat(body, 8)),
-		"expected":  fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n\r\n%s", len(body), body),
+		"chunked": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+			len(body), body),
+		"huge": fmt.Sprintf("Content-Length: %d\r\n\r\n%s", 8*len(body),
+			strings.Repeat(body, 8)),
+		"expected": fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n\r\n%s", len(body),
+			body),
 	} {
 		conn := dial(t, st)
-		conn.say("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + request)
+		conn.say("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+			request)
 		a := conn.hear()
 		if a.status == 100 {
 			a = conn.hear()
@@ -121,9 +131,12 @@ func TestBodyTooLarge(t *testing.T) {
 func TestHeadersTooLarge(t *testing.T) {
 	st := start(t)
 	for name, request := range map[string]string{
-		"header": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 17<<10) + "\r\n\r\n",
-		"target": "GET /api/lookup?q=" + strings.Repeat("x", 17<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n",
-		"huge":   "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 600<<10) + "\r\n\r\n",
+		"header": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " +
+			strings.Repeat("x", 17<<10) + "\r\n\r\n",
+		"target": "GET /api/lookup?q=" + strings.Repeat("x", 17<<10) +
+			" HTTP/1.1\r\nHost: x\r\n\r\n",
+		"huge": "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " +
+			strings.Repeat("x", 600<<10) + "\r\n\r\n",
 	} {
 		conn := dial(t, st)
 		conn.say(request)
@@ -134,7 +147,8 @@ func TestHeadersTooLarge(t *testing.T) {
 		conn.ends()
 	}
 	conn := dial(t, st)
-	conn.say("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " + strings.Repeat("x", 15<<10) + "\r\n\r\n")
+	conn.say("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-Large: " +
+		strings.Repeat("x", 15<<10) + "\r\n\r\n")
 	if a := conn.hear(); a.status != 200 {
 		t.Errorf("got %d for 15 KiB of headers, want 200", a.status)
 	}
@@ -144,7 +158,8 @@ func TestContinueAndChunks(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
 	body := bulkOf(t, "8.8.8.8")
-	conn.say(fmt.Sprintf("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
+	conn.say(fmt.Sprintf(
+		"POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
 	line, err := conn.r.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
 		t.Fatalf("got %q and %v, want 100 Continue", line, err)
@@ -154,14 +169,15 @@ func TestContinueAndChunks(t *testing.T) {
 	}
 	conn.say(body)
 	items(t, conn.hear(), 1, 0)
-	conn.say(fmt.Sprintf("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", body[:5], len(body)-5, body[5:]))
+	conn.say(fmt.Sprintf(
+		"POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", body[:5], len(body)-5, body[5:]))
 	items(t, conn.hear(), 1, 0)
 	conn.say("POST /api/bulk HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 	conn.hear().fails(t, 400, "invalid_query", "malformed")
 }
 
 // Neither a request that trickles in nor a silent connection is kept longer than the timeouts.
-func TestSlowClientsAreCutOff(t *testing.T) {
+func TestSlowClientsTimeOut(t *testing.T) {
 	const read, idle = time.Second, 1500 * time.Millisecond
 	st := start(t, func(c *stack.Config) { c.ReadTimeout, c.IdleTimeout = read, idle })
 	begun := time.Now()
@@ -220,7 +236,7 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionLimit(t *testing.T) {
 	st := start(t, func(c *stack.Config) { c.MaxConnections = 2 })
 	first, second := dial(t, st), dial(t, st)
 	for _, conn := range []*raw{first, second} {

@@ -14,12 +14,13 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// BenchmarkClientCredentials is the token endpoint without a network: 32 goroutines a processor, each of which waits until
-// its token is durable.
+// BenchmarkClientCredentials is the token endpoint without a network: 32 goroutines a processor,
+// each of which waits until its token is durable.
 func BenchmarkClientCredentials(b *testing.B) {
 	st := edgetest.NewIdentity(b)
 	client := st.NewClient(b, nil)
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client.ID}, "client_secret": {client.Secret}}.Encode()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client.ID},
+		"client_secret": {client.Secret}}.Encode()
 	var refused atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(32)
@@ -33,7 +34,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 		ctx.Request.SetBodyString(form)
 		for pb.Next() {
 			ctx.Response.Reset()
-			st.Server.ServePublic(ctx)
+			st.Server.Handler()(ctx)
 			if ctx.Response.StatusCode() != 200 {
 				refused.Add(1)
 			}
@@ -48,8 +49,10 @@ func BenchmarkIntrospect(b *testing.B) {
 	st := edgetest.NewIdentity(b)
 	client, user := st.NewClient(b, nil), st.NewUser(b, "Rosa", rosa)
 	token := issueTokens(b, st, client.ID, user.ID, 1)[0]
-	form := url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {client.Secret}}.Encode()
+	form := url.Values{"token": {token}, "client_id": {client.ID},
+		"client_secret": {client.Secret}}.Encode()
 	request := fmt.Appendf(nil, "POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\n"+
-		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form), form)
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+		len(form), form)
 	rotate(b, st.Server.Handler(), [][]byte{request})
 }

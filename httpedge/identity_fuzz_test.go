@@ -11,7 +11,8 @@ import (
 )
 
 // serveOne answers a request that was never on a wire, so that everything can be in it.
-func serveOne(st *edgetest.IdentityStack, method, target, body string, headers ...string) *fasthttp.Response {
+func serveOne(st *edgetest.IdentityStack, method, target, body string,
+	headers ...string) *fasthttp.Response {
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
 	ctx.Request.Header.SetMethod(method)
@@ -21,11 +22,11 @@ func serveOne(st *edgetest.IdentityStack, method, target, body string, headers .
 	for i := 0; i < len(headers); i += 2 {
 		ctx.Request.Header.Set(headers[i], headers[i+1])
 	}
-	st.Server.ServePublic(&ctx)
+	st.Server.Handler()(&ctx)
 	return &ctx.Response
 }
 
-// sane checks what holds for every answer.
+// sane checks what holds for every response.
 func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
 	t.Helper()
 	if r.StatusCode() >= 500 {
@@ -35,7 +36,8 @@ func sane(t *testing.T, st *edgetest.IdentityStack, r *fasthttp.Response) {
 	if strings.ContainsAny(location, "\r\n\x00") {
 		t.Errorf("got a redirect to %q", location)
 	}
-	own := strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") && !strings.HasPrefix(location, `/\`)
+	own := strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") &&
+		!strings.HasPrefix(location, `/\`)
 	if location != "" && !own && !strings.HasPrefix(location, edgetest.RedirectURI+"&") {
 		t.Errorf("got a redirect to %q, want one to a page of ours or to the client", location)
 	}
@@ -48,8 +50,11 @@ func FuzzTokenEndpoints(f *testing.F) {
 	f.Add("/oauth/token", good, "")
 	f.Add("/oauth/token", "grant_type=client_credentials", basic(c.ID, c.Secret))
 	f.Add("/oauth/token", "grant_type=client_credentials", "Basic "+strings.Repeat("A", 5000))
-	f.Add("/oauth/token", query("grant_type", "authorization_code", "client_id", c.ID, "client_secret", c.Secret, "code", "gtac_x", "redirect_uri", "x", "code_verifier", verifier).Encode(), "")
-	f.Add("/oauth/token", query("grant_type", "refresh_token", "client_id", c.ID, "client_secret", c.Secret, "refresh_token", "gtrt_x").Encode(), "")
+	f.Add("/oauth/token", query("grant_type", "authorization_code", "client_id", c.ID,
+		"client_secret", c.Secret, "code", "gtac_x", "redirect_uri", "x", "code_verifier",
+		verifier).Encode(), "")
+	f.Add("/oauth/token", query("grant_type", "refresh_token", "client_id", c.ID, "client_secret",
+		c.Secret, "refresh_token", "gtrt_x").Encode(), "")
 	f.Add("/oauth/revoke", good+"&token=gtat_x", "")
 	f.Add("/oauth/introspect", good+"&token=%00", "")
 	f.Add("/oauth/token", strings.Repeat("&", 1000)+"=%ff", "\x00")
@@ -84,9 +89,11 @@ func FuzzBrowserFlow(f *testing.F) {
 	st := edgetest.NewIdentity(f)
 	c := st.NewClient(f, nil)
 	good := asked(c).Encode()
-	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout", "/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted"} {
+	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout",
+		"/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted"} {
 		f.Add("GET", path, good, "", "")
-		f.Add("POST", path, good, "form_token=x&decision=allow&account=1&email=a&password=b", "gatehouse=a.b; gatehouse-form="+strings.Repeat("A", 43))
+		f.Add("POST", path, good, "form_token=x&decision=allow&account=1&email=a&password=b",
+			"gatehouse=a.b; gatehouse-form="+strings.Repeat("A", 43))
 	}
 	f.Add("GET", "/login", "redirect_uri=//evil.example&client_id="+c.ID, "", "gatehouse=\xff")
 	f.Add("GET", "/oauth/authorize", good+"&state=%0d%0aSet-Cookie:x", "", "gatehouse-known=~~~.~")
@@ -96,10 +103,12 @@ func FuzzBrowserFlow(f *testing.F) {
 			method = "POST"
 		}
 		switch path {
-		case "/oauth/authorize", "/login", "/accounts", "/consent", "/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted":
+		case "/oauth/authorize", "/login", "/accounts", "/consent", "/me", "/me/apps",
+			"/me/sessions", "/me/password", "/me/delete", "/me/deleted":
 		default:
 			path = "/logout"
 		}
-		sane(t, st, serveOne(st, method, path+"?"+query, body, "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie))
+		sane(t, st, serveOne(st, method, path+"?"+query, body, "Content-Type",
+			"application/x-www-form-urlencoded", "Cookie", cookie))
 	})
 }

@@ -36,7 +36,8 @@ func query(pairs ...string) url.Values {
 
 // asked returns the query of an ordinary authorization request of c; more overrides it.
 func asked(c edgetest.Client, more ...string) url.Values {
-	q := query("response_type", "code", "client_id", c.ID, "redirect_uri", edgetest.RedirectURI, "scope", "view-user",
+	q := query("response_type", "code", "client_id", c.ID, "redirect_uri", edgetest.RedirectURI,
+		"scope", "view-user",
 		"state", "s t&ä", "code_challenge", challenge(), "code_challenge_method", "S256")
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
@@ -69,7 +70,7 @@ func newBrowser(t *testing.T, st *edgetest.IdentityStack) *browser {
 
 // page is what the browser shows, or where it is sent.
 type page struct {
-	answer
+	response
 	path     string // with its query
 	location string
 }
@@ -77,7 +78,8 @@ type page struct {
 // get opens path and follows redirects as long as they stay on the service.
 func (b *browser) get(path string) page { return b.open("GET", path, nil) }
 
-// send sends the page's first form, with changes to its fields: name, value, name, value…; "" leaves the field out.
+// send sends the page's first form, with changes to its fields: name, value, name, value…; ""
+// leaves the field out.
 func (b *browser) send(p page, changes ...string) page {
 	b.t.Helper()
 	action, fields := p.form(b.t)
@@ -121,7 +123,8 @@ func (b *browser) once(method, path string, form url.Values, headers ...string) 
 	want := map[string]int{"GET": 302, "POST": 303}[method]
 	location := a.header.Get("Location")
 	if (location != "") != (a.status == want) {
-		b.t.Errorf("%s %s: got %d to %q, want %d exactly for redirects", method, path, a.status, location, want)
+		b.t.Errorf("%s %s: got %d to %q, want %d exactly for redirects", method, path, a.status,
+			location, want)
 	}
 	return page{a, path, location}
 }
@@ -218,23 +221,27 @@ func (p page) shows(t *testing.T, status int, path string) {
 	t.Helper()
 	got, _, _ := strings.Cut(p.path, "?")
 	if p.status != status || got != path || p.location != "" {
-		t.Fatalf("got %d at %s to %q: %s, want %d at %s", p.status, p.path, p.location, p.body, status, path)
+		t.Fatalf("got %d at %s to %q: %s, want %d at %s", p.status, p.path, p.location, p.body,
+			status, path)
 	}
 }
 
-// returns checks that the browser is sent to the client and gives back the parameters that were added.
+// returns checks that the browser is sent to the client and gives back the parameters that were
+// added.
 func (p page) returns(t *testing.T, st *edgetest.IdentityStack) url.Values {
 	t.Helper()
 	rest, ok := strings.CutPrefix(p.location, edgetest.RedirectURI+"&")
 	if !ok {
-		t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path, p.location, p.body)
+		t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path,
+			p.location, p.body)
 	}
 	got, err := url.ParseQuery(rest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Get("iss") != st.URL || got.Get("state") != "s t&ä" {
-		t.Errorf("got iss %q and state %q, want %q and the one that was sent", got.Get("iss"), got.Get("state"), st.URL)
+		t.Errorf("got iss %q and state %q, want %q and the one that was sent", got.Get("iss"),
+			got.Get("state"), st.URL)
 	}
 	return got
 }
@@ -266,21 +273,24 @@ func (b *browser) signIn(q url.Values, email string) page {
 	return b.send(login, "email", email, "password", edgetest.Password)
 }
 
-// redeem exchanges a code and returns the answer.
-func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) answer {
+// redeem exchanges a code and returns the response.
+func redeem(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code string) response {
 	t.Helper()
-	return postToken(t, st, query("grant_type", "authorization_code", "code", code, "redirect_uri", edgetest.RedirectURI,
+	return postToken(t, st, query("grant_type", "authorization_code", "code", code, "redirect_uri",
+		edgetest.RedirectURI,
 		"client_id", c.ID, "client_secret", c.Secret, "code_verifier", verifier))
 }
 
-func postToken(t *testing.T, st *edgetest.IdentityStack, form url.Values, headers ...string) answer {
+func postToken(t *testing.T, st *edgetest.IdentityStack, form url.Values,
+	headers ...string) response {
 	t.Helper()
 	return send(t, st.Stack, "POST", st.URL+"/oauth/token", form.Encode(),
 		append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
 }
 
-// failsAs checks an error of the token endpoint: status, code, and that all four members say something.
-func (a answer) failsAs(t *testing.T, status int, code string) {
+// failsAs checks an error of the token endpoint: status, code, and that all four members say
+// something.
+func (a response) failsAs(t *testing.T, status int, code string) {
 	t.Helper()
 	o := a.object(t)
 	if a.status != status || o["error"] != code {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Listen opens a listener on "host:port" (port 0 = any free one) or "unix:/path". A socket file that nobody listens on
-// any more is replaced; the new one has mode 0660.
+// Listen opens a listener on "host:port" (port 0 = any free one) or "unix:/path". A stale socket
+// file is replaced; the new one has mode 0660.
 func Listen(address string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix {
@@ -34,7 +34,7 @@ func Listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// removeStale removes the socket file at path unless somebody answers there.
+// removeStale removes the socket file at path unless a process accepts connections there.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func removeStale(path string) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("listen: %s is there and is no socket", path)
+		return fmt.Errorf("listen: %s exists and is not a socket", path)
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {

@@ -88,7 +88,7 @@ func (s *scarce) Accept() (net.Conn, error) {
 	return s.Listener.Accept()
 }
 
-func TestServerOutlivesALackOfFileDescriptors(t *testing.T) {
+func TestServerSurvivesFileDescriptorExhaustion(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestLookupAnswersAndCaches(t *testing.T) {
+func TestLookupIsCached(t *testing.T) {
 	provider := edgetest.NewProvider()
 	st := start(t, withProvider(provider))
 	const want = `{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"","country":"Testland",` +
@@ -36,7 +36,7 @@ func TestLookupAnswersAndCaches(t *testing.T) {
 	}
 }
 
-func TestLookupEchoesTheQueryAsGiven(t *testing.T) {
+func TestLookupEchoesTheQuery(t *testing.T) {
 	st := start(t)
 	for target, want := range map[string]string{
 		"/api/lookup?q=8.8.8.8":                         "8.8.8.8",
@@ -57,7 +57,7 @@ func TestLookupEchoesTheQueryAsGiven(t *testing.T) {
 	}
 }
 
-func TestLookupRefusesWhatIsNoQuery(t *testing.T) {
+func TestInvalidQueries(t *testing.T) {
 	st := start(t)
 	for target, reason := range map[string]string{
 		"/api/lookup":                               "empty",
@@ -82,10 +82,11 @@ func TestLookupRefusesWhatIsNoQuery(t *testing.T) {
 	}
 }
 
-func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
+func TestNotFoundIsCachedForAMinute(t *testing.T) {
 	provider := edgetest.NewProvider()
 	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
-		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}}, nil
+		return geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}},
+			nil
 	}
 	st := start(t, withProvider(provider))
 	for _, cache := range []string{"miss", "hit"} {
@@ -100,7 +101,10 @@ func TestLookupOfTheUnknownIsKeptAMinute(t *testing.T) {
 
 func TestLookupFailuresAreNotCached(t *testing.T) {
 	provider := edgetest.NewProvider()
-	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) { return geo.Answer{}, errors.New("down") }
+	provider.Ask = func(context.Context, geo.Query) (geo.Answer, error) {
+		return geo.Answer{},
+			errors.New("down")
+	}
 	st := start(t, withProvider(provider))
 	for range 2 {
 		a := get(t, st, "/api/lookup?q=8.8.8.8")
@@ -113,7 +117,7 @@ func TestLookupFailuresAreNotCached(t *testing.T) {
 	}
 }
 
-func TestHeadIsGetWithoutItsBody(t *testing.T) {
+func TestHead(t *testing.T) {
 	st := start(t)
 	want := get(t, st, "/api/lookup?q=8.8.8.8")
 	got := send(t, st, "HEAD", st.URL+"/api/lookup?q=8.8.8.8", "")
@@ -124,34 +128,38 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	got.has(t, "X-Cache", "hit")
 }
 
-// A connection's memory is used again for its next request: what the cache and the log keep must be copies.
-func TestKeptQueriesSurviveTheirRequest(t *testing.T) {
+// A connection's memory is used again for its next request: what the cache and the log keep must be
+// copies.
+func TestCachedQueriesAreCopies(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
-	ask := func(domain string) answer {
+	ask := func(domain string) response {
 		conn.say("GET /api/lookup?q=" + domain + " HTTP/1.1\r\nHost: x\r\n\r\n")
 		return conn.hear()
 	}
 	first := ask("aaaaaaaaaa.example.com")
-	for _, other := range []string{"bbbbbbbbbb.example.com", "cccccccccc.example.com", "dddddddddd.example.com"} {
+	for _, other := range []string{"bbbbbbbbbb.example.com", "cccccccccc.example.com",
+		"dddddddddd.example.com"} {
 		ask(other)
 	}
 	again := ask("aaaaaaaaaa.example.com")
 	again.has(t, "X-Cache", "hit")
-	if again.body != first.body || !strings.Contains(first.body, `"city":"aaaaaaaaaa.example.com"`) {
+	if again.body != first.body ||
+		!strings.Contains(first.body, `"city":"aaaaaaaaaa.example.com"`) {
 		t.Errorf("got %s, then %s, want the same", first.body, again.body)
 	}
-	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body, `"city":"bbbbbbbbbb.example.com"`) {
-		t.Errorf("got %s, want the answer about the same domain", a.body)
+	if a := ask("bbbbbbbbbb.example.com"); !strings.Contains(a.body,
+		`"city":"bbbbbbbbbb.example.com"`) {
+		t.Errorf("got %s, want the response about the same domain", a.body)
 	}
 }
 
-func TestLookupBeforeTheSimulator(t *testing.T) {
+func TestLookupWithTheSimulator(t *testing.T) {
 	st := edgetest.New(t)
 	for range 2 {
 		a := get(t, st, "/api/lookup?q=8.8.8.8")
 		if a.status != 200 || !strings.Contains(a.body, "(simulated)") {
-			t.Errorf("got %d %s, want 200 and a simulated answer", a.status, a.body)
+			t.Errorf("got %d %s, want 200 and a simulated response", a.status, a.body)
 		}
 		a.has(t, "X-Geo-Source", "sim")
 	}

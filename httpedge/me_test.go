@@ -30,19 +30,23 @@ func (p page) says(t *testing.T, texts ...string) {
 	}
 }
 
-func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
+func TestSignInReturnsToTheAccount(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Ada", ada)
 	b := newBrowser(t, st.IdentityStack)
-	for _, path := range []string{"/me", "/me/password", "/me/email", "/me/phone", "/me/email/verify", "/me/delete", "/me/deleted", "/me?return_to=https://evil.example/&next=//evil.example"} {
+	for _, path := range []string{"/me", "/me/password", "/me/email", "/me/phone",
+		"/me/email/verify", "/me/delete", "/me/deleted",
+		"/me?return_to=https://evil.example/&next=//evil.example"} {
 		p := b.get(path)
 		p.shows(t, 200, "/login")
 		if strings.Contains(p.body, "evil.example") {
 			t.Errorf("%s: got %s, want nothing of the query", path, p.body)
 		}
 	}
-	for _, path := range []string{"/me", "/me/apps", "/me/sessions", "/me/password", "/me/email", "/me/email/resend", "/me/delete"} {
-		if p := b.once("POST", path, query("all", "true", "confirm", "delete")); p.status != 303 || p.location != "/login" {
+	for _, path := range []string{"/me", "/me/apps", "/me/sessions", "/me/password", "/me/email",
+		"/me/email/resend", "/me/delete"} {
+		if p := b.once("POST", path, query("all", "true", "confirm", "delete")); p.status != 303 ||
+			p.location != "/login" {
 			t.Errorf("POST %s: got %d to %q, want 303 to /login", path, p.status, p.location)
 		}
 	}
@@ -53,19 +57,21 @@ func TestWhoIsNotSignedInComesBackToTheAccount(t *testing.T) {
 	}
 	p := b.get("/login?return_to=https://evil.example/")
 	b.send(p, "email", ada, "password", edgetest.Password).shows(t, 200, "/me")
-	for path, to := range map[string]string{"/me/apps": "/me/apps", "/me/sessions": "/me", "/me/email/resend": "/me/email", "/login": "/login"} {
+	for path, to := range map[string]string{"/me/apps": "/me/apps", "/me/sessions": "/me",
+		"/me/email/resend": "/me/email", "/login": "/login"} {
 		b.get(path).shows(t, 200, to)
 	}
 }
 
 // sessionIDs returns the values of the buttons that end sessions.
 // TestSessionOfAnotherIsNotEnded by its name.
-func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
+func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	c := st.NewClient(t, nil)
 	b, p := atHome(t, st, ada)
-	b.send(b.get("/login"), "email", "bo@example.com", "password", edgetest.Password).says(t, "bo@example.com")
+	b.send(b.get("/login"), "email", "bo@example.com", "password", edgetest.Password).says(t,
+		"bo@example.com")
 	stale := p.formTo(t, "/me").fields
 	b.open("POST", "/me", stale).shows(t, 403, "/me") // of the other account
 	chooser := b.get("/accounts")
@@ -73,9 +79,11 @@ func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
 	p.shows(t, 200, "/me")
 	p.says(t, ada)
 	b.sendTo(chooser, "/accounts", "account", "4711").shows(t, 422, "/accounts")
-	b.sendTo(chooser, "/accounts", "account", account(u.ID), "form_token", "").shows(t, 403, "/accounts")
+	b.sendTo(chooser, "/accounts", "account", account(u.ID), "form_token", "").shows(t, 403,
+		"/accounts")
 	b.sendTo(chooser, "/accounts", "account", account(bo.ID)).says(t, "bo@example.com")
-	b.sendTo(p, "/me", "name", "Ada in another tab").shows(t, 403, "/me") // shown for the account before
+	// shown for the account before
+	b.sendTo(p, "/me", "name", "Ada in another tab").shows(t, 403, "/me")
 	p = b.sendTo(chooser, "/accounts", "account", account(u.ID))
 	b.sendTo(p, "/me", "name", "Ada L").shows(t, 200, "/me")
 	if kept, err := st.Store.User(t.Context(), bo.ID); err != nil || kept.Name != "Bo" {
@@ -85,18 +93,19 @@ func TestChooserSwitchesAndSignsOutOfOne(t *testing.T) {
 	b.sendTo(p, "/logout", "account", account(u.ID), "form_token", "").shows(t, 403, "/logout")
 	p = b.sendTo(p, "/logout", "account", account(u.ID))
 	p.shows(t, 200, "/accounts")
-	if strings.Contains(p.body, ada) || !strings.Contains(p.body, "bo@example.com") || !strings.Contains(p.body, c.Name) {
+	if strings.Contains(p.body, ada) || !strings.Contains(p.body, "bo@example.com") ||
+		!strings.Contains(p.body, c.Name) {
 		t.Errorf("got %s, want the other account, and the request to go on", p.body)
 	}
 	b.sendTo(p, "/logout", "account", "x").shows(t, 422, "/logout")
 	b.sendTo(p, "/logout", "account", account(bo.ID)).shows(t, 200, "/login")
 }
 
-// plantedChange keeps a challenge for another address of u, whose code is 246810, and gives b the cookie.
-// TestAddressOfAnotherIsNotTold by the page: only by the message that its owner gets.
-// TestCodeOfAnotherAccountIsRefused in a browser that has several.
-// TestSensitiveFormsAreGoodOnce: who sends one again, by going back, has to look at it again.
-func TestNoticesAreForTheirBrowserAlone(t *testing.T) {
+// plantedChange keeps a challenge for another address of u, whose code is 246810, and gives b the
+// cookie. TestAddressChangeHidesOtherAccounts by the page: only by the message that its owner gets.
+// TestCodeOfAnotherAccountIsRefused in a browser that has several. TestSensitiveFormsAreSingleUse:
+// who sends one again, by going back, has to look at it again.
+func TestNoticesAreBoundToTheBrowser(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
 	b, p := atHome(t, st, ada)

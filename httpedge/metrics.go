@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// methodNames are the methods that are counted and logged by name; the last stands for all others, since a client can
-// make up any.
+// methodNames are the methods that are counted and logged by name. The last stands for all others,
+// since clients can invent methods.
 var methodNames = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 
 func methodName(method []byte) int {
@@ -28,7 +28,8 @@ type metrics struct {
 	gatherer  prometheus.Gatherer
 }
 
-func newMetrics(registry *prometheus.Registry, conns, control *connections, log *LogBuffer) (*metrics, error) {
+func newMetrics(registry *prometheus.Registry, conns, control *connections,
+	log *LogBuffer) (*metrics, error) {
 	m := &metrics{
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_http_panics_total", Help: "Requests whose handler panicked.",
@@ -41,24 +42,29 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections, log 
 	all := []prometheus.Collector{
 		&m.routes, m.panics, m.logErrors,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_http_requests_in_flight", Help: "Connections with a request that is not answered yet.",
+			Name: "gatehouse_http_requests_in_flight",
+			Help: "Connections with a request in progress.",
 		}, func() float64 { return float64(conns.busy() + control.busy()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_http_connections_open", Help: "Open connections of the public listener.",
+			Name: "gatehouse_http_connections_open",
+			Help: "Open connections of the public listener.",
 		}, func() float64 { return float64(conns.count()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "gatehouse_http_connections_refused_total", Help: "Connections refused because too many were open.",
+			Name: "gatehouse_http_connections_refused_total",
+			Help: "Connections refused because too many were open.",
 		}, func() float64 { return float64(conns.refused.Load()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
 	if log != nil {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "gatehouse_log_lines_dropped_total", Help: "Log lines dropped because the log could not be written fast enough.",
+			Name: "gatehouse_log_lines_dropped_total",
+			Help: "Log lines dropped because the log could not be written fast enough.",
 		}, func() float64 { return float64(log.Dropped()) }))
 	}
 	for _, c := range all {
-		if err := registry.Register(c); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
+		if err := registry.Register(c); err != nil &&
+			!errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}

@@ -12,15 +12,19 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestGoOAuth2Client runs golang.org/x/oauth2 as it is, with the client's credentials in both places.
+// TestGoOAuth2Client runs golang.org/x/oauth2 as it is, with the client's credentials in both
+// places.
 func TestGoOAuth2Client(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
 	st.NewUser(t, "Rosa", rosa)
 	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, st.Client)
-	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams, oauth2.AuthStyleAutoDetect} {
-		config := oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: edgetest.RedirectURI, Scopes: []string{"view-user"},
-			Endpoint: oauth2.Endpoint{AuthURL: st.URL + "/oauth/authorize", TokenURL: st.URL + "/oauth/token", AuthStyle: style}}
+	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams,
+		oauth2.AuthStyleAutoDetect} {
+		config := oauth2.Config{ClientID: c.ID, ClientSecret: c.Secret,
+			RedirectURL: edgetest.RedirectURI, Scopes: []string{"view-user"},
+			Endpoint: oauth2.Endpoint{AuthURL: st.URL + "/oauth/authorize",
+				TokenURL: st.URL + "/oauth/token", AuthStyle: style}}
 		pkce := oauth2.GenerateVerifier()
 		start, err := url.Parse(config.AuthCodeURL("s t&ä", oauth2.S256ChallengeOption(pkce)))
 		if err != nil {
@@ -35,8 +39,10 @@ func TestGoOAuth2Client(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := time.Until(token.Expiry); token.RefreshToken == "" || left < 59*time.Minute || left > time.Hour {
-			t.Errorf("got %v left and a refresh token %v, want an hour and one", left, token.RefreshToken != "")
+		if left := time.Until(token.Expiry); token.RefreshToken == "" || left < 59*time.Minute ||
+			left > time.Hour {
+			t.Errorf("got %v left and a refresh token %v, want an hour and one", left,
+				token.RefreshToken != "")
 		}
 		first := token.AccessToken
 		token.Expiry = time.Now().Add(-time.Minute)
@@ -51,7 +57,8 @@ func TestGoOAuth2Client(t *testing.T) {
 		if a := read(t, res); a.status != 200 || a.object(t)["email"] != rosa {
 			t.Errorf("got %d %s, want Rosa's profile", a.status, a.body)
 		}
-		machine := clientcredentials.Config{ClientID: c.ID, ClientSecret: c.Secret, TokenURL: st.URL + "/oauth/token", AuthStyle: style}
+		machine := clientcredentials.Config{ClientID: c.ID, ClientSecret: c.Secret,
+			TokenURL: st.URL + "/oauth/token", AuthStyle: style}
 		if token, err := machine.Token(ctx); err != nil || token.RefreshToken != "" {
 			t.Errorf("got %v, want a token without a refresh token", err)
 		}

@@ -13,12 +13,12 @@ const pathOpenAPI = "/openapi.yaml"
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI returns that document. The caller must not change it.
+// OpenAPI returns the OpenAPI document of all endpoints. The caller must not change it.
 func OpenAPI() []byte { return openAPI }
 
 var contentTypeYAML = []byte("application/yaml")
 
-// showOpenAPI answers GET /openapi.yaml.
+// showOpenAPI serves GET /openapi.yaml.
 func showOpenAPI(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetContentTypeBytes(contentTypeYAML)
 	ctx.Response.SetBodyRaw(openAPI)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 )
@@ -30,11 +30,15 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// TestOpenAPIDescribesAllRoutes holds the paths and methods of the document against the tables of routes, both ways.
+// TestOpenAPIDescribesAllRoutes holds the paths and methods of the document against the tables of
+// routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		System: &actors.System{}, Tokens: &token.Service{}, People: &people.Service{}, Issuer: "https://id.example.com", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second, MaxConnections: 1,
+		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
+		Issuer:      "https://id.example.com",
+		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
+		MaxConnections: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +53,8 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 				served[method+" "+e.Pattern] = true
 				continue
 			}
-			served[method+" /debug/pprof/{profile}"] = true // one route, since the router takes no index beside a wildcard
+			// one route, since the router takes no index beside a wildcard
+			served[method+" /debug/pprof/{profile}"] = true
 			if method != http.MethodPost {
 				served[method+" /debug/pprof/"] = true
 			}
@@ -74,7 +79,8 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	}
 }
 
-// TestOpenAPIChallengesOperators looks for the challenges of RFC 6750 section 3 at all that needs an operator's token.
+// TestOpenAPIChallengesOperators looks for the challenges of RFC 6750 section 3 at all that needs
+// an operator's token.
 func TestOpenAPIChallengesOperators(t *testing.T) {
 	found := 0
 	for path, item := range loadOpenAPI(t).Paths.Map() {
@@ -85,8 +91,10 @@ func TestOpenAPIChallengesOperators(t *testing.T) {
 			found++
 			for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 				response := operation.Responses.Status(status)
-				if response == nil || response.Value.Headers["WWW-Authenticate"] == nil || !response.Value.Headers["WWW-Authenticate"].Value.Required {
-					t.Errorf("%s %s: got no WWW-Authenticate with %d, want one", method, path, status)
+				if response == nil || response.Value.Headers["WWW-Authenticate"] == nil ||
+					!response.Value.Headers["WWW-Authenticate"].Value.Required {
+					t.Errorf("%s %s: got no WWW-Authenticate with %d, want one", method, path,
+						status)
 				}
 			}
 		}
@@ -107,8 +115,10 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"GET /.well-known/oauth-authorization-server", "GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
-		"GET /oauth/authorize", "POST /api/bulk", "POST /oauth/introspect", "POST /oauth/revoke", "POST /oauth/token",
+		"GET /.well-known/oauth-authorization-server", "GET /api/lookup", "GET /api/my-ip",
+		"GET /api/user", "GET /api/user/details",
+		"GET /oauth/authorize", "POST /api/bulk", "POST /oauth/introspect", "POST /oauth/revoke",
+		"POST /oauth/token",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), strings.Join(want, ", "))

@@ -19,7 +19,8 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// described checks every answer that passes through it against the OpenAPI document that the service serves.
+// described checks every response that passes through it against the OpenAPI document that the
+// service serves.
 type described struct {
 	t    *testing.T
 	doc  *openapi3.T
@@ -31,7 +32,7 @@ type described struct {
 
 func init() { openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder) }
 
-// describe makes st.Client check every answer.
+// describe makes st.Client check every response.
 func describe(t *testing.T, st *edgetest.Stack) *described {
 	t.Helper()
 	a := get(t, st, "/openapi.yaml")
@@ -40,7 +41,8 @@ func describe(t *testing.T, st *edgetest.Stack) *described {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &described{t: t, doc: doc, next: st.Client.Transport.(*http.Transport), seen: map[string]bool{}}
+	d := &described{t: t, doc: doc, next: st.Client.Transport.(*http.Transport),
+		seen: map[string]bool{}}
 	st.Client.Transport = d
 	return d
 }
@@ -70,9 +72,11 @@ func (d *described) check(r *http.Request, response *http.Response, body []byte)
 	}
 	err := openapi3filter.ValidateResponse(d.t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
-			Request: r, Route: &routers.Route{Spec: d.doc, Path: path, PathItem: item, Method: r.Method, Operation: operation},
+			Request: r, Route: &routers.Route{Spec: d.doc, Path: path, PathItem: item,
+				Method: r.Method, Operation: operation},
 		},
-		Status: response.StatusCode, Header: response.Header, Body: io.NopCloser(bytes.NewReader(body)),
+		Status: response.StatusCode, Header: response.Header,
+		Body:    io.NopCloser(bytes.NewReader(body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
@@ -110,15 +114,16 @@ func (d *described) covers(answers ...string) {
 	d.t.Helper()
 	for _, a := range answers {
 		if !d.seen[a] {
-			d.t.Errorf("got no answer %s, want one to hold against the document", a)
+			d.t.Errorf("got no response %s, want one to hold against the document", a)
 		}
 	}
 }
 
-func TestLookUpsAreAsDescribed(t *testing.T) {
+func TestLookupsMatchOpenAPI(t *testing.T) {
 	st := edgetest.New(t)
 	d := describe(t, st)
-	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com", "/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml"} {
+	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com",
+		"/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml"} {
 		get(t, st, path)
 	}
 	postBulk(t, st, `{"queries":["8.8.8.8","10.0.0.1",""]}`)
@@ -128,12 +133,16 @@ func TestLookUpsAreAsDescribed(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		send(t, st, "GET", st.AdminURL+path, "")
 	}
-	d.covers("GET /api/lookup 200", "GET /api/lookup 400", "GET /api/my-ip 400", "POST /api/bulk 200", "POST /api/bulk 400", "POST /api/bulk 413",
-		"POST /api/bulk 415", "GET /healthz 200", "GET /readyz 200", "GET /metrics 200", "GET /openapi.yaml 200")
+	d.covers("GET /api/lookup 200", "GET /api/lookup 400", "GET /api/my-ip 400",
+		"POST /api/bulk 200", "POST /api/bulk 400", "POST /api/bulk 413",
+		"POST /api/bulk 415", "GET /healthz 200", "GET /readyz 200", "GET /metrics 200",
+		"GET /openapi.yaml 200")
 }
 
-func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
-	st := edgetest.NewIdentity(t, func(c *stack.Config) { c.Identity.Lifetimes.AccessToken = time.Hour })
+func TestIdentityEndpointsMatchOpenAPI(t *testing.T) {
+	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+		c.Identity.Lifetimes.AccessToken = time.Hour
+	})
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	b := newBrowser(t, st)
@@ -142,8 +151,10 @@ func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
 	token := redeem(t, st, c, code).object(t)
 	redeem(t, st, c, "no code")
 	access, refresh := token["access_token"].(string), token["refresh_token"].(string)
-	postToken(t, st, query("grant_type", "refresh_token", "refresh_token", refresh, "client_id", c.ID, "client_secret", "wrong"))
-	postToken(t, st, query("grant_type", "client_credentials"), "Authorization", basic(c.ID, "wrong"))
+	postToken(t, st, query("grant_type", "refresh_token", "refresh_token", refresh, "client_id",
+		c.ID, "client_secret", "wrong"))
+	postToken(t, st, query("grant_type", "client_credentials"), "Authorization",
+		basic(c.ID, "wrong"))
 	send(t, st.Stack, "POST", st.URL+"/oauth/token", "{}", "Content-Type", "application/json")
 	for range 101 {
 		get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access)
@@ -158,28 +169,36 @@ func TestIdentityEndpointsAreAsDescribed(t *testing.T) {
 	get(t, st.Stack, "/oauth/authorize?client_id=nobody")
 	for _, path := range []string{"/oauth/introspect", "/oauth/revoke"} {
 		for _, form := range []string{"token=" + access, "token=unknown", "token="} {
-			send(t, st.Stack, "POST", st.URL+path, form+"&client_id="+c.ID+"&client_secret="+c.Secret, "Content-Type", "application/x-www-form-urlencoded")
+			send(t, st.Stack, "POST", st.URL+path,
+				form+"&client_id="+c.ID+"&client_secret="+c.Secret, "Content-Type",
+				"application/x-www-form-urlencoded")
 		}
 	}
 	b.get("/accounts?" + asked(c).Encode())
 	b.send(b.get("/logout"))
 	b.get("/login")
-	d.covers("POST /oauth/token 200", "POST /oauth/token 400", "POST /oauth/token 401", "GET /oauth/authorize 302", "GET /oauth/authorize 400",
-		"GET /api/user 200", "GET /api/user 401", "GET /api/user 429", "GET /api/user/details 200", "GET /api/user/details 401", "GET /api/user/details 403",
-		"GET /.well-known/oauth-authorization-server 200", "POST /oauth/introspect 200", "POST /oauth/introspect 400", "POST /oauth/revoke 200",
-		"POST /oauth/revoke 400", "GET /login 200", "POST /login 303", "GET /consent 200", "POST /consent 303", "GET /accounts 200", "GET /logout 200")
+	d.covers("POST /oauth/token 200", "POST /oauth/token 400", "POST /oauth/token 401",
+		"GET /oauth/authorize 302", "GET /oauth/authorize 400",
+		"GET /api/user 200", "GET /api/user 401", "GET /api/user 429", "GET /api/user/details 200",
+		"GET /api/user/details 401", "GET /api/user/details 403",
+		"GET /.well-known/oauth-authorization-server 200", "POST /oauth/introspect 200",
+		"POST /oauth/introspect 400", "POST /oauth/revoke 200",
+		"POST /oauth/revoke 400", "GET /login 200", "POST /login 303", "GET /consent 200",
+		"POST /consent 303", "GET /accounts 200", "GET /logout 200")
 }
 
-func TestOperatorRefusalsAreAsDescribed(t *testing.T) {
+func TestOperatorErrorsMatchOpenAPI(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")
 	users, _ := newToken(t, st, c, u.ID, oauth.UserScopes)
 	for _, authorization := range []string{"", "Bearer garbage", "Bearer " + users} {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
-			send(t, st.Stack, method, st.AdminURL+"/admin/v1/users", "", "Authorization", authorization)
+			send(t, st.Stack, method, st.AdminURL+"/admin/v1/users", "", "Authorization",
+				authorization)
 		}
 	}
-	d.covers("GET /admin/v1/users 401", "GET /admin/v1/users 403", "HEAD /admin/v1/users 401", "HEAD /admin/v1/users 403",
+	d.covers("GET /admin/v1/users 401", "GET /admin/v1/users 403", "HEAD /admin/v1/users 401",
+		"HEAD /admin/v1/users 403",
 		"POST /admin/v1/users 401", "POST /admin/v1/users 403")
 }

@@ -11,10 +11,10 @@ import (
 	"gatehouse/actors/people"
 )
 
-// checkDeadline bounds what /readyz waits for.
+// checkDeadline limits how long /readyz waits for the database.
 const checkDeadline = time.Second
 
-// ready says whether new callers are welcome.
+// ready responds whether load balancers should send requests.
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
@@ -26,44 +26,44 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// databaseCheck finds out whether the database can be read. One read is under way at a time, whoever asks, and one that hangs is not
-// followed by another before it has ended. Its methods may be called by many goroutines.
+// databaseCheck checks whether the database can be read. All callers share one read; while it
+// hangs, no other one starts. Its methods may be called by many goroutines.
 type databaseCheck struct {
 	people *people.Service
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	current *databaseRead // nil = none is under way
-	failed  bool          // what the log was last told
+	current *databaseRead // nil = none in progress
+	failed  bool          // the last result that was logged
 }
 
-// databaseRead is a read under way.
+// databaseRead is a read in progress.
 type databaseRead struct {
-	ended chan struct{} // closed at the end
-	err   error         // once ended
+	done chan struct{} // closed at the end
+	err  error         // set when done is closed
 }
 
-// isReadable waits for checkDeadline at most.
+// isReadable waits at most checkDeadline.
 func (d *databaseCheck) isReadable() bool {
 	read := d.join()
 	timer := time.NewTimer(checkDeadline)
 	defer timer.Stop()
 	err := context.DeadlineExceeded
 	select {
-	case <-read.ended:
+	case <-read.done:
 		err = read.err
 	case <-timer.C:
 	}
-	d.tell(err)
+	d.report(err)
 	return err == nil
 }
 
-// join returns the read that is under way, or begins one.
+// join returns the read in progress, or starts one.
 func (d *databaseCheck) join() *databaseRead {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.current == nil {
-		d.current = &databaseRead{ended: make(chan struct{})}
+		d.current = &databaseRead{done: make(chan struct{})}
 		go d.run(d.current)
 	}
 	return d.current
@@ -76,11 +76,11 @@ func (d *databaseCheck) run(read *databaseRead) {
 	d.mu.Lock()
 	d.current = nil
 	d.mu.Unlock()
-	close(read.ended)
+	close(read.done)
 }
 
-// tell logs a change for the worse or the better.
-func (d *databaseCheck) tell(err error) {
+// report logs err when the result has changed.
+func (d *databaseCheck) report(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if failed := err != nil; failed != d.failed {

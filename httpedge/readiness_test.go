@@ -34,7 +34,8 @@ func (s *sickAccounts) User(ctx context.Context, id int64) (*people.User, error)
 	return s.Store.User(ctx, id)
 }
 
-// TestNotReadyWithoutDatabase: /readyz fails in time while the database cannot be read, says why, and recovers with it.
+// TestNotReadyWithoutDatabase: /readyz fails in time while the database cannot be read, says why,
+// and recovers with it.
 func TestNotReadyWithoutDatabase(t *testing.T) {
 	heal := make(chan struct{})
 	for name, test := range map[string]struct {
@@ -86,7 +87,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 				}
 			}
 			ready(200, "ready")
-			if lost, back := len(st.Log.Records("the database cannot be read: /readyz fails")), len(st.Log.Records("the database can be read again")); lost != 1 || back != 1 {
+			if lost, back := len(st.Log.Records("the database cannot be read: /readyz fails")),
+				len(st.Log.Records("the database can be read again")); lost != 1 || back != 1 {
 				t.Errorf("got %d lines of its loss and %d of its return, want one each", lost, back)
 			}
 		})

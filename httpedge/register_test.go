@@ -57,7 +57,8 @@ func TestRegisterByEmail(t *testing.T) {
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register?"+asked(c).Encode(), " "+ida+" ")
 	code := st.mail.Next(t, ida)
-	if code.Kind != people.RegisterCode || code.Channel != people.Email || !strings.Contains(p.body, ida) || strings.Contains(p.body, code.Code) {
+	if code.Kind != people.RegisterCode || code.Channel != people.Email ||
+		!strings.Contains(p.body, ida) || strings.Contains(p.body, code.Code) {
 		t.Fatalf("got %+v and %s, want a code in the message alone", code, p.body)
 	}
 	if _, err := st.Store.UserByEmail(t.Context(), ida); err == nil {
@@ -82,8 +83,8 @@ func TestRegisterByEmail(t *testing.T) {
 	other.send(p, "email", strings.ToLower(ida), "password", newWord).shows(t, 200, "/me")
 }
 
-// TestRegistrationTellsNobodyWhoHasAnAccount compares all that a browser is told.
-func TestRegistrationTellsNobodyWhoHasAnAccount(t *testing.T) {
+// TestRegistrationHidesExistingAccounts compares all that a browser is told.
+func TestRegistrationHidesExistingAccounts(t *testing.T) {
 	st := newReachable(t)
 	for _, flow := range []struct {
 		path, has, hasNot string
@@ -99,7 +100,8 @@ func TestRegistrationTellsNobodyWhoHasAnAccount(t *testing.T) {
 			b := newBrowser(t, st.IdentityStack)
 			var said strings.Builder
 			tell := func(p page) page {
-				said.WriteString(strconv.Itoa(p.status) + p.path + strings.ReplaceAll(plain(p), email, "EMAIL") + "\n")
+				said.WriteString(strconv.Itoa(p.status) + p.path +
+					strings.ReplaceAll(plain(p), email, "EMAIL") + "\n")
 				return p
 			}
 			_, fields := tell(b.get(path)).form(t)
@@ -118,9 +120,11 @@ func TestRegistrationTellsNobodyWhoHasAnAccount(t *testing.T) {
 			told = append(told, said.String())
 		}
 		if told[0] != told[1] {
-			t.Errorf("%s: got\n%s\nfor an address with an account and\n%s\nfor one without", path, told[0], told[1])
+			t.Errorf("%s: got\n%s\nfor an address with an account and\n%s\nfor one without", path,
+				told[0], told[1])
 		}
-		for to, kind := range map[string]people.Kind{flow.has: flow.toHas, flow.hasNot: flow.toHasNot} {
+		for to, kind := range map[string]people.Kind{flow.has: flow.toHas,
+			flow.hasNot: flow.toHasNot} {
 			if m := st.mail.Next(t, to); m.Kind != kind || (m.Code != "") != kind.HasCode() {
 				t.Errorf("got %+v, want %s", m, kind)
 			}
@@ -141,11 +145,12 @@ func plain(p page) string {
 			body = before + after
 		}
 	}
-	return strings.NewReplacer("29 seconds", "N", "30 seconds", "N", "28 seconds", "N", "27 seconds", "N").Replace(body)
+	return strings.NewReplacer("29 seconds", "N", "30 seconds", "N", "28 seconds", "N",
+		"27 seconds", "N").Replace(body)
 }
 
-// TestADecoyHasNoCode tries what might fit.
-func TestADecoyHasNoCode(t *testing.T) {
+// TestDecoyChallengeHasNoCode tries what might fit.
+func TestDecoyChallengeHasNoCode(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Ida", ida)
 	b := newBrowser(t, st.IdentityStack)
@@ -161,20 +166,22 @@ func TestADecoyHasNoCode(t *testing.T) {
 	}
 }
 
-func TestRegistrationSaysWhatIsWrong(t *testing.T) {
+func TestInvalidRegistrations(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	for _, c := range []struct {
 		name, email, password string
 		want                  []string
 	}{
-		{"", "", "", []string{"Enter your name.", "Enter your email address.", "at least 10 characters"}},
+		{"", "", "", []string{"Enter your name.", "Enter your email address.",
+			"at least 10 characters"}},
 		{"Ida", "ida", newWord, []string{"This is not an email address."}},
 		{"Ida", ida, "password12", []string{"too common"}},
 		{"Harbours", ida, newWord, []string{"must not contain the name"}},
 		{"<script>\x00", ida, newWord, []string{"The name must not contain control characters."}},
 		{"Ida", "\xff", newWord, []string{"This is not an email address."}},
-		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000), []string{"at most 200 characters", "at most 254 characters"}},
+		{strings.Repeat("x", 5000), strings.Repeat("y", 5000), strings.Repeat("z", 20000),
+			[]string{"at most 200 characters", "at most 254 characters"}},
 	} {
 		p := b.send(b.get("/register"), "name", c.name, "email", c.email, "password", c.password)
 		p.shows(t, 422, "/register")
@@ -183,7 +190,8 @@ func TestRegistrationSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("%.20q, %.20q: got %s, want %q", c.name, c.email, p.body, want)
 			}
 		}
-		if strings.Contains(p.body, "<script>") || c.password != "" && strings.Contains(p.body, c.password) || strings.Contains(p.body, "xxxxx") {
+		if strings.Contains(p.body, "<script>") || c.password != "" &&
+			strings.Contains(p.body, c.password) || strings.Contains(p.body, "xxxxx") {
 			t.Errorf("%.20q: got what was entered on the page", c.name)
 		}
 	}
@@ -222,14 +230,16 @@ func TestPhoneRegistersAndSignsIn(t *testing.T) {
 	}
 	b.send(b.get("/register/phone"), "phone_number", "415 555").shows(t, 422, "/register/phone")
 	b.send(b.get("/register/phone"), "phone_number", "").shows(t, 422, "/register/phone")
-	b.send(b.get("/register/phone"), "phone_number", "\xff<b>"+strings.Repeat("1", 3000)).shows(t, 422, "/register/phone")
+	b.send(b.get("/register/phone"), "phone_number", "\xff<b>"+strings.Repeat("1", 3000)).shows(t,
+		422, "/register/phone")
 }
 
 func TestResetByCode(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Harbour Master", ida)
 	before := newBrowser(t, st.IdentityStack)
-	before.send(before.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 200, "/me")
+	before.send(before.get("/login"), "email", ida, "password", edgetest.Password).shows(t, 200,
+		"/me")
 
 	b := newBrowser(t, st.IdentityStack)
 	p := b.send(b.get("/reset"), "email", strings.ToLower(ida))
@@ -238,7 +248,8 @@ func TestResetByCode(t *testing.T) {
 	if code.Kind != people.ResetCode {
 		t.Errorf("got %+v, want a code", code)
 	}
-	// A weak password costs no try, however often, and neither does one that only this account must not have.
+	// A weak password costs no try, however often, and neither does one that only this account must
+	// not have.
 	for range 6 {
 		b.send(p, "code", code.Code, "password", "short").shows(t, 422, "/reset/verify")
 		b.send(p, "code", code.Code, "password", "safe harbour 17").shows(t, 422, "/reset/verify")
@@ -258,8 +269,9 @@ func TestResetByCode(t *testing.T) {
 	}
 }
 
-// TestACodeIsGoodOnce sends the right code many times at once: there is one session, to which those lead that came while it was made.
-func TestACodeIsGoodOnce(t *testing.T) {
+// TestCodeIsSingleUse sends the right code many times at once: there is one session, to which those
+// lead that came while it was made.
+func TestCodeIsSingleUse(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -271,7 +283,8 @@ func TestACodeIsGoodOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			req, err := http.NewRequestWithContext(context.Background(), "POST", st.URL+action, strings.NewReader(fields.Encode()))
+			req, err := http.NewRequestWithContext(context.Background(), "POST", st.URL+action,
+				strings.NewReader(fields.Encode()))
 			if err != nil {
 				t.Error(err)
 				return
@@ -316,12 +329,13 @@ func TestACodeIsGoodOnce(t *testing.T) {
 	}
 	replay.jar.SetCookies(u, old)
 	again := replay.once("POST", action, fields)
-	if again.status != 422 || !strings.Contains(again.body, "no longer valid") || replay.cookies()["gatehouse"] != "" {
+	if again.status != 422 || !strings.Contains(again.body, "no longer valid") ||
+		replay.cookies()["gatehouse"] != "" {
 		t.Errorf("got %d %s, want the form back and no session", again.status, again.body)
 	}
 }
 
-func TestWrongCodesEndTheCode(t *testing.T) {
+func TestWrongCodesInvalidateTheCode(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
@@ -351,13 +365,16 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 		st.mail.Next(t, email)
 		p.says(t, "You can ask for a new code in ")
 		b.sendTo(p, "/register/resend").shows(t, 429, "/register/resend")
-		b.get("/register/resend").shows(t, 200, "/register/verify") // by who loads the answer again
-		for _, path := range []string{"/register", "/reset"} {      // whatever it is for
+		// by who loads the response again
+		b.get("/register/resend").shows(t, 200, "/register/verify")
+		for _, path := range []string{"/register", "/reset"} { // whatever it is for
 			p := b.send(b.get(path), "name", "Ida", "email", email, "password", newWord)
 			p.shows(t, 429, path)
 			seconds, err := strconv.Atoi(p.header.Get("Retry-After"))
-			if err != nil || seconds < 1 || seconds > 30 || !strings.Contains(p.body, "in "+strconv.Itoa(seconds)+" second") {
-				t.Errorf("got Retry-After %q and %s, want up to 30 seconds in both", p.header.Get("Retry-After"), p.body)
+			if err != nil || seconds < 1 || seconds > 30 ||
+				!strings.Contains(p.body, "in "+strconv.Itoa(seconds)+" second") {
+				t.Errorf("got Retry-After %q and %s, want up to 30 seconds in both",
+					p.header.Get("Retry-After"), p.body)
 			}
 		}
 	}
@@ -366,7 +383,8 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 	}
 }
 
-// planted keeps a challenge in the store, as if it had been begun a while ago, and gives the browser its token.
+// planted keeps a challenge in the store, as if it had been begun a while ago, and gives the
+// browser its token.
 func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challenge)) string {
 	t.Helper()
 	hash, err := people.NewHasher(1, 1, people.CheapCost()).Hash(t.Context(), "246810")
@@ -374,7 +392,8 @@ func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challe
 		t.Fatal(err)
 	}
 	token, at := people.NewSecret(), time.Now().Add(-time.Minute)
-	c := &people.Challenge{Hash: oauth.HashOf(token), Purpose: people.ForRegistration, Channel: people.Email, Address: ida, Name: "Ida",
+	c := &people.Challenge{Hash: oauth.HashOf(token), Purpose: people.ForRegistration,
+		Channel: people.Email, Address: ida, Name: "Ida",
 		PasswordHash: hash, Message: people.RegisterCode, Ends: at.Add(people.ChallengeLifetime)}
 	c.Renew(hash, at)
 	change(c)
@@ -389,7 +408,7 @@ func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challe
 	return token
 }
 
-func TestAnExpiredCodeIsReplaced(t *testing.T) {
+func TestExpiredCodeIsReplaced(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
@@ -412,19 +431,22 @@ func TestAnExpiredCodeIsReplaced(t *testing.T) {
 	b.send(p, "code", code).shows(t, 200, "/consent")
 }
 
-func TestAChallengeIsForOnePurpose(t *testing.T) {
+func TestChallengeIsForOnePurpose(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
 	st.planted(t, b, func(*people.Challenge) {})
-	for path, start := range map[string]string{"/reset/verify": "/reset", "/register/phone/verify": "/register/phone"} {
+	for path, start := range map[string]string{"/reset/verify": "/reset",
+		"/register/phone/verify": "/register/phone"} {
 		b.get(path).shows(t, 200, start)
-		b.open("POST", path, query("code", "246810", "password", newWord, "name", "Ida")).shows(t, 422, path)
+		b.open("POST", path, query("code", "246810", "password", newWord, "name", "Ida")).shows(t,
+			422, path)
 	}
 	st.planted(t, b, func(c *people.Challenge) { c.Address, c.Ends = "o@example.com", time.Now() })
 	b.get("/register/verify").shows(t, 200, "/register")
 	fresh := newBrowser(t, st.IdentityStack)
 	fresh.get("/register/verify").shows(t, 200, "/register")
-	fresh.open("POST", "/register/verify", query("code", "246810")).shows(t, 422, "/register/verify")
+	fresh.open("POST", "/register/verify", query("code", "246810")).shows(t, 422,
+		"/register/verify")
 	fresh.open("POST", "/register/resend", query("x", "y")).shows(t, 422, "/register/resend")
 	if n := st.mail.Count(); n != 0 {
 		t.Errorf("got %d messages, want none", n)
@@ -444,9 +466,12 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 		b.get(path)
 		_, hers := mallory.get(path).form(t)
 		_, other := b.get("/login").form(t)
-		for name, token := range map[string]string{"no token": "", "another browser's": hers.Get("form_token"), "another form's": other.Get("form_token")} {
+		for name, token := range map[string]string{"no token": "",
+			"another browser's": hers.Get("form_token"),
+			"another form's":    other.Get("form_token")} {
 			fields.Set("form_token", token)
-			if p := b.once("POST", path, fields); p.status != 403 || b.cookies()["gatehouse-code"] != "" {
+			if p := b.once("POST", path, fields); p.status != 403 ||
+				b.cookies()["gatehouse-code"] != "" {
 				t.Errorf("%s, %s: got %d, want 403 and nothing begun", path, name, p.status)
 			}
 		}
@@ -462,17 +487,21 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	resend := mine.formTo(t, "/register/resend").fields
 	st.planted(t, mallory, func(c *people.Challenge) { c.Address = "m@example.com" })
 	_, hers := mallory.get("/register/verify").form(t)
-	for name, token := range map[string]string{"no token": "", "another browser's": hers.Get("form_token"), "the other form's": resend.Get("form_token")} {
+	for name, token := range map[string]string{"no token": "",
+		"another browser's": hers.Get("form_token"), "the other form's": resend.Get("form_token")} {
 		forged := query("code", "246810", "form_token", token)
 		if p := b.once("POST", action, forged); p.status != 403 || b.cookies()["gatehouse"] != "" {
 			t.Errorf("%s: got %d, want 403 and no session", name, p.status)
 		}
 	}
-	b.once("POST", "/register/resend", query("form_token", fields.Get("form_token"))).shows(t, 403, "/register/resend")
+	b.once("POST", "/register/resend", query("form_token", fields.Get("form_token"))).shows(t, 403,
+		"/register/resend")
 	b.open("POST", action, fields, "Sec-Fetch-Site", "same-site").shows(t, 403, "/register/verify")
-	// A cookie that another host has tossed in asks for a challenge that this form was not made for.
+	// A cookie that another host has tossed in asks for a challenge that this form was not made
+	// for.
 	token := st.planted(t, b, func(c *people.Challenge) { c.Address = "toss@example.com" })
-	if p := b.once("POST", action, fields); p.status != 403 || b.cookies()["gatehouse"] != "" || token == "" {
+	if p := b.once("POST", action, fields); p.status != 403 || b.cookies()["gatehouse"] != "" ||
+		token == "" {
 		t.Errorf("got %d with a tossed cookie, want 403 and no session", p.status)
 	}
 	if n := st.mail.Count(); n != 0 {
@@ -480,10 +509,11 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutAMessengerThereIsNothing to register or reset with.
-func TestWithoutAMessengerThereIsNothing(t *testing.T) {
-	paths := map[bool][]string{ // by whether they are for e-mail
-		true:  {"/register", "/register/verify", "/register/resend", "/reset", "/reset/verify", "/reset/resend"},
+// TestPagesWithoutMessengerDoNotExist to register or reset with.
+func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
+	paths := map[bool][]string{ // by whether they are for email
+		true: {"/register", "/register/verify", "/register/resend", "/reset", "/reset/verify",
+			"/reset/resend"},
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
 	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
@@ -506,7 +536,7 @@ func TestWithoutAMessengerThereIsNothing(t *testing.T) {
 	}
 }
 
-func TestADisabledAccountStaysOut(t *testing.T) {
+func TestDisabledAccountCannotSignIn(t *testing.T) {
 	st := newReachable(t)
 	u := &people.User{Name: "Ida", Phone: idaPhone, Disabled: true}
 	if err := st.Store.CreateUser(t.Context(), u); err != nil {

@@ -11,7 +11,8 @@ var headerRequestID = []byte("X-Request-Id")
 
 const maxRequestID = 64 // characters
 
-// setRequestID puts the request's id into the answer: the client's own if it is well-formed, else 128 random bits.
+// setRequestID sets the request id of the response: the client's if it is well-formed, else 128
+// random bits.
 func setRequestID(ctx *fasthttp.RequestCtx) {
 	id := ctx.Request.Header.PeekCanonical(headerRequestID)
 	if !isRequestID(id) {
@@ -24,7 +25,8 @@ func setRequestID(ctx *fasthttp.RequestCtx) {
 func isRequestID(id []byte) bool {
 	for _, c := range id {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_',
+			c == '-':
 		default:
 			return false
 		}

@@ -13,7 +13,8 @@ import (
 // durationBounds are the upper bounds of the histogram of request durations.
 var durationBounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
-	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	25 * time.Millisecond,
 	50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
@@ -22,20 +23,22 @@ var durationBounds = [...]time.Duration{
 const statuses = 500
 
 var (
-	requestsDesc  = prometheus.NewDesc("gatehouse_http_requests_total", "Requests answered.", []string{"route", "method", "status"}, nil)
-	durationsDesc = prometheus.NewDesc("gatehouse_http_request_duration_seconds", "Time spent in the handler.", []string{"route"}, nil)
+	requestsDesc = prometheus.NewDesc("gatehouse_http_requests_total", "Requests served.",
+		[]string{"route", "method", "status"}, nil)
+	durationsDesc = prometheus.NewDesc("gatehouse_http_request_duration_seconds",
+		"Time spent in the handler.", []string{"route"}, nil)
 )
 
-// routeMetrics are the metrics of one route. A request adds to three numbers; the client library's own counters and histograms
-// take three times as long.
+// routeMetrics are the metrics of one route. A request adds to three numbers; the client library's
+// counters and histograms take three times as long.
 type routeMetrics struct {
-	pattern string
-	answers [len(methodNames)]atomic.Pointer[[statuses]atomic.Uint64] // nil = none yet
-	counts  [len(durationBounds) + 1]atomic.Uint64                    // durations up to the bound of that index; the last: longer
-	nanos   atomic.Int64                                              // of all durations together
+	pattern   string
+	responses [len(methodNames)]atomic.Pointer[[statuses]atomic.Uint64] // by method; nil = none
+	counts    [len(durationBounds) + 1]atomic.Uint64                    // by upper bound
+	nanos     atomic.Int64                                              // of all durations together
 }
 
-// observe counts an answer.
+// observe counts a response.
 func (r *routeMetrics) observe(method, status int, elapsed time.Duration) {
 	i := 0
 	for i < len(durationBounds) && elapsed > durationBounds[i] {
@@ -46,23 +49,24 @@ func (r *routeMetrics) observe(method, status int, elapsed time.Duration) {
 	if status < 100 || status >= 100+statuses {
 		status = 100 + statuses - 1
 	}
-	answers := r.answers[method].Load()
-	if answers == nil {
-		r.answers[method].CompareAndSwap(nil, new([statuses]atomic.Uint64))
-		answers = r.answers[method].Load()
+	responses := r.responses[method].Load()
+	if responses == nil {
+		r.responses[method].CompareAndSwap(nil, new([statuses]atomic.Uint64))
+		responses = r.responses[method].Load()
 	}
-	answers[status-100].Add(1)
+	responses[status-100].Add(1)
 }
 
 func (r *routeMetrics) collect(out chan<- prometheus.Metric) {
-	for method := range r.answers {
-		answers := r.answers[method].Load()
-		if answers == nil {
+	for method := range r.responses {
+		responses := r.responses[method].Load()
+		if responses == nil {
 			continue
 		}
-		for i := range answers {
-			if n := answers[i].Load(); n > 0 {
-				out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), r.pattern, methodNames[method], strconv.Itoa(100+i))
+		for i := range responses {
+			if n := responses[i].Load(); n > 0 {
+				out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue,
+					float64(n), r.pattern, methodNames[method], strconv.Itoa(100+i))
 			}
 		}
 	}
@@ -72,10 +76,11 @@ func (r *routeMetrics) collect(out chan<- prometheus.Metric) {
 		buckets[bound.Seconds()] = total
 	}
 	total += r.counts[len(durationBounds)].Load()
-	out <- prometheus.MustNewConstHistogram(durationsDesc, total, time.Duration(r.nanos.Load()).Seconds(), buckets, r.pattern)
+	out <- prometheus.MustNewConstHistogram(durationsDesc, total,
+		time.Duration(r.nanos.Load()).Seconds(), buckets, r.pattern)
 }
 
-// routesMetrics are those of all routes. The zero value is ready.
+// routesMetrics are the metrics of all routes. The zero value is ready to use.
 type routesMetrics struct {
 	mu     sync.Mutex
 	routes []*routeMetrics

@@ -10,17 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// TestRouteMetricsAreThoseOfTheClientLibrary holds the own counters against the library's.
-func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
+// TestRouteMetricsMatchTheClientLibrary holds the own counters against the library's.
+func TestRouteMetricsMatchTheClientLibrary(t *testing.T) {
 	own := &routesMetrics{}
 	bounds := make([]float64, len(durationBounds))
 	for i, bound := range durationBounds {
 		bounds[i] = bound.Seconds()
 	}
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests answered."},
+	requests := prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: "gatehouse_http_requests_total", Help: "Requests served."},
 		[]string{"route", "method", "status"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.", Buckets: bounds}, []string{"route"})
+		Name: "gatehouse_http_request_duration_seconds", Help: "Time spent in the handler.",
+		Buckets: bounds}, []string{"route"})
 	for _, o := range []struct {
 		route, method string
 		status        int
@@ -49,7 +51,9 @@ func TestRouteMetricsAreThoseOfTheClientLibrary(t *testing.T) {
 // exposedMetrics returns the metrics of a registry as text.
 func exposedMetrics(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
-	answer := httptest.NewRecorder()
-	promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
-	return answer.Body.String()
+	response := httptest.NewRecorder()
+	promhttp.HandlerFor(r,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}).ServeHTTP(response,
+		httptest.NewRequest("GET", "/metrics", nil))
+	return response.Body.String()
 }

@@ -17,25 +17,28 @@ import (
 func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	c := &s.config
-	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI, AnyOrigin: true}}
+	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
+		AnyOrigin: true}}
 	if c.Tokens != nil {
 		all = append(all, oauthapi.Endpoints(c.Tokens, s.clients.caller, c.Issuer)...)
-		all = append(all, signin.Endpoints(signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
-			SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
+		all = append(all, signin.Endpoints(
+			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
+				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
 		all = append(all, me.Endpoints(s.site, c.People)...)
 	}
-	if c.System != nil {
-		all = append(all, lookups.Endpoints(c.System, s.clients.caller)...)
+	if c.Lookups != nil {
+		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller)...)
 	}
 	return all
 }
 
-// unmatched is what requests are called that no route has a claim on.
+// unmatched is the route of requests that match no endpoint, in logs and metrics.
 const unmatched = "(unmatched)"
 
-// handler dispatches to endpoints, and to missing where there is none. The path must be written exactly as in the table: no
-// escapes, no empty segments, no slash at the end.
-func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.RequestHandler) fasthttp.RequestHandler {
+// handler dispatches to endpoints, and to missing when none matches. The path must match the
+// pattern byte for byte: no escapes, no empty segments, no trailing slash.
+func (s *Server) handler(endpoints []endpoint.Endpoint,
+	missing fasthttp.RequestHandler) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
@@ -47,7 +50,8 @@ func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.Request
 		}
 		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.Handle, preflight.Head = answerOptions(allow, e.AnyOrigin || e.ClientOrigins), nil
+		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
+			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
 		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight).serve)
 		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse).serve)
@@ -58,21 +62,22 @@ func (s *Server) handler(endpoints []endpoint.Endpoint, missing fasthttp.Request
 	}
 }
 
-// at returns the endpoint of the public server whose path is that one or begins it; nil = there is none.
-func (s *Server) at(path []byte) *endpoint.Endpoint {
+// endpointAt returns the public endpoint at path or above it; nil = there is none.
+func (s *Server) endpointAt(path []byte) *endpoint.Endpoint {
 	for i := range s.endpoints {
 		e := &s.endpoints[i]
-		if rest, ok := strings.CutPrefix(endpoint.View(path), e.Pattern); ok && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(endpoint.View(path), e.Pattern); ok &&
+			(rest == "" || rest[0] == '/') {
 			return e
 		}
 	}
 	return nil
 }
 
-// publicNotFound answers as the public listener does where there is nothing: on a page if that is preferred.
+// publicNotFound responds to a path without an endpoint: with a page if the client prefers one.
 func (s *Server) publicNotFound(ctx *fasthttp.RequestCtx) {
 	format := endpoint.JSON
-	if e := s.at(ctx.URI().PathOriginal()); e != nil {
+	if e := s.endpointAt(ctx.URI().PathOriginal()); e != nil {
 		format = e.Format
 	}
 	if format != endpoint.Lookup && prefersPage(ctx) {
@@ -90,7 +95,7 @@ func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp
 	problem := endpoint.ErrMethodNotAllowed.Saying("Use one of these methods: " + allow + ".")
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
-		if isForPeople(ctx, format) {
+		if wantsPage(ctx, format) {
 			s.site.ShowProblem(ctx, problem)
 			return
 		}
@@ -98,14 +103,15 @@ func (s *Server) methodNotAllowed(format endpoint.Format, allow string) fasthttp
 	}
 }
 
-// answerOptions answers OPTIONS, the preflights of browsers included.
-func answerOptions(allow string, cors bool) fasthttp.RequestHandler {
+// respondOptions responds to OPTIONS, which includes preflights of browsers.
+func respondOptions(allow string, cors bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		h := &ctx.Response.Header
 		h.Set(fasthttp.HeaderAllow, allow)
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
-			h.Set(fasthttp.HeaderAccessControlAllowHeaders, "Accept, Authorization, Content-Type, X-Request-Id")
+			h.Set(fasthttp.HeaderAccessControlAllowHeaders,
+				"Accept, Authorization, Content-Type, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

@@ -39,13 +39,16 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		{"PUT", "/api/bulk", "method_not_allowed", "POST, OPTIONS", true},
 	} {
 		conn := dial(t, st)
-		conn.say(test.method + " " + test.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		conn.say(test.method + " " + test.path +
+			" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
 		a := conn.hear()
 		status := map[string]int{"not_found": 404, "method_not_allowed": 405}[test.code]
 		o := a.object(t)
 		ok, has := o["ok"]
-		if a.status != status || o["error"] != test.code || o["message"] == "" || has != test.geolocation || has && ok != false {
-			t.Errorf("%s %s: got %d %s, want %d %s, ok:false %v", test.method, test.path, a.status, a.body, status, test.code, test.geolocation)
+		if a.status != status || o["error"] != test.code || o["message"] == "" ||
+			has != test.geolocation || has && ok != false {
+			t.Errorf("%s %s: got %d %s, want %d %s, ok:false %v", test.method, test.path, a.status,
+				a.body, status, test.code, test.geolocation)
 		}
 		a.has(t, "Allow", test.allow)
 		a.has(t, "Cache-Control", "no-store")
@@ -53,7 +56,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	}
 }
 
-func TestAbsoluteFormIsServed(t *testing.T) {
+func TestAbsoluteForm(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
 	conn.say("GET http://gatehouse.example/api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -65,10 +68,12 @@ func TestAbsoluteFormIsServed(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	st := start(t)
 	for path, methods := range map[string]string{
-		"/api/my-ip": "GET, HEAD, OPTIONS", "/api/lookup": "GET, HEAD, OPTIONS", "/api/bulk": "POST, OPTIONS",
+		"/api/my-ip": "GET, HEAD, OPTIONS", "/api/lookup": "GET, HEAD, OPTIONS",
+		"/api/bulk": "POST, OPTIONS",
 	} {
 		a := send(t, st, "OPTIONS", st.URL+path, "", "Origin", "https://app.example",
-			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
+			"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+			"content-type")
 		if a.status != 204 || a.body != "" {
 			t.Errorf("%s: got %d %q, want 204 and no body", path, a.status, a.body)
 		}
@@ -86,7 +91,8 @@ func TestPreflight(t *testing.T) {
 func TestExposedHeaders(t *testing.T) {
 	st := start(t)
 	const want = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
-	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup", "/api/my-ip", "/api/bulk"} {
+	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup", "/api/my-ip",
+		"/api/bulk"} {
 		a := get(t, st, path, "Origin", "https://app.example")
 		a.has(t, "Access-Control-Allow-Origin", "*")
 		a.has(t, "Access-Control-Expose-Headers", want)
@@ -101,7 +107,8 @@ func TestRequestID(t *testing.T) {
 	}
 	made := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	seen := map[string]bool{}
-	for _, id := range []string{"", "with space", "semi;colon", "ümlaut", strings.Repeat("x", 65), "", ""} {
+	for _, id := range []string{"", "with space", "semi;colon", "ümlaut", strings.Repeat("x", 65),
+		"", ""} {
 		got := get(t, st, "/nowhere", "X-Request-Id", id).header.Get("X-Request-Id")
 		if !made.MatchString(got) || seen[got] {
 			t.Errorf("got id %q for %q, want a fresh one of 32 hex digits", got, id)
@@ -117,12 +124,14 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+func TestPipelinedResponsesAreInOrder(t *testing.T) {
 	st := start(t)
 	conn := dial(t, st)
-	conn.say(strings.Repeat("GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 3))
+	conn.say(strings.Repeat(
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 3))
 	for range 3 {
-		if a, b := conn.hear(), conn.hear(); a.status != http.StatusOK || b.status != http.StatusNotFound {
+		if a, b := conn.hear(), conn.hear(); a.status != http.StatusOK ||
+			b.status != http.StatusNotFound {
 			t.Errorf("got %d and %d, want 200 and 404", a.status, b.status)
 		}
 	}

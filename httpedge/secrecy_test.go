@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
+func TestSecretsAreNotLoggedOrCounted(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) { c.DetailApproved = true })
 	st.NewUser(t, "Rosamunde", rosa)
@@ -25,17 +25,22 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	access, refresh := tokens["access_token"].(string), tokens["refresh_token"].(string)
 	get(t, st.Stack, "/api/user/details", "Authorization", "Bearer "+access)
 	get(t, st.Stack, "/api/user?access_token="+access)
-	postToken(t, st, query("grant_type", "refresh_token", "refresh_token", "gtrt_garbage-token", "client_id", c.ID, "client_secret", "garbage-secret"))
+	postToken(t, st, query("grant_type", "refresh_token", "refresh_token", "gtrt_garbage-token",
+		"client_id", c.ID, "client_secret", "garbage-secret"))
 	redeem(t, st, c, code)
-	send(t, st.Stack, "POST", st.URL+"/oauth/introspect", query("token", refresh, "client_id", c.ID, "client_secret", c.Secret).Encode(),
+	send(t, st.Stack, "POST", st.URL+"/oauth/introspect",
+		query("token", refresh, "client_id", c.ID, "client_secret", c.Secret).Encode(),
 		"Content-Type", "application/x-www-form-urlencoded")
 
-	secrets := []string{rosa, "Rosamunde", "wrong-address", "wrong-password-1", edgetest.Password, url.QueryEscape(edgetest.Password), code, access, refresh, c.Secret,
-		"gtrt_garbage-token", "garbage-secret", verifier, challenge(), "s t&ä", url.QueryEscape("s t&ä"), loginForm.Get("form_token"), consentForm.Get("form_token")}
+	secrets := []string{rosa, "Rosamunde", "wrong-address", "wrong-password-1", edgetest.Password,
+		url.QueryEscape(edgetest.Password), code, access, refresh, c.Secret,
+		"gtrt_garbage-token", "garbage-secret", verifier, challenge(), "s t&ä",
+		url.QueryEscape("s t&ä"), loginForm.Get("form_token"), consentForm.Get("form_token")}
 	for _, value := range b.cookies() {
 		secrets = append(secrets, value)
 	}
-	for name, text := range map[string]string{"the log": st.Log.String(), "the metrics": countersOf(t, st)} {
+	for name, text := range map[string]string{"the log": st.Log.String(),
+		"the metrics": countersOf(t, st)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("got %q in %s", secret, name)
@@ -47,29 +52,38 @@ func TestNothingSecretIsLoggedOrCounted(t *testing.T) {
 	}
 }
 
-// TestNothingOfAnAccountIsLoggedOrCounted neither what is kept of a person nor what was entered, right or wrong.
-func TestNothingOfAnAccountIsLoggedOrCounted(t *testing.T) {
+// TestAccountsAreNotLoggedOrCounted neither what is kept of a person nor what was entered, right or
+// wrong.
+func TestAccountsAreNotLoggedOrCounted(t *testing.T) {
 	st := newReachable(t)
 	st.NewUser(t, "Rosamunde", rosa)
 	c := st.NewClient(t, nil)
 	b, home := atHome(t, st.IdentityStack, rosa)
 	access := b.letIn(c)
-	secrets := []string{"Rosamunde", rosa, edgetest.Password, access, home.formTo(t, "/me").fields.Get("form_token")}
+	secrets := []string{"Rosamunde", rosa, edgetest.Password, access,
+		home.formTo(t, "/me").fields.Get("form_token")}
 	secret := func(text string) string {
 		secrets = append(secrets, text)
 		return text
 	}
-	b.sendTo(home, "/me", "username", secret("rosamunde-secret"), "bio", secret("secret-biography"), "address", secret("4711 Secret Road"),
-		"place_of_birth", secret("Secretville"), "date_of_birth", secret("1971-07-11"), "profile_picture", "https://secret-picture.example/"+secret("secret-picture"))
-	b.sendTo(b.get("/me"), "/me", "username", secret("bad secret username"), "date_of_birth", secret("secret-date"))
+	b.sendTo(home, "/me", "username", secret("rosamunde-secret"), "bio", secret("secret-biography"),
+		"address", secret("4711 Secret Road"),
+		"place_of_birth", secret("Secretville"), "date_of_birth", secret("1971-07-11"),
+		"profile_picture", "https://secret-picture.example/"+secret("secret-picture"))
+	b.sendTo(b.get("/me"), "/me", "username", secret("bad secret username"), "date_of_birth",
+		secret("secret-date"))
 	secrets = append(secrets, sessionIDs(b.get("/me"))...)
 	b.sendTo(b.get("/me"), "/me/sessions", "session", secret("secret-session-id"))
 	b.sendTo(b.get("/me"), "/me/apps", "client_id", secret("secret-client-id"))
 	b.sendTo(b.get("/me"), "/me/apps", "client_id", c.ID)
-	b.send(b.get("/me/password"), "current_password", secret("secret-wrong-1"), "new_password", secret("secret-new-password"))
-	b.send(b.get("/me/email"), "email", secret("secret-nowhere"), "current_password", edgetest.Password)
-	for path, to := range map[string]string{"/me/email": "secret-new@example.com", "/me/phone": idaPhone} {
-		p := b.send(b.get(path), "email", to, "phone_number", to, "current_password", edgetest.Password)
+	b.send(b.get("/me/password"), "current_password", secret("secret-wrong-1"), "new_password",
+		secret("secret-new-password"))
+	b.send(b.get("/me/email"), "email", secret("secret-nowhere"), "current_password",
+		edgetest.Password)
+	for path, to := range map[string]string{"/me/email": "secret-new@example.com",
+		"/me/phone": idaPhone} {
+		p := b.send(b.get(path), "email", to, "phone_number", to, "current_password",
+			edgetest.Password)
 		p.shows(t, 200, path+"/verify")
 		b.send(p, "code", secret("secret-wrong-code"))
 		b.send(p, "code", st.mail.Next(t, to).Code).shows(t, 200, "/me")
@@ -83,7 +97,8 @@ func TestNothingOfAnAccountIsLoggedOrCounted(t *testing.T) {
 	p.shows(t, 200, "/me/deleted")
 	_, done, _ := strings.Cut(p.path, "done=")
 	secret(done)
-	for name, text := range map[string]string{"the log": st.Log.String(), "the metrics": countersOf(t, st.IdentityStack)} {
+	for name, text := range map[string]string{"the log": st.Log.String(),
+		"the metrics": countersOf(t, st.IdentityStack)} {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
 				t.Errorf("got %q in %s", secret, name)

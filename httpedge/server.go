@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
@@ -34,64 +34,66 @@ const (
 
 const maxAdminConnections = 256
 
-// Config is what a Server is made of. Fields are required unless they say otherwise.
+// Config configures a Server. Fields are required unless they say otherwise.
 type Config struct {
-	System  *actors.System // answers the queries; the caller stops it, after Shutdown; optional with Identity: no geolocation service
+	Lookups *lookup.Service // the caller stops it after Shutdown; optional: nil = no lookups
 	Logger  *slog.Logger
-	Log     *LogBuffer           // optional: the buffer behind Logger, so that its dropped lines are a metric
-	Metrics *prometheus.Registry // optional: shown at /metrics of the admin server; nil = one of its own
+	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
+	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
 
-	// Tokens and People are the identity service; both are nil without it. The caller stops them, after Shutdown.
+	// Tokens and People are the identity service; both are nil without it. The caller stops them
+	// after Shutdown.
 	Tokens *token.Service
 	People *people.Service
-	Issuer string // required with Tokens: the base URL that clients know, without a slash at the end
-	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
-	// optional: "" = "skip_account_chooser".
+	Issuer string // base URL without a trailing slash; required with Tokens
+	// SkipChooserParameter is the name of the authorization parameter that skips the account
+	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
-	// DefaultScopes are granted at the authorization endpoint to a request without scope; 0 = such a request is refused.
+	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
+	// invalid_scope.
 	DefaultScopes oauth.Scopes
 
-	// TrustedProxies may tell the caller's address in ForwardedHeader; empty = nobody may. A peer on a Unix socket
-	// counts as 127.0.0.1.
+	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a
+	// Unix socket counts as 127.0.0.1.
 	TrustedProxies  []netip.Prefix
 	ForwardedHeader ForwardedHeader // optional: "" = XForwardedFor
 
 	ReadTimeout    time.Duration // from the first byte of a request to its last
-	WriteTimeout   time.Duration // for sending an answer
-	IdleTimeout    time.Duration // between two requests of a connection
-	MaxConnections int           // open public connections, at least 1; more are refused with 503
+	WriteTimeout   time.Duration // to send a response
+	IdleTimeout    time.Duration // between two requests on a connection
+	MaxConnections int           // open public connections, at least 1; further ones get 503
 
-	// CertFile and KeyFile make the public server speak TLS (1.2 and later, HTTP/1.1); optional, both or none. They are
-	// PEM files, read again when they change.
+	// CertFile and KeyFile turn on TLS (1.2 and later, HTTP/1.1) for the public server. Optional,
+	// both or none. They are PEM files and are read again when they change.
 	CertFile, KeyFile string
 }
 
-// Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end it with Shutdown.
-// Its methods may be called by many goroutines.
+// Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end
+// it with Shutdown. Its methods may be called by many goroutines.
 type Server struct {
 	config    Config
 	log       *slog.Logger
 	metrics   *metrics
 	clients   clientAddresses
 	site      *visit.Site
-	origins   *clientOrigins
-	database  *databaseCheck
+	origins   *clientOrigins      // nil without Tokens
+	database  *databaseCheck      // nil without Tokens
 	endpoints []endpoint.Endpoint // of the public server
 	tls       *tls.Config         // nil without TLS
-	public    *fasthttp.Server
-	admin     *fasthttp.Server
-	conns     *connections // of the public listener
-	control   *connections // of the admin listener
-	broken    *route       // what fasthttp could not read as a request
-	draining  atomic.Bool
-	local     atomic.Bool // the admin listener can be reached from this machine only
+
+	public, admin           *fasthttp.Server
+	publicConns, adminConns *connections
+
+	malformed    *route // counts and logs what fasthttp could not read as a request
+	draining     atomic.Bool
+	adminIsLocal atomic.Bool // only this machine reaches the admin listener
 
 	mu        sync.Mutex
 	listeners []*boundedListener // public and admin, once served
 	stopped   bool
 }
 
-// New checks config and makes a Server that does not listen yet.
+// New checks config and returns a Server that does not listen yet.
 func New(config Config) (*Server, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -104,15 +106,18 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer, Log: config.Logger, Caller: s.clients.caller})
+	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer,
+		Log: config.Logger, Caller: s.clients.caller})
 	if config.Tokens != nil {
 		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
 		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
-	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout, idle: config.IdleTimeout}
-	s.conns = newConnections(config.MaxConnections, times, config.Logger)
-	s.control = newConnections(maxAdminConnections, times, config.Logger)
-	if s.metrics, err = newMetrics(config.Metrics, s.conns, s.control, config.Log); err != nil {
+	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout,
+		idle: config.IdleTimeout}
+	s.publicConns = newConnections(config.MaxConnections, times, config.Logger)
+	s.adminConns = newConnections(maxAdminConnections, times, config.Logger)
+	if s.metrics, err = newMetrics(config.Metrics, s.publicConns, s.adminConns,
+		config.Log); err != nil {
 		return nil, err
 	}
 	if config.CertFile != "" {
@@ -121,7 +126,7 @@ func New(config Config) (*Server, error) {
 		}
 	}
 	s.endpoints = s.publicEndpoints()
-	s.broken = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"})
+	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"})
 	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound))
 	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound))
 	return s, nil
@@ -129,39 +134,43 @@ func New(config Config) (*Server, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.System == nil && c.Tokens == nil:
-		return errors.New("httpedge: neither System nor Tokens")
+	case c.Lookups == nil && c.Tokens == nil:
+		return errors.New("httpedge: neither Lookups nor Tokens")
 	case c.Tokens != nil && !isIssuer(c.Issuer):
-		return errors.New("httpedge: the issuer must be an http or https URL of a host alone, without a slash at the end")
+		return errors.New(
+			"httpedge: the issuer must be an http or https URL with nothing after the host")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
 	case !signin.IsChooserParameter(c.SkipChooserParameter):
-		return errors.New("httpedge: the parameter that skips the account chooser needs a name of its own, of letters, digits, - and _")
+		return errors.New(
+			"httpedge: the parameter that skips the account chooser must differ from the others and consist of letters, digits, - and _")
 	case c.ReadTimeout <= 0 || c.WriteTimeout <= 0 || c.IdleTimeout <= 0:
-		return errors.New("httpedge: read, write and idle time-outs must be positive")
+		return errors.New("httpedge: read, write and idle timeouts must be positive")
 	case c.MaxConnections < 1:
-		return errors.New("httpedge: at least one connection must be allowed")
+		return errors.New("httpedge: MaxConnections must be at least 1")
 	case (c.CertFile == "") != (c.KeyFile == ""):
-		return errors.New("httpedge: a certificate and its key come together")
+		return errors.New("httpedge: CertFile and KeyFile must be set together")
 	}
 	return nil
 }
 
-// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2): an origin, since cookies and pages claim
-// all of it.
+// isIssuer reports whether s can be the issuer identifier (RFC 8414 section 2). It must be an
+// origin, since cookies and pages use all of it.
 func isIssuer(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.Path == "" &&
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		u.User == nil && u.Path == "" &&
 		!strings.ContainsAny(s, "?#")
 }
 
-// newFastHTTP makes a server without time-outs: its connections have them.
+// newFastHTTP returns a server without timeouts; the connections have them.
 func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:                      handler,
-		ErrorHandler:                 s.refuseBroken,
-		Logger:                       fasthttpLog{s.log},
-		Concurrency:                  s.config.MaxConnections + 1024, // connections refuses before fasthttp does
+		Handler:      handler,
+		ErrorHandler: s.respondMalformed,
+		Logger:       fasthttpLog{s.log},
+		// connections refuses before fasthttp does
+		Concurrency:                  s.config.MaxConnections + 1024,
 		ReadBufferSize:               maxHeaderBytes,
 		MaxRequestBodySize:           maxBodyBytes,
 		CloseOnShutdown:              true,
@@ -172,11 +181,12 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// Serve answers requests on both listeners, which it closes, until Shutdown. It returns nil then, and an error when a
-// listener fails. The public listener carries plain TCP or a Unix socket also when TLS is configured. It is called once.
+// Serve serves both listeners until Shutdown and closes them. It returns nil after Shutdown, or an
+// error when a listener fails. The public listener is plain TCP or a Unix socket even when TLS is
+// configured. Call it once.
 func (s *Server) Serve(public, admin net.Listener) error {
-	s.local.Store(isLocal(admin.Addr()))
-	bounded := []*boundedListener{s.conns.listener(public), s.control.listener(admin)}
+	s.adminIsLocal.Store(isLocal(admin.Addr()))
+	bounded := []*boundedListener{s.publicConns.listener(public), s.adminConns.listener(admin)}
 	s.mu.Lock()
 	s.listeners = bounded
 	stopped := s.stopped
@@ -197,7 +207,7 @@ func (s *Server) Serve(public, admin net.Listener) error {
 	return <-ended
 }
 
-// closeListeners also ends a server that fasthttp has not quite started, and knows nothing of yet.
+// closeListeners also ends a server that fasthttp has not started yet.
 func (s *Server) closeListeners() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,24 +226,36 @@ func serve(server *fasthttp.Server, ln net.Listener, name string) error {
 	return nil
 }
 
-// Drain makes /readyz fail from now on, so that load balancers look elsewhere; requests are served as before.
+// Drain makes /readyz fail, so that load balancers stop sending requests. Requests are still
+// served.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Shutdown drains, stops accepting connections, closes those that wait for a request and lets requests under way end.
-// When ctx ends first it closes what is left and returns the context's error. The admin server ends last.
+// Shutdown drains, stops accepting connections, closes idle ones and waits for requests in flight.
+// When ctx ends first, it closes all connections and returns the context's error. The admin server
+// ends last.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
-	s.conns.closeSilent()
+	s.publicConns.closeSilent()
 	err := s.public.ShutdownWithContext(ctx)
-	s.conns.closeAll()
-	s.control.closeSilent()
+	s.publicConns.closeAll()
+	s.adminConns.closeSilent()
 	if adminErr := s.admin.ShutdownWithContext(ctx); err == nil {
 		err = adminErr
 	}
-	s.control.closeAll()
+	s.adminConns.closeAll()
 	err = errors.Join(err, s.closeListeners())
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}
+
+// ServeConn serves the requests of one connection of the public server that no listener accepted,
+// such as one end of net.Pipe. It returns when the connection ends, and closes it. MaxConnections
+// and Shutdown ignore it.
+func (s *Server) ServeConn(conn net.Conn) error {
+	if err := s.public.ServeConn(conn); err != nil {
+		return fmt.Errorf("serve connection: %w", err)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func slow() (p *edgetest.Provider, asked, release chan struct{}) {
 	return p, asked, release
 }
 
-func TestAPanicEndsOneRequestOnly(t *testing.T) {
+func TestPanicEndsOneRequest(t *testing.T) {
 	st := start(t)
 	st.Server.HandleAt("/api/lookup", func(ctx *fasthttp.RequestCtx) {
 		switch string(ctx.QueryArgs().Peek("q")) {
@@ -47,7 +47,8 @@ func TestAPanicEndsOneRequestOnly(t *testing.T) {
 	for _, q := range []string{"secret-value", "secret-index"} {
 		a := get(t, st, "/api/lookup?q="+q, "X-Request-Id", "id-of-"+q[7:])
 		o := a.object(t)
-		if a.status != 500 || o["ok"] != false || o["error"] != "server_error" || o["message"] == "" {
+		if a.status != 500 || o["ok"] != false || o["error"] != "server_error" ||
+			o["message"] == "" {
 			t.Errorf("got %d %s, want 500 server_error", a.status, a.body)
 		}
 		a.has(t, "X-Request-Id", "id-of-"+q[7:])
@@ -57,17 +58,20 @@ func TestAPanicEndsOneRequestOnly(t *testing.T) {
 		t.Errorf("got %d %s after a panic, want 200 fine", a.status, a.body)
 	}
 	panics := st.Log.Records("panic in a request handler")
-	if len(panics) != 2 || !strings.Contains(panics[0]["stack"].(string), "server_test.go") || panics[0]["request_id"] != "id-of-value" {
+	if len(panics) != 2 || !strings.Contains(panics[0]["stack"].(string), "server_test.go") ||
+		panics[0]["request_id"] != "id-of-value" {
 		t.Errorf("got %v, want two panics with their stack and id", panics)
 	}
-	if log := st.Log.String(); strings.Contains(log, "secret") || !strings.Contains(log, "index out of range") {
+	if log := st.Log.String(); strings.Contains(log, "secret") ||
+		!strings.Contains(log, "index out of range") {
 		t.Errorf("got %s, want the runtime's words and none of the request's", log)
 	}
 	lines := st.Log.Records("request")
 	if len(lines) != 3 || lines[0]["status"] != 500.0 {
 		t.Errorf("got %v, want an access line of each request", lines)
 	}
-	if body := metricsOf(t, st); !strings.Contains(body, "gatehouse_http_panics_total 2\n") || !strings.Contains(body, "gatehouse_http_requests_in_flight 1\n") {
+	if body := metricsOf(t, st); !strings.Contains(body, "gatehouse_http_panics_total 2\n") ||
+		!strings.Contains(body, "gatehouse_http_requests_in_flight 1\n") {
 		t.Error("got other metrics, want 2 panics and one request in flight, this one")
 	}
 }
@@ -77,7 +81,7 @@ func metricsOf(t *testing.T, st *edgetest.Stack) string {
 	return send(t, st, "GET", st.AdminURL+"/metrics", "").body
 }
 
-func TestShutdownLetsRequestsEnd(t *testing.T) {
+func TestShutdownWaitsForRequests(t *testing.T) {
 	provider, asked, release := slow()
 	st := start(t, withProvider(provider))
 	silent, idle, busy := dial(t, st), dial(t, st), dial(t, st)
@@ -87,7 +91,8 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	<-asked
 
 	st.Server.Drain()
-	if a := send(t, st, "GET", st.AdminURL+"/readyz", ""); a.status != 503 || a.object(t)["status"] != "draining" {
+	if a := send(t, st, "GET", st.AdminURL+"/readyz", ""); a.status != 503 ||
+		a.object(t)["status"] != "draining" {
 		t.Errorf("got %d %s, want 503 draining", a.status, a.body)
 	}
 	idle.say("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -123,7 +128,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 		t.Errorf("got a shutdown of %v, want it shorter than the deadline", took)
 	}
 	if _, err := http.Get(st.URL + "/nowhere"); err == nil {
-		t.Error("got an answer after shutdown, want none")
+		t.Error("got an response after shutdown, want none")
 	}
 }
 
@@ -173,7 +178,8 @@ func TestShutdownBeforeServe(t *testing.T) {
 // quiet is the least configuration, before the actors of st.
 func quiet(st *edgetest.Stack) httpedge.Config {
 	return httpedge.Config{
-		System: st.Lookups, Logger: discard(), MaxConnections: 4, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+		Lookups: st.Lookups, Logger: discard(), MaxConnections: 4,
+		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 	}
 }
 
@@ -248,7 +254,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestProfilesAreForThisMachineOnly(t *testing.T) {
+func TestProfilesAreLocalOnly(t *testing.T) {
 	st := start(t)
 	other, err := httpedge.New(quiet(st))
 	if err != nil {
@@ -259,7 +265,8 @@ func TestProfilesAreForThisMachineOnly(t *testing.T) {
 	go func() { done <- other.Serve(public, admin) }()
 	_, port, _ := strings.Cut(admin.Addr().String(), "]")
 	port = port[strings.LastIndex(port, ":"):]
-	for path, status := range map[string]int{"/debug/pprof": 404, "/debug/pprof/heap": 404, "/healthz": 200, "/metrics": 200} {
+	for path, status := range map[string]int{"/debug/pprof": 404, "/debug/pprof/heap": 404,
+		"/healthz": 200, "/metrics": 200} {
 		if a := send(t, st, "GET", "http://127.0.0.1"+port+path, ""); a.status != status {
 			t.Errorf("%s: got %d on an open listener, want %d", path, a.status, status)
 		}
@@ -275,13 +282,14 @@ func TestProfilesAreForThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestServeTellsOfABrokenListener(t *testing.T) {
+func TestServeReturnsListenerErrors(t *testing.T) {
 	st := start(t)
 	server, err := httpedge.New(quiet(st))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Serve(broken{mustListen(t, "127.0.0.1:0")}, mustListen(t, "127.0.0.1:0")); err == nil || !strings.Contains(err.Error(), "public") {
+	if err := server.Serve(broken{mustListen(t, "127.0.0.1:0")},
+		mustListen(t, "127.0.0.1:0")); err == nil || !strings.Contains(err.Error(), "public") {
 		t.Errorf("got %v, want an error of the public listener", err)
 	}
 }
@@ -292,13 +300,15 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("got %v, want a server", err)
 	}
 	for name, spoil := range map[string]func(*httpedge.Config){
-		"system":    func(c *httpedge.Config) { c.System = nil },
+		"lookups":   func(c *httpedge.Config) { c.Lookups = nil },
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
-		"time-out":  func(c *httpedge.Config) { c.ReadTimeout = 0 },
+		"timeout":   func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },
 		"key alone": func(c *httpedge.Config) { c.KeyFile = "key.pem" },
-		"no files":  func(c *httpedge.Config) { c.CertFile, c.KeyFile = "/nowhere/cert.pem", "/nowhere/key.pem" },
-		"header":    func(c *httpedge.Config) { c.ForwardedHeader = "x-real-ip" },
+		"no files": func(c *httpedge.Config) {
+			c.CertFile, c.KeyFile = "/nowhere/cert.pem", "/nowhere/key.pem"
+		},
+		"header": func(c *httpedge.Config) { c.ForwardedHeader = "x-real-ip" },
 	} {
 		config := quiet(st)
 		spoil(&config)

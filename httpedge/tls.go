@@ -10,18 +10,20 @@ import (
 	"time"
 )
 
-// newTLSConfig serves the pair of PEM files, which must be good now.
+// newTLSConfig returns a configuration with the certificate of a pair of PEM files, which must be
+// valid now.
 func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.get}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: c.get}, nil
 }
 
-const certificateCheck = time.Second // how long a look at the files counts
+const certificateCheck = time.Second // least time between two checks of the files
 
-// certificate is a pair of files and what was in them when they were last good.
+// certificate is a pair of files and the last valid certificate in them.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -32,14 +34,14 @@ type certificate struct {
 	checked time.Time
 }
 
-// version tells one content of a file from another.
+// version tells whether a file has changed.
 type version struct {
 	modified time.Time
 	size     int64
 }
 
-// get returns the certificate for a handshake, after another look at the files if the last one is a second old. While
-// they are broken or do not belong together, the old one is served.
+// get returns the certificate for a handshake. It checks the files when the last check is a second
+// old. While they are invalid or do not match, it returns the old certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,14 +61,16 @@ func (c *certificate) refresh() {
 		err = c.load()
 	}
 	if err != nil {
-		c.seen = seen // said once for each change
-		c.log.Warn("the TLS certificate cannot be read again; the old one stays in use", "cause", err)
+		c.seen = seen // logged once for each change
+		c.log.Warn("the TLS certificate cannot be read again; the old one stays in use", "cause",
+			err)
 		return
 	}
 	c.log.Info("TLS certificate read again")
 }
 
-// load reads the files. The versions are taken first, so that a change in between is seen next time.
+// load reads the files. It takes their versions first, so that the next check sees a change made
+// meanwhile.
 func (c *certificate) load() error {
 	seen, err := c.versions()
 	if err != nil {

@@ -29,7 +29,8 @@ func certificate(t *testing.T, name, certFile, keyFile string) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -45,7 +46,8 @@ func certificate(t *testing.T, name, certFile, keyFile string) {
 
 func writePEM(t *testing.T, file, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,7 +55,8 @@ func writePEM(t *testing.T, file, kind string, der []byte) {
 // presented returns the name in the certificate that a new connection is shown.
 func presented(t *testing.T, address string, version uint16) (string, error) {
 	t.Helper()
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, MinVersion: tls.VersionTLS10})
+	conn, err := tls.Dial("tcp", address,
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: version, MinVersion: tls.VersionTLS10})
 	if err != nil {
 		return "", err
 	}
@@ -66,11 +69,13 @@ func TestTLS(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
 	st := start(t, func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile })
-	st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	st.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}
 	if a := get(t, st, "/api/lookup?q=8.8.8.8"); a.status != 200 {
 		t.Errorf("got %d over TLS, want 200", a.status)
 	}
-	a := send(t, st, "POST", st.URL+"/api/bulk", strings.Repeat(" ", 600<<10), "Content-Type", "application/json")
+	a := send(t, st, "POST", st.URL+"/api/bulk", strings.Repeat(" ", 600<<10), "Content-Type",
+		"application/json")
 	a.fails(t, 413, "payload_too_large", "")
 	address := strings.TrimPrefix(st.URL, "https://")
 	if _, err := presented(t, address, tls.VersionTLS11); err == nil {
@@ -84,7 +89,8 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a warning", func() bool {
-		return len(st.Log.Records("the TLS certificate cannot be read again; the old one stays in use")) == 1
+		return len(st.Log.Records(
+			"the TLS certificate cannot be read again; the old one stays in use")) == 1
 	}, address)
 	if name, err := presented(t, address, 0); err != nil || name != "first" {
 		t.Errorf("got %q and %v beside a broken file, want first", name, err)
@@ -94,7 +100,8 @@ func TestTLS(t *testing.T) {
 	if _, err := presented(t, address, 0); err != nil {
 		t.Fatal(err)
 	}
-	if warnings := st.Log.Records("the TLS certificate cannot be read again; the old one stays in use"); len(warnings) != 1 {
+	if warnings := st.Log.Records(
+		"the TLS certificate cannot be read again; the old one stays in use"); len(warnings) != 1 {
 		t.Errorf("got %d warnings of one broken file, want 1", len(warnings))
 	}
 	certificate(t, "second", certFile, keyFile)
@@ -130,7 +137,8 @@ func TestTLSWithBadClients(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, "first", certFile, keyFile)
 	st := start(t, func(c *stack.Config) {
-		c.CertFile, c.KeyFile, c.MaxConnections, c.ReadTimeout = certFile, keyFile, 3, 300*time.Millisecond
+		c.CertFile, c.KeyFile, c.MaxConnections, c.ReadTimeout = certFile, keyFile, 3,
+			300*time.Millisecond
 	})
 	address := strings.TrimPrefix(st.URL, "https://")
 	var silent []net.Conn

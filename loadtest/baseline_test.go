@@ -9,15 +9,18 @@ import (
 	"gatehouse/loadtest"
 )
 
-// measured is a report of an open run with one step, in which nothing went wrong.
+// measured returns a report of an open run with one step and no errors.
 func measured(requests int64) *loadtest.Report {
-	step := loadtest.Step{Name: "lookup", Requests: requests, Rate: 100, P50: time.Millisecond, P99: 2 * time.Millisecond, P999: 3 * time.Millisecond}
+	step := loadtest.Step{Name: "lookup", Requests: requests, Rate: 100, P50: time.Millisecond,
+		P99: 2 * time.Millisecond, P999: 3 * time.Millisecond}
 	all := step
 	all.Name = "all"
-	return &loadtest.Report{Scenario: "lookup-hot", Schedule: "100:10s", Baseline: "before.json", Result: &loadtest.Result{
-		Model: "open", Target: 100, Achieved: 100, Planned: 10 * time.Second, Steps: []loadtest.Step{step}, All: all,
-		Settings: loadtest.Settings{Target: "http://127.0.0.1:8080"},
-	}}
+	return &loadtest.Report{Scenario: "lookup-hot", Schedule: "100:10s", Baseline: "before.json",
+		Result: &loadtest.Result{
+			Model: "open", Target: 100, Achieved: 100, Planned: 10 * time.Second,
+			Steps: []loadtest.Step{step}, All: all,
+			Settings: loadtest.Settings{Target: "http://127.0.0.1:8080"},
+		}}
 }
 
 func baselineOf(t *testing.T, r *loadtest.Report) *loadtest.Baseline {
@@ -33,7 +36,7 @@ func baselineOf(t *testing.T, r *loadtest.Report) *loadtest.Baseline {
 	return b
 }
 
-func TestOnlyLikeRunsAreCompared(t *testing.T) {
+func TestComparable(t *testing.T) {
 	like := func(rate float64, d time.Duration) loadtest.Config {
 		return loadtest.Config{Schedule: loadtest.Steady(rate, d)}
 	}
@@ -62,7 +65,8 @@ func TestOnlyLikeRunsAreCompared(t *testing.T) {
 		{"ended", ended, "lookup-hot", loadtest.Setup{}, like(100, 10*time.Second), "ended early"},
 	} {
 		err := baselineOf(t, c.baseline).Comparable(c.scenario, c.setup, c.config)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -71,8 +75,8 @@ func TestOnlyLikeRunsAreCompared(t *testing.T) {
 	}
 }
 
-// TestFewRequestsSayNothingOfTheirTail compares runs whose percentiles all trebled.
-func TestFewRequestsSayNothingOfTheirTail(t *testing.T) {
+// TestPercentilesNeedEnoughRequests compares runs whose percentiles have all tripled.
+func TestPercentilesNeedEnoughRequests(t *testing.T) {
 	for _, c := range []struct {
 		before, now int64
 		want        string
@@ -91,13 +95,13 @@ func TestFewRequestsSayNothingOfTheirTail(t *testing.T) {
 			got = append(got, strings.Fields(line)[1])
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%d beside %d requests: got %q, want %s", c.now, c.before, worse, c.want)
+			t.Errorf("%d and %d requests: got %q, want %s", c.before, c.now, worse, c.want)
 		}
 	}
 }
 
-// TestTextSaysBothVerdictAndComparison reads the last line, which a person sees first.
-func TestTextSaysBothVerdictAndComparison(t *testing.T) {
+// TestTextHasVerdictAndComparison checks the last line of the text.
+func TestTextHasVerdictAndComparison(t *testing.T) {
 	for _, c := range []struct {
 		worse []string
 		want  string
@@ -109,8 +113,10 @@ func TestTextSaysBothVerdictAndComparison(t *testing.T) {
 		r := measured(1000)
 		r.Worse = c.worse
 		var text bytes.Buffer
-		if err := r.WriteText(&text); err != nil || !strings.HasSuffix(text.String(), c.want) || r.Regressed() != (len(c.worse) > 0) {
-			t.Errorf("got %q, %v, %v, want %q at its end", text.String(), err, r.Regressed(), c.want)
+		if err := r.WriteText(&text); err != nil || !strings.HasSuffix(text.String(), c.want) ||
+			r.Regressed() != (len(c.worse) > 0) {
+			t.Errorf("got %q, %v, %v, want %q at its end", text.String(), err,
+				r.Regressed(), c.want)
 		}
 	}
 }

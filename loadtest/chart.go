@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// chart is a drawing of lines in a box of 100 by 100, whose origin is above and left. Its labels are text of the page, so that they are as
-// large on a telephone as on a desk.
+// chart is a line chart in a box of 100 by 100 with its origin at the top left. Its labels are text
+// of the page, not of the drawing, so that they have the same size on every screen.
 type chart struct {
 	Title, Note string
-	About       string // for those who do not see it
+	About       string // text alternative
 	Lines       []line
 	X, Y        []mark
 	Bands       []band
@@ -21,40 +21,41 @@ type line struct {
 	Path        string // of an SVG path
 }
 
-// mark is a label of an axis, at so many hundredths of it.
+// mark is a label of an axis. At is its position in percent.
 type mark struct {
 	At, Text string
-	Last     bool // it stands at the end, beyond which there is no room
-	Minor    bool // it is left out where there is little room
+	Last     bool // at the end of the axis, with no space to its right
+	Minor    bool // hidden on small screens
 }
 
-// band is a time in which something was different by intent.
+// band is a Period in a chart.
 type band struct{ At, Width, Text string }
 
-// series is a line before it is drawn.
+// series is the data of a line.
 type series struct {
 	name, class string
 	samples     []sample
 }
 
-// sample is a value from some place to another, which may be the same; NaN is a gap.
+// sample is the value y for x between from and to, which may be equal. NaN is a gap.
 type sample struct{ from, to, y float64 }
 
-// axis places values between 0 and 1.
+// axis maps values to positions from 0 to 1.
 type axis struct {
 	place func(float64) float64
 	marks []float64
 	text  func(float64) string
-	minor func(float64) bool // nil = no mark is
+	minor func(float64) bool // nil = no mark is minor
 }
 
 func hundredths(share float64) string { return fmt.Sprintf("%.2f", 100*share) }
 
-// draw makes a chart of lines.
+// draw returns a chart of series.
 func draw(title, note string, x, y axis, periods []Period, all ...series) chart {
 	c := chart{Title: title, Note: note, About: title}
 	for _, at := range x.marks {
-		c.X = append(c.X, mark{At: hundredths(x.place(at)), Text: x.text(at), Last: x.place(at) > 0.95, Minor: x.minor != nil && x.minor(at)})
+		c.X = append(c.X, mark{At: hundredths(x.place(at)), Text: x.text(at),
+			Last: x.place(at) > 0.95, Minor: x.minor != nil && x.minor(at)})
 	}
 	for _, at := range y.marks {
 		c.Y = append(c.Y, mark{At: hundredths(1 - y.place(at)), Text: y.text(at)})
@@ -72,7 +73,7 @@ func draw(title, note string, x, y axis, periods []Period, all ...series) chart 
 	return c
 }
 
-// path writes samples one after the other, each as a level line when it takes some room.
+// path returns the SVG path of samples. A sample with a width is a horizontal line.
 func path(samples []sample, x, y axis) string {
 	var b strings.Builder
 	move := true
@@ -81,7 +82,8 @@ func path(samples []sample, x, y axis) string {
 			move = true
 			continue
 		}
-		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "M", false: "L"}[move], hundredths(x.place(s.from)), hundredths(1-y.place(s.y)))
+		fmt.Fprintf(&b, "%s%s %s", map[bool]string{true: "M", false: "L"}[move],
+			hundredths(x.place(s.from)), hundredths(1-y.place(s.y)))
 		if s.to > s.from {
 			fmt.Fprintf(&b, "H%s", hundredths(x.place(s.to)))
 		}
@@ -90,7 +92,7 @@ func path(samples []sample, x, y axis) string {
 	return b.String()
 }
 
-// extent returns the least and the highest value of lines; the least is above the highest when there is none.
+// extent returns the lowest and highest value. Without values, least is greater than most.
 func extent(all ...series) (least, most float64) {
 	least, most = math.Inf(1), math.Inf(-1)
 	for _, s := range all {
@@ -103,7 +105,8 @@ func extent(all ...series) (least, most float64) {
 	return least, most
 }
 
-// linear is an axis from 0 to a round number not below most, with at most six marks, which are at least the unit apart.
+// linear returns an axis from 0 to a round number that is at least most. It has at most six marks,
+// with a distance of at least unit.
 func linear(most, unit float64, text func(float64) string) axis {
 	if !(most > 0) {
 		most, unit = max(1, unit), max(1, unit)
@@ -117,7 +120,8 @@ func linear(most, unit float64, text func(float64) string) axis {
 	return a
 }
 
-// roundStep returns the least of 1, 2, 5, 10, 20, … and their tenths and so on of which n reach most.
+// roundStep returns the smallest step of the form 1, 2 or 5 times a power of ten, with n·step ≥
+// most.
 func roundStep(most float64, n int) float64 {
 	step := math.Pow(10, math.Floor(math.Log10(most/float64(n))))
 	for _, digit := range []float64{1, 2, 5} {
@@ -128,8 +132,8 @@ func roundStep(most float64, n int) float64 {
 	return 10 * step
 }
 
-// logarithmic is an axis on which tenfold values are as far apart everywhere, from a round number to another around the values. All of 1, 2, 5,
-// 10, … are marked where there is room, else the powers of ten.
+// logarithmic returns a logarithmic axis between round numbers around least and most. Its marks are
+// 1, 2, 5, 10, … if there are few enough, or else the powers of ten.
 func logarithmic(least, most float64, text func(float64) string) axis {
 	if !(least > 0) || !(most >= least) {
 		least, most = 1, 10
@@ -148,7 +152,8 @@ func logarithmic(least, most float64, text func(float64) string) axis {
 	return axis{place: place, marks: marks, text: text}
 }
 
-// between returns the round numbers from the last not above least to the first not below most, two at least.
+// between returns round numbers, from the last one up to least to the first one from most on. There
+// are at least two.
 func between(least, most float64, digits ...float64) []float64 {
 	var marks []float64
 	for power := math.Floor(math.Log10(least)) - 1; ; power++ {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// labels writes the marks of an axis.
+// labels returns the labels of an axis.
 func labels(a axis) string {
 	var all []string
 	for _, at := range a.marks {
@@ -49,8 +49,8 @@ func TestAxesHaveRoundMarks(t *testing.T) {
 	}
 }
 
-// TestPercentilesEndAtALabel holds the last mark to the end of the axis, whatever the number of requests.
-func TestPercentilesEndAtALabel(t *testing.T) {
+// TestPercentileAxisEndsWithMark checks the end of the axis for several numbers of requests.
+func TestPercentileAxisEndsWithMark(t *testing.T) {
 	for _, n := range []int{1, 9, 10, 310, 1000, 12_345} {
 		all := newTally()
 		for i := range n {
@@ -63,18 +63,24 @@ func TestPercentilesEndAtALabel(t *testing.T) {
 		if end := x.marks[len(x.marks)-1]; x.place(end) != 1 {
 			t.Errorf("%d requests: got the last mark at %v, want it at the end", n, x.place(end))
 		}
-		if first, last := s.samples[0].y, s.samples[len(s.samples)-1].y; first > 0.00101 || math.Abs(last-float64(all.latency.Max())/1e6) > 1e-9 {
+		if first, last := s.samples[0].y, s.samples[len(s.samples)-1].y; first > 0.00101 ||
+			math.Abs(last-float64(all.latency.Max())/1e6) > 1e-9 {
 			t.Errorf("%d requests: got %v to %v, want the lowest to the highest", n, first, last)
 		}
 	}
 }
 
-// TestLinesBeginAtZero draws seconds from their begin to their end, with a gap where nothing was asked.
-func TestLinesBeginAtZero(t *testing.T) {
+// TestSecondsAreHorizontalLines draws each second from its begin to its end, with a gap for a
+// second without requests.
+func TestSecondsAreHorizontalLines(t *testing.T) {
 	second := func(n int, requests int64) Second {
-		return Second{At: time.Duration(n) * time.Second, Length: time.Second, Requests: requests, P50: time.Second}
+		return Second{At: time.Duration(n) * time.Second, Length: time.Second, Requests: requests,
+			P50: time.Second}
 	}
-	s := perSeconds("p50", "strong", []Second{second(1, 5), second(2, 0), second(3, 5)}, func(s Second) float64 { return latency(s.P50, s.Requests) })
+	s := perSeconds("p50", "strong", []Second{second(1, 5), second(2, 0), second(3, 5)},
+		func(s Second) float64 {
+			return latency(s.P50, s.Requests)
+		})
 	got := path(s.samples, overTime(4), linear(1, 1, axisNumber))
 	if want := "M0.00 0.00H25.00M50.00 0.00H75.00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -83,19 +89,25 @@ func TestLinesBeginAtZero(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		line = follow(line, "p99", "alarm", second(n, 1), time.Second)
 	}
-	if got, want := path(line.samples, overTime(4), linear(1, 1, axisNumber)), "M0.00 0.00H25.00L25.00 0.00H50.00M75.00 0.00H100.00"; got != want {
+	if got, want := path(line.samples, overTime(4),
+		linear(1, 1, axisNumber)),
+		"M0.00 0.00H25.00L25.00 0.00H50.00M75.00 0.00H100.00"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// TestProcessChartsLeaveOutWhatIsNotOfTheRun reads a process that closes its connections after the run, and does not tell its processor time.
-func TestProcessChartsLeaveOutWhatIsNotOfTheRun(t *testing.T) {
+// TestProcessCharts has a process that closes its connections after the run, and does not report
+// its CPU time.
+func TestProcessCharts(t *testing.T) {
 	at := func(s float64, memory, goroutines, connections float64) Resource {
-		return Resource{At: time.Duration(s * float64(time.Second)), Memory: memory, Goroutines: goroutines, Connections: connections}
+		return Resource{At: time.Duration(s * float64(time.Second)), Memory: memory,
+			Goroutines: goroutines, Connections: connections}
 	}
-	r := &Report{Result: &Result{Resources: []Resource{at(0, 1e6, 10, 5), at(1, 2e6, 10, 5), at(1.2, 2e6, 5, 0)}}}
+	r := &Report{Result: &Result{Resources: []Resource{at(0, 1e6, 10, 5), at(1, 2e6, 10, 5),
+		at(1.2, 2e6, 5, 0)}}}
 	charts := r.process(overTime(2))
-	if len(charts) != 2 || charts[0].Title != "Memory" || charts[1].Title != "Goroutines and connections" {
+	if len(charts) != 2 || charts[0].Title != "Memory" ||
+		charts[1].Title != "Goroutines and connections" {
 		t.Fatalf("got %+v, want memory, goroutines and connections", charts)
 	}
 	if got := charts[0].Lines[0].Path; got != "M0.00 50.00L50.00 0.00L60.00 0.00" {
@@ -106,6 +118,6 @@ func TestProcessChartsLeaveOutWhatIsNotOfTheRun(t *testing.T) {
 	}
 	r.Result.Resources = r.Result.Resources[:1]
 	if charts := r.process(overTime(2)); charts != nil {
-		t.Errorf("got %+v of one reading, want nothing", charts)
+		t.Errorf("got %+v for one reading, want no charts", charts)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// gallery is a group of charts.
-type gallery struct {
+// chartGroup is a group of charts with a headline.
+type chartGroup struct {
 	Title, Note string
 	Small       bool
 	Charts      []chart
 }
 
-// galleries returns all charts of a report.
-func (r *Report) galleries() []gallery {
+// chartGroups returns all charts of a report.
+func (r *Report) chartGroups() []chartGroup {
 	result := r.Result
 	end := 0.0
 	if !result.Ended {
@@ -30,41 +30,53 @@ func (r *Report) galleries() []gallery {
 		end = max(end, x.At.Seconds())
 	}
 	x := overTime(end)
-	all := []gallery{{Title: "The run", Charts: r.overall(x)}}
+	all := []chartGroup{{Title: "The run", Charts: r.overall(x)}}
 	if len(result.Steps) > 1 {
-		all = append(all, gallery{"Latency of each step", "Second by second, all on one scale, which goes by powers of ten.", true, r.steps(x)})
+		all = append(all, chartGroup{"Latency of each step",
+			"For each second, on one logarithmic scale.", true, r.steps(x)})
 	}
 	if charts := r.process(x); len(charts) > 0 {
-		all = append(all, gallery{Title: "The target's process", Charts: charts})
+		all = append(all, chartGroup{Title: "The target's process", Charts: charts})
 	}
 	return all
 }
 
 func (r *Report) overall(x axis) []chart {
 	seconds, periods := r.Result.Seconds, r.Result.Periods
-	p99 := perSeconds("p99", "alarm", seconds, func(s Second) float64 { return latency(s.P99, s.Requests) })
-	p50 := perSeconds("p50", "strong", seconds, func(s Second) float64 { return latency(s.P50, s.Requests) })
-	rate := perSeconds("requests", "strong", seconds, func(s Second) float64 { return perSecond(s.Requests, s.Length) })
-	failed := perSeconds("errors", "alarm", seconds, func(s Second) float64 { return perSecond(s.Errors, s.Length) })
+	p99 := perSeconds("p99", "alarm", seconds, func(s Second) float64 {
+		return latency(s.P99, s.Requests)
+	})
+	p50 := perSeconds("p50", "strong", seconds, func(s Second) float64 {
+		return latency(s.P50, s.Requests)
+	})
+	rate := perSeconds("requests", "strong", seconds, func(s Second) float64 {
+		return perSecond(s.Requests, s.Length)
+	})
+	failed := perSeconds("errors", "alarm", seconds, func(s Second) float64 {
+		return perSecond(s.Errors, s.Length)
+	})
 	spread := r.distribution()
-	wrong := "Requests a second that did not get the answer that they should have."
+	wrong := "Requests a second without the expected response."
 	if r.Result.All.Failed == 0 {
-		wrong = "Every request got the answer that it should have."
+		wrong = "Every request got the expected response."
 	}
 	all := []chart{
-		draw("Latency over time", "Second by second; the scale goes by powers of ten.", x, ofLatency(p50, p99), periods, p99, p50),
-		draw("Latency by percentile", "So many of all requests were answered within the time.", overPercentiles(spread), ofLatency(spread), nil, spread),
-		draw("Throughput", "Answers a second.", x, ofNumber(rate), periods, rate),
+		draw("Latency over time", "For each second, on a logarithmic scale.", x,
+			ofLatency(p50, p99), periods, p99, p50),
+		draw("Latency by percentile", "Share of the requests with a response within the time.",
+			overPercentiles(spread), ofLatency(spread), nil, spread),
+		draw("Throughput", "Responses a second.", x, ofNumber(rate), periods, rate),
 		draw("Errors", wrong, x, ofNumber(failed), periods, failed),
 	}
 	if len(r.Result.All.Statuses) > 1 {
 		lines := r.statuses()
-		all = append(all, draw("Statuses", "Answers a second.", x, ofNumber(lines...), periods, lines...))
+		all = append(all, draw("Statuses", "Responses a second.", x, ofNumber(lines...),
+			periods, lines...))
 	}
 	return all
 }
 
-// latency is in seconds; there is none where there was no request.
+// latency returns d in seconds, or NaN without requests.
 func latency(d time.Duration, requests int64) float64 {
 	if requests == 0 {
 		return math.NaN()
@@ -72,7 +84,7 @@ func latency(d time.Duration, requests int64) float64 {
 	return d.Seconds()
 }
 
-// perSeconds draws each second as a level line from its begin to its end.
+// perSeconds returns a series with a horizontal line for each second.
 func perSeconds(name, class string, seconds []Second, read func(Second) float64) series {
 	s := series{name: name, class: class}
 	for _, x := range seconds {
@@ -81,7 +93,8 @@ func perSeconds(name, class string, seconds []Second, read func(Second) float64)
 	return s
 }
 
-// statuses draws a line for each status that occurred. Those of one class have its colour and are broken in their own way.
+// statuses returns a series for each status. Statuses of one class share a colour and have
+// different dashes.
 func (r *Report) statuses() []series {
 	var all []series
 	like := map[string]int{}
@@ -89,15 +102,18 @@ func (r *Report) statuses() []series {
 		class := "s" + status.What[:1]
 		name := status.What
 		if name == "none" {
-			name = "no answer"
+			name = "no response"
 		}
-		all = append(all, perSeconds(name, fmt.Sprintf("%s d%d", class, min(2, like[class])), r.Result.Seconds, func(s Second) float64 {
-			i := slices.IndexFunc(s.Statuses, func(c Count) bool { return c.What == status.What })
-			if i < 0 {
-				return 0
-			}
-			return perSecond(s.Statuses[i].Times, s.Length)
-		}))
+		all = append(all, perSeconds(name, fmt.Sprintf("%s d%d", class, min(2, like[class])),
+			r.Result.Seconds, func(s Second) float64 {
+				i := slices.IndexFunc(s.Statuses, func(c Count) bool {
+					return c.What == status.What
+				})
+				if i < 0 {
+					return 0
+				}
+				return perSecond(s.Statuses[i].Times, s.Length)
+			}))
 		like[class]++
 	}
 	return all
@@ -122,12 +138,13 @@ func (r *Report) steps(x axis) []chart {
 	var all []chart
 	for _, step := range r.Result.Steps {
 		pair := lines[step.Name]
-		all = append(all, draw(step.Name, fmt.Sprintf("p50 %s, p99 %s", shortTime(step.P50), shortTime(step.P99)), x, y, r.Result.Periods, pair[0], pair[1]))
+		all = append(all, draw(step.Name, fmt.Sprintf("p50 %s, p99 %s", shortTime(step.P50),
+			shortTime(step.P99)), x, y, r.Result.Periods, pair[0], pair[1]))
 	}
 	return all
 }
 
-// follow adds a second to a line, after a gap if the step was not taken for a while.
+// follow adds a second to a series, after a gap if the step had no requests for a while.
 func follow(s series, name, class string, second Second, d time.Duration) series {
 	from := (second.At - second.Length).Seconds()
 	if n := len(s.samples); n > 0 && s.samples[n-1].to < from-1e-6 {
@@ -136,8 +153,8 @@ func follow(s series, name, class string, second Second, d time.Duration) series
 	return series{name, class, append(s.samples, sample{from, second.At.Seconds(), d.Seconds()})}
 }
 
-// distribution is drawn over the number of nines: 90, 99, 99.9 per cent stand at the same distance. It ends at the first of them that takes the
-// slowest request.
+// distribution returns the latencies over the number of nines: 90, 99 and 99.9 percent have the
+// same distance. It ends at the first of them that includes the slowest request.
 func (r *Report) distribution() series {
 	s := series{name: "latency", class: "strong"}
 	h := r.Result.All.latency
@@ -148,13 +165,14 @@ func (r *Report) distribution() series {
 	end := int(math.Log10(float64(h.TotalCount()))+1e-9) + 1
 	for n := range end*parts + 1 {
 		nines := float64(n) / parts
-		s.samples = append(s.samples, sample{nines, nines, float64(h.ValueAtQuantile(100*(1-math.Pow(10, -nines)))) / 1e6})
+		s.samples = append(s.samples, sample{nines, nines,
+			float64(h.ValueAtQuantile(100*(1-math.Pow(10, -nines)))) / 1e6})
 	}
 	s.samples[end*parts].y = float64(h.Max()) / 1e6
 	return s
 }
 
-// process draws what the target's process said of itself.
+// process returns the charts of the target's process.
 func (r *Report) process(x axis) []chart {
 	all := r.Result.Resources
 	if len(all) < 2 {
@@ -167,30 +185,40 @@ func (r *Report) process(x axis) []chart {
 		}
 		return s
 	}
-	memory := line("resident memory", "strong", all, func(r Resource) float64 { return r.Memory / 1e6 })
-	during := all[:len(all)-1] // the last reading is of after the run, when its connections are closed
-	goroutines := line("goroutines", "strong", during, func(r Resource) float64 { return r.Goroutines })
-	connections := line("connections", "s4", during, func(r Resource) float64 { return r.Connections })
-	cpu := series{name: "processors", class: "strong", samples: busy(all)}
+	memory := line("resident memory", "strong", all, func(r Resource) float64 {
+		return r.Memory / 1e6
+	})
+	during := all[:len(all)-1] // the last reading is after the run: its connections are closed
+	goroutines := line("goroutines", "strong", during, func(r Resource) float64 {
+		return r.Goroutines
+	})
+	connections := line("connections", "s4", during, func(r Resource) float64 {
+		return r.Connections
+	})
+	cpu := series{name: "processors", class: "strong", samples: cpuUse(all)}
 	var charts []chart
 	add := func(title, note string, y axis, lines ...series) {
 		if _, most := extent(lines...); most > 0 {
 			charts = append(charts, draw(title, note, x, y, r.Result.Periods, lines...))
 		}
 	}
-	add("Memory", "Resident.", ofSize(memory), memory)
-	add("Processors", "How many were busy with it, on average of each second.", ofNumber(cpu), cpu)
-	add("Goroutines and connections", "Each open connection has a goroutine.", ofCount(goroutines, connections), goroutines, connections)
+	add("Memory", "Resident memory.", ofSize(memory), memory)
+	add("Processors", "Processors in use by the target, average of each second.",
+		ofNumber(cpu), cpu)
+	add("Goroutines and connections", "Each open connection has a goroutine.",
+		ofCount(goroutines, connections), goroutines, connections)
 	return charts
 }
 
-// busy returns how many processors worked between readings, which may be too close for that at the end.
-func busy(all []Resource) []sample {
+// cpuUse returns the number of processors in use between readings. It skips readings that are too
+// close, as the last two may be.
+func cpuUse(all []Resource) []sample {
 	var samples []sample
 	for i, before := range all[:len(all)-1] {
 		after := all[i+1]
 		if span := after.At - before.At; span >= time.Second/2 {
-			samples = append(samples, sample{before.At.Seconds(), after.At.Seconds(), (after.CPU - before.CPU) / span.Seconds()})
+			samples = append(samples, sample{before.At.Seconds(), after.At.Seconds(),
+				(after.CPU - before.CPU) / span.Seconds()})
 		}
 	}
 	return samples
@@ -216,7 +244,7 @@ func ofSize(all ...series) axis {
 	return linear(most, 1, func(y float64) string { return axisNumber(y) + " MB" })
 }
 
-// axisNumber writes a number with three digits, and its thousands apart.
+// axisNumber formats a number with three digits, or with commas from 1,000 on.
 func axisNumber(y float64) string {
 	if y >= 1000 {
 		return grouped(int64(math.Round(y)))
@@ -224,7 +252,7 @@ func axisNumber(y float64) string {
 	return fmt.Sprintf("%.3g", y)
 }
 
-// axisTime writes seconds with three digits and in the unit that they read best in.
+// axisTime formats seconds with three digits in a suitable unit.
 func axisTime(seconds float64) string {
 	switch {
 	case seconds < 0.9995e-3:
@@ -235,7 +263,7 @@ func axisTime(seconds float64) string {
 	return fmt.Sprintf("%.3gs", seconds)
 }
 
-// overTime is an axis of seconds since the begin. It ends with the run, and is marked at round times.
+// overTime returns an axis of seconds since the begin of the run, with round marks.
 func overTime(end float64) axis {
 	if !(end > 0) {
 		end = 1
@@ -257,7 +285,7 @@ func overTime(end float64) axis {
 	return a
 }
 
-// clockText writes a time such as 0.5s, 30s, 2m, 1m30s, 1h.
+// clockText formats a time such as 0.5s, 30s, 2m, 1m30s or 1h.
 func clockText(seconds float64) string {
 	if seconds < 60 {
 		return fmt.Sprintf("%.3gs", seconds)
@@ -267,15 +295,18 @@ func clockText(seconds float64) string {
 	return strings.Replace(text, "h0m", "h", 1)
 }
 
-// overPercentiles is an axis of nines: 0, 90, 99, 99.9 per cent stand at the same distance, and it ends at one of them.
+// overPercentiles returns an axis of nines: 0, 90, 99 and 99.9 percent have the same distance, and
+// it ends at one of them.
 func overPercentiles(s series) axis {
 	end := 1.0
 	if n := len(s.samples); n > 0 {
 		end = s.samples[n-1].to
 	}
 	half := -math.Log10(0.5)
-	a := axis{place: func(x float64) float64 { return x / end }, text: percentile, marks: []float64{0}}
-	if end <= 3 { // else it would touch 0%
+	a := axis{place: func(x float64) float64 {
+		return x / end
+	}, text: percentile, marks: []float64{0}}
+	if end <= 3 { // else its label would overlap 0%
 		a.marks = append(a.marks, half)
 	}
 	for n := 1.0; n <= end; n++ {

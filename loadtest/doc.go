@@ -1,9 +1,11 @@
-// Package loadtest asks a running gatehouse what its users ask, at a rate or by a number of users, and says how long the
-// answers took.
+// Package loadtest sends the requests of users to a running gatehouse, at a rate or by a number of
+// users, and measures the response times.
 //
-// A Scenario makes hits; a hit is one or more requests, its steps. In the open model hits begin at the times of a Schedule
-// whether or not earlier ones have been answered, as those of many independent users do, and the latency of a hit's first
-// step counts from the time it should have begun: so a server that stalls is seen by all who would have come meanwhile. In
-// the closed model a number of users wait for each answer before they ask again: this finds the highest rate, and its
-// latencies flatter the server.
+// A Scenario makes hits. A hit is one or more requests, its steps. In the open model hits begin at
+// the times of a Schedule, even if earlier ones have no response yet: many independent users do the
+// same. The latency of a hit's first step counts from the time at which it should have begun. So
+// all hits during a stall of the server show it.
+//
+// In the closed model each of a number of users waits for a response before the next request. It
+// finds the highest rate. Its latencies look better than what independent users see.
 package loadtest

@@ -21,12 +21,12 @@ type Expectation struct {
 
 var (
 	expectation = regexp.MustCompile(`^(?:([a-z][a-z0-9._-]*)\s+)?(p50|p90|p99|p99\.9|max|mean|errors|rate)\s*(<=|>=|<|>)\s*(\S+)$`)
-	// expectationForm says how an Expectation is written.
-	expectationForm = "write [STEP ]METRIC<VALUE with a metric of p50, p90, p99, p99.9, max, mean (a time), errors (a number of percent) or rate (a number a second), and <, <=, > or >="
+	// expectationForm is the syntax of an Expectation, for errors.
+	expectationForm = "write [STEP ]METRIC<VALUE with the metric p50, p90, p99, p99.9, max or mean (a time), errors (percent) or rate (requests a second), and <, <=, > or >="
 )
 
-// ParseExpectation reads "[STEP ]METRIC OP VALUE". Times are Go durations, errors are in percent ("0.1%") or a number of requests ("0"), the rate is
-// a number of requests a second.
+// ParseExpectation parses "[STEP ]METRIC OP VALUE". Times are Go durations, errors are in percent
+// ("0.1%") or "0", and the rate is in requests a second.
 func ParseExpectation(text string) (Expectation, error) {
 	m := expectation.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -39,7 +39,7 @@ func ParseExpectation(text string) (Expectation, error) {
 		number, percent := strings.CutSuffix(m[4], "%")
 		e.Value, err = strconv.ParseFloat(number, 64)
 		if !percent && e.Value != 0 {
-			err = fmt.Errorf("is no share in percent")
+			err = fmt.Errorf("is not in percent")
 		}
 		e.Value /= 100
 	case "rate":
@@ -55,15 +55,15 @@ func ParseExpectation(text string) (Expectation, error) {
 	return e, nil
 }
 
-// String returns what was parsed.
+// String returns the parsed text.
 func (e Expectation) String() string { return e.text }
 
-// Names reports whether the expectation is of all steps together or of one of those.
+// Names reports whether the expectation is about all steps together or one of steps.
 func (e Expectation) Names(steps []string) bool {
 	return e.Step == "" || e.Step == "all" || slices.Contains(steps, e.Step)
 }
 
-// Check holds a result against the expectation. A step that was never taken, or that never got an answer to time, does not meet it.
+// Check compares a result with the expectation. A step without requests does not meet it.
 func (e Expectation) Check(r *Result) Check {
 	step, ok := r.step(e.Step)
 	if !ok || step.Requests == 0 {
@@ -73,11 +73,11 @@ func (e Expectation) Check(r *Result) Check {
 	return Check{What: e.text, OK: e.holds(value), Seen: seen}
 }
 
-// fewErrors is expected of runs for which nothing else is said of errors.
+// fewErrors is the default threshold for errors.
 var fewErrors = Expectation{Metric: "errors", Op: "<", Value: 0.01, text: "errors<1% (default)"}
 
-// Expect holds the result against thresholds. Unless one of them is of errors, fewer than 1 % of all requests may fail. A run
-// without one good answer does not pass, whatever is expected of it.
+// Expect compares the result with thresholds. It adds fewErrors unless one of them is about errors.
+// A run without a good response never passes.
 func (r *Report) Expect(all ...Expectation) {
 	if !slices.ContainsFunc(all, func(e Expectation) bool { return e.Metric == "errors" }) {
 		all = append(slices.Clip(all), fewErrors)
@@ -86,7 +86,8 @@ func (r *Report) Expect(all ...Expectation) {
 		r.Expected = append(r.Expected, e.Check(r.Result))
 	}
 	if every := r.Result.All; every.Failed >= every.Requests {
-		r.Expected = append(r.Expected, Check{What: "some request gets the answer that it should have", Seen: fmt.Sprintf("%s of %s failed", grouped(every.Failed), grouped(every.Requests))})
+		r.Expected = append(r.Expected, Check{What: "some request gets the expected response",
+			Seen: fmt.Sprintf("%s of %s failed", grouped(every.Failed), grouped(every.Requests))})
 	}
 }
 
@@ -105,11 +106,13 @@ func (r *Result) step(name string) (Step, bool) {
 func (e Expectation) read(s *Step) (value float64, seen string) {
 	switch e.Metric {
 	case "errors":
-		return s.ErrorShare(), fmt.Sprintf("%s (%d of %d)", percent(s.ErrorShare()), s.Failed, s.Requests)
+		return s.ErrorShare(), fmt.Sprintf("%s (%d of %d)", percent(s.ErrorShare()),
+			s.Failed, s.Requests)
 	case "rate":
 		return s.Rate, fmt.Sprintf("%.1f/s", s.Rate)
 	}
-	d := map[string]time.Duration{"p50": s.P50, "p90": s.P90, "p99": s.P99, "p99.9": s.P999, "max": s.Max, "mean": s.Mean}[e.Metric]
+	d := map[string]time.Duration{"p50": s.P50, "p90": s.P90, "p99": s.P99, "p99.9": s.P999,
+		"max": s.Max, "mean": s.Mean}[e.Metric]
 	return d.Seconds(), shortTime(d)
 }
 

@@ -10,9 +10,11 @@ import (
 
 func TestExpectations(t *testing.T) {
 	result := &loadtest.Result{
-		All: loadtest.Step{Name: "all", Requests: 2000, Failed: 2, Rate: 200, P50: time.Millisecond, P99: 20 * time.Millisecond},
+		All: loadtest.Step{Name: "all", Requests: 2000, Failed: 2, Rate: 200, P50: time.Millisecond,
+			P99: 20 * time.Millisecond},
 		Steps: []loadtest.Step{
-			{Name: "lookup", Requests: 1000, Failed: 0, Rate: 100, Mean: 2 * time.Millisecond, P50: time.Millisecond, P90: 5 * time.Millisecond, P99: 10 * time.Millisecond,
+			{Name: "lookup", Requests: 1000, Failed: 0, Rate: 100, Mean: 2 * time.Millisecond,
+				P50: time.Millisecond, P90: 5 * time.Millisecond, P99: 10 * time.Millisecond,
 				P999: 20 * time.Millisecond, Max: 30 * time.Millisecond},
 			{Name: "token", Requests: 0},
 		},
@@ -35,8 +37,10 @@ func TestExpectations(t *testing.T) {
 			t.Errorf("%s: got %+v, want %v", c.text, got, c.ok)
 		}
 	}
-	for _, text := range []string{"", "p99", "p99<10", "p98<1ms", "errors<1", "errors<x%", "rate>fast", "p99=1ms", "a b p99<1ms", "p99<1ms extra"} {
-		if e, err := loadtest.ParseExpectation(text); err == nil || !strings.Contains(err.Error(), "METRIC") {
+	for _, text := range []string{"", "p99", "p99<10", "p98<1ms", "errors<1", "errors<x%",
+		"rate>fast", "p99=1ms", "a b p99<1ms", "p99<1ms extra"} {
+		if e, err := loadtest.ParseExpectation(text); err == nil ||
+			!strings.Contains(err.Error(), "METRIC") {
 			t.Errorf("%q: got %v, %v, want an error that says how to write it", text, e, err)
 		}
 	}
@@ -58,13 +62,14 @@ func TestOwners(t *testing.T) {
 		{loadtest.Target{Base: "http://localhost.example"}, "", "--i-own-this-target"},
 		{loadtest.Target{Base: "http://127.0.0.1:8080", Admin: "http://192.0.2.1:8081"}, "", "--i-own-this-target"},
 		{loadtest.Target{Base: "http://127.0.0.1:8080", Simulator: "http://192.0.2.1:8081"}, "", "--i-own-this-target"},
-		{loadtest.Target{Base: "127.0.0.1:8080"}, "", "write scheme, host and port"},
-		{loadtest.Target{Base: "ftp://127.0.0.1"}, "", "write scheme, host and port"},
-		{loadtest.Target{Base: "http://127.0.0.1:8080/api"}, "", "write scheme, host and port"},
-		{loadtest.Target{Base: "http://user@127.0.0.1:8080"}, "", "write scheme, host and port"},
+		{loadtest.Target{Base: "127.0.0.1:8080"}, "", "scheme, host and port"},
+		{loadtest.Target{Base: "ftp://127.0.0.1"}, "", "scheme, host and port"},
+		{loadtest.Target{Base: "http://127.0.0.1:8080/api"}, "", "scheme, host and port"},
+		{loadtest.Target{Base: "http://user@127.0.0.1:8080"}, "", "scheme, host and port"},
 	} {
 		err := c.target.CheckOwner(c.owned)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v, %q: got %v, want %q", c.target, c.owned, err, c.want)
 		}
 	}
@@ -75,7 +80,8 @@ func TestMixes(t *testing.T) {
 	if err != nil || len(mix) != 2 || mix["lookup-hot"] != 60 || mix["bulk"] != 0.5 {
 		t.Errorf("got %v, %v, want two weights", mix, err)
 	}
-	for _, text := range []string{"", "lookup-hot", "lookup-hot=0", "lookup-hot=-1", "lookup-hot=NaN", "nothing=1", "soak=1", "outage=1", "lookup-hot=1,"} {
+	for _, text := range []string{"", "lookup-hot", "lookup-hot=0", "lookup-hot=-1",
+		"lookup-hot=NaN", "nothing=1", "soak=1", "outage=1", "lookup-hot=1,"} {
 		if mix, err := loadtest.ParseMix(text); err == nil {
 			t.Errorf("%q: got %v, want an error", text, mix)
 		}

@@ -13,7 +13,7 @@ func statusText(status int) string {
 	return strconv.Itoa(status)
 }
 
-// shortTime writes a latency with three digits.
+// shortTime formats a latency with three digits.
 func shortTime(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -28,19 +28,20 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.2fs", d.Seconds())
 }
 
-// String returns the second on a line for people.
+// String returns the second as a line of text.
 func (s Second) String() string {
 	left := s.Left.Round(time.Second).String() + " left"
 	switch {
 	case s.Waiting > 0:
-		left = "finishing, " + grouped(s.Waiting) + " hits wait"
+		left = "finishing, " + grouped(s.Waiting) + " hits are due"
 	case s.Left == 0:
 		left = "finishing"
 	}
-	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s errors  %s", perSecond(s.Requests, s.Length), shortTime(s.P50), shortTime(s.P99), grouped(s.Errors), left)
+	return fmt.Sprintf("%.0f/s  p50 %s  p99 %s  %s errors  %s", perSecond(s.Requests, s.Length),
+		shortTime(s.P50), shortTime(s.P99), grouped(s.Errors), left)
 }
 
-// grouped writes a number with its thousands apart.
+// grouped formats a number with commas between thousands.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -49,7 +50,7 @@ func grouped(n int64) string {
 	return text
 }
 
-// percent writes a share from 0 to 1 with three digits. What is not all or nothing is not written so.
+// percent formats a share from 0 to 1 with three digits. It writes 100% only for exactly 1.
 func percent(share float64) string {
 	if share > 0.999 && share < 1 {
 		return "99.9%"

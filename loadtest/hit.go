@@ -14,43 +14,46 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Hit is one go of a scenario. It belongs to one goroutine and must not be kept.
+// Hit is one execution of a scenario. It belongs to one goroutine and must not be kept.
 type Hit struct {
-	Number uint64     // of the hit in its run, from 0
-	Rand   *rand.Rand // its own
+	Number uint64     // number of the hit in its run, from 0
+	Rand   *rand.Rand // used by this hit only
 
 	run      *run
-	due      time.Time // when its first step should have begun; zero from then on
+	due      time.Time // when its first step should have begun; zero after the first step
 	request  fasthttp.Request
 	response fasthttp.Response
-	answer   Response // to the step before
+	last     Response // of the last step
 }
 
-var hits = sync.Pool{New: func() any { return &Hit{Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))} }}
+var hits = sync.Pool{New: func() any {
+	return &Hit{Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+}}
 
-// Request is what a step sends.
+// Request is the request of a step.
 type Request struct {
 	Method string // "" = GET, or POST with a Form or JSON
 	Path   string // with its query
 	Form   url.Values
-	JSON   []byte      // the body, unless there is a Form
-	Header [][2]string // names and values, beside those of the body
-	// Want says what is wrong with an answer, in a few words that are the same for all like it and hold nothing of its
-	// contents; "" = nothing. nil = every status below 400 is right.
+	JSON   []byte      // body, unless there is a Form
+	Header [][2]string // names and values, in addition to those of the body
+	// Want returns what is wrong with a response, or "" if it is right. Errors are counted by this
+	// text, so it must be short and must not contain data of the response. nil = a status below 400
+	// is right.
 	Want func(*Response) string
 }
 
-// Response is an answer. It is valid until the hit's next step.
+// Response is a response. It is valid until the hit's next step.
 type Response struct {
 	Status int
 	Body   []byte
 	header *fasthttp.ResponseHeader
 }
 
-// Header returns the first value of a header, "" when there is none.
+// Header returns the first value of a header, or "" if it is missing.
 func (r *Response) Header(name string) string { return string(r.header.Peek(name)) }
 
-// Cookies calls set with each cookie that the answer sets, with "" for one that it deletes.
+// Cookies calls set for each cookie that the response sets, with the value "" for a deleted one.
 func (r *Response) Cookies(set func(name, value string)) {
 	for _, line := range r.header.Cookies() {
 		var c fasthttp.Cookie
@@ -60,7 +63,7 @@ func (r *Response) Cookies(set func(name, value string)) {
 	}
 }
 
-// Status returns a Want for one status.
+// Status returns a Request.Want for one status.
 func Status(want int) func(*Response) string {
 	return func(r *Response) string {
 		if r.Status == want {
@@ -79,11 +82,11 @@ func anyGood(r *Response) string {
 	return wrongStatus(r)
 }
 
-// errStep says that a step did not get the answer that it should have, which has been counted.
-var errStep = errors.New("the step went wrong")
+// errStep is returned for a step that failed and has been counted.
+var errStep = errors.New("the step failed")
 
-// Do sends one request and counts how long the answer took and whether it was right. An error says that it was not: the hit
-// cannot go on as if it were.
+// Do sends one request, and counts its latency and whether the response was right. It returns an
+// error if it was not; then the hit has to end.
 func (h *Hit) Do(step string, q Request) (*Response, error) {
 	h.fill(&q)
 	h.response.Reset()
@@ -95,25 +98,26 @@ func (h *Hit) Do(step string, q Request) (*Response, error) {
 	err := h.run.client.DoTimeout(&h.request, &h.response, h.run.config.Timeout)
 	took := time.Since(began)
 	if err != nil {
-		h.run.recorder.add(h.Number, step, took, 0, noAnswer(err))
+		h.run.recorder.add(h.Number, step, took, 0, noResponse(err))
 		return nil, errStep
 	}
-	answer := &h.answer
-	*answer = Response{Status: h.response.StatusCode(), Body: h.response.Body(), header: &h.response.Header}
+	response := &h.last
+	*response = Response{Status: h.response.StatusCode(), Body: h.response.Body(),
+		header: &h.response.Header}
 	want := q.Want
 	if want == nil {
 		want = anyGood
 	}
-	wrong := want(answer)
-	h.run.recorder.add(h.Number, step, took, answer.Status, wrong)
+	wrong := want(response)
+	h.run.recorder.add(h.Number, step, took, response.Status, wrong)
 	if wrong != "" {
-		return answer, errStep
+		return response, errStep
 	}
-	return answer, nil
+	return response, nil
 }
 
-// wrong counts a step that could not be taken.
-func (h *Hit) wrong(step, reason string) { h.run.recorder.add(h.Number, step, 0, 0, reason) }
+// fail counts a step that could not be executed.
+func (h *Hit) fail(step, reason string) { h.run.recorder.add(h.Number, step, 0, 0, reason) }
 
 func (h *Hit) fill(q *Request) {
 	r := &h.request
@@ -138,18 +142,19 @@ func (h *Hit) fill(q *Request) {
 	}
 }
 
-// noAnswer says why there is none, in words that hold no address.
-func noAnswer(err error) string {
+// noResponse returns why there is no response, without an address.
+func noResponse(err error) string {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrTimeout), errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
+		return "timeout"
 	case errors.Is(err, fasthttp.ErrNoFreeConns):
-		return "no connection free in the generator"
+		return "no free connection in the generator"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, fasthttp.ErrConnectionClosed), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, fasthttp.ErrConnectionClosed):
 		return "connection closed"
 	}
-	return fmt.Sprintf("no answer (%T)", err)
+	return fmt.Sprintf("no response (%T)", err)
 }

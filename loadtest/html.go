@@ -14,29 +14,34 @@ import (
 var reportHTML string
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"time": shortTime, "count": grouped, "counts": counts, "rate": rateText, "failed": func(s Step) string { return errorText(&s) },
+	"time": shortTime, "count": grouped, "counts": counts, "rate": rateText,
+	"failed": func(s Step) string {
+		return errorText(&s)
+	},
 }).Parse(reportHTML))
 
-// WriteHTML writes the report as one page that needs nothing else.
+// WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := struct {
 		*Report
-		Verdict   Verdict
-		Pace      string
-		Beside    string // "" = there is no baseline
-		Why       string // the figures are not what they should be; "" = they are
-		Rows      []Step
-		Galleries []gallery
-		Facts     []fact
-	}{Report: r, Verdict: r.Verdict(), Pace: r.paceText(), Rows: r.Result.Steps, Galleries: r.galleries(), Facts: r.facts()}
+		Verdict     Verdict
+		Pace        string
+		Comparison  string // with the baseline; "" = none
+		Why         string // why the run neither passed nor failed; "" = it did
+		Rows        []Step
+		ChartGroups []chartGroup
+		Facts       []fact
+	}{Report: r, Verdict: r.Verdict(), Pace: r.paceText(), Rows: r.Result.Steps,
+		ChartGroups: r.chartGroups(), Facts: r.facts()}
 	if r.Baseline != "" {
-		page.Beside = r.besideText()
+		page.Comparison = r.comparison()
 	}
 	switch page.Verdict {
 	case Interrupted:
-		page.Why = fmt.Sprintf("Interrupted after %s of %s: neither passed nor failed.", r.Result.Took.Round(100*time.Millisecond), r.Result.Planned)
+		page.Why = fmt.Sprintf("Interrupted after %s of %s: neither passed nor failed.",
+			r.Result.Took.Round(100*time.Millisecond), r.Result.Planned)
 	case Invalid:
-		page.Why = "The schedule was not kept, and these figures are of another load than was asked for: " + r.whyInvalid()
+		page.Why = "The schedule was not kept, so these figures are of another load than requested: " + r.whyInvalid()
 	}
 	if len(page.Rows) != 1 {
 		page.Rows = append(append([]Step{}, page.Rows...), r.Result.All)
@@ -47,7 +52,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return nil
 }
 
-// rateText writes a rate with as many digits as say something.
+// rateText formats a rate, with a decimal below 100.
 func rateText(rate float64) string {
 	if rate >= 100 {
 		return grouped(int64(math.Round(rate)))
@@ -55,7 +60,7 @@ func rateText(rate float64) string {
 	return fmt.Sprintf("%.1f", rate)
 }
 
-// fact is something about where, when and how a run was made.
+// fact is a line about where, when and how a run was made.
 type fact struct{ Name, Value string }
 
 func (r *Report) facts() []fact {
@@ -66,7 +71,7 @@ func (r *Report) facts() []fact {
 			all = append(all, fact{name, value})
 		}
 	}
-	if s.Version != "unknown" { // a program that was built without one
+	if s.Version != "unknown" { // it was built without a version
 		add("target's version", s.Version)
 	}
 	if r.Result.Model == "closed" {
@@ -74,8 +79,8 @@ func (r *Report) facts() []fact {
 	} else {
 		add("load", scheduleText(r.Schedule, r.Result.Planned))
 	}
-	add("timeout", s.Timeout.String()+" for each answer")
-	add("connections", grouped(int64(s.Connections))+" at most")
+	add("timeout", s.Timeout.String()+" for each response")
+	add("connections", "at most "+grouped(int64(s.Connections)))
 	add("keys", chosen(s.Keys, s.Queries))
 	add("people and tokens", chosen(s.People, s.Tokens))
 	if s.Mix != nil || r.Scenario == "mixed" || r.Scenario == "soak" {
@@ -101,7 +106,7 @@ func (r *Report) targetText() string {
 	return strings.Join(parts, ", ")
 }
 
-// chosen says how many were asked for, or given in a file.
+// chosen returns the number in words: from a flag, from a file, or the scenario's own.
 func chosen(number, given int) string {
 	switch {
 	case given > 0:

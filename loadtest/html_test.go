@@ -32,8 +32,8 @@ func section(t *testing.T, page, headline string) string {
 	return text
 }
 
-// TestHeadlineSaysBothVerdictAndComparison reads the title and the headline.
-func TestHeadlineSaysBothVerdictAndComparison(t *testing.T) {
+// TestHeadlineHasVerdictAndComparison reads the title and the headline.
+func TestHeadlineHasVerdictAndComparison(t *testing.T) {
 	r := measured(1000)
 	r.Worse = []string{"lookup p99 is 3ms, was 1ms", "lookup runs at 90.0/s, was 100.0/s"}
 	page := pageOf(t, r)
@@ -91,7 +91,7 @@ func TestPagesNameTargetAndSettings(t *testing.T) {
 	r.Result.Settings = loadtest.Settings{Target: "http://127.0.0.1:18080", Version: "v1.2.3", Own: true, Timeout: 3 * time.Second, Connections: 1234, Keys: 500, Tokens: 7}
 	facts := section(t, pageOf(t, r), "Where, when and how")
 	for _, want := range []string{
-		"http://127.0.0.1:18080, started for the run", "v1.2.3", "100 hits/s for 10s (open model)", "3s for each answer", "1,234 at most", "<dt>keys</dt><dd>500</dd>", "7 from a file",
+		"http://127.0.0.1:18080, started for the run", "v1.2.3", "100 hits/s for 10s (open model)", "3s for each response", "at most 1,234", "<dt>keys</dt><dd>500</dd>", "7 from a file",
 	} {
 		if !strings.Contains(facts, want) {
 			t.Errorf("got\n%s\nwant %q in it", facts, want)

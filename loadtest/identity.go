@@ -12,47 +12,48 @@ import (
 	"sync"
 )
 
-func prepareToken(ctx context.Context, s *Setup) (*play, error) {
+func prepareToken(ctx context.Context, s *Setup) (*workload, error) {
 	clients := make([]loadClient, number(s.People, 8))
-	err := s.crowd.each(ctx, len(clients), "clients", func(i int) (err error) {
-		clients[i], err = s.crowd.client(ctx, strconv.Itoa(i))
+	err := s.provisioner.each(ctx, len(clients), "clients", func(i int) (err error) {
+		clients[i], err = s.provisioner.client(ctx, strconv.Itoa(i))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &workload{hit: func(h *Hit) error {
 		c := clients[h.Number%uint64(len(clients))]
 		_, err := h.Do("token", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
-			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID}, "client_secret": {c.Secret}}})
+			Form: url.Values{"grant_type": {"client_credentials"}, "client_id": {c.ID},
+				"client_secret": {c.Secret}}})
 		return err
 	}}, nil
 }
 
-// prepareAuthorize lets each hit be a new browser: so somebody signs in more than once at a time, which people do on several
-// devices.
-func prepareAuthorize(ctx context.Context, s *Setup) (*play, error) {
-	client, err := s.crowd.client(ctx, "authorize")
+// prepareAuthorize gives each hit a new browser. So a user signs in several times at once, as
+// people do with several devices.
+func prepareAuthorize(ctx context.Context, s *Setup) (*workload, error) {
+	client, err := s.provisioner.client(ctx, "authorize")
 	if err != nil {
 		return nil, err
 	}
-	people, err := s.crowd.people(ctx, number(s.People, 20))
+	people, err := s.provisioner.people(ctx, number(s.People, 20))
 	if err != nil {
 		return nil, err
 	}
 	path := "/oauth/authorize?" + authorization(client, "prompt", "consent")
-	return &play{hit: func(h *Hit) error {
+	return &workload{hit: func(h *Hit) error {
 		b := browser{h: h, base: s.Target.Base}
 		return b.authorize(path, client, people[h.Number%uint64(len(people))])
 	}}, nil
 }
 
-// browser is one that a hit plays.
+// browser is the browser of a hit.
 type browser struct {
 	h       *Hit
 	base    string
 	cookies [][2]string
-	form    string // token of the form on the page that it shows
+	form    string // form token of the current page
 }
 
 func (b *browser) authorize(path string, client loadClient, who person) error {
@@ -63,7 +64,8 @@ func (b *browser) authorize(path string, client loadClient, who person) error {
 	if at, err = b.open("login-page", Request{Path: at}); err != nil {
 		return err
 	}
-	back, err := b.open("login", Request{Path: at, Form: url.Values{"form_token": {b.form}, "email": {who.email}, "password": {who.password}}})
+	back, err := b.open("login", Request{Path: at,
+		Form: url.Values{"form_token": {b.form}, "email": {who.email}, "password": {who.password}}})
 	for err == nil && strings.HasPrefix(back, "/oauth/authorize") {
 		back, err = b.open("authorize", Request{Path: back})
 	}
@@ -73,7 +75,8 @@ func (b *browser) authorize(path string, client loadClient, who person) error {
 	if at, err = b.open("consent-page", Request{Path: back}); err != nil {
 		return err
 	}
-	back, err = b.open("consent", Request{Path: at, Form: url.Values{"form_token": {b.form}, "decision": {"allow"}}})
+	back, err = b.open("consent", Request{Path: at,
+		Form: url.Values{"form_token": {b.form}, "decision": {"allow"}}})
 	if err != nil {
 		return err
 	}
@@ -81,11 +84,12 @@ func (b *browser) authorize(path string, client loadClient, who person) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.h.Do("token", Request{Path: "/oauth/token", Form: redemption(client, code), Want: Status(http.StatusOK)})
+	_, err = b.h.Do("token", Request{Path: "/oauth/token", Form: redemption(client, code),
+		Want: Status(http.StatusOK)})
 	return err
 }
 
-// open opens a page. It returns where the browser is sent to, or else its own path.
+// open opens a page. It returns the target of its redirect, or else its own path.
 func (b *browser) open(step string, q Request) (string, error) {
 	if len(b.cookies) > 0 {
 		var cookie strings.Builder
@@ -94,15 +98,15 @@ func (b *browser) open(step string, q Request) (string, error) {
 		}
 		q.Header = append(q.Header, [2]string{"Cookie", cookie.String()})
 	}
-	answer, err := b.h.Do(step, q)
+	response, err := b.h.Do(step, q)
 	if err != nil {
 		return "", err
 	}
-	answer.Cookies(b.keep)
-	if to := answer.Header("Location"); to != "" {
+	response.Cookies(b.setCookie)
+	if to := response.Header("Location"); to != "" {
 		return strings.TrimPrefix(to, strings.TrimSuffix(b.base, "/")), nil
 	}
-	token := formToken.FindSubmatch(answer.Body)
+	token := formToken.FindSubmatch(response.Body)
 	if token == nil {
 		return "", errors.New("a page has no form")
 	}
@@ -110,7 +114,7 @@ func (b *browser) open(step string, q Request) (string, error) {
 	return q.Path, nil
 }
 
-func (b *browser) keep(name, value string) {
+func (b *browser) setCookie(name, value string) {
 	for i := range b.cookies {
 		if b.cookies[i][0] == name {
 			b.cookies[i][1] = value
@@ -120,81 +124,83 @@ func (b *browser) keep(name, value string) {
 	b.cookies = append(b.cookies, [2]string{name, value})
 }
 
-// families are refresh tokens in use: a hit takes one away and brings its successor back.
-type families struct {
+// refreshPool holds refresh tokens. A hit takes one and puts its successor back.
+type refreshPool struct {
 	client loadClient
 	idle   chan string
 }
 
-func (s *Setup) families(ctx context.Context, own int) (*families, error) {
+func (s *Setup) refreshPool(ctx context.Context, own int) (*refreshPool, error) {
 	client, all, err := s.grants(ctx, own)
 	if err != nil {
 		return nil, err
 	}
-	f := &families{client: client, idle: make(chan string, len(all))}
+	f := &refreshPool{client: client, idle: make(chan string, len(all))}
 	for _, t := range all {
 		f.idle <- t.Refresh
 	}
 	return f, nil
 }
 
-// grants makes a client, a user and pairs of tokens.
+// grants creates a client, a user and token pairs.
 func (s *Setup) grants(ctx context.Context, own int) (loadClient, []tokens, error) {
-	client, err := s.crowd.client(ctx, "tokens")
+	client, err := s.provisioner.client(ctx, "tokens")
 	if err != nil {
 		return client, nil, err
 	}
-	people, err := s.crowd.people(ctx, 1)
+	people, err := s.provisioner.people(ctx, 1)
 	if err != nil {
 		return client, nil, err
 	}
-	all, err := s.crowd.grants(ctx, client, people[0], number(s.People, own))
+	all, err := s.provisioner.grants(ctx, client, people[0], number(s.People, own))
 	return client, all, err
 }
 
-// refresh takes one step of a family and returns the new access token.
-func (f *families) refresh(h *Hit) (string, error) {
+// refresh uses a refresh token and returns the new access token.
+func (f *refreshPool) refresh(h *Hit) (string, error) {
 	var old string
 	select {
 	case old = <-f.idle:
 	default:
-		h.wrong("refresh", "all refresh tokens are in use: more are needed (--people)")
+		h.fail("refresh", "all refresh tokens are in use: raise --people")
 		return "", errStep
 	}
-	answer, err := h.Do("refresh", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
-		Form: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old}, "client_id": {f.client.ID}, "client_secret": {f.client.Secret}}})
+	response, err := h.Do("refresh", Request{Path: "/oauth/token", Want: Status(http.StatusOK),
+		Form: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old},
+			"client_id": {f.client.ID}, "client_secret": {f.client.Secret}}})
 	if err != nil {
-		f.idle <- old // the one before is still good for a moment, as for any client that got no answer
+		f.idle <- old // the grace period lets a client retry after a lost response
 		return "", err
 	}
 	var got tokens
-	if err := json.Unmarshal(answer.Body, &got); err != nil {
+	if err := json.Unmarshal(response.Body, &got); err != nil {
 		return "", fmt.Errorf("read tokens: %w", err)
 	}
 	f.idle <- got.Refresh
 	return got.Access, nil
 }
 
-func prepareRefresh(ctx context.Context, s *Setup) (*play, error) {
-	f, err := s.families(ctx, 200)
+func prepareRefresh(ctx context.Context, s *Setup) (*workload, error) {
+	f, err := s.refreshPool(ctx, 200)
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &workload{hit: func(h *Hit) error {
 		_, err := f.refresh(h)
 		return err
 	}}, nil
 }
 
-func prepareChurn(ctx context.Context, s *Setup) (*play, error) {
-	f, err := s.families(ctx, 200)
+func prepareChurn(ctx context.Context, s *Setup) (*workload, error) {
+	f, err := s.refreshPool(ctx, 200)
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &workload{hit: func(h *Hit) error {
 		token, err := f.refresh(h)
 		for i := 0; i < 2 && err == nil; i++ {
-			_, err = h.Do("profile", Request{Path: "/api/user", Header: bearer(token), Want: Status(http.StatusOK)})
+			_, err = h.Do("profile", Request{Path: "/api/user", Header: bearer(token),
+				Want: Status(http.StatusOK)})
 		}
 		return err
 	}}, nil
@@ -202,15 +208,16 @@ func prepareChurn(ctx context.Context, s *Setup) (*play, error) {
 
 func bearer(token string) [][2]string { return [][2]string{{"Authorization", "Bearer " + token}} }
 
-func prepareIntrospect(ctx context.Context, s *Setup) (*play, error) {
+func prepareIntrospect(ctx context.Context, s *Setup) (*workload, error) {
 	client, all, err := s.grants(ctx, 100)
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
+	return &workload{hit: func(h *Hit) error {
 		token := all[h.Number%uint64(len(all))].Access
-		_, err := h.Do("introspect", Request{Path: "/oauth/introspect", Form: url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {client.Secret}},
-			Want: func(r *Response) string {
+		_, err := h.Do("introspect", Request{Path: "/oauth/introspect",
+			Form: url.Values{"token": {token}, "client_id": {client.ID},
+				"client_secret": {client.Secret}}, Want: func(r *Response) string {
 				if r.Status == http.StatusOK && !strings.Contains(string(r.Body), `"active":true`) {
 					return "not active"
 				}
@@ -220,22 +227,23 @@ func prepareIntrospect(ctx context.Context, s *Setup) (*play, error) {
 	}}, nil
 }
 
-// basicLimit is how many requests of a token pass in a window (interface document, section 8).
+// basicLimit is the number of requests of a token that pass in a window (interface document,
+// section 8).
 const basicLimit = 100
 
-// window is what was seen of one token in one window of its limit.
+// window counts the requests of one token in one window of its rate limit.
 type window struct{ passed, refused int }
 
-// profileUse is what was seen of all tokens.
+// profileUse counts the requests of all tokens. Its methods may be called by many goroutines.
 type profileUse struct {
 	mu      sync.Mutex
-	windows map[[2]uint64]*window // by number of the token, and end of the window
+	windows map[[2]uint64]*window // by number of the token and end of the window
 }
 
 func (u *profileUse) note(token uint64, r *Response) string {
 	ends, err := strconv.ParseUint(r.Header("X-RateLimit-Reset"), 10, 64)
 	if err != nil {
-		return "no end of the window"
+		return "no X-RateLimit-Reset"
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -252,8 +260,8 @@ func (u *profileUse) note(token uint64, r *Response) string {
 	return ""
 }
 
-// exact reports whether each window that refused anything let exactly basicLimit pass, and none more. A run in which no token
-// was used that often does not test it.
+// exact checks that no window let more than basicLimit requests pass, and each window with refusals
+// let exactly basicLimit pass. It is not tested if no token reached its limit.
 func (u *profileUse) exact() Check {
 	full, wrong, most := 0, 0, 0
 	for _, w := range u.windows {
@@ -268,17 +276,19 @@ func (u *profileUse) exact() Check {
 	c := Check{What: "exactly 100 requests of a token pass in a window", OK: wrong == 0}
 	switch {
 	case full == 0 && wrong == 0:
-		c.Untested, c.Seen = true, fmt.Sprintf("no token was used up: at most %d requests of one in a window", most)
+		c.Untested, c.Seen = true,
+			fmt.Sprintf("no token reached its limit: at most %d requests in a window", most)
 	case wrong == 0:
-		c.Seen = fmt.Sprintf("so it was in each of the windows that were used up, %d", full)
+		c.Seen = fmt.Sprintf("true in all %d windows that reached the limit", full)
 	default:
-		c.Seen = fmt.Sprintf("more or fewer passed in windows, %d; used up were %d", wrong, full)
+		c.Seen = fmt.Sprintf("not true in %d windows; %d reached the limit", wrong, full)
 	}
 	return c
 }
 
-// prepareProfile uses each token alike, but for one that gets every eighth hit: its limit is used up soon.
-func prepareProfile(ctx context.Context, s *Setup) (*play, error) {
+// prepareProfile uses all tokens equally, except one that gets every eighth hit and soon reaches
+// its limit.
+func prepareProfile(ctx context.Context, s *Setup) (*workload, error) {
 	access := s.Tokens
 	if access == nil {
 		_, all, err := s.grants(ctx, 200)
@@ -291,15 +301,16 @@ func prepareProfile(ctx context.Context, s *Setup) (*play, error) {
 	}
 	use := &profileUse{windows: map[[2]uint64]*window{}}
 	ask := func(h *Hit, step string, i uint64) error {
-		_, err := h.Do(step, Request{Path: "/api/user", Header: bearer(access[i]), Want: func(r *Response) string {
-			if r.Status != http.StatusOK && r.Status != http.StatusTooManyRequests {
-				return wrongStatus(r)
-			}
-			return use.note(i, r)
-		}})
+		_, err := h.Do(step, Request{Path: "/api/user", Header: bearer(access[i]),
+			Want: func(r *Response) string {
+				if r.Status != http.StatusOK && r.Status != http.StatusTooManyRequests {
+					return wrongStatus(r)
+				}
+				return use.note(i, r)
+			}})
 		return err
 	}
-	return &play{
+	return &workload{
 		hit: func(h *Hit) error {
 			if h.Number%8 == 0 {
 				return ask(h, "profile-greedy", 0)

@@ -17,23 +17,24 @@ import (
 	"time"
 )
 
-// startPatience is how long a process may take to serve.
-const startPatience = 30 * time.Second
+// startTimeout is the time in which a process must start to serve.
+const startTimeout = 30 * time.Second
 
-// Local is a gatehouse and a simulator of its upstream, each in a process of its own on this machine.
+// Local is a gatehouse and a simulated upstream on this machine, each in its own process.
 type Local struct {
 	Target
-	Began     time.Time // when the server's process was started
+	Began     time.Time // start of the server's process
 	dir       string
 	processes []*process
 }
 
-// StartLocal starts both from a gatehouse program, on SQLite in a new folder, with more settings for the server if
-// any are given. database is a URL, "" = SQLite in that folder.
-func StartLocal(ctx context.Context, program, database string, settings ...string) (_ *Local, err error) {
+// StartLocal starts both processes from a gatehouse program. database is a URL; "" = SQLite in a
+// new temporary folder. settings are more environment variables (NAME=VALUE) for the server.
+func StartLocal(ctx context.Context, program, database string,
+	settings ...string) (_ *Local, err error) {
 	l := &Local{Target: Target{Own: true}}
 	if l.dir, err = os.MkdirTemp("", "gatehouse-load"); err != nil {
-		return nil, fmt.Errorf("make a folder: %w", err)
+		return nil, fmt.Errorf("create a folder: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -45,24 +46,24 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 	}
 	env := append(os.Environ(), "GATEHOUSE_DATABASE_URL="+database)
 	init := exec.CommandContext(ctx, program, "init", "--json", "--new-operator")
-	init.Env, init.SysProcAttr = env, apart()
-	var said bytes.Buffer
-	init.Stderr = &said
+	init.Env, init.SysProcAttr = env, ownProcessGroup()
+	var stderr bytes.Buffer
+	init.Stderr = &stderr
 	text, err := init.Output()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s init: %w: %s", program, err, bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("%s init: %w: %s", program, err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	var made struct {
+	var operator struct {
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
-	if err := json.Unmarshal(text, &made); err != nil {
+	if err := json.Unmarshal(text, &operator); err != nil {
 		return nil, fmt.Errorf("read the operator: %w", err)
 	}
-	l.ClientID, l.ClientSecret = made.ID, made.Secret
+	l.ClientID, l.ClientSecret = operator.ID, operator.Secret
 	if err := l.startSimulator(ctx, program); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func StartLocal(ctx context.Context, program, database string, settings ...strin
 var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)`)
 
 func (l *Local) startSimulator(ctx context.Context, program string) error {
-	p, err := startProcess(exec.Command(program, "sim", "--listen", "127.0.0.1:0", "--latency", "20ms"))
+	p, err := startProcess(exec.Command(program, "sim", "--listen", "127.0.0.1:0",
+		"--latency", "20ms"))
 	if err != nil {
 		return err
 	}
@@ -88,8 +90,9 @@ func (l *Local) startSimulator(ctx context.Context, program string) error {
 var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_listen":"([^"]+)"(?:,"version":"([^"]*)")?`)
 
 func (l *Local) startServer(ctx context.Context, program string, env []string) error {
-	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json",
-		"--trusted-proxies", "127.0.0.0/8", "--ip-provider", "sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", localCooldown.String())
+	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen",
+		"127.0.0.1:0", "--log-format", "json", "--trusted-proxies", "127.0.0.0/8", "--ip-provider",
+		"sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", localCooldown.String())
 	server.Env = env
 	l.Began = time.Now()
 	p, err := startProcess(server)
@@ -105,7 +108,7 @@ func (l *Local) startServer(ctx context.Context, program string, env []string) e
 	return nil
 }
 
-// Stop ends both processes, waits for them, and removes the folder.
+// Stop stops both processes, waits for them, and removes the folder.
 func (l *Local) Stop() error {
 	var errs []error
 	for i := len(l.processes) - 1; i >= 0; i-- {
@@ -114,10 +117,10 @@ func (l *Local) Stop() error {
 	return errors.Join(append(errs, os.RemoveAll(l.dir))...)
 }
 
-// process is a running program whose output is read to its end; of what it logs the last lines are kept.
+// process is a running program. Its output is read to the end; the last ten lines are kept.
 type process struct {
 	command *exec.Cmd
-	lines   chan string // what it wrote until it served
+	lines   chan string // output, for await
 	read    sync.WaitGroup
 	ended   chan struct{}
 	err     error
@@ -131,10 +134,11 @@ func startProcess(command *exec.Cmd) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command.Path, err)
 	}
-	command.Stdout, command.Stderr, command.SysProcAttr = writer, writer, apart()
+	command.Stdout, command.Stderr, command.SysProcAttr = writer, writer, ownProcessGroup()
 	p := &process{command: command, lines: make(chan string, 64), ended: make(chan struct{})}
 	if err := command.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", command.Path, err), reader.Close(), writer.Close())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", command.Path, err), reader.Close(),
+			writer.Close())
 	}
 	p.read.Go(func() { p.follow(reader) })
 	go func() {
@@ -150,7 +154,7 @@ func (p *process) follow(output io.ReadCloser) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		select {
 		case p.lines <- lines.Text():
-		default: // nobody waits for a line any more
+		default: // await has returned
 		}
 		p.mu.Lock()
 		p.tail = append(p.tail[max(0, len(p.tail)-9):], lines.Text())
@@ -160,7 +164,7 @@ func (p *process) follow(output io.ReadCloser) {
 
 // await returns the first line that matches.
 func (p *process) await(ctx context.Context, want *regexp.Regexp) ([]string, error) {
-	timeout := time.NewTimer(startPatience)
+	timeout := time.NewTimer(startTimeout)
 	defer timeout.Stop()
 	for {
 		select {
@@ -172,16 +176,17 @@ func (p *process) await(ctx context.Context, want *regexp.Regexp) ([]string, err
 				return m, nil
 			}
 		case <-timeout.C:
-			return nil, errors.New("it does not serve")
+			return nil, errors.New("it did not start to serve in time")
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// stop asks the process to end, and makes it end when it takes too long.
+// stop sends SIGTERM, and kills the process after 20 seconds.
 func (p *process) stop() error {
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil &&
+		!errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end a process: %w", err)
 	}
 	overdue := time.AfterFunc(20*time.Second, func() { p.command.Process.Kill() })

@@ -17,20 +17,21 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// Keys of look-ups, unless told otherwise.
+// Default numbers of keys, and the size of bulk requests.
 const (
 	hotKeys  = 4096
 	zipfKeys = 100_000
-	bulkSize = 50 // the most that the interface document allows
+	bulkSize = 50 // the maximum (interface document)
 )
 
-// address returns public IPv4 address number i of 2^24 or so, in an order that looks like none.
+// address returns number i of 2^24 public IPv4 addresses in a pseudo-random order.
 func address(i uint64) string {
-	i = (i*2654435761 + 97) % (1 << 24) // odd, so that no two are the same
-	return netip.AddrFrom4([4]byte{20 + byte(i>>22), byte(i >> 14), byte(i >> 6), byte(i<<2) | 1}).String()
+	i = (i*2654435761 + 97) % (1 << 24) // an odd factor, so that no two are equal
+	return netip.AddrFrom4([4]byte{20 + byte(i>>22), byte(i >> 14), byte(i >> 6),
+		byte(i<<2) | 1}).String()
 }
 
-// queries returns what is asked for.
+// queries returns the queries of the setup. own is the default number of keys.
 func (s *Setup) queries(own int) []string {
 	if s.Queries != nil {
 		return s.Queries
@@ -52,64 +53,70 @@ func lookups(queries []string) []string {
 	return paths
 }
 
-// warm asks for all queries once, in bulk requests.
+// warm looks up all queries once, in bulk requests.
 func (s *Setup) warm(ctx context.Context, queries []string) error {
 	bodies, err := bulks(queries)
 	if err != nil {
 		return err
 	}
-	return s.crowd.each(ctx, len(bodies), "bulk requests that fill the cache", func(i int) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.Target.Base, "/")+"/api/bulk", strings.NewReader(string(bodies[i])))
-		if err != nil {
-			return fmt.Errorf("fill the cache: %w", err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		return s.operator.do(request, "the bulk endpoint", nil)
-	})
+	return s.provisioner.each(ctx, len(bodies), "bulk requests that fill the cache",
+		func(i int) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+				strings.TrimSuffix(s.Target.Base, "/")+"/api/bulk",
+				strings.NewReader(string(bodies[i])))
+			if err != nil {
+				return fmt.Errorf("fill the cache: %w", err)
+			}
+			request.Header.Set("Content-Type", "application/json")
+			return s.operator.do(request, "the bulk endpoint", nil)
+		})
 }
 
 // bulks returns the bodies of bulk requests for queries.
 func bulks(queries []string) ([][]byte, error) {
 	var bodies [][]byte
 	for from := 0; from < len(queries); from += bulkSize {
-		body, err := json.Marshal(map[string][]string{"queries": queries[from:min(len(queries), from+bulkSize)]})
+		body, err := json.Marshal(map[string][]string{"queries": queries[from:min(len(queries),
+			from+bulkSize)]})
 		if err != nil {
-			return nil, fmt.Errorf("write a bulk request: %w", err)
+			return nil, fmt.Errorf("create a bulk request: %w", err)
 		}
 		bodies = append(bodies, body)
 	}
 	return bodies, nil
 }
 
-func prepareHot(ctx context.Context, s *Setup) (*play, error) {
+func prepareHot(ctx context.Context, s *Setup) (*workload, error) {
 	queries := s.queries(hotKeys)
 	if err := s.warm(ctx, queries); err != nil {
 		return nil, err
 	}
 	paths := lookups(queries)
-	return &play{hit: func(h *Hit) error {
-		_, err := h.Do("lookup", Request{Path: paths[h.Number%uint64(len(paths))], Want: Status(http.StatusOK)})
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("lookup", Request{Path: paths[h.Number%uint64(len(paths))],
+			Want: Status(http.StatusOK)})
 		return err
 	}}, nil
 }
 
-func prepareCold(_ context.Context, s *Setup) (*play, error) {
+func prepareCold(_ context.Context, s *Setup) (*workload, error) {
 	if s.Queries != nil {
-		return askOnce(lookups(distinct(s.Queries))), nil
+		return lookUpOnce(lookups(distinct(s.Queries))), nil
 	}
-	first := rand.Uint64N(1 << 24) // another each time, so that a second run is cold too
+	first := rand.Uint64N(1 << 24) // random, so that a second run is cold too
 	var next atomic.Uint64
-	return &play{hit: func(h *Hit) error {
-		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))), Want: Status(http.StatusOK)})
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + next.Add(1))),
+			Want: Status(http.StatusOK)})
 		return err
 	}}, nil
 }
 
-// askOnce asks each query once, and ends the run when there are none left.
-func askOnce(paths []string) *play {
+// lookUpOnce looks up each query once, and ends the run after the last.
+func lookUpOnce(paths []string) *workload {
 	var next atomic.Int64
 	var missed atomic.Bool
-	return &play{
+	return &workload{
 		hit: func(h *Hit) error {
 			n := next.Add(1) - 1
 			if n >= int64(len(paths)) {
@@ -123,12 +130,14 @@ func askOnce(paths []string) *play {
 			if !missed.Load() {
 				return nil
 			}
-			return []Check{{What: "the queries last for the whole run", Seen: fmt.Sprintf("all %s were asked after %s of %s", grouped(int64(len(paths))), shortTime(r.Took), r.Planned)}}
+			return []Check{{What: "the queries last for the whole run",
+				Seen: fmt.Sprintf("all %s were looked up after %s of %s",
+					grouped(int64(len(paths))), shortTime(r.Took), r.Planned)}}
 		},
 	}
 }
 
-// distinct returns queries without those that ask for the same again.
+// distinct returns queries without duplicates.
 func distinct(queries []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(queries), func(text string) bool {
@@ -142,24 +151,26 @@ func distinct(queries []string) []string {
 	})
 }
 
-// prepareZipf draws queries so that the second most frequent is asked about half as often as the first, and so on.
-func prepareZipf(_ context.Context, s *Setup) (*play, error) {
+// prepareZipf draws queries from a Zipf distribution: the second most frequent has about half the
+// frequency of the first, and so on.
+func prepareZipf(_ context.Context, s *Setup) (*workload, error) {
 	paths := lookups(s.queries(zipfKeys))
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, uint64(len(paths)-1))
 	if zipf == nil {
-		return nil, errors.New("there must be two queries at least")
+		return nil, errors.New("it needs at least two queries")
 	}
 	drawn := make([]string, 1<<18)
 	for i := range drawn {
 		drawn[i] = paths[zipf.Uint64()]
 	}
-	return &play{hit: func(h *Hit) error {
-		_, err := h.Do("zipf-lookup", Request{Path: drawn[h.Rand.IntN(len(drawn))], Want: Status(http.StatusOK)})
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("zipf-lookup", Request{Path: drawn[h.Rand.IntN(len(drawn))],
+			Want: Status(http.StatusOK)})
 		return err
 	}}, nil
 }
 
-func prepareBulk(ctx context.Context, s *Setup) (*play, error) {
+func prepareBulk(ctx context.Context, s *Setup) (*workload, error) {
 	queries := s.queries(hotKeys)
 	if err := s.warm(ctx, queries); err != nil {
 		return nil, err
@@ -168,41 +179,47 @@ func prepareBulk(ctx context.Context, s *Setup) (*play, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
-		_, err := h.Do("bulk", Request{Path: "/api/bulk", JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("bulk", Request{Path: "/api/bulk",
+			JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
 }
 
-// prepareMyIP comes from many addresses if the target believes this machine, and else from the one that the target sees.
-func prepareMyIP(ctx context.Context, s *Setup) (*play, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.Target.Base, "/")+"/api/my-ip", nil)
+// prepareMyIP sends X-Forwarded-For with many addresses. It fails if the target does not trust this
+// machine as a proxy.
+func prepareMyIP(ctx context.Context, s *Setup) (*workload, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.TrimSuffix(s.Target.Base, "/")+"/api/my-ip", nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the own address: %w", err)
+		return nil, fmt.Errorf("look up the own address: %w", err)
 	}
 	request.Header.Set("X-Forwarded-For", address(0))
 	if err := s.operator.do(request, "my-ip", nil); err != nil {
-		return nil, fmt.Errorf("%w (from this machine it works when the target trusts it as a proxy: GATEHOUSE_TRUSTED_PROXIES)", err)
+		return nil,
+			fmt.Errorf("%w (the target has to trust this machine as a proxy: GATEHOUSE_TRUSTED_PROXIES)", err)
 	}
 	callers := s.queries(hotKeys)
 	if err := s.warm(ctx, callers); err != nil {
 		return nil, err
 	}
-	return &play{hit: func(h *Hit) error {
-		_, err := h.Do("my-ip", Request{Path: "/api/my-ip", Header: [][2]string{{"X-Forwarded-For", callers[h.Number%uint64(len(callers))]}}, Want: Status(http.StatusOK)})
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("my-ip", Request{Path: "/api/my-ip",
+			Header: [][2]string{{"X-Forwarded-For",
+				callers[h.Number%uint64(len(callers))]}}, Want: Status(http.StatusOK)})
 		return err
 	}}, nil
 }
 
-// The parts of an outage.
+// The phases of an outage.
 const (
 	healthy int32 = iota
 	failing
-	recovering // it works again, and gatehouse may not have found out yet
+	recovering // the upstream works, but gatehouse's breaker may still be open
 	recovered
 )
 
-func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
+func prepareOutage(ctx context.Context, s *Setup) (*workload, error) {
 	upstream := newSimulator(s.Target.Simulator)
 	before, err := upstream.faults(ctx)
 	if err != nil {
@@ -213,26 +230,29 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 		return nil, err
 	}
 	var phase atomic.Int32
-	var refused, served atomic.Int64 // misses during the outage, and after it
+	var refused, served atomic.Int64 // misses during the outage and after it
 	first := rand.Uint64N(1 << 24)
 	cold := func(h *Hit) error {
 		now := phase.Load()
-		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + h.Number)), Want: func(r *Response) string {
-			switch {
-			case r.Status == http.StatusOK && (now == recovering || now == recovered):
-				served.Add(1)
-			case r.Status == http.StatusOK || now == recovered || now == healthy && phase.Load() == healthy:
-				return Status(http.StatusOK)(r)
-			case r.Status == http.StatusBadGateway && r.Header("Content-Type") == "application/json":
-				refused.Add(1)
-			default:
-				return wrongStatus(r)
-			}
-			return ""
-		}})
+		_, err := h.Do("cold-lookup", Request{Path: lookup(address(first + h.Number)),
+			Want: func(r *Response) string {
+				switch {
+				case r.Status == http.StatusOK && (now == recovering || now == recovered):
+					served.Add(1)
+				case r.Status == http.StatusOK || now == recovered || now == healthy &&
+					phase.Load() == healthy:
+					return Status(http.StatusOK)(r)
+				case r.Status == http.StatusBadGateway &&
+					r.Header("Content-Type") == "application/json":
+					refused.Add(1)
+				default:
+					return wrongStatus(r)
+				}
+				return ""
+			}})
 		return err
 	}
-	return &play{
+	return &workload{
 		hit: func(h *Hit) error {
 			if h.Number%4 == 0 {
 				return cold(h)
@@ -245,9 +265,12 @@ func prepareOutage(ctx context.Context, s *Setup) (*play, error) {
 		checks: func(r *Result) []Check {
 			hot, _ := r.step("lookup")
 			return []Check{
-				{What: "cached look-ups are served throughout", OK: hot.Failed == 0, Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
-				{What: "misses are refused at once while the upstream is down", OK: refused.Load() > 0, Seen: fmt.Sprintf("%d refused with 502", refused.Load())},
-				{What: "misses are served again afterwards", OK: served.Load() > 0, Seen: fmt.Sprintf("%d served", served.Load())},
+				{What: "cached lookups are always served", OK: hot.Failed == 0,
+					Seen: fmt.Sprintf("%d of %d failed", hot.Failed, hot.Requests)},
+				{What: "misses are refused at once while the upstream is down",
+					OK: refused.Load() > 0, Seen: fmt.Sprintf("%d refused with 502", refused.Load())},
+				{What: "misses are served again after it", OK: served.Load() > 0,
+					Seen: fmt.Sprintf("%d served", served.Load())},
 			}
 		},
 	}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of latencies: from a microsecond to two minutes, to three digits.
+// Range of latencies, from a microsecond to two minutes, and their precision.
 const (
 	shortest = 1
 	longest  = int64(2 * time.Minute / time.Microsecond)
@@ -19,10 +19,10 @@ const (
 
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
 
-// tally is what was seen of one step in some time.
+// tally counts the requests of one step in some time.
 type tally struct {
-	latency  *hdrhistogram.Histogram // in microseconds, of all answers
-	statuses map[int]int64           // 0 = no answer
+	latency  *hdrhistogram.Histogram // microseconds, of all requests
+	statuses map[int]int64           // 0 = no response
 	errors   map[string]int64        // by reason
 }
 
@@ -30,10 +30,10 @@ func newTally() *tally {
 	return &tally{latency: newHistogram(), statuses: map[int]int64{}, errors: map[string]int64{}}
 }
 
-// count returns how many requests were made.
+// count returns the number of requests.
 func (t *tally) count() int64 { return t.latency.TotalCount() }
 
-// failed returns how many of them did not get the answer that they should have.
+// failed returns the number of requests without the expected response.
 func (t *tally) failed() int64 {
 	var n int64
 	for _, k := range t.errors {
@@ -42,7 +42,7 @@ func (t *tally) failed() int64 {
 	return n
 }
 
-// byStatus returns the statuses, the lowest first.
+// byStatus returns the counts of statuses, the lowest status first.
 func (t *tally) byStatus() []Count {
 	var all []Count
 	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
@@ -67,18 +67,18 @@ func (t *tally) reset() {
 	clear(t.errors)
 }
 
-// recorder counts what hits see. Its methods may be called by many goroutines.
+// recorder counts the requests of a run. Its methods may be called by many goroutines.
 type recorder struct {
 	shards []shard
 	mu     sync.Mutex
 	total  map[string]*tally
 }
 
-// shard is a part of a recorder, so that hits that end at the same time do not wait for each other.
+// shard is a part of a recorder. Several shards keep concurrent hits from waiting for each other.
 type shard struct {
 	mu    sync.Mutex
 	steps map[string]*tally
-	spare map[string]*tally // empty, changed for steps when that is taken away
+	spare map[string]*tally // empty; take swaps it with steps
 	_     [32]byte
 }
 
@@ -90,9 +90,9 @@ func newRecorder() *recorder {
 	return r
 }
 
-// add counts one request. reason is "" for one that got the answer that it should have.
-func (r *recorder) add(lane uint64, step string, latency time.Duration, status int, reason string) {
-	s := &r.shards[lane%uint64(len(r.shards))]
+// add counts one request. reason is "" for an expected response. hit selects the shard.
+func (r *recorder) add(hit uint64, step string, latency time.Duration, status int, reason string) {
+	s := &r.shards[hit%uint64(len(r.shards))]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.steps[step]
@@ -100,8 +100,9 @@ func (r *recorder) add(lane uint64, step string, latency time.Duration, status i
 		t = newTally()
 		s.steps[step] = t
 	}
-	if err := t.latency.RecordValue(min(longest, max(shortest, latency.Microseconds()))); err != nil {
-		panic(err) // it is in the range
+	value := min(longest, max(shortest, latency.Microseconds()))
+	if err := t.latency.RecordValue(value); err != nil {
+		panic(err) // never: the value is in range
 	}
 	t.statuses[status]++
 	if reason != "" {
@@ -109,7 +110,7 @@ func (r *recorder) add(lane uint64, step string, latency time.Duration, status i
 	}
 }
 
-// take returns what was counted since it was last called, by step, and adds it to the total.
+// take returns the counts since the last call, by step, and adds them to the total.
 func (r *recorder) take() map[string]*tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()

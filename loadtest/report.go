@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Report is a Result with what was asked for.
+// Report is a Result with the parameters of the run.
 type Report struct {
 	Scenario    string
 	About       string
 	Schedule    string // open model
 	Concurrency int    // closed model
-	Connections int    // at most; 0 = not known
+	Connections int    // limit; 0 = not known
 	Began       time.Time
 	Environment Environment
 	Result      *Result
 	Expected    []Check
-	Worse       []string // what is worse than in the baseline; nil when there is none
-	Baseline    string   // name of that file
+	Worse       []string // figures worse than in the baseline; nil = no baseline
+	Baseline    string   // file name of the baseline; "" = none
 }
 
-// Environment is where the generator ran.
+// Environment describes the machine of the generator.
 type Environment struct {
 	System     string `json:"system"` // operating system and architecture
 	Processors int    `json:"processors"`
@@ -38,35 +38,37 @@ type Environment struct {
 
 // ThisMachine describes this machine.
 func ThisMachine(version string) Environment {
-	return Environment{System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(), Model: processorModel(), Go: runtime.Version(), Generator: version}
+	return Environment{System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
+		Model: processorModel(), Go: runtime.Version(), Generator: version}
 }
 
-// processorModel reads what Linux says; elsewhere it is "".
+// processorModel returns the processor's model on Linux, and "" on other systems.
 func processorModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""
 	}
 	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+		if name, value, ok := strings.Cut(line, ":"); ok &&
+			strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
 		}
 	}
 	return ""
 }
 
-// Verdict is how a run is to be taken.
+// Verdict is the verdict on a run.
 type Verdict string
 
 // The verdicts.
 const (
 	Passed      Verdict = "passed"
 	Crossed     Verdict = "crossed"     // a threshold was crossed, or a check failed
-	Interrupted Verdict = "interrupted" // somebody ended it: it says nothing of the time that was left
-	Invalid     Verdict = "invalid"     // the schedule was not kept: the figures are of another load than was asked for
+	Interrupted Verdict = "interrupted" // it was ended early by a signal
+	Invalid     Verdict = "invalid"     // the schedule was not kept, so the load was another one
 )
 
-// Verdict returns what came out. A run that was interrupted or is invalid is neither good nor bad.
+// Verdict returns the verdict. A run that was interrupted or is invalid neither passed nor failed.
 func (r *Report) Verdict() Verdict {
 	if r.Result.Ended && !r.Result.UsedUp {
 		return Interrupted
@@ -94,8 +96,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		steps = append(append([]Step{}, steps...), result.All)
 	}
 	for _, s := range steps {
-		fmt.Fprintf(table, "%s\t%s\t%.1f/s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, grouped(s.Requests), s.Rate, shortTime(s.Mean),
-			shortTime(s.P50), shortTime(s.P90), shortTime(s.P99), shortTime(s.P999), shortTime(s.Max), errorText(&s))
+		fmt.Fprintf(table, "%s\t%s\t%.1f/s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name,
+			grouped(s.Requests), s.Rate, shortTime(s.Mean), shortTime(s.P50), shortTime(s.P90),
+			shortTime(s.P99), shortTime(s.P999), shortTime(s.Max), errorText(&s))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -110,7 +113,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteString(r.paceText() + "\n")
 	if n := len(result.Resources); n > 1 {
 		first, last := result.Resources[0], result.Resources[n-1]
-		fmt.Fprintf(&b, "target: %.0f to %.0f MB resident, %.0f to %.0f goroutines, %.2f processors\n", first.Memory/1e6, last.Memory/1e6, first.Goroutines, last.Goroutines,
+		fmt.Fprintf(&b,
+			"target: %.0f to %.0f MB resident, %.0f to %.0f goroutines, %.2f processors\n",
+			first.Memory/1e6, last.Memory/1e6, first.Goroutines, last.Goroutines,
 			(last.CPU-first.CPU)/(last.At-first.At).Seconds())
 	}
 	for _, c := range append(r.Expected, result.Checks...) {
@@ -120,52 +125,63 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "worse than in %s: %s\n", r.Baseline, worse)
 	}
 	if r.Baseline != "" {
-		fmt.Fprintf(&b, "%s, and %s\n", r.Verdict(), r.besideText())
+		fmt.Fprintf(&b, "%s, and %s\n", r.Verdict(), r.comparison())
 	}
 	switch r.Verdict() {
 	case Interrupted:
-		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n", result.Took.Round(100*time.Millisecond), result.Planned)
+		fmt.Fprintf(&b, "INTERRUPTED after %s of %s: neither passed nor failed.\n",
+			result.Took.Round(100*time.Millisecond), result.Planned)
 	case Invalid:
-		fmt.Fprintf(&b, "INVALID: %s Do not trust these figures: ask for less, or find the highest rate by --concurrency.\n", r.whyInvalid())
+		fmt.Fprintf(&b,
+			"INVALID: %s Do not trust these figures: lower the rate, or find the highest one with --concurrency.\n",
+			r.whyInvalid())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// whyInvalid says how far the schedule was not kept, and what kept hits from beginning.
+// whyInvalid returns by how much the schedule was not kept, and the likely reason.
 func (r *Report) whyInvalid() string {
 	result := r.Result
-	text := fmt.Sprintf("%.1f of %.1f hits/s were begun, less than %.0f%%", result.Achieved, result.Target, 100*MinAchieved)
+	text := fmt.Sprintf("%.1f of %.1f hits/s began, less than %.0f%%", result.Achieved,
+		result.Target, 100*MinAchieved)
 	if result.Dropped > 0 {
-		text = fmt.Sprintf("%.1f of %.1f hits/s were begun, and %s hits dropped that had not begun until %s after their schedule", result.Achieved, result.Target, grouped(result.Dropped), result.Took.Truncate(100*time.Millisecond)-result.Planned)
+		text = fmt.Sprintf("%.1f of %.1f hits/s began, and %s hits were dropped that had not begun %s after the schedule's end",
+			result.Achieved, result.Target, grouped(result.Dropped),
+			result.Took.Truncate(100*time.Millisecond)-result.Planned)
 	}
 	if r.Connections > 0 && result.Busy >= int64(r.Connections) {
-		return text + fmt.Sprintf(": all %d connections were in use, and with %s a hit they make %.3g/s at most. Either --connections is too small, or the target too slow.",
-			r.Connections, shortTime(result.Each), float64(r.Connections)/max(1e-6, result.Each.Seconds()))
+		return text +
+			fmt.Sprintf(": all %d connections were in use, and with %s a hit they reach at most %.3g/s. Either --connections is too small, or the target too slow.",
+				r.Connections, shortTime(result.Each),
+				float64(r.Connections)/max(1e-6, result.Each.Seconds()))
 	}
-	return text + fmt.Sprintf(": this machine cannot make them in time (at most %d connections were in use at once, so the target did not hold them up).", result.Busy)
+	return text +
+		fmt.Sprintf(": this machine is too slow (at most %d connections were in use at once, so the target was not the limit).",
+			result.Busy)
 }
 
 func (r *Report) paceText() string {
 	result := r.Result
 	ended := map[bool]string{true: ", ended early"}[result.Ended]
 	if result.Model == "closed" {
-		return fmt.Sprintf("closed model: %d users, %s hits in %s, %.1f/s%s (latencies flatter a server that is slow: see --rate)",
+		return fmt.Sprintf("closed model: %d users, %s hits in %s, %.1f/s%s (latencies hide stalls of the server: see --rate)",
 			r.Concurrency, grouped(result.Hits), result.Planned, result.Achieved, ended)
 	}
-	return fmt.Sprintf("open model: %s hits at %.1f of %.1f/s, begun at most %s late%s; latencies count from the planned begin",
+	return fmt.Sprintf("open model: %s hits at %.1f of %.1f/s, begun at most %s late%s; latencies count from the scheduled begin",
 		grouped(result.Hits), result.Achieved, result.Target, shortTime(result.Late), ended)
 }
 
-// Regressed reports whether something is worse than in the baseline. It is not part of the verdict.
+// Regressed reports whether a figure is worse than in the baseline. It does not affect the verdict.
 func (r *Report) Regressed() bool { return len(r.Worse) > 0 }
 
-// besideText says in a few words how the run is beside its baseline.
-func (r *Report) besideText() string {
+// comparison returns the comparison with the baseline in a few words.
+func (r *Report) comparison() string {
 	if !r.Regressed() {
 		return "nothing is worse than in " + r.Baseline
 	}
-	return fmt.Sprintf("%s worse than in %s", plural(len(r.Worse), "figure is", "figures are"), r.Baseline)
+	return fmt.Sprintf("%s worse than in %s",
+		plural(len(r.Worse), "figure is", "figures are"), r.Baseline)
 }
 
 func plural(n int, one, many string) string {
@@ -190,7 +206,7 @@ func counts(all []Count) string {
 	return strings.Join(parts, ", ")
 }
 
-// jsonStep and the others are the report as JSON; times are in milliseconds.
+// jsonStep and the following types are the report as JSON. Latencies are in milliseconds.
 type jsonStep struct {
 	Step     string           `json:"step"`
 	Requests int64            `json:"requests"`
@@ -216,7 +232,7 @@ type jsonSecond struct {
 	P99      float64 `json:"p99_ms"`
 }
 
-// jsonSettings are Settings but for the target; what is not there was not given.
+// jsonSettings has the Settings except the target. It leaves out zero values.
 type jsonSettings struct {
 	Timeout     float64            `json:"timeout_s"`
 	Connections int                `json:"connections"`
@@ -228,7 +244,8 @@ type jsonSettings struct {
 }
 
 func newJSONSettings(s Settings) jsonSettings {
-	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries, s.Tokens, s.Mix}
+	return jsonSettings{s.Timeout.Seconds(), s.Connections, s.Keys, s.People, s.Queries,
+		s.Tokens, s.Mix}
 }
 
 type jsonPeriod struct {
@@ -285,8 +302,9 @@ type jsonReport struct {
 func ms(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
 
 func newJSONStep(s *Step) jsonStep {
-	j := jsonStep{Step: s.Name, Requests: s.Requests, Rate: round(s.Rate), Failed: s.Failed, Mean: ms(s.Mean), P50: ms(s.P50), P90: ms(s.P90), P99: ms(s.P99),
-		P999: ms(s.P999), Max: ms(s.Max), Statuses: map[string]int64{}, Errors: map[string]int64{}}
+	j := jsonStep{Step: s.Name, Requests: s.Requests, Rate: round(s.Rate), Failed: s.Failed,
+		Mean: ms(s.Mean), P50: ms(s.P50), P90: ms(s.P90), P99: ms(s.P99), P999: ms(s.P999),
+		Max: ms(s.Max), Statuses: map[string]int64{}, Errors: map[string]int64{}}
 	for _, c := range s.Statuses {
 		j.Statuses[c.What] = c.Times
 	}
@@ -298,14 +316,19 @@ func newJSONStep(s *Step) jsonStep {
 
 func round(x float64) float64 { return math.Round(x*1e3) / 1e3 }
 
-// WriteJSON writes the report for programs, and for later runs as their baseline.
+// WriteJSON writes the report for programs, and as the baseline of later runs.
 func (r *Report) WriteJSON(w io.Writer) error {
 	result := r.Result
 	j := jsonReport{
-		Scenario: r.Scenario, Verdict: r.Verdict(), Model: result.Model, Schedule: r.Schedule, Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
-		Planned: result.Planned.Seconds(), TargetRate: round(result.Target), Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits, Dropped: result.Dropped, Broken: result.Broken,
-		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All), Checks: []jsonCheck{}, Baseline: r.Baseline, Worse: r.Worse,
-		Target: result.Settings.Target, Version: result.Settings.Version, Own: result.Settings.Own, Settings: newJSONSettings(result.Settings),
+		Scenario: r.Scenario, Verdict: r.Verdict(), Model: result.Model, Schedule: r.Schedule,
+		Concurrency: r.Concurrency, Began: r.Began.UTC().Truncate(time.Second),
+		Planned: result.Planned.Seconds(), TargetRate: round(result.Target),
+		Achieved: round(result.Achieved), Late: ms(result.Late), Hits: result.Hits,
+		Dropped: result.Dropped, Broken: result.Broken,
+		Ended: result.Ended, Environment: r.Environment, All: newJSONStep(&result.All),
+		Checks: []jsonCheck{}, Baseline: r.Baseline, Worse: r.Worse,
+		Target: result.Settings.Target, Version: result.Settings.Version, Own: result.Settings.Own,
+		Settings: newJSONSettings(result.Settings),
 	}
 	for _, s := range result.Steps {
 		j.Steps = append(j.Steps, newJSONStep(&s))
@@ -314,13 +337,16 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		j.Checks = append(j.Checks, jsonCheck(c))
 	}
 	for _, s := range result.Seconds {
-		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(s.Length.Seconds()), round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
+		j.Seconds = append(j.Seconds, jsonSecond{round(s.At.Seconds()), round(s.Length.Seconds()),
+			round(perSecond(s.Requests, s.Length)), s.Requests, s.Errors, ms(s.P50), ms(s.P99)})
 	}
 	for _, p := range result.Periods {
-		j.Periods = append(j.Periods, jsonPeriod{p.What, round(p.From.Seconds()), round(p.To.Seconds())})
+		j.Periods = append(j.Periods, jsonPeriod{p.What, round(p.From.Seconds()),
+			round(p.To.Seconds())})
 	}
 	for _, x := range result.Resources {
-		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory, x.Goroutines, x.Connections, round(x.CPU)})
+		j.Resources = append(j.Resources, jsonResource{round(x.At.Seconds()), x.Memory,
+			x.Goroutines, x.Connections, round(x.CPU)})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -328,7 +354,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(j)
 }
 
-// WriteHDR writes the distribution of all latencies, in milliseconds, as HdrHistogram's plotter reads it.
+// WriteHDR writes the distribution of all latencies in milliseconds, in the format of
+// HdrHistogram's plotter.
 func (r *Report) WriteHDR(w io.Writer) error {
 	latency := r.Result.All.latency
 	if latency == nil {

@@ -9,58 +9,58 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Result is what a run saw.
+// Result is the result of a run.
 type Result struct {
 	Model     string        // "open" or "closed"
-	Target    float64       // open model: hits a second, on average over the schedule
+	Target    float64       // open model: average hits a second of the schedule
 	Achieved  float64       // hits a second that began
-	Hits      int64         // that began
-	Broken    int64         // of which so many had a step that went wrong
-	Late      time.Duration // open model: the most that a hit began after its time
-	Planned   time.Duration // how long hits were to begin
-	Took      time.Duration // until the last answer
+	Hits      int64         // hits that began
+	Broken    int64         // hits with a failed step
+	Late      time.Duration // open model: longest delay of a hit's begin
+	Planned   time.Duration // time in which hits begin
+	Took      time.Duration // until the last response
 	Ended     bool          // it was ended early
-	UsedUp    bool          // it was ended since the scenario had nothing left to ask
-	Dropped   int64         // open model: hits that were due and did not begin until patience was over
-	Busy      int64         // the most hits that were under way at once
-	Each      time.Duration // that a hit was under way, on average
+	UsedUp    bool          // it was ended because the scenario had no more queries
+	Dropped   int64         // open model: hits that did not begin within the grace period
+	Busy      int64         // most concurrent hits
+	Each      time.Duration // average duration of a hit
 	All       Step          // all steps together
-	Steps     []Step        // in the order in which a hit takes them
+	Steps     []Step        // in the order of a hit
 	Seconds   []Second
 	Checks    []Check
-	Resources []Resource // of the target, if it tells
+	Resources []Resource // of the target; nil = it has no admin address
 	Periods   []Period
 	Settings  Settings
 }
 
-// Step is what was seen of one kind of request.
+// Step has the figures of one kind of request.
 type Step struct {
 	Name                     string
 	Requests                 int64
 	Rate                     float64 // a second
 	Mean                     time.Duration
 	P50, P90, P99, P999, Max time.Duration
-	Statuses                 []Count // by status; "none" = no answer
-	Errors                   []Count // by reason, the most frequent first
+	Statuses                 []Count // by status; "none" = no response
+	Errors                   []Count // by reason, most frequent first
 	Failed                   int64
 	latency                  *hdrhistogram.Histogram
 }
 
-// Count is how often something was seen.
+// Count is the number of times that something occurred.
 type Count struct {
 	What  string
 	Times int64
 }
 
-// Check is something that a scenario holds to be true of the whole run.
+// Check is a condition on the whole run: a threshold, or a check of the scenario.
 type Check struct {
 	What     string
 	OK       bool
-	Seen     string // what was seen
-	Untested bool   // OK since nothing was seen that would tell
+	Seen     string // the measured value, or what happened
+	Untested bool   // with OK: the run did not test it
 }
 
-// outcome is a word for a Check.
+// outcome returns a word for the check's result.
 func (c Check) outcome() string {
 	switch {
 	case !c.OK:
@@ -71,24 +71,25 @@ func (c Check) outcome() string {
 	return "ok"
 }
 
-// Resource is what the target's process said of itself at a time.
+// Resource has metrics of the target's process at a time.
 type Resource struct {
-	At         time.Duration
-	Memory     float64 // bytes resident
-	Goroutines float64
-	// Connections of the public listener, each of which has a goroutine.
-	Connections float64
-	CPU         float64 // seconds of processor time so far
+	At          time.Duration // since the begin of the run
+	Memory      float64       // resident bytes
+	Goroutines  float64
+	Connections float64 // open connections of the public listener, with a goroutine each
+	CPU         float64 // CPU seconds since the start of the process
 }
 
-// Valid reports whether the run made its hits in time, all of them.
+// Valid reports whether the run kept its schedule: no hit was dropped, and MinAchieved of them
+// began in time.
 func (r *Result) Valid() bool {
 	return r.Model == "closed" || r.Dropped == 0 && r.Achieved >= MinAchieved*r.Target
 }
 
-// finish sums up.
+// finish fills in the result at the end of a run.
 func (r *run) finish(result *Result, ended bool) {
-	result.Model, result.Hits, result.Broken, result.Planned, result.Ended = "closed", r.started.Load(), r.broken.Load(), r.planned(), ended
+	result.Model, result.Hits, result.Broken, result.Planned, result.Ended = "closed",
+		r.started.Load(), r.broken.Load(), r.planned(), ended
 	span := max(time.Duration(r.last.Load()), result.Planned)
 	if ended {
 		span = time.Duration(r.last.Load())
@@ -99,7 +100,7 @@ func (r *run) finish(result *Result, ended bool) {
 		result.Model = "open"
 		result.Target = perSecond(int64(r.config.Schedule.Hits()), result.Planned)
 		result.Late = time.Duration(r.late.Load())
-		if ended { // the schedule up to there is what was to be kept
+		if ended { // only the schedule up to the end counts
 			result.Target = min(result.Target, r.scheduledRate(span))
 		} else {
 			result.Dropped = int64(r.config.Schedule.Hits()) - result.Hits
@@ -111,7 +112,7 @@ func (r *run) finish(result *Result, ended bool) {
 	result.All = newStep("all", whole(r.recorder.total), span)
 }
 
-// inOrder returns the names of steps as they are reported: those of the order first, then others by name.
+// inOrder returns the names of steps: first those in order, then the others by name.
 func inOrder[T any](steps map[string]T, order []string) []string {
 	place := func(name string) int {
 		if i := slices.Index(order, name); i >= 0 {
@@ -119,10 +120,12 @@ func inOrder[T any](steps map[string]T, order []string) []string {
 		}
 		return len(order)
 	}
-	return slices.SortedFunc(maps.Keys(steps), func(a, b string) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(steps), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
 }
 
-// scheduledRate returns the average rate of the schedule's first part.
+// scheduledRate returns the average rate of the first part of the schedule.
 func (r *run) scheduledRate(first time.Duration) float64 {
 	var hits float64
 	left := first
@@ -138,7 +141,8 @@ func (r *run) scheduledRate(first time.Duration) float64 {
 
 func newStep(name string, t *tally, span time.Duration) Step {
 	s := Step{
-		Name: name, Requests: t.count(), Rate: perSecond(t.count(), span), Failed: t.failed(), latency: t.latency,
+		Name: name, Requests: t.count(), Rate: perSecond(t.count(),
+			span), Failed: t.failed(), latency: t.latency,
 		Mean: time.Duration(t.latency.Mean() * float64(time.Microsecond)),
 		P50:  quantile(t, 50), P90: quantile(t, 90), P99: quantile(t, 99), P999: quantile(t, 99.9),
 		Max: time.Duration(t.latency.Max()) * time.Microsecond,
@@ -147,11 +151,13 @@ func newStep(name string, t *tally, span time.Duration) Step {
 	for reason, n := range t.errors {
 		s.Errors = append(s.Errors, Count{reason, n})
 	}
-	slices.SortFunc(s.Errors, func(a, b Count) int { return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.What, b.What)) })
+	slices.SortFunc(s.Errors, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.What, b.What))
+	})
 	return s
 }
 
-// ErrorShare returns the part of the requests that did not get the answer that they should have, from 0 to 1.
+// ErrorShare returns the share of requests without the expected response, from 0 to 1.
 func (s *Step) ErrorShare() float64 { return float64(s.Failed) / float64(max(1, s.Requests)) }
 
 func perSecond(n int64, span time.Duration) float64 {

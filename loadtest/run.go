@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,32 +18,33 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Config is how to run a scenario against a target that is there.
+// Config is the configuration of a run.
 type Config struct {
 	Schedule    Schedule      // open model; nil = closed
-	Concurrency int           // closed model: users that wait for each answer
+	Concurrency int           // closed model: number of users
 	Duration    time.Duration // closed model
 	Timeout     time.Duration // of one request; 0 = 10 s
-	Connections int           // at most, and hits under way; 0 = 1,000
-	// Live is called each second with what the last one saw, and once at the end; nil = nobody looks.
+	Connections int           // limit of connections and of concurrent hits; 0 = 1,000
+	// Live is called each second, and once at the end, with the figures since the last call;
+	// optional.
 	Live func(Second)
 }
 
-// Second is what was seen in about one second of a run.
+// Second has the figures of about one second of a run.
 type Second struct {
-	At       time.Duration // since the begin of the run, at the end of this second
-	Left     time.Duration // until hits no longer begin
-	Length   time.Duration // of this second: the last one may be from half as long to half as long again
-	Waiting  int64         // hits that are due and have not begun, once all are due
-	Hits     int64         // that have begun
+	At       time.Duration // end of this second, since the begin of the run
+	Left     time.Duration // time in which hits still begin
+	Length   time.Duration // of this second; for the last one, 0.5 to 1.5 s
+	Waiting  int64         // after the schedule: hits that are due and have not begun
+	Hits     int64         // hits that began
 	Requests int64
 	Errors   int64
-	P50, P99 time.Duration // of requests; 0 when there were none
+	P50, P99 time.Duration // of requests; 0 = no requests
 	Statuses []Count       // by status
-	Steps    []StepSecond  // that were taken, by name
+	Steps    []StepSecond  // with requests, by name
 }
 
-// StepSecond is what was seen of one step in about one second.
+// StepSecond has the figures of one step in about one second.
 type StepSecond struct {
 	Name     string
 	Requests int64
@@ -50,34 +52,35 @@ type StepSecond struct {
 	P50, P99 time.Duration
 }
 
-// MinAchieved is the part of the planned hits that must have begun in time for a run to say anything.
+// MinAchieved is the share of the scheduled rate that a valid run achieves.
 const MinAchieved = 0.99
 
-// run is a run that goes on.
+// run is a run in progress.
 type run struct {
 	config   Config
 	base     *fasthttp.URI
 	client   *fasthttp.HostClient
 	recorder *recorder
 	hit      func(*Hit) error
-	steps    []string            // in the order in which they are reported; others come after them
-	doze     func(time.Duration) // waits for a short time, about exactly
+	steps    []string            // order of the steps in reports; others follow
+	sleep    func(time.Duration) // preciseSleep, or a test's function
 	began    time.Time           // set before the first hit
-	started  atomic.Int64        // hits
-	broken   atomic.Int64        // hits with a step that went wrong
-	last     atomic.Int64        // when the last hit began, in nanoseconds since the begin of the run
-	late     atomic.Int64        // the most that a hit began after its time, in nanoseconds
-	now      atomic.Int64        // hits under way
-	most     atomic.Int64        // hits under way at once
-	spent    atomic.Int64        // by hits under way together, in nanoseconds
+	started  atomic.Int64        // hits that began
+	broken   atomic.Int64        // hits with a failed step
+	last     atomic.Int64        // begin of the last hit, nanoseconds since began
+	late     atomic.Int64        // longest delay of a hit's begin, nanoseconds
+	now      atomic.Int64        // concurrent hits
+	most     atomic.Int64        // maximum of now
+	spent    atomic.Int64        // sum of the durations of hits, nanoseconds
 	end      context.CancelCauseFunc
 }
 
-// patience is the longest that hits may begin after the end of their schedule.
-const patience = 10 * time.Second
+// maxGrace limits the grace period.
+const maxGrace = 10 * time.Second
 
-// grace returns how long hits that are due may begin after the end of the schedule: the time-out of a request, at most patience.
-func (r *run) grace() time.Duration { return min(patience, r.config.Timeout) }
+// grace returns the period after the end of the schedule in which due hits may still begin: the
+// timeout of a request, at most maxGrace.
+func (r *run) grace() time.Duration { return min(maxGrace, r.config.Timeout) }
 
 func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 	if config.Timeout == 0 {
@@ -92,68 +95,77 @@ func newRun(base string, config Config, hit func(*Hit) error) (*run, error) {
 	}
 	secure := string(uri.Scheme()) == "https"
 	return &run{
-		config: config, base: uri, recorder: newRecorder(), hit: hit, doze: doze,
+		config: config, base: uri, recorder: newRecorder(), hit: hit, sleep: preciseSleep,
 		client: &fasthttp.HostClient{
-			Addr: fasthttp.AddMissingPort(string(uri.Host()), secure), IsTLS: secure, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-			Name: "gatehouse-loadtest", MaxConns: config.Connections, MaxConnWaitTimeout: config.Timeout,
-			ReadBufferSize: 16 << 10, MaxIdleConnDuration: time.Minute,
-			RetryIfErr:               func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
+			Addr:      fasthttp.AddMissingPort(string(uri.Host()), secure),
+			IsTLS:     secure,
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+			Name:      "gatehouse-loadtest", MaxConns: config.Connections,
+			MaxConnWaitTimeout: config.Timeout,
+			ReadBufferSize:     16 << 10, MaxIdleConnDuration: time.Minute,
+			RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) {
+				return false, false
+			},
 			NoDefaultUserAgentHeader: false, DisablePathNormalizing: true,
 		},
 	}, nil
 }
 
-// open makes the hits of the schedule, which vegeta starts. A server that stalls holds up the hits that follow, and their
-// latency counts from when they were due: so their number at a time can be bounded, which keeps the generator from drowning
-// a server that is behind in connections.
+// open makes the hits of the schedule. vegeta starts them. When the server stalls, later hits wait
+// for a connection, and their latency counts from the time at which they were due. So the number of
+// concurrent hits can be limited, and a slow server does not drown in connections.
 func (r *run) open(ctx context.Context) {
 	connections := uint64(r.config.Connections)
 	c := &clock{Schedule: r.config.Schedule, run: r}
-	attacker := vegeta.NewAttacker(vegeta.Workers(min(32, connections)), vegeta.MaxWorkers(connections), vegeta.MaxBody(0),
+	attacker := vegeta.NewAttacker(vegeta.Workers(min(32, connections)),
+		vegeta.MaxWorkers(connections), vegeta.MaxBody(0),
 		vegeta.Client(&http.Client{Transport: c}))
 	ctx, cancel := context.WithTimeout(ctx, r.planned()+r.grace())
 	defer cancel()
 	c.over = ctx
 	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
-	target := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: "http://scenario/"})
-	for range attacker.Attack(target, c, 0, "") { // what vegeta counts is of no use: it does not know steps
+	target := vegeta.NewStaticTargeter(
+		vegeta.Target{Method: http.MethodGet, URL: "http://scenario/"})
+	// vegeta's figures are not used: it knows no steps.
+	for range attacker.Attack(target, c, 0, "") {
 	}
 }
 
-// clock is the pacer and the transport of the attacker: vegeta asks it when to begin each hit, and hands it the hit.
+// clock is the pacer and the transport of vegeta's attacker: it tells vegeta when each hit begins,
+// and executes the hits.
 type clock struct {
 	Schedule
 	run  *run
 	once sync.Once
-	over context.Context // ends when hits begin no more, which the attacker may notice some hits later
+	over context.Context // ends when no more hits may begin; the attacker may stop some hits later
 }
 
-// Pace implements vegeta.Pacer. The first call tells when the run began. It waits itself when the time is near, more exactly than vegeta
-// does.
+// Pace implements vegeta.Pacer. Its first call sets the begin of the run. Before a hit it sleeps
+// itself, because that is more precise than vegeta.
 func (c *clock) Pace(elapsed time.Duration, hits uint64) (time.Duration, bool) {
 	c.once.Do(func() { c.run.began = time.Now().Add(-elapsed) })
 	wait, stop := c.Schedule.Pace(elapsed, hits)
-	if stop || wait < dozeLeast {
+	if stop || wait < minSleep {
 		return wait, stop
 	}
 	due := time.Now().Add(wait)
-	if wait > dozeMost {
-		time.Sleep(wait - dozeMost)
+	if wait > maxPreciseSleep {
+		time.Sleep(wait - maxPreciseSleep)
 	}
 	if left := time.Until(due); left > 0 {
-		c.run.doze(left)
+		c.run.sleep(left)
 	}
 	return max(0, time.Until(due)), false
 }
 
-// How long before its time a hit is waited for more exactly. Below the least, hits come so fast that Go's scheduler looks at its timers all
-// the time.
+// Limits of precise sleeps. For waits below minSleep Go's timers are precise enough: the scheduler
+// checks them all the time.
 const (
-	dozeLeast = 60 * time.Microsecond
-	dozeMost  = 1500 * time.Microsecond
+	minSleep        = 60 * time.Microsecond
+	maxPreciseSleep = 1500 * time.Microsecond
 )
 
-// RoundTrip implements http.RoundTripper: it makes the hit, which counts for itself.
+// RoundTrip implements http.RoundTripper. It executes the hit, which records its own figures.
 func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	n, err := strconv.ParseUint(request.Header.Get("X-Vegeta-Seq"), 10, 64)
 	if err != nil {
@@ -162,10 +174,11 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	if c.over.Err() == nil {
 		c.run.one(n, c.run.began.Add(c.At(n)))
 	}
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody, Request: request}, nil
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: http.NoBody,
+		Request: request}, nil
 }
 
-// closed lets users make one hit after the other.
+// closed runs users who make one hit after the other.
 func (r *run) closed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Duration)
 	defer cancel()
@@ -181,10 +194,10 @@ func (r *run) closed(ctx context.Context) {
 	users.Wait()
 }
 
-// errUsedUp says that a scenario has nothing left to ask: the run ends.
-var errUsedUp = errors.New("all queries have been asked")
+// errUsedUp is returned by a hit when the scenario has no more queries. It ends the run.
+var errUsedUp = errors.New("all queries have been looked up")
 
-// one makes a hit that was due then; zero = now.
+// one makes hit n, which was due at due; zero = now.
 func (r *run) one(n uint64, due time.Time) {
 	began := r.mark(due)
 	raise(&r.most, r.now.Add(1))
@@ -202,13 +215,13 @@ func (r *run) one(n uint64, due time.Time) {
 		r.end(err)
 	default:
 		r.broken.Add(1)
-		if !errors.Is(err, errStep) { // answers that each looked right did not lead on
+		if !errors.Is(err, errStep) { // each response was right, but the flow could not continue
 			r.recorder.add(n, "flow", 0, 0, err.Error())
 		}
 	}
 }
 
-// mark keeps how far the run has come, and how late it is.
+// mark counts the begin of a hit and how late it is.
 func (r *run) mark(due time.Time) time.Time {
 	now := time.Now()
 	r.started.Add(1)
@@ -228,7 +241,7 @@ func raise(to *atomic.Int64, value int64) {
 	}
 }
 
-// planned returns how long hits begin.
+// planned returns the time in which hits begin.
 func (r *run) planned() time.Duration {
 	if r.config.Schedule != nil {
 		return r.config.Schedule.Duration()
@@ -236,12 +249,12 @@ func (r *run) planned() time.Duration {
 	return r.config.Duration
 }
 
-// watch tells of each second until done is closed, and of the rest.
+// watch collects the figures of each second until done is closed, and of the rest.
 func (r *run) watch(done <-chan struct{}) []Second {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var seconds []Second
-	var kept map[string]*tally // of the last of them
+	var kept map[string]*tally // of the last second
 	began, last, hitsBefore := time.Now(), time.Now(), int64(0)
 	for more := true; more; {
 		select {
@@ -253,13 +266,14 @@ func (r *run) watch(done <-chan struct{}) []Second {
 		steps := r.recorder.take()
 		hits := r.started.Load()
 		s := newSecond(steps)
-		s.At, s.Left, s.Length, s.Hits = now.Sub(began), max(0, r.planned()-now.Sub(began)), now.Sub(last), hits-hitsBefore
+		s.At, s.Left = now.Sub(began), max(0, r.planned()-now.Sub(began))
+		s.Length, s.Hits = now.Sub(last), hits-hitsBefore
 		if more && s.Left == 0 && r.config.Schedule != nil {
 			s.Waiting = int64(r.config.Schedule.Hits()) - hits
 		}
 		last, hitsBefore = now, hits
 		switch {
-		case !more && s.Length < time.Second/2 && len(seconds) > 0: // too short for a rate
+		case !more && s.Length < time.Second/2 && len(seconds) > 0: // too short to have a rate
 			seconds[len(seconds)-1].extend(s, kept, steps)
 		case more || s.Requests > 0 || s.Hits > 0:
 			seconds, kept = append(seconds, s), steps
@@ -271,25 +285,28 @@ func (r *run) watch(done <-chan struct{}) []Second {
 	return seconds
 }
 
-// newSecond sums up what was seen, by step.
+// newSecond returns the figures of steps.
 func newSecond(steps map[string]*tally) Second {
 	sum := whole(steps)
-	s := Second{Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50), P99: quantile(sum, 99), Statuses: sum.byStatus()}
+	s := Second{Requests: sum.count(), Errors: sum.failed(), P50: quantile(sum, 50),
+		P99: quantile(sum, 99), Statuses: sum.byStatus()}
 	for _, name := range slices.Sorted(maps.Keys(steps)) {
 		if t := steps[name]; t.count() > 0 {
-			s.Steps = append(s.Steps, StepSecond{Name: name, Requests: t.count(), Errors: t.failed(), P50: quantile(t, 50), P99: quantile(t, 99)})
+			s.Steps = append(s.Steps, StepSecond{Name: name, Requests: t.count(),
+				Errors: t.failed(), P50: quantile(t, 50), P99: quantile(t, 99)})
 		}
 	}
 	return s
 }
 
-// extend takes the rest of a run into its last second. kept and more are what was seen in the two.
+// extend adds the rest of a run to its last second. kept and more have the counts of the two.
 func (s *Second) extend(rest Second, kept, more map[string]*tally) {
 	for name, t := range more {
 		merge(kept, name, t)
 	}
 	sum := newSecond(kept)
-	sum.At, sum.Left, sum.Length, sum.Hits = rest.At, rest.Left, s.Length+rest.Length, s.Hits+rest.Hits
+	sum.At, sum.Left = rest.At, rest.Left
+	sum.Length, sum.Hits = s.Length+rest.Length, s.Hits+rest.Hits
 	*s = sum
 }
 
@@ -297,7 +314,8 @@ func quantile(t *tally, q float64) time.Duration {
 	return time.Duration(t.latency.ValueAtQuantile(q)) * time.Microsecond
 }
 
-// do makes all hits, waits for those under way, and returns what was seen. A run that ctx or its scenario ends early is no error.
+// do makes all hits, waits for their end, and returns the result. ctx or the scenario may end the
+// run early.
 func (r *run) do(ctx context.Context) Result {
 	done := make(chan struct{})
 	ctx, r.end = context.WithCancelCause(ctx)
@@ -318,4 +336,16 @@ func (r *run) do(ctx context.Context) Result {
 	result.UsedUp = errors.Is(context.Cause(ctx), errUsedUp)
 	r.finish(&result, ctx.Err() != nil)
 	return result
+}
+
+// CollectRarely lets a program that makes hits collect garbage at eight times the live heap, up to
+// 1 GB, unless GOGC is set. Collections delay hits: at 38,000 hits/s on two processors, the 99th
+// percentile of a run is 2.5 ms with Go's default and 2.0 ms with this.
+func CollectRarely() {
+	const defaultPercent = 100
+	if set := debug.SetGCPercent(800); set != defaultPercent {
+		debug.SetGCPercent(set)
+		return
+	}
+	debug.SetMemoryLimit(1 << 30)
 }

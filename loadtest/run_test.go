@@ -17,7 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// inBubble runs hits against a handler, both in virtual time: connections are pipes in memory.
+// inBubble runs hits against a handler with a fake clock. Connections are net.Pipes.
 func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test func(Result)) {
 	t.Helper()
 	warmFasthttp(t)
@@ -29,7 +29,7 @@ func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.doze = time.Sleep // the clock of the bubble
+		r.sleep = time.Sleep // uses the fake clock
 		server := &fasthttp.Server{Handler: handler}
 		r.client.Dial = func(string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
@@ -41,11 +41,11 @@ func inBubble(t *testing.T, config Config, handler fasthttp.RequestHandler, test
 			return ours, nil
 		}
 		test(r.do(t.Context()))
-		time.Sleep(2 * time.Minute) // the client's cleaner of connections ends
+		time.Sleep(2 * time.Minute) // until the client's connection cleaner ends
 	})
 }
 
-// warmFasthttp starts fasthttp's clock of Date headers outside of every bubble.
+// warmFasthttp starts fasthttp's Date goroutine outside of a bubble.
 func warmFasthttp(t *testing.T) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -54,12 +54,13 @@ func warmFasthttp(t *testing.T) {
 		ours.Read(make([]byte, 4096))
 		ours.Close()
 	}()
-	if err := (&fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}).ServeConn(theirs); err != nil && !errors.Is(err, net.ErrClosed) {
+	server := &fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}
+	if err := server.ServeConn(theirs); err != nil && !errors.Is(err, net.ErrClosed) {
 		t.Logf("warm-up: %v", err)
 	}
 }
 
-// stalling answers in a millisecond, but not at all in the first 200 ms of each five seconds.
+// stalling responds in a millisecond, but stalls in the first 200 ms of each five seconds.
 func stalling(began time.Time) fasthttp.RequestHandler {
 	return func(*fasthttp.RequestCtx) {
 		time.Sleep(time.Millisecond)
@@ -69,9 +70,10 @@ func stalling(began time.Time) fasthttp.RequestHandler {
 	}
 }
 
-// TestStallsAreSeen asks a server that stalls 200 ms in each five seconds: who comes then, 4 % of all, waits up to
-// 200 ms, so that p99 is 150 ms. In the closed model nobody comes.
-func TestStallsAreSeen(t *testing.T) {
+// TestOpenModelShowsStalls has a server that stalls for 200 ms in each five seconds. In the open
+// model 4 % of the hits are due then and wait up to 200 ms, so p99 is 150 ms. In the closed model
+// few hits are.
+func TestOpenModelShowsStalls(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		config      Config
@@ -86,39 +88,50 @@ func TestStallsAreSeen(t *testing.T) {
 			handler := func(ctx *fasthttp.RequestCtx) { stalling(began)(ctx) }
 			synctestBegan(&began)
 			inBubble(t, c.config, handler, func(result Result) {
-				if p99 := result.All.P99; p99 < c.least || p99 > c.most || !result.Valid() || result.All.Failed > 0 {
-					t.Errorf("got p99 %v, valid %v, errors %v, want %v to %v, true, none", p99, result.Valid(), result.All.Errors, c.least, c.most)
+				if p99 := result.All.P99; p99 < c.least || p99 > c.most || !result.Valid() ||
+					result.All.Failed > 0 {
+					t.Errorf("got p99 %v, valid %v, errors %v, want %v to %v, true, none", p99,
+						result.Valid(), result.All.Errors, c.least, c.most)
 				}
 			})
 		})
 	}
 }
 
-// synctestBegan moves the begin of stalls to the time at which every bubble begins.
+// synctestBegan sets began to the time at which every bubble begins.
 func synctestBegan(began *time.Time) { *began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// TestSlowServersMakeOpenRunsInvalid asks for more than a server of one second a request can do on 16 connections.
-func TestSlowServersMakeOpenRunsInvalid(t *testing.T) {
+// TestSlowServerMakesRunInvalid uses 16 connections to a server that takes a second per request.
+func TestSlowServerMakesRunInvalid(t *testing.T) {
 	slow := func(*fasthttp.RequestCtx) { time.Sleep(time.Second) }
-	inBubble(t, Config{Schedule: Steady(100, 10*time.Second), Connections: 16, Timeout: time.Hour}, slow, func(result Result) {
-		if result.Valid() || result.Hits < 300 || result.Hits > 336 || result.Dropped != 1000-result.Hits || result.Achieved > 17 || result.Target != 100 {
-			t.Errorf("got %v of %v/s, %d hits, %d dropped, valid %v, want about 16 of 100, 320, 680, false", result.Achieved, result.Target, result.Hits, result.Dropped, result.Valid())
-		}
-		if result.All.P50 < 5*time.Second || result.Took > 22*time.Second {
-			t.Errorf("got a median of %v and an end after %v, want the wait since the hits were due, and an end 10 s after their schedule", result.All.P50, result.Took)
-		}
-	})
+	inBubble(t, Config{Schedule: Steady(100, 10*time.Second), Connections: 16, Timeout: time.Hour},
+		slow, func(result Result) {
+			if result.Valid() || result.Hits < 300 || result.Hits > 336 ||
+				result.Dropped != 1000-result.Hits || result.Achieved > 17 || result.Target != 100 {
+				t.Errorf("got %v of %v/s, %d hits, %d dropped, valid %v, want about 16 of 100, 320, 680, false",
+					result.Achieved, result.Target, result.Hits, result.Dropped, result.Valid())
+			}
+			if result.All.P50 < 5*time.Second || result.Took > 22*time.Second {
+				t.Errorf("got a median of %v and an end after %v, want the wait since the hits were due, and the end 10 s after the schedule",
+					result.All.P50, result.Took)
+			}
+		})
 }
 
-// TestHitsThatNeverBeginAreDropped lets hits be due that a target never answers: the run ends a time-out after its schedule, and
-// another for the hits under way.
+// TestHitsThatNeverBeginAreDropped runs against a target that does not respond. The run waits one
+// timeout after its schedule, and another one for the hits under way.
 func TestHitsThatNeverBeginAreDropped(t *testing.T) {
 	never := func(*fasthttp.RequestCtx) { time.Sleep(time.Minute) }
 	var waiting []int64
-	config := Config{Schedule: Steady(100, 3*time.Second), Connections: 4, Timeout: 2 * time.Second, Live: func(s Second) { waiting = append(waiting, s.Waiting) }}
+	config := Config{Schedule: Steady(100, 3*time.Second), Connections: 4, Timeout: 2 * time.Second,
+		Live: func(s Second) {
+			waiting = append(waiting, s.Waiting)
+		}}
 	inBubble(t, config, never, func(result Result) {
-		if result.Took > 7*time.Second || result.Dropped < 280 || result.Valid() || result.Busy != 4 || result.Each < 1900*time.Millisecond {
-			t.Errorf("got an end after %v, %d dropped, %d busy for %v each, want 7 s at most, nearly 300, 4, 2 s", result.Took, result.Dropped, result.Busy, result.Each)
+		if result.Took > 7*time.Second || result.Dropped < 280 || result.Valid() ||
+			result.Busy != 4 || result.Each < 1900*time.Millisecond {
+			t.Errorf("got an end after %v, %d dropped, %d busy for %v each, want at most 7 s, nearly 300, 4, 2 s",
+				result.Took, result.Dropped, result.Busy, result.Each)
 		}
 		if slices.Max(waiting) < 280 || waiting[0] != 0 || waiting[len(waiting)-1] != 0 {
 			t.Errorf("got %v waiting, want those that are due after the schedule's end", waiting)
@@ -126,29 +139,30 @@ func TestHitsThatNeverBeginAreDropped(t *testing.T) {
 	})
 }
 
-func TestInvalidRunsSayWhatHeldThemUp(t *testing.T) {
+func TestWhyInvalid(t *testing.T) {
 	for _, c := range []struct {
 		result Result
 		want   string
 	}{
-		{Result{Achieved: 6.7, Target: 100, Busy: 2, Each: 300 * time.Millisecond}, "all 2 connections were in use, and with 300ms a hit they make 6.67/s at most"},
-		{Result{Achieved: 6.7, Target: 100, Busy: 1}, "this machine cannot make them in time"},
-		{Result{Achieved: 99.9, Target: 100, Busy: 1, Dropped: 1234, Planned: 5 * time.Second, Took: 7 * time.Second}, "1,234 hits dropped that had not begun until 2s after"},
+		{Result{Achieved: 6.7, Target: 100, Busy: 2, Each: 300 * time.Millisecond}, "all 2 connections were in use, and with 300ms a hit they reach at most 6.67/s"},
+		{Result{Achieved: 6.7, Target: 100, Busy: 1}, "this machine is too slow"},
+		{Result{Achieved: 99.9, Target: 100, Busy: 1, Dropped: 1234, Planned: 5 * time.Second, Took: 7 * time.Second}, "1,234 hits were dropped that had not begun 2s after the schedule's end"},
 	} {
 		c.result.Model = "open"
 		r := &Report{Result: &c.result, Connections: 2}
 		var text bytes.Buffer
-		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), c.want) || r.Verdict() != Invalid {
+		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), c.want) ||
+			r.Verdict() != Invalid {
 			t.Errorf("got %v, %s, %s, want %q", err, r.Verdict(), &text, c.want)
 		}
 	}
 }
 
-// TestQueriesAreAskedOnce has three queries, of which two are the same, for a hundred hits.
-func TestQueriesAreAskedOnce(t *testing.T) {
-	var asked sync.Map
+// TestQueriesAreLookedUpOnce has three queries, two of them equal, for a closed run.
+func TestQueriesAreLookedUpOnce(t *testing.T) {
+	var seen sync.Map
 	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		if _, again := asked.LoadOrStore(q.URL.Query().Get("q"), true); again {
+		if _, again := seen.LoadOrStore(q.URL.Query().Get("q"), true); again {
 			t.Errorf("got %s again, want each query once", q.URL)
 		}
 	}))
@@ -157,58 +171,72 @@ func TestQueriesAreAskedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := scenario.Run(t.Context(), Setup{Target: Target{Base: target.URL}, Queries: []string{"8.8.8.8", "EXAMPLE.com", "example.com"}}, Config{Concurrency: 2, Duration: 30 * time.Second})
+	result, err := scenario.Run(t.Context(), Setup{Target: Target{Base: target.URL},
+		Queries: []string{"8.8.8.8", "EXAMPLE.com", "example.com"}},
+		Config{Concurrency: 2, Duration: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	report := &Report{Result: result}
-	if result.Hits != 2 || result.All.Requests != 2 || result.Took > 10*time.Second || report.Verdict() != Crossed || len(result.Checks) != 1 || !strings.Contains(result.Checks[0].Seen, "all 2 were asked") {
-		t.Errorf("got %d hits, %d requests, %s, %+v, want two and the reason", result.Hits, result.All.Requests, report.Verdict(), result.Checks)
+	if result.Hits != 2 || result.All.Requests != 2 || result.Took > 10*time.Second ||
+		report.Verdict() != Crossed || len(result.Checks) != 1 ||
+		!strings.Contains(result.Checks[0].Seen, "all 2 were looked up") {
+		t.Errorf("got %d hits, %d requests, %s, %+v, want two and the reason", result.Hits,
+			result.All.Requests, report.Verdict(), result.Checks)
 	}
 }
 
-func TestSecondsAreWrittenWithThreeDigits(t *testing.T) {
-	s := Second{Length: time.Second, Requests: 812, P50: 1234567 * time.Nanosecond, P99: 12345678 * time.Nanosecond, Errors: 1234, Left: 12 * time.Second}
-	if got, want := s.String(), "812/s  p50 1.23ms  p99 12.3ms  1,234 errors  12s left"; got != want {
+func TestSecondString(t *testing.T) {
+	s := Second{Length: time.Second, Requests: 812, P50: 1234567 * time.Nanosecond,
+		P99: 12345678 * time.Nanosecond, Errors: 1234, Left: 12 * time.Second}
+	if got, want := s.String(),
+		"812/s  p50 1.23ms  p99 12.3ms  1,234 errors  12s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	s.Left, s.Waiting = 0, 55000
-	if got := s.String(); !strings.HasSuffix(got, "finishing, 55,000 hits wait") {
-		t.Errorf("got %q, want how many wait", got)
+	if got := s.String(); !strings.HasSuffix(got, "finishing, 55,000 hits are due") {
+		t.Errorf("got %q, want the number of due hits", got)
 	}
 }
 
 func TestTimeoutsAreErrors(t *testing.T) {
 	never := func(*fasthttp.RequestCtx) { time.Sleep(time.Minute) }
-	inBubble(t, Config{Schedule: Steady(10, time.Second), Timeout: time.Second}, never, func(result Result) {
-		if result.All.Failed != 10 || result.Broken != 10 || len(result.All.Errors) != 1 || result.All.Errors[0].What != "no answer in time" || result.All.Statuses[0].What != "none" {
-			t.Errorf("got %d failed, errors %v, statuses %v, want 10 without an answer in time", result.All.Failed, result.All.Errors, result.All.Statuses)
-		}
-	})
+	inBubble(t, Config{Schedule: Steady(10, time.Second), Timeout: time.Second}, never,
+		func(result Result) {
+			if result.All.Failed != 10 || result.Broken != 10 || len(result.All.Errors) != 1 ||
+				result.All.Errors[0].What != "timeout" || result.All.Statuses[0].What != "none" {
+				t.Errorf("got %d failed, errors %v, statuses %v, want 10 timeouts",
+					result.All.Failed, result.All.Errors, result.All.Statuses)
+			}
+		})
 }
 
-// TestRunsEndEarly ends a run after a quarter of its time: it is valid for as far as it came.
-func TestRunsEndEarly(t *testing.T) {
+// TestRunEndedEarly ends a run after a quarter of its time. It is valid for that part.
+func TestRunEndedEarly(t *testing.T) {
 	warmFasthttp(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		r, err := newRun("http://127.0.0.1:1", Config{Schedule: Steady(100, 20*time.Second)}, func(h *Hit) error {
-			h.run.recorder.add(h.Number, "step", time.Millisecond, 200, "")
-			return nil
-		})
+		r, err := newRun("http://127.0.0.1:1", Config{Schedule: Steady(100, 20*time.Second)},
+			func(h *Hit) error {
+				h.run.recorder.add(h.Number, "step", time.Millisecond, 200, "")
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
 		result := r.do(ctx)
-		if !result.Ended || !result.Valid() || result.Hits < 495 || result.Hits > 501 || result.Took > 6*time.Second {
-			t.Errorf("got ended %v, valid %v, %d hits in %v, want true, true, about 500 in 5 s", result.Ended, result.Valid(), result.Hits, result.Took)
+		if !result.Ended || !result.Valid() || result.Hits < 495 || result.Hits > 501 ||
+			result.Took > 6*time.Second {
+			t.Errorf("got ended %v, valid %v, %d hits in %v, want true, true, about 500 in 5 s",
+				result.Ended, result.Valid(), result.Hits, result.Took)
 		}
 	})
 }
 
-// TestRestOfARunMakesNoSpike lets a run end shortly after its last full second: what was seen in the rest is part of that second.
-func TestRestOfARunMakesNoSpike(t *testing.T) {
+// TestShortRestJoinsLastSecond ends a run shortly after its last full second. The rest is part of
+// that second, so that it has no rate of its own.
+func TestShortRestJoinsLastSecond(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		length  time.Duration
@@ -217,7 +245,7 @@ func TestRestOfARunMakesNoSpike(t *testing.T) {
 	}{
 		{"short rest", 3 * time.Second, 200 * time.Millisecond, 3},
 		{"long rest", 3 * time.Second, 700 * time.Millisecond, 4},
-		{"nothing but a rest", 300 * time.Millisecond, time.Millisecond, 1},
+		{"only a rest", 300 * time.Millisecond, time.Millisecond, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			slow := func(*fasthttp.RequestCtx) { time.Sleep(c.slow) }
@@ -227,12 +255,16 @@ func TestRestOfARunMakesNoSpike(t *testing.T) {
 					requests += s.Requests
 					steps += s.Steps[0].Requests
 					statuses += s.Statuses[0].Times
-					if rate := perSecond(s.Requests, s.Length); rate > 105 || i > 0 && s.P99 < c.slow {
-						t.Errorf("got %.0f/s and p99 %v at %v, want at most 100/s and %v", rate, s.P99, s.At, c.slow)
+					if rate := perSecond(s.Requests, s.Length); rate > 105 || i > 0 &&
+						s.P99 < c.slow {
+						t.Errorf("got %.0f/s and p99 %v at %v, want at most 100/s and %v", rate,
+							s.P99, s.At, c.slow)
 					}
 				}
-				if len(result.Seconds) != c.seconds || requests != result.Hits || steps != requests || statuses != requests {
-					t.Errorf("got %d seconds with %d requests, %d in steps, %d statuses, want %d with %d", len(result.Seconds), requests, steps, statuses, c.seconds, result.Hits)
+				if len(result.Seconds) != c.seconds || requests != result.Hits ||
+					steps != requests || statuses != requests {
+					t.Errorf("got %d seconds with %d requests, %d in steps, %d statuses, want %d with %d",
+						len(result.Seconds), requests, steps, statuses, c.seconds, result.Hits)
 				}
 			})
 		})

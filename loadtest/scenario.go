@@ -13,68 +13,80 @@ import (
 type Scenario struct {
 	Name     string
 	About    string        // the question that it answers
-	Rate     float64       // hits a second, unless told otherwise
-	Duration time.Duration // likewise
-	prepare  func(context.Context, *Setup) (*play, error)
+	Rate     float64       // default hits a second
+	Duration time.Duration // default
+	prepare  func(context.Context, *Setup) (*workload, error)
 	steps    []string // of its own hits
-	uses     []string // of its Setup: keys, queries, people, tokens, mix
+	uses     []string // parts of Setup that it uses: keys, queries, people, tokens, mix
 }
 
-// play is a scenario that is ready to begin.
-type play struct {
+// workload is a scenario that is ready to run.
+type workload struct {
 	hit func(*Hit) error
-	// during goes on beside the hits, for as long as they begin, and notes periods; nil = nothing does.
+	// during runs concurrently with the hits, until none begins any more, and notes periods;
+	// optional.
 	during func(ctx context.Context, planned time.Duration, note func(Period)) error
 	checks func(*Result) []Check // nil = none
 }
 
-// Setup is what a scenario can choose its keys, users and tokens from.
+// Setup has the target of a run, and its keys, users and tokens.
 type Setup struct {
 	Target   Target
-	Keys     int      // look-ups: how many different queries; 0 = the scenario's own number
-	Queries  []string // look-ups: the queries themselves; nil = made-up addresses
-	Tokens   []string // profile: access tokens; nil = made by set-up
-	People   int      // how many clients, users or tokens are made; 0 = the scenario's own number
+	Keys     int      // lookups: number of different queries; 0 = the scenario's default
+	Queries  []string // lookups: the queries; nil = generated addresses
+	Tokens   []string // profile: access tokens; nil = created by setup
+	People   int      // number of clients, users or tokens to create; 0 = the scenario's default
 	Mix      map[string]float64
-	Progress func(done, of int, what string) // nil = nobody looks
+	Progress func(done, of int, what string) // called during setup; optional
 
-	operator *operator
-	crowd    *crowd
+	operator    *operator
+	provisioner *provisioner
 }
 
-// Scenarios are all there are, by name.
+// Scenarios lists all scenarios by name.
 var Scenarios = []Scenario{
-	{"authorize", "How many people a second can sign in, consent and come back with tokens? The whole flow with PKCE: login page, password, consent, code, token.", 5, 10 * time.Second, prepareAuthorize,
-		[]string{"authorize", "login-page", "login", "consent-page", "consent", "token"}, []string{"people"}},
-	{"bulk", "How fast are requests for 50 cached look-ups?", 500, 10 * time.Second, prepareBulk,
+	{"authorize",
+		"How many people a second can sign in, consent and come back with tokens? The whole flow with PKCE: login page, password, consent, code, token.",
+		5, 10 * time.Second, prepareAuthorize, []string{"authorize", "login-page", "login",
+			"consent-page", "consent", "token"}, []string{"people"}},
+	{"bulk", "How fast are requests for 50 cached lookups?", 500, 10 * time.Second, prepareBulk,
 		[]string{"bulk"}, []string{"keys", "queries"}},
-	{"churn", "What do many tokens cost that are used little? Each hit refreshes, and reads the profile twice with the new token.", 100, 10 * time.Second, prepareChurn,
-		[]string{"refresh", "profile"}, []string{"people"}},
-	{"introspect", "How fast does a resource server learn about a token?", 1000, 10 * time.Second, prepareIntrospect,
-		[]string{"introspect"}, []string{"people"}},
-	{"lookup-cold", "How fast are look-ups that nobody made before, so that each goes upstream?", 200, 10 * time.Second, prepareCold,
-		[]string{"cold-lookup"}, []string{"queries"}},
-	{"lookup-hot", "How fast is a look-up whose answer is in the cache? Keys in rotation, all asked for once before.", 2000, 10 * time.Second, prepareHot,
-		[]string{"lookup"}, []string{"keys", "queries"}},
-	{"lookup-zipf", "How fast are look-ups of a realistic mix, in which few queries are frequent and many rare?", 1000, 10 * time.Second, prepareZipf,
-		[]string{"zipf-lookup"}, []string{"keys", "queries"}},
-	{"mixed", "Does everything at once hold together? Weights by --mix.", 500, 10 * time.Second, nil,
-		nil, []string{"mix"}},
+	{"churn",
+		"What do many rarely used tokens cost? Each hit refreshes, and reads the profile twice with the new token.",
+		100, 10 * time.Second, prepareChurn, []string{"refresh", "profile"}, []string{"people"}},
+	{"introspect", "How fast does a resource server learn about a token?", 1000, 10 * time.Second,
+		prepareIntrospect, []string{"introspect"}, []string{"people"}},
+	{"lookup-cold", "How fast are lookups of new queries, which all go upstream?", 200,
+		10 * time.Second, prepareCold, []string{"cold-lookup"}, []string{"queries"}},
+	{"lookup-hot",
+		"How fast is a cached lookup? Setup looks up all keys once, and hits use them in turn.",
+		2000, 10 * time.Second, prepareHot, []string{"lookup"}, []string{"keys", "queries"}},
+	{"lookup-zipf",
+		"How fast are lookups of a realistic mix of few frequent and many rare queries?", 1000,
+		10 * time.Second, prepareZipf, []string{"zipf-lookup"}, []string{"keys", "queries"}},
+	{"mixed", "Does everything at once hold together? Weights by --mix.", 500,
+		10 * time.Second, nil, nil, []string{"mix"}},
 	{"my-ip", "How fast does a browser learn where it is?", 1000, 10 * time.Second, prepareMyIP,
 		[]string{"my-ip"}, []string{"keys", "queries"}},
-	{"outage", "What do callers see when the upstream fails and comes back? It is down for the middle third of the run.", 500, 45 * time.Second, prepareOutage,
-		[]string{"lookup", "cold-lookup"}, []string{"keys", "queries"}},
-	{"profile", "How fast are profiles, and are the rate limits exact? Of each token's window exactly 100 requests may pass.", 500, 10 * time.Second, prepareProfile,
-		[]string{"profile", "profile-greedy"}, []string{"people", "tokens"}},
-	{"refresh", "How fast do clients get new tokens for refresh tokens?", 200, 10 * time.Second, prepareRefresh,
-		[]string{"refresh"}, []string{"people"}},
-	{"soak", "Is all well after a long time? Everything at once, with an eye on memory and goroutines.", 200, 15 * time.Minute, nil,
-		nil, []string{"mix"}},
-	{"token", "How many tokens a second can be issued by client_credentials? Each is durable before it is answered.", 500, 10 * time.Second, prepareToken,
-		[]string{"token"}, []string{"people"}},
+	{"outage",
+		"What do callers see when the upstream fails and recovers? It is down for the middle third of the run.",
+		500, 45 * time.Second, prepareOutage, []string{"lookup",
+			"cold-lookup"}, []string{"keys", "queries"}},
+	{"profile",
+		"How fast are profiles, and are the rate limits exact? Exactly 100 requests of a token may pass in a window.",
+		500, 10 * time.Second, prepareProfile, []string{"profile",
+			"profile-greedy"}, []string{"people", "tokens"}},
+	{"refresh", "How fast do clients get new tokens for refresh tokens?", 200, 10 * time.Second,
+		prepareRefresh, []string{"refresh"}, []string{"people"}},
+	{"soak",
+		"Does it stay healthy for a long time? Everything at once, with checks of memory and goroutines.",
+		200, 15 * time.Minute, nil, nil, []string{"mix"}},
+	{"token",
+		"How many tokens a second can client_credentials issue? Each is durable before its response.",
+		500, 10 * time.Second, prepareToken, []string{"token"}, []string{"people"}},
 }
 
-func init() { // these prepare others
+func init() { // prepareMixed and prepareSoak use Scenarios
 	for i := range Scenarios {
 		switch Scenarios[i].Name {
 		case "mixed":
@@ -93,7 +105,8 @@ func ScenarioNamed(name string) (Scenario, error) {
 		for _, s := range Scenarios {
 			names = append(names, s.Name)
 		}
-		return Scenario{}, fmt.Errorf("there is no scenario %q: there are %s", name, strings.Join(names, ", "))
+		return Scenario{}, fmt.Errorf("there is no scenario %q: there are %s", name,
+			strings.Join(names, ", "))
 	}
 	return Scenarios[i], nil
 }
@@ -108,7 +121,8 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	}
 	s.operator = newOperator(s.Target)
 	defer s.operator.http.CloseIdleConnections()
-	s.crowd = &crowd{o: s.operator, run: strconv.FormatInt(time.Now().UnixNano(), 36), notify: s.Progress}
+	s.provisioner = &provisioner{o: s.operator, run: strconv.FormatInt(time.Now().UnixNano(), 36),
+		notify: s.Progress}
 	p, err := sc.prepare(ctx, &s)
 	if err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", sc.Name, err)
@@ -118,25 +132,22 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 		return nil, err
 	}
 	r.steps = sc.Steps(s.Mix)
-	beside, err := startBeside(ctx, s.Target, p, r.planned())
-	if err != nil {
-		return nil, err
-	}
+	background := startBackground(ctx, s.Target, p, r.planned())
 	result := r.do(ctx)
-	if result.Resources, err = beside.stop(); err != nil {
+	if result.Resources, err = background.stop(); err != nil {
 		return nil, err
 	}
-	result.Periods, result.Settings = beside.periods, settings(&s, r.config)
+	result.Periods, result.Settings = background.periods, settings(&s, r.config)
 	if p.checks != nil {
 		result.Checks = p.checks(&result)
 	}
 	return &result, nil
 }
 
-// number returns what was asked for, or else the scenario's own.
-func number(asked, own int) int {
-	if asked > 0 {
-		return asked
+// number returns given, or own if that is 0.
+func number(given, own int) int {
+	if given > 0 {
+		return given
 	}
 	return own
 }

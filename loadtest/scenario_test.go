@@ -176,7 +176,7 @@ func TestSetupSaysWhatItNeeds(t *testing.T) {
 	}{
 		{"token", loadtest.Target{Base: local.Base}, "--client-id"},
 		{"outage", loadtest.Target{Base: local.Base}, "--simulator"},
-		{"token", loadtest.Target{Base: local.Base, Admin: local.Admin, ClientID: local.ClientID, ClientSecret: "wrong"}, "answered 401"},
+		{"token", loadtest.Target{Base: local.Base, Admin: local.Admin, ClientID: local.ClientID, ClientSecret: "wrong"}, "responded with status 401"},
 		{"lookup-hot", loadtest.Target{Base: "http://127.0.0.1:1"}, "reach the bulk endpoint"},
 	} {
 		scenario, err := loadtest.ScenarioNamed(c.scenario)

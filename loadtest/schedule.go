@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Stage is a part of a Schedule in which the rate goes evenly from one value to another.
+// Stage is a part of a Schedule. Its rate changes linearly from From to To.
 type Stage struct {
 	From, To float64 // hits a second, 0 or more
 	For      time.Duration
 }
 
-// hits returns how many hits belong to the first t of the stage.
+// hits returns the number of hits in the first t of the stage.
 func (s Stage) hits(t time.Duration) float64 {
 	x := t.Seconds()
 	return s.From*x + (s.To-s.From)/s.For.Seconds()*x*x/2
 }
 
-// when returns the time at which the stage has made n hits, which it does make.
+// when returns the time at which the stage has made n hits. n must not exceed the stage's hits.
 func (s Stage) when(n float64) time.Duration {
 	if n <= 0 {
 		return 0
@@ -31,19 +31,23 @@ func (s Stage) when(n float64) time.Duration {
 	if math.Abs(slope) < 1e-9 {
 		x = n / s.From
 	} else {
-		x = 2 * n / (s.From + math.Sqrt(max(0, s.From*s.From+2*slope*n))) // of the two forms of the root, the one that also holds at a small slope
+		// Of the two forms of the root, this one is precise for a small slope too.
+		x = 2 * n / (s.From + math.Sqrt(max(0, s.From*s.From+2*slope*n)))
 	}
 	return min(s.For, time.Duration(x*float64(time.Second)))
 }
 
-// Schedule says when each hit of an open run begins. It is a vegeta.Pacer. It needs at least one stage of more than no time.
+// Schedule says when each hit of an open run begins. It is a vegeta.Pacer. It needs at least one
+// stage with a duration above 0.
 type Schedule []Stage
 
-// Steady returns a Schedule of one rate.
-func Steady(rate float64, d time.Duration) Schedule { return Schedule{{From: rate, To: rate, For: d}} }
+// Steady returns a Schedule with a constant rate.
+func Steady(rate float64, d time.Duration) Schedule {
+	return Schedule{{From: rate, To: rate, For: d}}
+}
 
-// ParseSchedule reads a comma list of stages: RATE:TIME holds a rate, FROM..TO:TIME moves from one to another. A lone RATE
-// lasts for d.
+// ParseSchedule parses stages, separated by commas: RATE:TIME has a constant rate, FROM..TO:TIME
+// changes it linearly. RATE without a time lasts for d.
 func ParseSchedule(text string, d time.Duration) (Schedule, error) {
 	var s Schedule
 	for part := range strings.SplitSeq(text, ",") {
@@ -52,7 +56,7 @@ func ParseSchedule(text string, d time.Duration) (Schedule, error) {
 		var err error
 		if staged {
 			if stage.For, err = time.ParseDuration(length); err != nil {
-				return nil, fmt.Errorf("%q: after the colon stands a time such as 30s", part)
+				return nil, fmt.Errorf("%q: write a time such as 30s after the colon", part)
 			}
 		}
 		from, to, ramp := strings.Cut(rates, "..")
@@ -66,12 +70,12 @@ func ParseSchedule(text string, d time.Duration) (Schedule, error) {
 			return nil, fmt.Errorf("%q: %w", part, err)
 		}
 		if stage.For <= 0 {
-			return nil, fmt.Errorf("%q: lasts no time", part)
+			return nil, fmt.Errorf("%q: the time must be more than 0", part)
 		}
 		s = append(s, stage)
 	}
 	if s.Hits() < 1 {
-		return nil, fmt.Errorf("%q: makes no hit", text)
+		return nil, fmt.Errorf("%q: this makes no hits", text)
 	}
 	return s, nil
 }
@@ -84,7 +88,7 @@ func parseRate(text string) (float64, error) {
 	return rate, nil
 }
 
-// Duration returns how long the schedule takes.
+// Duration returns the duration of the schedule.
 func (s Schedule) Duration() time.Duration {
 	var d time.Duration
 	for _, stage := range s {
@@ -93,7 +97,7 @@ func (s Schedule) Duration() time.Duration {
 	return d
 }
 
-// Hits returns how many hits the schedule makes.
+// Hits returns the number of hits in the schedule.
 func (s Schedule) Hits() uint64 {
 	var n float64
 	for _, stage := range s {
@@ -102,7 +106,8 @@ func (s Schedule) Hits() uint64 {
 	return uint64(n + 1e-6)
 }
 
-// At returns when hit n, from 0, begins; the schedule's end for hits that it does not make.
+// At returns when hit n begins, counted from 0. It returns the schedule's end if there is no such
+// hit.
 func (s Schedule) At(n uint64) time.Duration {
 	left := float64(n)
 	var at time.Duration
@@ -125,7 +130,7 @@ func (s Schedule) Pace(elapsed time.Duration, hits uint64) (wait time.Duration, 
 	return max(0, s.At(hits)-elapsed), false
 }
 
-// Rate implements vegeta.Pacer: the hits a second at that time.
+// Rate implements vegeta.Pacer. It returns the hits a second at elapsed.
 func (s Schedule) Rate(elapsed time.Duration) float64 {
 	for _, stage := range s {
 		if elapsed < stage.For {
@@ -136,7 +141,7 @@ func (s Schedule) Rate(elapsed time.Duration) float64 {
 	return 0
 }
 
-// String returns the form that ParseSchedule reads.
+// String returns the schedule in the form that ParseSchedule parses.
 func (s Schedule) String() string {
 	var parts []string
 	for _, stage := range s {

@@ -41,8 +41,8 @@ func NewSpawner(system *actor.ActorSystem, full, panicked func()) *Spawner {
 	return s
 }
 
-// Spawn starts a and returns its mailbox. The props are shared by all actors, because a set of them
-// is larger than most actors are.
+// Spawn starts a and returns its mailbox. a must not spawn another actor when it is started. The props
+// are shared by all actors, because a set of them is larger than most actors are.
 func (s *Spawner) Spawn(a actor.Actor) *Mailbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,17 +12,17 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// What may be wrong with a code that was entered.
+// Errors about a code that a person entered.
 var (
 	ErrWrongCode = errors.New("wrong code")
-	// ErrCodeExpired says that another code is needed: this one was used, has expired, was tried too often or was replaced, or
-	// nobody asked for one.
-	ErrCodeExpired = errors.New("the code is no longer good")
-	// ErrDisabled says that the account is disabled. Only who has entered the right code is told.
+	// ErrCodeExpired says that the person needs another code. The code was used, replaced or tried
+	// too often, or it has expired, or none was requested.
+	ErrCodeExpired = errors.New("the code is no longer valid")
+	// ErrDisabled says that the account is disabled. It is returned after the right code only.
 	ErrDisabled = errors.New("the account is disabled")
 )
 
-// Channels returns by what people can be sent codes.
+// Channels returns the channels through which people can get codes.
 func (s *Service) Channels() account.Channels {
 	if s.config.Messenger == nil {
 		return account.Channels{}
@@ -30,9 +30,11 @@ func (s *Service) Channels() account.Channels {
 	return s.config.Channels
 }
 
-// Challenge returns what the cookie's token asks a code for, to show it, or ErrCodeExpired. It holds no hash of a code or password. Its
-// code may have expired, as long as another can be asked for.
-func (s *Service) Challenge(ctx context.Context, token string, now time.Time) (*account.Challenge, error) {
+// Challenge returns the challenge of a cookie's token, for display, or ErrCodeExpired. The result
+// holds no hash of a code or password. Its code may have expired while another can be requested.
+func (s *Service) Challenge(
+	ctx context.Context, token string, now time.Time,
+) (*account.Challenge, error) {
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,10 @@ func (s *Service) Challenge(ctx context.Context, token string, now time.Time) (*
 	return c, nil
 }
 
-func (s *Service) challenge(ctx context.Context, token string, now time.Time) (*account.Challenge, error) {
+// challenge is Challenge with the hashes.
+func (s *Service) challenge(
+	ctx context.Context, token string, now time.Time,
+) (*account.Challenge, error) {
 	if !account.LooksLikeSecret(token) {
 		return nil, ErrCodeExpired
 	}
@@ -55,24 +60,60 @@ func (s *Service) challenge(ctx context.Context, token string, now time.Time) (*
 	return c, nil
 }
 
-// Resend sends another code for the challenge of the cookie's token; the former one is no longer good. Its error is ErrCodeExpired, a
-// *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
-func (s *Service) Resend(ctx context.Context, token string, caller netip.Addr, now time.Time) error {
+// requestCode creates the challenge c, sends its message and returns the token for the cookie.
+// prepare completes c, given the owner of its address, who is the zero User if there is none; nil
+// does nothing. The time of a request must not depend on whether the address has an owner.
+func (s *Service) requestCode(
+	ctx context.Context, c *account.Challenge, caller netip.Addr, now time.Time,
+	prepare func(owner *account.User) error,
+) (token string, err error) {
+	token = account.NewSecret()
+	c.Hash, c.Ends = oauth.HashOf(token), now.Add(account.ChallengeLifetime)
+	err = s.limitRequest(c.Purpose, caller, now, func() error {
+		owner, err := s.owner(ctx, c)
+		if err != nil {
+			return err
+		}
+		if prepare != nil {
+			if err := prepare(owner); err != nil {
+				return err
+			}
+		}
+		return s.sendCode(ctx, c, owner, s.config.Store.CreateChallenge, now)
+	})
+	if err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
+// Resend sends another code for the challenge of a cookie's token. The code before is no longer
+// valid. The error is ErrCodeExpired, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a
+// failure.
+func (s *Service) Resend(
+	ctx context.Context, token string, caller netip.Addr, now time.Time,
+) error {
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return err
 	}
-	return s.asked(c.Purpose, caller, now, func() error {
+	return s.limitRequest(c.Purpose, caller, now, func() error {
 		if c.Again.After(now) {
 			return &ThrottledError{RetryAfter: c.Again.Sub(now)}
 		}
-		return s.send(ctx, c, s.config.Store.RenewChallenge, now)
+		owner, err := s.owner(ctx, c)
+		if err != nil {
+			return err
+		}
+		return s.sendCode(ctx, c, owner, s.config.Store.RenewChallenge, now)
 	})
 }
 
-// asked counts a request for a code, and lets ask do it unless caller has asked too often. A request that fails by no fault of
-// caller is not counted.
-func (s *Service) asked(purpose account.Purpose, caller netip.Addr, now time.Time, ask func() error) (err error) {
+// limitRequest calls request, which sends a code, unless caller has requested too many. It counts
+// the request, except one that fails through no fault of caller.
+func (s *Service) limitRequest(
+	purpose account.Purpose, caller netip.Addr, now time.Time, request func() error,
+) (err error) {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
 	}
@@ -83,35 +124,24 @@ func (s *Service) asked(purpose account.Purpose, caller netip.Addr, now time.Tim
 			return &ThrottledError{RetryAfter: wait}
 		}
 	}
-	err = ask()
+	err = request()
 	if caller.IsValid() && err != nil && resultOf(err) == "failed" {
 		s.codeRequests.Forgive(caller)
 	}
 	return err
 }
 
-// begin keeps a new challenge, sends its message and returns the token for the cookie. It takes as long for a challenge that nobody can
-// pass, which has no code in its message.
-func (s *Service) begin(ctx context.Context, c *account.Challenge, now time.Time) (token string, err error) {
-	token = account.NewSecret()
-	c.Hash, c.Ends = oauth.HashOf(token), now.Add(account.ChallengeLifetime)
-	if err := s.send(ctx, c, s.config.Store.CreateChallenge, now); err != nil {
-		return "", err
-	}
-	return token, nil
-}
-
-// send gives c another code, which keep makes durable, and sends it.
-func (s *Service) send(ctx context.Context, c *account.Challenge, keep func(context.Context, *account.Challenge) error, now time.Time) error {
+// sendCode gives c another code, saves it with save and enqueues its message. A message without a
+// code takes the same time: then the code of c is a secret that nobody learns.
+func (s *Service) sendCode(
+	ctx context.Context, c *account.Challenge, owner *account.User,
+	save func(context.Context, *account.Challenge) error, now time.Time,
+) error {
 	if !s.Channels().Has(c.Channel) {
 		return fmt.Errorf("send code: %w", errNoMessenger)
 	}
-	owner, err := s.owner(ctx, c) // always: the time must not tell whether there is one
-	if err != nil {
-		return err
-	}
-	message := account.Message{Channel: c.Channel, To: sendTo(c, owner), Kind: c.Message}
-	secret := account.NewSecret() // nobody learns it, and no 6 digits fit
+	message := account.Message{Channel: c.Channel, To: recipientOf(c, owner), Kind: c.Message}
+	secret := account.NewSecret() // never equal to 6 digits
 	if c.Message.HasCode() {
 		message.Code = account.NewCode()
 		secret = message.Code
@@ -121,7 +151,7 @@ func (s *Service) send(ctx context.Context, c *account.Challenge, keep func(cont
 		return fmt.Errorf("hash code: %w", err)
 	}
 	c.Renew(hash, now)
-	err = keep(ctx, c)
+	err = save(ctx, c)
 	var limit *account.SendLimitError
 	switch {
 	case errors.As(err, &limit):
@@ -129,7 +159,7 @@ func (s *Service) send(ctx context.Context, c *account.Challenge, keep func(cont
 	case errors.Is(err, account.ErrNotFound):
 		return ErrCodeExpired
 	case err != nil:
-		return fmt.Errorf("keep challenge: %w", err)
+		return fmt.Errorf("save challenge: %w", err)
 	}
 	if err := s.sender.enqueue(message); err != nil {
 		return fmt.Errorf("send code: %w", err)
@@ -137,83 +167,30 @@ func (s *Service) send(ctx context.Context, c *account.Challenge, keep func(cont
 	return nil
 }
 
-// sendTo returns where the message of c goes. One to an account goes to the address as its owner wrote it: in other letters it might be
-// another's.
-func sendTo(c *account.Challenge, owner *account.User) string {
-	if c.Channel == account.Email && (c.Message == account.ResetCode || c.Message == account.AccountExists) && owner.ID != 0 {
+// recipientOf returns the address for the message of c. A message about an account goes to the
+// address as its owner wrote it: in other upper and lower case it might be another mailbox.
+func recipientOf(c *account.Challenge, owner *account.User) string {
+	aboutAccount := c.Message == account.ResetCode || c.Message == account.AccountExists
+	if c.Channel == account.Email && aboutAccount && owner.ID != 0 {
 		return owner.Email
 	}
 	return c.Address
 }
 
-// enter checks a code that was entered for c, by a browser that is known to u, the zero User when c is about none. Its error is
-// ErrWrongCode, ErrCodeExpired, a *ThrottledError or a failure.
-func (s *Service) enter(ctx context.Context, c *account.Challenge, code string, u *account.User, by Visitor, now time.Time) error {
-	g := guess{account: c.Recipient(), caller: by.Caller, known: s.known.knows(by.Known, u, now)}
-	err := s.try(g, now, func() error {
-		err := s.config.Store.CountTry(ctx, c, now)
-		if errors.Is(err, account.ErrNotFound) {
-			return ErrCodeExpired
-		}
-		if err != nil {
-			return fmt.Errorf("count try: %w", err)
-		}
-		ok, _, err := s.hasher.Verify(ctx, c.CodeHash, account.TidyCode(code))
-		if err != nil {
-			return errors.Join(fmt.Errorf("check code: %w", err), s.giveBack(ctx, c))
-		}
-		if !ok {
-			return ErrWrongCode
-		}
-		return nil
-	})
-	s.metrics.entered(c.Purpose, err)
-	return err
-}
-
-// giveBack makes a try not count, because the code was right but something else was not, or because it was not checked.
-func (s *Service) giveBack(ctx context.Context, c *account.Challenge) error {
-	if err := s.config.Store.UndoTry(context.WithoutCancel(ctx), c); err != nil {
-		return fmt.Errorf("undo try: %w", err)
-	}
-	return nil
-}
-
-// keepCode returns err, after c's code was made good for as many tries as before.
-func (s *Service) keepCode(ctx context.Context, c *account.Challenge, err error) error {
-	if undo := s.giveBack(ctx, c); undo != nil {
-		return undo
-	}
-	return err
-}
-
-// take ends c, whose code was entered, and creates a user unless that is nil. ErrCodeExpired says that somebody else was faster.
-func (s *Service) take(ctx context.Context, c *account.Challenge, create *account.User, now time.Time) error {
-	err := s.config.Store.TakeChallenge(ctx, c, create, now)
-	if errors.Is(err, account.ErrNotFound) {
-		return ErrCodeExpired
-	}
-	if err != nil {
-		return fmt.Errorf("take challenge: %w", err)
-	}
-	if create != nil {
-		s.metrics.registrations.WithLabelValues(string(c.Channel)).Inc()
-	}
-	return nil
-}
-
-// owner returns the user whom c's address belongs to, or the zero User.
+// owner returns the user with the address of c, or the zero User.
 func (s *Service) owner(ctx context.Context, c *account.Challenge) (*account.User, error) {
 	if c.Channel == account.SMS {
-		return orNobody(s.config.Store.UserByPhone(ctx, c.Address))
+		return userOrZero(s.config.Store.UserByPhone(ctx, c.Address))
 	}
-	return orNobody(s.config.Store.UserByEmail(ctx, c.Address))
+	return userOrZero(s.config.Store.UserByEmail(ctx, c.Address))
 }
 
-// entered starts a session after a code: it finds the challenge of the cookie's token, if it has that purpose, and lets proceed do the
-// rest, which returns who has signed in.
-func (s *Service) entered(ctx context.Context, token string, purpose account.Purpose, by Visitor, now time.Time,
-	proceed func(c *account.Challenge, owner *account.User) (*account.User, error)) (*SignedIn, error) {
+// signInByCode starts a session. It finds the challenge of a cookie's token, which must have that
+// purpose, and calls confirm, which checks the code and returns the user to sign in.
+func (s *Service) signInByCode(
+	ctx context.Context, token string, purpose account.Purpose, by Visitor, now time.Time,
+	confirm func(c *account.Challenge, owner *account.User) (*account.User, error),
+) (*SignedIn, error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
 	}
@@ -229,9 +206,67 @@ func (s *Service) entered(ctx context.Context, token string, purpose account.Pur
 	if err != nil {
 		return nil, err
 	}
-	u, err := proceed(c, owner)
+	u, err := confirm(c, owner)
 	if err != nil {
 		return nil, err
 	}
 	return s.startSession(ctx, u, by.Device, now)
+}
+
+// checkCode checks the code that was entered for c. A browser that is known to u is not delayed; u
+// is the zero User when c is about no account. The error is ErrWrongCode, ErrCodeExpired, a
+// *ThrottledError or a failure.
+func (s *Service) checkCode(
+	ctx context.Context, c *account.Challenge, code string, u *account.User,
+	by Visitor, now time.Time,
+) error {
+	g := guess{
+		account: c.Recipient(), caller: by.Caller, known: s.known.knows(by.Known, u, now),
+	}
+	err := s.limitGuess(g, now, func() error {
+		err := s.config.Store.CountTry(ctx, c, now)
+		if errors.Is(err, account.ErrNotFound) {
+			return ErrCodeExpired
+		}
+		if err != nil {
+			return fmt.Errorf("count try: %w", err)
+		}
+		ok, _, err := s.hasher.Verify(ctx, c.CodeHash, account.TidyCode(code))
+		if err != nil {
+			return s.undoTry(ctx, c, fmt.Errorf("check code: %w", err))
+		}
+		if !ok {
+			return ErrWrongCode
+		}
+		return nil
+	})
+	s.metrics.entered(c.Purpose, err)
+	return err
+}
+
+// undoTry takes back an attempt that failed for a reason other than its code, which stays valid. It
+// returns that reason, or the error of the store.
+func (s *Service) undoTry(ctx context.Context, c *account.Challenge, reason error) error {
+	if err := s.config.Store.UndoTry(context.WithoutCancel(ctx), c); err != nil {
+		return fmt.Errorf("undo try: %w", err)
+	}
+	return reason
+}
+
+// takeChallenge ends c, whose code was entered, and creates a user unless create is nil. The error
+// is ErrCodeExpired when a concurrent request has taken c, account.ErrTaken or a failure.
+func (s *Service) takeChallenge(
+	ctx context.Context, c *account.Challenge, create *account.User, now time.Time,
+) error {
+	err := s.config.Store.TakeChallenge(ctx, c, create, now)
+	if errors.Is(err, account.ErrNotFound) {
+		return ErrCodeExpired
+	}
+	if err != nil {
+		return fmt.Errorf("take challenge: %w", err)
+	}
+	if create != nil {
+		s.metrics.registrations.WithLabelValues(string(c.Channel)).Inc()
+	}
+	return nil
 }

@@ -9,18 +9,58 @@ import (
 	"strings"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
-// Connection is a client that a user has let in.
+// Consent returns what the user has granted the client, or the zero Consent. Its Granted is exact
+// to the millisecond.
+func (s *Service) Consent(
+	ctx context.Context, userID int64, clientID string,
+) (account.Consent, error) {
+	consent, err := s.config.Store.Consent(ctx, userID, clientID)
+	if errors.Is(err, account.ErrNotFound) {
+		return account.Consent{}, nil
+	}
+	if err != nil {
+		return account.Consent{}, fmt.Errorf("read consent: %w", err)
+	}
+	return *consent, nil
+}
+
+// GrantConsent adds scopes to those that the user has granted the client. Call it before the code
+// that needs them is issued.
+func (s *Service) GrantConsent(
+	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time,
+) error {
+	release, err := s.beginUserChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	before, err := s.Consent(ctx, userID, clientID)
+	if err != nil {
+		return err
+	}
+	consent := &account.Consent{
+		UserID: userID, ClientID: clientID, Scopes: before.Scopes | uint8(scopes),
+		Granted: now, Used: now,
+	}
+	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
+		return fmt.Errorf("save consent: %w", err)
+	}
+	return nil
+}
+
+// Connection is a client that a user has granted scopes.
 type Connection struct {
-	Client  *oauth.Client // never to be changed
-	Scopes  oauth.Scopes  // that the user has granted
-	Granted time.Time     // when the user was last asked
+	Client  *oauth.Client // must not be changed
+	Scopes  oauth.Scopes  // granted
+	Granted time.Time     // when the user last granted scopes
 	Used    time.Time     // when the client last got a code or tokens; zero = never
 }
 
-// Connections returns the clients that a user has let in, by name.
+// Connections returns the clients that a user has granted scopes, sorted by name.
 func (s *Service) Connections(ctx context.Context, userID int64) ([]Connection, error) {
 	consents, err := s.config.Store.Consents(ctx, userID)
 	if err != nil {
@@ -30,31 +70,38 @@ func (s *Service) Connections(ctx context.Context, userID int64) ([]Connection, 
 	for _, consent := range consents {
 		client, err := s.config.Tokens.Client(ctx, consent.ClientID)
 		if errors.Is(err, oauth.ErrNotFound) {
-			continue // deleted just now, and the consent with it
+			continue // a concurrent request has deleted it, and its consents
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read client: %w", err)
 		}
-		all = append(all, Connection{Client: client, Scopes: oauth.Scopes(consent.Scopes), Granted: consent.Granted, Used: consent.Used})
+		all = append(all, Connection{
+			Client: client, Scopes: oauth.Scopes(consent.Scopes),
+			Granted: consent.Granted, Used: consent.Used,
+		})
 	}
 	slices.SortFunc(all, func(a, b Connection) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Client.Name), strings.ToLower(b.Client.Name)), strings.Compare(a.Client.ID, b.Client.ID))
+		return cmp.Or(
+			strings.Compare(strings.ToLower(a.Client.Name), strings.ToLower(b.Client.Name)),
+			strings.Compare(a.Client.ID, b.Client.ID))
 	})
 	return all, nil
 }
 
-// Disconnect takes back what a user has granted a client: the consent, its codes, refresh families and access tokens are
-// refused from its return on. Its error is oauth.ErrNotFound when there is no such client, or the user has not let it in, or a
-// failure.
-func (s *Service) Disconnect(ctx context.Context, userID int64, clientID string, now time.Time) error {
+// Disconnect withdraws the consent of a user to a client. It revokes the codes, refresh families
+// and access tokens of both before it returns. The error is a failure, or oauth.ErrNotFound when
+// the client is unknown or has no consent.
+func (s *Service) Disconnect(
+	ctx context.Context, userID int64, clientID string, now time.Time,
+) error {
 	if _, err := s.config.Tokens.Client(ctx, clientID); err != nil {
 		return err
 	}
-	consent, err := s.consent(ctx, userID, clientID)
+	consent, err := s.Consent(ctx, userID, clientID)
 	if err != nil {
 		return err
 	}
-	grant := oauth.Grant{UserID: userID, ClientID: clientID} // its tokens end also without a consent
+	grant := oauth.Grant{UserID: userID, ClientID: clientID} // tokens may outlive a consent
 	if err := s.config.Tokens.RevokeAll(ctx, &oauth.Revoke{Consent: &grant}); err != nil {
 		return err
 	}

@@ -16,41 +16,41 @@ var (
 )
 
 func TestGuardDelaysGrow(t *testing.T) {
-	g, ann := newGuard(), oauth.HashOf("ann")
+	g, ann := newGuessLimiter(), oauth.HashOf("ann")
 	now := noon
 	for i, want := range []time.Duration{0, 0, 0, 1, 2, 4, 8, 10, 10, 10} {
 		want *= time.Second
-		if got := g.begin(ann, here, now); got != want {
+		if got := g.take(ann, here, now); got != want {
 			t.Errorf("guess %d: got %v to wait, want %v", i+1, got, want)
 		}
 		if now = now.Add(want); want > 0 {
-			if got := g.begin(ann, here, now); got != 0 {
+			if got := g.take(ann, here, now); got != 0 {
 				t.Errorf("guess %d in its turn: got %v to wait, want none", i+1, got)
 			}
 		}
 	}
-	if got := g.begin(oauth.HashOf("bea"), here, now); got != 0 {
+	if got := g.take(oauth.HashOf("bea"), here, now); got != 0 {
 		t.Errorf("another account: got %v to wait, want none", got)
 	}
-	g.succeed(ann)
-	if got := g.begin(ann, here, now); got != 0 {
+	g.reset(ann)
+	if got := g.take(ann, here, now); got != 0 {
 		t.Errorf("after a success: got %v to wait, want none", got)
 	}
 	for range 10 {
-		g.begin(ann, netip.AddrFrom4([4]byte{10, 0, 0, 1}), now)
+		g.take(ann, netip.AddrFrom4([4]byte{10, 0, 0, 1}), now)
 		now = now.Add(longestDelay)
 	}
-	if got := g.begin(ann, here, now.Add(guessesForget)); got != 0 {
+	if got := g.take(ann, here, now.Add(failuresKept)); got != 0 {
 		t.Errorf("long after: got %v to wait, want none", got)
 	}
 }
 
 // TestTheRightfulPartyGetsIn while many others guess all the time: within ten seconds of its first attempt.
 func TestTheRightfulPartyGetsIn(t *testing.T) {
-	g, ann := newGuard(), oauth.HashOf("ann")
+	g, ann := newGuessLimiter(), oauth.HashOf("ann")
 	guess := func(now time.Time) {
 		for n := range 50 {
-			g.begin(ann, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), now)
+			g.take(ann, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), now)
 		}
 	}
 	now := noon
@@ -58,7 +58,7 @@ func TestTheRightfulPartyGetsIn(t *testing.T) {
 		guess(now)
 		now = now.Add(100 * time.Millisecond)
 	}
-	wait := g.begin(ann, here, now)
+	wait := g.take(ann, here, now)
 	if wait <= 0 || wait > longestDelay {
 		t.Fatalf("got %v to wait, want up to %v", wait, longestDelay)
 	}
@@ -66,36 +66,36 @@ func TestTheRightfulPartyGetsIn(t *testing.T) {
 		guess(now)
 	}
 	guess(now)
-	if again := g.begin(ann, here, now); again != 0 {
+	if again := g.take(ann, here, now); again != 0 {
 		t.Errorf("got %v to wait in its turn, want none", again)
 	}
 }
 
 // TestGuessesAtTheSameTime counts those that come before the first has failed.
 func TestGuessesAtTheSameTime(t *testing.T) {
-	g, ann := newGuard(), oauth.HashOf("ann")
+	g, ann := newGuessLimiter(), oauth.HashOf("ann")
 	let := 0
 	for n := range 100 {
-		if g.begin(ann, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), noon) == 0 {
+		if g.take(ann, netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), noon) == 0 {
 			let++
 		}
 	}
 	if let != freeGuesses {
 		t.Errorf("got %d guesses at once, want %d", let, freeGuesses)
 	}
-	g.undo(ann)
-	if g.begin(ann, here, noon) != 0 {
+	g.forgive(ann)
+	if g.take(ann, here, noon) != 0 {
 		t.Error("got a wait, want the guess that came to no end not to count")
 	}
 }
 
 func TestGuardIsBounded(t *testing.T) {
-	g := newGuard()
-	for i := range guardAccounts + 1000 {
-		g.begin(oauth.HashOf(fmt.Sprint(i)), here, noon)
+	g := newGuessLimiter()
+	for i := range limitedAccounts + 1000 {
+		g.take(oauth.HashOf(fmt.Sprint(i)), here, noon)
 	}
-	if g.accounts.Len() != guardAccounts {
-		t.Errorf("got %d accounts in memory, want %d", g.accounts.Len(), guardAccounts)
+	if g.accounts.Len() != limitedAccounts {
+		t.Errorf("got %d accounts in memory, want %d", g.accounts.Len(), limitedAccounts)
 	}
 }
 

@@ -8,30 +8,34 @@ import (
 	"gatehouse/actors/account"
 )
 
-// What a person signed in with.
+// Ways to sign in, as values of the label by.
 const (
 	byPassword     = "password"
-	byPhone        = "phone"        // a code sent to the number
-	byRegistration = "registration" // the code that made the account
-	byReset        = "reset"        // the code for a new password
+	byPhone        = "phone"        // a code sent to a phone number
+	byRegistration = "registration" // the code of a registration
+	byReset        = "reset"        // the code of a password reset
 )
 
-// The results of a message to a person.
+// Results of a message to a person, as values of the label result.
 const (
 	messageSent    = "sent"    // the messenger has accepted it
-	messageFailed  = "failed"  // or the process stopped first
+	messageFailed  = "failed"  // the messenger has failed, or the process stopped first
 	messageRefused = "refused" // the queue was full
-	messageStale   = "stale"   // it waited until its code had expired
+	messageStale   = "stale"   // its code expired in the queue
 )
 
-// messageKinds are what people are sent by each channel.
+// messageKinds are the kinds of messages of each channel.
 var messageKinds = map[account.Channel][]account.Kind{
-	account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft},
-	account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists,
-		account.NoAccount, account.AddressLeft},
+	account.SMS: {
+		account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft,
+	},
+	account.Email: {
+		account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists,
+		account.NoAccount, account.AddressLeft,
+	},
 }
 
-// metrics are the Service's counters, as the admin listener shows them.
+// metrics are the counters of a Service.
 type metrics struct {
 	signIns       *prometheus.CounterVec
 	registrations *prometheus.CounterVec
@@ -41,7 +45,8 @@ type metrics struct {
 	panics        prometheus.Counter
 }
 
-// newMetrics registers the counters with all their labels, so that the first event shows as a rise.
+// newMetrics registers the counters. It creates their common labels, so that the first event shows
+// as an increase from 0.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -49,14 +54,19 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	const results = "result: ok, wrong, expired, throttled, refused or failed."
 	m := &metrics{
 		signIns: vector("gatehouse_sign_ins_total",
-			"Attempts to sign in by means (password, phone, registration, reset) and "+results, "by", "result"),
-		registrations: vector("gatehouse_registrations_total", "Accounts that people have made, by channel.", "channel"),
+			"Attempts to sign in by means (password, phone, registration, reset) and "+results,
+			"by", "result"),
+		registrations: vector("gatehouse_registrations_total",
+			"Accounts that people have made, by channel.", "channel"),
 		codeRequests: vector("gatehouse_code_requests_total",
-			"Requests for a code by purpose and result: ok, throttled, refused or failed.", "purpose", "result"),
-		codeEntries: vector("gatehouse_code_entries_total", "Codes entered by purpose and "+results, "purpose", "result"),
+			"Requests for a code by purpose and result: ok, throttled, refused or failed.",
+			"purpose", "result"),
+		codeEntries: vector("gatehouse_code_entries_total",
+			"Codes entered by purpose and "+results, "purpose", "result"),
 		messages: vector("gatehouse_messages_total",
-			"Messages to people by channel, kind and result: sent, failed, refused because the queue was full, "+
-				"or stale after a long wait.", "channel", "kind", "result"),
+			"Messages to people by channel, kind and result: sent, failed, "+
+				"refused because the queue was full, or stale after a long wait.",
+			"channel", "kind", "result"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
@@ -83,11 +93,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, err
 }
 
-// showMessages makes the counters of messages visible before the first message.
-func (m *metrics) showMessages() {
+// createMessages creates the counters of all messages, so that the first one shows as an increase.
+func (m *metrics) createMessages() {
 	for channel, kinds := range messageKinds {
 		for _, kind := range kinds {
-			for _, result := range []string{messageSent, messageFailed, messageRefused, messageStale} {
+			for _, result := range []string{
+				messageSent, messageFailed, messageRefused, messageStale,
+			} {
 				m.messages.WithLabelValues(string(channel), string(kind), result)
 			}
 		}
@@ -111,7 +123,7 @@ func (m *metrics) entered(purpose account.Purpose, err error) {
 	m.codeEntries.WithLabelValues(string(purpose), resultOf(err)).Inc()
 }
 
-// resultOf says in a word how something that a person did has ended.
+// resultOf returns the value of the label result for err.
 func resultOf(err error) string {
 	var (
 		throttled *ThrottledError
@@ -127,7 +139,8 @@ func resultOf(err error) string {
 		return "expired"
 	case errors.As(err, &throttled):
 		return "throttled"
-	case errors.As(err, &field), errors.As(err, &fields), errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled):
+	case errors.As(err, &field), errors.As(err, &fields),
+		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled):
 		return "refused"
 	}
 	return "failed"

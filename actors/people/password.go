@@ -17,19 +17,20 @@ import (
 // RecentSignIn is how long after a sign-in a user without a password may make sensitive changes.
 const RecentSignIn = 10 * time.Minute
 
-// ErrSignInAgain says that a change needs a sign-in of the last RecentSignIn.
+// ErrSignInAgain says that a change needs a sign-in within the last RecentSignIn.
 var ErrSignInAgain = errors.New("the last sign-in is too long ago")
 
-// Proof is what shows that the person at a signed-in browser is the user.
+// Proof shows that the person at a signed-in browser is the user.
 type Proof struct {
 	Session  *account.Session
 	Password string // of a user who has one
 	Caller   netip.Addr
-	Known    string // the value of the cookie that a browser keeps after a sign-in; "" = none
+	Known    string // value of the cookie that marks the browser as known; "" = none
 }
 
-// Prove returns nil when p lets u make sensitive changes: u's password, or for a user without one a sign-in of the last RecentSignIn.
-// Its error is ErrWrongCredentials, ErrSignInAgain, a *ThrottledError or a failure. Wrong passwords count as they do at sign-in.
+// Prove returns nil when p allows sensitive changes of u. That takes u's password. A user without
+// one needs a sign-in within the last RecentSignIn. The error is ErrWrongCredentials,
+// ErrSignInAgain, a *ThrottledError or a failure. Wrong passwords count as at sign-in.
 func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.Time) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
@@ -44,14 +45,14 @@ func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.
 		}
 		return nil
 	}
-	if len(p.Password) > utf8.UTFMax*account.MaxPassword {
-		p.Password = "" // nobody's, and as long in the checking
+	g := guess{
+		account: oauth.HashOf(strings.ToLower(u.Email)), caller: p.Caller,
+		known: s.known.knows(p.Known, u, now),
 	}
-	g := guess{account: oauth.HashOf(strings.ToLower(u.Email)), caller: p.Caller, known: s.known.knows(p.Known, u, now)}
-	return s.try(g, now, func() error {
-		ok, _, err := s.hasher.Verify(ctx, u.PasswordHash, p.Password)
+	return s.limitGuess(g, now, func() error {
+		ok, _, err := s.verify(ctx, u, p.Password)
 		if err != nil {
-			return fmt.Errorf("check password: %w", err)
+			return err
 		}
 		if !ok {
 			return ErrWrongCredentials
@@ -60,16 +61,36 @@ func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.
 	})
 }
 
-// ChangePassword gives u, as it was read, another password when p proves the present one, and ends all sessions, refresh families, codes and
-// access tokens; they are refused from its return on. The browser gets a new session in the place of p.Session, whose token somebody
-// else may know. Its error is one of Prove's, an account.FieldError about the new password, account.ErrNotFound, account.ErrBusy or a
-// failure, after which it has to be done again.
-func (s *Service) ChangePassword(ctx context.Context, u *account.User, p Proof, password string, now time.Time) (*SignedIn, error) {
+// verify reports whether password is u's, and whether its hash has outdated parameters. Every call
+// takes the same time, also for the zero User and for a password that is too long.
+func (s *Service) verify(
+	ctx context.Context, u *account.User, password string,
+) (ok, outdated bool, err error) {
+	if len(password) > utf8.UTFMax*account.MaxPassword {
+		password = "" // nobody's password
+	}
+	ok, outdated, err = s.hasher.Verify(ctx, u.PasswordHash, password)
+	if err != nil {
+		return false, false, fmt.Errorf("check password: %w", err)
+	}
+	return ok, outdated, nil
+}
+
+// ChangePassword replaces the password of u, as u was read, when p proves the current one. It ends
+// all sessions and revokes all refresh families, codes and access tokens before it returns. The
+// browser gets a new session, because another person may know the token of p.Session. The error is
+// one of Prove, an account.FieldError about the new password, account.ErrNotFound, account.ErrBusy
+// or a failure, after which the change must be repeated.
+func (s *Service) ChangePassword(
+	ctx context.Context, u *account.User, p Proof, password string, now time.Time,
+) (*SignedIn, error) {
 	if err := s.Prove(ctx, u, p, now); err != nil {
 		return nil, err
 	}
 	if u.PasswordHash == "" {
-		return nil, account.FieldError{Field: "password", Message: "is not how this account signs in"}
+		return nil, account.FieldError{
+			Field: "password", Message: "is not how this account signs in",
+		}
 	}
 	if err := account.CheckPassword(password, u); err != nil {
 		return nil, err
@@ -81,13 +102,7 @@ func (s *Service) ChangePassword(ctx context.Context, u *account.User, p Proof, 
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
-	changed, err := s.changeUser(ctx, u.ID, now, func(c *account.User) error {
-		if c.PasswordHash != u.PasswordHash {
-			return ErrWrongCredentials // changed by another just now
-		}
-		c.PasswordHash = hash
-		return nil
-	})
+	changed, err := s.changeHash(ctx, u, hash, now)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +112,60 @@ func (s *Service) ChangePassword(ctx context.Context, u *account.User, p Proof, 
 	return s.startSession(ctx, changed, p.Session.Device, now)
 }
 
-// endAfterPassword ends what somebody who knew a former password may have got.
+// changeHash replaces the password hash of u, as u was read. The error is ErrWrongCredentials when
+// a concurrent request has changed the password.
+func (s *Service) changeHash(
+	ctx context.Context, u *account.User, hash string, now time.Time,
+) (*account.User, error) {
+	return s.changeUser(ctx, u.ID, now, func(c *account.User) error {
+		if c.PasswordHash != u.PasswordHash {
+			return ErrWrongCredentials
+		}
+		c.PasswordHash = hash
+		return nil
+	})
+}
+
+// ResetPassword replaces the password of a user. It ends all sessions except the one with the token
+// keep ("" = none) and revokes all refresh families, codes and access tokens before it returns. The
+// error is an account.FieldError about the password, account.ErrNotFound, account.ErrBusy or a
+// failure, after which the reset must be repeated.
+func (s *Service) ResetPassword(
+	ctx context.Context, id int64, password, keep string, now time.Time,
+) error {
+	u, err := s.config.Store.User(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read user: %w", err)
+	}
+	if err := account.CheckPassword(password, u); err != nil {
+		return err
+	}
+	hash, err := s.hasher.Hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash password: %w", err)
+	}
+	_, err = s.replacePassword(ctx, id, hash, keep, now)
+	return err
+}
+
+// replacePassword is ResetPassword with the hash of a password that was checked.
+func (s *Service) replacePassword(
+	ctx context.Context, id int64, hash, keep string, now time.Time,
+) (*account.User, error) {
+	changed, err := s.changeUser(ctx, id, now, func(u *account.User) error {
+		u.PasswordHash = hash
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, s.endAfterPassword(ctx, id, keep)
+}
+
+// endAfterPassword ends everything that a person who knew the former password may have got.
 func (s *Service) endAfterPassword(ctx context.Context, id int64, keep string) error {
 	if err := s.EndOtherSessions(ctx, id, keep); err != nil {
 		return err
 	}
-	return s.RevokeUserTokens(ctx, id)
+	return s.config.Tokens.RevokeAll(ctx, &oauth.Revoke{UserID: id})
 }

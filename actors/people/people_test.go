@@ -390,7 +390,7 @@ func TestConsentsGrow(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := h.Consent(t.Context(), h.ann.ID, h.app.ID); got != c.want || err != nil {
+		if got, err := h.Consent(t.Context(), h.ann.ID, h.app.ID); oauth.Scopes(got.Scopes) != c.want || err != nil {
 			t.Errorf("got %v, %v, want %v", got, err, c.want)
 		}
 	}
@@ -444,7 +444,7 @@ func TestChangesOfUsersReachRequestsAtOnce(t *testing.T) {
 	if a := h.tokens.Admit(bearer, token.BasicProfile, now); string(a.Profile) != string(u.AppendBasic(nil)) {
 		t.Errorf("got %s, want the new name", a.Profile)
 	}
-	must(h.RevokeUserTokens(ctx, id))
+	must(h.tokens.RevokeAll(ctx, &oauth.Revoke{UserID: id}))
 	h.wantVerdict(t, "revoked", bearer, token.TokenInvalid)
 	h.wantSession(t, "tokens revoked", in.Token, now, true)
 	bearer = h.token(t)

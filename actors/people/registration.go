@@ -10,7 +10,7 @@ import (
 	"gatehouse/actors/account"
 )
 
-// Registration is what a person gives for an account by e-mail.
+// Registration is a person's request for an account with an e-mail address.
 type Registration struct {
 	Name     string
 	Email    string
@@ -18,37 +18,37 @@ type Registration struct {
 	Caller   netip.Addr
 }
 
-// Register asks for the code that makes an account, and returns the token for the cookie by which ConfirmRegistration knows it. An
-// address that has an account is told so in the message and nowhere else: answer and time are the same. Its error is
-// account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
-func (s *Service) Register(ctx context.Context, r Registration, now time.Time) (token string, err error) {
+// Register requests a code that creates an account. It returns the token for the cookie, which
+// ConfirmRegistration needs. Only the message reveals that the address has an account already:
+// response and time are the same. The error is account.FieldErrors, a *ThrottledError,
+// account.ErrBusy, oauth.ErrBusy or a failure.
+func (s *Service) Register(
+	ctx context.Context, r Registration, now time.Time,
+) (token string, err error) {
 	u := account.User{Name: r.Name, Email: r.Email}
 	u.Tidy()
 	if err := checkRegistration(&u, r.Password, now); err != nil {
 		return "", err
 	}
-	err = s.asked(account.ForRegistration, r.Caller, now, func() error {
-		c := &account.Challenge{Purpose: account.ForRegistration, Channel: account.Email, Address: u.Email, Message: account.RegisterCode}
-		before, err := s.owner(ctx, c)
-		if err != nil {
-			return err
-		}
+	c := &account.Challenge{
+		Purpose: account.ForRegistration, Channel: account.Email, Address: u.Email,
+		Message: account.RegisterCode,
+	}
+	return s.requestCode(ctx, c, r.Caller, now, func(owner *account.User) error {
 		hash, err := s.hasher.Hash(ctx, r.Password)
 		if err != nil {
 			return fmt.Errorf("hash password: %w", err)
 		}
-		if before.ID == 0 {
+		if owner.ID == 0 {
 			c.Name, c.PasswordHash = u.Name, hash
 		} else {
 			c.Message = account.AccountExists
 		}
-		token, err = s.begin(ctx, c, now)
-		return err
+		return nil
 	})
-	return token, err
 }
 
-// checkRegistration returns account.FieldErrors with all that is wrong.
+// checkRegistration returns account.FieldErrors with all problems.
 func checkRegistration(u *account.User, password string, now time.Time) error {
 	var wrong account.FieldErrors
 	if err := u.Check(now); err != nil && !errors.As(err, &wrong) {
@@ -67,84 +67,22 @@ func checkRegistration(u *account.User, password string, now time.Time) error {
 	return nil
 }
 
-// ConfirmRegistration makes the account that the code is for and signs in. Its error is ErrWrongCode, ErrCodeExpired, a *ThrottledError,
-// account.ErrTaken (the address has got an account since the code was sent), account.ErrBusy or a failure.
-func (s *Service) ConfirmRegistration(ctx context.Context, token, code string, by Visitor, now time.Time) (in *SignedIn, err error) {
+// ConfirmRegistration creates the account of a registration and signs in. The error is
+// ErrWrongCode, ErrCodeExpired, a *ThrottledError, account.ErrBusy or a failure. It is
+// account.ErrTaken when the address got an account after the code was sent.
+func (s *Service) ConfirmRegistration(
+	ctx context.Context, token, code string, by Visitor, now time.Time,
+) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byRegistration, err) }()
-	return s.entered(ctx, token, account.ForRegistration, by, now, func(c *account.Challenge, _ *account.User) (*account.User, error) {
-		if err := s.enter(ctx, c, code, &account.User{}, by, now); err != nil {
-			return nil, err
-		}
-		u := &account.User{Name: c.Name, Email: c.Address, PasswordHash: c.PasswordHash, Created: now, Updated: now}
-		return u, s.take(ctx, c, u, now)
-	})
-}
-
-// BeginPhone sends a code to a phone number and returns the token for the cookie by which ConfirmPhone knows it. Whether the number has an
-// account makes no difference. Its error is account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a
-// failure.
-func (s *Service) BeginPhone(ctx context.Context, number string, caller netip.Addr, now time.Time) (token string, err error) {
-	phone, err := parseAddress(account.SMS, number, now)
-	if err != nil {
-		return "", err
-	}
-	err = s.asked(account.ForPhone, caller, now, func() error {
-		token, err = s.begin(ctx, &account.Challenge{Purpose: account.ForPhone, Channel: account.SMS, Address: phone,
-			Message: account.PhoneCode}, now)
-		return err
-	})
-	return token, err
-}
-
-// ConfirmPhone signs in to the account of the number that the code was sent to, and makes it when there is none, for which it needs a
-// name. Its error is ErrWrongCode, ErrCodeExpired, ErrDisabled, a *ThrottledError, account.ErrBusy, a failure, or
-// account.FieldErrors about the name, after which the code is as good as before.
-func (s *Service) ConfirmPhone(ctx context.Context, token, code, name string, by Visitor, now time.Time) (in *SignedIn, err error) {
-	defer func() { s.metrics.signedIn(byPhone, err) }()
-	return s.entered(ctx, token, account.ForPhone, by, now, func(c *account.Challenge, owner *account.User) (*account.User, error) {
-		if err := s.enter(ctx, c, code, owner, by, now); err != nil {
-			return nil, err
-		}
-		if owner.ID == 0 {
-			u, err := s.registerPhone(ctx, c, name, now)
-			if !errors.Is(err, account.ErrTaken) {
-				return u, err
-			}
-			if owner, err = s.owner(ctx, c); err != nil {
+	return s.signInByCode(ctx, token, account.ForRegistration, by, now,
+		func(c *account.Challenge, _ *account.User) (*account.User, error) {
+			if err := s.checkCode(ctx, c, code, &account.User{}, by, now); err != nil {
 				return nil, err
 			}
-		}
-		if owner.Disabled {
-			return nil, ErrDisabled
-		}
-		return owner, s.take(ctx, c, nil, now)
-	})
-}
-
-// registerPhone makes the account of a number. Its error may be account.ErrTaken.
-func (s *Service) registerPhone(ctx context.Context, c *account.Challenge, name string, now time.Time) (*account.User, error) {
-	u := &account.User{Name: name, Phone: c.Address, Created: now, Updated: now}
-	u.Tidy()
-	if err := u.Check(now); err != nil {
-		return nil, s.keepCode(ctx, c, err)
-	}
-	return u, s.take(ctx, c, u, now)
-}
-
-// parseAddress returns the form of an address or number in which it is kept, or account.FieldErrors.
-func parseAddress(channel account.Channel, text string, now time.Time) (string, error) {
-	if channel == account.SMS {
-		phone, err := account.ParsePhone(text)
-		var wrong account.FieldError
-		if errors.As(err, &wrong) {
-			return "", account.FieldErrors{wrong}
-		}
-		return phone, err
-	}
-	u := account.User{Name: "-", Email: text}
-	u.Tidy()
-	if u.Email == "" {
-		return "", account.FieldErrors{{Field: "email", Message: "is missing"}}
-	}
-	return u.Email, u.Check(now)
+			u := &account.User{
+				Name: c.Name, Email: c.Address, PasswordHash: c.PasswordHash,
+				Created: now, Updated: now,
+			}
+			return u, s.takeChallenge(ctx, c, u, now)
+		})
 }

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	queueSize   = 1000                 // messages that wait, for each channel
-	sendWorkers = 4                    // messages of a channel that are sent at once
-	sendTimeout = 30 * time.Second     // the longest time that one may take
-	staleTime   = account.CodeLifetime // a message that has waited so long is not sent
+	queueSize   = 1000                 // queued messages of each channel
+	sendWorkers = 4                    // concurrent sends of each channel
+	sendTimeout = 30 * time.Second     // of one message
+	staleTime   = account.CodeLifetime // a message queued for longer is dropped
 )
 
 // errNoMessenger says that no messenger is configured for the channel.
 var errNoMessenger = errors.New("no messenger")
 
 // sender sends messages to people asynchronously, so that response time does not reveal whether an
-// account exists. Each channel has a queue of its own, so that one that hangs does not delay the
-// other. Queued messages are lost when the process dies: people request another code. Its methods
-// may be called by many goroutines.
+// account exists. Each channel has its own queue, so that a slow channel does not delay the other.
+// A crash loses the queued messages, and people request another code. Its methods may be called by
+// many goroutines.
 type sender struct {
 	messenger account.CodeSender
 	metrics   *metrics
 	logger    *slog.Logger
 	queues    map[account.Channel]chan queued // empty without a messenger
-	ctx       context.Context                 // of everything that is being sent
+	ctx       context.Context                 // of all sends; cancel ends it
 	cancel    context.CancelFunc
 	workers   sync.WaitGroup
 
@@ -47,7 +47,7 @@ type queued struct {
 	since time.Time
 }
 
-// newSender returns a sender that sends with messenger; nil = every message is refused. stop ends it.
+// newSender returns a sender, which needs stop. Without a messenger (nil) it refuses every message.
 func newSender(messenger account.CodeSender, metrics *metrics, logger *slog.Logger) *sender {
 	s := &sender{
 		messenger: messenger, metrics: metrics, logger: logger,
@@ -57,7 +57,7 @@ func newSender(messenger account.CodeSender, metrics *metrics, logger *slog.Logg
 	if messenger == nil {
 		return s
 	}
-	metrics.showMessages()
+	metrics.createMessages()
 	for _, channel := range []account.Channel{account.SMS, account.Email} {
 		queue := make(chan queued, queueSize)
 		s.queues[channel] = queue
@@ -68,8 +68,8 @@ func newSender(messenger account.CodeSender, metrics *metrics, logger *slog.Logg
 	return s
 }
 
-// enqueue queues m and does not wait. The error is oauth.ErrBusy when the queue is full,
-// mailbox.ErrStopped or errNoMessenger.
+// enqueue adds m to the queue of its channel and does not block. The error is oauth.ErrBusy when
+// the queue is full, mailbox.ErrStopped or errNoMessenger.
 func (s *sender) enqueue(m account.Message) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -89,7 +89,7 @@ func (s *sender) enqueue(m account.Message) error {
 	}
 }
 
-// stop refuses new messages and sends those that wait until ctx ends. The rest are dropped, and the
+// stop refuses new messages and sends the queued ones until ctx ends. It drops the rest, and the
 // error says how many. Call it once.
 func (s *sender) stop(ctx context.Context) error {
 	s.mu.Lock()
@@ -118,6 +118,7 @@ func (s *sender) stop(ctx context.Context) error {
 	return fmt.Errorf("stop sending messages with %d of them queued: %w", left, ctx.Err())
 }
 
+// work sends the messages of a queue until the queue is closed.
 func (s *sender) work(queue <-chan queued) {
 	for m := range queue {
 		switch {
@@ -131,7 +132,7 @@ func (s *sender) work(queue <-chan queued) {
 	}
 }
 
-// send sends m. A messenger that panics fails with this one message.
+// send sends m. A panic of the messenger fails this message only.
 func (s *sender) send(m account.Message) {
 	ctx, cancel := context.WithTimeout(s.ctx, sendTimeout)
 	defer cancel()
@@ -151,5 +152,6 @@ func (s *sender) send(m account.Message) {
 }
 
 func (s *sender) logFailure(m account.Message, err error) {
-	s.logger.Warn("a message was not sent", "channel", string(m.Channel), "kind", string(m.Kind), "error", err)
+	s.logger.Warn("a message was not sent",
+		"channel", string(m.Channel), "kind", string(m.Kind), "error", err)
 }

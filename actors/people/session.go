@@ -2,20 +2,22 @@ package people
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
-// sessionSeen is how much older than the latest request a session's time of last use may be.
-const sessionSeen = time.Minute
+// seenInterval is how long a session's time of last use may lag behind the latest request.
+const seenInterval = time.Minute
 
-// Session returns the live session of a cookie's token and its user, or account.ErrNotFound: unknown, ended or expired, or the user is
-// disabled. It moves the session's expiry.
-func (s *Service) Session(ctx context.Context, token string, now time.Time) (*account.Session, *account.User, error) {
+// Session returns the session of a cookie's token and its user, and extends the session. The error
+// is account.ErrNotFound when the session is unknown, ended or expired, or its user is disabled.
+func (s *Service) Session(
+	ctx context.Context, token string, now time.Time,
+) (*account.Session, *account.User, error) {
 	if !account.LooksLikeSecret(token) {
 		return nil, nil, account.ErrNotFound
 	}
@@ -33,12 +35,13 @@ func (s *Service) Session(ctx context.Context, token string, now time.Time) (*ac
 	if u.Disabled {
 		return nil, nil, account.ErrNotFound
 	}
-	if now.Sub(session.Seen) < sessionSeen {
+	if now.Sub(session.Seen) < seenInterval {
 		return session, u, nil
 	}
 	session.Seen, session.Expires = now, now.Add(s.config.Session)
 	if err := s.config.Store.UpdateSession(ctx, session); err != nil {
-		return nil, nil, fmt.Errorf("move session: %w", err) // account.ErrNotFound: it was ended just now
+		// account.ErrNotFound: a concurrent request has ended the session
+		return nil, nil, fmt.Errorf("extend session: %w", err)
 	}
 	return session, u, nil
 }
@@ -48,51 +51,50 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	if !account.LooksLikeSecret(token) {
 		return nil
 	}
-	if err := s.config.Store.DeleteSession(ctx, oauth.HashOf(token)); err != nil {
+	return s.endSession(ctx, oauth.HashOf(token))
+}
+
+func (s *Service) endSession(ctx context.Context, hash oauth.Hash) error {
+	if err := s.config.Store.DeleteSession(ctx, hash); err != nil {
 		return fmt.Errorf("end session: %w", err)
 	}
 	return nil
 }
 
-// Consent returns what the user has granted the client; the empty set when nothing.
-func (s *Service) Consent(ctx context.Context, userID int64, clientID string) (oauth.Scopes, error) {
-	consent, err := s.consent(ctx, userID, clientID)
-	return oauth.Scopes(consent.Scopes), err
-}
-
-// ConsentGranted returns when the user last granted the client anything, to the millisecond; zero = never, or it was taken back.
-func (s *Service) ConsentGranted(ctx context.Context, userID int64, clientID string) (time.Time, error) {
-	consent, err := s.consent(ctx, userID, clientID)
-	return consent.Granted, err
-}
-
-// consent returns the zero Consent where there is none.
-func (s *Service) consent(ctx context.Context, userID int64, clientID string) (account.Consent, error) {
-	consent, err := s.config.Store.Consent(ctx, userID, clientID)
-	if errors.Is(err, account.ErrNotFound) {
-		return account.Consent{}, nil
-	}
+// Sessions returns the sessions of a user that have not expired, the last used first.
+func (s *Service) Sessions(
+	ctx context.Context, userID int64, now time.Time,
+) ([]*account.Session, error) {
+	all, err := s.config.Store.Sessions(ctx, userID)
 	if err != nil {
-		return account.Consent{}, fmt.Errorf("read consent: %w", err)
+		return nil, fmt.Errorf("read sessions: %w", err)
 	}
-	return *consent, nil
+	all = slices.DeleteFunc(all, func(session *account.Session) bool {
+		return !now.Before(session.Expires)
+	})
+	slices.SortStableFunc(all, func(a, b *account.Session) int { return b.Seen.Compare(a.Seen) })
+	return all, nil
 }
 
-// GrantConsent remembers that the user has granted scopes to the client, beside what was granted before, for a code that is issued
-// next.
-func (s *Service) GrantConsent(ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time) error {
-	release, err := s.beginUserChange(ctx)
+// EndSession ends a user's session by its account.Session.ID, before it returns. The error is
+// account.ErrNotFound when the user has no such session.
+func (s *Service) EndSession(ctx context.Context, userID int64, id string, now time.Time) error {
+	all, err := s.Sessions(ctx, userID, now)
 	if err != nil {
 		return err
 	}
-	defer release()
-	before, err := s.Consent(ctx, userID, clientID)
-	if err != nil {
-		return err
+	for _, session := range all {
+		if session.ID() == id {
+			return s.endSession(ctx, session.Hash)
+		}
 	}
-	consent := &account.Consent{UserID: userID, ClientID: clientID, Scopes: uint8(before | scopes), Granted: now, Used: now}
-	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
-		return fmt.Errorf("save consent: %w", err)
+	return account.ErrNotFound
+}
+
+// EndOtherSessions ends all sessions of a user except the one with the token keep.
+func (s *Service) EndOtherSessions(ctx context.Context, userID int64, keep string) error {
+	if err := s.config.Store.DeleteSessions(ctx, userID, oauth.HashOf(keep)); err != nil {
+		return fmt.Errorf("end sessions: %w", err)
 	}
 	return nil
 }

@@ -7,15 +7,14 @@ import (
 	"net/netip"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
 
-// ErrWrongCredentials says that the e-mail address and the password do not belong together, or that the account is disabled: which of
-// them is not told.
+// ErrWrongCredentials says that the e-mail address and the password do not match, or that the
+// account is disabled. It does not reveal which.
 var ErrWrongCredentials = errors.New("wrong e-mail address or password")
 
 // ThrottledError says that too many failed attempts, or requests for codes, came before.
@@ -29,50 +28,52 @@ type SignIn struct {
 	Email    string
 	Password string
 	Caller   netip.Addr
-	Device   string // browser and system in a few words
-	Known    string // the value of the cookie that a browser keeps after a sign-in; "" = none
+	Device   string // short name of the browser and system
+	Known    string // value of the cookie that marks the browser as known; "" = none
 }
 
 // SignedIn is a new session.
 type SignedIn struct {
-	Token string // the value for the session cookie: base62, 256 random bits; only its hash is kept
-	Known string // the value for the cookie that marks a browser as known to this account
+	Token string // for the session cookie: base62, 256 random bits; only its hash is stored
+	Known string // for the cookie that marks the browser as known to this account
 	User  *account.User
 }
 
-// Visitor is who proves something with a browser.
+// Visitor is the browser in which a person enters a code.
 type Visitor struct {
 	Caller netip.Addr
-	Device string // browser and system in a few words
+	Device string // as in SignIn
 	Known  string // as in SignIn
 }
 
-// SignIn starts a session. Its error is ErrWrongCredentials, a *ThrottledError or a failure. It takes the same time for an unknown
-// address as for a wrong password.
-func (s *Service) SignIn(ctx context.Context, attempt SignIn, now time.Time) (in *SignedIn, err error) {
+// SignIn starts a session. The error is ErrWrongCredentials, a *ThrottledError or a failure. An
+// unknown address takes the same time as a wrong password.
+func (s *Service) SignIn(
+	ctx context.Context, attempt SignIn, now time.Time,
+) (in *SignedIn, err error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	defer func() { s.metrics.signedIn(byPassword, err) }()
 	attempt.Email = strings.ToLower(strings.TrimSpace(attempt.Email))
-	if len(attempt.Password) > utf8.UTFMax*account.MaxPassword {
-		attempt.Password = "" // nobody's, and as long in the checking
-	}
-	u, err := orNobody(s.config.Store.UserByEmail(ctx, attempt.Email))
+	u, err := userOrZero(s.config.Store.UserByEmail(ctx, attempt.Email))
 	if err != nil {
 		return nil, err
 	}
-	g := guess{account: oauth.HashOf(attempt.Email), caller: attempt.Caller, known: s.known.knows(attempt.Known, u, now)}
-	err = s.try(g, now, func() error {
+	g := guess{
+		account: oauth.HashOf(attempt.Email), caller: attempt.Caller,
+		known: s.known.knows(attempt.Known, u, now),
+	}
+	err = s.limitGuess(g, now, func() error {
 		in, err = s.authenticate(ctx, attempt, u, now)
 		return err
 	})
 	return in, err
 }
 
-// orNobody turns a user that was not found into the zero User.
-func orNobody(u *account.User, err error) (*account.User, error) {
+// userOrZero returns the zero User in place of account.ErrNotFound.
+func userOrZero(u *account.User, err error) (*account.User, error) {
 	if errors.Is(err, account.ErrNotFound) {
 		return &account.User{}, nil
 	}
@@ -83,37 +84,61 @@ func orNobody(u *account.User, err error) (*account.User, error) {
 }
 
 // authenticate starts a session for u if the password is right.
-func (s *Service) authenticate(ctx context.Context, attempt SignIn, u *account.User, now time.Time) (*SignedIn, error) {
-	ok, outdated, err := s.hasher.Verify(ctx, u.PasswordHash, attempt.Password)
+func (s *Service) authenticate(
+	ctx context.Context, attempt SignIn, u *account.User, now time.Time,
+) (*SignedIn, error) {
+	ok, outdated, err := s.verify(ctx, u, attempt.Password)
 	if err != nil {
-		return nil, fmt.Errorf("check password: %w", err)
+		return nil, err
 	}
 	if !ok || u.Disabled {
 		return nil, ErrWrongCredentials
 	}
 	if outdated {
-		u = s.hashAnew(ctx, u, attempt.Password, now)
+		u = s.rehash(ctx, u, attempt.Password, now)
 	}
 	return s.startSession(ctx, u, attempt.Device, now)
 }
 
-// startSession starts a session for u, who has proven to be that user.
-func (s *Service) startSession(ctx context.Context, u *account.User, device string, now time.Time) (*SignedIn, error) {
+// rehash replaces an outdated hash of u's password. An error is only logged, since the next sign-in
+// tries again.
+func (s *Service) rehash(
+	ctx context.Context, u *account.User, password string, now time.Time,
+) *account.User {
+	hash, err := s.hasher.Hash(ctx, password)
+	if err == nil {
+		var changed *account.User
+		if changed, err = s.changeHash(ctx, u, hash, now); err == nil {
+			return changed
+		}
+	}
+	s.config.Logger.Warn("an outdated password hash was not replaced", "error", err)
+	return u
+}
+
+// startSession starts a session for u, who has entered the password or a code.
+func (s *Service) startSession(
+	ctx context.Context, u *account.User, device string, now time.Time,
+) (*SignedIn, error) {
 	in := &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
-	session := &account.Session{Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: now.Add(s.config.Session), Device: device}
+	session := &account.Session{
+		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
+		Expires: now.Add(s.config.Session), Device: device,
+	}
 	if err := s.config.Store.CreateSession(ctx, session); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
-	if err := s.confirm(ctx, u, session); err != nil {
+	if err := s.confirmSession(ctx, u, session); err != nil {
 		return nil, err
 	}
 	return in, nil
 }
 
-// confirm ends a new session again if the password was changed while it was being checked: whoever changed it has ended the
-// sessions that there were then.
-func (s *Service) confirm(ctx context.Context, u *account.User, session *account.Session) error {
+// confirmSession ends a new session if the password was changed while it was checked. A change of
+// password ends only the sessions that exist at that time.
+func (s *Service) confirmSession(
+	ctx context.Context, u *account.User, session *account.Session,
+) error {
 	current, err := s.config.Store.User(ctx, u.ID)
 	if err == nil && current.PasswordHash == u.PasswordHash {
 		return nil
@@ -125,24 +150,4 @@ func (s *Service) confirm(ctx context.Context, u *account.User, session *account
 		return fmt.Errorf("read user: %w", err)
 	}
 	return ErrWrongCredentials
-}
-
-// hashAnew keeps the right password of u in the present form. It may fail: the next sign-in tries again.
-func (s *Service) hashAnew(ctx context.Context, u *account.User, password string, now time.Time) *account.User {
-	hash, err := s.hasher.Hash(ctx, password)
-	if err == nil {
-		var changed *account.User
-		changed, err = s.changeUser(ctx, u.ID, now, func(c *account.User) error {
-			if c.PasswordHash != u.PasswordHash {
-				return ErrWrongCredentials // changed by its owner just now
-			}
-			c.PasswordHash = hash
-			return nil
-		})
-		if err == nil {
-			return changed
-		}
-	}
-	s.config.Logger.Warn("a password keeps its outdated hash", "error", err)
-	return u
 }

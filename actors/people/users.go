@@ -15,15 +15,18 @@ func (s *Service) User(ctx context.Context, id int64) (*account.User, error) {
 	return s.config.Store.User(ctx, id)
 }
 
-// Users returns up to limit users with an id above after, by id.
+// Users returns up to limit users whose ID is greater than after, sorted by ID.
 func (s *Service) Users(ctx context.Context, after int64, limit int) ([]*account.User, error) {
 	return s.config.Store.Users(ctx, after, limit)
 }
 
-// CreateUser keeps a new user whose e-mail address and phone number count as verified: at least one of them is needed, and a
-// password with an e-mail address. It sets ID, ServiceID, PasswordHash, Created and Updated. Its error is account.FieldErrors,
-// an account.FieldError about the password, account.ErrTaken, account.ErrBusy or a failure.
-func (s *Service) CreateUser(ctx context.Context, u account.User, password string, now time.Time) (*account.User, error) {
+// CreateUser creates a user whose e-mail address and phone number count as verified. It needs at
+// least one of them, and a password with an e-mail address. It sets ID, ServiceID, PasswordHash,
+// Created and Updated. The error is account.FieldErrors, an account.FieldError about the password,
+// account.ErrTaken, account.ErrBusy or a failure.
+func (s *Service) CreateUser(
+	ctx context.Context, u account.User, password string, now time.Time,
+) (*account.User, error) {
 	u.Tidy()
 	if err := checkNewUser(&u, password, now); err != nil {
 		return nil, err
@@ -48,46 +51,55 @@ func (s *Service) CreateUser(ctx context.Context, u account.User, password strin
 }
 
 func checkNewUser(u *account.User, password string, now time.Time) error {
-	if err := u.Check(now); err != nil {
+	if err := checkUser(u, now); err != nil {
 		return err
 	}
 	switch {
-	case u.Email == "" && u.Phone == "":
-		return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
 	case password == "" && u.Email != "":
 		return account.FieldError{Field: "password", Message: "is needed with an e-mail address"}
 	case password == "":
 		return nil
 	case u.Email == "":
-		return account.FieldError{Field: "password", Message: "is of no use without an e-mail address"}
+		return account.FieldError{
+			Field: "password", Message: "is of no use without an e-mail address",
+		}
 	}
 	return account.CheckPassword(password, u)
 }
 
-// UpdateUser lets change alter a copy of a user and puts it in the place of the old one; from its return on every request sees
-// it. What change does to ID, ServiceID, PasswordHash, Created and Version is undone. It is called again, on another copy, when
-// another process changed the user in between. Its error is account.ErrNotFound, account.FieldErrors, account.ErrTaken,
-// oauth.ErrBusy, change's or a failure.
-func (s *Service) UpdateUser(ctx context.Context, id int64, change func(*account.User) error, now time.Time) (*account.User, error) {
+// checkUser returns account.FieldErrors unless u has valid fields and a way to sign in.
+func checkUser(u *account.User, now time.Time) error {
+	if err := u.Check(now); err != nil {
+		return err
+	}
+	if u.Email == "" && u.Phone == "" {
+		return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
+	}
+	return nil
+}
+
+// UpdateUser replaces a user's record by a copy that change has altered. Every request sees it from
+// the return on. ID, ServiceID, PasswordHash, Created and Version stay as they are. change is
+// called again, on another copy, when another process changed the user meanwhile. The error is
+// account.ErrNotFound, account.FieldErrors, account.ErrTaken, oauth.ErrBusy, that of change, or a
+// failure.
+func (s *Service) UpdateUser(
+	ctx context.Context, id int64, change func(*account.User) error, now time.Time,
+) (*account.User, error) {
 	return s.changeUser(ctx, id, now, func(u *account.User) error {
 		before := *u
 		if err := change(u); err != nil {
 			return err
 		}
-		u.ID, u.ServiceID, u.PasswordHash, u.Created, u.Version = before.ID, before.ServiceID, before.PasswordHash, before.Created, before.Version
+		u.ID, u.ServiceID, u.PasswordHash = before.ID, before.ServiceID, before.PasswordHash
+		u.Created, u.Version = before.Created, before.Version
 		u.Tidy()
-		if err := u.Check(now); err != nil {
-			return err
-		}
-		if u.Email == "" && u.Phone == "" {
-			return account.FieldErrors{{Field: "email", Message: "or phone_number is needed"}}
-		}
-		return nil
+		return checkUser(u, now)
 	})
 }
 
-// DisableUser keeps a user from signing in and refuses all tokens and sessions from its return on, until EnableUser. Its error
-// is account.ErrNotFound or a failure.
+// DisableUser refuses the user's sign-ins, sessions and tokens from its return on, until
+// EnableUser. The error is account.ErrNotFound or a failure.
 func (s *Service) DisableUser(ctx context.Context, id int64, now time.Time) error {
 	return s.setDisabled(ctx, id, true, now)
 }
@@ -105,7 +117,8 @@ func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, now 
 	return err
 }
 
-// DeleteUser ends a user and everything of theirs, or returns account.ErrNotFound. Tokens are refused from its return on.
+// DeleteUser deletes a user with all sessions, consents, codes and tokens, or returns
+// account.ErrNotFound. When it returns nil, they are refused from the next request on.
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 	release, err := s.beginUserChange(ctx)
 	if err != nil {
@@ -117,56 +130,22 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 	for i, hash := range ended {
 		hashes[i] = hash
 	}
-	s.config.Tokens.UserChanged(id, hashes) // also after an error, which may hide that it was written
+	s.config.Tokens.UserChanged(id, hashes) // also after an error, which may hide a commit
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}
 	return nil
 }
 
-// ResetPassword gives a user another password and ends all sessions but the one with the token keep ("" = none), all refresh
-// families, codes and access tokens; they are refused from its return on. Its error is an account.FieldError about the
-// password, account.ErrNotFound, account.ErrBusy or a failure, after which it has to be done again.
-func (s *Service) ResetPassword(ctx context.Context, id int64, password, keep string, now time.Time) error {
-	u, err := s.config.Store.User(ctx, id)
-	if err != nil {
-		return fmt.Errorf("read user: %w", err)
-	}
-	if err := account.CheckPassword(password, u); err != nil {
-		return err
-	}
-	hash, err := s.hasher.Hash(ctx, password)
-	if err != nil {
-		return fmt.Errorf("hash password: %w", err)
-	}
-	_, err = s.replacePassword(ctx, id, hash, keep, now)
-	return err
-}
-
-// replacePassword does what ResetPassword does, with the hash of the password.
-func (s *Service) replacePassword(ctx context.Context, id int64, hash, keep string, now time.Time) (*account.User, error) {
-	changed, err := s.changeUser(ctx, id, now, func(u *account.User) error {
-		u.PasswordHash = hash
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return changed, s.endAfterPassword(ctx, id, keep)
-}
-
-// RevokeUserTokens ends all refresh families, codes and access tokens of a user, of whom there need not be any. They are refused from
-// its return on.
-func (s *Service) RevokeUserTokens(ctx context.Context, id int64) error {
-	return s.config.Tokens.RevokeAll(ctx, &oauth.Revoke{UserID: id})
-}
-
-// changeTries is how often a change is applied to a user that another process keeps changing.
+// changeTries is how often changeUser tries, when another process keeps changing the user.
 const changeTries = 20
 
-// changeUser replaces a user's record by a changed copy. When another process changed it in between, change is called again, on what
-// that one wrote; oauth.ErrBusy says that this went on.
-func (s *Service) changeUser(ctx context.Context, id int64, now time.Time, change func(*account.User) error) (*account.User, error) {
+// changeUser replaces a user's record by a changed copy. When another process changed the user
+// meanwhile, change is called again on the new record, up to changeTries times. Then the error is
+// oauth.ErrBusy.
+func (s *Service) changeUser(
+	ctx context.Context, id int64, now time.Time, change func(*account.User) error,
+) (*account.User, error) {
 	release, err := s.beginUserChange(ctx)
 	if err != nil {
 		return nil, err
@@ -178,11 +157,13 @@ func (s *Service) changeUser(ctx context.Context, id int64, now time.Time, chang
 			return u, err
 		}
 	}
-	return nil, fmt.Errorf("update user: changed by others all the time: %w", oauth.ErrBusy)
+	return nil, fmt.Errorf("update user: others keep changing it: %w", oauth.ErrBusy)
 }
 
-// tryChangeUser returns account.ErrConflict when another process changed the user in between.
-func (s *Service) tryChangeUser(ctx context.Context, id int64, now time.Time, change func(*account.User) error) (*account.User, error) {
+// tryChangeUser returns account.ErrConflict when another process changed the user meanwhile.
+func (s *Service) tryChangeUser(
+	ctx context.Context, id int64, now time.Time, change func(*account.User) error,
+) (*account.User, error) {
 	old, err := s.config.Store.User(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read user: %w", err)
@@ -193,7 +174,7 @@ func (s *Service) tryChangeUser(ctx context.Context, id int64, now time.Time, ch
 	}
 	u.Updated = now
 	err = s.config.Store.UpdateUser(ctx, &u)
-	s.config.Tokens.UserChanged(id, nil) // also after an error, which may hide that it was written
+	s.config.Tokens.UserChanged(id, nil) // also after an error, which may hide a commit
 	if err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}

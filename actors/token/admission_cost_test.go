@@ -11,41 +11,49 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// TestAdmitAllocatesNothing holds the way of every request of a token in use.
+// TestAdmitAllocatesNothing admits requests with a token in use.
 func TestAdmitAllocatesNothing(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.UserScopes)
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.UserScopes)
 	now := time.Now()
-	d.Admit(token, BasicProfile, now)
-	if got := testing.AllocsPerRun(1000, func() { d.Admit(token, DetailedProfile, now) }); got > 0.01 {
+	f.Admit(token, BasicProfile, now)
+	got := testing.AllocsPerRun(1000, func() { f.Admit(token, DetailedProfile, now) })
+	if got > 0.01 {
 		t.Errorf("got %v allocations a request, want none", got)
 	}
 }
 
-// TestMemoryOfAnIdleActor measures what a token in use costs beside its row.
-func TestMemoryOfAnIdleActor(t *testing.T) {
+// TestMemoryPerActor measures the memory of a token in use, without its row.
+func TestMemoryPerActor(t *testing.T) {
 	const n, limit = 100_000, 600
-	d := newFixture(t, nil)
+	f := newFixture(t, nil)
 	hashes := make([]oauth.Hash, n)
 	expires := time.Now().Add(time.Hour)
 	for i := range hashes {
 		hashes[i] = oauth.HashOf(fmt.Sprint(i))
-		d.store.tokens[hashes[i]] = oauth.AccessToken{Hash: hashes[i], ClientID: "app", UserID: 7, Scopes: oauth.UserScopes, Expires: expires}
+		f.store.tokens[hashes[i]] = oauth.AccessToken{
+			Hash:     hashes[i],
+			ClientID: "app",
+			UserID:   7,
+			Scopes:   oauth.UserScopes,
+			Expires:  expires,
+		}
 	}
 	before := heap()
 	for i := range hashes {
-		d.admitAfterLoad(hashes[i], BasicProfile, time.Now())
-		d.admitAfterLoad(hashes[i], DetailedProfile, time.Now())
+		f.admitAfterLoad(hashes[i], BasicProfile, time.Now())
+		f.admitAfterLoad(hashes[i], DetailedProfile, time.Now())
 	}
 	each := (heap() - before) / n
-	t.Logf("%d bytes an actor", each)
-	if d.actors() != n || each > limit {
-		t.Errorf("got %d bytes for each of %d actors, want at most %d for %d", each, d.actors(), limit, n)
+	t.Logf("%d bytes per actor", each)
+	if f.actors() != n || each > limit {
+		t.Errorf("got %d bytes for each of %d actors, want at most %d for %d", each, f.actors(),
+			limit, n)
 	}
 	runtime.KeepAlive(hashes)
 }
 
-// heap returns the bytes in use.
+// heap returns the number of bytes in use.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -1,10 +1,9 @@
 package token
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -20,27 +19,29 @@ import (
 	"gatehouse/actors/oauth"
 )
 
+// These name the embedded fields, whose methods the tests do not call.
 type (
-	tokenStore  = oauth.Store
-	personStore = account.Store
+	tokenStore   = oauth.Store
+	accountStore = account.Store
 )
 
-// readStore is a store that holds what admission reads, with a hook between a read and its answer.
-type readStore struct {
+// fakeStore has the records that an admission reads.
+type fakeStore struct {
 	tokenStore
-	personStore
+	accountStore
 
 	mu      sync.Mutex
 	tokens  map[oauth.Hash]oauth.AccessToken
 	clients map[string]*oauth.Client
 	users   map[int64]*account.User
 	reads   atomic.Int64 // of access tokens
-	failing error
-	after   func() // called when an access token has been read, before the reader gets it
+
+	readError   error  // of access tokens
+	onTokenRead func() // called after an access token was read, before the reader gets it
 }
 
-func newReadStore() *readStore {
-	return &readStore{
+func newFakeStore() *fakeStore {
+	return &fakeStore{
 		tokens: map[oauth.Hash]oauth.AccessToken{},
 		clients: map[string]*oauth.Client{
 			"app": {ID: "app", Scopes: oauth.UserScopes, DetailApproved: true},
@@ -51,21 +52,21 @@ func newReadStore() *readStore {
 	}
 }
 
-func (s *readStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
+func (s *fakeStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
 	return oauth.Keys{Current: [32]byte{1}}, nil
 }
 
-func (s *readStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
+func (s *fakeStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
 	s.reads.Add(1)
 	s.mu.Lock()
 	token, ok := s.tokens[hash]
-	after, failing := s.after, s.failing
+	onTokenRead, readError := s.onTokenRead, s.readError
 	s.mu.Unlock()
-	if after != nil {
-		after()
+	if onTokenRead != nil {
+		onTokenRead()
 	}
-	if failing != nil {
-		return nil, failing
+	if readError != nil {
+		return nil, readError
 	}
 	if !ok {
 		return nil, oauth.ErrNotFound
@@ -73,7 +74,7 @@ func (s *readStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.Acce
 	return &token, nil
 }
 
-func (s *readStore) Client(_ context.Context, id string) (*oauth.Client, error) {
+func (s *fakeStore) Client(_ context.Context, id string) (*oauth.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c, ok := s.clients[id]; ok {
@@ -82,7 +83,7 @@ func (s *readStore) Client(_ context.Context, id string) (*oauth.Client, error) 
 	return nil, oauth.ErrNotFound
 }
 
-func (s *readStore) User(_ context.Context, id int64) (*account.User, error) {
+func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u, ok := s.users[id]; ok {
@@ -92,65 +93,77 @@ func (s *readStore) User(_ context.Context, id int64) (*account.User, error) {
 	return nil, account.ErrNotFound
 }
 
-func (s *readStore) change(change func()) {
+func (s *fakeStore) change(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// fixture is an Identity on a shelf.
+// fixture is a Service on a fakeStore.
 type fixture struct {
 	*Service
-	store *readStore
+	store *fakeStore
 }
 
 func newFixture(t testing.TB, change func(*Config)) *fixture {
 	t.Helper()
-	d := &fixture{store: newReadStore()}
+	f := &fixture{store: newFakeStore()}
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
 	config := Config{
-		Actors: system, Tokens: d.store, Accounts: d.store, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Metrics:   prometheus.NewRegistry(),
-		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: time.Hour, RefreshFamily: time.Hour},
+		Actors: system, Tokens: f.store, Accounts: f.store,
+		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Lifetimes: oauth.Lifetimes{
+			Code:          time.Minute,
+			AccessToken:   time.Hour,
+			RefreshToken:  time.Hour,
+			RefreshFamily: time.Hour,
+		},
 	}
 	if change != nil {
 		change(&config)
 	}
 	var err error
-	if d.Service, err = New(context.Background(), config); err != nil {
+	if f.Service, err = New(context.Background(), config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		if err := d.Stop(ctx); err != nil {
+		if err := f.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	return d
+	return f
 }
 
-// token makes an access token of the user 7, or of nobody when it can be used for operations, that lasts an hour.
-func (d *fixture) token(client string, scopes oauth.Scopes) string {
-	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
+// token creates an access token that expires in an hour. It belongs to user 7, or to no user if it
+// has no scope of a user.
+func (f *fixture) token(client string, scopes oauth.Scopes) string {
+	token := f.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	row := oauth.AccessToken{Hash: oauth.HashOf(token), ClientID: client, Scopes: scopes, UserID: 7,
 		Issued: time.Now(), Expires: time.Now().Add(time.Hour).Truncate(time.Second)}
 	if scopes&oauth.UserScopes == 0 {
 		row.UserID = 0
 	}
-	d.store.change(func() { d.store.tokens[row.Hash] = row })
+	f.store.change(func() { f.store.tokens[row.Hash] = row })
 	return token
 }
 
-// revoke does what a revocation does: the store first, then the actors.
-func (d *fixture) revoke(token string) {
+// revoke revokes a token as Service does: first in the store, then its actor.
+func (f *fixture) revoke(token string) {
 	hash := oauth.HashOf(token)
-	d.store.change(func() { delete(d.store.tokens, hash) })
-	d.forget([]oauth.Hash{hash})
+	f.store.change(func() { delete(f.store.tokens, hash) })
+	f.forget([]oauth.Hash{hash})
 }
 
-func (d *fixture) actors() int { return int(d.directory.size.Load()) }
+func (f *fixture) actors() int { return int(f.directory.size.Load()) }
+
+// wantVerdict sends a request for the basic profile.
+func (f *fixture) wantVerdict(t *testing.T, what, token string, want Verdict) {
+	t.Helper()
+	wantVerdict(t, what, f.Admit(token, BasicProfile, time.Now()), want)
+}
 
 func wantVerdict(t *testing.T, what string, got Admission, want Verdict) {
 	t.Helper()
@@ -161,7 +174,7 @@ func wantVerdict(t *testing.T, what string, got Admission, want Verdict) {
 
 func TestVerdicts(t *testing.T) {
 	const both = oauth.ViewUser | oauth.DetailUser
-	d := newFixture(t, nil)
+	f := newFixture(t, nil)
 	foreign := oauth.Keys{Current: [32]byte{2}}
 	hour := time.Now().Add(time.Hour)
 	for _, c := range []struct {
@@ -172,26 +185,27 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"no token", "", BasicProfile, TokenInvalid},
 		{"garbage", "gtat_garbage", BasicProfile, TokenInvalid},
-		{"of another key", foreign.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"genuine but unknown", d.keys.newAccessToken(hour, time.Now()), BasicProfile, TokenInvalid},
-		{"genuine, unknown and expired", d.keys.newAccessToken(time.Now().Add(-time.Second), time.Now()), BasicProfile, TokenExpired},
-		{"basic", d.token("app", oauth.ViewUser), BasicProfile, Admitted},
-		{"basic with the other scope", d.token("app", oauth.DetailUser), BasicProfile, InsufficientScope},
-		{"detailed", d.token("app", both), DetailedProfile, Admitted},
-		{"detailed without the scope", d.token("app", oauth.ViewUser), DetailedProfile, InsufficientScope},
-		{"detailed without approval", d.token("new", both), DetailedProfile, UnapprovedScope},
-		{"detailed without both", d.token("new", oauth.ViewUser), DetailedProfile, InsufficientScope},
-		{"basic without approval", d.token("new", both), BasicProfile, Admitted},
-		{"basic of nobody", d.token("ops", 0), BasicProfile, InsufficientScope},
-		{"operations at a profile", d.token("ops", oauth.ServerOperations), DetailedProfile, InsufficientScope},
-		{"operations", d.token("ops", oauth.ServerOperations), adminAPI, Admitted},
-		{"operations of a client that is no operator", d.token("app", oauth.ServerOperations), adminAPI, InsufficientScope},
-		{"operations with a user's scopes", d.token("app", both), adminAPI, InsufficientScope},
+		{"signed by another key", foreign.NewAccessToken(hour), BasicProfile, TokenInvalid},
+		{"valid signature, unknown", f.keys.newAccessToken(hour, time.Now()), BasicProfile, TokenInvalid},
+		{"valid signature, unknown, expired", f.keys.newAccessToken(time.Now().Add(-time.Second), time.Now()), BasicProfile, TokenExpired},
+		{"basic", f.token("app", oauth.ViewUser), BasicProfile, Admitted},
+		{"basic with the other scope", f.token("app", oauth.DetailUser), BasicProfile, InsufficientScope},
+		{"detailed", f.token("app", both), DetailedProfile, Admitted},
+		{"detailed without the scope", f.token("app", oauth.ViewUser), DetailedProfile, InsufficientScope},
+		{"detailed without approval", f.token("new", both), DetailedProfile, UnapprovedScope},
+		{"detailed without both", f.token("new", oauth.ViewUser), DetailedProfile, InsufficientScope},
+		{"basic without approval", f.token("new", both), BasicProfile, Admitted},
+		{"basic without a user", f.token("ops", 0), BasicProfile, InsufficientScope},
+		{"operations at a profile", f.token("ops", oauth.ServerOperations), DetailedProfile, InsufficientScope},
+		{"operations", f.token("ops", oauth.ServerOperations), adminAPI, Admitted},
+		{"operations of a client that is no operator", f.token("app", oauth.ServerOperations), adminAPI, InsufficientScope},
+		{"operations with a user's scopes", f.token("app", both), adminAPI, InsufficientScope},
 	} {
-		got := d.Admit(c.token, c.endpoint, time.Now())
+		got := f.Admit(c.token, c.endpoint, time.Now())
 		wantVerdict(t, c.name, got, c.want)
 		counted := c.want != TokenInvalid && c.want != TokenExpired && c.endpoint != adminAPI
-		if limit := limitOf[min(c.endpoint, DetailedProfile)]; counted && (got.Rate.Limit != limit || got.Rate.Remaining != limit-1) {
+		limit := limitOf[min(c.endpoint, DetailedProfile)]
+		if counted && (got.Rate.Limit != limit || got.Rate.Remaining != limit-1) {
 			t.Errorf("%s: got rate %+v, want one counted", c.name, got.Rate)
 		}
 		if !counted && got.Rate.Limit != 0 {
@@ -201,30 +215,32 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: got profile %s", c.name, got.Profile)
 		}
 	}
-	d.store.mu.Lock()
-	known := len(d.store.tokens)
-	d.store.mu.Unlock()
-	if d.actors() != known {
-		t.Errorf("got %d actors, want one for each of the %d known tokens", d.actors(), known)
+	f.store.mu.Lock()
+	known := len(f.store.tokens)
+	f.store.mu.Unlock()
+	if f.actors() != known {
+		t.Errorf("got %d actors, want one for each of the %d known tokens", f.actors(), known)
 	}
 }
 
-func TestProfilesOfBothTiers(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.UserScopes)
-	u := d.store.users[7]
-	if got := d.Admit(token, BasicProfile, time.Now()).Profile; string(got) != string(u.AppendBasic(nil)) {
-		t.Errorf("got %s", got)
-	}
-	if got := d.Admit(token, DetailedProfile, time.Now()).Profile; string(got) != string(u.AppendDetailed(nil)) {
-		t.Errorf("got %s", got)
+func TestAdmitReturnsProfile(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.UserScopes)
+	u := f.store.users[7]
+	for endpoint, want := range map[Endpoint][]byte{
+		BasicProfile: u.AppendBasic(nil), DetailedProfile: u.AppendDetailed(nil),
+	} {
+		if got := f.Admit(token, endpoint, time.Now()).Profile; !bytes.Equal(got, want) {
+			t.Errorf("endpoint %d: got %s, want %s", endpoint, got, want)
+		}
 	}
 }
 
-// TestLimitsAreExact asks with 64 goroutines at once, far more often than the limits allow, in two windows.
-func TestLimitsAreExact(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.UserScopes)
+// TestRateLimitIsExact sends many more requests than each limit allows, from 64 goroutines, in two
+// windows.
+func TestRateLimitIsExact(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.UserScopes)
 	start := time.Now()
 	for _, window := range []time.Duration{0, time.Minute} {
 		for endpoint, want := range limitOf {
@@ -233,7 +249,8 @@ func TestLimitsAreExact(t *testing.T) {
 			for g := range 64 {
 				callers.Go(func() {
 					for i := range 10 {
-						switch a := d.Admit(token, Endpoint(endpoint), start.Add(window+time.Duration(g+i)*time.Millisecond)); a.Verdict {
+						now := start.Add(window + time.Duration(g+i)*time.Millisecond)
+						switch f.Admit(token, Endpoint(endpoint), now).Verdict {
 						case Admitted:
 							admitted.Add(1)
 						case RateLimited:
@@ -244,22 +261,24 @@ func TestLimitsAreExact(t *testing.T) {
 			}
 			callers.Wait()
 			if admitted.Load() != int64(want) || admitted.Load()+refused.Load() != 640 {
-				t.Errorf("endpoint %d: got %d admitted and %d refused, want %d and the rest", endpoint, admitted.Load(), refused.Load(), want)
+				t.Errorf("endpoint %d: got %d admitted and %d refused, want %d and the rest",
+					endpoint, admitted.Load(), refused.Load(), want)
 			}
 		}
 	}
-	if got := d.store.reads.Load(); got != 1 {
+	if got := f.store.reads.Load(); got != 1 {
 		t.Errorf("got %d reads of the token, want 1", got)
 	}
 }
 
-// TestRefusalsInScopeAreCounted holds that a 403 counts and a 429 comes before it.
-func TestRefusalsInScopeAreCounted(t *testing.T) {
-	d := newFixture(t, nil)
+// TestForbiddenRequestsCountAgainstLimit checks that a 403 counts, and that 429 takes precedence.
+func TestForbiddenRequestsCountAgainstLimit(t *testing.T) {
+	f := newFixture(t, nil)
 	now := time.Now()
-	for name, token := range map[string]string{"scope": d.token("app", oauth.ViewUser), "approval": d.token("new", oauth.UserScopes)} {
+	for name, token := range map[string]string{"scope": f.token("app", oauth.ViewUser),
+		"approval": f.token("new", oauth.UserScopes)} {
 		for i := range 60 {
-			a := d.Admit(token, DetailedProfile, now)
+			a := f.Admit(token, DetailedProfile, now)
 			if (a.Verdict == RateLimited) != (i >= 50) {
 				t.Fatalf("%s, request %d: got verdict %d", name, i+1, a.Verdict)
 			}
@@ -267,77 +286,81 @@ func TestRefusalsInScopeAreCounted(t *testing.T) {
 	}
 }
 
-// TestUnknownTokensMakeNoActor asks with a revoked token from many goroutines.
-func TestUnknownTokensMakeNoActor(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
+// TestUnknownTokenCreatesNoActor sends one unknown token from many goroutines.
+func TestUnknownTokenCreatesNoActor(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
 	var callers sync.WaitGroup
 	for range 64 {
-		callers.Go(func() { wantVerdict(t, "unknown", d.Admit(token, BasicProfile, time.Now()), TokenInvalid) })
+		callers.Go(func() { f.wantVerdict(t, "unknown", token, TokenInvalid) })
 	}
 	callers.Wait()
-	if d.actors() != 0 {
-		t.Errorf("got %d actors, want none", d.actors())
+	if f.actors() != 0 {
+		t.Errorf("got %d actors, want none", f.actors())
 	}
 }
 
-func TestARevokedTokenIsRefusedAtOnce(t *testing.T) {
-	d := newFixture(t, nil)
+func TestRevokedTokenIsRefusedAtOnce(t *testing.T) {
+	f := newFixture(t, nil)
 	var tokens []string
 	for range 600 {
-		token := d.token("app", oauth.ViewUser)
-		wantVerdict(t, "before", d.Admit(token, BasicProfile, time.Now()), Admitted)
+		token := f.token("app", oauth.ViewUser)
+		f.wantVerdict(t, "before", token, Admitted)
 		tokens = append(tokens, token)
 	}
 	var hashes []oauth.Hash
 	for _, token := range tokens[1:] {
 		hash := oauth.HashOf(token)
 		hashes = append(hashes, hash)
-		d.store.change(func() { delete(d.store.tokens, hash) })
+		f.store.change(func() { delete(f.store.tokens, hash) })
 	}
-	d.forget(hashes)
+	f.forget(hashes)
 	for _, token := range tokens[1:] {
-		wantVerdict(t, "revoked", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
+		f.wantVerdict(t, "revoked", token, TokenInvalid)
 	}
-	wantVerdict(t, "the other", d.Admit(tokens[0], BasicProfile, time.Now()), Admitted)
-	if d.actors() != 1 {
-		t.Errorf("got %d actors, want 1", d.actors())
-	}
-}
-
-// TestRevocationBetweenReadAndInsert ends a token when its row has been read and is not yet in the directory.
-func TestRevocationBetweenReadAndInsert(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.ViewUser)
-	once := sync.OnceFunc(func() { d.revoke(token) })
-	d.store.after = func() { once() }
-	wantVerdict(t, "revoked while it was loaded", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
-	if got := d.store.reads.Load(); got != 2 || d.actors() != 0 {
-		t.Errorf("got %d reads and %d actors, want 2 and none", got, d.actors())
+	f.wantVerdict(t, "the other", tokens[0], Admitted)
+	if f.actors() != 1 {
+		t.Errorf("got %d actors, want 1", f.actors())
 	}
 }
 
-// TestChangeDuringReadIsReadAgain changes a user and a client when their rows have been read.
-func TestChangeDuringReadIsReadAgain(t *testing.T) {
-	d := newFixture(t, nil)
+// TestRevocationDuringLoad revokes a token after its row was read and before its actor is in the
+// directory.
+func TestRevocationDuringLoad(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.ViewUser)
+	once := sync.OnceFunc(func() { f.revoke(token) })
+	f.store.onTokenRead = func() { once() }
+	f.wantVerdict(t, "revoked while it was loaded", token, TokenInvalid)
+	if got := f.store.reads.Load(); got != 2 || f.actors() != 0 {
+		t.Errorf("got %d reads and %d actors, want 2 and none", got, f.actors())
+	}
+}
+
+// TestUserChangedDuringReadIsReadAgain disables a user after the row was read and before it is
+// used.
+func TestUserChangedDuringReadIsReadAgain(t *testing.T) {
+	f := newFixture(t, nil)
 	reads := 0
-	d.users.read = func(ctx context.Context, id int64) (user, error) {
-		u, err := d.readUser(ctx, id)
+	f.users.read = func(ctx context.Context, id int64) (user, error) {
+		u, err := f.readUser(ctx, id)
 		if reads++; reads == 1 {
-			d.store.change(func() { d.store.users[7].Disabled = true })
-			d.UserChanged(7, nil)
+			f.store.change(func() { f.store.users[7].Disabled = true })
+			f.UserChanged(7, nil)
 		}
 		return u, err
 	}
-	wantVerdict(t, "user disabled during the read", d.Admit(d.token("app", oauth.ViewUser), BasicProfile, time.Now()), TokenInvalid)
+	f.wantVerdict(t, "user disabled during the read", f.token("app", oauth.ViewUser), TokenInvalid)
 	if reads != 2 {
 		t.Errorf("got %d reads, want 2", reads)
 	}
 }
 
-// TestRecordIsDroppedWhenUnused also makes sure that a record in use is kept.
-func TestRecordIsDroppedWhenUnused(t *testing.T) {
-	r := records[int64, user]{read: func(context.Context, int64) (user, error) { return user{}, nil }}
+// TestUnusedRecordIsDropped also checks that a record in use is kept.
+func TestUnusedRecordIsDropped(t *testing.T) {
+	r := records[int64, user]{
+		read: func(context.Context, int64) (user, error) { return user{}, nil },
+	}
 	kept, _, err := r.load(t.Context(), 1, time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -354,58 +377,60 @@ func TestRecordIsDroppedWhenUnused(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// TestChangesReachATokenInUse disables and enables user and client, approves the client and renames the user.
-func TestChangesReachATokenInUse(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.UserScopes)
-	wantVerdict(t, "at first", d.Admit(token, BasicProfile, time.Now()), Admitted)
+// TestChangesReachTokenInUse disables, enables, renames and deletes the user of a token in use.
+func TestChangesReachTokenInUse(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.UserScopes)
+	f.wantVerdict(t, "at first", token, Admitted)
 	user := func(change func(*account.User)) {
-		d.store.change(func() { change(d.store.users[7]) })
-		d.UserChanged(7, nil)
+		f.store.change(func() { change(f.store.users[7]) })
+		f.UserChanged(7, nil)
 	}
 	user(func(u *account.User) { u.Disabled = true })
-	a := d.Admit(token, BasicProfile, time.Now())
+	a := f.Admit(token, BasicProfile, time.Now())
 	wantVerdict(t, "user disabled", a, TokenInvalid)
-	wantVerdict(t, "user disabled, again", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
+	f.wantVerdict(t, "user disabled, again", token, TokenInvalid)
 	user(func(u *account.User) { u.Disabled, u.Name = false, "Bea" })
-	a = d.Admit(token, BasicProfile, time.Now())
+	a = f.Admit(token, BasicProfile, time.Now())
 	wantVerdict(t, "user enabled", a, Admitted)
-	if string(a.Profile) != string(d.store.users[7].AppendBasic(nil)) || a.Rate.Remaining != 98 {
-		t.Errorf("got %s and %d left, want the new name and 98 left: a 401 is not counted", a.Profile, a.Rate.Remaining)
+	if string(a.Profile) != string(f.store.users[7].AppendBasic(nil)) || a.Rate.Remaining != 98 {
+		t.Errorf("got %s and %d left, want the new name and 98 left: a 401 is not counted",
+			a.Profile, a.Rate.Remaining)
 	}
-	d.store.change(func() { delete(d.store.users, 7) })
-	d.UserChanged(7, nil)
-	wantVerdict(t, "user deleted", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
-	if d.actors() != 0 {
-		t.Errorf("got %d actors, want none", d.actors())
+	f.store.change(func() { delete(f.store.users, 7) })
+	f.UserChanged(7, nil)
+	f.wantVerdict(t, "user deleted", token, TokenInvalid)
+	if f.actors() != 0 {
+		t.Errorf("got %d actors, want none", f.actors())
 	}
 }
 
-// TestAsksAgainstStopsAndSweeps lets actors leave under those who ask: every ask is answered, and rightly.
-func TestAsksAgainstStopsAndSweeps(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.ViewUser)
+// TestAdmitWhileActorsStop stops a token's actor all the time while many goroutines send requests.
+func TestAdmitWhileActorsStop(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.ViewUser)
 	hash := oauth.HashOf(token)
 	now := time.Now()
-	var callers, leavers sync.WaitGroup
+	var callers, stoppers sync.WaitGroup
 	ended := make(chan struct{})
-	leavers.Go(func() {
+	stoppers.Go(func() {
 		for {
 			select {
 			case <-ended:
 				return
 			default:
 			}
-			if a := d.directory.find(&hash); a != nil {
+			if a := f.directory.find(&hash); a != nil {
 				a.mailbox.Tell(&sweep{now: now.Add(2 * time.Hour)})
 			}
-			d.forget([]oauth.Hash{hash})
+			f.forget([]oauth.Hash{hash})
 		}
 	})
 	for range 16 {
 		callers.Go(func() {
 			for range 2000 {
-				if a := d.Admit(token, BasicProfile, now); a.Verdict != Admitted && a.Verdict != RateLimited {
+				a := f.Admit(token, BasicProfile, now)
+				if a.Verdict != Admitted && a.Verdict != RateLimited {
 					t.Errorf("got verdict %d, want admitted or limited", a.Verdict)
 					return
 				}
@@ -414,59 +439,63 @@ func TestAsksAgainstStopsAndSweeps(t *testing.T) {
 	}
 	callers.Wait()
 	close(ended)
-	leavers.Wait()
-	d.revoke(token)
-	wantVerdict(t, "revoked", d.Admit(token, BasicProfile, now), TokenInvalid)
+	stoppers.Wait()
+	f.revoke(token)
+	wantVerdict(t, "revoked", f.Admit(token, BasicProfile, now), TokenInvalid)
 }
 
-// TestASharedStoreIsReadAgain changes the rows behind the back of the process, as another one does.
-func TestASharedStoreIsReadAgain(t *testing.T) {
+// TestSharedStoreIsReadAgain changes rows without a call of Service, as another process does.
+func TestSharedStoreIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, func(c *Config) { c.Shared = true })
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, func(c *Config) { c.Shared = true })
+		token := f.token("app", oauth.ViewUser)
 		for range 10 {
-			wantVerdict(t, "at first", d.Admit(token, BasicProfile, time.Now()), Admitted)
+			f.wantVerdict(t, "at first", token, Admitted)
 		}
-		if got := d.store.reads.Load(); got != 1 {
+		if got := f.store.reads.Load(); got != 1 {
 			t.Errorf("got %d reads within a second, want 1", got)
 		}
-		d.store.change(func() { d.store.users[7].Disabled = true })
+		f.store.change(func() { f.store.users[7].Disabled = true })
 		time.Sleep(1001 * time.Millisecond)
-		wantVerdict(t, "disabled elsewhere", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
-		d.store.change(func() { d.store.users[7].Disabled = false })
+		f.wantVerdict(t, "disabled elsewhere", token, TokenInvalid)
+		f.store.change(func() { f.store.users[7].Disabled = false })
 		time.Sleep(1001 * time.Millisecond)
-		if a := d.Admit(token, BasicProfile, time.Now()); a.Verdict != Admitted || a.Rate.Remaining != 89 {
-			t.Errorf("got %+v, want the window kept over all reads", a)
+		a := f.Admit(token, BasicProfile, time.Now())
+		if a.Verdict != Admitted || a.Rate.Remaining != 89 {
+			t.Errorf("got %+v, want the window kept after each read", a)
 		}
-		d.store.change(func() { clear(d.store.tokens) })
+		f.store.change(func() { clear(f.store.tokens) })
 		time.Sleep(1001 * time.Millisecond)
-		wantVerdict(t, "revoked elsewhere", d.Admit(token, BasicProfile, time.Now()), TokenInvalid)
-		if d.actors() != 0 {
-			t.Errorf("got %d actors, want none", d.actors())
+		f.wantVerdict(t, "revoked elsewhere", token, TokenInvalid)
+		if f.actors() != 0 {
+			t.Errorf("got %d actors, want none", f.actors())
 		}
 	})
 }
 
-func TestAFailingStore(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.ViewUser)
-	d.store.failing = fmt.Errorf("disk on fire")
-	wantVerdict(t, "failing", d.Admit(token, BasicProfile, time.Now()), TryLater)
-	d.store.failing = nil
-	wantVerdict(t, "again", d.Admit(token, BasicProfile, time.Now()), Admitted)
+func TestStoreErrorIsNotCached(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.ViewUser)
+	f.store.readError = errors.New("disk full")
+	f.wantVerdict(t, "failing", token, TryLater)
+	f.store.readError = nil
+	f.wantVerdict(t, "again", token, Admitted)
 }
 
-// TestSilentStoreReleasesRequestsAtTheirDeadline has a store that does not respond for ten seconds.
-func TestSilentStoreReleasesRequestsAtTheirDeadline(t *testing.T) {
+// TestLoadTimeout uses a store that responds after ten seconds.
+func TestLoadTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		d.store.after = func() { time.Sleep(10 * time.Second) }
+		f := newFixture(t, nil)
+		f.store.onTokenRead = func() { time.Sleep(10 * time.Second) }
 		start := time.Now()
 		var callers sync.WaitGroup
 		for range 100 {
-			token := d.token("app", oauth.ViewUser)
+			token := f.token("app", oauth.ViewUser)
 			for range 2 {
-				callers.Go(func() { wantVerdict(t, "silent", d.Admit(token, BasicProfile, start), TryLater) })
+				callers.Go(func() {
+					wantVerdict(t, "silent", f.Admit(token, BasicProfile, start),
+						TryLater)
+				})
 			}
 		}
 		callers.Wait()
@@ -478,52 +507,52 @@ func TestSilentStoreReleasesRequestsAtTheirDeadline(t *testing.T) {
 }
 
 func TestAdmitAfterStop(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.ViewUser)
-	d.Admit(token, BasicProfile, time.Now())
-	d.stopped.Store(true)
-	wantVerdict(t, "stopped", d.Admit(token, BasicProfile, time.Now()), TryLater)
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.ViewUser)
+	f.Admit(token, BasicProfile, time.Now())
+	f.stopped.Store(true)
+	f.wantVerdict(t, "stopped", token, TryLater)
 }
 
-// TestRevokedActorHasStopped asks an actor after its token was revoked.
+// TestRevokedActorHasStopped asks an actor directly after its token was revoked.
 func TestRevokedActorHasStopped(t *testing.T) {
-	d := newFixture(t, nil)
-	token := d.token("app", oauth.ViewUser)
-	wantVerdict(t, "in use", d.Admit(token, BasicProfile, time.Now()), Admitted)
+	f := newFixture(t, nil)
+	token := f.token("app", oauth.ViewUser)
+	f.wantVerdict(t, "in use", token, Admitted)
 	hash := oauth.HashOf(token)
-	a := d.directory.find(&hash)
-	d.revoke(token)
-	if _, _, err := d.askToken(a, BasicProfile, time.Now()); !errors.Is(err, mailbox.ErrStopped) {
+	a := f.directory.find(&hash)
+	f.revoke(token)
+	if _, _, err := f.askToken(a, BasicProfile, time.Now()); !errors.Is(err, mailbox.ErrStopped) {
 		t.Errorf("got %v, want %v", err, mailbox.ErrStopped)
 	}
-	if _, known := d.config.Actors.ProcessRegistry.Get(a.mailbox.PID()); known {
+	if _, known := f.config.Actors.ProcessRegistry.Get(a.mailbox.PID()); known {
 		t.Error("got the actor kept by the library")
 	}
 }
 
-// TestOneLoadForAllWhoAsk holds the read up until all have come.
-func TestOneLoadForAllWhoAsk(t *testing.T) {
+// TestConcurrentRequestsShareLoad sends 64 requests with one token while its row is read.
+func TestConcurrentRequestsShareLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		d.store.after = func() { time.Sleep(100 * time.Millisecond) }
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, nil)
+		f.store.onTokenRead = func() { time.Sleep(100 * time.Millisecond) }
+		token := f.token("app", oauth.ViewUser)
 		var callers sync.WaitGroup
 		for range 64 {
-			callers.Go(func() { wantVerdict(t, "loading", d.Admit(token, BasicProfile, time.Now()), Admitted) })
+			callers.Go(func() { f.wantVerdict(t, "loading", token, Admitted) })
 		}
 		callers.Wait()
-		if got := d.store.reads.Load(); got != 1 {
+		if got := f.store.reads.Load(); got != 1 {
 			t.Errorf("got %d reads, want 1", got)
 		}
 	})
 }
 
-// TestLoadsAreFew holds reads up and counts how many are under way.
-func TestLoadsAreFew(t *testing.T) {
+// TestConcurrentLoadsAreLimited counts the concurrent reads of a slow store.
+func TestConcurrentLoadsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
+		f := newFixture(t, nil)
 		var under, most atomic.Int64
-		d.store.after = func() {
+		f.store.onTokenRead = func() {
 			n := under.Add(1)
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
@@ -532,8 +561,8 @@ func TestLoadsAreFew(t *testing.T) {
 		}
 		var callers sync.WaitGroup
 		for range 500 {
-			token := d.token("app", oauth.ViewUser)
-			callers.Go(func() { wantVerdict(t, "loading", d.Admit(token, BasicProfile, time.Now()), Admitted) })
+			token := f.token("app", oauth.ViewUser)
+			callers.Go(func() { f.wantVerdict(t, "loading", token, Admitted) })
 		}
 		callers.Wait()
 		if most.Load() != loadLimit {
@@ -542,8 +571,8 @@ func TestLoadsAreFew(t *testing.T) {
 	})
 }
 
-// TestADirectoryShrinks when most of its actors have left.
-func TestADirectoryShrinks(t *testing.T) {
+// TestDirectoryShrinks removes most actors from a directory.
+func TestDirectoryShrinks(t *testing.T) {
 	d := newDirectory()
 	all := map[oauth.Hash]*tokenActor{}
 	for i := range 1000 {

@@ -51,15 +51,16 @@ func (s *Service) token(ctx context.Context, r *oauth.TokenRequest, now time.Tim
 // unknown id is never remembered.
 func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.Client, error) {
 	since := s.since(time.Now())
-	if a := s.clientActors.find(id); a != nil {
+	a := s.clientActors.find(id)
+	if a != nil {
 		if known := a.record.current.Load(); known != nil && !known.read.Before(since) {
 			return a, &known.value, nil
 		}
 	}
 	record, known, err := s.clients.load(ctx, id, since)
 	if err != nil {
-		if errors.Is(err, oauth.ErrNotFound) {
-			s.clientActors.drop(id)
+		if a != nil && errors.Is(err, oauth.ErrNotFound) {
+			s.clientActors.drop(id) // another process has deleted the client
 		}
 		return nil, nil, err
 	}

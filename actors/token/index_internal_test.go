@@ -9,12 +9,13 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// TestIndexKnowsNobodyWhoWasTakenOut looks for more actors than a bucket holds, with the same tag, and for those that were taken out.
-func TestIndexKnowsNobodyWhoWasTakenOut(t *testing.T) {
+// TestIndexDropsRemovedActors finds more actors than one bucket holds, all with the same tag, and
+// then does not find those that were removed.
+func TestIndexDropsRemovedActors(t *testing.T) {
 	d := newDirectory()
 	var hashes []oauth.Hash
 	for i := range 7 {
-		a := &tokenActor{hash: oauth.Hash{0: 5, 31: byte(i)}} // all in one bucket
+		a := &tokenActor{hash: oauth.Hash{0: 5, 31: byte(i)}} // one bucket, one tag
 		hashes = append(hashes, a.hash)
 		addActor(t, d, a)
 	}
@@ -28,20 +29,20 @@ func TestIndexKnowsNobodyWhoWasTakenOut(t *testing.T) {
 	last := d.find(&hashes[2])
 	d.find(&hashes[0])
 	if taken := d.take(hashes[:1]); len(taken) != 1 || d.find(&hashes[0]) != nil {
-		t.Error("got a token that was taken out")
+		t.Error("got the actor of a revoked token")
 	}
 	d.find(&hashes[2])
 	if !d.remove(last) || d.find(&hashes[2]) != nil || d.remove(last) {
-		t.Error("got a token that was removed")
+		t.Error("got an actor that was removed")
 	}
 	for _, i := range []int{1, 3, 4, 5, 6} {
 		if a := d.find(&hashes[i]); a == nil || a.hash != hashes[i] {
-			t.Errorf("got %v for token %d, which is left", a, i)
+			t.Errorf("got %v for token %d, want its actor", a, i)
 		}
 	}
 }
 
-// addActor puts an actor into a directory without loading it.
+// addActor inserts an actor into a directory without loading it.
 func addActor(t *testing.T, d *directory, a *tokenActor) {
 	t.Helper()
 	shard := d.shard(&a.hash)
@@ -53,7 +54,7 @@ func addActor(t *testing.T, d *directory, a *tokenActor) {
 	}
 }
 
-func TestIndexFitsTheDirectory(t *testing.T) {
+func TestIndexSizeFollowsDirectory(t *testing.T) {
 	d := newDirectory()
 	var all []*tokenActor
 	for i := range 10_000 {
@@ -75,14 +76,14 @@ func TestIndexFitsTheDirectory(t *testing.T) {
 		}
 	}
 	if missed > 300 {
-		t.Errorf("got %d of 10,000 actors that were found by the lock alone, want few", missed)
+		t.Errorf("got %d of 10,000 actors missing in the index, want few", missed)
 	}
 	last := all[0]
 	for range 50 {
 		d.find(&last.hash)
 	}
 	if d.index.Load().find(&last.hash) != last {
-		t.Error("got no place for an actor that is often asked for")
+		t.Error("got an actor that is asked often missing in the index")
 	}
 	for _, a := range all {
 		d.remove(a)
@@ -91,26 +92,27 @@ func TestIndexFitsTheDirectory(t *testing.T) {
 		d.members(0, nil)
 	}
 	if got := len(d.index.Load().buckets); got != leastBuckets {
-		t.Errorf("got %d buckets for nobody, want %d", got, leastBuckets)
+		t.Errorf("got %d buckets without actors, want %d", got, leastBuckets)
 	}
 }
 
-// TestHotStructuresFitCacheLines: an actor fits two, a bucket one.
+// TestHotStructuresFitCacheLines checks that an actor fits two cache lines and a bucket one.
 func TestHotStructuresFitCacheLines(t *testing.T) {
-	if actor, bucket := unsafe.Sizeof(tokenActor{}), unsafe.Sizeof(bucket{}); actor > 128 || bucket != 64 {
+	actor, bucket := unsafe.Sizeof(tokenActor{}), unsafe.Sizeof(bucket{})
+	if actor > 128 || bucket != 64 {
 		t.Errorf("got %d bytes an actor and %d a bucket, want at most 128 and 64", actor, bucket)
 	}
 }
 
 func TestPanicRefusesItsRequestOnly(t *testing.T) {
-	d := newFixture(t, nil)
-	token, now := d.token("app", oauth.ViewUser), time.Now()
-	wantVerdict(t, "before", d.Admit(token, BasicProfile, now), Admitted)
+	f := newFixture(t, nil)
+	token, now := f.token("app", oauth.ViewUser), time.Now()
+	wantVerdict(t, "before", f.Admit(token, BasicProfile, now), Admitted)
 	hash := oauth.HashOf(token)
-	a := d.directory.find(&hash)
+	a := f.directory.find(&hash)
 	client := a.session.client
 	a.session.client = nil
-	wantVerdict(t, "with a broken session", d.Admit(token, BasicProfile, now), TryLater)
+	wantVerdict(t, "with a broken session", f.Admit(token, BasicProfile, now), TryLater)
 	a.session.client = client
-	wantVerdict(t, "after", d.Admit(token, BasicProfile, now), Admitted)
+	wantVerdict(t, "after", f.Admit(token, BasicProfile, now), Admitted)
 }

@@ -9,93 +9,111 @@ import (
 	"gatehouse/actors/token"
 )
 
-func TestAnAccessTokenIsRevokedAlone(t *testing.T) {
-	h := newFixture(t, nil)
-	tokens := h.tokens(t)
-	h.wantVerdict(t, "before", tokens.AccessToken, token.Admitted)
+func TestRevokeAccessToken(t *testing.T) {
+	f := newFixture(t, nil)
+	tokens := f.newTokens(t)
+	f.wantVerdict(t, "before", tokens.AccessToken, token.Admitted)
 	for range 2 {
-		if fault := h.Revoke(t.Context(), h.credentials(), tokens.AccessToken, time.Now()); fault != nil {
+		fault := f.Revoke(t.Context(), f.credentials(), tokens.AccessToken, time.Now())
+		if fault != nil {
 			t.Fatal(fault)
 		}
 	}
-	h.wantVerdict(t, "after", tokens.AccessToken, token.TokenInvalid)
-	h.must(t, h.refreshRequest(tokens.RefreshToken))
+	f.wantVerdict(t, "after", tokens.AccessToken, token.TokenInvalid)
+	f.mustToken(t, f.refreshRequest(tokens.RefreshToken))
 }
 
-func TestARefreshTokenIsRevokedWithItsFamily(t *testing.T) {
-	h := newFixture(t, nil)
-	first := h.tokens(t)
-	second := h.must(t, h.refreshRequest(first.RefreshToken))
-	h.wantVerdict(t, "before", second.AccessToken, token.Admitted)
-	if fault := h.Revoke(t.Context(), h.credentials(), first.RefreshToken, time.Now()); fault != nil {
+func TestRevokeRefreshTokenRevokesFamily(t *testing.T) {
+	f := newFixture(t, nil)
+	first := f.newTokens(t)
+	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
+	f.wantVerdict(t, "before", second.AccessToken, token.Admitted)
+	fault := f.Revoke(t.Context(), f.credentials(), first.RefreshToken, time.Now())
+	if fault != nil {
 		t.Fatal(fault)
 	}
-	h.wantVerdict(t, "first", first.AccessToken, token.TokenInvalid)
-	h.wantVerdict(t, "second", second.AccessToken, token.TokenInvalid)
-	h.wantFault(t, "refresh", h.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
+	f.wantVerdict(t, "first", first.AccessToken, token.TokenInvalid)
+	f.wantVerdict(t, "second", second.AccessToken, token.TokenInvalid)
+	f.wantFault(t, "refresh", f.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
 }
 
-func TestWhatIsNotTheClientsIsLeftAlone(t *testing.T) {
-	h := newFixture(t, nil)
-	other, secret := h.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
-	tokens := h.tokens(t)
-	writes := h.store.writes
+func TestRevokeIgnoresForeignTokens(t *testing.T) {
+	f := newFixture(t, nil)
+	other, secret := f.register(t, oauth.Client{
+		Name: "Other", Grants: oauth.ClientCredentialsGrant,
+	})
+	tokens := f.newTokens(t)
+	writes := f.store.writes
 	credentials := oauth.Credentials{ClientID: other.ID, Secret: secret}
-	for _, token := range []string{tokens.AccessToken, tokens.RefreshToken, h.code(t), h.secret, oauth.NewRefreshToken(), "x"} {
-		if fault := h.Revoke(t.Context(), credentials, token, time.Now()); fault != nil {
+	for _, token := range []string{tokens.AccessToken, tokens.RefreshToken, f.newCode(t), f.secret,
+		oauth.NewRefreshToken(), "x"} {
+		if fault := f.Revoke(t.Context(), credentials, token, time.Now()); fault != nil {
 			t.Errorf("got %v, want nil", fault)
 		}
 	}
-	if got := h.store.writes - writes - 1; got != 0 { // the code is one
+	if got := f.store.writes - writes - 1; got != 0 { // one saved the code
 		t.Errorf("got %d writes, want none", got)
 	}
-	for _, c := range []oauth.Credentials{{ClientID: other.ID, Secret: "x"}, {ClientID: "nobody", Secret: "x"}} {
-		if fault := h.Revoke(t.Context(), c, tokens.AccessToken, time.Now()); fault == nil || fault.Code != oauth.InvalidClient {
+	for _, c := range []oauth.Credentials{{ClientID: other.ID, Secret: "x"},
+		{ClientID: "nobody", Secret: "x"}} {
+		fault := f.Revoke(t.Context(), c, tokens.AccessToken, time.Now())
+		if fault == nil || fault.Code != oauth.InvalidClient {
 			t.Errorf("%s: got %v, want invalid_client", c.ClientID, fault)
 		}
 	}
-	h.wantVerdict(t, "after", tokens.AccessToken, token.Admitted)
-	h.must(t, h.refreshRequest(tokens.RefreshToken))
+	f.wantVerdict(t, "after", tokens.AccessToken, token.Admitted)
+	f.mustToken(t, f.refreshRequest(tokens.RefreshToken))
 }
 
-func TestARevocationThatFailsSaysSo(t *testing.T) {
-	h := newFixture(t, nil)
-	token := h.tokens(t).AccessToken
-	h.store.failing = errors.New("disk full")
-	if fault := h.Revoke(t.Context(), h.credentials(), token, time.Now()); fault == nil || fault.Status() != 503 {
+func TestRevokeReportsStoreErrors(t *testing.T) {
+	f := newFixture(t, nil)
+	token := f.newTokens(t).AccessToken
+	f.store.writeError = errors.New("disk full")
+	fault := f.Revoke(t.Context(), f.credentials(), token, time.Now())
+	if fault == nil || fault.Status() != 503 {
 		t.Errorf("write: got %v, want 503", fault)
 	}
-	h.store.failing, h.store.readable = nil, errors.New("disk gone")
-	if fault := h.Revoke(t.Context(), h.credentials(), token, time.Now()); fault == nil || fault.Status() != 503 {
+	f.store.writeError, f.store.readError = nil, errors.New("disk gone")
+	fault = f.Revoke(t.Context(), f.credentials(), token, time.Now())
+	if fault == nil || fault.Status() != 503 {
 		t.Errorf("read: got %v, want 503", fault)
 	}
 }
 
 func TestIntrospection(t *testing.T) {
-	for name, shared := range map[string]bool{"of the only process": false, "of one of several": true} {
+	for name, shared := range map[string]bool{"one process": false, "shared store": true} {
 		t.Run(name, func(t *testing.T) {
-			introspectAll(t, newFixture(t, func(c *token.Config) { c.Shared = shared }))
+			testIntrospection(t, newFixture(t, func(c *token.Config) { c.Shared = shared }))
 		})
 	}
 }
 
-// disableUser does what the service for people does, with the user 7.
-func (h *fixture) disableUser(disabled bool) {
-	h.store.mu.Lock()
-	changed := *h.store.users[7]
+// disableUser disables or enables user 7, as the service for people does.
+func (f *fixture) disableUser(disabled bool) {
+	f.store.mu.Lock()
+	changed := *f.store.users[7]
 	changed.Disabled = disabled
-	h.store.users[7] = &changed
-	h.store.mu.Unlock()
-	h.UserChanged(7, nil)
+	f.store.users[7] = &changed
+	f.store.mu.Unlock()
+	f.UserChanged(7, nil)
 }
 
-func introspectAll(t *testing.T, h *fixture) {
-	resource, resourceSecret := h.register(t, oauth.Client{Name: "Resource", Grants: oauth.ClientCredentialsGrant, IntrospectAny: true})
-	other, otherSecret := h.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
-	public, _ := h.register(t, oauth.Client{Name: "App", Public: true, Grants: oauth.AuthorizationCodeGrant, RedirectURIs: []string{"https://app.example/"}})
-	own := h.must(t, h.own())
-	first := h.tokens(t)
-	second := h.must(t, h.refreshRequest(first.RefreshToken))
+func testIntrospection(t *testing.T, f *fixture) {
+	resource, resourceSecret := f.register(t, oauth.Client{
+		Name: "Resource", Grants: oauth.ClientCredentialsGrant, IntrospectAny: true,
+	})
+	other, otherSecret := f.register(t, oauth.Client{
+		Name: "Other", Grants: oauth.ClientCredentialsGrant,
+	})
+	public, _ := f.register(t, oauth.Client{
+		Name:         "App",
+		Public:       true,
+		Grants:       oauth.AuthorizationCodeGrant,
+		RedirectURIs: []string{"https://app.example/"},
+	})
+	own := f.mustToken(t, f.ownRequest())
+	first := f.newTokens(t)
+	second := f.mustToken(t, f.refreshRequest(first.RefreshToken))
 	any := oauth.Credentials{ClientID: resource.ID, Secret: resourceSecret}
 	now := time.Now()
 	for _, row := range []struct {
@@ -105,52 +123,55 @@ func introspectAll(t *testing.T, h *fixture) {
 		at     time.Time
 		active bool
 	}{
-		{"own access token", h.credentials(), second.AccessToken, now, true},
-		{"own access token of no user", h.credentials(), own.AccessToken, now, true},
-		{"own refresh token", h.credentials(), second.RefreshToken, now, true},
-		{"own refresh token, replaced", h.credentials(), first.RefreshToken, now, false},
+		{"own access token", f.credentials(), second.AccessToken, now, true},
+		{"own access token of no user", f.credentials(), own.AccessToken, now, true},
+		{"own refresh token", f.credentials(), second.RefreshToken, now, true},
+		{"own refresh token, replaced", f.credentials(), first.RefreshToken, now, false},
 		{"by a resource server", any, second.AccessToken, now, true},
 		{"by another", oauth.Credentials{ClientID: other.ID, Secret: otherSecret}, second.AccessToken, now, false},
 		{"expired", any, second.AccessToken, now.Add(61 * time.Minute), false},
 		{"refresh token, expired", any, second.RefreshToken, now.Add(25 * time.Hour), false},
-		{"code", any, h.code(t), now, false},
+		{"code", any, f.newCode(t), now, false},
 		{"garbage", any, "x", now, false},
 		{"unknown", any, oauth.NewRefreshToken(), now, false},
 	} {
-		got, fault := h.Introspect(row.by, row.token, row.at)
+		got, fault := f.Introspect(row.by, row.token, row.at)
 		if fault != nil || got.Active != row.active {
 			t.Errorf("%s: got %+v, %v, want active %t", row.name, got, fault, row.active)
 		}
 	}
-	got, _ := h.Introspect(any, second.AccessToken, now)
-	if got.ClientID != h.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser || got.Refresh || got.Expires.Unix()-got.Issued.Unix() != 3600 {
+	got, _ := f.Introspect(any, second.AccessToken, now)
+	if got.ClientID != f.client.ID || got.UserID != 7 || got.Scopes != oauth.ViewUser ||
+		got.Refresh || got.Expires.Unix()-got.Issued.Unix() != 3600 {
 		t.Errorf("got %+v", got)
 	}
-	for _, c := range []oauth.Credentials{{ClientID: public.ID}, {ClientID: resource.ID, Secret: "x"}, {ClientID: "nobody"}} {
-		if _, fault := h.Introspect(c, second.AccessToken, now); fault == nil || fault.Code != oauth.InvalidClient {
+	for _, c := range []oauth.Credentials{{ClientID: public.ID},
+		{ClientID: resource.ID, Secret: "x"}, {ClientID: "nobody"}} {
+		_, fault := f.Introspect(c, second.AccessToken, now)
+		if fault == nil || fault.Code != oauth.InvalidClient {
 			t.Errorf("%+v: got %v, want invalid_client", c, fault)
 		}
 	}
-	h.disableUser(true)
-	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
+	f.disableUser(true)
+	if got, _ := f.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("disabled user: got active")
 	}
-	h.disableUser(false)
-	if got, _ := h.Introspect(any, second.AccessToken, now); !got.Active {
+	f.disableUser(false)
+	if got, _ := f.Introspect(any, second.AccessToken, now); !got.Active {
 		t.Error("enabled user: got inactive")
 	}
-	h.change(t, func(c *oauth.Client) { c.Disabled = true })
-	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
+	f.updateClient(t, func(c *oauth.Client) { c.Disabled = true })
+	if got, _ := f.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("disabled client: got active")
 	}
-	h.change(t, func(c *oauth.Client) { c.Disabled = false })
-	if got, _ := h.Introspect(any, second.AccessToken, now); !got.Active {
+	f.updateClient(t, func(c *oauth.Client) { c.Disabled = false })
+	if got, _ := f.Introspect(any, second.AccessToken, now); !got.Active {
 		t.Error("enabled client: got inactive")
 	}
-	if fault := h.Revoke(t.Context(), h.credentials(), second.AccessToken, now); fault != nil {
+	if fault := f.Revoke(t.Context(), f.credentials(), second.AccessToken, now); fault != nil {
 		t.Fatal(fault)
 	}
-	if got, _ := h.Introspect(any, second.AccessToken, now); got.Active {
+	if got, _ := f.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("revoked: got active")
 	}
 }

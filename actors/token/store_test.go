@@ -18,12 +18,13 @@ import (
 	"gatehouse/actors/token"
 )
 
-// restOfAccounts is what these tests do not need of a store.
-type restOfAccounts = account.Store
+// accountStore names the embedded field, whose methods these tests do not call.
+type accountStore = account.Store
 
-// heldStore is a store whose writer the test can hold: operations wait then, and go out together.
-type heldStore struct {
-	restOfAccounts
+// fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
+// runs them in one batch.
+type fakeStore struct {
+	accountStore
 
 	mu       sync.Mutex
 	clients  map[string]*oauth.Client
@@ -32,55 +33,58 @@ type heldStore struct {
 	refresh  map[oauth.Hash]*oauth.RefreshToken
 	access   map[oauth.Hash]*oauth.AccessToken
 	users    map[int64]*account.User
-	held     bool
-	waiting  []oauth.Operation
-	writes   int    // operations that were executed
-	failing  error  // what operations end with instead
-	readable error  // what reads end with instead
-	between  func() // runs between the read of a client and its answer
+	paused   bool
+	queue    []oauth.Operation
+	writes   int // operations that were executed
 
-	keys      oauth.Keys // once rotated
-	keysInUse bool
+	writeError   error  // of all operations, which are not executed then
+	readError    error  // of all reads
+	onClientRead func() // called after a client was read, before the reader gets it
+
+	keys      oauth.Keys // after a rotation
+	keysInUse bool       // a rotation is refused
 }
 
-func newHeldStore() *heldStore {
-	return &heldStore{
-		clients: map[string]*oauth.Client{}, codes: map[oauth.Hash]*oauth.AuthorizationCode{}, families: map[string]*oauth.Family{},
-		refresh: map[oauth.Hash]*oauth.RefreshToken{}, access: map[oauth.Hash]*oauth.AccessToken{},
+func newFakeStore() *fakeStore {
+	return &fakeStore{
+		clients: map[string]*oauth.Client{}, codes: map[oauth.Hash]*oauth.AuthorizationCode{},
+		families: map[string]*oauth.Family{},
+		refresh:  map[oauth.Hash]*oauth.RefreshToken{}, access: map[oauth.Hash]*oauth.AccessToken{},
 		users: map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s"}},
 	}
 }
 
 // Submit implements oauth.Store.
-func (s *heldStore) Submit(op oauth.Operation) {
+func (s *fakeStore) Submit(op oauth.Operation) {
 	s.mu.Lock()
-	s.waiting = append(s.waiting, op)
-	held := s.held
+	s.queue = append(s.queue, op)
+	paused := s.paused
 	s.mu.Unlock()
-	if !held {
+	if !paused {
 		s.flush()
 	}
 }
 
-// hold keeps operations waiting until flush.
-func (s *heldStore) hold() {
+// pause queues operations until begin or flush.
+func (s *fakeStore) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = true
+	s.paused = true
 }
 
-// take begins what waits; end executes it in order and tells of it.
-func (s *heldStore) take() []oauth.Operation {
+// begin takes the queued operations, so that they can no longer be canceled, and ends the pause.
+func (s *fakeStore) begin() []oauth.Operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := slices.DeleteFunc(s.waiting, func(op oauth.Operation) bool { return !op.Take() })
-	s.waiting, s.held = nil, false
-	return taken
+	begun := slices.DeleteFunc(s.queue, func(op oauth.Operation) bool { return !op.Take() })
+	s.queue, s.paused = nil, false
+	return begun
 }
 
-func (s *heldStore) end(ops []oauth.Operation) {
+// finish executes operations in order and reports their end.
+func (s *fakeStore) finish(ops []oauth.Operation) {
 	s.mu.Lock()
-	err := s.failing
+	err := s.writeError
 	for _, op := range ops {
 		if err == nil {
 			s.execute(op)
@@ -93,9 +97,10 @@ func (s *heldStore) end(ops []oauth.Operation) {
 	}
 }
 
-func (s *heldStore) flush() { s.end(s.take()) }
+// flush begins and finishes the queued operations.
+func (s *fakeStore) flush() { s.finish(s.begin()) }
 
-func (s *heldStore) execute(op oauth.Operation) {
+func (s *fakeStore) execute(op oauth.Operation) {
 	switch op := op.(type) {
 	case *oauth.SaveCode:
 		s.codes[op.Code.Hash] = &op.Code
@@ -107,57 +112,70 @@ func (s *heldStore) execute(op oauth.Operation) {
 		s.rotate(op)
 	case *oauth.Revoke:
 		if op.Access != nil {
-			op.Revoked = s.drop(func(t *oauth.AccessToken) bool { return t.Hash == *op.Access })
+			op.Revoked = s.deleteTokens(func(t *oauth.AccessToken) bool {
+				return t.Hash == *op.Access
+			})
 		} else {
-			op.Revoked = s.endFamily(op.FamilyID)
+			op.Revoked = s.revokeFamily(op.FamilyID)
 		}
 	}
 }
 
-func (s *heldStore) redeem(op *oauth.Redeem) {
+func (s *fakeStore) redeem(op *oauth.Redeem) {
 	code := s.codes[op.Code]
 	switch {
 	case !code.Used.IsZero():
-		op.Outcome, op.Revoked = oauth.OutcomeReused, s.endFamily(code.FamilyID)
-	case s.users[code.UserID] == nil || s.users[code.UserID].Disabled || !op.Now.Before(code.Expires):
+		op.Outcome, op.Revoked = oauth.OutcomeReused, s.revokeFamily(code.FamilyID)
+	case s.users[code.UserID] == nil || s.users[code.UserID].Disabled ||
+		!op.Now.Before(code.Expires):
 		op.Outcome = oauth.OutcomeGone
 	default:
 		used, family := *code, op.Family
 		used.Used, used.FamilyID = op.Now, family.ID
-		s.codes[op.Code], s.families[family.ID], s.access[op.Access.Hash] = &used, &family, &op.Access
+		s.codes[op.Code], s.families[family.ID] = &used, &family
+		s.access[op.Access.Hash] = &op.Access
 		if op.Refresh != nil {
-			s.refresh[*op.Refresh] = &oauth.RefreshToken{Hash: *op.Refresh, Generation: 1, Family: oauth.Family{ID: family.ID}}
+			s.refresh[*op.Refresh] = &oauth.RefreshToken{
+				Hash:       *op.Refresh,
+				Generation: 1,
+				Family:     oauth.Family{ID: family.ID},
+			}
 		}
 		op.Outcome = oauth.OutcomeDone
 	}
 }
 
-func (s *heldStore) rotate(op *oauth.Rotate) {
+func (s *fakeStore) rotate(op *oauth.Rotate) {
 	f := s.families[op.FamilyID]
-	switch graced := op.Now.Sub(f.Advanced) < op.Grace; {
+	switch inGrace := op.Now.Sub(f.Advanced) < op.Grace; {
 	case f.Revoked || !op.Now.Before(f.Expires) || s.users[f.UserID].Disabled:
 		op.Outcome = oauth.OutcomeGone
 		return
 	case op.Generation == f.Generation:
 		f.Generation, f.Advanced = f.Generation+1, op.Now
-	case op.Generation+1 != f.Generation || !graced:
-		op.Outcome, op.Revoked = oauth.OutcomeReused, s.endFamily(f.ID)
+	case op.Generation+1 != f.Generation || !inGrace:
+		op.Outcome, op.Revoked = oauth.OutcomeReused, s.revokeFamily(f.ID)
 		return
 	}
 	f.Expires = op.Expires
 	s.access[op.Access.Hash] = &op.Access
-	s.refresh[op.Refresh] = &oauth.RefreshToken{Hash: op.Refresh, Generation: f.Generation, Family: oauth.Family{ID: f.ID}}
+	s.refresh[op.Refresh] = &oauth.RefreshToken{
+		Hash:       op.Refresh,
+		Generation: f.Generation,
+		Family:     oauth.Family{ID: f.ID},
+	}
 	op.Outcome = oauth.OutcomeDone
 }
 
-func (s *heldStore) endFamily(id string) []oauth.Hash {
+func (s *fakeStore) revokeFamily(id string) []oauth.Hash {
 	s.families[id].Revoked = true
-	return s.drop(func(t *oauth.AccessToken) bool { return t.FamilyID == id })
+	return s.deleteTokens(func(t *oauth.AccessToken) bool { return t.FamilyID == id })
 }
 
-func (s *heldStore) drop(ends func(*oauth.AccessToken) bool) (hashes []oauth.Hash) {
-	for hash, bearer := range s.access {
-		if ends(bearer) {
+// deleteTokens deletes the access tokens that match and returns their hashes.
+func (s *fakeStore) deleteTokens(match func(*oauth.AccessToken) bool) (hashes []oauth.Hash) {
+	for hash, row := range s.access {
+		if match(row) {
 			delete(s.access, hash)
 			hashes = append(hashes, hash)
 		}
@@ -165,11 +183,12 @@ func (s *heldStore) drop(ends func(*oauth.AccessToken) bool) (hashes []oauth.Has
 	return hashes
 }
 
-func find[K comparable, T any](s *heldStore, records map[K]*T, key K) (*T, error) {
+// find returns a copy of a record, or oauth.ErrNotFound.
+func find[K comparable, T any](s *fakeStore, records map[K]*T, key K) (*T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.readable != nil {
-		return nil, s.readable
+	if s.readError != nil {
+		return nil, s.readError
 	}
 	if r := records[key]; r != nil {
 		found := *r
@@ -178,19 +197,21 @@ func find[K comparable, T any](s *heldStore, records map[K]*T, key K) (*T, error
 	return nil, oauth.ErrNotFound
 }
 
-func (s *heldStore) Client(_ context.Context, id string) (*oauth.Client, error) {
+func (s *fakeStore) Client(_ context.Context, id string) (*oauth.Client, error) {
 	c, err := find(s, s.clients, id)
-	if s.between != nil {
-		s.between()
+	if s.onClientRead != nil {
+		s.onClientRead()
 	}
 	return c, err
 }
 
-func (s *heldStore) AuthorizationCode(_ context.Context, hash oauth.Hash) (*oauth.AuthorizationCode, error) {
+func (s *fakeStore) AuthorizationCode(
+	_ context.Context, hash oauth.Hash,
+) (*oauth.AuthorizationCode, error) {
 	return find(s, s.codes, hash)
 }
 
-func (s *heldStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.RefreshToken, error) {
+func (s *fakeStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.RefreshToken, error) {
 	found, err := find(s, s.refresh, hash)
 	if err != nil {
 		return nil, err
@@ -203,11 +224,11 @@ func (s *heldStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.Ref
 	return found, nil
 }
 
-func (s *heldStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
+func (s *fakeStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
 	return find(s, s.access, hash)
 }
 
-func (s *heldStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
+func (s *fakeStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keys != (oauth.Keys{}) {
@@ -216,7 +237,7 @@ func (s *heldStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
 	return oauth.Keys{Current: [32]byte{1}}, nil
 }
 
-func (s *heldStore) RotateKeys(_ context.Context, now, _ time.Time) (oauth.Keys, error) {
+func (s *fakeStore) RotateKeys(_ context.Context, now, _ time.Time) (oauth.Keys, error) {
 	if s.keysInUse {
 		return oauth.Keys{}, oauth.ErrKeysInUse
 	}
@@ -226,7 +247,7 @@ func (s *heldStore) RotateKeys(_ context.Context, now, _ time.Time) (oauth.Keys,
 	return s.keys, nil
 }
 
-func (s *heldStore) User(_ context.Context, id int64) (*account.User, error) {
+func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
 	u, err := find(s, s.users, id)
 	if err != nil {
 		return nil, account.ErrNotFound
@@ -234,33 +255,35 @@ func (s *heldStore) User(_ context.Context, id int64) (*account.User, error) {
 	return u, nil
 }
 
-func (s *heldStore) CreateClient(_ context.Context, c *oauth.Client) error {
+func (s *fakeStore) CreateClient(_ context.Context, c *oauth.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients[c.ID] = c
-	return s.failing
+	return s.writeError
 }
 
-func (s *heldStore) UpdateClient(_ context.Context, c *oauth.Client) error {
+func (s *fakeStore) UpdateClient(_ context.Context, c *oauth.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failing == nil {
+	if s.writeError == nil {
 		s.clients[c.ID] = c
 	}
-	return s.failing
+	return s.writeError
 }
 
-func (s *heldStore) DeleteClient(_ context.Context, id string) ([]oauth.Hash, error) {
+func (s *fakeStore) DeleteClient(_ context.Context, id string) ([]oauth.Hash, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients[id] == nil {
 		return nil, oauth.ErrNotFound
 	}
 	delete(s.clients, id)
-	return s.drop(func(t *oauth.AccessToken) bool { return t.ClientID == id }), nil
+	return s.deleteTokens(func(t *oauth.AccessToken) bool { return t.ClientID == id }), nil
 }
 
-func (s *heldStore) Clients(_ context.Context, after string, limit int) (list []*oauth.Client, err error) {
+func (s *fakeStore) Clients(
+	_ context.Context, after string, limit int,
+) (list []*oauth.Client, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.clients)) {
@@ -271,115 +294,149 @@ func (s *heldStore) Clients(_ context.Context, after string, limit int) (list []
 	return list, nil
 }
 
-// fixture is an Identity on a vault, with a confidential client that may do everything a client may.
+// fixture is a Service on a fakeStore with one confidential client, which has all grants.
 type fixture struct {
 	*token.Service
-	store  *heldStore
+	store  *fakeStore
 	log    *strings.Builder
 	client *oauth.Client
 	secret string
 
-	stopped bool // by the test itself
+	stopped bool // the test has called Stop
 }
 
 func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 	t.Helper()
-	h := &fixture{store: newHeldStore(), log: &strings.Builder{}}
+	f := &fixture{store: newFakeStore(), log: &strings.Builder{}}
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
 	config := token.Config{
 		Actors: system,
-		Tokens: h.store, Accounts: h.store, Logger: slog.New(slog.NewTextHandler(h.log, nil)),
+		Tokens: f.store, Accounts: f.store, Logger: slog.New(slog.NewTextHandler(f.log, nil)),
 		Metrics: prometheus.NewRegistry(),
-		Lifetimes: oauth.Lifetimes{Code: time.Minute, AccessToken: time.Hour, RefreshToken: 24 * time.Hour,
-			RefreshFamily: 48 * time.Hour, RefreshGrace: 10 * time.Second},
+		Lifetimes: oauth.Lifetimes{
+			Code:          time.Minute,
+			AccessToken:   time.Hour,
+			RefreshToken:  24 * time.Hour,
+			RefreshFamily: 48 * time.Hour,
+			RefreshGrace:  10 * time.Second,
+		},
 	}
 	if change != nil {
 		change(&config)
 	}
 	var err error
-	if h.Service, err = token.New(t.Context(), config); err != nil {
+	if f.Service, err = token.New(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		if h.stopped {
+		if f.stopped {
 			return
 		}
-		if err := h.Stop(ctx); err != nil {
+		if err := f.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	h.client, h.secret = h.register(t, oauth.Client{
+	f.client, f.secret = f.register(t, oauth.Client{
 		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
-		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant,
+		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant |
+			oauth.ClientCredentialsGrant,
 	})
-	return h
+	return f
 }
 
-func (h *fixture) register(t testing.TB, c oauth.Client) (*oauth.Client, string) {
+func (f *fixture) register(t testing.TB, c oauth.Client) (*oauth.Client, string) {
 	t.Helper()
-	created, secret, err := h.CreateClient(t.Context(), c, time.Now())
+	created, secret, err := f.CreateClient(t.Context(), c, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return created, secret
 }
 
-func (h *fixture) credentials() oauth.Credentials {
-	return oauth.Credentials{ClientID: h.client.ID, Secret: h.secret}
+func (f *fixture) credentials() oauth.Credentials {
+	return oauth.Credentials{ClientID: f.client.ID, Secret: f.secret}
 }
 
-// code returns a new code of the user 7 for view-user, without PKCE.
-func (h *fixture) code(t testing.TB) string {
+// newCode returns a new authorization code of user 7 for view-user, without PKCE.
+func (f *fixture) newCode(t testing.TB) string {
 	t.Helper()
-	code, fault := h.IssueCode(t.Context(), oauth.AuthorizationCode{ClientID: h.client.ID, UserID: 7,
-		RedirectURI: "https://shop.example/cb", Scopes: oauth.ViewUser}, time.Now())
+	code, fault := f.IssueCode(t.Context(), oauth.AuthorizationCode{
+		ClientID: f.client.ID, UserID: 7, RedirectURI: "https://shop.example/cb",
+		Scopes: oauth.ViewUser,
+	}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
 	}
 	return code
 }
 
-func (h *fixture) codeRequest(code string) *oauth.TokenRequest {
-	return &oauth.TokenRequest{Credentials: h.credentials(), Grant: oauth.AuthorizationCodeGrant, Code: code,
-		RedirectURI: "https://shop.example/cb"}
+// ownRequest requests a token for the client itself.
+func (f *fixture) ownRequest() *oauth.TokenRequest {
+	return &oauth.TokenRequest{Credentials: f.credentials(), Grant: oauth.ClientCredentialsGrant}
 }
 
-func (h *fixture) refreshRequest(refresh string) *oauth.TokenRequest {
-	return &oauth.TokenRequest{Credentials: h.credentials(), Grant: oauth.RefreshTokenGrant, RefreshToken: refresh}
+func (f *fixture) codeRequest(code string) *oauth.TokenRequest {
+	return &oauth.TokenRequest{
+		Credentials: f.credentials(),
+		Grant:       oauth.AuthorizationCodeGrant,
+		Code:        code,
+		RedirectURI: "https://shop.example/cb",
+	}
 }
 
-// tokens returns the answer to a code.
-func (h *fixture) tokens(t testing.TB) *oauth.TokenResponse {
+func (f *fixture) refreshRequest(refresh string) *oauth.TokenRequest {
+	return &oauth.TokenRequest{
+		Credentials:  f.credentials(),
+		Grant:        oauth.RefreshTokenGrant,
+		RefreshToken: refresh,
+	}
+}
+
+// newTokens redeems a new code.
+func (f *fixture) newTokens(t testing.TB) *oauth.TokenResponse {
 	t.Helper()
-	return h.must(t, h.codeRequest(h.code(t)))
+	return f.mustToken(t, f.codeRequest(f.newCode(t)))
 }
 
-func (h *fixture) must(t testing.TB, r *oauth.TokenRequest) *oauth.TokenResponse {
+func (f *fixture) mustToken(t testing.TB, r *oauth.TokenRequest) *oauth.TokenResponse {
 	t.Helper()
-	answer, fault := h.Token(t.Context(), r, time.Now())
+	response, fault := f.Token(t.Context(), r, time.Now())
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	return answer
+	return response
 }
 
-// wantFault exchanges what must be refused.
-func (h *fixture) wantFault(t testing.TB, what string, r *oauth.TokenRequest, want oauth.Code) *oauth.Error {
+// wantFault serves a token request that must be refused with the error code want.
+func (f *fixture) wantFault(
+	t testing.TB, what string, r *oauth.TokenRequest, want oauth.Code,
+) *oauth.Error {
 	t.Helper()
-	answer, fault := h.Token(t.Context(), r, time.Now())
-	if answer != nil || fault == nil || fault.Code != want {
-		t.Errorf("%s: got %+v, %v, want %s", what, answer, fault, want)
+	response, fault := f.Token(t.Context(), r, time.Now())
+	if response != nil || fault == nil || fault.Code != want {
+		t.Errorf("%s: got %+v, %v, want %s", what, response, fault, want)
 		return &oauth.Error{}
 	}
 	return fault
 }
 
-func (h *fixture) wantVerdict(t testing.TB, what, bearer string, want token.Verdict) {
+func (f *fixture) wantVerdict(t testing.TB, what, bearer string, want token.Verdict) {
 	t.Helper()
-	if got := h.Admit(bearer, token.BasicProfile, time.Now()).Verdict; got != want {
+	if got := f.Admit(bearer, token.BasicProfile, time.Now()).Verdict; got != want {
 		t.Errorf("%s: got verdict %d, want %d", what, got, want)
+	}
+}
+
+func (f *fixture) updateClient(t *testing.T, change func(*oauth.Client)) {
+	t.Helper()
+	_, err := f.UpdateClient(t.Context(), f.client.ID, func(c *oauth.Client) error {
+		change(c)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

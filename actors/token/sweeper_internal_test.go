@@ -8,116 +8,117 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// TestAnIdleActorLeaves follows one actor until it has left, under many clocks of its last request.
-func TestAnIdleActorLeaves(t *testing.T) {
+// TestIdleActorStops waits until an idle actor has stopped, then uses its token again.
+func TestIdleActorStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		token := d.token("app", oauth.ViewUser)
-		d.Admit(token, BasicProfile, time.Now())
+		f := newFixture(t, nil)
+		token := f.token("app", oauth.ViewUser)
+		f.Admit(token, BasicProfile, time.Now())
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		if d.actors() != 1 {
+		if f.actors() != 1 {
 			t.Error("got no actor after 59 s, want it to stay until its window has ended")
 		}
-		wantVerdict(t, "after 59 s", d.Admit(token, BasicProfile, time.Now()), Admitted)
+		f.wantVerdict(t, "after 59 s", token, Admitted)
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		if d.actors() != 0 {
+		if f.actors() != 0 {
 			t.Error("got an actor two minutes later, want none")
 		}
-		wantVerdict(t, "loaded again", d.Admit(token, BasicProfile, time.Now()), Admitted)
-		if got := d.store.reads.Load(); got != 2 {
+		f.wantVerdict(t, "loaded again", token, Admitted)
+		if got := f.store.reads.Load(); got != 2 {
 			t.Errorf("got %d reads, want 2", got)
 		}
 	})
 }
 
-// TestAnExpiredTokensActorLeaves though it is used all the time.
-func TestAnExpiredTokensActorLeaves(t *testing.T) {
+// TestActorOfExpiredTokenStops uses a token until it has expired.
+func TestActorOfExpiredTokenStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, nil)
+		token := f.token("app", oauth.ViewUser)
 		for range 65 {
-			d.Admit(token, BasicProfile, time.Now())
+			f.Admit(token, BasicProfile, time.Now())
 			time.Sleep(time.Minute)
 		}
-		wantVerdict(t, "expired", d.Admit(token, BasicProfile, time.Now()), TokenExpired)
-		if d.actors() != 0 {
-			t.Errorf("got %d actors, want none", d.actors())
+		f.wantVerdict(t, "expired", token, TokenExpired)
+		if f.actors() != 0 {
+			t.Errorf("got %d actors, want none", f.actors())
 		}
 	})
 }
 
-// TestWindowsOutliveEverySweep asks a limit's worth, then sweeps at every moment of the window: nothing more is admitted.
-func TestWindowsOutliveEverySweep(t *testing.T) {
+// TestSweepKeepsFullWindow uses up a limit. No sweep during the window lets another request in.
+func TestSweepKeepsFullWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, nil)
+		token := f.token("app", oauth.ViewUser)
 		for range 100 {
-			d.Admit(token, BasicProfile, time.Now())
+			f.Admit(token, BasicProfile, time.Now())
 		}
 		for range 59 {
 			time.Sleep(time.Second)
-			wantVerdict(t, "in the window", d.Admit(token, BasicProfile, time.Now()), RateLimited)
+			f.wantVerdict(t, "in the window", token, RateLimited)
 		}
 		time.Sleep(time.Second)
-		wantVerdict(t, "after it", d.Admit(token, BasicProfile, time.Now()), Admitted)
+		f.wantVerdict(t, "after it", token, Admitted)
 	})
 }
 
-// TestAnActorLeavesWithItsToken though its window goes on.
-func TestAnActorLeavesWithItsToken(t *testing.T) {
+// TestSweepStopsActorOfExpiredToken checks that an open window does not keep the actor.
+func TestSweepStopsActorOfExpiredToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, nil)
+		token := f.token("app", oauth.ViewUser)
 		time.Sleep(time.Hour - time.Second)
-		wantVerdict(t, "in its last second", d.Admit(token, BasicProfile, time.Now()), Admitted)
+		f.wantVerdict(t, "in its last second", token, Admitted)
 		hash := oauth.HashOf(token)
-		box := d.directory.find(&hash).mailbox
+		actor := f.directory.find(&hash).mailbox
 		for _, c := range []struct {
 			after time.Duration
 			want  int
 		}{{time.Second, 1}, {time.Second + lateTime, 0}} {
-			box.Tell(&sweep{now: time.Now().Add(c.after)})
-			if d.actors() != c.want {
-				t.Errorf("%v later: got %d actors, want %d", c.after, d.actors(), c.want)
+			actor.Tell(&sweep{now: time.Now().Add(c.after)})
+			if f.actors() != c.want {
+				t.Errorf("%v later: got %d actors, want %d", c.after, f.actors(), c.want)
 			}
 		}
 	})
 }
 
-// TestASweepLeavesOpenWindowsAlone also when the token was used by a request of an earlier time only.
-func TestASweepLeavesOpenWindowsAlone(t *testing.T) {
+// TestSweepKeepsOpenWindow sweeps an actor that is idle before and after its window has ended.
+func TestSweepKeepsOpenWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newFixture(t, nil)
-		token := d.token("app", oauth.ViewUser)
+		f := newFixture(t, nil)
+		token := f.token("app", oauth.ViewUser)
 		start := time.Now()
-		d.Admit(token, BasicProfile, start)
+		f.Admit(token, BasicProfile, start)
 		time.Sleep(30 * time.Second)
 		hash := oauth.HashOf(token)
-		box := d.directory.find(&hash).mailbox
+		actor := f.directory.find(&hash).mailbox
 		for _, c := range []struct {
 			at   time.Duration
 			want int
 		}{{59 * time.Second, 1}, {time.Minute, 1}, {time.Minute + lateTime, 0}} {
-			box.Tell(&sweep{now: start.Add(c.at)})
-			if d.actors() != c.want {
-				t.Errorf("%v after the first request: got %d actors, want %d", c.at, d.actors(), c.want)
+			actor.Tell(&sweep{now: start.Add(c.at)})
+			if f.actors() != c.want {
+				t.Errorf("%v after the first request: got %d actors, want %d", c.at, f.actors(),
+					c.want)
 			}
 		}
 	})
 }
 
-// TestASweepLeavesAnOperatorInUseAlone, which has no windows.
-func TestASweepLeavesAnOperatorInUseAlone(t *testing.T) {
-	d := newFixture(t, nil)
-	token, now := d.token("ops", oauth.ServerOperations), time.Now()
-	if got := d.AdmitOperator(token, now); got != Admitted {
+// TestSweepKeepsOperatorInUse sweeps an actor that has no window.
+func TestSweepKeepsOperatorInUse(t *testing.T) {
+	f := newFixture(t, nil)
+	token, now := f.token("ops", oauth.ServerOperations), time.Now()
+	if got := f.AdmitOperator(token, now); got != Admitted {
 		t.Fatalf("got verdict %d", got)
 	}
 	hash := oauth.HashOf(token)
-	d.directory.find(&hash).mailbox.Tell(&sweep{now: now.Add(idleTime - time.Second)})
-	if d.actors() != 1 {
-		t.Errorf("got %d actors, want 1", d.actors())
+	f.directory.find(&hash).mailbox.Tell(&sweep{now: now.Add(idleTime - time.Second)})
+	if f.actors() != 1 {
+		t.Errorf("got %d actors, want 1", f.actors())
 	}
 }

@@ -30,7 +30,7 @@ func main() {
 // commands is the command line as kong reads it, with a field for each command.
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Serve identity and lookups over HTTP."`
-	Demo    demoCommand    `cmd:"" set:"ptr=off" set:"trusted_proxies=127.0.0.0/8,::1/128" set:"messenger=log" set:"log_format=text" help:"Serve a demo that needs no network, with demo accounts and clients and a simulated upstream."`
+	Demo    demoCommand    `kong:"cmd,set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
 	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
 	Init    initCommand    `cmd:"" help:"Prepare the database and create the first operator client."`
 	Migrate migrateCommand `cmd:"" help:"Show the database's schema version, or bring it up to date."`

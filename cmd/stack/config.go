@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/account"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
@@ -81,7 +81,7 @@ type Lookups struct {
 
 	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
 	Provider geo.Provider
-	Reverser actors.Reverser
+	Reverser lookup.Reverser
 }
 
 // Identity says where accounts and tokens are kept, and how long they last.

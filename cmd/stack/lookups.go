@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/mmdb"
@@ -21,7 +21,7 @@ import (
 // startLookups starts the lookups on their providers.
 func (s *Stack) startLookups() (err error) {
 	c := s.config.Lookups
-	service := actors.Config{
+	service := lookup.Config{
 		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
@@ -34,7 +34,7 @@ func (s *Stack) startLookups() (err error) {
 			return err
 		}
 	}
-	if s.Lookups, err = actors.New(service); err != nil {
+	if s.Lookups, err = lookup.New(service); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.stopLookups = sync.OnceFunc(func() { s.stopWithin(s.Lookups.Stop, "lookups were cut off") })

@@ -23,7 +23,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gatehouse/actors"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
@@ -35,7 +35,7 @@ import (
 // Stack is a service that Start has started. Its fields must not be changed.
 type Stack struct {
 	Server  *httpedge.Server
-	Lookups *actors.System  // nil without lookups
+	Lookups *lookup.Service // nil without lookups
 	Tokens  *token.Service  // nil without the identity service
 	People  *people.Service // nil without the identity service
 	Store   *sqlstore.Store // nil without the identity service
@@ -106,7 +106,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		System: s.Lookups, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
+		Lookups: s.Lookups, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
 		TrustedProxies:  config.TrustedProxies,
 		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
 		ReadTimeout:     config.ReadTimeout, WriteTimeout: config.WriteTimeout,

@@ -1,3 +1,3 @@
-// Package tools tests the contracts with other programs, which npm installs here. It also runs the
-// commands of the guide for client teams. It needs the build tag pact.
+// Package tools tests the contracts with programs of others, which npm installs here. It needs the
+// build tag pact.
 package tools

@@ -1,4 +1,4 @@
-// Package adminapi has the endpoints with which operators manage clients, users and keys.
+// Package adminapi serves the endpoints with which operators manage clients, users and keys.
 package adminapi
 
 import (
@@ -28,19 +28,19 @@ const (
 )
 
 const (
-	adminTimeout = 10 * time.Second // for one request
-	maxPage      = 200              // records of a list
+	adminTimeout = 10 * time.Second // per request
+	maxPage      = 200              // records in a list
 	defaultPage  = 50
 )
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
 	tokens *token.Service
 	people *people.Service
 	log    *slog.Logger
 }
 
-// adminCall is one request of an operator: admitted, with a deadline, its path checked.
+// adminCall is one admitted request of an operator.
 type adminCall struct {
 	*fasthttp.RequestCtx
 	*service
@@ -48,29 +48,33 @@ type adminCall struct {
 	now     time.Time
 }
 
-// adminHandler does what an operator asks for. What it answers is JSON, or nil for 204.
-type adminHandler func(*adminCall) (answer any, err error)
+// adminHandler handles a request. The response is rendered as JSON; nil is 204.
+type adminHandler func(*adminCall) (response any, err error)
 
-// Endpoints returns the rows of the table of routes.
+// Endpoints returns the endpoints.
 func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
 	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
 		}
-		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods), Head: endpoint.SetPrivateJSON}
-		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete} {
+		e := endpoint.Endpoint{Pattern: pattern, Handle: s.operatorOnly(methods),
+			Head: endpoint.SetPrivateJSON}
+		for _, m := range []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost,
+			fasthttp.MethodPatch, fasthttp.MethodDelete} {
 			if methods[m] != nil {
 				e.Methods = append(e.Methods, m)
 			}
 		}
 		return e
 	}
-	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch, fasthttp.MethodDelete
+	get, post, patch, remove := fasthttp.MethodGet, fasthttp.MethodPost, fasthttp.MethodPatch,
+		fasthttp.MethodDelete
 	client, user := pathAdminClients+"/{id}", pathAdminUsers+"/{id}"
 	return []endpoint.Endpoint{
 		row(pathAdminClients, map[string]adminHandler{get: listClients, post: createClient}),
-		row(client, map[string]adminHandler{get: showClient, patch: updateClient, remove: deleteClient}),
+		row(client, map[string]adminHandler{get: showClient, patch: updateClient,
+			remove: deleteClient}),
 		row(client+"/approve", map[string]adminHandler{post: setApproved(true)}),
 		row(client+"/unapprove", map[string]adminHandler{post: setApproved(false)}),
 		row(client+"/disable", map[string]adminHandler{post: setClientDisabled(true)}),
@@ -87,7 +91,8 @@ func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) 
 	}
 }
 
-// operatorOnly answers requests that carry an access token with the scope server-operations, and refuses all others.
+// operatorOnly serves requests with an access token of an operator (scope server-operations) and
+// refuses all others.
 func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		now := time.Now()
@@ -97,24 +102,25 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 			return
 		}
 		if verdict := s.tokens.AdmitOperator(bearer, now); verdict != token.Admitted {
-			endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
-				Advice: "Use a token of an operator client, requested with the scope server-operations."})
+			endpoint.WriteError(ctx, endpoint.JSON,
+				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
+					Advice: "Use a token of an operator client, requested with the scope server-operations."})
 			return
 		}
 		deadline, cancel := context.WithTimeout(context.Background(), adminTimeout)
 		defer cancel()
 		call := &adminCall{RequestCtx: ctx, service: s, context: deadline, now: now}
-		answer, err := methods[string(ctx.Method())](call)
+		response, err := methods[string(ctx.Method())](call)
 		if err != nil {
 			s.writeError(ctx, err)
 			return
 		}
-		call.answer(answer)
+		call.respond(response)
 	}
 }
 
-// answer writes v as JSON, after a status that is not 200 was set by the handler.
-func (c *adminCall) answer(v any) {
+// respond writes v as JSON, with the status that the handler has set.
+func (c *adminCall) respond(v any) {
 	if v == nil {
 		c.Response.Header.Del(fasthttp.HeaderContentType)
 		c.SetStatusCode(fasthttp.StatusNoContent)
@@ -123,7 +129,7 @@ func (c *adminCall) answer(v any) {
 	c.SetBody(encodeJSON(v))
 }
 
-// encodeJSON writes records of strings, numbers and lists of them, which cannot fail.
+// encodeJSON encodes a record. It panics on a value that JSON cannot hold, which no record has.
 func encodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -134,19 +140,19 @@ func encodeJSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// created says that the record at path is new.
+// created sets status 201 and the path of the new record.
 func (c *adminCall) created(path string) {
 	c.SetStatusCode(fasthttp.StatusCreated)
 	c.Response.Header.Set(fasthttp.HeaderLocation, path)
 }
 
-// pathValue returns the part of the path that the pattern calls name. It does not share memory with the request.
+// pathValue returns a copy of the path parameter with that name.
 func (c *adminCall) pathValue(name string) string {
 	value, _ := c.UserValue(name).(string)
 	return strings.Clone(value)
 }
 
-// clientID returns the id in the path; what no id can be is oauth.ErrNotFound.
+// clientID returns the client id in the path, or oauth.ErrNotFound when it cannot be one.
 func (c *adminCall) clientID() (string, error) {
 	id := c.pathValue("id")
 	if !isClientID(id) {
@@ -155,13 +161,13 @@ func (c *adminCall) clientID() (string, error) {
 	return id, nil
 }
 
-// isClientID reports whether text is a UUID as ids of clients are written.
+// isClientID reports whether text has the form of client ids: a canonical UUID.
 func isClientID(text string) bool {
 	id, err := uuid.Parse(text)
 	return err == nil && id.String() == text
 }
 
-// userID returns the id in the path; what no id can be is account.ErrNotFound.
+// userID returns the user id in the path, or account.ErrNotFound when it cannot be one.
 func (c *adminCall) userID() (int64, error) {
 	text := c.pathValue("id")
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -171,10 +177,11 @@ func (c *adminCall) userID() (int64, error) {
 	return id, nil
 }
 
-// errAfter is for a page that begins after what no record of the list can be.
-var errAfter = account.FieldError{Field: "after", Message: "must be the next of the page before"}
+// errAfter is the error of a parameter after that no page has returned.
+var errAfter = account.FieldError{Field: "after",
+	Message: "must be the value of next on the previous page"}
 
-// page returns from where and how many records are asked for.
+// page returns the parameters after and limit.
 func (c *adminCall) page() (after string, limit int, err error) {
 	params, ok := endpoint.ParseParameters(c.URI().QueryString())
 	if !ok {
@@ -183,13 +190,15 @@ func (c *adminCall) page() (after string, limit int, err error) {
 	limit = defaultPage
 	if text := endpoint.Value(params, "limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return "", 0, account.FieldError{Field: "limit", Message: "must be a number from 1 to 200"}
+			return "", 0, account.FieldError{Field: "limit",
+				Message: "must be a number from 1 to 200"}
 		}
 	}
 	return endpoint.Value(params, "after"), limit, nil
 }
 
-// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal data.
+// writeError responds with the problem of err. Errors of the stores hold no secrets and no personal
+// data.
 func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
 	if problem := endpoint.ProblemOf(err); problem.Unexpected {
 		s.log.Error("admin request failed", "error", err, "request_id", endpoint.RequestID(ctx))

@@ -11,7 +11,7 @@ import (
 // clientRecord is a client as the admin API shows it.
 type clientRecord struct {
 	ClientID        string         `json:"client_id"`
-	ClientSecret    string         `json:"client_secret,omitempty"` // in the answer to its registration alone
+	ClientSecret    string         `json:"client_secret,omitempty"` // only when registered
 	Name            string         `json:"name"`
 	ClientURI       *string        `json:"client_uri"`
 	RedirectURIs    []string       `json:"redirect_uris"`
@@ -27,13 +27,13 @@ type clientRecord struct {
 	CreatedAt       string         `json:"created_at"`
 }
 
-// secretRecord says that there is a secret, not what it is.
+// secretRecord describes a secret without its value.
 type secretRecord struct {
 	ID        string `json:"id"`
 	CreatedAt string `json:"created_at"`
 }
 
-// newSecretRecord is the answer to a rotation.
+// newSecretRecord is the response to a rotation.
 type newSecretRecord struct {
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret"`
@@ -43,9 +43,13 @@ type newSecretRecord struct {
 
 func newClientRecord(c *oauth.Client) clientRecord {
 	r := clientRecord{
-		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI), RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()), Grants: orEmpty(c.Grants.Names()),
-		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved, LoopbackAnyPort: c.LoopbackAnyPort,
-		IntrospectAny: c.IntrospectAny, Disabled: c.Disabled, Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
+		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI),
+		RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()),
+		Grants: orEmpty(c.Grants.Names()),
+		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved,
+		LoopbackAnyPort: c.LoopbackAnyPort,
+		IntrospectAny:   c.IntrospectAny, Disabled: c.Disabled,
+		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
 	}
 	for i, s := range c.Secrets {
 		r.Secrets[i] = secretRecord{s.ID, timestamp(s.Created)}
@@ -53,7 +57,7 @@ func newClientRecord(c *oauth.Client) clientRecord {
 	return r
 }
 
-// orEmpty is list, as JSON shows it: never null.
+// orEmpty returns list, or an empty one for nil, so that JSON has no null.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -61,7 +65,7 @@ func orEmpty(list []string) []string {
 	return list
 }
 
-// timestamp is t by RFC 3339, to the second, in UTC.
+// timestamp formats t by RFC 3339, in whole seconds and UTC.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func listClients(c *adminCall) (any, error) {
@@ -78,7 +82,7 @@ func listClients(c *adminCall) (any, error) {
 	}
 	page := struct {
 		Clients []clientRecord `json:"clients"`
-		Next    string         `json:"next"` // after, for the next page; "" = there is none
+		Next    string         `json:"next"` // the parameter after of the next page; "" = none
 	}{Clients: make([]clientRecord, len(clients))}
 	for i, client := range clients {
 		page.Clients[i] = newClientRecord(client)
@@ -113,7 +117,7 @@ func createClient(c *adminCall) (any, error) {
 	return record, nil
 }
 
-// setDefaults sets what a client may do whose registration does not say.
+// setDefaults sets the grants and scopes of a client whose registration names none.
 func setDefaults(c *oauth.Client) {
 	c.Grants, c.Scopes = oauth.AuthorizationCodeGrant|oauth.RefreshTokenGrant, oauth.ViewUser
 	if c.Operator {
@@ -121,7 +125,7 @@ func setDefaults(c *oauth.Client) {
 	}
 }
 
-// registration changes of client what o holds of that which can be changed later.
+// registration applies to client the members of o that can also be changed later.
 func registration(o *object, client *oauth.Client) {
 	o.text("name", &client.Name)
 	o.clearable("client_uri", &client.URI)
@@ -134,7 +138,7 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			scope, err := oauth.ParseScopes(name)
 			if err != nil || scope == 0 {
-				o.refuse("scopes", "only view-user, detail-user and server-operations exist")
+				o.refuse("scopes", "must be among view-user, detail-user and server-operations")
 			}
 			client.Scopes |= scope
 		}
@@ -144,7 +148,8 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			grant, ok := oauth.ParseGrantType(name)
 			if !ok {
-				o.refuse("grants", "only authorization_code, refresh_token and client_credentials exist")
+				o.refuse("grants",
+					"must be among authorization_code, refresh_token and client_credentials")
 			}
 			client.Grants |= grant
 		}
@@ -174,7 +179,7 @@ func updateClient(c *adminCall) (any, error) {
 	})
 }
 
-// changeClient lets change alter the client of the path, and answers with what it is then.
+// changeClient applies change to the client in the path and returns its record.
 func (c *adminCall) changeClient(change func(*oauth.Client) error) (any, error) {
 	id, err := c.clientID()
 	if err != nil {
@@ -187,13 +192,16 @@ func (c *adminCall) changeClient(change func(*oauth.Client) error) (any, error) 
 	return newClientRecord(client), nil
 }
 
-// setApproved grants or takes back a client's approval for detail-user.
+// setApproved approves a client for detail-user, or withdraws the approval.
 func setApproved(approved bool) adminHandler {
 	return func(c *adminCall) (any, error) {
 		if err := c.nothing(); err != nil {
 			return nil, err
 		}
-		return c.changeClient(func(client *oauth.Client) error { client.DetailApproved = approved; return nil })
+		return c.changeClient(func(client *oauth.Client) error {
+			client.DetailApproved = approved
+			return nil
+		})
 	}
 }
 
@@ -202,7 +210,10 @@ func setClientDisabled(disabled bool) adminHandler {
 		if err := c.nothing(); err != nil {
 			return nil, err
 		}
-		return c.changeClient(func(client *oauth.Client) error { client.Disabled = disabled; return nil })
+		return c.changeClient(func(client *oauth.Client) error {
+			client.Disabled = disabled
+			return nil
+		})
 	}
 }
 
@@ -227,7 +238,8 @@ func rotateSecret(c *adminCall) (any, error) {
 		return nil, err
 	}
 	c.SetStatusCode(fasthttp.StatusCreated)
-	return newSecretRecord{ClientID: id, ClientSecret: secret, SecretID: kept.ID, CreatedAt: timestamp(kept.Created)}, nil
+	return newSecretRecord{ClientID: id, ClientSecret: secret, SecretID: kept.ID,
+		CreatedAt: timestamp(kept.Created)}, nil
 }
 
 func revokeSecret(c *adminCall) (any, error) {

@@ -7,7 +7,7 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// keyRecord says that there is a new key, not what it is.
+// keyRecord describes a new key without its value.
 type keyRecord struct {
 	CreatedAt   string `json:"created_at"`
 	RotateAgain string `json:"rotate_again_at"` // not before
@@ -20,7 +20,8 @@ func rotateKeys(c *adminCall) (any, error) {
 	made, again, err := c.tokens.RotateKeys(c.context, c.now)
 	if errors.Is(err, oauth.ErrKeysInUse) {
 		problem := endpoint.ProblemOf(err)
-		return nil, problem.Saying(problem.Message + " Rotate again from " + timestamp(again) + " on.")
+		return nil, problem.Saying(problem.Message + " Rotate again from " + timestamp(again) +
+			" on.")
 	}
 	if err != nil {
 		return nil, err

@@ -12,20 +12,21 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// object is the JSON object that a request holds, read member by member. Members that nobody asked for are problems,
-// and so are those of another type: end tells them all at once.
+// object is the JSON object in a request, read member by member. It collects unknown members and
+// members of the wrong type; end returns them together.
 type object struct {
 	members  map[string]json.RawMessage
-	known    map[string]bool // members that were asked for; they may be again, by a change that is made anew
+	known    map[string]bool // members that were read; a retried change reads them again
 	problems map[string]string
 }
 
-// object reads the request's body: one JSON object, no member of it twice.
+// object reads the request's body, which must be one JSON object.
 func (c *adminCall) object() (*object, error) {
 	if !endpoint.IsJSON(c.Request.Header.ContentType()) {
 		return nil, endpoint.ErrNotJSON
 	}
-	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{}, problems: map[string]string{}}
+	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{},
+		problems: map[string]string{}}
 	body := c.PostBody()
 	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
 		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")
@@ -33,7 +34,7 @@ func (c *adminCall) object() (*object, error) {
 	return o, nil
 }
 
-// nothing returns an error unless the request has no body, or an empty object.
+// nothing returns an error unless the body is missing or an empty object.
 func (c *adminCall) nothing() error {
 	if len(bytes.TrimSpace(c.PostBody())) == 0 {
 		return nil
@@ -59,8 +60,8 @@ func (o *object) read(d *json.Decoder) bool {
 		if err := d.Decode(&value); err != nil || !isName {
 			return false
 		}
-		if _, twice := o.members[name]; twice {
-			o.problems[name] = "is there more than once"
+		if _, repeated := o.members[name]; repeated {
+			o.problems[name] = "is repeated"
 		}
 		o.members[name] = value
 	}
@@ -71,7 +72,7 @@ func (o *object) read(d *json.Decoder) bool {
 	return err == io.EOF
 }
 
-// member decodes a member into to, unless it is absent; must says what it has to be.
+// member decodes a member into to, unless it is absent. must is the error for a wrong type.
 func (o *object) member(name, must string, to any) (given bool) {
 	value, ok := o.members[name]
 	if !ok {
@@ -91,12 +92,12 @@ func (o *object) refuse(name, message string) {
 	}
 }
 
-// text sets *to to a member that is a string.
+// text sets *to to a string member.
 func (o *object) text(name string, to *string) (given bool) {
 	return o.member(name, "must be a string", to)
 }
 
-// clearable sets *to to a member that is a string, or to "" when it is null.
+// clearable sets *to to a string member, or to "" when it is null.
 func (o *object) clearable(name string, to *string) {
 	if string(o.members[name]) == "null" {
 		o.known[name] = true
@@ -106,7 +107,7 @@ func (o *object) clearable(name string, to *string) {
 	o.text(name, to)
 }
 
-// flag sets *to to a member that is true or false.
+// flag sets *to to a boolean member.
 func (o *object) flag(name string, to *bool) { o.member(name, "must be true or false", to) }
 
 // texts sets *to to a member that is a list of strings.
@@ -127,11 +128,11 @@ func (o *object) texts(name string, to *[]string) (given bool) {
 	return true
 }
 
-// end returns what was wrong with the members, also that some are not known.
+// end returns the errors of all members, unknown ones included, or nil.
 func (o *object) end() error {
 	for name := range o.members {
 		if !o.known[name] {
-			o.refuse(name, "is not known here")
+			o.refuse(name, "is unknown")
 		}
 	}
 	var fields account.FieldErrors

@@ -4,9 +4,10 @@ import (
 	"strconv"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 )
 
-// userRecord is a user as the admin API shows it. What is unset is null.
+// userRecord is a user as the admin API shows it. Unset members are null.
 type userRecord struct {
 	ID             int64   `json:"id"`
 	ServiceID      string  `json:"service_id"`
@@ -28,9 +29,12 @@ type userRecord struct {
 
 func newUserRecord(u *account.User) userRecord {
 	return userRecord{
-		ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: orNull(u.Email), PhoneNumber: orNull(u.Phone), Username: orNull(u.Username),
-		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth), DateOfBirth: orNull(u.DateOfBirth),
-		Address: orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture), HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
+		ID: u.ID, ServiceID: u.ServiceID, Name: u.Name, Email: orNull(u.Email),
+		PhoneNumber: orNull(u.Phone), Username: orNull(u.Username),
+		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth),
+		DateOfBirth: orNull(u.DateOfBirth),
+		Address:     orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture),
+		HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
 		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
 	}
 }
@@ -42,7 +46,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// profile changes of u what o holds of it; null and "" remove what was there.
+// profile applies the members of o to u; null and "" remove a value.
 func profile(o *object, u *account.User) {
 	o.text("name", &u.Name)
 	o.clearable("email", &u.Email)
@@ -73,7 +77,7 @@ func listUsers(c *adminCall) (any, error) {
 	}
 	page := struct {
 		Users []userRecord `json:"users"`
-		Next  string       `json:"next"` // after, for the next page; "" = there is none
+		Next  string       `json:"next"` // the parameter after of the next page; "" = none
 	}{Users: make([]userRecord, len(users))}
 	for i, u := range users {
 		page.Users[i] = newUserRecord(u)
@@ -193,5 +197,5 @@ func revokeUserTokens(c *adminCall) (any, error) {
 	if _, err := c.people.User(c.context, id); err != nil {
 		return nil, err
 	}
-	return nil, c.people.RevokeUserTokens(c.context, id)
+	return nil, c.tokens.RevokeAll(c.context, &oauth.Revoke{UserID: id})
 }

@@ -418,8 +418,11 @@ func TestDecisionsOnOverload(t *testing.T) {
 			a.retryAfter(r.t)
 		}
 		p := b.authorize(c, "skip_account_chooser", "true")
-		if q, err := url.Parse(p.to); err != nil || q.Query().Get("error") != "temporarily_unavailable" && q.Query().Get("error") != "server_error" {
-			r.t.Errorf("got %d to %q, want the client told", p.status, p.to)
+		// A session is read again a second after it was loaded on a database that others may share.
+		// Without it, the person gets an error page.
+		if q, err := url.Parse(p.to); err != nil || p.status != 503 &&
+			q.Query().Get("error") != "temporarily_unavailable" && q.Query().Get("error") != "server_error" {
+			r.t.Errorf("got %d to %q, want the client or the person told", p.status, p.to)
 		}
 	}}})
 }

@@ -9,7 +9,7 @@ import (
 	"gatehouse/actors/token"
 )
 
-// maxBearer bounds what is looked at as a token, in bytes: more than any of ours has.
+// maxBearer limits the length of a token, in bytes. Ours are shorter.
 const maxBearer = 256
 
 // Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
@@ -22,8 +22,9 @@ const (
 	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
 )
 
-// BearerToken returns the token in the one Authorization header (RFC 6750 section 2.1); it shares memory with the request.
-// err says why there is none that could be checked; it is ErrNoToken or ErrInvalidToken.
+// BearerToken returns the token in the Authorization header (RFC 6750 section 2.1); it shares
+// memory with the request. The error is ErrNoToken, or ErrInvalidToken for a repeated header and
+// for what cannot be a token.
 func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 	lines := h.PeekAll(fasthttp.HeaderAuthorization)
 	switch {
@@ -57,22 +58,27 @@ func (r *Refusal) Error() string { return r.problem().Message }
 func (r *Refusal) problem() Problem {
 	switch r.Verdict {
 	case token.TokenExpired:
-		return Problem{Status: fasthttp.StatusUnauthorized, Code: "token_expired", Challenge: challengeExpired,
+		return Problem{Status: fasthttp.StatusUnauthorized, Code: "token_expired",
+			Challenge:   challengeExpired,
 			Description: "The access token expired.",
 			Message:     "The access token expired. Get a new one with the refresh token, or by a new authorization."}
 	case token.RateLimited:
-		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: r.Wait,
-			Message: "This access token has used up its requests of this minute."}
+		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded",
+			RetryAfter: r.Wait,
+			Message:    "This access token has used up its requests of this minute."}
 	case token.InsufficientScope:
-		return Problem{Status: fasthttp.StatusForbidden, Code: "insufficient_scope", Challenge: challengeScope + r.Scope + `"`,
+		return Problem{Status: fasthttp.StatusForbidden, Code: "insufficient_scope",
+			Challenge:   challengeScope + r.Scope + `"`,
 			Description: "The access token lacks the scope " + r.Scope + ".", Message: r.Advice}
 	case token.UnapprovedScope:
-		return Problem{Status: fasthttp.StatusForbidden, Code: "unapproved_scope", Challenge: challengeUnapproved,
+		return Problem{Status: fasthttp.StatusForbidden, Code: "unapproved_scope",
+			Challenge:   challengeUnapproved,
 			Description: "The client is not approved for the scope detail-user.",
 			Message:     "An operator has to approve the client for detailed profiles. The same access token works from then on."}
 	case token.TryLater:
-		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable", RetryAfter: time.Second,
-			Message: "The service is overloaded. Try again in a few seconds."}
+		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable",
+			RetryAfter: time.Second,
+			Message:    "The service is overloaded. Try again in a few seconds."}
 	}
 	return *ErrInvalidToken
 }

@@ -20,7 +20,8 @@ func TestBearerToken(t *testing.T) {
 		{"upper case", []string{"BEARER gtat_abc"}, "gtat_abc", nil},
 		{"two spaces", []string{"Bearer  gtat_abc"}, "gtat_abc", nil},
 		{"every character", []string{"Bearer aZ09-._~+/=="}, "aZ09-._~+/==", nil},
-		{"longest", []string{"Bearer " + strings.Repeat("a", maxBearer)}, strings.Repeat("a", maxBearer), nil},
+		{"longest", []string{"Bearer " + strings.Repeat("a", maxBearer)},
+			strings.Repeat("a", maxBearer), nil},
 		{"too long", []string{"Bearer " + strings.Repeat("a", maxBearer+1)}, "", ErrInvalidToken},
 		{"scheme alone", []string{"Bearer"}, "", ErrInvalidToken},
 		{"no token", []string{"Bearer  "}, "", ErrInvalidToken},
@@ -44,14 +45,16 @@ func TestBearerToken(t *testing.T) {
 }
 
 func FuzzBearerToken(f *testing.F) {
-	for _, seed := range []string{"Bearer gtat_abc", "bearer", "Bearer  =", "Basic x", "Bearer \xff"} {
+	for _, seed := range []string{"Bearer gtat_abc", "bearer", "Bearer  =", "Basic x",
+		"Bearer \xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		var h fasthttp.RequestHeader
 		h.Set(fasthttp.HeaderAuthorization, line)
 		token, err := BearerToken(&h)
-		if (token == "") == (err == nil) || token != "" && (len(token) > maxBearer || !strings.HasSuffix(line, token)) {
+		if (token == "") == (err == nil) || token != "" &&
+			(len(token) > maxBearer || !strings.HasSuffix(line, token)) {
 			t.Errorf("got token %q of %q, want none or what the line ends with", token, line)
 		}
 	})

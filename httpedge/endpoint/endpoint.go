@@ -1,5 +1,6 @@
-// Package endpoint is what the groups of endpoints share: the row by which the server routes, parameters of forms and
-// queries, bearer tokens, and JSON about errors. It knows no server.
+// Package endpoint holds what all groups of endpoints share: the row of the table of routes,
+// parameters of forms and queries, bearer tokens, and the map from errors to responses. It does not
+// know the server.
 package endpoint
 
 import (
@@ -12,13 +13,13 @@ import (
 
 // Endpoint is a row of the table of routes.
 type Endpoint struct {
-	Pattern       string // as the router reads it, as logged and counted
+	Pattern       string // in the syntax of the router; also in logs and metrics
 	Methods       []string
 	Handle        fasthttp.RequestHandler
-	Head          func(*fasthttp.ResponseHeader) // optional: sets headers that all its answers begin with
-	Format        Format                         // of errors that the server finds there, and below
-	AnyOrigin     bool                           // any web page may call it
-	ClientOrigins bool                           // web pages of public clients may call it
+	Head          func(*fasthttp.ResponseHeader) // optional: sets headers of every response
+	Format        Format                         // of errors that the server finds there
+	AnyOrigin     bool                           // CORS: any web page may call it
+	ClientOrigins bool                           // CORS: web pages of public clients may call it
 	Quiet         bool                           // its access lines have level Debug
 }
 
@@ -29,25 +30,25 @@ var (
 	contentTypeJSON    = []byte("application/json")
 )
 
-// SetJSON says that the response is JSON.
+// SetJSON sets the Content-Type of JSON.
 func SetJSON(h *fasthttp.ResponseHeader) { h.SetContentTypeBytes(contentTypeJSON) }
 
-// SetNoStore says that nobody may keep the response.
+// SetNoStore forbids caches to store the response.
 func SetNoStore(h *fasthttp.ResponseHeader) { h.SetCanonical(headerCacheControl, noStore) }
 
-// SetPrivateJSON begins answers that are JSON about somebody.
+// SetPrivateJSON sets the headers of JSON that no cache may store.
 func SetPrivateJSON(h *fasthttp.ResponseHeader) {
 	SetJSON(h)
 	SetNoStore(h)
 }
 
-// SetNoCache begins responses about credentials (RFC 6749 section 5.1).
+// SetNoCache sets the headers of JSON about credentials (RFC 6749 section 5.1).
 func SetNoCache(h *fasthttp.ResponseHeader) {
 	SetPrivateJSON(h)
 	h.SetCanonical(headerPragma, pragmaNoCache)
 }
 
-// RequestID returns the id of the request, which every response carries; "" before the server has set it.
+// RequestID returns the id of the request. Every response carries it.
 func RequestID(ctx *fasthttp.RequestCtx) string {
 	return string(ctx.Response.Header.PeekBytes(headerRequestID))
 }
@@ -58,5 +59,6 @@ func IsJSON(contentType []byte) bool {
 	return strings.EqualFold(View(bytes.TrimSpace(kind)), "application/json")
 }
 
-// View returns b as a string that shares its memory: valid as long as b is, never to be kept.
+// View returns b as a string that shares its memory. It is valid as long as b is and must not be
+// kept.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

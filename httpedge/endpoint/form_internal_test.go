@@ -25,14 +25,17 @@ func TestParseParameters(t *testing.T) {
 		{"a=b=c", []oauth.Parameter{{Name: "a", Value: "b=c"}}, true},
 		{"a+b=c+d", []oauth.Parameter{{Name: "a b", Value: "c d"}}, true},
 		{"a%3Db=%26%2b%C3%bc", []oauth.Parameter{{Name: "a=b", Value: "&+ü"}}, true},
-		{"token=1&toke%6E=2&client_secret", []oauth.Parameter{{Name: "token", Value: "1"}, {Name: "token", Value: "2"}, {Name: "client_secret"}}, true},
+		{"token=1&toke%6E=2&client_secret",
+			[]oauth.Parameter{{Name: "token", Value: "1"}, {Name: "token", Value: "2"},
+				{Name: "client_secret"}}, true},
 		{"a=1;b=2", []oauth.Parameter{{Name: "a", Value: "1;b=2"}}, true},
 		{"a=%00", []oauth.Parameter{{Name: "a", Value: "\x00"}}, true},
 		{"a=%", nil, false},
 		{"a=%4", nil, false},
 		{"a=%4g", nil, false},
 		{"%zz=1", nil, false},
-		{strings.Repeat("a=1&", maxParameters), slices.Repeat([]oauth.Parameter{{Name: "a", Value: "1"}}, maxParameters), true},
+		{strings.Repeat("a=1&", maxParameters),
+			slices.Repeat([]oauth.Parameter{{Name: "a", Value: "1"}}, maxParameters), true},
 		{strings.Repeat("a=1&", maxParameters+1), nil, false},
 	} {
 		got, ok := ParseParameters([]byte(test.in))
@@ -52,7 +55,8 @@ func TestParametersAreCopies(t *testing.T) {
 }
 
 func FuzzParseParameters(f *testing.F) {
-	for _, seed := range []string{"a=1&b=%41+x", "%", "a=%zz&&=", "grant_type=client_credentials&client_id=\xff"} {
+	for _, seed := range []string{"a=1&b=%41+x", "%", "a=%zz&&=",
+		"grant_type=client_credentials&client_id=\xff"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -74,7 +78,8 @@ func FuzzParseParameters(f *testing.F) {
 
 // BenchmarkParseParameters reads the form of an introspection.
 func BenchmarkParseParameters(b *testing.B) {
-	form := []byte("client_id=6f1c2a34-8f5e-4c7e-9d8b-2f6f3b0a1c55&client_secret=gtcs_" + strings.Repeat("a", 49) + "&token=gtat_" + strings.Repeat("b", 60))
+	form := []byte("client_id=6f1c2a34-8f5e-4c7e-9d8b-2f6f3b0a1c55&client_secret=gtcs_" +
+		strings.Repeat("a", 49) + "&token=gtat_" + strings.Repeat("b", 60))
 	b.ReportAllocs()
 	for b.Loop() {
 		if all, ok := ParseParameters(form); !ok || len(all) != 3 {

@@ -14,10 +14,10 @@ import (
 	"gatehouse/actors/people"
 )
 
-// Problem is what a caller is told about an error. Every format renders the same problem. It is an error itself, so that
-// handlers can return one. Shared values are never changed.
+// Problem is what a caller is told about an error. Every format renders the same problem. It is an
+// error itself, so that handlers can return one. Shared values are never changed.
 type Problem struct {
-	Status      int                 // HTTP status; a page that shows its form again has 422 in place of 400
+	Status      int                 // HTTP status; a page with a form has 422 for 400
 	Code        string              // names the error for programs; "" = none
 	Description string              // what is wrong, for developers; "" = Message says it
 	Message     string              // what is wrong and what to do, for people
@@ -42,21 +42,26 @@ func (p Problem) Saying(message string) *Problem {
 var (
 	ErrNotFound = &Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
 		Message: "There is nothing at this path."}
-	ErrMethodNotAllowed = &Problem{Status: fasthttp.StatusMethodNotAllowed, Code: "method_not_allowed",
+	ErrMethodNotAllowed = &Problem{Status: fasthttp.StatusMethodNotAllowed,
+		Code:    "method_not_allowed",
 		Message: "This path does not support the method of the request."}
 	ErrBadRequest = &Problem{Status: fasthttp.StatusBadRequest, Code: "bad_request",
 		Message: "This is not a well-formed HTTP/1.1 request."}
 	ErrInvalidRequest = &Problem{Status: fasthttp.StatusBadRequest, Code: "invalid_request",
 		Message: "Some members of the request are not valid: see fields."}
-	ErrHeadersTooLarge = &Problem{Status: fasthttp.StatusRequestHeaderFieldsTooLarge, Code: "headers_too_large",
+	ErrHeadersTooLarge = &Problem{Status: fasthttp.StatusRequestHeaderFieldsTooLarge,
+		Code:    "headers_too_large",
 		Message: "The request line and the headers together are larger than 16 KiB."}
-	ErrBodyTooLarge = &Problem{Status: fasthttp.StatusRequestEntityTooLarge, Code: "payload_too_large",
+	ErrBodyTooLarge = &Problem{Status: fasthttp.StatusRequestEntityTooLarge,
+		Code:    "payload_too_large",
 		Message: "The request body is larger than 64 KiB."}
 	ErrRequestTimeout = &Problem{Status: fasthttp.StatusRequestTimeout, Code: "request_timeout",
 		Message: "The request did not arrive in time."}
-	ErrPanic = &Problem{Status: fasthttp.StatusInternalServerError, Code: "server_error", Unexpected: true,
-		Message: "Something went wrong on our side. Give the request id when you ask for help."}
-	ErrNotJSON = &Problem{Status: fasthttp.StatusUnsupportedMediaType, Code: "unsupported_media_type",
+	ErrPanic = &Problem{Status: fasthttp.StatusInternalServerError, Code: "server_error",
+		Unexpected: true,
+		Message:    "Something went wrong on our side. Give the request id when you ask for help."}
+	ErrNotJSON = &Problem{Status: fasthttp.StatusUnsupportedMediaType,
+		Code:    "unsupported_media_type",
 		Message: "Send the body as Content-Type: application/json."}
 	ErrNoToken = &Problem{Status: fasthttp.StatusUnauthorized, Challenge: challengeBare,
 		Message: "Send an access token in the header Authorization: Bearer."}
@@ -64,8 +69,8 @@ var (
 		Message: "The access token is not valid."}
 )
 
-// ProblemOf is the one map from an error to what a caller is told: status, code, message and Retry-After. The statuses of
-// *oauth.Error are the RFC's and stand in package oauth.
+// ProblemOf is the one map from an error to what a caller is told: status, code, message and
+// Retry-After. The statuses of *oauth.Error are the RFC's and stand in package oauth.
 func ProblemOf(err error) Problem {
 	switch e := err.(type) { // the errors of hot paths, which cost no allocation
 	case *geo.Error:
@@ -85,8 +90,9 @@ func ProblemOf(err error) Problem {
 	case errors.As(err, &refusal):
 		return refusal.problem()
 	case errors.As(err, &throttled):
-		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded", RetryAfter: throttled.RetryAfter,
-			Message: "There were too many attempts."}
+		return Problem{Status: fasthttp.StatusTooManyRequests, Code: "rate_limit_exceeded",
+			RetryAfter: throttled.RetryAfter,
+			Message:    "There were too many attempts."}
 	}
 	if p, ok := recordProblem(err); ok {
 		return p
@@ -99,7 +105,8 @@ func ProblemOf(err error) Problem {
 
 // Failure is ProblemOf for an error that is not the caller's, whatever it is.
 func Failure(err error) Problem {
-	p := Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable", RetryAfter: time.Second}
+	p := Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable",
+		RetryAfter: time.Second}
 	switch {
 	case errors.Is(err, oauth.ErrUnknownOutcome):
 		p.Message = "The change was not confirmed in time. Check whether it was made before you try again."
@@ -112,7 +119,8 @@ func Failure(err error) Problem {
 	return p
 }
 
-// recordProblem returns the problem of an error about a user, a client or a key; false = err is another.
+// recordProblem returns the problem of an error about a user, a client or a key; false = err is
+// another.
 func recordProblem(err error) (Problem, bool) {
 	var registration *oauth.RegistrationError
 	var field account.FieldError
@@ -121,17 +129,20 @@ func recordProblem(err error) (Problem, bool) {
 	case errors.As(err, &registration) && registration.Field == "secrets":
 		return conflict("secrets: " + registration.Message + "."), true
 	case errors.As(err, &registration):
-		return invalid(account.FieldErrors{{Field: registration.Field, Message: registration.Message}}), true
+		return invalid(account.FieldErrors{{Field: registration.Field,
+			Message: registration.Message}}), true
 	case errors.As(err, &fields):
 		return invalid(fields), true
 	case errors.As(err, &field):
 		return invalid(account.FieldErrors{field}), true
 	case errors.Is(err, account.ErrTaken):
-		return conflict("The email address, phone number or username belongs to another user."), true
+		return conflict("The email address, phone number or username belongs to another user."),
+			true
 	case errors.Is(err, oauth.ErrKeysInUse):
 		return conflict("Access tokens signed with the previous key are still valid."), true
 	case errors.Is(err, oauth.ErrNotFound), errors.Is(err, account.ErrNotFound):
-		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found", Message: "There is no such record."}, true
+		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
+			Message: "There is no such record."}, true
 	}
 	return Problem{}, false
 }
@@ -146,7 +157,8 @@ func conflict(message string) Problem {
 	return Problem{Status: fasthttp.StatusConflict, Code: "conflict", Message: message}
 }
 
-// signInProblem returns the problem of somebody who cannot sign in or prove who they are; false = err is another.
+// signInProblem returns the problem of somebody who cannot sign in or prove who they are; false =
+// err is another.
 func signInProblem(err error) (Problem, bool) {
 	p := Problem{Status: fasthttp.StatusUnprocessableEntity}
 	switch {
@@ -159,7 +171,8 @@ func signInProblem(err error) (Problem, bool) {
 	case errors.Is(err, people.ErrDisabled):
 		p.Status, p.Message = fasthttp.StatusForbidden, "Nobody can sign in to it at the moment."
 	case errors.Is(err, people.ErrSignInAgain):
-		p.Status, p.Message = fasthttp.StatusForbidden, "For your safety, this needs a sign-in within the last 10 minutes."
+		p.Status, p.Message = fasthttp.StatusForbidden,
+			"For your safety, this needs a sign-in within the last 10 minutes."
 	default:
 		return Problem{}, false
 	}
@@ -178,7 +191,8 @@ func oauthProblem(e *oauth.Error) Problem {
 }
 
 func lookupProblem(e *geo.Error) Problem {
-	p := Problem{Status: fasthttp.StatusInternalServerError, Code: string(e.Code), Reason: e.Reason, RetryAfter: max(0, e.RetryAfter)}
+	p := Problem{Status: fasthttp.StatusInternalServerError, Code: string(e.Code), Reason: e.Reason,
+		RetryAfter: max(0, e.RetryAfter)}
 	switch e.Code {
 	case geo.CodeInvalidQuery:
 		p.Status, p.Message = fasthttp.StatusBadRequest, queryMessage(e.Reason)

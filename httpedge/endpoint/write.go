@@ -43,15 +43,16 @@ func WriteError(ctx *fasthttp.RequestCtx, format Format, err error) {
 	ctx.Response.SwapBody(body)
 }
 
-// WriteLookup responds with the problem of err, an error about a query of the geolocation service. Cache-Control is the
-// caller's when it was set before.
+// WriteLookup responds with the problem of err, an error about a query of the geolocation service.
+// Cache-Control is the caller's when it was set before.
 func WriteLookup(ctx *fasthttp.RequestCtx, query string, err error) {
 	p := ProblemOf(err)
 	begin(ctx, &p)
 	ctx.Response.SwapBody(p.appendLookup(ctx.Response.SwapBody(nil)[:0], query, false))
 }
 
-// AppendItem appends the problem of err as one result of a bulk lookup. It has no headers, so retry_after is a member.
+// AppendItem appends the problem of err as one result of a bulk lookup. It has no headers, so
+// retry_after is a member.
 func AppendItem(dst []byte, query string, err error) []byte {
 	p := ProblemOf(err)
 	return p.appendLookup(dst, query, true)
@@ -108,7 +109,8 @@ func (p *Problem) appendJSON(dst []byte, isLookup bool) []byte {
 	return append(dst, '}')
 }
 
-// appendOAuth appends the four members that errors of the token, revocation and introspection endpoints always have.
+// appendOAuth appends the four members that errors of the token, revocation and introspection
+// endpoints always have.
 func (p *Problem) appendOAuth(dst []byte) []byte {
 	e := oauth.Error{Code: oauth.Code(p.Code), Description: p.Message, Hint: p.Hint}
 	if e.Hint == "" {

@@ -3,6 +3,7 @@ package lookups
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,33 +17,33 @@ import (
 
 // Errors about the whole request. They are shared and never changed.
 var (
-	errBulkMalformed = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
-				Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
-	errBulkEmpty = endpoint.ProblemOf(&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
-			Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
+	errBulkMalformed = endpoint.ProblemOf(
+		&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}).
+		Saying(`The body must be a JSON object with one member "queries", an array of 1 to 50 strings.`)
+	errBulkEmpty = endpoint.ProblemOf(
+		&geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}).
+		Saying(`The list "queries" is empty. Send 1 to 50 addresses or domains.`)
 	errBulkTooMany = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonTooMany}
 )
 
-const maxBulk = 50 // queries a request (interface document, section 8)
+const maxBulk = 50 // queries per request (interface document, section 8)
 
-// bulkBatch is the working memory of one bulk request. Its strings are views into the parser's copy of the body.
+// bulkBatch is the working memory of one bulk request. Its strings are views into the parser's copy
+// of the body.
 type bulkBatch struct {
 	parser   fastjson.Parser
 	texts    []string
 	outcomes []geo.Outcome // one a text, in their order
-	asked    []geo.Query   // of the well-formed texts
-	places   []int         // where each of asked stands in texts
-	answers  []geo.Outcome // one a query of asked
 	sources  []geo.Source  // distinct
 }
 
 var bulkBatches = sync.Pool{New: func() any { return new(bulkBatch) }}
 
-// maxPooledBody bounds the bodies whose working memory is kept: a parser's memory grows with the body, many times over
-// if that is all commas.
+// maxPooledBody limits the bodies whose working memory is reused, in bytes. A parser's memory can
+// be many times as large as the body.
 const maxPooledBody = 16 << 10
 
-// bulk answers POST /api/bulk.
+// bulk serves POST /api/bulk.
 func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	if !endpoint.IsJSON(ctx.Request.Header.ContentType()) {
 		endpoint.WriteLookup(ctx, "", endpoint.ErrNotJSON)
@@ -53,17 +54,19 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
-		b.lookUp(s, s.caller(ctx), time.Now())
+		b.outcomes = slices.Grow(b.outcomes, len(b.texts))[:len(b.texts)]
+		caller := func() netip.Addr { return s.caller(ctx) }
+		s.lookups.LookupAll(b.texts, caller, time.Now(), b.outcomes)
 		b.write(ctx)
 	}
 	if len(body) <= maxPooledBody {
-		b.forget()
+		b.reset()
 		bulkBatches.Put(b)
 	}
 }
 
-// read fills texts from body, or says what is wrong with the whole request. encoding/json decides what is JSON, since
-// fastjson lets some of its errors pass.
+// read fills texts from body, or returns the error of the whole request. encoding/json validates
+// the body, since fastjson accepts some malformed JSON.
 func (b *bulkBatch) read(body []byte) error {
 	if !json.Valid(body) {
 		return errBulkMalformed
@@ -110,30 +113,7 @@ func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
 	return nil
 }
 
-// lookUp finds an outcome for every text. Those that are no query never leave the edge.
-func (b *bulkBatch) lookUp(s *service, caller netip.Addr, now time.Time) {
-	for i, text := range b.texts {
-		if e := s.lookups.Hit(text, now); e != nil {
-			b.outcomes = append(b.outcomes, geo.Outcome{Entry: e, Cached: true})
-			continue
-		}
-		q, fault := geo.ParseQuery(text)
-		b.outcomes = append(b.outcomes, geo.Outcome{Err: fault})
-		if fault == nil {
-			b.asked = append(b.asked, q)
-			b.places = append(b.places, i)
-			b.answers = append(b.answers, geo.Outcome{})
-		}
-	}
-	if len(b.asked) > 0 {
-		s.lookups.LookupAll(b.asked, caller, now, b.answers)
-	}
-	for i, place := range b.places {
-		b.outcomes[place] = b.answers[i]
-	}
-}
-
-// write sends the outcomes, or one error for all if there was no room for any of them.
+// write responds with the outcomes, or with one error when all were refused for overload.
 func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 	if refusal := b.refusal(); refusal != nil {
 		endpoint.WriteLookup(ctx, "", refusal)
@@ -144,7 +124,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if b.outcomes[i].Err != nil {
 			failed++
 		}
-		b.note(b.outcomes[i].Entry)
+		b.addSource(b.outcomes[i].Entry)
 	}
 	body := append(ctx.Response.SwapBody(nil)[:0], `{"ok":true,"count":`...)
 	body = strconv.AppendInt(body, int64(len(b.outcomes)), 10)
@@ -167,8 +147,8 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 	b.setSources(&ctx.Response.Header)
 }
 
-// refusal returns the error of the whole request: when every item was refused for lack of room, the one to come back
-// for soonest. An item that was decided, for better or worse, counts as answered.
+// refusal returns the error of the whole request: the one with the shortest wait when every item
+// was refused by a limit or for overload, else nil.
 func (b *bulkBatch) refusal() *geo.Error {
 	var soonest *geo.Error
 	for i := range b.outcomes {
@@ -183,7 +163,7 @@ func (b *bulkBatch) refusal() *geo.Error {
 	return soonest
 }
 
-func (b *bulkBatch) note(e *geo.Entry) {
+func (b *bulkBatch) addSource(e *geo.Entry) {
 	if e == nil {
 		return
 	}
@@ -210,12 +190,9 @@ func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {
 	h.SetCanonical(headerSource, value)
 }
 
-// forget lets go of everything that belongs to the request.
-func (b *bulkBatch) forget() {
+// reset drops all references to the request.
+func (b *bulkBatch) reset() {
 	clear(b.texts)
 	clear(b.outcomes)
-	clear(b.asked)
-	clear(b.answers)
-	b.texts, b.outcomes, b.asked = b.texts[:0], b.outcomes[:0], b.asked[:0]
-	b.places, b.answers, b.sources = b.places[:0], b.answers[:0], b.sources[:0]
+	b.texts, b.outcomes, b.sources = b.texts[:0], b.outcomes[:0], b.sources[:0]
 }

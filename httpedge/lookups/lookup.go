@@ -1,4 +1,5 @@
-// Package lookups has the endpoints of the geolocation service: one lookup, many at once, and the caller's own address.
+// Package lookups serves the geolocation endpoints: one lookup, bulk lookups, and the caller's own
+// address.
 package lookups
 
 import (
@@ -9,8 +10,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/httpedge/endpoint"
 )
 
@@ -21,30 +22,34 @@ const (
 	pathBulk   = "/api/bulk"
 )
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
-	lookups *actors.System
+	lookups *lookup.Service
 	caller  func(*fasthttp.RequestCtx) netip.Addr
 }
 
-// Endpoints returns the rows of the table of routes. caller returns the address of who sends a request, or the zero Addr.
-func Endpoints(lookups *actors.System, caller func(*fasthttp.RequestCtx) netip.Addr) []endpoint.Endpoint {
+// Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
+func Endpoints(
+	lookups *lookup.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
+) []endpoint.Endpoint {
 	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
 	s := &service{lookups, caller}
 	return []endpoint.Endpoint{
 		{Pattern: pathMyIP, Methods: get, Handle: s.myIP, Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk, Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
+			AnyOrigin: true},
+		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
+			Format: endpoint.Lookup, AnyOrigin: true},
 	}
 }
 
-// Errors that the edge itself finds. They are shared and never changed.
+// Errors of the parameter q. They are shared and never changed.
 var (
 	errQueryMissing  = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonEmpty}
 	errQueryRepeated = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonMalformed}
 )
 
-// Headers of a look-up's answer.
+// Headers of lookup responses.
 var (
 	headerCacheControl = []byte(fasthttp.HeaderCacheControl)
 	headerAge          = []byte(fasthttp.HeaderAge)
@@ -54,28 +59,15 @@ var (
 	headerSource       = []byte("X-Geo-Source")
 )
 
-// lookup answers GET /api/lookup?q=. A query in the cache costs no allocation.
+// lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
+	text, fault := queryText(ctx)
+	if fault != nil {
+		endpoint.WriteLookup(ctx, text, fault)
+		return
+	}
 	now := ctx.Time()
-	if text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q="); ok { // a canonical query has nothing in it to be decoded
-		if e := s.lookups.Hit(text, now); e != nil {
-			setCacheHeaders(ctx, geo.Outcome{Entry: e, Cached: true}, now)
-			endpoint.SetJSON(&ctx.Response.Header)
-			ctx.Response.SetBodyRaw(e.Body)
-			return
-		}
-	}
-	text, fault := queryArgument(ctx.QueryArgs())
-	if fault != nil {
-		endpoint.WriteLookup(ctx, text, fault)
-		return
-	}
-	q, fault := geo.ParseQuery(text)
-	if fault != nil {
-		endpoint.WriteLookup(ctx, text, fault)
-		return
-	}
-	outcome := s.lookups.Lookup(q, s.caller(ctx), now)
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, now)
 	if outcome.Entry != nil {
 		setCacheHeaders(ctx, outcome, now)
 	}
@@ -87,7 +79,19 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	writeResult(ctx, text, outcome.Entry)
 }
 
-// queryArgument returns the value of q, which shares memory with the request.
+// queryText returns the value of q, which shares memory with the request. Parsing the arguments
+// costs more than a cache hit, so it is skipped when q is the only one and nothing is encoded.
+func queryText(ctx *fasthttp.RequestCtx) (string, *geo.Error) {
+	text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q=")
+	if ok && !has(text, '%') && !has(text, '+') && !has(text, '&') {
+		return text, nil
+	}
+	return queryArgument(ctx.QueryArgs())
+}
+
+func has(text string, c byte) bool { return strings.IndexByte(text, c) >= 0 }
+
+// queryArgument returns the value of q. It shares memory with the request.
 func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 	text, times := "", 0
 	for name, value := range args.All() {
@@ -105,7 +109,7 @@ func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 	return "", errQueryRepeated
 }
 
-// setCacheHeaders tells the caller how long the answer may be kept and where it comes from.
+// setCacheHeaders sets how long the client may cache the response and where the result comes from.
 func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
 	h, e := &ctx.Response.Header, o.Entry
 	var buf [48]byte
@@ -125,7 +129,8 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 	h.SetCanonical(headerSource, append(buf[:0], source...))
 }
 
-// writeResult answers with a result for the query as it was written in text. The body is not copied when it lies ready.
+// writeResult responds with a result for the query as written in text. A body that was rendered
+// before is not copied.
 func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
 	if e.IsFor(text) {
 		ctx.Response.SetBodyRaw(e.Body)

@@ -1,6 +1,7 @@
 package lookups
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -11,7 +12,7 @@ import (
 
 var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
 
-// myIP answers GET /api/my-ip with what is known of the caller's address.
+// myIP serves GET /api/my-ip with the location of the caller's address.
 func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	caller := s.caller(ctx)
 	if !caller.IsValid() {
@@ -19,12 +20,12 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	text := caller.String()
-	q, fault := geo.AddrQuery(caller)
-	if fault != nil {
-		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying("The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
+	if _, fault := geo.AddrQuery(caller); fault != nil {
+		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying(
+			"The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
-	outcome := s.lookups.Lookup(q, caller, time.Now())
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return caller }, time.Now())
 	if outcome.Entry != nil {
 		setSource(&ctx.Response.Header, outcome.Entry.Source())
 	}

@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// addressChange gives an account another e-mail address or phone number, by a code that is sent there.
+// addressChange is the flow that changes the email address or phone number of an account.
 type addressChange struct {
 	visit.CodeFlow
 	done notice
@@ -36,7 +36,7 @@ func (s *service) phoneChange() *addressChange {
 	}}
 }
 
-// changeAddress shows the form for another address or number, and takes it.
+// changeAddress shows and handles the form for a new address or number.
 func (s *service) changeAddress(f *addressChange) func(*person) {
 	return func(p *person) {
 		switch {
@@ -44,7 +44,8 @@ func (s *service) changeAddress(f *addressChange) func(*person) {
 		case !p.HTTP.IsPost():
 			s.showAddress(p, f.Channel, fasthttp.StatusOK)
 		case !p.CheckForm(p.bound(f.Start)):
-			s.showAddress(p, f.Channel, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+			s.showAddress(p, f.Channel, fasthttp.StatusForbidden,
+				pages.Problem{Text: visit.TextStaleForm})
 		default:
 			s.takeAddress(p, f)
 		}
@@ -52,7 +53,9 @@ func (s *service) changeAddress(f *addressChange) func(*person) {
 }
 
 func (s *service) takeAddress(p *person, f *addressChange) {
-	show := func(status int, problems ...pages.Problem) { s.showAddress(p, f.Channel, status, problems...) }
+	show := func(status int, problems ...pages.Problem) {
+		s.showAddress(p, f.Channel, status, problems...)
+	}
 	err := s.people.Prove(p.Ctx, p.User, s.proof(p), p.Now)
 	if s.refuseProof(p, err, show) {
 		return
@@ -61,11 +64,12 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 		s.WriteFailure(p.HTTP, "check a password", err)
 		return
 	}
-	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel, p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
-	s.Begun(p.Visit, &f.CodeFlow, token, err)
+	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel,
+		p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
+	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }
 
-// addressField is the field with an address or number.
+// addressField returns the name of the field with the address or number.
 func addressField(channel account.Channel) string {
 	if channel == account.SMS {
 		return "phone_number"
@@ -73,9 +77,11 @@ func addressField(channel account.Channel) string {
 	return "email"
 }
 
-// showAddress shows the form for another address or number.
-func (s *service) showAddress(p *person, channel account.Channel, status int, problems ...pages.Problem) {
-	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email, Address: p.Shown(addressField(channel)),
+// showAddress shows the form for a new address or number.
+func (s *service) showAddress(p *person, channel account.Channel, status int,
+	problems ...pages.Problem) {
+	page := pages.MeAddress{Account: p.Account(), Channel: "email", Current: p.User.Email,
+		Address:       p.Shown(addressField(channel)),
 		NeedsPassword: p.needsPassword(), Action: pages.PathMeEmail, Problems: problems}
 	if channel == account.SMS {
 		page.Channel, page.Current, page.Action = "phone", p.User.Phone, pages.PathMePhone
@@ -84,8 +90,9 @@ func (s *service) showAddress(p *person, channel account.Channel, status int, pr
 	s.WritePage(p.HTTP, status, page)
 }
 
-// restartAddress shows the form again to whoever is signed in.
-func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int, problems ...pages.Problem) {
+// restartAddress shows the form again to the current account.
+func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status int,
+	problems ...pages.Problem) {
 	visitors, err := s.Visitors(v)
 	switch {
 	case err != nil:
@@ -97,7 +104,7 @@ func (s *service) restartAddress(v *visit.Visit, channel account.Channel, status
 	}
 }
 
-// addressChallenge is challenge for this account's change alone.
+// addressChallenge is Challenge, for changes of this account only.
 func (s *service) addressChallenge(p *person, f *addressChange) (string, *account.Challenge, bool) {
 	token, c, ok := s.Challenge(p.Visit, &f.CodeFlow)
 	if ok && (c.UserID != p.User.ID || c.Channel != f.Channel) {
@@ -107,7 +114,7 @@ func (s *service) addressChallenge(p *person, f *addressChange) (string, *accoun
 	return token, c, ok
 }
 
-// verifyAddress shows the page that asks for the code, and takes the code.
+// verifyAddress shows and handles the page that asks for the code.
 func (s *service) verifyAddress(f *addressChange) func(*person) {
 	return func(p *person) {
 		token, c, ok := s.addressChallenge(p, f)
@@ -120,7 +127,8 @@ func (s *service) verifyAddress(f *addressChange) func(*person) {
 	}
 }
 
-func (s *service) confirmAddress(p *person, f *addressChange, token, code string, c *account.Challenge) {
+func (s *service) confirmAddress(p *person, f *addressChange, token, code string,
+	c *account.Challenge) {
 	_, err := s.people.ConfirmChange(p.Ctx, p.User.ID, token, code, p.Now)
 	switch {
 	case err == nil:
@@ -131,7 +139,9 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(p.HTTP)
-		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity, pages.Problem{Field: addressField(f.Channel), Text: "This belongs to another account in the meantime."})
+		s.showAddress(p, f.Channel, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: addressField(f.Channel),
+				Text: "Another account already uses this."})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	default:
@@ -139,7 +149,7 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 	}
 }
 
-// resendAddress takes the form that asks for another code.
+// resendAddress handles the form that requests another code.
 func (s *service) resendAddress(f *addressChange) func(*person) {
 	resend := s.ResendCode(&f.CodeFlow)
 	return func(p *person) {

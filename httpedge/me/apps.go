@@ -15,17 +15,19 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// shownConnections is what the page shows of the clients that a person has let in.
+// shownConnections returns the connected apps for display.
 func shownConnections(all []people.Connection, now time.Time) []pages.Connection {
 	var shown []pages.Connection
 	for _, c := range all {
-		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name, URI: c.Client.URI,
-			Permissions: permissionTexts(c.Scopes), Granted: day(c.Granted), LastUsed: ago(c.Used, now)})
+		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
+			URI:         c.Client.URI,
+			Permissions: permissionTexts(c.Scopes), Granted: day(c.Granted),
+			LastUsed: ago(c.Used, now)})
 	}
 	return shown
 }
 
-// lastUsed returns the clients with the one first that was let in or used last. It changes all.
+// lastUsed sorts the apps by last use or grant, the latest first, and returns them.
 func lastUsed(all []people.Connection) []people.Connection {
 	latest := func(c people.Connection) time.Time {
 		if c.Used.After(c.Granted) {
@@ -33,18 +35,21 @@ func lastUsed(all []people.Connection) []people.Connection {
 		}
 		return c.Granted
 	}
-	slices.SortStableFunc(all, func(a, b people.Connection) int { return latest(b).Compare(latest(a)) })
+	slices.SortStableFunc(all, func(a, b people.Connection) int {
+		return latest(b).Compare(latest(a))
+	})
 	return all
 }
 
-// maxShown bounds the apps and the sessions on a page, and so its size. Other apps are on pages of their own; other sessions can be
-// ended together.
+// maxShown limits the apps and the sessions on a page, and so its size. Other apps have pages of
+// their own; other sessions can be ended together.
 const maxShown = 12
 
-// paramFrom says which of all connected apps are shown: how many are before them.
+// paramFrom is the parameter with the number of apps before the page.
 const paramFrom = "from"
 
-// appsFrom returns how many apps are before those that are to be shown, and whether the request is about the page of all apps.
+// appsFrom returns the number of apps before the page, and whether the request came from the page
+// of all apps.
 func (p *person) appsFrom() (from int, all bool) {
 	args := p.HTTP.QueryArgs()
 	if from, err := strconv.ParseUint(string(args.Peek(paramFrom)), 10, 16); err == nil {
@@ -53,7 +58,7 @@ func (p *person) appsFrom() (from int, all bool) {
 	return 0, args.Has(paramFrom)
 }
 
-// showApps shows all connected apps, some at a time.
+// showApps shows one page of all connected apps.
 func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 	all, err := s.people.Connections(p.Ctx, p.User.ID)
 	if err != nil {
@@ -66,12 +71,14 @@ func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 	}
 	to := min(from+maxShown, len(all))
 	s.WritePage(p.HTTP, status, pages.MeApps{
-		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Connections: shownConnections(all[from:to], p.Now),
-		From: from, More: len(all) - to, Step: maxShown, Notice: p.notice(), Problems: problems,
+		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now),
+		Connections: shownConnections(all[from:to], p.Now),
+		From:        from, More: len(all) - to, Step: maxShown, Notice: p.notice(),
+		Problems: problems,
 	})
 }
 
-// shownSessions is what the page shows of sessions: this one first.
+// shownSessions returns the sessions for display, the current one first.
 func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	slices.SortStableFunc(all, func(a, b *account.Session) int {
 		switch p.Session.Hash {
@@ -84,13 +91,14 @@ func (p *person) shownSessions(all []*account.Session) []pages.Session {
 	})
 	var shown []pages.Session
 	for _, session := range all[:min(len(all), maxShown)] {
-		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device, Since: day(session.Created), Seen: ago(session.Seen, p.Now),
+		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device,
+			Since: day(session.Created), Seen: ago(session.Seen, p.Now),
 			Current: session.Hash == p.Session.Hash})
 	}
 	return shown
 }
 
-// apps shows all connected apps, or takes back what one was granted.
+// apps shows all connected apps, or removes one.
 func (s *service) apps(p *person) {
 	switch {
 	case !p.HTTP.IsPost():
@@ -102,7 +110,7 @@ func (s *service) apps(p *person) {
 	}
 }
 
-// refuseApp shows the page again that the form was on, with what is wrong.
+// refuseApp shows the page of the form again, with a problem.
 func (s *service) refuseApp(p *person, status int, text string) {
 	if _, all := p.appsFrom(); all {
 		s.showApps(p, status, pages.Problem{Text: text})
@@ -111,7 +119,7 @@ func (s *service) refuseApp(p *person, status int, text string) {
 	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
 }
 
-// removeApp takes back what a client was granted, and goes back to the page that the form was on.
+// removeApp withdraws what a client was granted, and returns to the page of the form.
 func (s *service) removeApp(p *person) {
 	back := pages.PathMe
 	if from, all := p.appsFrom(); all {
@@ -120,7 +128,8 @@ func (s *service) removeApp(p *person) {
 	err := s.people.Disconnect(p.Ctx, p.User.ID, p.Field("client_id"), p.Now)
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
-		s.refuseApp(p, fasthttp.StatusUnprocessableEntity, "This app is not connected to your account.")
+		s.refuseApp(p, fasthttp.StatusUnprocessableEntity,
+			"This app is not connected to your account.")
 	case err != nil:
 		s.WriteFailure(p.HTTP, "remove a connection", err)
 	default:
@@ -131,11 +140,12 @@ func (s *service) removeApp(p *person) {
 // endSessions ends one session, or all but this one.
 func (s *service) endSessions(p *person) {
 	if !p.HTTP.IsPost() {
-		visit.Redirect(p.HTTP, pages.PathMe) // by who loads again what a form has answered
+		visit.Redirect(p.HTTP, pages.PathMe) // a reload after the form was sent
 		return
 	}
 	if !p.sentMe() {
-		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User), pages.Problem{Text: visit.TextStaleForm})
+		s.showMe(p, fasthttp.StatusForbidden, profileOf(p.User),
+			pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
 	if p.Field("all") == "true" {
@@ -150,7 +160,8 @@ func (s *service) endSessions(p *person) {
 	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
 	switch {
 	case errors.Is(err, account.ErrNotFound):
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, profileOf(p.User), pages.Problem{Text: "This session has ended already."})
+		s.showMe(p, fasthttp.StatusUnprocessableEntity, profileOf(p.User),
+			pages.Problem{Text: "This session has ended already."})
 	case err != nil:
 		s.WriteFailure(p.HTTP, "end a session", err)
 	case id == p.Session.ID():
@@ -160,7 +171,7 @@ func (s *service) endSessions(p *person) {
 	}
 }
 
-// leave takes an account whose session here has ended out of the browser.
+// leave removes the account from this browser after its session has ended.
 func (s *service) leave(p *person) {
 	if len(p.others) == 0 {
 		s.DropSessions(p.Visit)

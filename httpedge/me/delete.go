@@ -10,21 +10,25 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// deleteAccount asks whether to delete the account, and does it.
+// deleteAccount shows the form that deletes the account, and handles it.
 func (s *service) deleteAccount(p *person) {
 	form := p.bound("delete")
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(), Action: pages.PathMeDelete,
-			FormToken: form.NewFormToken(p.Now), Problems: problems})
+		s.WritePage(p.HTTP, status,
+			pages.MeDelete{Account: p.Account(), NeedsPassword: p.needsPassword(),
+				Action:    pages.PathMeDelete,
+				FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
 	switch {
 	case !s.fresh(p):
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.SpendForm(p.Visit, form):
+	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("confirm") != "delete":
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "confirm", Text: "Tick the box if you want to delete your account."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "confirm",
+				Text: "Tick the box if you want to delete your account."})
 	default:
 		s.takeDeletion(p, show)
 	}
@@ -38,7 +42,7 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	if err == nil {
 		err = s.people.DeleteUser(p.Ctx, p.User.ID)
 	}
-	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another just now
+	if err != nil && !errors.Is(err, account.ErrNotFound) { // deleted by another request
 		s.WriteFailure(p.HTTP, "delete an account", err)
 		return
 	}
@@ -48,7 +52,7 @@ func (s *service) takeDeletion(p *person, show func(int, ...pages.Problem)) {
 	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMeDeleted, noticeDeleted))
 }
 
-// showDeleted says goodbye to who has just deleted an account.
+// showDeleted shows that the account was deleted.
 func (s *service) showDeleted(v *visit.Visit) {
 	v.Secret = s.BrowserSecret(v.HTTP)
 	if noticed(v) != noticeDeleted {
@@ -56,5 +60,6 @@ func (s *service) showDeleted(v *visit.Visit) {
 		return
 	}
 	s.WriteMessage(v.HTTP, fasthttp.StatusOK, pages.Message{Title: "Your account is deleted",
-		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.", Link: pages.PathLogin, LinkText: "Sign in to another account"})
+		Text: "Your profile is removed, you are signed out everywhere, and apps can no longer use the account.",
+		Link: pages.PathLogin, LinkText: "Sign in to another account"})
 }

@@ -8,7 +8,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// notice says on the next page what has gone well.
+// notice is a success message for the next page.
 type notice byte
 
 // The notices of the account's page.
@@ -38,7 +38,8 @@ const (
 	paramNotice    = "done"
 )
 
-// toNotice returns path, which may have a query, with a notice that this browser alone is shown, for a short time.
+// toNotice returns path, which may have a query, with a notice. It is valid for a minute, in this
+// browser only.
 func toNotice(v *visit.Visit, path string, n notice) string {
 	separator := "?"
 	if strings.Contains(path, separator) {
@@ -47,22 +48,23 @@ func toNotice(v *visit.Visit, path string, n notice) string {
 	return path + separator + paramNotice + "=" + v.Bind("notice").Seal([]byte{byte(n)}, v.Now)
 }
 
-// noticed returns the notice that this page was opened with; 0 = none.
+// noticed returns the notice in the URL of the request; 0 = none.
 func noticed(v *visit.Visit) notice {
-	payload, _, ok := v.Bind("notice").Open(string(v.HTTP.QueryArgs().Peek(paramNotice)), 1, noticeLifetime, v.Now)
+	payload, _, ok := v.Bind("notice").Open(string(v.HTTP.QueryArgs().Peek(paramNotice)), 1,
+		noticeLifetime, v.Now)
 	if !ok {
 		return 0
 	}
 	return notice(payload[0])
 }
 
-// notice returns the text of the notice that this page was opened with.
+// notice returns the text of the notice in the URL of the request.
 func (p *person) notice() string { return noticeTexts[noticed(p.Visit)] }
 
-// day returns a day for people to read, by UTC.
+// day formats the day of t, in UTC.
 func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
 
-// ago says for people how long before now t was, as a day when that is a week; "" = never.
+// ago formats how long before now t was, and the day of t after a week; "" = never.
 func ago(t, now time.Time) string {
 	age := now.Sub(t)
 	switch {

@@ -11,11 +11,13 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// changePassword shows the form for another password, and takes it.
+// changePassword shows and handles the form for a new password.
 func (s *service) changePassword(p *person) {
 	form := p.bound("password")
 	show := func(status int, problems ...pages.Problem) {
-		s.WritePage(p.HTTP, status, pages.MePassword{Account: p.Account(), Action: pages.PathMePassword, FormToken: form.NewFormToken(p.Now), Problems: problems})
+		s.WritePage(p.HTTP, status,
+			pages.MePassword{Account: p.Account(), Action: pages.PathMePassword,
+				FormToken: form.NewFormToken(p.Now), Problems: problems})
 	}
 	next := p.Field("new_password")
 	switch {
@@ -23,10 +25,11 @@ func (s *service) changePassword(p *person) {
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.SpendForm(p.Visit, form):
+	case !s.UseForm(p.Visit, form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case next == "":
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "Enter a new password."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "new_password", Text: "Enter a new password."})
 	default:
 		s.takePassword(p, next, show)
 	}
@@ -38,7 +41,8 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	switch {
 	case s.refuseProof(p, err, show):
 	case errors.As(err, &wrong):
-		show(fasthttp.StatusUnprocessableEntity, pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
+		show(fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Field: "new_password", Text: "The new password " + wrong.Message + "."})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
@@ -48,14 +52,15 @@ func (s *service) takePassword(p *person, next string, show func(int, ...pages.P
 	}
 }
 
-// renewSession goes on with the session that has taken the place of the former one.
+// renewSession continues with the session that replaces the current one.
 func (s *service) renewSession(p *person, in *people.SignedIn) {
 	session, user, err := s.people.Session(p.Ctx, in.Token, p.Now)
 	if err != nil {
 		s.WriteFailure(p.HTTP, "read a new session", err)
 		return
 	}
-	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}}, p.others...))
+	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}},
+		p.others...))
 	s.KeepKnown(p.HTTP, user.Email, in.Known)
 	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePassword))
 }

@@ -12,27 +12,35 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-const textUsernameTaken = "Somebody else has this username. Choose another one."
+const textUsernameTaken = "This username is taken. Choose another one."
 
-// profileField is a field of the profile's form: in a user and on the page.
+// profileField is a field of the profile: in a user and on the page.
 type profileField struct {
-	name string // as documented
+	name string // documented name
 	user func(*account.User) *string
 	page func(*pages.Profile) *string
 }
 
 var profileFields = []profileField{
-	{"name", func(u *account.User) *string { return &u.Name }, func(p *pages.Profile) *string { return &p.Name }},
-	{"username", func(u *account.User) *string { return &u.Username }, func(p *pages.Profile) *string { return &p.Username }},
-	{"gender", func(u *account.User) *string { return &u.Gender }, func(p *pages.Profile) *string { return &p.Gender }},
-	{"bio", func(u *account.User) *string { return &u.Bio }, func(p *pages.Profile) *string { return &p.Bio }},
-	{"place_of_birth", func(u *account.User) *string { return &u.PlaceOfBirth }, func(p *pages.Profile) *string { return &p.PlaceOfBirth }},
-	{"date_of_birth", func(u *account.User) *string { return &u.DateOfBirth }, func(p *pages.Profile) *string { return &p.DateOfBirth }},
-	{"address", func(u *account.User) *string { return &u.Address }, func(p *pages.Profile) *string { return &p.Address }},
-	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture }, func(p *pages.Profile) *string { return &p.ProfilePicture }},
+	{"name", func(u *account.User) *string { return &u.Name },
+		func(p *pages.Profile) *string { return &p.Name }},
+	{"username", func(u *account.User) *string { return &u.Username },
+		func(p *pages.Profile) *string { return &p.Username }},
+	{"gender", func(u *account.User) *string { return &u.Gender },
+		func(p *pages.Profile) *string { return &p.Gender }},
+	{"bio", func(u *account.User) *string { return &u.Bio },
+		func(p *pages.Profile) *string { return &p.Bio }},
+	{"place_of_birth", func(u *account.User) *string { return &u.PlaceOfBirth },
+		func(p *pages.Profile) *string { return &p.PlaceOfBirth }},
+	{"date_of_birth", func(u *account.User) *string { return &u.DateOfBirth },
+		func(p *pages.Profile) *string { return &p.DateOfBirth }},
+	{"address", func(u *account.User) *string { return &u.Address },
+		func(p *pages.Profile) *string { return &p.Address }},
+	{"profile_picture", func(u *account.User) *string { return &u.ProfilePicture },
+		func(p *pages.Profile) *string { return &p.ProfilePicture }},
 }
 
-// profileOf returns what the page shows of u.
+// profileOf returns the profile of u for display.
 func profileOf(u *account.User) pages.Profile {
 	var p pages.Profile
 	for _, f := range profileFields {
@@ -41,7 +49,7 @@ func profileOf(u *account.User) pages.Profile {
 	return p
 }
 
-// saveProfile changes the fields that were sent: an empty one is removed, one that was not sent stays.
+// saveProfile changes the fields in the form. An empty field is removed, a missing one stays.
 func (s *service) saveProfile(p *person) {
 	entered, sent, once := profileOf(p.User), map[string]string{}, true
 	for _, f := range profileFields {
@@ -49,14 +57,15 @@ func (s *service) saveProfile(p *person) {
 			if given.Name != f.name {
 				continue
 			}
-			_, twice := sent[f.name]
-			once = once && !twice
+			_, repeated := sent[f.name]
+			once = once && !repeated
 			sent[f.name] = given.Value
 			*f.page(&entered) = strings.ToValidUTF8(given.Value, "\uFFFD")
 		}
 	}
 	if !once {
-		s.RefusePage(p.Visit, "A field of the form was sent more than once.", "Go back, load the page again and send it once more.")
+		s.RefusePage(p.Visit, "A field of the form was sent more than once.",
+			"Go back, load the page again and send it once more.")
 		return
 	}
 	_, err := s.people.UpdateUser(p.Ctx, p.User.ID, func(u *account.User) error {
@@ -67,17 +76,18 @@ func (s *service) saveProfile(p *person) {
 		}
 		return nil
 	}, p.Now)
-	s.answerProfile(p, entered, err)
+	s.respondToProfile(p, entered, err)
 }
 
-// answerProfile says what became of a profile that was entered.
-func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
+// respondToProfile responds after an attempt to save a profile.
+func (s *service) respondToProfile(p *person, entered pages.Profile, err error) {
 	status, problems := visit.Again(p.Visit, err, "", "")
 	switch {
 	case status != 0:
 		s.showMe(p, status, entered, problems...)
-	case errors.Is(err, account.ErrTaken): // the form changes nothing else that could be
-		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered, pages.Problem{Field: "username", Text: textUsernameTaken})
+	case errors.Is(err, account.ErrTaken): // only the username can be taken here
+		s.showMe(p, fasthttp.StatusUnprocessableEntity, entered,
+			pages.Problem{Field: "username", Text: textUsernameTaken})
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(p.HTTP, pages.PathLogin)
 	case err != nil:
@@ -87,7 +97,8 @@ func (s *service) answerProfile(p *person, entered pages.Profile, err error) {
 	}
 }
 
-// permissionTexts says what scopes let a client do, each after "can" or "will be able to".
+// permissionTexts returns what scopes let a client do. Each text follows "can" or "will be able
+// to".
 func permissionTexts(scopes oauth.Scopes) []string {
 	var all []string
 	for _, p := range pages.Permissions(scopes, 0) {

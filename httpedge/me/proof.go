@@ -12,16 +12,18 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// proof returns what shows that the form was sent by the account's owner.
+// proof returns the evidence that the owner of the account sent the form.
 func (s *service) proof(p *person) people.Proof {
-	return people.Proof{Session: p.Session, Password: p.Field("current_password"), Caller: s.Caller(p.Visit),
-		Known: s.KnownMark(p.HTTP, p.User.Email)}
+	return people.Proof{Session: p.Session, Password: p.Field("current_password"),
+		Caller: s.Caller(p.Visit),
+		Known:  s.KnownMark(p.HTTP, p.User.Email)}
 }
 
-// needsPassword reports whether the account's owner is asked for the password before a sensitive change.
+// needsPassword reports whether sensitive changes need the password.
 func (p *person) needsPassword() bool { return p.User.PasswordHash != "" }
 
-// fresh reports whether a form for a sensitive change can be shown, or answers that a sign-in is needed first.
+// fresh reports whether the form of a sensitive change can be shown. If not, it asks for a new
+// sign-in.
 func (s *service) fresh(p *person) bool {
 	if p.needsPassword() || p.Now.Sub(p.Session.SignedIn) < people.RecentSignIn {
 		return true
@@ -30,7 +32,7 @@ func (s *service) fresh(p *person) bool {
 	return false
 }
 
-// askSignIn answers that the last sign-in is too long ago.
+// askSignIn responds that the last sign-in is too long ago.
 func (s *service) askSignIn(p *person) {
 	problem := endpoint.ProblemOf(people.ErrSignInAgain)
 	s.WriteMessage(p.HTTP, problem.Status, pages.Message{
@@ -41,7 +43,7 @@ func (s *service) askSignIn(p *person) {
 	})
 }
 
-// signInPath is where somebody without a password signs in.
+// signInPath returns where an account without a password signs in.
 func (s *service) signInPath(p *person) string {
 	if p.User.Phone != "" && s.people.Channels().Has(account.SMS) {
 		return pages.PathPhone
@@ -49,9 +51,12 @@ func (s *service) signInPath(p *person) string {
 	return pages.PathLogin
 }
 
-// refuseProof answers why a sensitive change was not made, unless that has nothing to do with the proof. show shows the form again.
-func (s *service) refuseProof(p *person, err error, show func(status int, problems ...pages.Problem)) (answered bool) {
-	status, problems := visit.Again(p.Visit, err, "current_password", "There were too many attempts.")
+// refuseProof responds when err says that the proof is not sufficient, and returns true. show shows
+// the form again.
+func (s *service) refuseProof(p *person, err error,
+	show func(status int, problems ...pages.Problem)) (responded bool) {
+	status, problems := visit.Again(p.Visit, err, "current_password",
+		"There were too many attempts.")
 	switch {
 	case errors.Is(err, people.ErrWrongCredentials):
 		text := "This is not your password. Check it and try again."

@@ -6,7 +6,7 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// introspect answers POST /oauth/introspect (RFC 7662).
+// introspect serves POST /oauth/introspect (RFC 7662).
 func (s *service) introspect(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {

@@ -18,17 +18,17 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// basicProfile answers GET /api/user.
+// basicProfile serves GET /api/user.
 func (s *service) basicProfile(ctx *fasthttp.RequestCtx) {
 	s.profileOf(ctx, token.BasicProfile)
 }
 
-// detailedProfile answers GET /api/user/details.
+// detailedProfile serves GET /api/user/details.
 func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
 	s.profileOf(ctx, token.DetailedProfile)
 }
 
-// profileOf answers with the profile of the bearer token's user. A token that is admitted costs no allocation.
+// profileOf responds with the profile of the token's user. An admitted request costs no allocation.
 func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 	bearer, err := endpoint.BearerToken(&ctx.Request.Header)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 		return
 	}
 	admission := s.tokens.Admit(bearer, at, ctx.Time())
-	if counted(admission.Verdict) {
+	if isCounted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
 	if admission.Verdict == token.Admitted {
@@ -49,12 +49,13 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 	}
 	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
 		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
-		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() + " by a new authorization.",
+		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() +
+			" by a new authorization.",
 	})
 }
 
-// counted reports whether the token's window took part in the verdict.
-func counted(v token.Verdict) bool {
+// isCounted reports whether the rate limit took part in the verdict.
+func isCounted(v token.Verdict) bool {
 	switch v {
 	case token.RateLimited, token.InsufficientScope, token.UnapprovedScope, token.Admitted:
 		return true

@@ -10,8 +10,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// revoke answers POST /oauth/revoke (RFC 7009). A token that is unknown, or another client's, is answered like one that
-// was ended.
+// revoke serves POST /oauth/revoke (RFC 7009). The response is the same for a revoked token, an
+// unknown one, and one of another client.
 func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	credentials, token, fault := s.readCredentials(ctx)
 	if fault != nil {
@@ -27,8 +27,9 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString("{}")
 }
 
-// readCredentials returns who asks and about which token.
-func (s *service) readCredentials(ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
+// readCredentials returns the credentials of the client and the token that the request is about.
+func (s *service) readCredentials(
+	ctx *fasthttp.RequestCtx) (oauth.Credentials, string, *oauth.Error) {
 	params, authorization, fault := readForm(ctx)
 	if fault != nil {
 		return oauth.Credentials{}, "", fault

@@ -11,7 +11,7 @@ import (
 type Account struct {
 	ID      int64
 	Name    string
-	Address string // e-mail address or phone number; "" = none
+	Address string // email address or phone number; "" = none
 }
 
 // Initial returns the first letter or digit of the name, as a capital; "?" = there is none.
@@ -39,16 +39,17 @@ func siteOf(uri string) *Site {
 	return &Site{u.String(), u.Host}
 }
 
-// Accounts is the page on which a person chooses one of the browser's accounts, and signs out of them.
+// Accounts is the page on which a person chooses one of the browser's accounts, and signs out of
+// them.
 type Accounts struct {
 	Client       string // "" = no client asks for the choice
 	Action       string // path and query that the choice is sent to, as field account
 	FormToken    string
 	Accounts     []Account
 	Another      string // path and query of the page to sign in to one more
-	SignOut      string // path and query of the form that signs out of one account, its field account; "" = not offered
+	SignOut      string // path and query of the form to sign out of one account; "" = not offered
 	SignOutToken string // its anti-forgery token
-	Me           string // path of the profile page that a choice without a client leads to; "" = the accounts are only shown
+	Me           string // path that a choice without a client leads to; "" = no choice
 	Problems     Problems
 }
 
@@ -67,16 +68,19 @@ type Permission struct {
 	Granted bool   // it was allowed before
 }
 
-// Permissions says what scopes let a client do, each after "will be able to", and which of them were granted before.
+// Permissions says what scopes let a client do, each after "will be able to", and which of them
+// were granted before.
 func Permissions(scopes, granted oauth.Scopes) []Permission {
 	var all []Permission
 	if scopes.Contains(oauth.ViewUser) {
-		all = append(all, Permission{Text: "see your name, email address, username, profile picture and gender",
-			Granted: granted.Contains(oauth.ViewUser)})
+		all = append(all,
+			Permission{Text: "see your name, email address, username, profile picture and gender",
+				Granted: granted.Contains(oauth.ViewUser)})
 	}
 	if scopes.Contains(oauth.DetailUser) {
-		all = append(all, Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself",
-			Granted: granted.Contains(oauth.DetailUser)})
+		all = append(all,
+			Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself",
+				Granted: granted.Contains(oauth.DetailUser)})
 	}
 	return all
 }
@@ -84,7 +88,7 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 // Consent is the page that asks a person to let a client in.
 type Consent struct {
 	Client      string
-	ClientURI   string // page about the client, which its owner gave; "" = none. Shown if it is http or https
+	ClientURI   string // page about the client; "" = none. Shown if http or https
 	Account     Account
 	Permissions []Permission
 	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it

@@ -14,22 +14,30 @@ import (
 	"gatehouse/actors/account"
 )
 
-// TestBrowsersKnowWhatBelongsInAField compares each field's autocomplete attribute (HTML section 4.10.18.7).
-func TestBrowsersKnowWhatBelongsInAField(t *testing.T) {
+// TestAutocomplete compares each field's autocomplete attribute (HTML section
+// 4.10.18.7).
+func TestAutocomplete(t *testing.T) {
 	for _, row := range []struct{ page, field, want string }{
 		{"login", "email", "username"}, {"login", "password", "current-password"},
-		{"register", "name", "name"}, {"register", "email", "username"}, {"register", "password", "new-password"},
+		{"register", "name", "name"}, {"register", "email", "username"},
+		{"register", "password", "new-password"},
 		{"phone", "phone_number", "tel"}, {"reset", "email", "username"},
-		{"verify_registration", "code", "one-time-code"}, {"verify_phone", "name", "name"}, {"verify_reset", "password", "new-password"},
-		{"me_password", "current_password", "current-password"}, {"me_password", "new_password", "new-password"},
-		{"me_email", "email", "email"}, {"me_email", "current_password", "current-password"}, {"me_phone_change", "phone_number", "tel"},
+		{"verify_registration", "code", "one-time-code"}, {"verify_phone", "name", "name"},
+		{"verify_reset", "password", "new-password"},
+		{"me_password", "current_password", "current-password"},
+		{"me_password", "new_password", "new-password"},
+		{"me_email", "email", "email"}, {"me_email", "current_password", "current-password"},
+		{"me_phone_change", "phone_number", "tel"},
 		{"me_delete", "current_password", "current-password"},
-		{"me", "name", "name"}, {"me", "username", "nickname"}, {"me", "gender", "sex"}, {"me", "date_of_birth", "bday"},
+		{"me", "name", "name"}, {"me", "username", "nickname"}, {"me", "gender", "sex"},
+		{"me", "date_of_birth", "bday"},
 		{"me", "address", "street-address"}, {"me", "profile_picture", "photo"},
 	} {
 		field := named(nodes(t, render(t, all[row.page])), row.field)
-		if field == nil || attr(field, "autocomplete") != row.want || attr(field, "id") != row.field {
-			t.Errorf("%s: got field %s %v, want it with its name as id and autocomplete=%q", row.page, row.field, field, row.want)
+		if field == nil || attr(field, "autocomplete") != row.want ||
+			attr(field, "id") != row.field {
+			t.Errorf("%s: got field %s %v, want it with its name as id and autocomplete=%q",
+				row.page, row.field, field, row.want)
 		}
 	}
 }
@@ -43,13 +51,15 @@ func named(all []*html.Node, name string) *html.Node {
 	return nil
 }
 
-// TestFormsAreGuardedAndForgetSecrets looks at the forms of every page.
-func TestFormsAreGuardedAndForgetSecrets(t *testing.T) {
+// TestFormsHaveTokensAndNoSecrets looks at the forms of every page.
+func TestFormsHaveTokensAndNoSecrets(t *testing.T) {
 	for name, p := range all {
 		for _, n := range nodes(t, render(t, p)) {
 			if n.Data == "form" {
-				if token := formToken(n); token == nil || attr(token, "value") == "" || attr(n, "method") != "post" {
-					t.Errorf("%s: got a form to %q without post or an anti-forgery token", name, attr(n, "action"))
+				if token := formToken(n); token == nil || attr(token, "value") == "" ||
+					attr(n, "method") != "post" {
+					t.Errorf("%s: got a form to %q without post or an anti-forgery token", name,
+						attr(n, "action"))
 				}
 			}
 			if (attr(n, "type") == "password" || attr(n, "name") == "code") && has(n, "value") {
@@ -78,11 +88,15 @@ func TestProblemsComeFirst(t *testing.T) {
 			continue
 		}
 		elements := nodes(t, render(t, p))
-		summary := slices.IndexFunc(elements, func(n *html.Node) bool { return attr(n, "class") == "summary" })
+		summary := slices.IndexFunc(elements, func(n *html.Node) bool {
+			return attr(n, "class") == "summary"
+		})
 		field := slices.IndexFunc(elements, func(n *html.Node) bool {
 			return (n.Data == "input" || n.Data == "button") && attr(n, "type") != "hidden"
 		})
-		focused := slices.DeleteFunc(slices.Clone(elements), func(n *html.Node) bool { return !has(n, "autofocus") })
+		focused := slices.DeleteFunc(slices.Clone(elements), func(n *html.Node) bool {
+			return !has(n, "autofocus")
+		})
 		if summary < 0 || field < summary || len(focused) != 1 || focused[0] != elements[summary] {
 			t.Errorf("%s: got the summary at %d, the first field at %d, %d focused, want the summary first and focused alone", name, summary, field, len(focused))
 		}
@@ -115,39 +129,46 @@ func TestHeadingsAreInOrder(t *testing.T) {
 	}
 }
 
-// TestStyleSheetAsksWhatPeopleWant reads the one style sheet: colours by preference, and nothing that moves unless it may.
-func TestStyleSheetAsksWhatPeopleWant(t *testing.T) {
+// TestStyleSheetFollowsPreferences reads the one style sheet: colours by preference, and nothing
+// that moves unless it may.
+func TestStyleSheetFollowsPreferences(t *testing.T) {
 	text, err := os.ReadFile("style.css")
 	if err != nil {
 		t.Fatal(err)
 	}
 	style := string(text)
-	for _, want := range []string{"color-scheme:light dark", "(prefers-color-scheme:dark)", "(prefers-contrast:more)", "(forced-colors:active)", ":focus-visible{outline:"} {
+	for _, want := range []string{"color-scheme:light dark", "(prefers-color-scheme:dark)",
+		"(prefers-contrast:more)", "(forced-colors:active)", ":focus-visible{outline:"} {
 		if !strings.Contains(style, want) {
 			t.Errorf("got a style sheet without %s", want)
 		}
 	}
 	still, moving, found := strings.Cut(style, "@media (prefers-reduced-motion:no-preference){")
-	if motion := regexp.MustCompile(`transition|animation|scroll-behavior|@keyframes`); !found || motion.MatchString(still) || !motion.MatchString(moving) {
+	if motion := regexp.MustCompile(`transition|animation|scroll-behavior|@keyframes`); !found ||
+		motion.MatchString(still) || !motion.MatchString(moving) {
 		t.Error("got motion outside of prefers-reduced-motion:no-preference, or none at all")
 	}
-	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(style); foreign != "" {
+	if foreign := regexp.MustCompile(`url\(|@import|@font-face|https?:`).FindString(
+		style); foreign != "" {
 		t.Errorf("got %s in the style sheet, want nothing from elsewhere", foreign)
 	}
 }
 
-// TestPagesNameTheRules compares what the pages promise with the rules about accounts.
-func TestPagesNameTheRules(t *testing.T) {
+// TestPagesStateTheRules compares what the pages promise with the rules about accounts.
+func TestPagesStateTheRules(t *testing.T) {
 	password := fmt.Sprintf("At least %d characters.", account.MinPassword)
-	code := fmt.Sprintf("It is good for %d minutes.", int(account.CodeLifetime.Minutes()))
-	for name, want := range map[string]string{"register": password, "verify_reset": password, "me_password": password, "verify_registration": code, "verify_phone": code} {
+	code := fmt.Sprintf("It expires in %d minutes.", int(account.CodeLifetime.Minutes()))
+	for name, want := range map[string]string{"register": password, "verify_reset": password,
+		"me_password": password, "verify_registration": code, "verify_phone": code} {
 		got := render(t, all[name])
 		if !strings.Contains(string(got), want) {
 			t.Errorf("%s: got a page without %q", name, want)
 		}
 		for _, n := range nodes(t, got) {
-			if attr(n, "autocomplete") == "new-password" && attr(n, "minlength") != strconv.Itoa(account.MinPassword) {
-				t.Errorf("%s: got minlength=%q, want %d", name, attr(n, "minlength"), account.MinPassword)
+			if attr(n, "autocomplete") == "new-password" &&
+				attr(n, "minlength") != strconv.Itoa(account.MinPassword) {
+				t.Errorf("%s: got minlength=%q, want %d", name, attr(n, "minlength"),
+					account.MinPassword)
 			}
 		}
 	}

@@ -195,8 +195,8 @@ var all = map[string]page{
 	"me_delete_again":   pages.MeDelete{Account: rosa, Action: "/me/delete", FormToken: "token", Problems: []pages.Problem{{Field: "confirm", Text: "Mark the box to delete your account."}}},
 	"me_delete_hostile": pages.MeDelete{Account: rogue, Action: "/me/delete", FormToken: hostile, Problems: wrong},
 
-	"message": pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Fault: "The cause lies with the application that sent you here, not with you.",
-		Advice: "Go back to the application and start again. If this happens again, tell the people who run it. For them: Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
+	"message": pages.Message{Title: "This request cannot be served", Text: "The client is unknown.", Fault: "The application that sent you here made a mistake, not you.",
+		Advice: "Go back to the application and start again. If this happens again, tell its developers. For developers: Check client_id.", Reference: "0f8c6a4e9d2b4f1b"},
 	"message_link":    pages.Message{Title: "Your account is deleted", Text: "Everything in it is gone.", Link: "/login", LinkText: "Sign in"},
 	"message_hostile": pages.Message{Title: hostile, Text: hostile, Fault: hostile, Advice: hostile, Reference: hostile, Link: "/login", LinkText: hostile},
 }

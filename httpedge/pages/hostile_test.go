@@ -15,9 +15,12 @@ import (
 
 // kinds is one value of every struct that is a page.
 var kinds = []page{
-	pages.Login{}, pages.Register{}, pages.Phone{}, pages.Reset{}, pages.Accounts{}, pages.Consent{}, pages.Logout{}, pages.Me{}, pages.MeApps{}, pages.MePassword{},
-	pages.MeAddress{Channel: "email"}, pages.MeAddress{Channel: "phone"}, pages.MeDelete{}, pages.Message{},
-	pages.Verify{Kind: pages.VerifyRegistration}, pages.Verify{Kind: pages.VerifyPhone}, pages.Verify{Kind: pages.VerifyReset},
+	pages.Login{}, pages.Register{}, pages.Phone{}, pages.Reset{}, pages.Accounts{},
+	pages.Consent{}, pages.Logout{}, pages.Me{}, pages.MeApps{}, pages.MePassword{},
+	pages.MeAddress{Channel: "email"}, pages.MeAddress{Channel: "phone"}, pages.MeDelete{},
+	pages.Message{},
+	pages.Verify{Kind: pages.VerifyRegistration}, pages.Verify{Kind: pages.VerifyPhone},
+	pages.Verify{Kind: pages.VerifyReset},
 	pages.Verify{Kind: pages.VerifyEmailChange}, pages.Verify{Kind: pages.VerifyPhoneChange},
 }
 
@@ -37,9 +40,9 @@ var attacks = []string{
 	"\x00<b>\xff\xfe",
 }
 
-// TestNoFieldCanBecomeMarkup puts hostile text in every string of every page, and expects the elements and attributes of
-// the same page with harmless text, and nothing that runs.
-func TestNoFieldCanBecomeMarkup(t *testing.T) {
+// TestFieldsAreEscaped puts hostile text in every string of every page, and expects the
+// elements and attributes of the same page with harmless text, and nothing that runs.
+func TestFieldsAreEscaped(t *testing.T) {
 	for _, kind := range kinds {
 		if missing := unset(reflect.ValueOf(fill(kind, "x"))); missing != "" {
 			t.Fatalf("%T: got field %s empty, want it filled", kind, missing)
@@ -56,7 +59,8 @@ func TestNoFieldCanBecomeMarkup(t *testing.T) {
 			for _, n := range nodes(t, got) {
 				for _, a := range n.Attr {
 					if (a.Key == "href" || a.Key == "action") && !leadsToPage(a.Val) {
-						t.Errorf("%T with %q: got %s=%q, want no such link", kind, attack, a.Key, a.Val)
+						t.Errorf("%T with %q: got %s=%q, want no such link", kind, attack, a.Key,
+							a.Val)
 					}
 				}
 			}
@@ -64,15 +68,18 @@ func TestNoFieldCanBecomeMarkup(t *testing.T) {
 	}
 }
 
-// leadsToPage reports whether a browser takes a link for one to a page, here or elsewhere, and not for something to run. It
-// does not see tabs and line ends in links, nor spaces around them (WHATWG URL section 4.4).
+// leadsToPage reports whether a browser takes a link for one to a page, here or elsewhere, and not
+// for something to run. It does not see tabs and line ends in links, nor spaces around them (WHATWG
+// URL section 4.4).
 func leadsToPage(link string) bool {
-	u, err := url.Parse(strings.TrimSpace(strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(link)))
+	u, err := url.Parse(strings.TrimSpace(
+		strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(link)))
 	return err == nil && (u.Scheme == "" || u.Scheme == "https")
 }
 
-// TestWhatComesFromOutsideIsShown finds a text of one's own as it was given, in every page that has one.
-func TestWhatComesFromOutsideIsShown(t *testing.T) {
+// TestForeignTextIsShown finds a text of one's own as it was given, in every page that has
+// one.
+func TestForeignTextIsShown(t *testing.T) {
 	for _, kind := range kinds {
 		found := false
 		for _, n := range nodes(t, render(t, fill(kind, hostile))) {
@@ -86,8 +93,8 @@ func TestWhatComesFromOutsideIsShown(t *testing.T) {
 	}
 }
 
-// fill returns a copy of kind with text in every string but Channel, true in every boolean, one in every number but Kind,
-// and two elements in every list.
+// fill returns a copy of kind with text in every string but Channel, true in every boolean, one in
+// every number but Kind, and two elements in every list.
 func fill(kind page, text string) page {
 	v := reflect.New(reflect.TypeOf(kind)).Elem()
 	v.Set(reflect.ValueOf(kind))

@@ -2,8 +2,9 @@ package pages
 
 import "slices"
 
-// Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms go to /me (the profile's documented field names), /me/apps (field
-// client_id) and /me/sessions (field session, or all=true), all with FormToken; its links to /me/apps, /me/password, /me/email,
+// Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
+// go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
+// (field session, or all=true), all with FormToken; its links to /me/apps, /me/password, /me/email,
 // /me/phone and /me/delete.
 type Me struct {
 	Account         Account
@@ -11,7 +12,7 @@ type Me struct {
 	Fields          Profile // as it was entered, or as it is
 	Email           string  // verified; "" = none
 	Phone           string  // verified, E.164; "" = none
-	EmailOffered    bool    // the e-mail address can be changed
+	EmailOffered    bool    // the email address can be changed
 	PhoneOffered    bool    // the phone number can be changed
 	HasPassword     bool    // the account has one, which can be changed
 	Connections     []Connection
@@ -24,11 +25,13 @@ type Me struct {
 	Problems        Problems
 }
 
-// Render returns the page. The first of Connections and Sessions are shown, of each as many as have room, but one session always.
+// Render returns the page. The first of Connections and Sessions are shown, of each as many as have
+// room, but one session always.
 func (p Me) Render() ([]byte, error) {
 	return fit(max(len(p.Connections), len(p.Sessions)), func(rows int) ([]byte, error) {
 		fewer := p
-		fewer.Connections, fewer.Sessions = p.Connections[:min(rows, len(p.Connections))], p.Sessions[:min(max(rows, 1), len(p.Sessions))]
+		fewer.Connections, fewer.Sessions = p.Connections[:min(rows, len(p.Connections))],
+			p.Sessions[:min(max(rows, 1), len(p.Sessions))]
 		fewer.MoreConnections += len(p.Connections) - len(fewer.Connections)
 		fewer.MoreSessions += len(p.Sessions) - len(fewer.Sessions)
 		return render(me, fewer)
@@ -40,7 +43,9 @@ func (p Me) AllConnections() int { return len(p.Connections) + p.MoreConnections
 
 // Others reports whether a session besides this browser's can be ended.
 func (p Me) Others() bool {
-	return p.MoreSessions > 0 || slices.ContainsFunc(p.Sessions, func(s Session) bool { return !s.Current })
+	return p.MoreSessions > 0 || slices.ContainsFunc(p.Sessions, func(s Session) bool {
+		return !s.Current
+	})
 }
 
 // Profile is what a person may change without a code, under the documented field names.
@@ -77,7 +82,8 @@ type Session struct {
 	Current bool   // it is this browser's
 }
 
-// MePassword is the page that asks for a new password. Its fields are current_password and new_password.
+// MePassword is the page that asks for a new password. Its fields are current_password and
+// new_password.
 type MePassword struct {
 	Account   Account
 	Action    string
@@ -88,8 +94,8 @@ type MePassword struct {
 // Render returns the page.
 func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
 
-// MeAddress is the page that asks for a new e-mail address or phone number. Its fields are email or phone_number, and
-// current_password.
+// MeAddress is the page that asks for a new email address or phone number. Its fields are email or
+// phone_number, and current_password.
 type MeAddress struct {
 	Account       Account
 	Channel       string // "email" or "phone"
@@ -107,8 +113,8 @@ func (p MeAddress) Render() ([]byte, error) { return render(meAddress, p) }
 // ToPhone reports whether it is about the phone number.
 func (p MeAddress) ToPhone() bool { return p.Channel == "phone" }
 
-// MeDelete is the page that asks whether to delete the account. Its fields are confirm, which must be "delete", and
-// current_password.
+// MeDelete is the page that asks whether to delete the account. Its fields are confirm, which must
+// be "delete", and current_password.
 type MeDelete struct {
 	Account       Account
 	NeedsPassword bool // the page asks for the password

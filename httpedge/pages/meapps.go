@@ -16,8 +16,9 @@ func fit(rows int, render func(rows int) ([]byte, error)) ([]byte, error) {
 	}
 }
 
-// MeApps is the page of all connected apps, some at a time. Its form goes to /me/apps with FormToken and field client_id; in its
-// paths the parameter from is From, that of the page which is shown or led to.
+// MeApps is the page of all connected apps, some at a time. Its form goes to /me/apps with
+// FormToken and field client_id; in its paths the parameter from is From, that of the page which is
+// shown or led to.
 type MeApps struct {
 	Account     Account
 	FormToken   string
@@ -33,7 +34,8 @@ type MeApps struct {
 func (p MeApps) Render() ([]byte, error) {
 	return fit(len(p.Connections), func(rows int) ([]byte, error) {
 		fewer := p
-		fewer.Connections = p.Connections[:min(max(rows, 1), len(p.Connections))] // so that each page leads on
+		// so that each page leads on
+		fewer.Connections = p.Connections[:min(max(rows, 1), len(p.Connections))]
 		fewer.More += len(p.Connections) - len(fewer.Connections)
 		return render(meApps, fewer)
 	})

@@ -1,5 +1,6 @@
-// Package pages renders what a person sees in the browser: complete HTML without scripts, with one style sheet inside
-// and nothing loaded from elsewhere. Whatever comes from outside is escaped where it stands.
+// Package pages renders what a person sees in the browser: complete HTML without scripts, with one
+// style sheet inside and nothing loaded from elsewhere. Whatever comes from outside is escaped
+// where it stands.
 package pages
 
 import (
@@ -34,7 +35,8 @@ var (
 	message    = parse("message.html")
 )
 
-// StyleSource is the source expression that lets the pages' style sheet pass a Content-Security-Policy.
+// StyleSource is the source expression that lets the pages' style sheet pass a
+// Content-Security-Policy.
 var StyleSource = styleSource()
 
 func readStyle() string {
@@ -69,8 +71,8 @@ type Problem struct {
 	Text  string // one sentence
 }
 
-// Problems is all that a person has to correct on a page, in the order of the fields. The zero value says that nothing is
-// wrong.
+// Problems is all that a person has to correct on a page, in the order of the fields. The zero
+// value says that nothing is wrong.
 type Problems []Problem
 
 // At returns the first problem with a field, or nil.
@@ -83,8 +85,9 @@ func (p Problems) At(field string) *Problem {
 	return nil
 }
 
-// Mark returns the attributes that tie a field's input to what is said about it: to its hints, elements of the page, and,
-// if it is wrong, to its problem. Names are the templates' own, never from outside.
+// Mark returns the attributes that tie a field's input to what is said about it: to its hints,
+// elements of the page, and, if it is wrong, to its problem. Names are the templates' own, never
+// from outside.
 func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
 	var invalid string
 	if p.At(field) != nil {
@@ -97,22 +100,24 @@ func (p Problems) Mark(field string, hints ...string) template.HTMLAttr {
 	return template.HTMLAttr(invalid + ` aria-describedby="` + strings.Join(hints, " ") + `"`)
 }
 
-// areaText escapes all that stands for anything but itself in a textarea (HTML section 13.2.5.2), and no more, so that long texts
-// stay short.
+// areaText escapes all that stands for anything but itself in a textarea (HTML section 13.2.5.2),
+// and no more, so that long texts stay short.
 var areaText = strings.NewReplacer("&", "&amp;", "<", "&lt;", "\x00", "\uFFFD")
 
-// Area returns the field of a text of several lines, tied to what is said about it. Names and complete, the value of autocomplete
-// ("" = none), are the templates' own, never from outside; text may be anything.
+// Area returns the field of a text of several lines, tied to what is said about it. Names and
+// complete, the value of autocomplete ("" = none), are the templates' own, never from outside; text
+// may be anything.
 func (p Problems) Area(field, complete, text string) template.HTML {
 	attributes := string(p.Mark(field))
 	if complete != "" {
 		attributes = ` autocomplete="` + complete + `"` + attributes
 	}
-	return template.HTML(`<textarea id="` + field + `" name="` + field + `" rows="3"` + attributes + ">\n" + // which is no part of the text
+	return template.HTML(`<textarea id="` + field + `" name="` + field + `" rows="3"` + attributes + ">\n" + // not part of the text
 		areaText.Replace(text) + "</textarea>")
 }
 
-// Message is a page that says something and asks for nothing: an error, or that a person has signed out.
+// Message is a page that says something and asks for nothing: an error, or that a person has signed
+// out.
 type Message struct {
 	Title     string
 	Text      string // what happened, in one or two sentences

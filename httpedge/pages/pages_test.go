@@ -14,8 +14,9 @@ import (
 	"gatehouse/httpedge/pages"
 )
 
-func TestPagesAreSmallAndStandAlone(t *testing.T) {
-	foreign := regexp.MustCompile(`(?i)<(script|img|link|iframe|object|embed|base|svg|video)\b|[\s"']on\w+=|javascript:|@import|url\(`)
+func TestPagesAreSmallAndSelfContained(t *testing.T) {
+	foreign := regexp.MustCompile(
+		`(?i)<(script|img|link|iframe|object|embed|base|svg|video)\b|[\s"']on\w+=|javascript:|@import|url\(`)
 	for name, p := range all {
 		got := render(t, p)
 		if len(got) >= 20<<10 {
@@ -26,7 +27,8 @@ func TestPagesAreSmallAndStandAlone(t *testing.T) {
 				t.Errorf("%s: got element %s, want none of its kind", name, n.Data)
 			}
 			for _, a := range n.Attr {
-				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || leadsAway(n, a) {
+				if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" ||
+					leadsAway(n, a) {
 					t.Errorf("%s: got attribute %s=%q, want none such", name, a.Key, a.Val)
 				}
 			}
@@ -34,16 +36,18 @@ func TestPagesAreSmallAndStandAlone(t *testing.T) {
 	}
 }
 
-// leadsAway reports whether an attribute leads to another origin, other than a link to a client's site in a tab of its own
-// that learns nothing of this page.
+// leadsAway reports whether an attribute leads to another origin, other than a link to a client's
+// site in a tab of its own that learns nothing of this page.
 func leadsAway(n *html.Node, a html.Attribute) bool {
-	if a.Key != "href" && a.Key != "action" || strings.HasPrefix(a.Val, "/") || strings.HasPrefix(a.Val, "#") {
+	if a.Key != "href" && a.Key != "action" || strings.HasPrefix(a.Val, "/") ||
+		strings.HasPrefix(a.Val, "#") {
 		return false
 	}
-	return n.Data != "a" || attr(n, "target") != "_blank" || attr(n, "rel") != "noopener noreferrer" || !strings.HasPrefix(a.Val, "https://")
+	return n.Data != "a" || attr(n, "target") != "_blank" ||
+		attr(n, "rel") != "noopener noreferrer" || !strings.HasPrefix(a.Val, "https://")
 }
 
-func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
+func TestFieldsHaveLabels(t *testing.T) {
 	for name, p := range all {
 		ids, labels, targets := map[string]bool{}, map[string]bool{}, []string{}
 		var inputs []string
@@ -57,7 +61,8 @@ func TestFieldsHaveLabelsAndProblemsPointAtThem(t *testing.T) {
 			switch {
 			case n.Data == "label":
 				labels[attr(n, "for")] = true
-			case (n.Data == "input" || n.Data == "textarea") && attr(n, "type") != "hidden" && !has(n, "hidden"):
+			case (n.Data == "input" || n.Data == "textarea") && attr(n, "type") != "hidden" &&
+				!has(n, "hidden"):
 				inputs = append(inputs, attr(n, "id"))
 				if by := attr(n, "aria-describedby"); by != "" {
 					targets = append(targets, strings.Fields(by)...)
@@ -86,7 +91,8 @@ func TestStyleSourceIsTheHashOfTheStyleSheet(t *testing.T) {
 		_, rest, _ := strings.Cut(string(render(t, p)), "<style>")
 		style, _, _ := strings.Cut(rest, "</style>")
 		sum := sha256.Sum256([]byte(style))
-		if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; pages.StyleSource != want {
+		if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'"; pages.StyleSource != want {
 			t.Errorf("%s: got style source %s, want %s", name, pages.StyleSource, want)
 		}
 	}

@@ -2,13 +2,13 @@ package pages
 
 import "strconv"
 
-// Login is the page that asks for an e-mail address and a password.
+// Login is the page that asks for an email address and a password.
 type Login struct {
 	Client    string // name of the client that asked for it; "" = none did
 	Action    string // path and query that the form is sent to
 	FormToken string // anti-forgery token
 	Email     string // as it was entered
-	Register  string // path and query of the page to register by e-mail; "" = not offered
+	Register  string // path and query of the page to register by email; "" = not offered
 	Phone     string // path and query of the page to sign in by phone number; "" = not offered
 	Reset     string // path and query of the page for a forgotten password; "" = not offered
 	Notice    string // something that has gone well, in one sentence; "" = nothing
@@ -18,7 +18,8 @@ type Login struct {
 // Render returns the page.
 func (p Login) Render() ([]byte, error) { return render(login, p) }
 
-// Register is the page that asks for what an account by e-mail needs. Its fields are name, email and password.
+// Register is the page that asks for what an account by email needs. Its fields are name, email
+// and password.
 type Register struct {
 	Client    string
 	Action    string
@@ -33,20 +34,22 @@ type Register struct {
 // Render returns the page.
 func (p Register) Render() ([]byte, error) { return render(register, p) }
 
-// Phone is the page that asks for a phone number, to sign in or to register. Its field is phone_number.
+// Phone is the page that asks for a phone number, to sign in or to register. Its field is
+// phone_number.
 type Phone struct {
 	Client    string
 	Action    string
 	FormToken string
 	Number    string // as it was entered
-	Login     string // path and query of the page to sign in by e-mail
+	Login     string // path and query of the page to sign in by email
 	Problems  Problems
 }
 
 // Render returns the page.
 func (p Phone) Render() ([]byte, error) { return render(phone, p) }
 
-// Reset is the page that asks for the address of an account whose password is forgotten. Its field is email.
+// Reset is the page that asks for the address of an account whose password is forgotten. Its field
+// is email.
 type Reset struct {
 	Client    string
 	Action    string
@@ -64,15 +67,16 @@ type VerifyKind uint8
 
 // What a code can be for. The zero value is VerifyRegistration.
 const (
-	VerifyRegistration VerifyKind = iota // a new account by e-mail
-	VerifyPhone                          // to sign in or register by phone number: the page asks for a name too
-	VerifyReset                          // a forgotten password: the page asks for a new one too
-	VerifyEmailChange                    // a new e-mail address of an account
-	VerifyPhoneChange                    // a new phone number of an account
+	VerifyRegistration VerifyKind = iota // a new account by email
+	// to sign in or register by phone number: the page asks for a name too
+	VerifyPhone
+	VerifyReset       // a forgotten password: the page asks for a new one too
+	VerifyEmailChange // a new email address of an account
+	VerifyPhoneChange // a new phone number of an account
 )
 
-// Verify is the page that asks for the code that was sent to an address. Its fields are code, name (VerifyPhone) and
-// password (VerifyReset).
+// Verify is the page that asks for the code that was sent to an address. Its fields are code, name
+// (VerifyPhone) and password (VerifyReset).
 type Verify struct {
 	Kind        VerifyKind
 	Client      string
@@ -103,7 +107,8 @@ func (p Verify) AsksPassword() bool { return p.Kind == VerifyReset }
 // Changes reports whether the code is for something of an account that is signed in.
 func (p Verify) Changes() bool { return p.Kind == VerifyEmailChange || p.Kind == VerifyPhoneChange }
 
-// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours, else hours.
+// WaitText returns Wait in words, rounded up: seconds up to two minutes, minutes up to two hours,
+// else hours.
 func (p Verify) WaitText() string {
 	switch {
 	case p.Wait == 1:

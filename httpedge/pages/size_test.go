@@ -22,17 +22,21 @@ func crowded(bio string) pages.Me {
 		me.Connections[i].Permissions = []string{basic.Text, full.Text}
 	}
 	for i := range 9 {
-		me.Sessions = append(me.Sessions, pages.Session{ID: fmt.Sprintf("%043d", i), Device: "Chrome on Android", Since: "12 December 2025", Seen: "20 April 2026"})
+		me.Sessions = append(me.Sessions,
+			pages.Session{ID: fmt.Sprintf("%043d", i), Device: "Chrome on Android",
+				Since: "12 December 2025", Seen: "20 April 2026"})
 	}
 	return me
 }
 
-// TestAccountStaysSmall fills the text about a person with 2,000 characters, the most there can be. What is written in any language has
-// room, and so has what HTML escapes, but for the ampersand: 2,000 of those are 10,000 bytes and the page has almost 22 KiB. Four-byte
-// characters in the address as well are too much, too; and what was entered and is far too long is shown again whole, because nobody
-// wants to lose it. Such a page has no app and one session, and leads to all apps.
-func TestAccountStaysSmall(t *testing.T) {
-	for _, unit := range []string{"It's \"me\", 1+1=2. ", "\"", "'", "+", ">", "<", "\n", "a & b ", "ü", "漢", "😀"} {
+// TestAccountPageSize fills the text about a person with 2,000 characters, the most there can be.
+// What is written in any language has room, and so has what HTML escapes, but for the ampersand:
+// 2,000 of those are 10,000 bytes and the page has almost 22 KiB. Four-byte characters in the
+// address as well are too much, too; and what was entered and is far too long is shown again whole,
+// because nobody wants to lose it. Such a page has no app and one session, and leads to all apps.
+func TestAccountPageSize(t *testing.T) {
+	for _, unit := range []string{"It's \"me\", 1+1=2. ", "\"", "'", "+", ">", "<", "\n", "a & b ",
+		"ü", "漢", "😀"} {
 		bio := string([]rune(strings.Repeat(unit, 2000))[:2000])
 		got := render(t, crowded(bio))
 		if len(got) >= most {
@@ -45,15 +49,18 @@ func TestAccountStaysSmall(t *testing.T) {
 			t.Errorf("%q: got no way to all apps", unit)
 		}
 		shown := strings.Count(string(got), `name="session"`)
-		if want := fmt.Sprintf("And %d more.", 42-shown); shown == 0 || !strings.Contains(string(got), want) {
+		if want := fmt.Sprintf("And %d more.", 42-shown); shown == 0 ||
+			!strings.Contains(string(got), want) {
 			t.Errorf("%q: got %d sessions and no %q", unit, shown, want)
 		}
 		if !strings.Contains(string(got), "End all other sessions") {
 			t.Errorf("%q: got no way to end the other sessions", unit)
 		}
 	}
-	if got := render(t, crowded(strings.Repeat("&", 2000))); len(got) >= 22<<10 || strings.Count(string(got), `name="session"`) != 1 {
-		t.Errorf("got %d bytes and %d sessions, want less than 22 KiB and one", len(got), strings.Count(string(got), `name="session"`))
+	if got := render(t, crowded(strings.Repeat("&", 2000))); len(got) >= 22<<10 ||
+		strings.Count(string(got), `name="session"`) != 1 {
+		t.Errorf("got %d bytes and %d sessions, want less than 22 KiB and one", len(got),
+			strings.Count(string(got), `name="session"`))
 	}
 }
 
@@ -74,7 +81,8 @@ func areaText(t *testing.T, page []byte, name string) string {
 	return text.String()
 }
 
-// TestAllAppsArePaged goes through apps whose rows are so long that not all of a page's have room, forwards, and finds each once.
+// TestAllAppsArePaged goes through apps whose rows are so long that not all of a page's have room,
+// forwards, and finds each once.
 func TestAllAppsArePaged(t *testing.T) {
 	const count, step = 40, 12
 	all := apps(count)
@@ -87,7 +95,8 @@ func TestAllAppsArePaged(t *testing.T) {
 			t.Fatalf("got a link to %s, want %s", next, want)
 		}
 		to := min(from+step, count)
-		got := render(t, pages.MeApps{Account: rosa, FormToken: "token", Connections: all[from:to], From: from, More: count - to, Step: step})
+		got := render(t, pages.MeApps{Account: rosa, FormToken: "token", Connections: all[from:to],
+			From: from, More: count - to, Step: step})
 		if len(got) >= most {
 			t.Errorf("from %d: got %d bytes, want less than 20 KiB", from, len(got))
 		}
@@ -100,23 +109,27 @@ func TestAllAppsArePaged(t *testing.T) {
 				from++
 			case attr(n, "rel") == "next":
 				next = attr(n, "href")
-			case attr(n, "rel") == "prev" && attr(n, "href") != fmt.Sprintf("/me/apps?from=%d", max(0, before-step)):
+			case attr(n, "rel") == "prev" &&
+				attr(n, "href") != fmt.Sprintf("/me/apps?from=%d", max(0, before-step)):
 				t.Errorf("from %d: got %s before it", before, attr(n, "href"))
 			case n.Data == "form" && attr(n, "action") != fmt.Sprintf("/me/apps?from=%d", before):
 				t.Errorf("from %d: got a form to %s, want it back here", before, attr(n, "action"))
 			}
 		}
-		if want := fmt.Sprintf("These are %d to %d of %d, by name.", before+1, from, count); from == before || !strings.Contains(string(got), want) {
+		if want := fmt.Sprintf("These are %d to %d of %d, by name.", before+1, from,
+			count); from == before || !strings.Contains(string(got), want) {
 			t.Fatalf("got no %q: %s", want, got)
 		}
 	}
-	if len(found) != count || found[0] != all[0].ClientID || found[count-1] != all[count-1].ClientID {
+	if len(found) != count || found[0] != all[0].ClientID ||
+		found[count-1] != all[count-1].ClientID {
 		t.Errorf("got %d apps, want each of %d once", len(found), count)
 	}
 }
 
-// TestTextsOfSeveralLinesKeepTheirBeginning shows a line break at the beginning, which HTML drops where it is the first.
-func TestTextsOfSeveralLinesKeepTheirBeginning(t *testing.T) {
+// TestTextareaKeepsLeadingNewline shows a line break at the beginning, which HTML drops
+// where it is the first.
+func TestTextareaKeepsLeadingNewline(t *testing.T) {
 	me := rosaMe
 	me.Fields.Bio, me.Fields.Address = "\n\nlate", "&lt;b&gt; &amp &#60; </textarea>"
 	for name, want := range map[string]string{"bio": me.Fields.Bio, "address": me.Fields.Address} {

@@ -9,10 +9,11 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// fieldAccount is the field with the id of an account.
+// fieldAccount is the form field with the id of an account.
 const fieldAccount = "account"
 
-// accounts lets a person choose with which account to go on: with a pending request, or else to the account's own page.
+// accounts shows and handles the account chooser. Without a pending request it leads to the
+// account's own page.
 func (s *service) accounts(v *visit.Visit) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
@@ -25,7 +26,8 @@ func (s *service) accounts(v *visit.Visit) {
 	case !v.HTTP.IsPost():
 		s.showAccounts(v, visitors, fasthttp.StatusOK)
 	case !v.CheckForm(v.Bind("accounts")):
-		s.showAccounts(v, visitors, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+		s.showAccounts(v, visitors, fasthttp.StatusForbidden,
+			pages.Problem{Text: visit.TextStaleForm})
 	default:
 		s.choose(v, visitors)
 	}
@@ -33,9 +35,10 @@ func (s *service) accounts(v *visit.Visit) {
 
 func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 	id, err := strconv.ParseInt(v.Field(fieldAccount), 10, 64)
-	chosen, ok := visit.VisitorWith(visitors, id)
+	chosen, ok := visit.FindVisitor(visitors, id)
 	if err != nil || !ok {
-		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose one of these accounts, or use another."})
+		s.showAccounts(v, visitors, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "Choose one of these accounts, or use another."})
 		return
 	}
 	if v.Pending == nil {
@@ -43,10 +46,11 @@ func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}
-	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(chosen.User.ID, false)))
+	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize,
+		visit.NewChoice(chosen.User.ID, false)))
 }
 
-// putFirst makes the chosen account the one that this browser goes on with.
+// putFirst makes the chosen account the current one of this browser.
 func (s *service) putFirst(v *visit.Visit, visitors []visit.Visitor, chosen visit.Visitor) {
 	all := []visit.Visitor{chosen}
 	for _, who := range visitors {
@@ -57,10 +61,13 @@ func (s *service) putFirst(v *visit.Visit, visitors []visit.Visitor, chosen visi
 	s.KeepSessions(v, all)
 }
 
-func (s *service) showAccounts(v *visit.Visit, visitors []visit.Visitor, status int, problems ...pages.Problem) {
+func (s *service) showAccounts(v *visit.Visit, visitors []visit.Visitor, status int,
+	problems ...pages.Problem) {
 	s.Show(v, status, pages.Accounts{
-		Client: v.ClientName(), Action: v.Path(pages.PathAccounts), FormToken: v.Bind("accounts").NewFormToken(v.Now),
-		Accounts: visit.AccountsOf(visitors), Another: v.Path(pages.PathLogin), SignOut: v.Path(pages.PathLogout), SignOutToken: v.Bind("logout").NewFormToken(v.Now),
+		Client: v.ClientName(), Action: v.Path(pages.PathAccounts),
+		FormToken: v.Bind("accounts").NewFormToken(v.Now),
+		Accounts:  visit.AccountsOf(visitors), Another: v.Path(pages.PathLogin),
+		SignOut: v.Path(pages.PathLogout), SignOutToken: v.Bind("logout").NewFormToken(v.Now),
 		Me: pages.PathMe, Problems: problems,
 	})
 }

@@ -14,15 +14,17 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// maxPending bounds the query of an authorization request, in bytes: it has to come back in every step, together with
-// cookies and other headers.
+// maxPending limits the query of an authorization request, in bytes: every step sends it again,
+// together with cookies and other headers.
 const maxPending = 12 << 10
 
-// pendingParameters are the parameters of an authorization request, beside the one that skips the account chooser.
-var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state", "prompt", "code_challenge", "code_challenge_method"}
+// pendingParameters are the parameters of an authorization request, except the one that skips the
+// account chooser.
+var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
+	"prompt", "code_challenge", "code_challenge_method"}
 
-// flow makes a handler of one that needs a visit with the authorization request that it is about, if there is one. It lets no
-// form pass that comes from another site.
+// flow returns a handler of a page that may belong to an authorization request. It refuses forms
+// that other sites send.
 func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 	return s.Handle(func(v *visit.Visit) {
 		if !s.readPending(v) {
@@ -34,22 +36,26 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 	})
 }
 
-// refuseRequest answers 400 with a page about an authorization request that must not be answered by a redirect.
+// refuseRequest responds with 400 and a page to an authorization request that must not get a
+// redirect.
 func (s *service) refuseRequest(v *visit.Visit, fault *oauth.Error) {
-	advice := "Go back to the application and start again. If this happens again, tell the people who run it."
+	advice := "Go back to the application and start again. If this happens again, tell its developers."
 	if fault.Hint != "" {
-		advice += " For them: " + fault.Hint
+		advice += " For developers: " + fault.Hint
 	}
-	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest, pages.Message{Title: "This request cannot be served", Text: fault.Description,
-		Fault: "The cause lies with the application that sent you here, not with you.", Advice: advice})
+	s.WriteMessage(v.HTTP, fasthttp.StatusBadRequest,
+		pages.Message{Title: "This request cannot be served", Text: fault.Description,
+			Fault: "The application that sent you here made a mistake, not you.", Advice: advice})
 }
 
-// readPending reads the authorization request, if there is one, or answers what is wrong with it: on a page as long as it is not
-// sure that the redirect URI is the client's, and by a redirect after that.
+// readPending reads the authorization request, if there is one. When it is not valid, it responds
+// and returns false: with a page until the redirect URI is known to be the client's, with a
+// redirect after that.
 func (s *service) readPending(v *visit.Visit) bool {
 	params, ok := endpoint.ParseParameters(v.HTTP.URI().QueryString())
 	if !ok {
-		s.RefusePage(v, "The address of this page is malformed.", "Go back to the application and start again.")
+		s.RefusePage(v, "The address of this page is malformed.",
+			"Go back to the application and start again.")
 		return false
 	}
 	query := s.pendingQuery(params)
@@ -76,13 +82,14 @@ func (s *service) readPending(v *visit.Visit) bool {
 		return false
 	}
 	if len(query) > maxPending {
-		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest, Description: "The request is too long."})
+		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
+			Description: "The request is too long."})
 		return false
 	}
 	return true
 }
 
-// pendingQuery returns the parameters of an authorization request among params as a query; "" = there are none.
+// pendingQuery returns the parameters of an authorization request in params as a query; "" = none.
 func (s *service) pendingQuery(params []oauth.Parameter) string {
 	var query strings.Builder
 	for _, p := range params {
@@ -97,11 +104,11 @@ func (s *service) pendingQuery(params []oauth.Parameter) string {
 	return query.String()
 }
 
-// authorize answers GET /oauth/authorize (RFC 6749 section 4.1.1): it sends the browser to the next page, or back to the client.
+// authorize serves GET /oauth/authorize (RFC 6749 section 4.1.1).
 func (s *service) authorize(v *visit.Visit) {
 	visitors, err := s.Visitors(v)
 	if err != nil {
-		s.RefuseFailed(v, "read sessions", err)
+		s.RefuseFailure(v, "read sessions", err)
 		return
 	}
 	if len(visitors) > 0 {
@@ -110,16 +117,17 @@ func (s *service) authorize(v *visit.Visit) {
 	s.advance(v, visitors, 0)
 }
 
-// advance does what comes next.
+// advance takes the next step of the flow.
 func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oauth.Decision) {
 	browser, current := browserOf(v, visitors)
 	browser.Decision = decision
 	if browser.SignedIn {
-		var err error
-		if browser.Consent, err = s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID); err != nil {
-			s.RefuseFailed(v, "read a consent", err)
+		consent, err := s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID)
+		if err != nil {
+			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
+		browser.Consent = oauth.Scopes(consent.Scopes)
 	}
 	step, fault := oauth.NextStep(v.Pending.Request, v.Pending.Client, browser)
 	switch step {
@@ -140,10 +148,10 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	}
 }
 
-// browserOf returns what the rules want to know, and with whom the request goes on: who was chosen, or else the last who
-// signed in.
+// browserOf returns the state of the browser for oauth.NextStep, and the account that continues:
+// the chosen one, or the one that signed in last.
 func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.Visitor) {
-	if chosen, ok := visit.VisitorWith(visitors, v.Choice.UserID); ok {
+	if chosen, ok := visit.FindVisitor(visitors, v.Choice.UserID); ok {
 		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: v.Choice.SignedIn}, chosen
 	}
 	if len(visitors) == 0 {
@@ -152,23 +160,25 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	return oauth.Browser{SignedIn: true}, visitors[0]
 }
 
-// issue ends the flow with a code. A consent that was given just now is remembered first. Where the client wants to see a person sign
-// in, that is good for one code.
+// issue redirects to the client with a code. It stores a new consent first. With prompt=login, one
+// sign-in yields one code.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decision) {
 	request := v.Pending.Request
-	if request.Prompt.Contains(oauth.PromptLogin) && !s.SpendChoice(v.Choice) {
+	if request.Prompt.Contains(oauth.PromptLogin) && !s.UseSignIn(v.Choice) {
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
 		return
 	}
 	if decision == oauth.Allowed {
-		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes, v.Now); err != nil {
-			s.RefuseFailed(v, "remember a consent", err)
+		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes,
+			v.Now); err != nil {
+			s.RefuseFailure(v, "remember a consent", err)
 			return
 		}
 	}
 	code, fault := s.tokens.IssueConsentedCode(v.Ctx, oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
-		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes, CodeChallenge: request.CodeChallenge,
+		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
+		CodeChallenge: request.CodeChallenge,
 	}, v.Now)
 	if fault != nil {
 		s.Refuse(v, fault)

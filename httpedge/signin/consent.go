@@ -10,7 +10,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// consent asks a person whether to let the client in, and takes the answer.
+// consent shows and handles the consent page.
 func (s *service) consent(v *visit.Visit) {
 	if v.Pending == nil {
 		visit.Redirect(v.HTTP, pages.PathAccounts)
@@ -18,10 +18,10 @@ func (s *service) consent(v *visit.Visit) {
 	}
 	visitors, err := s.Visitors(v)
 	if err != nil {
-		s.RefuseFailed(v, "read sessions", err)
+		s.RefuseFailure(v, "read sessions", err)
 		return
 	}
-	who, ok := visit.VisitorWith(visitors, v.Choice.UserID)
+	who, ok := visit.FindVisitor(visitors, v.Choice.UserID)
 	if !ok {
 		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
 		return
@@ -30,44 +30,48 @@ func (s *service) consent(v *visit.Visit) {
 		s.showConsent(v, who, fasthttp.StatusOK)
 		return
 	}
-	decision := map[string]oauth.Decision{"allow": oauth.Allowed, "deny": oauth.Denied}[v.Field("decision")]
+	decision := map[string]oauth.Decision{"allow": oauth.Allowed,
+		"deny": oauth.Denied}[v.Field("decision")]
 	if decision == 0 {
-		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "Choose Allow or Deny."})
+		s.showConsent(v, who, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "Choose Allow or Deny."})
 		return
 	}
 	form, err := s.consentForm(v, who)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
-	if !s.SpendForm(v, form) {
+	if !s.UseForm(v, form) {
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
 	s.advance(v, visitors, decision)
 }
 
-// consentForm binds the form also to the session, so that it ends with it, and to what the person has granted the client before, so
-// that one by which something was granted is not good again at another server either.
+// consentForm binds the form to the session and to the time of the last consent as well. A form
+// that granted something is then no longer valid, on another server either.
 func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
-	granted, err := s.people.ConsentGranted(v.Ctx, who.User.ID, v.Pending.Client.ID)
-	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(granted.UnixMilli(), 10)), err
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
+	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(consent.Granted.UnixMilli(), 10)), err
 }
 
-func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int, problems ...pages.Problem) {
+func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
+	problems ...pages.Problem) {
 	request, client := v.Pending.Request, v.Pending.Client
-	granted, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
 	form, err := s.consentForm(v, who)
 	if err != nil {
-		s.RefuseFailed(v, "read a consent", err)
+		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
 	s.Show(v, status, pages.Consent{
-		Client: client.Name, ClientURI: client.URI, Account: who.Account(), Permissions: pages.Permissions(request.Scopes, granted),
+		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Permissions: pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.PathChosen(pages.PathConsent, v.Choice), FormToken: form.NewFormToken(v.Now),

@@ -2,15 +2,17 @@ package signin
 
 import "strings"
 
-// The browsers and systems that are known by a word of their User-Agent; of several, the first in the list.
+// Known browsers and systems, by a word of their User-Agent. The first match counts.
 var (
-	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
+	browsers = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"},
+		{"SamsungBrowser/", "Samsung Internet"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
 		{"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
-	systems = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"},
+	systems = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"},
+		{"Windows", "Windows"}, {"Mac OS X", "macOS"},
 		{"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// device says in a few words of ours what a User-Agent stands for, so that a person recognizes the session.
+// device describes a User-Agent in a few words, so that a person recognizes the session.
 func device(userAgent string) string {
 	browser, system := firstIn(browsers, userAgent), firstIn(systems, userAgent)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// login shows the form that asks for an e-mail address and a password, and takes it.
+// login shows and handles the form with email address and password.
 func (s *service) login(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showLogin(v, fasthttp.StatusOK)
@@ -35,7 +35,8 @@ func (s *service) login(v *visit.Visit) {
 func missing(email, password string) []pages.Problem {
 	var problems []pages.Problem
 	if email == "" {
-		problems = append(problems, pages.Problem{Field: "email", Text: "Enter your email address."})
+		problems = append(problems,
+			pages.Problem{Field: "email", Text: "Enter your email address."})
 	}
 	if password == "" {
 		problems = append(problems, pages.Problem{Field: "password", Text: "Enter your password."})
@@ -53,7 +54,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
 	switch {
 	case err == nil:
-		s.welcome(v, email, signedIn)
+		s.finishSignIn(v, email, signedIn)
 	case status != 0:
 		s.showLogin(v, status, problems...)
 	default:
@@ -61,14 +62,15 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	}
 }
 
-// welcome keeps the new session in the browser and goes on with what the person came for.
-func (s *service) welcome(v *visit.Visit, email string, signedIn *people.SignedIn) {
+// finishSignIn stores the new session in the browser and continues the flow.
+func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *people.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read a new session", err)
 		return
 	}
-	if err := s.Join(v, visit.Visitor{Token: signedIn.Token, Session: session, User: user}); err != nil {
+	if err := s.Join(v, visit.Visitor{Token: signedIn.Token, Session: session,
+		User: user}); err != nil {
 		s.WriteFailure(v.HTTP, "join a session to others", err)
 		return
 	}
@@ -81,12 +83,14 @@ func (s *service) welcome(v *visit.Visit, email string, signedIn *people.SignedI
 	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(user.ID, true)))
 }
 
-// showLogin shows the form, with the address as it was entered.
+// showLogin shows the form, with the address that was entered.
 func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Login{
-		Client: v.ClientName(), Action: v.Path(pages.PathLogin), FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email: v.Shown("email"), Problems: problems,
-		Register: s.pathIf(v, account.Email, pages.PathRegister), Phone: s.pathIf(v, account.SMS, pages.PathPhone),
-		Reset: s.pathIf(v, account.Email, pages.PathReset),
+		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
+		FormToken: v.Bind("login").NewFormToken(v.Now),
+		Email:     v.Shown("email"), Problems: problems,
+		Register: s.pathIf(v, account.Email, pages.PathRegister),
+		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
+		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	})
 }

@@ -9,21 +9,22 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// phoneFlow signs in by phone number, and makes an account where there is none.
+// phoneFlow signs in by phone number, and registers a new number.
 func (s *service) phoneFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
 			Kind: pages.VerifyPhone, Purpose: account.ForPhone, Channel: account.SMS,
 			Start: pages.PathPhone, Path: pages.PathPhoneVerify, Resend: pages.PathPhoneResend,
-			Restart: s.showPhone, Welcomed: s.welcomed,
+			Restart: s.showPhone, Resume: s.resume,
 		},
-		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string,
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmPhone(v.Ctx, token, code, v.Field("name"), by, v.Now)
 		},
 	}
 }
 
-// phone shows the form for a phone number, and takes it.
+// phone shows and handles the form for a phone number.
 func (s *service) phone(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showPhone(v, fasthttp.StatusOK)
@@ -34,17 +35,19 @@ func (s *service) phone(v *visit.Visit) {
 	case !v.CheckForm(v.Bind("phone")):
 		s.showPhone(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case number == "":
-		status, problems := visit.Again(v, account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
+		status, problems := visit.Again(v,
+			account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
 		s.showPhone(v, status, problems...)
 	default:
 		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
-		s.Begun(v, &s.phoneFlow().CodeFlow, token, err)
+		s.GoToCode(v, &s.phoneFlow().CodeFlow, token, err)
 	}
 }
 
 func (s *service) showPhone(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Phone{
-		Client: v.ClientName(), Action: v.Path(pages.PathPhone), FormToken: v.Bind("phone").NewFormToken(v.Now),
-		Number: v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
+		Client: v.ClientName(), Action: v.Path(pages.PathPhone),
+		FormToken: v.Bind("phone").NewFormToken(v.Now),
+		Number:    v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
 	})
 }

@@ -9,21 +9,25 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// registerFlow makes an account with an e-mail address and a password. Nothing that it answers tells whether an address has one.
+// registerFlow registers with an email address and a password. Its responses do not reveal whether
+// an address has an account.
 func (s *service) registerFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
-			Kind: pages.VerifyRegistration, Purpose: account.ForRegistration, Channel: account.Email,
-			Start: pages.PathRegister, Path: pages.PathRegisterVerify, Resend: pages.PathRegisterResend,
-			Restart: s.showRegister, Welcomed: s.welcomed,
+			Kind: pages.VerifyRegistration, Purpose: account.ForRegistration,
+			Channel: account.Email,
+			Start:   pages.PathRegister, Path: pages.PathRegisterVerify,
+			Resend:  pages.PathRegisterResend,
+			Restart: s.showRegister, Resume: s.resume,
 		},
-		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string,
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmRegistration(v.Ctx, token, code, by, v.Now)
 		},
 	}
 }
 
-// register shows the form for an account by e-mail, and takes it.
+// register shows and handles the registration form.
 func (s *service) register(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showRegister(v, fasthttp.StatusOK)
@@ -34,15 +38,18 @@ func (s *service) register(v *visit.Visit) {
 		return
 	}
 	token, err := s.people.Register(v.Ctx, people.Registration{
-		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"), Caller: s.Caller(v),
+		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"),
+		Caller: s.Caller(v),
 	}, v.Now)
-	s.Begun(v, &s.registerFlow().CodeFlow, token, err)
+	s.GoToCode(v, &s.registerFlow().CodeFlow, token, err)
 }
 
 func (s *service) showRegister(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Register{
-		Client: v.ClientName(), Action: v.Path(pages.PathRegister), FormToken: v.Bind("register").NewFormToken(v.Now),
-		Name: v.Shown("name"), Email: v.Shown("email"), Login: v.Path(pages.PathLogin), Phone: s.pathIf(v, account.SMS, pages.PathPhone),
+		Client: v.ClientName(), Action: v.Path(pages.PathRegister),
+		FormToken: v.Bind("register").NewFormToken(v.Now),
+		Name:      v.Shown("name"), Email: v.Shown("email"), Login: v.Path(pages.PathLogin),
+		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Problems: problems,
 	})
 }

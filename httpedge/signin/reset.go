@@ -9,21 +9,23 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// resetFlow replaces a forgotten password. Nothing that it answers tells whether an address has an account.
+// resetFlow replaces a forgotten password. Its responses do not reveal whether an address has an
+// account.
 func (s *service) resetFlow() *codeFlow {
 	return &codeFlow{
 		CodeFlow: visit.CodeFlow{
 			Kind: pages.VerifyReset, Purpose: account.ForReset, Channel: account.Email,
 			Start: pages.PathReset, Path: pages.PathResetVerify, Resend: pages.PathResetResend,
-			Restart: s.showReset, Welcomed: s.welcomed,
+			Restart: s.showReset, Resume: s.resume,
 		},
-		confirm: func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error) {
+		confirm: func(v *visit.Visit, token, code string,
+			by people.Visitor) (*people.SignedIn, error) {
 			return s.people.ConfirmReset(v.Ctx, token, code, v.Field("password"), by, v.Now)
 		},
 	}
 }
 
-// reset shows the form for the address of an account whose password is forgotten, and takes it.
+// reset shows and handles the form for the address of an account whose password is forgotten.
 func (s *service) reset(v *visit.Visit) {
 	if !v.HTTP.IsPost() {
 		s.showReset(v, fasthttp.StatusOK)
@@ -34,12 +36,13 @@ func (s *service) reset(v *visit.Visit) {
 		return
 	}
 	token, err := s.people.BeginReset(v.Ctx, v.Field("email"), s.Caller(v), v.Now)
-	s.Begun(v, &s.resetFlow().CodeFlow, token, err)
+	s.GoToCode(v, &s.resetFlow().CodeFlow, token, err)
 }
 
 func (s *service) showReset(v *visit.Visit, status int, problems ...pages.Problem) {
 	s.Show(v, status, pages.Reset{
-		Client: v.ClientName(), Action: v.Path(pages.PathReset), FormToken: v.Bind("reset").NewFormToken(v.Now),
-		Email: v.Shown("email"), Login: v.Path(pages.PathLogin), Problems: problems,
+		Client: v.ClientName(), Action: v.Path(pages.PathReset),
+		FormToken: v.Bind("reset").NewFormToken(v.Now),
+		Email:     v.Shown("email"), Login: v.Path(pages.PathLogin), Problems: problems,
 	})
 }

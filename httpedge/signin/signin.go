@@ -1,5 +1,6 @@
-// Package signin has the pages that lead a browser through an authorization request: sign in, registration, a forgotten
-// password, the choice of an account, consent, and the way back to the client. People may come without a client as well.
+// Package signin serves the pages of an authorization request: sign-in, registration, password
+// reset, account chooser, consent, and the redirect back to the client. The pages also work without
+// a client.
 package signin
 
 import (
@@ -17,20 +18,21 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// Config is what the endpoints are made of.
+// Config configures the endpoints. Fields are required unless they say otherwise.
 type Config struct {
 	Site   *visit.Site
 	Tokens *token.Service
 	People *people.Service
-	Issuer string // the base URL that clients know, without a slash at the end
-	// SkipChooserParameter is what the parameter of the authorization endpoint is called that skips the account chooser;
-	// optional: "" = "skip_account_chooser".
+	Issuer string // base URL of the service, without a trailing slash
+	// SkipChooserParameter is the name of the authorization parameter that skips the account
+	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
-	// DefaultScopes are granted at the authorization endpoint to a request without scope; 0 = such a request is refused.
+	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
+	// invalid_scope.
 	DefaultScopes oauth.Scopes
 }
 
-// service is what the handlers share.
+// service holds what the handlers share.
 type service struct {
 	*visit.Site
 	tokens   *token.Service
@@ -40,9 +42,10 @@ type service struct {
 	defaults oauth.Scopes
 }
 
-// Endpoints returns the rows of the table of routes.
+// Endpoints returns the endpoints.
 func Endpoints(config Config) []endpoint.Endpoint {
-	s := &service{config.Site, config.Tokens, config.People, config.Issuer, config.SkipChooserParameter, config.DefaultScopes}
+	s := &service{config.Site, config.Tokens, config.People, config.Issuer,
+		config.SkipChooserParameter, config.DefaultScopes}
 	if s.chooser == "" {
 		s.chooser = "skip_account_chooser"
 	}
@@ -50,35 +53,39 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
-	sms := func(handle func(*visit.Visit)) fasthttp.RequestHandler { return s.Offered(account.SMS, s.flow(handle)) }
+	sms := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
+		return s.Offered(account.SMS, s.flow(handle))
+	}
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathLogin, Handle: s.flow(s.login)},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
-		{Pattern: pages.PathRegister, Handle: s.Once(email(s.register))},
-		{Pattern: pages.PathRegisterVerify, Handle: s.Together(email(s.verify(register)))},
+		{Pattern: pages.PathRegister, Handle: s.Replay(email(s.register))},
+		{Pattern: pages.PathRegisterVerify, Handle: s.Coalesce(email(s.verify(register)))},
 		{Pattern: pages.PathRegisterResend, Handle: email(s.ResendCode(&register.CodeFlow))},
-		{Pattern: pages.PathPhone, Handle: s.Once(sms(s.phone))},
-		{Pattern: pages.PathPhoneVerify, Handle: s.Together(sms(s.verify(phone)))},
+		{Pattern: pages.PathPhone, Handle: s.Replay(sms(s.phone))},
+		{Pattern: pages.PathPhoneVerify, Handle: s.Coalesce(sms(s.verify(phone)))},
 		{Pattern: pages.PathPhoneResend, Handle: sms(s.ResendCode(&phone.CodeFlow))},
-		{Pattern: pages.PathReset, Handle: s.Once(email(s.reset))},
-		{Pattern: pages.PathResetVerify, Handle: s.Together(email(s.verify(reset)))},
+		{Pattern: pages.PathReset, Handle: s.Replay(email(s.reset))},
+		{Pattern: pages.PathResetVerify, Handle: s.Coalesce(email(s.verify(reset)))},
 		{Pattern: pages.PathResetResend, Handle: email(s.ResendCode(&reset.CodeFlow))},
 	}
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	return append(all, endpoint.Endpoint{
-		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet}, Handle: s.flow(s.authorize), Format: endpoint.Either,
+		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
+		Handle: s.flow(s.authorize), Format: endpoint.Either,
 	})
 }
 
 var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// IsChooserParameter reports whether name can be that of the parameter that skips the account chooser; "" stands for the
-// usual one.
+// IsChooserParameter reports whether name can be the name of the parameter that skips the account
+// chooser; "" = the default.
 func IsChooserParameter(name string) bool {
-	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice && !slices.Contains(pendingParameters, name)
+	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice &&
+		!slices.Contains(pendingParameters, name)
 }

@@ -13,17 +13,17 @@ import (
 	"gatehouse/httpedge/visit"
 )
 
-// justNow is how long after a sign-in a form that was sent before leads on.
+// justNow limits how long after a sign-in a form sent before it continues the flow.
 const justNow = 10 * time.Second
 
-// codeFlow is one of the ways to sign in that end with a code.
+// codeFlow is a way to sign in that ends with a code.
 type codeFlow struct {
 	visit.CodeFlow
-	// confirm takes the form of the page that asks for the code.
+	// confirm checks the code and signs in.
 	confirm func(v *visit.Visit, token, code string, by people.Visitor) (*people.SignedIn, error)
 }
 
-// pathIf returns the path of a page that people need channel for, or "" when it is not offered.
+// pathIf returns the path of a page that needs a messenger for channel; "" = not offered.
 func (s *service) pathIf(v *visit.Visit, channel account.Channel, page string) string {
 	if !s.people.Channels().Has(channel) {
 		return ""
@@ -31,7 +31,7 @@ func (s *service) pathIf(v *visit.Visit, channel account.Channel, page string) s
 	return v.Path(page)
 }
 
-// verify shows the page that asks for f's code, and takes the code.
+// verify shows and handles the page that asks for f's code.
 func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	return func(v *visit.Visit) {
 		token, c, ok := s.Challenge(v, &f.CodeFlow)
@@ -44,8 +44,9 @@ func (s *service) verify(f *codeFlow) func(*visit.Visit) {
 	}
 }
 
-// welcomed goes on with who has signed in with this browser just now, such as by the first click of a double one; false = nobody.
-func (s *service) welcomed(v *visit.Visit) bool {
+// resume continues for an account that signed in with this browser just now, such as by the first
+// click of a double click. It returns false when there is none.
+func (s *service) resume(v *visit.Visit) bool {
 	visitors, err := s.Visitors(v)
 	switch {
 	case err != nil:
@@ -55,27 +56,32 @@ func (s *service) welcomed(v *visit.Visit) bool {
 	case v.Pending == nil:
 		visit.Redirect(v.HTTP, pages.PathMe)
 	default:
-		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(visitors[0].User.ID, false)))
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize,
+			visit.NewChoice(visitors[0].User.ID, false)))
 	}
 	return true
 }
 
-func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string, c *account.Challenge) {
+func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
+	c *account.Challenge) {
 	in, err := f.confirm(v, token, code, people.Visitor{
-		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())), Known: s.KnownMark(v.HTTP, c.Address),
+		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())),
+		Known: s.KnownMark(v.HTTP, c.Address),
 	})
 	switch {
 	case err == nil:
 		s.DropCode(v.HTTP)
-		s.welcome(v, c.Address, in)
+		s.finishSignIn(v, c.Address, in)
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
-		s.showLogin(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: "This address has got an account in the meantime. Sign in to it."})
+		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "This address already has an account. Sign in to it."})
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)
-		s.WriteMessage(v.HTTP, problem.Status, pages.Message{Title: "This account is disabled", Text: problem.Message,
-			Advice: "Ask the people who run this service."})
+		s.WriteMessage(v.HTTP, problem.Status,
+			pages.Message{Title: "This account is disabled", Text: problem.Message,
+				Advice: "Ask the people who run this service."})
 	default:
 		s.RefuseCode(v, &f.CodeFlow, token, c, err)
 	}

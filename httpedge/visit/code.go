@@ -18,24 +18,25 @@ const (
 	textTooManyCodes = "Too many codes were requested."
 )
 
-// paramSent says on the page for a code that another one was sent just now.
+// paramSent marks a visit to the code page right after another code was sent.
 const paramSent = "sent"
 
-// CodeFlow is one of the ways to do something that ends with a code.
+// CodeFlow is a flow that ends with a code, such as registration.
 type CodeFlow struct {
 	Kind    pages.VerifyKind
 	Purpose account.Purpose
 	Channel account.Channel
-	Start   string // path of the page that begins it
-	Path    string // of the page that asks for the code
-	Resend  string // of the form for another code
-	// Restart shows the page that begins it.
+	Start   string // path of the first page
+	Path    string // path of the code page
+	Resend  string // path of the form that requests another code
+	// Restart shows the first page of the flow.
 	Restart func(v *Visit, status int, problems ...pages.Problem)
-	// Welcomed is optional: it goes on with who has come through just now, and returns false for nobody.
-	Welcomed func(v *Visit) bool
+	// Resume is optional. It continues for a browser that completed the flow a moment ago, and
+	// returns false for any other.
+	Resume func(v *Visit) bool
 }
 
-// codeToken returns the token of the challenge that this browser is to answer; "" = none.
+// codeToken returns the token of the challenge that this browser has to pass; "" = none.
 func (s *Site) codeToken(ctx *fasthttp.RequestCtx) string {
 	if token := string(ctx.Request.Header.Cookie(s.cookies.code)); account.LooksLikeSecret(token) {
 		return token
@@ -43,16 +44,17 @@ func (s *Site) codeToken(ctx *fasthttp.RequestCtx) string {
 	return ""
 }
 
-// keepCode makes the browser keep the token of a challenge, in the place of another.
+// keepCode stores the token of a challenge in the browser's cookie, in place of an earlier one.
 func (s *Site) keepCode(ctx *fasthttp.RequestCtx, token string) {
 	s.cookies.write(ctx, s.cookies.code, []string{token}, account.ChallengeLifetime)
 }
 
-// DropCode makes the browser forget the challenge.
+// DropCode removes the challenge from the browser's cookie.
 func (s *Site) DropCode(ctx *fasthttp.RequestCtx) { s.cookies.write(ctx, s.cookies.code, nil, 0) }
 
-// Begun goes on to the page for the code, or shows the page before with what is wrong.
-func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
+// GoToCode redirects to the code page after a code was sent. If err is not nil, it shows the first
+// page again.
+func (s *Site) GoToCode(v *Visit, f *CodeFlow, token string, err error) {
 	status, problems := Again(v, err, "", textTooManyCodes)
 	switch {
 	case err == nil:
@@ -65,8 +67,8 @@ func (s *Site) Begun(v *Visit, f *CodeFlow, token string, err error) {
 	}
 }
 
-// Challenge returns what the browser's token asks for. When that is nothing of f's, it goes back to where f begins, and returns
-// false.
+// Challenge returns the browser's challenge and its token. When it is not one of f's, it sends the
+// browser to the start of f and returns false.
 func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, bool) {
 	token := s.codeToken(v.HTTP)
 	c, err := s.people.Challenge(v.Ctx, token, v.Now)
@@ -75,7 +77,7 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 		return token, c, true
 	case err != nil && !errors.Is(err, people.ErrCodeExpired):
 		s.WriteFailure(v.HTTP, "read a challenge", err)
-	case v.HTTP.IsPost() && f.Welcomed != nil && f.Welcomed(v):
+	case v.HTTP.IsPost() && f.Resume != nil && f.Resume(v):
 	case v.HTTP.IsPost():
 		f.Restart(v, fasthttp.StatusUnprocessableEntity, pages.Problem{Text: textCodeGone})
 	default:
@@ -84,8 +86,10 @@ func (s *Site) Challenge(v *Visit, f *CodeFlow) (string, *account.Challenge, boo
 	return "", nil, false
 }
 
-// EnteredCode returns the code that was entered on f's page, and true. Else it shows the page.
-func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Challenge) (string, bool) {
+// EnteredCode returns the code that was entered on f's page, and true. Otherwise it shows the page
+// and returns false.
+func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string,
+	c *account.Challenge) (string, bool) {
 	code := v.Field("code")
 	switch {
 	case !v.HTTP.IsPost():
@@ -95,16 +99,18 @@ func (s *Site) EnteredCode(v *Visit, f *CodeFlow, token string, c *account.Chall
 		}
 		s.showVerify(v, f, token, c, fasthttp.StatusOK, notice)
 	case !v.CheckForm(v.verifyForm(f.Path, token)):
-		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+		s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+			pages.Problem{Text: TextStaleForm})
 	case code == "" || len(code) > MaxSecretText:
-		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "", pages.Problem{Field: "code", Text: "Enter the code from our message."})
+		s.showVerify(v, f, token, c, fasthttp.StatusUnprocessableEntity, "",
+			pages.Problem{Field: "code", Text: "Enter the code from our message."})
 	default:
 		return code, true
 	}
 	return "", false
 }
 
-// RefuseCode shows the page again after a code that did not lead on.
+// RefuseCode shows the code page again after err.
 func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challenge, err error) {
 	status, problems := Again(v, err, "code", "Too many wrong codes were entered.")
 	if status == 0 {
@@ -120,11 +126,11 @@ func (s *Site) RefuseCode(v *Visit, f *CodeFlow, token string, c *account.Challe
 	s.showVerify(v, f, token, c, status, "", problems...)
 }
 
-// ResendCode takes the form that asks for another code.
+// ResendCode handles the form that requests another code.
 func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 	return func(v *Visit) {
 		if !v.HTTP.IsPost() {
-			Redirect(v.HTTP, v.Path(f.Path)) // by who loads again what the form has answered
+			Redirect(v.HTTP, v.Path(f.Path)) // a reload after the form was sent
 			return
 		}
 		token, c, ok := s.Challenge(v, f)
@@ -132,7 +138,8 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 			return
 		}
 		if !v.CheckForm(v.verifyForm(f.Resend, token)) {
-			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "", pages.Problem{Text: TextStaleForm})
+			s.showVerify(v, f, token, c, fasthttp.StatusForbidden, "",
+				pages.Problem{Text: TextStaleForm})
 			return
 		}
 		err := s.people.Resend(v.Ctx, token, s.Caller(v), v.Now)
@@ -150,7 +157,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 	}
 }
 
-// pathSent is path with paramSent.
+// pathSent is Path with paramSent.
 func (v *Visit) pathSent(page string) string {
 	if v.Pending == nil {
 		return page + "?" + paramSent + "=1"
@@ -158,14 +165,17 @@ func (v *Visit) pathSent(page string) string {
 	return v.Path(page) + "&" + paramSent + "=1"
 }
 
-// verifyForm binds a form also to the challenge, so that it ends with it.
+// verifyForm binds a form to the challenge as well, so that the form expires with it.
 func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " " + token) }
 
-func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int, notice string, problems ...pages.Problem) {
+func (s *Site) showVerify(v *Visit, f *CodeFlow, token string, c *account.Challenge, status int,
+	notice string, problems ...pages.Problem) {
 	p := pages.Verify{
-		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path), FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
-		Resend: v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
-		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice, Problems: problems,
+		Kind: f.Kind, Client: v.ClientName(), Action: v.Path(f.Path),
+		FormToken: v.verifyForm(f.Path, token).NewFormToken(v.Now),
+		Resend:    v.Path(f.Resend), ResendToken: v.verifyForm(f.Resend, token).NewFormToken(v.Now),
+		Address: c.Address, Name: v.Shown("name"), Back: v.Path(f.Start), Notice: notice,
+		Problems: problems,
 	}
 	if wait := c.Again.Sub(v.Now); wait > 0 {
 		p.Wait = int(endpoint.WholeSeconds(wait))

@@ -8,7 +8,7 @@ import (
 	"gatehouse/httpedge/pages"
 )
 
-// fieldWords are how sentences about fields begin, and what people are told who left one out.
+// fieldWords are how sentences about fields begin, and the texts for missing fields.
 var fieldWords = map[string]struct{ subject, missing string }{
 	"name":         {"The name", "Enter your name."},
 	"email":        {"This", "Enter your email address."},
@@ -24,9 +24,9 @@ var fieldWords = map[string]struct{ subject, missing string }{
 	"profile_picture": {"The link", ""},
 }
 
-// Again returns the status of a page that shows its form again after err, and what the page says: about field, unless err
-// names fields. After too many attempts the text begins with tooMany, and Retry-After is set. The status is 0 when err is nil
-// or has nothing to do with the form.
+// Again returns the status and the problems of a page that shows its form again after err. The
+// problems are about field unless err names fields. After too many attempts, the text begins with
+// tooMany and Retry-After is set. The status is 0 when err is nil or not about the form.
 func Again(v *Visit, err error, field, tooMany string) (status int, problems []pages.Problem) {
 	if err == nil {
 		return 0, nil
@@ -53,7 +53,8 @@ func fieldProblems(fields account.FieldErrors) []pages.Problem {
 		case known && f.Message == "is missing":
 			problems = append(problems, pages.Problem{Field: f.Field, Text: words.missing})
 		case known:
-			problems = append(problems, pages.Problem{Field: f.Field, Text: words.subject + " " + f.Message + "."})
+			problems = append(problems,
+				pages.Problem{Field: f.Field, Text: words.subject + " " + f.Message + "."})
 		default:
 			problems = append(problems, pages.Problem{Field: f.Field, Text: f.Error() + "."})
 		}

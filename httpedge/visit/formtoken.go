@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	formLifetime = time.Hour // how long a form may be looked at before it is sent
+	formLifetime = time.Hour // from rendering a form to sending it
 	nonceSize    = 16        // bytes
 	macSize      = sha256.Size
-	maxSpent     = 1 << 16 // nonces that are remembered
+	maxUsed      = 1 << 16 // nonces in memory
 )
 
 var base64url = base64.RawURLEncoding
@@ -28,17 +28,17 @@ func newBrowserSecret() string {
 	return base64url.EncodeToString(bits[:])
 }
 
-// isBrowserSecret reports whether s is written like one.
+// isBrowserSecret reports whether s has the form of a browser secret.
 func isBrowserSecret(s string) bool {
 	bits, err := base64url.DecodeString(s)
 	return err == nil && len(bits) == 32
 }
 
-// Binding is what a sealed value is good for: one purpose, about one subject, in one browser.
+// Binding is what a sealed value is valid for: one purpose, one subject, one browser.
 type Binding struct {
 	secret  string // of the browser's cookie
 	purpose string
-	subject string // what it is about
+	subject string // such as the authorization request
 }
 
 func (b Binding) mac(head []byte) []byte {
@@ -51,15 +51,16 @@ func (b Binding) mac(head []byte) []byte {
 	return m.Sum(nil)
 }
 
-// Seal returns payload with the time, in a form that only who knows the browser's secret can make.
+// Seal returns payload with the time and a MAC under the browser's secret.
 func (b Binding) Seal(payload []byte, now time.Time) string {
 	head := append(binary.BigEndian.AppendUint64(nil, uint64(now.Unix())), payload...)
 	return base64url.EncodeToString(append(head, b.mac(head)...))
 }
 
-// Open returns the payload of size bytes and when it was sealed, to the second; false says that it was not sealed for
-// this Binding, or longer than lifetime ago.
-func (b Binding) Open(sealed string, size int, lifetime time.Duration, now time.Time) (payload []byte, made time.Time, ok bool) {
+// Open returns the payload of size bytes and the time of the seal, in whole seconds. It returns
+// false when the value was sealed for another binding, or lifetime or longer ago.
+func (b Binding) Open(sealed string, size int, lifetime time.Duration,
+	now time.Time) (payload []byte, made time.Time, ok bool) {
 	raw, err := base64url.DecodeString(sealed)
 	if err != nil || len(raw) != 8+size+macSize || b.secret == "" {
 		return nil, time.Time{}, false
@@ -73,80 +74,80 @@ func (b Binding) Open(sealed string, size int, lifetime time.Duration, now time.
 	return head[8:], made, age > -time.Minute && age < lifetime
 }
 
-// NewFormToken returns a token for one showing of a form.
+// NewFormToken returns a token for one rendering of a form.
 func (b Binding) NewFormToken(now time.Time) string {
 	var nonce [nonceSize]byte
 	rand.Read(nonce[:])
 	return b.Seal(nonce[:], now)
 }
 
-// checkFormToken reports whether token was made for this Binding.
+// checkFormToken reports whether token is valid for this binding.
 func (b Binding) checkFormToken(token string, now time.Time) bool {
 	_, _, ok := b.Open(token, nonceSize, formLifetime, now)
 	return ok
 }
 
-// spendFormToken is checkFormToken for forms that can be sent once.
-func (b Binding) spendFormToken(s *spent, token string, now time.Time) bool {
+// useFormToken is checkFormToken for single-use forms.
+func (b Binding) useFormToken(s *usedNonces, token string, now time.Time) bool {
 	nonce, made, ok := b.Open(token, nonceSize, formLifetime, now)
-	return ok && s.spend(made, [nonceSize]byte(nonce))
+	return ok && s.use(made, [nonceSize]byte(nonce))
 }
 
-// spent remembers the tokens of forms that grant something, so that each is good once. What it can no longer know, or
-// could not know yet, it takes for used. Its methods may be called by many goroutines.
-type spent struct {
+// usedNonces remembers the nonces of single-use tokens. Tokens older than its memory, or than the
+// process, count as used. Its methods may be called by many goroutines.
+type usedNonces struct {
 	mu    sync.Mutex
-	since time.Time // tokens made before then are taken for used
+	since time.Time // tokens made before count as used
 	made  map[[nonceSize]byte]time.Time
-	order [][nonceSize]byte // a ring of the keys of made, the oldest at next once it is full
+	order [][nonceSize]byte // ring buffer of the keys of made; when full, the oldest is at next
 	next  int
 }
 
-func newSpent(now time.Time) *spent {
-	return &spent{since: now.Truncate(time.Second), made: make(map[[nonceSize]byte]time.Time)}
+func newUsedNonces(now time.Time) *usedNonces {
+	return &usedNonces{since: now.Truncate(time.Second), made: make(map[[nonceSize]byte]time.Time)}
 }
 
-// spend reports whether the token was not used before, and marks it.
-func (s *spent) spend(made time.Time, nonce [nonceSize]byte) bool {
+// use marks the token as used. It returns false when it was used before.
+func (s *usedNonces) use(made time.Time, nonce [nonceSize]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used(made, nonce) {
+	if s.isUsedLocked(made, nonce) {
 		return false
 	}
-	if len(s.order) < maxSpent {
+	if len(s.order) < maxUsed {
 		s.order = append(s.order, nonce)
 	} else {
 		s.forget(s.order[s.next])
 		s.order[s.next] = nonce
-		s.next = (s.next + 1) % maxSpent
+		s.next = (s.next + 1) % maxUsed
 	}
 	s.made[nonce] = made
 	return true
 }
 
-// knows reports whether the token was used before, as far as can be known.
-func (s *spent) knows(made time.Time, nonce [nonceSize]byte) bool {
+// isUsed reports whether the token was used before, or is too old to know.
+func (s *usedNonces) isUsed(made time.Time, nonce [nonceSize]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used(made, nonce)
+	return s.isUsedLocked(made, nonce)
 }
 
-// used is knows for who holds the mutex.
-func (s *spent) used(made time.Time, nonce [nonceSize]byte) bool {
+// isUsedLocked is isUsed for a caller that holds the mutex.
+func (s *usedNonces) isUsedLocked(made time.Time, nonce [nonceSize]byte) bool {
 	_, used := s.made[nonce]
 	return used || made.Before(s.since)
 }
 
-func (s *spent) forget(nonce [nonceSize]byte) {
+func (s *usedNonces) forget(nonce [nonceSize]byte) {
 	if after := s.made[nonce].Add(time.Second); after.After(s.since) {
 		s.since = after
 	}
 	delete(s.made, nonce)
 }
 
-// crossSite reports whether the browser says that the form was sent from elsewhere (Fetch Metadata). Browsers that say
-// nothing are held by the token alone.
-func crossSite(ctx *fasthttp.RequestCtx) bool {
+// isCrossSite reports whether the browser says that another site sent the form (Fetch Metadata).
+// Browsers without these headers are checked by the form token alone.
+func isCrossSite(ctx *fasthttp.RequestCtx) bool {
 	switch string(ctx.Request.Header.Peek("Sec-Fetch-Site")) {
 	case "", "same-origin", "none":
 		return false

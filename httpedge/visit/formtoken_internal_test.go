@@ -11,7 +11,7 @@ import (
 
 var noon = time.Unix(1_800_000_000, 0)
 
-func TestFormTokenIsGoodForOneBinding(t *testing.T) {
+func TestFormTokenIsBound(t *testing.T) {
 	own := Binding{newBrowserSecret(), "login", "client_id=a"}
 	token := own.NewFormToken(noon)
 	for name, test := range map[string]struct {
@@ -24,16 +24,17 @@ func TestFormTokenIsGoodForOneBinding(t *testing.T) {
 		"shortly before":  {own, token, noon.Add(formLifetime - time.Second), true},
 		"too late":        {own, token, noon.Add(formLifetime), false},
 		"from the future": {own, token, noon.Add(-2 * time.Minute), false},
-		"other browser":   {Binding{newBrowserSecret(), "login", "client_id=a"}, token, noon, false},
-		"no browser":      {Binding{"", "login", "client_id=a"}, token, noon, false},
-		"other form":      {Binding{own.secret, "consent", "client_id=a"}, token, noon, false},
-		"other subject":   {Binding{own.secret, "login", "client_id=b"}, token, noon, false},
-		"moved border":    {Binding{own.secret, "loginc", "lient_id=a"}, token, noon, false},
-		"changed":         {own, flip(token), noon, false},
-		"shortened":       {own, token[:len(token)-4], noon, false},
-		"empty":           {own, "", noon, false},
-		"garbage":         {own, strings.Repeat("%", 75), noon, false},
-		"choice":          {own, own.Seal(make([]byte, choiceSize), noon), noon, false},
+		"other browser": {Binding{newBrowserSecret(), "login", "client_id=a"}, token, noon,
+			false},
+		"no browser":    {Binding{"", "login", "client_id=a"}, token, noon, false},
+		"other form":    {Binding{own.secret, "consent", "client_id=a"}, token, noon, false},
+		"other subject": {Binding{own.secret, "login", "client_id=b"}, token, noon, false},
+		"moved border":  {Binding{own.secret, "loginc", "lient_id=a"}, token, noon, false},
+		"changed":       {own, flip(token), noon, false},
+		"shortened":     {own, token[:len(token)-4], noon, false},
+		"empty":         {own, "", noon, false},
+		"garbage":       {own, strings.Repeat("%", 75), noon, false},
+		"choice":        {own, own.Seal(make([]byte, choiceSize), noon), noon, false},
 	} {
 		if got := test.b.checkFormToken(test.token, test.at); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
@@ -50,15 +51,15 @@ func flip(s string) string {
 	return s[:20] + string(c) + s[21:]
 }
 
-func TestFormTokenIsSpentOnce(t *testing.T) {
+func TestFormTokenIsSingleUse(t *testing.T) {
 	b := Binding{newBrowserSecret(), "consent", ""}
-	s := newSpent(noon)
+	s := newUsedNonces(noon)
 	token := b.NewFormToken(noon)
 	var wins atomic.Int32
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			if b.spendFormToken(s, token, noon) {
+			if b.useFormToken(s, token, noon) {
 				wins.Add(1)
 			}
 		})
@@ -67,29 +68,29 @@ func TestFormTokenIsSpentOnce(t *testing.T) {
 	if got := wins.Load(); got != 1 {
 		t.Errorf("got %d uses, want 1", got)
 	}
-	if b.spendFormToken(s, b.NewFormToken(noon.Add(-time.Second)), noon) {
+	if b.useFormToken(s, b.NewFormToken(noon.Add(-time.Second)), noon) {
 		t.Error("got a token from before the start accepted, want it refused")
 	}
 }
 
-func TestSpentTokensAreRefusedAlsoWhenForgotten(t *testing.T) {
-	s := newSpent(noon)
+func TestForgottenTokensCountAsUsed(t *testing.T) {
+	s := newUsedNonces(noon)
 	nonce := func(i int) (n [nonceSize]byte) {
 		binary.BigEndian.PutUint64(n[:], uint64(i))
 		return n
 	}
-	for i := range maxSpent + 10 {
-		if !s.spend(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
+	for i := range maxUsed + 10 {
+		if !s.use(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
 			t.Fatalf("got token %d refused, want it accepted", i)
 		}
 	}
-	for _, i := range []int{0, 9, 10, maxSpent, maxSpent + 9} {
-		if s.spend(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
+	for _, i := range []int{0, 9, 10, maxUsed, maxUsed + 9} {
+		if s.use(noon.Add(time.Duration(i)*time.Second), nonce(i)) {
 			t.Errorf("got token %d accepted again", i)
 		}
 	}
-	if len(s.made) != maxSpent || len(s.order) != maxSpent {
-		t.Errorf("got %d and %d kept, want %d", len(s.made), len(s.order), maxSpent)
+	if len(s.made) != maxUsed || len(s.order) != maxUsed {
+		t.Errorf("got %d and %d kept, want %d", len(s.made), len(s.order), maxUsed)
 	}
 }
 
@@ -97,7 +98,8 @@ func TestBrowserSecrets(t *testing.T) {
 	if a, b := newBrowserSecret(), newBrowserSecret(); a == b || !isBrowserSecret(a) {
 		t.Errorf("got %q and %q, want two secrets", a, b)
 	}
-	for _, s := range []string{"", "x", strings.Repeat("a", 42), strings.Repeat("a", 44), strings.Repeat("!", 43)} {
+	for _, s := range []string{"", "x", strings.Repeat("a", 42), strings.Repeat("a", 44),
+		strings.Repeat("!", 43)} {
 		if isBrowserSecret(s) {
 			t.Errorf("got %q taken for a secret", s)
 		}

@@ -10,45 +10,46 @@ import (
 )
 
 const (
-	twiceWithin = 2 * time.Second // after the first answer
-	maxAnswers  = 4096            // that are remembered
+	replayWindow = 2 * time.Second // after the first response
+	maxReplays   = 4096            // results in memory
 )
 
-// answers lets a form that is sent twice, by a double click, lead where it led first: of the first answer, cookies included, the browser
-// may have taken nothing. Its methods may be called by many goroutines.
-type answers struct {
+// replays repeats the response to a form that is sent again, as by a double click: the browser may
+// have dropped the first response with its cookies. Its methods may be called by many goroutines.
+type replays struct {
 	mu  sync.Mutex
-	all map[[sha256.Size]byte]*formAnswer
+	all map[[sha256.Size]byte]*formResult
 }
 
-func newAnswers() *answers { return &answers{all: make(map[[sha256.Size]byte]*formAnswer)} }
+func newReplays() *replays { return &replays{all: make(map[[sha256.Size]byte]*formResult)} }
 
-// formAnswer is what became of a form. Its fields are set when done is closed.
-type formAnswer struct {
+// formResult is the response to a form. Its fields are set when done is closed.
+type formResult struct {
 	done    chan struct{}
-	to      string    // where it led; "" = nowhere
-	cookies [][]byte  // as they were set
-	secrets [2]string // of the browser: before, and after
+	to      string    // target of the redirect; "" = the response was none
+	cookies [][]byte  // that the response set
+	secrets [2]string // of the browser, before and after the form
 }
 
-// begin returns the answer to the form with that key, and false; or a new one, and true, for which end has to be called. It returns nil
-// when there is no room.
-func (a *answers) begin(key [sha256.Size]byte) (*formAnswer, bool) {
+// begin returns the result of an earlier form with that key, and false. Otherwise it returns a new
+// result, and true; the caller must then call end. It returns nil when too many are in memory.
+func (a *replays) begin(key [sha256.Size]byte) (*formResult, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if before, ok := a.all[key]; ok {
 		return before, false
 	}
-	if len(a.all) == maxAnswers {
+	if len(a.all) == maxReplays {
 		return nil, true
 	}
-	first := &formAnswer{done: make(chan struct{})}
+	first := &formResult{done: make(chan struct{})}
 	a.all[key] = first
 	return first, true
 }
 
-// end lets those who wait for first go on, and forgets it after keep: at once if it led nowhere.
-func (a *answers) end(key [sha256.Size]byte, first *formAnswer, keep time.Duration) {
+// end releases the requests that wait for first, and forgets it after keep; at once when the form
+// led to no redirect.
+func (a *replays) end(key [sha256.Size]byte, first *formResult, keep time.Duration) {
 	forget := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -62,40 +63,42 @@ func (a *answers) end(key [sha256.Size]byte, first *formAnswer, keep time.Durati
 	close(first.done)
 }
 
-// Once makes a handler of forms that answers one form of one browser once.
-func (s *Site) Once(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return s.onceFor(twiceWithin, handle)
+// Replay wraps a handler of forms: for 2 s, the same form of the same browser gets the response of
+// the first one.
+func (s *Site) Replay(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.replayFor(replayWindow, handle)
 }
 
-// Together is Once for forms that sign in: what comes while the first is answered leads where that does, but after it nobody gets a
-// session by what was sent before.
-func (s *Site) Together(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return s.onceFor(0, handle)
+// Coalesce is Replay for forms that sign in: only requests that arrive while the first is in
+// progress share its response. Afterwards a repeated form must not yield a session.
+func (s *Site) Coalesce(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return s.replayFor(0, handle)
 }
 
-func (s *Site) onceFor(keep time.Duration, handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (s *Site) replayFor(keep time.Duration,
+	handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		secret := string(ctx.Request.Header.Cookie(s.cookies.secret))
-		if !ctx.IsPost() || !isBrowserSecret(secret) || crossSite(ctx) {
+		if !ctx.IsPost() || !isBrowserSecret(secret) || isCrossSite(ctx) {
 			handle(ctx)
 			return
 		}
 		key := formKey(ctx)
-		answer, isFirst := s.answers.begin(key)
+		answer, isFirst := s.replays.begin(key)
 		switch {
 		case answer == nil:
 			handle(ctx)
 		case isFirst:
-			defer s.answers.end(key, answer, keep)
+			defer s.replays.end(key, answer, keep)
 			handle(ctx)
-			s.keepAnswer(ctx, answer, secret)
+			s.keepResult(ctx, answer, secret)
 		case !answer.repeat(ctx, secret):
 			handle(ctx)
 		}
 	}
 }
 
-// formKey stands for a form as it was sent. That it came from the same browser, the secrets say.
+// formKey identifies a form by its target and body. The browser is checked by its secrets.
 func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(ctx.RequestURI())
@@ -104,12 +107,13 @@ func formKey(ctx *fasthttp.RequestCtx) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// keepAnswer notes where the form led.
-func (s *Site) keepAnswer(ctx *fasthttp.RequestCtx, answer *formAnswer, secret string) {
+// keepResult stores the response to the form.
+func (s *Site) keepResult(ctx *fasthttp.RequestCtx, answer *formResult, secret string) {
 	if ctx.Response.StatusCode() != fasthttp.StatusSeeOther {
 		return
 	}
-	answer.to, answer.secrets = string(ctx.Response.Header.Peek(fasthttp.HeaderLocation)), [2]string{secret, secret}
+	answer.to, answer.secrets = string(ctx.Response.Header.Peek(fasthttp.HeaderLocation)),
+		[2]string{secret, secret}
 	for name, cookie := range ctx.Response.Header.Cookies() {
 		answer.cookies = append(answer.cookies, append([]byte(nil), cookie...))
 		if string(name) == s.cookies.secret {
@@ -121,8 +125,9 @@ func (s *Site) keepAnswer(ctx *fasthttp.RequestCtx, answer *formAnswer, secret s
 	}
 }
 
-// repeat waits for the first answer and gives it again; false says that it led nowhere, or was another browser's.
-func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
+// repeat waits for the first response and sends it again. It returns false when that was no
+// redirect, or for another browser.
+func (a *formResult) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	wait := time.NewTimer(pageDeadline)
 	defer wait.Stop()
 	select {
@@ -144,8 +149,8 @@ func (a *formAnswer) repeat(ctx *fasthttp.RequestCtx, secret string) bool {
 	return true
 }
 
-// belongsTo reports whether the browser with that secret sent the form. It takes the same time for every wrong one.
-func (a *formAnswer) belongsTo(secret string) bool {
+// belongsTo reports whether the browser with that secret sent the form, in constant time.
+func (a *formResult) belongsTo(secret string) bool {
 	before := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[0]))
 	after := subtle.ConstantTimeCompare([]byte(secret), []byte(a.secrets[1]))
 	return before|after == 1

@@ -15,17 +15,17 @@ import (
 
 const (
 	maxSessions  = 5                    // accounts that one browser is signed in to
-	maxCookie    = 128                  // bytes of one value in a cookie
+	maxCookie    = 128                  // bytes of a cookie value
 	secretMaxAge = 180 * 24 * time.Hour // of the cookie that forms are bound to
 	knownMaxAge  = 365 * 24 * time.Hour // of the cookie that marks a browser as known
-	pageDeadline = 15 * time.Second     // for everything that a page waits for
+	pageDeadline = 15 * time.Second     // of a request for a page
 )
 
-// cookieNames are the names of our cookies. Under https they have a prefix that keeps other hosts and paths from setting
-// them.
+// cookieNames are the names of the cookies. Under https, a prefix keeps other hosts and paths from
+// setting them.
 type cookieNames struct {
-	session string // tokens of sessions, the newest first, with dots between
-	known   string // marks of accounts that have signed in here, likewise
+	session string // session tokens, newest first, separated by dots
+	known   string // marks of known accounts, likewise
 	secret  string // 256 random bits that forms are bound to
 	code    string // token of the challenge that asks for a code
 	secure  bool
@@ -36,11 +36,12 @@ func newCookieNames(issuer string) cookieNames {
 	if secure {
 		prefix = "__Host-"
 	}
-	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known", secret: prefix + "gatehouse-form",
-		code: prefix + "gatehouse-code", secure: secure}
+	return cookieNames{session: prefix + "gatehouse", known: prefix + "gatehouse-known",
+		secret: prefix + "gatehouse-form",
+		code:   prefix + "gatehouse-code", secure: secure}
 }
 
-// read returns the values in a cookie, at most limit. It shares no memory with the request.
+// read returns at most limit values of a cookie. They share no memory with the request.
 func (c *cookieNames) read(ctx *fasthttp.RequestCtx, name string, limit int) []string {
 	var values []string
 	for v := range strings.SplitSeq(string(ctx.Request.Header.Cookie(name)), ".") {
@@ -52,7 +53,8 @@ func (c *cookieNames) read(ctx *fasthttp.RequestCtx, name string, limit int) []s
 }
 
 // write sets a cookie for maxAge; 0 deletes it.
-func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []string, maxAge time.Duration) {
+func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []string,
+	maxAge time.Duration) {
 	var cookie fasthttp.Cookie
 	cookie.SetKey(name)
 	cookie.SetValue(strings.Join(values, "."))
@@ -68,7 +70,8 @@ func (c *cookieNames) write(ctx *fasthttp.RequestCtx, name string, values []stri
 	ctx.Response.Header.SetCookie(&cookie)
 }
 
-// BrowserSecret returns what this browser's forms are bound to, and gives it one if it has none.
+// BrowserSecret returns the secret that forms of this browser are bound to, and sets a new one if
+// it has none.
 func (s *Site) BrowserSecret(ctx *fasthttp.RequestCtx) string {
 	if secret := string(ctx.Request.Header.Cookie(s.cookies.secret)); isBrowserSecret(secret) {
 		return secret
@@ -76,21 +79,21 @@ func (s *Site) BrowserSecret(ctx *fasthttp.RequestCtx) string {
 	return s.RenewBrowserSecret(ctx)
 }
 
-// RenewBrowserSecret ends all forms that this browser shows.
+// RenewBrowserSecret sets a new secret. Forms shown before expire.
 func (s *Site) RenewBrowserSecret(ctx *fasthttp.RequestCtx) string {
 	secret := newBrowserSecret()
 	s.cookies.write(ctx, s.cookies.secret, []string{secret}, secretMaxAge)
 	return secret
 }
 
-// Visitor is somebody who is signed in with this browser.
+// Visitor is an account that is signed in with this browser.
 type Visitor struct {
 	Token   string
 	Session *account.Session
 	User    *account.User
 }
 
-// Account returns what pages show of the account.
+// Account returns the account for display.
 func (v Visitor) Account() pages.Account {
 	address := v.User.Email
 	if address == "" {
@@ -99,7 +102,7 @@ func (v Visitor) Account() pages.Account {
 	return pages.Account{ID: v.User.ID, Name: v.User.Name, Address: address}
 }
 
-// AccountsOf returns what pages show of the accounts.
+// AccountsOf returns the accounts for display.
 func AccountsOf(visitors []Visitor) []pages.Account {
 	var all []pages.Account
 	for _, v := range visitors {
@@ -108,7 +111,8 @@ func AccountsOf(visitors []Visitor) []pages.Account {
 	return all
 }
 
-// Visitors returns who is signed in with this browser, the newest first, each account once.
+// Visitors returns the accounts that are signed in with this browser, each once, the newest session
+// first.
 func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 	var all []Visitor
 	for _, token := range s.cookies.read(v.HTTP, s.cookies.session, maxSessions) {
@@ -119,15 +123,15 @@ func (s *Site) Visitors(v *Visit) ([]Visitor, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, twice := VisitorWith(all, user.ID); !twice {
+		if _, known := FindVisitor(all, user.ID); !known {
 			all = append(all, Visitor{token, session, user})
 		}
 	}
 	return all, nil
 }
 
-// VisitorWith returns the one with that account.
-func VisitorWith(all []Visitor, userID int64) (Visitor, bool) {
+// FindVisitor returns the visitor with that account.
+func FindVisitor(all []Visitor, userID int64) (Visitor, bool) {
 	for _, v := range all {
 		if v.User.ID == userID {
 			return v, true
@@ -136,7 +140,7 @@ func VisitorWith(all []Visitor, userID int64) (Visitor, bool) {
 	return Visitor{}, false
 }
 
-// KeepSessions writes the session cookie. It lasts as long as the longest session does.
+// KeepSessions sets the session cookie. It lasts as long as the longest session.
 func (s *Site) KeepSessions(v *Visit, visitors []Visitor) {
 	var tokens []string
 	var last time.Duration
@@ -147,11 +151,11 @@ func (s *Site) KeepSessions(v *Visit, visitors []Visitor) {
 	s.cookies.write(v.HTTP, s.cookies.session, tokens, last)
 }
 
-// DropSessions removes the session cookie.
+// DropSessions deletes the session cookie.
 func (s *Site) DropSessions(v *Visit) { s.cookies.write(v.HTTP, s.cookies.session, nil, 0) }
 
-// Join adds a new session to those of the browser. Its account's former session here ends, and the oldest if they become
-// too many.
+// Join adds a new session to the browser. It ends the account's earlier session in this browser,
+// and the oldest one beyond the limit.
 func (s *Site) Join(v *Visit, newcomer Visitor) error {
 	before, err := s.Visitors(v)
 	if err != nil {
@@ -171,8 +175,9 @@ func (s *Site) Join(v *Visit, newcomer Visitor) error {
 	return nil
 }
 
-// A browser keeps a mark for each account that has signed in with it. So that the right one can be found, and nobody
-// else learns whose it is, it is kept as mark~tag, where the tag is a MAC of the e-mail address under the mark.
+// tagOf returns the MAC of an email address under a mark. A browser keeps a mark for each account
+// that has signed in with it, as mark~tag: the tag finds the account's mark without revealing whose
+// it is.
 func tagOf(mark, email string) string {
 	m := hmac.New(sha256.New, []byte(mark))
 	m.Write([]byte(strings.ToLower(email)))
@@ -189,11 +194,12 @@ func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, email string) string {
 	return ""
 }
 
-// KeepKnown puts a new mark before the others, in the place of the same account's former one.
+// KeepKnown stores a new mark in place of the account's earlier one.
 func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 	all := []string{mark + "~" + tagOf(mark, email)}
 	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
-		if mark, tag, _ := strings.Cut(kept, "~"); len(all) < maxSessions && tag != tagOf(mark, email) {
+		if mark, tag, _ := strings.Cut(kept, "~"); len(all) < maxSessions &&
+			tag != tagOf(mark, email) {
 			all = append(all, kept)
 		}
 	}

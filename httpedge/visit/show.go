@@ -14,20 +14,22 @@ import (
 
 var contentTypeHTML = []byte("text/html; charset=utf-8")
 
-// setPageHeaders sets what every page and every redirect of the browser flow carries. A form on the page may end in a
-// Redirect to redirectURI, which Chromium asks form-action about; "" = to no other origin.
+// setPageHeaders sets the headers of pages and redirects. redirectURI is the client's, to which a
+// form on the page may lead: Chromium applies form-action to redirects as well. "" = none.
 func setPageHeaders(ctx *fasthttp.RequestCtx, redirectURI string) {
 	h := &ctx.Response.Header
 	endpoint.SetNoStore(h)
 	h.Set(fasthttp.HeaderReferrerPolicy, "no-referrer")
 	h.Set(fasthttp.HeaderXFrameOptions, "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set(fasthttp.HeaderContentSecurityPolicy, "default-src 'none'; style-src "+pages.StyleSource+"; img-src 'none'; form-action 'self'"+
-		formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
+	h.Set(fasthttp.HeaderContentSecurityPolicy,
+		"default-src 'none'; style-src "+pages.StyleSource+"; img-src 'none'; form-action 'self'"+
+			formTarget(redirectURI)+"; base-uri 'none'; frame-ancestors 'none'")
 }
 
-// formTarget returns the source expression of a redirect URI with a space before it. Where a Content-Security-Policy
-// has no way to write its origin, an IPv6 address for one, it is the scheme alone.
+// formTarget returns the source expression of a redirect URI, after a space. When a
+// Content-Security-Policy cannot express its origin, such as an IPv6 address, it is the scheme
+// alone.
 func formTarget(redirectURI string) string {
 	if redirectURI == "" {
 		return ""
@@ -37,17 +39,19 @@ func formTarget(redirectURI string) string {
 		return ""
 	}
 	u, err := url.Parse(redirectURI)
-	if err != nil || u.Host == "" || !isEvery(u.Host, "-.:") || scheme != "http" && scheme != "https" {
+	if err != nil || u.Host == "" || !isEvery(u.Host, "-.:") || scheme != "http" &&
+		scheme != "https" {
 		return " " + scheme + ":"
 	}
 	return " " + scheme + "://" + u.Host
 }
 
-// isEvery reports whether s is made of letters, digits and others, and not empty.
+// isEvery reports whether s is not empty and consists of letters, digits and others.
 func isEvery(s, others string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(others, c) >= 0:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			strings.IndexByte(others, c) >= 0:
 		default:
 			return false
 		}
@@ -55,8 +59,8 @@ func isEvery(s, others string) bool {
 	return s != ""
 }
 
-// Redirect sends the browser elsewhere: 303 after a form, so that it asks with GET, and 302 else (RFC 9700 section
-// 4.12).
+// Redirect redirects the browser: with 303 after a form, so that it sends GET, else with 302 (RFC
+// 9700 section 4.12).
 func Redirect(ctx *fasthttp.RequestCtx, location string) {
 	setPageHeaders(ctx, "")
 	ctx.SetStatusCode(fasthttp.StatusFound)
@@ -66,10 +70,11 @@ func Redirect(ctx *fasthttp.RequestCtx, location string) {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
 }
 
-// page is one of package pages.
+// page is a page of package pages.
 type page interface{ Render() ([]byte, error) }
 
-// Show answers with a page of the browser flow, or tells the client that asked for it that there is none.
+// Show responds with a page of the flow. When rendering fails, it redirects to the client with an
+// error.
 func (s *Site) Show(v *Visit, status int, p page) {
 	if v.Pending == nil {
 		s.WritePage(v.HTTP, status, p)
@@ -77,13 +82,13 @@ func (s *Site) Show(v *Visit, status int, p page) {
 	}
 	body, err := p.Render()
 	if err != nil {
-		s.RefuseFailed(v, "write a page", err)
+		s.RefuseFailure(v, "write a page", err)
 		return
 	}
 	sendPage(v.HTTP, status, body, v.Pending.Request.RedirectURI)
 }
 
-// WritePage answers with a page that leads to no client.
+// WritePage responds with a page whose forms do not lead to a client.
 func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 	body, err := p.Render()
 	if err != nil {
@@ -101,7 +106,7 @@ func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI str
 	ctx.Response.SetBodyRaw(body)
 }
 
-// WriteMessage answers with a page that says what happened, and never sends the browser anywhere. On an error it also gives the
+// WriteMessage responds with a page that says what happened. With an error status, it adds the
 // request's id.
 func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Message) {
 	if status >= fasthttp.StatusBadRequest {
@@ -110,7 +115,8 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 	s.WritePage(ctx, status, m)
 }
 
-// WriteFailure responds with a page about an error that is not the person's, and logs it unless the service is only busy.
+// WriteFailure responds with a page about an error of the service, and logs it unless the service
+// is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	if !errors.Is(err, account.ErrBusy) {
 		s.log.Error(step, "error", err)
@@ -134,13 +140,15 @@ func (s *Site) ShowProblem(ctx *fasthttp.RequestCtx, p *endpoint.Problem) {
 	s.WriteMessage(ctx, p.Status, message)
 }
 
-// problemWords are what people are told about a problem, by its code.
+// problemWords are the messages of problems, by code.
 var problemWords = map[string]pages.Message{
-	endpoint.ErrNotFound.Code: {Title: "There is no page here", Text: "This address does not exist.",
+	endpoint.ErrNotFound.Code: {Title: "There is no page here",
+		Text:   "This address does not exist.",
 		Advice: "Check the address, or go back to where you came from and start again."},
 	endpoint.ErrMethodNotAllowed.Code: {Title: "This page cannot be used like that",
 		Text:   "The request used a method that this page does not support. Nothing was done.",
 		Advice: "Open the page by its address, or go back to where you came from and start again."},
-	endpoint.ErrBodyTooLarge.Code: {Title: "This form is too large", Text: "A form can hold 64 KiB. Nothing was done.",
+	endpoint.ErrBodyTooLarge.Code: {Title: "This form is too large",
+		Text:   "A form can hold 64 KiB. Nothing was done.",
 		Advice: "Go back, enter less and send the form once more."},
 }

@@ -17,21 +17,24 @@ type noPage struct{}
 
 func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
 
-// TestAPageThatCannotBeMade tells the client when there is one to tell.
-func TestAPageThatCannotBeMade(t *testing.T) {
+// TestPageThatCannotBeRendered tells the client when there is one to tell.
+func TestPageThatCannotBeRendered(t *testing.T) {
 	s := New(Config{Issuer: "https://id.example.com", Log: slog.New(slog.DiscardHandler)})
 	var ctx fasthttp.RequestCtx
 	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})
-	if got := ctx.Response.StatusCode(); got != 500 || !strings.Contains(string(ctx.Response.Body()), "server_error") {
+	if got := ctx.Response.StatusCode(); got != 500 ||
+		!strings.Contains(string(ctx.Response.Body()), "server_error") {
 		t.Errorf("got %d %s with nobody to tell, want 500", got, ctx.Response.Body())
 	}
 	ctx.Response.Reset()
 	request := &oauth.AuthorizationRequest{RedirectURI: "https://app.example/callback", State: "s"}
 	s.Show(&Visit{HTTP: &ctx, Pending: &Pending{Request: request}}, fasthttp.StatusOK, noPage{})
 	to, err := url.Parse(string(ctx.Response.Header.Peek("Location")))
-	if q := to.Query(); err != nil || ctx.Response.StatusCode() != 302 || to.Host != "app.example" || q.Get("error") != "server_error" ||
+	if q := to.Query(); err != nil || ctx.Response.StatusCode() != 302 ||
+		to.Host != "app.example" || q.Get("error") != "server_error" ||
 		q.Get("state") != "s" || q.Get("iss") != "https://id.example.com" {
-		t.Errorf("got %d to %v, want 302 to the client with server_error, state and iss", ctx.Response.StatusCode(), to)
+		t.Errorf("got %d to %v, want 302 to the client with server_error, state and iss",
+			ctx.Response.StatusCode(), to)
 	}
 }
 

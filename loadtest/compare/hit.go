@@ -43,11 +43,8 @@ func configureLookups(_ string, c *stack.Config) error {
 // fillCache puts all keys into the cache.
 func fillCache(s *stack.Stack) error {
 	for i := range keys {
-		q, fault := geo.AddrQuery(key(i))
-		if fault != nil {
-			return fault
-		}
-		if o := s.Lookups.Lookup(q, netip.Addr{}, time.Now()); o.Err != nil {
+		caller := func() netip.Addr { return netip.Addr{} }
+		if o := s.Lookups.Lookup(key(i).String(), caller, time.Now()); o.Err != nil {
 			return o.Err
 		}
 	}

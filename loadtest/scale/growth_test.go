@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"gatehouse/actors"
 	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -66,20 +66,18 @@ func logged(b *testing.B) edgetest.Option {
 func key(i int) netip.Addr { return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}) }
 
 // cache asks for n keys.
-func cache(b *testing.B, system *actors.System, n int) {
+func cache(b *testing.B, lookups *lookup.Service, n int) {
 	b.Helper()
 	const step = 64
-	var queries [step]geo.Query
+	var texts [step]string
 	var outcomes [step]geo.Outcome
 	for from := 0; from < n; from += step {
 		some := min(step, n-from)
 		for i := range some {
-			var fault *geo.Error
-			if queries[i], fault = geo.AddrQuery(key(from + i)); fault != nil {
-				b.Fatal(fault)
-			}
+			texts[i] = key(from + i).String()
 		}
-		system.LookupAll(queries[:some], netip.Addr{}, time.Now(), outcomes[:some])
+		caller := func() netip.Addr { return netip.Addr{} }
+		lookups.LookupAll(texts[:some], caller, time.Now(), outcomes[:some])
 		for _, o := range outcomes[:some] {
 			if o.Err != nil {
 				b.Fatal(o.Err)

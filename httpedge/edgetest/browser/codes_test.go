@@ -78,5 +78,5 @@ func TestTooManyCodes(t *testing.T) {
 	p.registering()
 	p.visit("/register")
 	p.register("Bea", "bea@example.com", edgetest.Password)
-	p.refused("/register", "", "You can ask for another in")
+	p.refused("/register", "", "Too many codes were requested. Try again in")
 }

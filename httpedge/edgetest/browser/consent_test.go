@@ -60,7 +60,7 @@ func TestConsentIsRemembered(t *testing.T) {
 			t.Errorf("got %v, want a code without a question", p.query)
 		}
 		p.visit(p.app.asks("view-user detail-user", "skip_account_chooser", "true"))
-		p.sees("/consent", "Allow Atlas", "allowed before", "all of your profile", "has not been approved")
+		p.sees("/consent", "Allow Atlas", "allowed before", "all of your profile", "is not approved")
 		p.press("Allow")
 		p.token(p.app)
 	})

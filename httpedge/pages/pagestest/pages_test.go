@@ -52,7 +52,8 @@ func serve(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src "+pages.StyleSource+"; base-uri 'none'; frame-ancestors 'none'")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src "+pages.StyleSource+"; base-uri 'none'; frame-ancestors 'none'")
 		http.ServeFile(w, r, filepath.Join(golden, filepath.Base(r.URL.Path)+".html"))
 	}))
 	t.Cleanup(server.Close)
@@ -96,7 +97,8 @@ func examine(t *testing.T, tab context.Context, views []browser.View, url, name 
 			}
 		}
 		if over, err := browser.Overflow(tab); err != nil || over > 0 {
-			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", view.Name, over, err)
+			t.Errorf("%s: got a page %d pixels wider than the window, %v, want none", view.Name,
+				over, err)
 		}
 		found, err := browser.Examine(tab)
 		if err != nil {

@@ -22,8 +22,8 @@ const (
 	pictureHeight = 764
 )
 
-// TestPictureOfTheSignInPage makes the picture that the README shows, when asked to: the page by day and by night. Fonts
-// differ between machines, so that it is not compared.
+// TestPictureOfTheSignInPage makes the picture that the README shows, when asked to: the page by
+// day and by night. Fonts differ between machines, so that it is not compared.
 func TestPictureOfTheSignInPage(t *testing.T) {
 	if *update {
 		tab := browser.Open(t, chromium)
@@ -44,10 +44,12 @@ func TestPictureOfTheSignInPage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			draw.Draw(both, image.Rect(i*pictureWidth, 0, (i+1)*pictureWidth, pictureHeight), half, image.Point{}, draw.Src)
+			draw.Draw(both, image.Rect(i*pictureWidth, 0, (i+1)*pictureWidth, pictureHeight), half,
+				image.Point{}, draw.Src)
 		}
 		var out bytes.Buffer
-		if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, both); err != nil {
+		if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out,
+			both); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(picture, out.Bytes(), 0o644); err != nil {
@@ -59,7 +61,9 @@ func TestPictureOfTheSignInPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	config, err := png.DecodeConfig(bytes.NewReader(data))
-	if err != nil || config.Width != 2*pictureWidth || config.Height != pictureHeight || len(data) >= 60<<10 {
-		t.Errorf("got a picture of %d by %d in %d bytes, %v, want %d by %d in less than 60 KiB", config.Width, config.Height, len(data), err, 2*pictureWidth, pictureHeight)
+	if err != nil || config.Width != 2*pictureWidth || config.Height != pictureHeight ||
+		len(data) >= 60<<10 {
+		t.Errorf("got a picture of %d by %d in %d bytes, %v, want %d by %d in less than 60 KiB",
+			config.Width, config.Height, len(data), err, 2*pictureWidth, pictureHeight)
 	}
 }

@@ -1,0 +1,91 @@
+package lookup
+
+import (
+	"net/netip"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/ratelimit"
+)
+
+// missOne looks up a query that is not in the cache. A rejection that the snapshot tells costs no
+// message and no allocation.
+func (s *Service) missOne(q geo.Query, caller netip.Addr, now time.Time) geo.Outcome {
+	if !s.inFlight.Enter() {
+		return geo.Outcome{Err: errOverloaded}
+	}
+	defer s.inFlight.Leave()
+	prefix := ratelimit.CallerPrefix(caller)
+	err := s.check(q, prefix, now)
+	if err != nil && (s.config.Fallback == nil || !mayFallBack(err)) {
+		return geo.Outcome{Err: err}
+	}
+	a := newAsk([]geo.Query{q.Clone()}, prefix, now.Add(s.config.LookupTimeout))
+	if err != nil {
+		a.complete(0, rejection(err))
+	}
+	return s.resolve(a)[0].Outcome
+}
+
+// miss is a query that is not in the cache, and where its outcome goes.
+type miss struct {
+	query   geo.Query
+	outcome *geo.Outcome
+}
+
+// missAll looks up queries that are not in the cache, each once.
+func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
+	if !s.inFlight.Enter() {
+		for _, m := range misses {
+			m.outcome.Err = errOverloaded
+		}
+		return
+	}
+	defer s.inFlight.Leave()
+	var queries []geo.Query // distinct
+	place := map[geo.Query]int{}
+	for _, m := range misses {
+		if _, ok := place[m.query]; !ok {
+			q := m.query.Clone()
+			place[q] = len(queries)
+			queries = append(queries, q)
+		}
+	}
+	a := newAsk(queries, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
+	for i, q := range queries {
+		if err := s.check(q, a.caller, now); err != nil {
+			a.complete(i, rejection(err))
+		}
+	}
+	outcomes := s.resolve(a)
+	for _, m := range misses {
+		*m.outcome = outcomes[place[m.query]].Outcome
+	}
+}
+
+// check counts and returns why the batcher would reject q, or nil.
+func (s *Service) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
+	err := s.admission.check(q, caller, now)
+	if err != nil {
+		s.metrics.rejected(err)
+	}
+	return err
+}
+
+// resolve asks the batcher for the outcomes that a lacks, waits for them, and then tries the
+// offline files where they may be used.
+func (s *Service) resolve(a *ask) []outcome {
+	if !a.isComplete() {
+		if err := s.batcher.Ask(a); err != nil {
+			for i := range a.queries {
+				a.complete(i, rejection(errOverloaded))
+			}
+		}
+	}
+	if s.config.Fallback == nil {
+		return a.wait(a.deadline)
+	}
+	outcomes := a.wait(a.deadline.Add(-fallbackReserve))
+	s.fallBack(a.queries, outcomes, a.deadline)
+	return outcomes
+}

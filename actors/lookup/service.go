@@ -1,0 +1,166 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
+)
+
+// Config is what a Service is made of. Fields are required unless they say otherwise.
+type Config struct {
+	Actors        *actor.ActorSystem // of the process; shut it down after Stop
+	Provider      geo.Provider
+	Fallback      geo.Provider  // optional: offline files, when Provider has no budget or time
+	Reverse       Reverser      // optional: fills Network.Reverse where a batch lacks it
+	CacheEntries  int           // results held, at least 1
+	LookupTimeout time.Duration // the longest wait of a caller, more than 1 s
+	Concurrency   int           // exchanges with the upstream at once, at least 1
+	UpstreamShare float64       // of the upstream's budget for this process, above 0, at most 1
+	CallerLimit   int           // optional: cold queries a minute and caller; 0 = no limit
+	Breaker       geo.BreakerConfig
+	Logger        *slog.Logger
+	Metrics       prometheus.Registerer
+}
+
+// exchangeReserve is the part of a caller's time that is kept for the exchange itself: a lookup
+// that cannot be sent earlier than that before the caller's deadline is rejected.
+const exchangeReserve = time.Second
+
+// Service is the running lookup service. Its methods may be called by many goroutines.
+type Service struct {
+	config     Config
+	terms      geo.Terms
+	sendWithin time.Duration // LookupTimeout without exchangeReserve
+	cache      *geo.Cache
+	breaker    *geo.Breaker
+	admission  *admission
+	metrics    *metrics
+	lifetime   context.Context // of exchanges, which belong to no single caller
+	end        context.CancelFunc
+
+	batcher  *mailbox.Mailbox
+	workers  []*actor.PID
+	inFlight mailbox.InFlight // lookups that missed the cache
+}
+
+// New starts a Service. Stop ends it.
+func New(config Config) (*Service, error) {
+	cache, err := geo.NewCache(config.CacheEntries)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		config:     config,
+		terms:      config.Provider.Terms(),
+		sendWithin: config.LookupTimeout - exchangeReserve,
+		cache:      cache,
+		admission:  newAdmission(),
+	}
+	config.Breaker.Changed = s.breakerChanged
+	s.breaker = geo.NewBreaker(config.Breaker)
+	s.lifetime, s.end = context.WithCancel(context.Background())
+	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s.spawn()
+	return s, nil
+}
+
+// breakerChanged logs that the upstream is left alone, or works again.
+func (s *Service) breakerChanged(state geo.BreakerState) {
+	switch state {
+	case geo.BreakerOpen:
+		s.config.Logger.Warn("the upstream fails: it is left alone for a while",
+			"cooldown", s.config.Breaker.Cooldown.String())
+	case geo.BreakerClosed:
+		s.config.Logger.Info("the upstream answers again")
+	}
+}
+
+// spawn starts the pool and the batcher.
+func (s *Service) spawn() {
+	props := actor.PropsFromProducer(func() actor.Actor { return &worker{service: s} })
+	for range s.config.Concurrency {
+		s.workers = append(s.workers, s.config.Actors.Root.Spawn(props))
+	}
+	full := func() { s.metrics.mailboxRejects.Add(1) }
+	s.batcher = mailbox.NewSpawner(s.config.Actors, full, s.panicked).Spawn(newBatcher(s))
+}
+
+// panicked counts and logs the panic of an actor. Call it where the panic is recovered.
+func (s *Service) panicked() {
+	s.metrics.panics.Inc()
+	s.config.Logger.Error("actor panicked", "stack", string(debug.Stack()))
+}
+
+// Lookup looks up text, an address or a domain, and returns within the lookup timeout. It keeps no
+// memory of text. caller returns the address of the caller; it is called for a miss only, because
+// reading it from headers costs allocations.
+func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
+	var q geo.Query
+	if o := s.find(text, now, &q); !isMiss(o) {
+		return o
+	}
+	return s.missOne(q, caller(), now)
+}
+
+// LookupAll is Lookup for all of texts, which may repeat. The misses go to the upstream together.
+// It writes the outcomes to dst, which has the length of texts.
+func (s *Service) LookupAll(
+	texts []string, caller func() netip.Addr, now time.Time, dst []geo.Outcome,
+) {
+	var misses []miss
+	for i, text := range texts {
+		var q geo.Query
+		if dst[i] = s.find(text, now, &q); isMiss(dst[i]) {
+			misses = append(misses, miss{q, &dst[i]})
+		}
+	}
+	if misses != nil {
+		s.missAll(misses, caller(), now)
+	}
+}
+
+// find returns what the cache holds for text, or why text is no query. Else it returns a miss, and
+// the query in q. Most requests write the canonical form, which the cache finds without parsing.
+func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
+	if e := s.cache.Find(text, now); e != nil {
+		return geo.Outcome{Entry: e, Cached: true}
+	}
+	var err *geo.Error
+	if *q, err = geo.ParseQuery(text); err != nil {
+		return geo.Outcome{Err: err}
+	}
+	if e := s.cache.Get(*q, now); e != nil {
+		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
+	}
+	return geo.Outcome{}
+}
+
+func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
+
+// Stop rejects new lookups that miss the cache, waits for those in flight until ctx ends, and stops
+// the actors. Call it once, before the actor system is shut down.
+func (s *Service) Stop(ctx context.Context) error {
+	err := s.inFlight.Close(ctx)
+	s.end()
+	stopping := make([]*actor.Future, len(s.workers))
+	for i, pid := range s.workers {
+		stopping[i] = s.config.Actors.Root.StopFuture(pid)
+	}
+	for _, future := range stopping {
+		err = errors.Join(err, future.Wait())
+	}
+	s.batcher.Stop() // after the workers, which report to it
+	return err
+}

@@ -1,0 +1,68 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"gatehouse/actors/account"
+)
+
+// BeginPhone sends a code to a phone number and returns the token for the cookie, which
+// ConfirmPhone needs. It does the same whether the number has an account or not. The error is
+// account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
+func (s *Service) BeginPhone(
+	ctx context.Context, number string, caller netip.Addr, now time.Time,
+) (token string, err error) {
+	phone, err := parseAddress(account.SMS, number, now)
+	if err != nil {
+		return "", err
+	}
+	c := &account.Challenge{
+		Purpose: account.ForPhone, Channel: account.SMS, Address: phone, Message: account.PhoneCode,
+	}
+	return s.requestCode(ctx, c, caller, now, nil)
+}
+
+// ConfirmPhone signs in to the account of the number that the code was sent to. If there is none,
+// it creates the account, which needs a name. The error is ErrWrongCode, ErrCodeExpired,
+// ErrDisabled, a *ThrottledError, account.ErrBusy or a failure. After account.FieldErrors about the
+// name, the code stays valid.
+func (s *Service) ConfirmPhone(
+	ctx context.Context, token, code, name string, by Visitor, now time.Time,
+) (in *SignedIn, err error) {
+	defer func() { s.metrics.signedIn(byPhone, err) }()
+	return s.signInByCode(ctx, token, account.ForPhone, by, now,
+		func(c *account.Challenge, owner *account.User) (*account.User, error) {
+			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
+				return nil, err
+			}
+			if owner.ID == 0 {
+				u, err := s.registerPhone(ctx, c, name, now)
+				if !errors.Is(err, account.ErrTaken) {
+					return u, err
+				}
+				if owner, err = s.owner(ctx, c); err != nil {
+					return nil, err
+				}
+			}
+			if owner.Disabled {
+				return nil, ErrDisabled
+			}
+			return owner, s.takeChallenge(ctx, c, nil, now)
+		})
+}
+
+// registerPhone creates the account of a number. The error is account.ErrTaken when a concurrent
+// request has created it.
+func (s *Service) registerPhone(
+	ctx context.Context, c *account.Challenge, name string, now time.Time,
+) (*account.User, error) {
+	u := &account.User{Name: name, Phone: c.Address, Created: now, Updated: now}
+	u.Tidy()
+	if err := u.Check(now); err != nil {
+		return nil, s.undoTry(ctx, c, err)
+	}
+	return u, s.takeChallenge(ctx, c, u, now)
+}

@@ -1,0 +1,70 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"gatehouse/actors/account"
+)
+
+// BeginReset requests a code that allows a new password. It returns the token for the cookie, which
+// ConfirmReset needs. Only the message reveals that the address has no account: response and time
+// are the same. The error is account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy
+// or a failure.
+func (s *Service) BeginReset(
+	ctx context.Context, email string, caller netip.Addr, now time.Time,
+) (token string, err error) {
+	address, err := parseAddress(account.Email, email, now)
+	if err != nil {
+		return "", err
+	}
+	c := &account.Challenge{
+		Purpose: account.ForReset, Channel: account.Email, Address: address,
+		Message: account.NoAccount,
+	}
+	return s.requestCode(ctx, c, caller, now, func(owner *account.User) error {
+		if owner.ID != 0 && !owner.Disabled {
+			c.UserID, c.Message = owner.ID, account.ResetCode
+		}
+		return nil
+	})
+}
+
+// ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
+// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrDisabled, a *ThrottledError,
+// account.ErrBusy or a failure. After an account.FieldError about the password, the code stays
+// valid.
+func (s *Service) ConfirmReset(
+	ctx context.Context, token, code, password string, by Visitor, now time.Time,
+) (in *SignedIn, err error) {
+	defer func() { s.metrics.signedIn(byReset, err) }()
+	return s.signInByCode(ctx, token, account.ForReset, by, now,
+		func(c *account.Challenge, owner *account.User) (*account.User, error) {
+			// Until the code is checked, the response must not depend on whose account it is.
+			if err := account.CheckPassword(password, &account.User{Email: c.Address}); err != nil {
+				return nil, err
+			}
+			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
+				return nil, err
+			}
+			switch {
+			case c.UserID == 0 || owner.ID != c.UserID: // the owner of the address has changed
+				return nil, ErrCodeExpired
+			case owner.Disabled:
+				return nil, ErrDisabled
+			}
+			if err := account.CheckPassword(password, owner); err != nil {
+				return nil, s.undoTry(ctx, c, err)
+			}
+			hash, err := s.hasher.Hash(ctx, password)
+			if err != nil {
+				return nil, s.undoTry(ctx, c, fmt.Errorf("hash password: %w", err))
+			}
+			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
+				return nil, err
+			}
+			return s.replacePassword(ctx, owner.ID, hash, "", now)
+		})
+}

@@ -1,0 +1,108 @@
+//go:build !pact
+
+package docs_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// metricOf returns "name type labels" of a row, the labels sorted.
+func metricOf(_ *testing.T, row []string) []string {
+	labels := strings.Split(row[2], ", ")
+	slices.Sort(labels)
+	return []string{strings.TrimSpace(row[0] + " " + row[1] + " " + strings.Join(labels, " "))}
+}
+
+// metrics returns "name type labels" of each metric of a demo whose upstream fails and that
+// resolves reverse names, so that each metric has had its event.
+func metrics(t *testing.T) []string {
+	dir := t.TempDir()
+	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
+		" --breaker-failures 1 --ptr 127.0.0.1:9 --dir "+dir, environment(), "serving")
+	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var demo struct {
+		Base     string `json:"base_url"`
+		Admin    string `json:"admin_url"`
+		Upstream string `json:"upstream_url"`
+		Clients  struct {
+			Public struct {
+				ID string `json:"client_id"`
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &demo); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=8.8.8.8", "")
+	ask(t, http.MethodPut, demo.Upstream+"/_sim", `{"faults":[{"kind":"status","status":503}]}`)
+	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=8.8.4.4", "")
+	ask(t, http.MethodGet, demo.Base+"/api/lookup?q=9.9.9.9", "")
+	ask(t, http.MethodPost, demo.Base+"/oauth/token",
+		"grant_type=client_credentials&client_id="+demo.Clients.Public.ID)
+	return exposed(ask(t, http.MethodGet, demo.Admin+"/metrics", ""))
+}
+
+// ask sends a request, whose body is a form, and returns the body of the response, whatever its
+// status.
+func ask(t *testing.T, method, url, body string) string {
+	t.Helper()
+	ctx, cancel := patience(t)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	family = regexp.MustCompile(`^# TYPE (gatehouse_\w+ \w+)$`)
+	label  = regexp.MustCompile(`(\w+)="`)
+)
+
+// exposed returns "name type labels" of each of gatehouse's own metrics, the labels sorted, from
+// the text format of Prometheus: labels are those of the first sample.
+func exposed(text string) []string {
+	var found []string
+	open := false // the last of found waits for its first sample
+	for line := range strings.Lines(text) {
+		head := family.FindStringSubmatch(strings.TrimSpace(line))
+		if head != nil {
+			found = append(found, head[1])
+		} else if open && !strings.HasPrefix(line, "#") {
+			var labels []string
+			for _, l := range label.FindAllStringSubmatch(line, -1) {
+				if l[1] != "le" {
+					labels = append(labels, l[1])
+				}
+			}
+			slices.Sort(labels)
+			last := &found[len(found)-1]
+			*last = strings.TrimSpace(*last + " " + strings.Join(labels, " "))
+		}
+		open = head != nil
+	}
+	return found
+}

@@ -1,0 +1,58 @@
+// Package oauthapi serves the endpoints that programs call with credentials or an access token:
+// token, revocation, introspection, server metadata and user profiles.
+package oauthapi
+
+import (
+	"net/netip"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/endpoint"
+)
+
+// Paths of the endpoints (interface document, section 4).
+const (
+	pathToken      = "/oauth/token"
+	pathRevoke     = "/oauth/revoke"
+	pathIntrospect = "/oauth/introspect"
+	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathBasic      = "/api/user"
+	pathDetailed   = "/api/user/details"
+)
+
+// service holds what the handlers share.
+type service struct {
+	tokens   *token.Service
+	caller   func(*fasthttp.RequestCtx) netip.Addr
+	metadata []byte // response of pathMetadata
+}
+
+// Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
+// the client, or the zero Addr.
+func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
+	issuer string) []endpoint.Endpoint {
+	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
+	s := &service{tokens, caller, oauth.Metadata(issuer)}
+	return []endpoint.Endpoint{
+		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth, ClientOrigins: true},
+		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth},
+		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
+		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
+			ClientOrigins: true},
+		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
+			Head: endpoint.SetPrivateJSON, ClientOrigins: true},
+	}
+}
+
+// showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
+func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
+	endpoint.SetJSON(&ctx.Response.Header)
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
+	ctx.Response.SetBodyRaw(s.metadata)
+}

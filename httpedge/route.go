@@ -1,0 +1,190 @@
+package httpedge
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/httpedge/endpoint"
+)
+
+// Names and values of headers that every response has.
+var (
+	headerNosniff     = []byte(fasthttp.HeaderXContentTypeOptions)
+	nosniff           = []byte("nosniff")
+	headerAllowOrigin = []byte(fasthttp.HeaderAccessControlAllowOrigin)
+	anyOrigin         = []byte("*")
+	headerExpose      = []byte(fasthttp.HeaderAccessControlExposeHeaders)
+	exposed           = []byte(
+		"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id")
+)
+
+// route is an endpoint with its metrics, its access log and the headers of its responses.
+type route struct {
+	server  *Server
+	format  endpoint.Format
+	cors    bool
+	clients bool
+	head    fasthttp.ResponseHeader // of every response
+	handle  fasthttp.RequestHandler
+	metrics *routeMetrics
+	log     accessLog
+}
+
+func (s *Server) newRoute(e endpoint.Endpoint) *route {
+	level := slog.LevelInfo
+	if e.Quiet {
+		level = slog.LevelDebug
+	}
+	r := &route{
+		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins, handle: e.Handle,
+		metrics: s.metrics.routes.of(e.Pattern),
+		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
+	}
+	r.head.SetNoDefaultContentType(true)
+	r.head.SetCanonical(headerRequestID, nil) // reserves its place
+	setCommonHeaders(&r.head, e.AnyOrigin)
+	if e.ClientOrigins {
+		r.head.SetCanonical(headerVary, varyOrigin)
+	}
+	if e.Head != nil {
+		e.Head(&r.head)
+	}
+	return r
+}
+
+// serve runs what all requests have in common, and the handler.
+func (r *route) serve(ctx *fasthttp.RequestCtx) {
+	defer r.finish(ctx)
+	r.head.CopyTo(&ctx.Response.Header) // much cheaper than setting the headers one by one
+	setRequestID(ctx)
+	if r.clients {
+		r.server.allowOrigin(ctx)
+	}
+	if fault := framingError(&ctx.Request.Header); fault != "" {
+		ctx.SetConnectionClose()
+		endpoint.WriteError(ctx, r.format, endpoint.ErrBadRequest.Saying(fault))
+		return
+	}
+	r.handle(ctx)
+}
+
+// beginResponse sets the headers that every response has.
+func beginResponse(ctx *fasthttp.RequestCtx, cors bool) {
+	setRequestID(ctx)
+	setCommonHeaders(&ctx.Response.Header, cors)
+}
+
+// setCommonHeaders sets the headers that are the same in every response.
+func setCommonHeaders(h *fasthttp.ResponseHeader, cors bool) {
+	h.SetCanonical(headerNosniff, nosniff)
+	if cors {
+		h.SetCanonical(headerAllowOrigin, anyOrigin)
+		h.SetCanonical(headerExpose, exposed)
+	}
+}
+
+// finish ends the request, even if its handler panicked.
+func (r *route) finish(ctx *fasthttp.RequestCtx) {
+	if p := recover(); p != nil {
+		r.server.panicked(ctx, p, r.format, r.cors)
+	}
+	r.record(ctx, ctx.Time())
+}
+
+// record counts and logs a request that began at start, and tells its connection that the response
+// is ready.
+func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
+	elapsed := time.Since(start)
+	if held := connectionOf(ctx); held != nil {
+		held.times.responseReady(start.Add(elapsed))
+	}
+	method, status := methodName(ctx.Method()), ctx.Response.StatusCode()
+	r.metrics.observe(method, status, elapsed)
+	if !r.log.enabled() {
+		return
+	}
+	line := accessLine{
+		start: start, requestID: endpoint.View(ctx.Response.Header.PeekCanonical(headerRequestID)),
+		method: methodNames[method], status: status, duration: elapsed,
+	}
+	if !ctx.IsHead() {
+		line.bytes = len(ctx.Response.Body())
+	}
+	if err := r.log.write(&line); err != nil {
+		r.server.metrics.logErrors.Inc()
+	}
+}
+
+// recovered handles a panic outside of a route.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
+	if p := recover(); p != nil {
+		s.panicked(ctx, p, endpoint.JSON, false)
+	}
+}
+
+// panicked responds with 500 and logs the stack. A panic's value may hold parts of the request, so
+// it is only logged when it is the runtime's.
+func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.Format, cors bool) {
+	s.metrics.panics.Inc()
+	cause := fmt.Sprintf("%T", value)
+	if err, ok := value.(runtime.Error); ok {
+		cause = err.Error()
+	}
+	id := string(ctx.Response.Header.PeekBytes(headerRequestID))
+	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack",
+		string(debug.Stack()))
+	ctx.Response.Reset()
+	beginResponse(ctx, cors)
+	if id != "" {
+		ctx.Response.Header.SetCanonical(headerRequestID, []byte(id))
+	}
+	ctx.SetConnectionClose()
+	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
+}
+
+// framingError returns what is wrong with the version or the target of a request, or why a proxy
+// may see another length than we do (RFC 9112 section 6.1); "" = nothing. fasthttp refuses repeated
+// Content-Length and unknown codings itself.
+func framingError(h *fasthttp.RequestHeader) string {
+	if !bytes.HasPrefix(h.Protocol(), []byte("HTTP/1.")) {
+		return "Only HTTP/1.1 is supported."
+	}
+	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
+		return "The request target must not have a fragment: remove the # and what follows, or write it as %23."
+	}
+	coding, ok := rawHeader(h.RawHeaders(), "transfer-encoding")
+	if !ok {
+		return ""
+	}
+	if !bytes.EqualFold(coding, []byte("chunked")) {
+		return "The only supported Transfer-Encoding is chunked."
+	}
+	if _, ok := rawHeader(h.RawHeaders(), "content-length"); ok {
+		return "Content-Length and Transfer-Encoding must not be used together."
+	}
+	return ""
+}
+
+// rawHeader returns the value of the first header with that name, which must be in lower case.
+func rawHeader(raw []byte, name string) (value []byte, ok bool) {
+	for len(raw) > 0 {
+		line := raw
+		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
+			line, raw = raw[:end], raw[end+1:]
+		} else {
+			raw = nil
+		}
+		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' &&
+			strings.EqualFold(endpoint.View(line[:len(name)]), name) {
+			return bytes.TrimSpace(line[len(name)+1:]), true
+		}
+	}
+	return nil, false
+}
