@@ -88,7 +88,9 @@ func (st *Stack) stop(t testing.TB, served error) {
 		t.Errorf("got %v, want the service to stop", err)
 	}
 	st.Log.buffer = nil
-	for _, what := range []string{"requests", "lookups", "token requests"} {
+	for _, what := range []string{
+		"requests", "lookups", "token requests", "requests of people",
+	} {
 		if cut := st.Log.Records(what + " were cut off"); len(cut) > 0 {
 			t.Errorf("got %v, want none cut off", cut)
 		}

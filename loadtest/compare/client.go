@@ -28,7 +28,7 @@ type client struct {
 }
 
 func newClient(address string, requests [][]byte, proof string, first int) (*client, error) {
-	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", address, time.Minute)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

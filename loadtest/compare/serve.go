@@ -30,10 +30,10 @@ const (
 
 // Settings of both servers.
 const (
-	readTimeout    = 10 * time.Second
-	writeTimeout   = 10 * time.Second
+	readTimeout    = 5 * time.Minute
+	writeTimeout   = 5 * time.Minute
 	idleTimeout    = 5 * time.Minute
-	drainTimeout   = 5 * time.Second
+	drainTimeout   = time.Minute
 	maxConnections = 4096
 )
 
