@@ -62,7 +62,9 @@ func tokenStates() []State {
 
 // given returns an argument, or a new value when there is none. Its error says that the service would
 // reject the argument's format.
-func given(a arguments, name string, hasFormat func(string) bool, fresh func() string) (string, error) {
+func given(
+	a arguments, name string, hasFormat func(string) bool, fresh func() string,
+) (string, error) {
 	s := a.text(name)
 	switch {
 	case s == "":
@@ -132,7 +134,9 @@ func newPair(at time.Time) pair {
 }
 
 // redeem exchanges a code for tokens at a time.
-func (f *fixture) redeem(ctx context.Context, code *oauth.AuthorizationCode, p pair, at time.Time) error {
+func (f *fixture) redeem(
+	ctx context.Context, code *oauth.AuthorizationCode, p pair, at time.Time,
+) error {
 	hash := oauth.HashOf(p.refresh)
 	op := &oauth.Redeem{
 		Code: code.Hash, Now: at, Refresh: &hash,
@@ -259,7 +263,9 @@ func parseAccessToken(a arguments) (setUp, error) {
 }
 
 // issueToClient stores an access token of the current client itself.
-func (f *fixture) issueToClient(ctx context.Context, p pair, scopes oauth.Scopes, at time.Time) error {
+func (f *fixture) issueToClient(
+	ctx context.Context, p pair, scopes oauth.Scopes, at time.Time,
+) error {
 	if err := f.needClient(ctx); err != nil {
 		return err
 	}

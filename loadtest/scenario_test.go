@@ -191,7 +191,9 @@ func TestSetupSaysWhatItNeeds(t *testing.T) {
 }
 
 // endingAfter returns a context that ends when a run with the configuration has made hits for at least d.
-func endingAfter(t *testing.T, d time.Duration, schedule loadtest.Schedule) (context.Context, loadtest.Config) {
+func endingAfter(
+	t *testing.T, d time.Duration, schedule loadtest.Schedule,
+) (context.Context, loadtest.Config) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	return ctx, loadtest.Config{Schedule: schedule, Live: func(s loadtest.Second) {

@@ -58,7 +58,9 @@ func (s *Service) AdmitOperator(token string, now time.Time) Verdict {
 }
 
 // admit is Admit for a token whose hash is known.
-func (s *Service) admit(token string, hash *oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+func (s *Service) admit(
+	token string, hash *oauth.Hash, endpoint Endpoint, now time.Time,
+) Admission {
 	if a := s.directory.find(hash); a != nil { // its token was genuine when the actor was made
 		if result, settled := s.admitInUse(a, endpoint, now); settled {
 			return result
@@ -75,7 +77,9 @@ func (s *Service) admit(token string, hash *oauth.Hash, endpoint Endpoint, now t
 }
 
 // admitInUse asks a token's actor. False says that the token has to be loaded first.
-func (s *Service) admitInUse(a *tokenActor, endpoint Endpoint, now time.Time) (_ Admission, settled bool) {
+func (s *Service) admitInUse(
+	a *tokenActor, endpoint Endpoint, now time.Time,
+) (_ Admission, settled bool) {
 	result, stale, err := s.askToken(a, endpoint, now)
 	switch {
 	case stale || hasStopped(err):

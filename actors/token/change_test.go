@@ -43,7 +43,9 @@ type slowCodes struct {
 	entered, release chan struct{}
 }
 
-func (s slowCodes) AuthorizationCode(ctx context.Context, hash oauth.Hash) (*oauth.AuthorizationCode, error) {
+func (s slowCodes) AuthorizationCode(
+	ctx context.Context, hash oauth.Hash,
+) (*oauth.AuthorizationCode, error) {
 	s.entered <- struct{}{}
 	<-s.release
 	return s.fakeStore.AuthorizationCode(ctx, hash)

@@ -15,7 +15,9 @@ import (
 // Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable. A
 // request whose write was queued but not begun when ctx ends has had no effect. One that was begun is
 // awaited up to 5 s longer. The request must not share memory that changes.
-func (s *Service) Token(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, *oauth.Error) {
+func (s *Service) Token(
+	ctx context.Context, r *oauth.TokenRequest, now time.Time,
+) (*oauth.TokenResponse, *oauth.Error) {
 	response, err := s.token(ctx, r, now)
 	fault := s.throttled(s.fault(err, "serve a token request"), r.Credentials, now)
 	s.metrics.responded(r.Grant, fault)
@@ -25,7 +27,9 @@ func (s *Service) Token(ctx context.Context, r *oauth.TokenRequest, now time.Tim
 	return response, nil
 }
 
-func (s *Service) token(ctx context.Context, r *oauth.TokenRequest, now time.Time) (*oauth.TokenResponse, error) {
+func (s *Service) token(
+	ctx context.Context, r *oauth.TokenRequest, now time.Time,
+) (*oauth.TokenResponse, error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
 	}
@@ -74,7 +78,9 @@ func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.C
 }
 
 // do asks a client's actor and waits for the write that it submits.
-func (s *Service) do(ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation) error {
+func (s *Service) do(
+	ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation,
+) error {
 	if err := a.mailbox.Ask(message); err != nil {
 		return err
 	}
@@ -93,7 +99,9 @@ func (s *Service) do(ctx context.Context, a *clientActor, message any, m *client
 	return m.write.wait(ctx, op)
 }
 
-func (s *Service) redeem(ctx context.Context, a *clientActor, m *redemption) (*oauth.TokenResponse, error) {
+func (s *Service) redeem(
+	ctx context.Context, a *clientActor, m *redemption,
+) (*oauth.TokenResponse, error) {
 	if oauth.LooksLikeAuthorizationCode(m.request.Code) {
 		var err error
 		m.code, err = s.config.Tokens.AuthorizationCode(ctx, oauth.HashOf(m.request.Code))
@@ -108,7 +116,9 @@ func (s *Service) redeem(ctx context.Context, a *clientActor, m *redemption) (*o
 	return &m.response, s.outcome(m.op.Outcome, m.op.Revoked)
 }
 
-func (s *Service) rotate(ctx context.Context, a *clientActor, m *rotation) (*oauth.TokenResponse, error) {
+func (s *Service) rotate(
+	ctx context.Context, a *clientActor, m *rotation,
+) (*oauth.TokenResponse, error) {
 	if oauth.LooksLikeRefreshToken(m.request.RefreshToken) {
 		var err error
 		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(m.request.RefreshToken))
@@ -137,12 +147,16 @@ func (s *Service) outcome(outcome oauth.Outcome, revoked []oauth.Hash) error {
 
 // IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749
 // section 4.1.2). It sets Hash and Expires of code. The error is for a redirect.
-func (s *Service) IssueCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, *oauth.Error) {
+func (s *Service) IssueCode(
+	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
+) (string, *oauth.Error) {
 	plain, err := s.issueCode(ctx, code, now)
 	return plain, s.authorizeFault(err, "issue an authorization code")
 }
 
-func (s *Service) issueCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, error) {
+func (s *Service) issueCode(
+	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
+) (string, error) {
 	if !s.inflight.Enter() {
 		return "", mailbox.ErrStopped
 	}
@@ -167,7 +181,9 @@ func (s *Service) issueCode(ctx context.Context, code oauth.AuthorizationCode, n
 
 // IssueConsentedCode is IssueCode for scopes that the user has granted the client before. When the
 // consent was withdrawn meanwhile, it revokes the code, and the error is access_denied.
-func (s *Service) IssueConsentedCode(ctx context.Context, code oauth.AuthorizationCode, now time.Time) (string, *oauth.Error) {
+func (s *Service) IssueConsentedCode(
+	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
+) (string, *oauth.Error) {
 	plain, fault := s.IssueCode(ctx, code, now)
 	if fault != nil {
 		return "", fault
@@ -192,7 +208,9 @@ const consentUsed = time.Minute
 
 // useConsent records that a code was issued by a consent, or returns account.ErrNotFound when there
 // is none for its scopes.
-func (s *Service) useConsent(ctx context.Context, code oauth.AuthorizationCode, now time.Time) error {
+func (s *Service) useConsent(
+	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
+) error {
 	consent, err := s.config.Accounts.Consent(ctx, code.UserID, code.ClientID)
 	if err != nil {
 		return fmt.Errorf("read consent: %w", err)

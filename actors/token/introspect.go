@@ -16,7 +16,9 @@ const introspectTimeout = 5 * time.Second
 // Introspect describes a token to a confidential client (RFC 7662): its own, or any when the client
 // is registered for that. Every other token is inactive, like one whose client or user is disabled.
 // It returns within seven seconds, and at once when client and token are in use.
-func (s *Service) Introspect(c oauth.Credentials, token string, now time.Time) (oauth.Introspection, *oauth.Error) {
+func (s *Service) Introspect(
+	c oauth.Credentials, token string, now time.Time,
+) (oauth.Introspection, *oauth.Error) {
 	about, settled, err := s.introspectInUse(c, token, now)
 	if !settled {
 		about, err = s.introspectStored(c, token, now)
@@ -30,7 +32,9 @@ func (s *Service) Introspect(c oauth.Credentials, token string, now time.Time) (
 // introspectInUse introspects from memory. False says that the stores have to be read: for a client
 // that is not in use, for a refresh token, and where other processes write to them, which can revoke
 // a token up to a second before its actor learns of it.
-func (s *Service) introspectInUse(c oauth.Credentials, token string, now time.Time) (_ oauth.Introspection, settled bool, _ error) {
+func (s *Service) introspectInUse(
+	c oauth.Credentials, token string, now time.Time,
+) (_ oauth.Introspection, settled bool, _ error) {
 	if s.config.Shared {
 		return oauth.Introspection{}, false, nil
 	}
@@ -54,7 +58,9 @@ func (s *Service) introspectInUse(c oauth.Credentials, token string, now time.Ti
 
 // describeInUse returns what the token's actor knows of it. It loads an access token that is not in
 // use. False says that the stores have to be read.
-func (s *Service) describeInUse(token string, now time.Time) (_ oauth.Introspection, settled bool, _ error) {
+func (s *Service) describeInUse(
+	token string, now time.Time,
+) (_ oauth.Introspection, settled bool, _ error) {
 	hash := oauth.HashOf(token)
 	a := s.directory.find(&hash)
 	if a == nil && oauth.LooksLikeRefreshToken(token) {
@@ -96,7 +102,9 @@ func visibleTo(asker *oauth.Client, about oauth.Introspection) oauth.Introspecti
 }
 
 // introspectStored introspects with the stores.
-func (s *Service) introspectStored(c oauth.Credentials, token string, now time.Time) (oauth.Introspection, error) {
+func (s *Service) introspectStored(
+	c oauth.Credentials, token string, now time.Time,
+) (oauth.Introspection, error) {
 	if !s.inflight.Enter() {
 		return oauth.Introspection{}, mailbox.ErrStopped
 	}
@@ -125,7 +133,9 @@ func (s *Service) introspectStored(c oauth.Credentials, token string, now time.T
 }
 
 // describe returns what the stores know of a token, or oauth.ErrNotFound.
-func (s *Service) describe(ctx context.Context, token string, now time.Time) (oauth.Introspection, error) {
+func (s *Service) describe(
+	ctx context.Context, token string, now time.Time,
+) (oauth.Introspection, error) {
 	if _, genuine := s.keys.CheckAccessToken(token); genuine {
 		row, err := s.config.Tokens.AccessToken(ctx, oauth.HashOf(token))
 		if err != nil {

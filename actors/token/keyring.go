@@ -81,7 +81,9 @@ func (s *Service) logRotation(keys oauth.Keys) {
 // RotateKeys makes a new key for access tokens. Tokens signed with the key before stay valid. Another
 // rotation would forget that key, so it is oauth.ErrKeysInUse until those tokens have expired.
 // RotateKeys returns when the key was made, and when the next rotation is possible.
-func (s *Service) RotateKeys(ctx context.Context, now time.Time) (made, again time.Time, err error) {
+func (s *Service) RotateKeys(
+	ctx context.Context, now time.Time,
+) (made, again time.Time, err error) {
 	if !s.inflight.Enter() {
 		return made, again, mailbox.ErrStopped
 	}

@@ -42,7 +42,9 @@ type loaded struct {
 // load reads what the stores say of a token, once for all requests that wait for it. It returns the
 // token's actor, to be asked next, or nil with the verdict. first says that the request has not waited
 // for a load before: one that it joins may have begun before the request came.
-func (s *Service) load(ctx context.Context, hash oauth.Hash, now time.Time, first bool) (*tokenActor, Verdict) {
+func (s *Service) load(
+	ctx context.Context, hash oauth.Hash, now time.Time, first bool,
+) (*tokenActor, Verdict) {
 	own := false
 	ended := s.loads.DoChan(string(hash[:]), func() (any, error) {
 		own = true
@@ -91,7 +93,9 @@ func (s *Service) loadNow(hash oauth.Hash, now time.Time) (end loaded) {
 
 // loadActor reads a token's session and makes its actor, or tells the one that there is. again says
 // that the token was revoked meanwhile.
-func (s *Service) loadActor(ctx context.Context, hash oauth.Hash, now time.Time) (*tokenActor, Verdict) {
+func (s *Service) loadActor(
+	ctx context.Context, hash oauth.Hash, now time.Time,
+) (*tokenActor, Verdict) {
 	a, found := s.directory.reserve(hash)
 	defer s.directory.release(a)
 	session, verdict := s.readSession(ctx, hash, now)
@@ -116,7 +120,9 @@ func (s *Service) loadActor(ctx context.Context, hash oauth.Hash, now time.Time)
 
 // readSession reads a session, with the verdict Admitted when requests may be admitted to it. It is
 // nil when the token is unknown or the read failed.
-func (s *Service) readSession(ctx context.Context, hash oauth.Hash, now time.Time) (*session, Verdict) {
+func (s *Service) readSession(
+	ctx context.Context, hash oauth.Hash, now time.Time,
+) (*session, Verdict) {
 	since := s.since(time.Now())
 	read := s.clock(time.Now())
 	token, err := s.config.Tokens.AccessToken(ctx, hash)

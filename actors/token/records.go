@@ -76,7 +76,9 @@ func (r *records[K, V]) drop(key K) {
 
 // load returns the record of key with a snapshot no older than since, read if needed. Its errors are
 // those of read.
-func (r *records[K, V]) load(ctx context.Context, key K, since time.Time) (*record[K, V], *snapshot[V], error) {
+func (r *records[K, V]) load(
+	ctx context.Context, key K, since time.Time,
+) (*record[K, V], *snapshot[V], error) {
 	found := r.use(key)
 	for {
 		if s := found.current.Load(); s != nil && !s.read.Before(since) {

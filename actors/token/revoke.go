@@ -13,7 +13,9 @@ import (
 // Revoke ends a token of the client that presents it, a refresh token with its family (RFC 7009).
 // When it returns nil, the token is refused from the next request on. A token that is unknown or
 // another client's is left alone.
-func (s *Service) Revoke(ctx context.Context, c oauth.Credentials, token string, now time.Time) *oauth.Error {
+func (s *Service) Revoke(
+	ctx context.Context, c oauth.Credentials, token string, now time.Time,
+) *oauth.Error {
 	return s.throttled(s.fault(s.revoke(ctx, c, token), "revoke a token"), c, now)
 }
 

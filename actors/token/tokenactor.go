@@ -81,7 +81,9 @@ func (a *tokenActor) Receive(ctx actor.Context) {
 
 // askToken asks an actor about a request. stale says that the records have to be loaded first. The
 // error is one of mailbox.
-func (s *Service) askToken(a *tokenActor, endpoint Endpoint, now time.Time) (result Admission, stale bool, err error) {
+func (s *Service) askToken(
+	a *tokenActor, endpoint Endpoint, now time.Time,
+) (result Admission, stale bool, err error) {
 	m := s.asks.Get().(*admission)
 	m.endpoint, m.now = endpoint, now
 	err = a.mailbox.Ask(m)
@@ -111,7 +113,9 @@ func (a *tokenActor) admit(m *admission) {
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token has
 // no user.
-func (a *tokenActor) decide(endpoint Endpoint, client *oauth.Client, u *user, now ratelimit.Now) Admission {
+func (a *tokenActor) decide(
+	endpoint Endpoint, client *oauth.Client, u *user, now ratelimit.Now,
+) Admission {
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}

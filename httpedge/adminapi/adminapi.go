@@ -52,7 +52,9 @@ type adminCall struct {
 type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints.
-func Endpoints(tokens *token.Service, people *people.Service, log *slog.Logger) []endpoint.Endpoint {
+func Endpoints(
+	tokens *token.Service, people *people.Service, log *slog.Logger,
+) []endpoint.Endpoint {
 	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
