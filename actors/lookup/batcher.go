@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"gatehouse/actors/geo"
+	"gatehouse/actors/mailbox"
 )
 
 // leastExchange is the time below which a queued lookup is not worth sending.
@@ -16,6 +17,7 @@ const leastExchange = 100 * time.Millisecond
 // batcher is the actor between requests and pool. It joins lookups of one query, gathers them into
 // batches, sends them as the upstream's budgets allow, and hands out the outcomes. It never blocks.
 type batcher struct {
+	mailbox.Mailbox
 	service     *Service
 	terms       geo.Terms
 	singles     geo.Budget
@@ -82,11 +84,14 @@ func newBatcher(s *Service) *batcher {
 }
 
 // Receive implements actor.Actor.
-func (b *batcher) Receive(ctx actor.Context) {
+func (b *batcher) Receive(ctx actor.Context) { b.Handle(ctx.Message()) }
+
+// Handle implements mailbox.Actor. It handles the messages of Tell as well.
+func (b *batcher) Handle(message any) {
 	now := time.Now()
 	b.breaker, b.openFor = b.service.breaker.State(now)
 	defer b.publish(now) // also after a panic: requests decide by what was published last
-	switch m := ctx.Message().(type) {
+	switch m := message.(type) {
 	case *ask:
 		b.take(m, now)
 	case *exchangeDone:

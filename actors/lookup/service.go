@@ -48,7 +48,7 @@ type Service struct {
 	lifetime   context.Context // of exchanges, which belong to no single caller
 	end        context.CancelFunc
 
-	batcher  *mailbox.Mailbox
+	batcher  *batcher
 	workers  []*actor.PID
 	inFlight mailbox.InFlight // lookups that missed the cache
 }
@@ -99,7 +99,8 @@ func (s *Service) spawn() {
 		s.workers = append(s.workers, s.config.Actors.Root.Spawn(props))
 	}
 	full := func() { s.metrics.mailboxRejects.Add(1) }
-	s.batcher = mailbox.NewSpawner(s.config.Actors, full, s.panicked).Spawn(newBatcher(s))
+	s.batcher = newBatcher(s)
+	mailbox.NewSpawner(s.config.Actors, full, s.panicked).Spawn(s.batcher)
 }
 
 // panicked counts and logs the panic of an actor. Call it where the panic is recovered.

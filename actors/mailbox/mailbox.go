@@ -33,18 +33,30 @@ var (
 	ErrPanicked = errors.New("the actor panicked")
 )
 
-// Mailbox is the queue of one actor. Its methods may be called by many goroutines, also by the actor
-// itself, but an actor that asks itself waits for ever.
+// Actor is an actor with a Mailbox, which it embeds.
+//
+// Asks are handled by Handle, all other messages by Receive. Both are called one at a time. An ask
+// does not pass through the library's context: with many actors, a request waits for memory more
+// than for anything else, and the context would be two cache lines more.
+type Actor interface {
+	actor.Actor
+	// Handle handles the message of an Ask. It must not block.
+	Handle(message any)
+	self() *Mailbox
+}
+
+// Mailbox is the queue of one actor, which embeds it. Its methods may be called by many goroutines,
+// also by the actor itself, but an actor that asks itself waits for ever.
 //
 // The lock guards the queue and is never held while the actor runs.
 type Mailbox struct {
-	spawner *Spawner
-	invoker actor.MessageInvoker
-
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor
 	stopped bool
-	asks    int32     // that wait
+	asks    int32 // that wait
+	actor   Actor
+	spawner *Spawner
+	invoker actor.MessageInvoker
 	first   *envelope // those that wait, in their order
 	last    *envelope
 }
@@ -178,13 +190,18 @@ func (m *Mailbox) deliver(message any, kind kind) (err error) {
 			err = ErrPanicked
 		}
 	}()
-	if kind == system {
-		m.invoker.InvokeSystemMessage(message)
-	} else {
+	switch kind {
+	case ask:
+		m.actor.Handle(message)
+	case tell:
 		m.invoker.InvokeUserMessage(message)
+	default:
+		m.invoker.InvokeSystemMessage(message)
 	}
 	return nil
 }
+
+func (m *Mailbox) self() *Mailbox { return m }
 
 // Stop ends the actor. No ask is handled after it but the one under way; those that wait get
 // ErrStopped.

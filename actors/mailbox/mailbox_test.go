@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // script is an actor that does what each message says, and keeps what it was sent.
 type script struct {
-	*mailbox.Mailbox
+	mailbox.Mailbox
 	handled []*step
 	stopped bool
 	full    int
@@ -26,7 +26,11 @@ type script struct {
 type step struct{ do func() }
 
 func (s *script) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
+	s.Handle(ctx.Message())
+}
+
+func (s *script) Handle(message any) {
+	switch m := message.(type) {
 	case *step:
 		s.handled = append(s.handled, m)
 		if m.do != nil {
@@ -42,7 +46,7 @@ func spawn(t testing.TB) *script {
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
 	s := &script{}
-	s.Mailbox = mailbox.NewSpawner(system, func() { s.full++ }, func() { s.panics++ }).Spawn(s)
+	mailbox.NewSpawner(system, func() { s.full++ }, func() { s.panics++ }).Spawn(s)
 	return s
 }
 
@@ -230,19 +234,23 @@ func TestAskFromManyGoroutines(t *testing.T) {
 // reply is a message with its reply, as hot paths pool them.
 type reply struct{ n int }
 
-type counter struct{ n int }
+type counter struct {
+	mailbox.Mailbox
+	n int
+}
 
-func (c *counter) Receive(ctx actor.Context) {
-	if m, ok := ctx.Message().(*reply); ok {
-		c.n++
-		m.n = c.n
-	}
+func (*counter) Receive(actor.Context) {}
+
+func (c *counter) Handle(message any) {
+	c.n++
+	message.(*reply).n = c.n
 }
 
 func BenchmarkAsk(b *testing.B) {
 	system := mailbox.NewSystem()
 	defer system.Shutdown()
-	m := mailbox.NewSpawner(system, func() {}, func() {}).Spawn(&counter{})
+	m := &counter{}
+	mailbox.NewSpawner(system, func() {}, func() {}).Spawn(m)
 	message := &reply{}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -255,7 +263,8 @@ func BenchmarkAsk(b *testing.B) {
 func BenchmarkAskContended(b *testing.B) {
 	system := mailbox.NewSystem()
 	defer system.Shutdown()
-	m := mailbox.NewSpawner(system, func() {}, func() {}).Spawn(&counter{})
+	m := &counter{}
+	mailbox.NewSpawner(system, func() {}, func() {}).Spawn(m)
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

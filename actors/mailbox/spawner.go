@@ -23,9 +23,8 @@ type Spawner struct {
 	panicked  func()
 	envelopes sync.Pool // those not in use, so that a busy actor allocates nothing
 
-	mu      sync.Mutex
-	actor   actor.Actor // being spawned
-	mailbox *Mailbox    // of that actor
+	mu    sync.Mutex
+	actor Actor // being spawned
 }
 
 // NewSpawner returns a Spawner. full is called for each ask that gets ErrFull, panicked for each
@@ -35,18 +34,18 @@ func NewSpawner(system *actor.ActorSystem, full, panicked func()) *Spawner {
 	s.envelopes.New = func() any { return &envelope{handled: make(chan error, 1)} }
 	s.props = actor.PropsFromProducer(func() actor.Actor { return s.actor },
 		actor.WithMailbox(func() actor.Mailbox {
-			s.mailbox = &Mailbox{spawner: s}
-			return s.mailbox
+			m := s.actor.self()
+			m.actor, m.spawner = s.actor, s
+			return m
 		}))
 	return s
 }
 
-// Spawn starts a and returns its mailbox. a must not spawn another actor when it is started. The props
-// are shared by all actors, because a set of them is larger than most actors are.
-func (s *Spawner) Spawn(a actor.Actor) *Mailbox {
+// Spawn starts a. a must not spawn another actor when it is started. The props are shared by all
+// actors, because a set of them is larger than most actors are.
+func (s *Spawner) Spawn(a Actor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actor = a
 	s.root.Spawn(s.props)
-	return s.mailbox
 }

@@ -421,7 +421,7 @@ func TestAdmitWhileActorsStop(t *testing.T) {
 			default:
 			}
 			if a := f.directory.find(&hash); a != nil {
-				a.mailbox.Tell(&sweep{now: now.Add(2 * time.Hour)})
+				a.Tell(&sweep{now: now.Add(2 * time.Hour)})
 			}
 			f.forget([]oauth.Hash{hash})
 		}
@@ -525,7 +525,7 @@ func TestRevokedActorHasStopped(t *testing.T) {
 	if _, _, err := f.askToken(a, BasicProfile, time.Now()); !errors.Is(err, mailbox.ErrStopped) {
 		t.Errorf("got %v, want %v", err, mailbox.ErrStopped)
 	}
-	if _, known := f.config.Actors.ProcessRegistry.Get(a.mailbox.PID()); known {
+	if _, known := f.config.Actors.ProcessRegistry.Get(a.PID()); known {
 		t.Error("got the actor kept by the library")
 	}
 }

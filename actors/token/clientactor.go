@@ -15,8 +15,8 @@ import (
 // checks what does not change, and hands the store an operation that decides the rest. Then it takes
 // its next message, without waiting for the disk.
 type clientActor struct {
+	mailbox.Mailbox
 	record  *clientRecord // keeps it in use
-	mailbox *mailbox.Mailbox
 	service *Service
 }
 
@@ -46,7 +46,7 @@ func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
 			c.byID = map[string]*clientActor{}
 		}
 		a = &clientActor{record: record, service: s}
-		a.mailbox = s.spawner.Spawn(a)
+		s.spawner.Spawn(a)
 		c.byID[record.key] = a
 	}
 	return a
@@ -59,7 +59,7 @@ func (c *clientActors) drop(id string) {
 	delete(c.byID, id)
 	c.mu.Unlock()
 	if a != nil {
-		a.mailbox.Stop()
+		a.Stop()
 	}
 }
 
@@ -121,17 +121,19 @@ type (
 	}
 )
 
-// Receive implements actor.Actor.
-func (a *clientActor) Receive(ctx actor.Context) {
-	if m, ok := ctx.Message().(interface{ base() *clientAsk }); ok {
-		known := a.record.current.Load()
-		if known == nil {
-			m.base().outdated = true
-			return
-		}
-		m.base().client = &known.value
+// Receive implements actor.Actor. Nobody tells a clientActor anything.
+func (*clientActor) Receive(actor.Context) {}
+
+// Handle implements mailbox.Actor.
+func (a *clientActor) Handle(message any) {
+	m := message.(interface{ base() *clientAsk }).base()
+	known := a.record.current.Load()
+	if known == nil {
+		m.outdated = true
+		return
 	}
-	switch m := ctx.Message().(type) {
+	m.client = &known.value
+	switch m := message.(type) {
 	case *issuance:
 		a.issue(m)
 	case *redemption:

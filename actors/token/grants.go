@@ -81,7 +81,7 @@ func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.C
 func (s *Service) do(
 	ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation,
 ) error {
-	if err := a.mailbox.Ask(message); err != nil {
+	if err := a.Ask(message); err != nil {
 		return err
 	}
 	for m.outdated {
@@ -89,7 +89,7 @@ func (s *Service) do(
 		if _, _, err := s.clients.load(ctx, a.record.key, s.since(time.Now())); err != nil {
 			return fmt.Errorf("read a changed client: %w", err)
 		}
-		if err := a.mailbox.Ask(message); err != nil {
+		if err := a.Ask(message); err != nil {
 			return err
 		}
 	}

@@ -106,13 +106,13 @@ func (s *Service) loadActor(
 	case verdict != Admitted:
 		return nil, verdict
 	case found:
-		a.mailbox.Tell(&confirmed{read: session.read})
+		a.Tell(&confirmed{read: session.read})
 		return a, Admitted
 	}
 	a.service, a.session, a.seen = s, *session, s.clock(time.Now())
-	a.mailbox = s.spawner.Spawn(a)
+	s.spawner.Spawn(a)
 	if !s.directory.insert(a) {
-		a.mailbox.Stop()
+		a.Stop()
 		return nil, again
 	}
 	return a, Admitted
@@ -195,7 +195,7 @@ func (s *Service) failedRead(step string, err error) Verdict {
 // store has ended them, before anybody is told of it.
 func (s *Service) forget(hashes []oauth.Hash) {
 	for _, a := range s.directory.take(hashes) {
-		a.mailbox.Stop()
+		a.Stop()
 	}
 }
 

@@ -73,7 +73,7 @@ func TestSweepStopsActorOfExpiredToken(t *testing.T) {
 		time.Sleep(time.Hour - time.Second)
 		f.wantVerdict(t, "in its last second", token, Admitted)
 		hash := oauth.HashOf(token)
-		actor := f.directory.find(&hash).mailbox
+		actor := f.directory.find(&hash)
 		for _, c := range []struct {
 			after time.Duration
 			want  int
@@ -95,7 +95,7 @@ func TestSweepKeepsOpenWindow(t *testing.T) {
 		f.Admit(token, BasicProfile, start)
 		time.Sleep(30 * time.Second)
 		hash := oauth.HashOf(token)
-		actor := f.directory.find(&hash).mailbox
+		actor := f.directory.find(&hash)
 		for _, c := range []struct {
 			at   time.Duration
 			want int
@@ -117,7 +117,7 @@ func TestSweepKeepsOperatorInUse(t *testing.T) {
 		t.Fatalf("got verdict %d", got)
 	}
 	hash := oauth.HashOf(token)
-	f.directory.find(&hash).mailbox.Tell(&sweep{now: now.Add(idleTime - time.Second)})
+	f.directory.find(&hash).Tell(&sweep{now: now.Add(idleTime - time.Second)})
 	if f.actors() != 1 {
 		t.Errorf("got %d actors, want 1", f.actors())
 	}

@@ -42,8 +42,8 @@ type session struct {
 // the requests. Its fields fill few cache lines: with thousands of tokens in use, requests wait for
 // memory more than for anything else.
 type tokenActor struct {
+	mailbox.Mailbox
 	hash    oauth.Hash // of the token
-	mailbox *mailbox.Mailbox
 	service *Service
 	session session
 	seen    time.Duration               // when the latest request came, by Service.clock
@@ -70,14 +70,15 @@ type (
 // Receive implements actor.Actor.
 func (a *tokenActor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *admission:
-		a.admit(m)
 	case *confirmed:
 		a.session.read = m.read
 	case *sweep:
 		a.stopIfIdle(m.now)
 	}
 }
+
+// Handle implements mailbox.Actor.
+func (a *tokenActor) Handle(message any) { a.admit(message.(*admission)) }
 
 // askToken asks an actor about a request. stale says that the records have to be loaded first. The
 // error is one of mailbox.
@@ -86,7 +87,7 @@ func (s *Service) askToken(
 ) (result Admission, stale bool, err error) {
 	m := s.asks.Get().(*admission)
 	m.endpoint, m.now = endpoint, now
-	err = a.mailbox.Ask(m)
+	err = a.Ask(m)
 	result, stale = m.result, m.stale
 	*m = admission{}
 	s.asks.Put(m)
@@ -175,7 +176,7 @@ func (a *tokenActor) stopIfIdle(now time.Time) {
 		return
 	}
 	if a.service.directory.remove(a) {
-		a.mailbox.Stop()
+		a.Stop()
 	}
 }
 
@@ -214,7 +215,7 @@ func (s *Service) sweep() {
 		members = s.directory.members(n, members[:0])
 		now := time.Now()
 		for _, a := range members {
-			a.mailbox.Tell(&sweep{now: now})
+			a.Tell(&sweep{now: now})
 		}
 		clear(members)
 	}
