@@ -207,10 +207,10 @@ func TestCheckpointDuringWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(10 * time.Minute)
 	for checkpoints(t, registry) == 0 {
 		if time.Now().After(deadline) {
-			t.Fatal("no checkpoint in 30 s of writing")
+			t.Fatal("no checkpoint in ten minutes of writing")
 		}
 		var ended sync.WaitGroup
 		for range 1000 {
@@ -250,7 +250,7 @@ func TestStoreSweepsPeriodically(t *testing.T) {
 	if err := submit(t, s, op); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		_, err := s.AccessToken(ctx, op.Token.Hash)
