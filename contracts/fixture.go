@@ -111,13 +111,6 @@ func (f *fixture) close() error {
 	return errors.Join(<-f.served, f.Stack.Close(), os.RemoveAll(f.folder))
 }
 
-// stopLookups makes the service refuse lookups that miss the cache.
-func (f *fixture) stopLookups() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	return f.Lookups.Stop(ctx)
-}
-
 // emptyDatabase returns the content of a database file with the newest schema and no rows. It runs
 // the migrations once: copying their result is cheaper.
 var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {

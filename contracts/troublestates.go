@@ -30,7 +30,7 @@ func troubleStates() []State {
 			nil, nil, always(openBreaker)},
 		{"the geolocation service is overloaded",
 			"There is no capacity for queries that are not cached.", nil, nil,
-			always(func(_ context.Context, f *fixture) error { return f.stopLookups() })},
+			always(func(_ context.Context, f *fixture) error { f.StopLookups(); return nil })},
 		{"the identity service is busy",
 			"There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
 			always(makeBusy)},

@@ -54,7 +54,12 @@ func lookupErrors(t *testing.T) []string {
 	codes := enum(t, "schemas", "LookupError", "properties", "error")
 	errs := []error{endpoint.ErrBodyTooLarge, endpoint.ErrNotJSON}
 	for _, code := range codes {
-		errs = append(errs, &geo.Error{Code: geo.Code(code)})
+		err := &geo.Error{Code: geo.Code(code)}
+		errs = append(errs, err)
+		shared := code == "payload_too_large" || code == "unsupported_media_type"
+		if !shared && endpoint.ProblemOf(err).Message == "" {
+			t.Errorf("got no message for %s, want a case in lookupProblem of httpedge/endpoint", code)
+		}
 	}
 	return withStatus(codes, errs...)
 }

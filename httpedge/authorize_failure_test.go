@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	people "gatehouse/actors/account"
-
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -16,19 +15,19 @@ import (
 
 // failingAccounts is a store of accounts whose consents can be made to fail; nil = not.
 type failingAccounts struct {
-	people.Store
+	account.Store
 	reads, writes atomic.Pointer[error]
 }
 
 func (s *failingAccounts) Consent(ctx context.Context, userID int64,
-	clientID string) (*people.Consent, error) {
+	clientID string) (*account.Consent, error) {
 	if err := s.reads.Load(); err != nil {
 		return nil, *err
 	}
 	return s.Store.Consent(ctx, userID, clientID)
 }
 
-func (s *failingAccounts) SaveConsent(ctx context.Context, c *people.Consent) error {
+func (s *failingAccounts) SaveConsent(ctx context.Context, c *account.Consent) error {
 	if err := s.writes.Load(); err != nil {
 		return *err
 	}
@@ -63,7 +62,7 @@ func TestAuthorizeServerErrors(t *testing.T) {
 		t.Run(test.err.Error(), func(t *testing.T) {
 			accounts, codes := &failingAccounts{}, &failingCodes{}
 			st := edgetest.NewIdentity(t, func(c *stack.Config) {
-				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 					accounts.Store, codes.Store = s, s
 					return codes, accounts
 				}

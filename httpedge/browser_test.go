@@ -28,8 +28,8 @@ func (b *browser) cookies() map[string]string {
 	return all
 }
 
-// account is the value of a user's button in the chooser.
-func account(id int64) string { return strconv.FormatInt(id, 10) }
+// chooserValue returns the value of a user's button in the chooser.
+func chooserValue(id int64) string { return strconv.FormatInt(id, 10) }
 
 func TestForgedSignInIsRefused(t *testing.T) {
 	st := edgetest.NewIdentity(t)
@@ -226,7 +226,7 @@ func TestSeveralAccountsInOneBrowser(t *testing.T) {
 	if !strings.Contains(chooser.body, rosa) || !strings.Contains(chooser.body, kofi) {
 		t.Errorf("got %s, want both accounts", chooser.body)
 	}
-	code = b.send(chooser, "account", account(first.ID)).gets(t, st)
+	code = b.send(chooser, "account", chooserValue(first.ID)).gets(t, st)
 	token = redeem(t, st, c, code).object(t)["access_token"].(string)
 	if o := get(t, st.Stack, "/api/user", "Authorization",
 		"Bearer "+token).object(t); o["id"] != float64(first.ID) {
@@ -449,8 +449,8 @@ func TestForgedChoiceOfAccountIsRefused(t *testing.T) {
 	b := newBrowser(t, st)
 	b.signIn(asked(c), rosa)
 	chooser := b.get("/oauth/authorize?" + asked(c).Encode())
-	b.send(chooser, "account", account(user.ID), "form_token", "").shows(t, 403, "/accounts")
-	b.send(chooser, "account", account(user.ID)).shows(t, 200, "/consent")
+	b.send(chooser, "account", chooserValue(user.ID), "form_token", "").shows(t, 403, "/accounts")
+	b.send(chooser, "account", chooserValue(user.ID)).shows(t, 200, "/consent")
 }
 
 func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
@@ -460,7 +460,7 @@ func TestChoosingAnAccountIsNotASignIn(t *testing.T) {
 	b := newBrowser(t, st)
 	b.signIn(asked(c), rosa)
 	again := asked(c, "prompt", "login").Encode()
-	b.send(b.get("/accounts?"+again), "account", account(user.ID)).shows(t, 200, "/login")
+	b.send(b.get("/accounts?"+again), "account", chooserValue(user.ID)).shows(t, 200, "/login")
 }
 
 func TestConsentFormExpiresWithItsSession(t *testing.T) {

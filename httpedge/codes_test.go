@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	people "gatehouse/actors/account"
-
+	"gatehouse/actors/account"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 )
@@ -90,7 +89,7 @@ func TestPersonalDataIsNotLogged(t *testing.T) {
 	b.send(p, "code", secrets["second code"])
 	b.send(p, "code", secrets["second code"], "name", "Idamarked")
 	b.send(b.get("/reset"), "email", ida)
-	st.planted(t, b, func(c *people.Challenge) { c.Address = "marked@example.com" })
+	st.planted(t, b, func(c *account.Challenge) { c.Address = "marked@example.com" })
 	p = b.get("/register/verify")
 	if err := st.Store.Close(); err != nil { // everything fails now, which is logged
 		t.Fatal(err)
@@ -168,7 +167,7 @@ func TestCodePageTimingRevealsNothing(t *testing.T) {
 // hashes begins with a new address or number, and enters a wrong code. It returns how many hashes each of the two took.
 func (st reachable) hashes(t *testing.T, path, field string, has bool) (begun, confirmed int64) {
 	t.Helper()
-	u := &people.User{Name: "Oda", Email: fmt.Sprintf("oda%t@%s.example", has, path[1:6])}
+	u := &account.User{Name: "Oda", Email: fmt.Sprintf("oda%t@%s.example", has, path[1:6])}
 	to := u.Email
 	if field != "email" {
 		u.Email, u.Phone = "", map[bool]string{true: "+14155500001", false: "+14155500002"}[has]

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	people "gatehouse/actors/account"
-
+	"gatehouse/actors/account"
 	"gatehouse/httpedge/edgetest"
 )
 
@@ -25,12 +24,12 @@ func TestNoAddressChangeWithoutMessenger(t *testing.T) {
 	}
 }
 
-func (st reachable) plantedChange(t *testing.T, b *browser, u *people.User,
-	change func(*people.Challenge)) {
+func (st reachable) plantedChange(t *testing.T, b *browser, u *account.User,
+	change func(*account.Challenge)) {
 	t.Helper()
-	st.planted(t, b, func(c *people.Challenge) {
-		c.Purpose, c.UserID, c.Message, c.Name, c.PasswordHash = people.ForChange, u.ID,
-			people.ChangeCode, "", ""
+	st.planted(t, b, func(c *account.Challenge) {
+		c.Purpose, c.UserID, c.Message, c.Name, c.PasswordHash = account.ForChange, u.ID,
+			account.ChangeCode, "", ""
 		change(c)
 	})
 }
@@ -68,7 +67,7 @@ func TestAddressChange(t *testing.T) {
 		edgetest.Password)
 	p.shows(t, 200, "/me/phone/verify")
 	code = st.mail.Next(t, idaPhone)
-	if code.Kind != people.ChangeCode || code.Channel != people.SMS {
+	if code.Kind != account.ChangeCode || code.Channel != account.SMS {
 		t.Errorf("got %+v, want a code by SMS", code)
 	}
 	p = b.send(p, "code", code.Code)
@@ -92,11 +91,11 @@ func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 		edgetest.Password)
 	free.shows(t, 200, "/me/email/verify")
 	taken.shows(t, 200, "/me/email/verify")
-	if m := st.mail.Next(t, "bo@example.com"); m.Kind != people.AccountExists || m.Code != "" {
+	if m := st.mail.Next(t, "bo@example.com"); m.Kind != account.AccountExists || m.Code != "" {
 		t.Errorf("got %+v, want that there is an account", m)
 	}
 	// It may have become another's after the code was sent.
-	st.plantedChange(t, b, mustUser(t, st, ada), func(c *people.Challenge) {
+	st.plantedChange(t, b, mustUser(t, st, ada), func(c *account.Challenge) {
 		c.Address = late.Email
 	})
 	p := b.send(b.get("/me/email/verify"), "code", "246810")
@@ -104,7 +103,7 @@ func TestAddressChangeHidesOtherAccounts(t *testing.T) {
 	p.says(t, "Another account already uses this")
 }
 
-func mustUser(t *testing.T, st reachable, email string) *people.User {
+func mustUser(t *testing.T, st reachable, email string) *account.User {
 	t.Helper()
 	u, err := st.Store.UserByEmail(t.Context(), email)
 	if err != nil {
@@ -117,7 +116,7 @@ func TestCodeOfAnotherAccountIsRefused(t *testing.T) {
 	st := newReachable(t)
 	u, bo := st.NewUser(t, "Ada", ada), st.NewUser(t, "Bo", "bo@example.com")
 	b, _ := atHome(t, st.IdentityStack, ada)
-	st.plantedChange(t, b, u, func(c *people.Challenge) { c.Address = "new@example.com" })
+	st.plantedChange(t, b, u, func(c *account.Challenge) { c.Address = "new@example.com" })
 	p := b.get("/me/email/verify")
 	p.shows(t, 200, "/me/email/verify")
 	action, fields := p.form(t)

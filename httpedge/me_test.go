@@ -75,30 +75,30 @@ func TestChooserSwitchesAndSignsOut(t *testing.T) {
 	stale := p.formTo(t, "/me").fields
 	b.open("POST", "/me", stale).shows(t, 403, "/me") // of the other account
 	chooser := b.get("/accounts")
-	p = b.sendTo(chooser, "/accounts", "account", account(u.ID))
+	p = b.sendTo(chooser, "/accounts", "account", chooserValue(u.ID))
 	p.shows(t, 200, "/me")
 	p.says(t, ada)
 	b.sendTo(chooser, "/accounts", "account", "4711").shows(t, 422, "/accounts")
-	b.sendTo(chooser, "/accounts", "account", account(u.ID), "form_token", "").shows(t, 403,
+	b.sendTo(chooser, "/accounts", "account", chooserValue(u.ID), "form_token", "").shows(t, 403,
 		"/accounts")
-	b.sendTo(chooser, "/accounts", "account", account(bo.ID)).says(t, "bo@example.com")
+	b.sendTo(chooser, "/accounts", "account", chooserValue(bo.ID)).says(t, "bo@example.com")
 	// shown for the account before
 	b.sendTo(p, "/me", "name", "Ada in another tab").shows(t, 403, "/me")
-	p = b.sendTo(chooser, "/accounts", "account", account(u.ID))
+	p = b.sendTo(chooser, "/accounts", "account", chooserValue(u.ID))
 	b.sendTo(p, "/me", "name", "Ada L").shows(t, 200, "/me")
 	if kept, err := st.Store.User(t.Context(), bo.ID); err != nil || kept.Name != "Bo" {
 		t.Errorf("got %+v, %v, want the other account as it was", kept, err)
 	}
 	p = b.get("/oauth/authorize?" + asked(c).Encode())
-	b.sendTo(p, "/logout", "account", account(u.ID), "form_token", "").shows(t, 403, "/logout")
-	p = b.sendTo(p, "/logout", "account", account(u.ID))
+	b.sendTo(p, "/logout", "account", chooserValue(u.ID), "form_token", "").shows(t, 403, "/logout")
+	p = b.sendTo(p, "/logout", "account", chooserValue(u.ID))
 	p.shows(t, 200, "/accounts")
 	if strings.Contains(p.body, ada) || !strings.Contains(p.body, "bo@example.com") ||
 		!strings.Contains(p.body, c.Name) {
 		t.Errorf("got %s, want the other account, and the request to go on", p.body)
 	}
 	b.sendTo(p, "/logout", "account", "x").shows(t, 422, "/logout")
-	b.sendTo(p, "/logout", "account", account(bo.ID)).shows(t, 200, "/login")
+	b.sendTo(p, "/logout", "account", chooserValue(bo.ID)).shows(t, 200, "/login")
 }
 
 // plantedChange keeps a challenge for another address of u, whose code is 246810, and gives b the

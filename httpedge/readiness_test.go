@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	people "gatehouse/actors/account"
-
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -18,13 +17,13 @@ import (
 
 // sickAccounts is a store of accounts whose reads of users can be made to fail or to hang.
 type sickAccounts struct {
-	people.Store
+	account.Store
 	reading func() error
 	reads   atomic.Int32
 	sick    atomic.Bool
 }
 
-func (s *sickAccounts) User(ctx context.Context, id int64) (*people.User, error) {
+func (s *sickAccounts) User(ctx context.Context, id int64) (*account.User, error) {
 	if s.sick.Load() {
 		s.reads.Add(1)
 		if err := s.reading(); err != nil {
@@ -48,7 +47,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			accounts := &sickAccounts{reading: test.reading}
 			st := edgetest.NewIdentity(t, func(c *stack.Config) {
-				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 					accounts.Store = s
 					return s, accounts
 				}

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	people "gatehouse/actors/account"
-
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -57,7 +56,7 @@ func TestRegisterByEmail(t *testing.T) {
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register?"+asked(c).Encode(), " "+ida+" ")
 	code := st.mail.Next(t, ida)
-	if code.Kind != people.RegisterCode || code.Channel != people.Email ||
+	if code.Kind != account.RegisterCode || code.Channel != account.Email ||
 		!strings.Contains(p.body, ida) || strings.Contains(p.body, code.Code) {
 		t.Fatalf("got %+v and %s, want a code in the message alone", code, p.body)
 	}
@@ -88,10 +87,10 @@ func TestRegistrationHidesExistingAccounts(t *testing.T) {
 	st := newReachable(t)
 	for _, flow := range []struct {
 		path, has, hasNot string
-		toHas, toHasNot   people.Kind
+		toHas, toHasNot   account.Kind
 	}{
-		{"/register", ida, "Oda@example.com", people.AccountExists, people.RegisterCode},
-		{"/reset", "Ada@example.com", "Una@example.com", people.ResetCode, people.NoAccount},
+		{"/register", ida, "Oda@example.com", account.AccountExists, account.RegisterCode},
+		{"/reset", "Ada@example.com", "Una@example.com", account.ResetCode, account.NoAccount},
 	} {
 		path := flow.path
 		st.NewUser(t, "Somebody", flow.has)
@@ -123,7 +122,7 @@ func TestRegistrationHidesExistingAccounts(t *testing.T) {
 			t.Errorf("%s: got\n%s\nfor an address with an account and\n%s\nfor one without", path,
 				told[0], told[1])
 		}
-		for to, kind := range map[string]people.Kind{flow.has: flow.toHas,
+		for to, kind := range map[string]account.Kind{flow.has: flow.toHas,
 			flow.hasNot: flow.toHasNot} {
 			if m := st.mail.Next(t, to); m.Kind != kind || (m.Code != "") != kind.HasCode() {
 				t.Errorf("got %+v, want %s", m, kind)
@@ -155,7 +154,7 @@ func TestDecoyChallengeHasNoCode(t *testing.T) {
 	st.NewUser(t, "Ida", ida)
 	b := newBrowser(t, st.IdentityStack)
 	p := b.register("/register", ida)
-	if m := st.mail.Next(t, ida); m.Code != "" || m.Kind != people.AccountExists {
+	if m := st.mail.Next(t, ida); m.Code != "" || m.Kind != account.AccountExists {
 		t.Fatalf("got %+v, want no code", m)
 	}
 	for _, code := range []string{"000000", " ", "0"} {
@@ -207,7 +206,7 @@ func TestPhoneRegistersAndSignsIn(t *testing.T) {
 	p := b.send(b.get("/register/phone?"+asked(c).Encode()), "phone_number", "+1 (415) 555-0123")
 	p.shows(t, 200, "/register/phone/verify")
 	code := st.mail.Next(t, idaPhone)
-	if code.Kind != people.PhoneCode || code.Channel != people.SMS {
+	if code.Kind != account.PhoneCode || code.Channel != account.SMS {
 		t.Errorf("got %+v, want a code by text message", code)
 	}
 	p = b.send(p, "code", code.Code)
@@ -245,7 +244,7 @@ func TestResetByCode(t *testing.T) {
 	p := b.send(b.get("/reset"), "email", strings.ToLower(ida))
 	p.shows(t, 200, "/reset/verify")
 	code := st.mail.Next(t, ida)
-	if code.Kind != people.ResetCode {
+	if code.Kind != account.ResetCode {
 		t.Errorf("got %+v, want a code", code)
 	}
 	// A weak password costs no try, however often, and neither does one that only this account must
@@ -264,7 +263,7 @@ func TestResetByCode(t *testing.T) {
 	in.send(in.get("/login"), "email", ida, "password", "quiet tidal lamps").shows(t, 200, "/me")
 
 	b.send(b.get("/reset"), "email", "nobody@example.com").shows(t, 200, "/reset/verify")
-	if m := st.mail.Next(t, "nobody@example.com"); m.Kind != people.NoAccount || m.Code != "" {
+	if m := st.mail.Next(t, "nobody@example.com"); m.Kind != account.NoAccount || m.Code != "" {
 		t.Errorf("got %+v, want to be told that there is no account", m)
 	}
 }
@@ -385,16 +384,16 @@ func TestCodesAreLimitedPerRecipient(t *testing.T) {
 
 // planted keeps a challenge in the store, as if it had been begun a while ago, and gives the
 // browser its token.
-func (st reachable) planted(t *testing.T, b *browser, change func(*people.Challenge)) string {
+func (st reachable) planted(t *testing.T, b *browser, change func(*account.Challenge)) string {
 	t.Helper()
-	hash, err := people.NewHasher(1, 1, people.CheapCost()).Hash(t.Context(), "246810")
+	hash, err := account.NewHasher(1, 1, account.CheapCost()).Hash(t.Context(), "246810")
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, at := people.NewSecret(), time.Now().Add(-time.Minute)
-	c := &people.Challenge{Hash: oauth.HashOf(token), Purpose: people.ForRegistration,
-		Channel: people.Email, Address: ida, Name: "Ida",
-		PasswordHash: hash, Message: people.RegisterCode, Ends: at.Add(people.ChallengeLifetime)}
+	token, at := account.NewSecret(), time.Now().Add(-time.Minute)
+	c := &account.Challenge{Hash: oauth.HashOf(token), Purpose: account.ForRegistration,
+		Channel: account.Email, Address: ida, Name: "Ida",
+		PasswordHash: hash, Message: account.RegisterCode, Ends: at.Add(account.ChallengeLifetime)}
 	c.Renew(hash, at)
 	change(c)
 	if err := st.Store.CreateChallenge(t.Context(), c); err != nil {
@@ -412,7 +411,7 @@ func TestExpiredCodeIsReplaced(t *testing.T) {
 	st := newReachable(t)
 	c := st.NewClient(t, nil)
 	b := newBrowser(t, st.IdentityStack)
-	st.planted(t, b, func(c *people.Challenge) { c.Expires = c.Sent })
+	st.planted(t, b, func(c *account.Challenge) { c.Expires = c.Sent })
 	p := b.get("/register/verify?" + asked(c).Encode())
 	p.shows(t, 200, "/register/verify")
 	action, fields := p.form(t)
@@ -434,14 +433,14 @@ func TestExpiredCodeIsReplaced(t *testing.T) {
 func TestChallengeIsForOnePurpose(t *testing.T) {
 	st := newReachable(t)
 	b := newBrowser(t, st.IdentityStack)
-	st.planted(t, b, func(*people.Challenge) {})
+	st.planted(t, b, func(*account.Challenge) {})
 	for path, start := range map[string]string{"/reset/verify": "/reset",
 		"/register/phone/verify": "/register/phone"} {
 		b.get(path).shows(t, 200, start)
 		b.open("POST", path, query("code", "246810", "password", newWord, "name", "Ida")).shows(t,
 			422, path)
 	}
-	st.planted(t, b, func(c *people.Challenge) { c.Address, c.Ends = "o@example.com", time.Now() })
+	st.planted(t, b, func(c *account.Challenge) { c.Address, c.Ends = "o@example.com", time.Now() })
 	b.get("/register/verify").shows(t, 200, "/register")
 	fresh := newBrowser(t, st.IdentityStack)
 	fresh.get("/register/verify").shows(t, 200, "/register")
@@ -480,12 +479,12 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	}
 
 	b := newBrowser(t, st.IdentityStack)
-	st.planted(t, b, func(*people.Challenge) {})
+	st.planted(t, b, func(*account.Challenge) {})
 	mine := b.get("/register/verify")
 	action, fields := mine.form(t)
 	fields.Set("code", "246810")
 	resend := mine.formTo(t, "/register/resend").fields
-	st.planted(t, mallory, func(c *people.Challenge) { c.Address = "m@example.com" })
+	st.planted(t, mallory, func(c *account.Challenge) { c.Address = "m@example.com" })
 	_, hers := mallory.get("/register/verify").form(t)
 	for name, token := range map[string]string{"no token": "",
 		"another browser's": hers.Get("form_token"), "the other form's": resend.Get("form_token")} {
@@ -499,7 +498,7 @@ func TestForgedCodeFormsAreRefused(t *testing.T) {
 	b.open("POST", action, fields, "Sec-Fetch-Site", "same-site").shows(t, 403, "/register/verify")
 	// A cookie that another host has tossed in asks for a challenge that this form was not made
 	// for.
-	token := st.planted(t, b, func(c *people.Challenge) { c.Address = "toss@example.com" })
+	token := st.planted(t, b, func(c *account.Challenge) { c.Address = "toss@example.com" })
 	if p := b.once("POST", action, fields); p.status != 403 || b.cookies()["gatehouse"] != "" ||
 		token == "" {
 		t.Errorf("got %d with a tossed cookie, want 403 and no session", p.status)
@@ -516,7 +515,7 @@ func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
 			"/reset/resend"},
 		false: {"/register/phone", "/register/phone/verify", "/register/phone/resend"},
 	}
-	for _, has := range []people.Channels{{}, {SMS: true}, {Email: true}} {
+	for _, has := range []account.Channels{{}, {SMS: true}, {Email: true}} {
 		st := edgetest.NewIdentity(t, func(c *stack.Config) {
 			c.Identity.Sender, c.Identity.Channels = edgetest.NewMailbox(), has
 		})
@@ -538,7 +537,7 @@ func TestPagesWithoutMessengerDoNotExist(t *testing.T) {
 
 func TestDisabledAccountCannotSignIn(t *testing.T) {
 	st := newReachable(t)
-	u := &people.User{Name: "Ida", Phone: idaPhone, Disabled: true}
+	u := &account.User{Name: "Ida", Phone: idaPhone, Disabled: true}
 	if err := st.Store.CreateUser(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	people "gatehouse/actors/account"
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -20,7 +20,7 @@ import (
 
 // pairs is a store of accounts that holds a form up until a second one is under way.
 type pairs struct {
-	people.Store
+	account.Store
 	st    *edgetest.IdentityStack
 	holds atomic.Bool // the next read
 }
@@ -30,7 +30,7 @@ func newPairs(t *testing.T) (reachable, *pairs) {
 	t.Helper()
 	p, mail := &pairs{}, edgetest.NewMailbox()
 	p.st = edgetest.NewIdentity(t, mail.Deliver, func(c *stack.Config) {
-		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, people.Store) {
+		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 			p.Store = s
 			return s, p
 		}
@@ -63,17 +63,17 @@ func (p *pairs) underWay() (requests float64) {
 	return requests
 }
 
-func (p *pairs) User(ctx context.Context, id int64) (*people.User, error) {
+func (p *pairs) User(ctx context.Context, id int64) (*account.User, error) {
 	p.hold(ctx)
 	return p.Store.User(ctx, id)
 }
 
-func (p *pairs) UserByEmail(ctx context.Context, email string) (*people.User, error) {
+func (p *pairs) UserByEmail(ctx context.Context, email string) (*account.User, error) {
 	p.hold(ctx)
 	return p.Store.UserByEmail(ctx, email)
 }
 
-func (p *pairs) CountTry(ctx context.Context, c *people.Challenge, now time.Time) error {
+func (p *pairs) CountTry(ctx context.Context, c *account.Challenge, now time.Time) error {
 	p.hold(ctx)
 	return p.Store.CountTry(ctx, c, now)
 }

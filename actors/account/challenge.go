@@ -36,8 +36,8 @@ const (
 	ForChange       Purpose = "change"       // change an account's e-mail address or phone number
 )
 
-// Challenge asks a person for a code, as the Store keeps it. A request about an account that does not
-// exist gets one too, with a code that nobody knows, so that the response does not reveal it.
+// Challenge asks a person for a code, as the Store keeps it. A request about an account that does
+// not exist gets one too, with a code that nobody knows, so that the response does not reveal it.
 type Challenge struct {
 	Hash         [32]byte // SHA-256 of the cookie's value
 	Purpose      Purpose

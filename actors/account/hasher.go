@@ -11,8 +11,8 @@ import (
 var ErrBusy = errors.New("too many passwords wait to be hashed")
 
 // Hasher hashes passwords. It limits concurrent hashes, because one at DefaultCost takes tens of
-// milliseconds of CPU and 19 MiB, which other requests need too. Its methods may be called by many goroutines. A
-// hash that has begun cannot be interrupted.
+// milliseconds of CPU and 19 MiB, which other requests need too. Its methods may be called by many
+// goroutines. A hash that has begun cannot be interrupted.
 type Hasher struct {
 	cost   Cost
 	slots  chan struct{} // one element a running hash

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestHasherIsBounded takes the only slot and the only place in the queue: the next caller is refused, and a caller in
-// the queue can leave it.
+// TestHasherIsBounded takes the only slot and the only place in the queue: the next caller is
+// refused, and a caller in the queue can leave it.
 func TestHasherIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHasher(1, 1, CheapCost())

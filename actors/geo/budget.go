@@ -158,7 +158,7 @@ func (b *Budget) Settle(t Ticket, q Quota, answered, throttled bool, now time.Ti
 	case throttled:
 		b.pause(t, q, now)
 	case q.Known && (!b.Limited() || t.window == b.window):
-		b.hear(t, q, now)
+		b.apply(t, q, now)
 	case b.rest != untold:
 		b.rest-- // the upstream may have counted it in this window
 	}
@@ -190,15 +190,15 @@ func (b *Budget) pause(t Ticket, q Quota, now time.Time) {
 		b.paused = end
 		return
 	case q.Known && t.window == b.window:
-		b.hear(t, q, now)
+		b.apply(t, q, now)
 	case end.After(b.reset):
 		b.reset = end
 	}
 	b.rest = 0
 }
 
-// hear applies the quota that came with a response.
-func (b *Budget) hear(t Ticket, q Quota, now time.Time) {
+// apply uses the quota that came with a response.
+func (b *Budget) apply(t Ticket, q Quota, now time.Time) {
 	end := now.Add(q.Reset + budgetRounding)
 	switch {
 	case b.rest == untold:

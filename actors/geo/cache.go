@@ -32,8 +32,6 @@ type Entry struct {
 	source  uint8        // index in sources
 }
 
-var sources = [...]Source{SourceUpstream, SourceMMDB, SourceSim}
-
 // bodyHead is the JSON of a result before the value of "query".
 const bodyHead = `{"ok":true,"query":`
 

@@ -5,7 +5,7 @@ import "time"
 // Code is an error code of the service, as responses have it in the member "error".
 type Code string
 
-// The codes. All but CodeOverloaded are in the interface document.
+// The codes. CodeOverloaded is an extension of the interface document.
 const (
 	CodeInvalidQuery Code = "invalid_query" // not an IP address or domain, or it has no location
 	CodeRateLimited  Code = "rate_limited"  // the upstream's budget has no room for the query

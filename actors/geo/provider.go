@@ -3,6 +3,7 @@ package geo
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -15,6 +16,12 @@ const (
 	SourceMMDB     Source = "mmdb"     // offline database files
 	SourceSim      Source = "sim"      // the upstream simulator
 )
+
+// sources has every source; cache entries hold its index.
+var sources = [...]Source{SourceUpstream, SourceMMDB, SourceSim}
+
+// IsKnown reports whether s is one of the sources.
+func (s Source) IsKnown() bool { return slices.Contains(sources[:], s) }
 
 // Provider looks up addresses and domains. Its methods may be called by many goroutines and return
 // when ctx ends at the latest.

@@ -85,6 +85,7 @@ func newBatcher(s *Service) *batcher {
 func (b *batcher) Receive(ctx actor.Context) {
 	now := time.Now()
 	b.breaker, b.openFor = b.service.breaker.State(now)
+	defer b.publish(now) // also after a panic: requests decide by what was published last
 	switch m := ctx.Message().(type) {
 	case *ask:
 		b.take(m, now)
@@ -100,7 +101,6 @@ func (b *batcher) Receive(ctx actor.Context) {
 		return
 	}
 	b.dispatch(now)
-	b.publish(now)
 }
 
 // dispatch sends what may be sent and sets the timer for the rest.

@@ -55,6 +55,11 @@ type Service struct {
 
 // New starts a Service. Stop ends it.
 func New(config Config) (*Service, error) {
+	for _, p := range []geo.Provider{config.Provider, config.Fallback} {
+		if p != nil && !p.Terms().Source.IsKnown() {
+			return nil, fmt.Errorf("the source %q of a provider is not in geo's list of sources", p.Terms().Source)
+		}
+	}
 	cache, err := geo.NewCache(config.CacheEntries)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
 // Package mailbox runs protoactor-go actors on the goroutines of those who send to them.
 //
-// It is the one kernel of the services: a bounded mailbox, ask and tell, recovery from panics, and a
-// count of the requests in flight. It knows nothing of what the messages mean.
+// It is the one kernel of the services: a mailbox that bounds the asks that wait, ask and tell,
+// recovery from panics, and a count of the requests in flight. It knows nothing of what the messages
+// mean.
 //
 // An actor here never blocks. So its messages need no goroutine of their own: the sender that finds
 // the actor idle runs it, one message at a time, and the messages that others send meanwhile wait in

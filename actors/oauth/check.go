@@ -79,9 +79,9 @@ func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time)
 	return asked, nil
 }
 
-// Outdated reports whether the token was replaced by a newer one more than grace ago, or by two newer
-// ones. Using such a token counts as reuse and ends the family (RFC 9700 section 4.14), even if the
-// request has other errors.
+// Outdated reports whether the token was replaced by a newer one more than grace ago, or by two
+// newer ones. Using such a token counts as reuse and ends the family (RFC 9700 section 4.14), even
+// if the request has other errors.
 func (t *RefreshToken) Outdated(now time.Time, grace time.Duration) bool {
 	behind := t.Family.Generation - t.Generation
 	return behind > 1 || behind == 1 && !now.Before(t.Family.Advanced.Add(grace))

@@ -3,7 +3,9 @@ package people_test
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,83 +15,218 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-func TestCodesAreLimited(t *testing.T) {
-	r := newReception(t)
-	r.joined(t, eve)
-	for _, email := range []string{eve, "nobody@example.com"} { // whether there is an account or not
-		r.wait(24 * time.Hour)
-		start := r.now
-		ask := func() error {
-			_, err := r.BeginReset(t.Context(), strings.ToUpper(email), browser, r.now)
+// TestGuessOneCode enters wrong codes for one challenge as soon as each is allowed.
+func TestGuessOneCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		defer f.close(t)
+		token := f.register(t, eve)
+		code := f.receive(t, eve, account.RegisterCode)
+		var waits []time.Duration
+		tries := 0
+		for {
+			_, err := f.confirm(t, token, wrongCode(code))
+			var throttled *people.ThrottledError
+			switch {
+			case errors.As(err, &throttled):
+				time.Sleep(throttled.RetryAfter)
+				f.now = time.Now()
+				waits = append(waits, throttled.RetryAfter.Round(time.Second))
+				continue
+			case errors.Is(err, people.ErrWrongCode):
+				tries++
+				continue
+			}
+			wantError(t, "in the end", err, people.ErrCodeExpired)
+			break
+		}
+		if tries != 5 ||
+			!slices.Equal(waits, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
+			t.Errorf("got %d tries with %v between, want 5, with growing delays after the third",
+				tries, waits)
+		}
+		f.advance(10 * time.Second)
+		_, err := f.confirm(t, token, code)
+		wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
+	})
+}
+
+// TestGuessesPerDay requests codes for one number and guesses them, as often as allowed, for a day.
+func TestGuessesPerDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := openCodeFixture(t, sqlitetest.File(t), 100)
+		defer f.close(t)
+		codes, guesses := 0, 0
+		for end := f.now.Add(24 * time.Hour); f.now.Before(end); {
+			token, err := f.BeginPhone(t.Context(), evePhone, netip.Addr{}, f.now)
+			var throttled *people.ThrottledError
+			if errors.As(err, &throttled) {
+				f.now = f.now.Add(throttled.RetryAfter)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			codes++
+			code := f.receive(t, evePhone, account.PhoneCode)
+			for {
+				_, err := f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve",
+					people.Visitor{}, f.now)
+				if errors.As(err, &throttled) {
+					f.now = f.now.Add(throttled.RetryAfter)
+					continue
+				}
+				if !errors.Is(err, people.ErrWrongCode) {
+					break
+				}
+				guesses++
+			}
+		}
+		if codes != 10 || guesses != 50 {
+			t.Errorf("got %d codes and %d guesses, want 10 and 50", codes, guesses)
+		}
+	})
+}
+
+func TestConcurrentTriesAreLimited(t *testing.T) {
+	f := newCodeFixture(t)
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
+	var checked int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			by := people.Visitor{Caller: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
+			_, err := f.ConfirmRegistration(t.Context(), token, wrongCode(code), by,
+				f.now.Add(time.Duration(i)*10*time.Second))
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(err, people.ErrWrongCode) {
+				checked++
+			}
+		})
+	}
+	all.Wait()
+	if checked > 5 {
+		t.Errorf("got %d guesses checked, want at most 5", checked)
+	}
+}
+
+// TestKnownBrowserIsNotDelayed enters wrong codes in one browser and the right one in a known
+// browser.
+func TestKnownBrowserIsNotDelayed(t *testing.T) {
+	f := newCodeFixture(t)
+	begin := func() (string, string) {
+		t.Helper()
+		token, err := f.BeginPhone(t.Context(), evePhone, browser, f.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token, f.receive(t, evePhone, account.PhoneCode)
+	}
+	token, code := begin()
+	in, err := f.ConfirmPhone(t.Context(), token, code, "Eve", visitor, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mallory := people.Visitor{Caller: netip.MustParseAddr("198.51.100.1")}
+	token, code = begin()
+	for range 3 {
+		_, err := f.ConfirmPhone(t.Context(), token, wrongCode(code), "", mallory, f.now)
+		wantError(t, "wrong code", err, people.ErrWrongCode)
+	}
+	f.advance(100 * time.Millisecond)
+	_, err = f.ConfirmPhone(t.Context(), token, code, "", visitor, f.now)
+	wantThrottled(t, "another browser", err, time.Second)
+	known := visitor
+	known.Known = in.Known
+	if _, err := f.ConfirmPhone(t.Context(), token, code, "", known, f.now); err != nil {
+		t.Errorf("the known browser: %v", err)
+	}
+}
+
+// TestCodesOfOneRecipientAreLimited requests codes for an address with an account and for one
+// without.
+func TestCodesOfOneRecipientAreLimited(t *testing.T) {
+	f := newCodeFixture(t)
+	f.signUp(t, eve)
+	for _, email := range []string{eve, "nobody@example.com"} {
+		f.advance(24 * time.Hour)
+		start := f.now
+		request := func() error {
+			_, err := f.BeginReset(t.Context(), strings.ToUpper(email), browser, f.now)
 			return err
 		}
 		for i := range 5 {
-			if err := ask(); err != nil {
+			if err := request(); err != nil {
 				t.Fatalf("%s: code %d: %v", email, i+1, err)
 			}
-			<-r.mail
+			<-f.messages
 			if i < 4 {
-				wantThrottled(t, "at once", ask(), 30*time.Second)
+				wantThrottled(t, "at once", request(), 30*time.Second)
 			}
-			r.wait(30 * time.Second)
+			f.advance(30 * time.Second)
 		}
-		wantThrottled(t, "sixth in an hour", ask(), start.Add(time.Hour).Sub(r.now))
-		_, err := r.Register(t.Context(), people.Registration{Name: "Eve", Email: email, Password: password, Caller: browser}, r.now)
-		wantThrottled(t, "for another purpose", err, start.Add(time.Hour).Sub(r.now))
-		r.now = start.Add(2 * time.Hour)
+		wantThrottled(t, "sixth in an hour", request(), start.Add(time.Hour).Sub(f.now))
+		_, err := f.Register(t.Context(), registration(email), f.now)
+		wantThrottled(t, "for another purpose", err, start.Add(time.Hour).Sub(f.now))
+		f.now = start.Add(2 * time.Hour)
 		for range 5 {
-			if err := ask(); err != nil {
+			if err := request(); err != nil {
 				t.Fatal(err)
 			}
-			<-r.mail
-			r.wait(time.Minute)
+			<-f.messages
+			f.advance(time.Minute)
 		}
-		r.wait(2 * time.Hour)
-		wantThrottled(t, "eleventh in a day", ask(), start.Add(24*time.Hour).Sub(r.now))
+		f.advance(2 * time.Hour)
+		wantThrottled(t, "eleventh in a day", request(), start.Add(24*time.Hour).Sub(f.now))
 	}
-	r.silent(t)
+	f.wantNoMessage(t)
 }
 
-// TestOneCallerAsksForFewCodes keeps an address from having messages sent to everybody.
-func TestOneCallerAsksForFewCodes(t *testing.T) {
-	r := newReception(t)
-	asked := 0
+// TestCodeRequestsOfOneCallerAreLimited requests codes for many numbers from one address.
+func TestCodeRequestsOfOneCallerAreLimited(t *testing.T) {
+	f := newCodeFixture(t)
+	requested := 0
 	var throttled *people.ThrottledError
 	for i := range 99 {
 		number := "+1415555" + string([]byte{'0', '1', byte('0' + i/10), byte('0' + i%10)})
-		_, err := r.BeginPhone(t.Context(), number, browser, r.now)
+		_, err := f.BeginPhone(t.Context(), number, browser, f.now)
 		if errors.As(err, &throttled) {
 			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked++
-		<-r.mail
+		requested++
+		<-f.messages
 	}
-	if asked != 60 || throttled.RetryAfter > time.Minute {
-		t.Errorf("got %d codes, then %v to wait, want 60 and less than a minute", asked, throttled)
+	if requested != 60 || throttled.RetryAfter > time.Minute {
+		t.Errorf("got %d codes, then %v to wait, want 60 and less than a minute",
+			requested, throttled)
 	}
-	if _, err := r.BeginPhone(t.Context(), "+14155559998", netip.MustParseAddr("198.51.100.1"), r.now); err != nil {
+	_, err := f.BeginPhone(t.Context(), "+14155559998", netip.MustParseAddr("198.51.100.1"), f.now)
+	if err != nil {
 		t.Errorf("another caller: %v", err)
 	}
-	r.wait(throttled.RetryAfter)
-	if _, err := r.BeginPhone(t.Context(), "+14155559999", browser, r.now); err != nil {
+	f.advance(throttled.RetryAfter)
+	if _, err := f.BeginPhone(t.Context(), "+14155559999", browser, f.now); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
 }
 
-// TestWrongCodesOfOneCallerAreLimited guesses at many codes from one address.
+// TestWrongCodesOfOneCallerAreLimited enters wrong codes for many numbers from one address.
 func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
-	r := newReception(t)
+	f := newCodeFixture(t)
 	for i := range 21 {
 		number := "+1415555" + string([]byte{'0', '2', byte('0' + i/10), byte('0' + i%10)})
-		token, err := r.BeginPhone(t.Context(), number, netip.Addr{}, r.now)
+		token, err := f.BeginPhone(t.Context(), number, netip.Addr{}, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code := (<-r.mail).Code
-		_, err = r.ConfirmPhone(t.Context(), token, otherThan(code), "Eve", visitor, r.now)
+		code := (<-f.messages).Code
+		_, err = f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve", visitor, f.now)
 		if i < 20 {
 			wantError(t, number, err, people.ErrWrongCode)
 		} else {
@@ -98,51 +235,58 @@ func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
 	}
 }
 
-// TestTimeDoesNotRevealAccounts compares an address that has an account with one that has none. Hashing is most of the
-// time that either takes, so both need as many hashes. Neither waits for its message, which nobody receives before.
+// TestTimeDoesNotRevealAccounts requests codes for an address with an account and for one without.
+// Both take the same number of hashes, which take most of the time. Neither waits until its message
+// is sent.
 func TestTimeDoesNotRevealAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mail := make(post)
-		r := openReception(t, sqlitetest.File(t), func(c *people.Config) { c.Messenger = mail })
-		defer r.close(t)
-		r.mail = mail
-		r.joined(t, eve)
+		f := openCodeFixture(t, sqlitetest.File(t), 0)
+		defer f.close(t)
+		f.signUp(t, eve)
 		hashes := func(do func(email string) error, email string) int64 {
-			r.wait(3 * time.Hour)
-			start, before := time.Now(), r.hasher.Hashes()
+			f.advance(3 * time.Hour)
+			start, before := time.Now(), f.hasher.Hashes()
 			if err := do(email); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(start); took != 0 {
-				t.Errorf("got a response after %v for %s, want it before the message is sent", took, email)
+				t.Errorf("got a response after %v for %s, want it before the message is sent",
+					took, email)
 			}
-			<-r.mail
-			return r.hasher.Hashes() - before
+			<-f.messages
+			return f.hasher.Hashes() - before
 		}
 		for name, do := range map[string]func(string) error{
 			"register": func(email string) error {
-				_, err := r.Register(t.Context(), people.Registration{Name: "Eve", Email: email, Password: password}, r.now)
+				_, err := f.Register(t.Context(),
+					people.Registration{Name: "Eve", Email: email, Password: password}, f.now)
 				return err
 			},
 			"reset": func(email string) error {
-				_, err := r.BeginReset(t.Context(), email, netip.Addr{}, r.now)
+				_, err := f.BeginReset(t.Context(), email, netip.Addr{}, f.now)
 				return err
 			},
 		} {
 			known, unknown := hashes(do, eve), hashes(do, name+"@example.com")
 			if known != unknown || known == 0 {
-				t.Errorf("%s: got %d hashes for a known address and %d for an unknown one, want as many", name, known, unknown)
+				t.Errorf("%s: got %d hashes for a known address and %d for an unknown one, want the same",
+					name, known, unknown)
 			}
 		}
 	})
 }
 
-func TestWithoutAMessengerNothingIsSent(t *testing.T) {
-	h := newFixture(t)
-	if h.Channels() != (account.Channels{}) {
-		t.Errorf("got %v, want no channels", h.Channels())
+func TestNoCodesWithoutMessenger(t *testing.T) {
+	f := newFixture(t)
+	if f.Channels() != (account.Channels{}) {
+		t.Errorf("got %v, want no channels", f.Channels())
 	}
-	if _, err := h.BeginPhone(t.Context(), evePhone, browser, time.Now()); err == nil {
-		t.Error("got no error")
+	now := time.Now()
+	for i := range 61 { // one more than a caller may request
+		_, err := f.BeginPhone(t.Context(), evePhone, browser, now)
+		var throttled *people.ThrottledError
+		if err == nil || errors.As(err, &throttled) {
+			t.Fatalf("request %d: got %v, want a failure that does not count", i+1, err)
+		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config configures a Service. All fields except Messenger and Channels are required.
+// Config configures a Service. Messenger, Channels and Hasher are optional, all others required.
 type Config struct {
 	Store     account.Store
 	Tokens    Tokens

@@ -12,17 +12,19 @@ import (
 // It remembers a bounded number of callers and forgets first those that failed longest ago. Its
 // methods may be called by many goroutines.
 //
-// It is not x/time/rate, which cannot take back exactly one event among others: an attempt counts as
-// failed from its start, and Forgive undoes that when it succeeds.
+// It is not x/time/rate, which cannot take back exactly one event among others: an attempt counts
+// as failed from its start, and Forgive undoes that when it succeeds.
 type Throttle struct {
 	burst int
 	every time.Duration
 
-	mu   sync.Mutex
-	paid *simplelru.LRU[netip.Prefix, time.Time] // nothing is owed from then on; an attempt adds every
+	mu sync.Mutex
+	// paid has the time from which a caller owes nothing. An attempt adds every to it.
+	paid *simplelru.LRU[netip.Prefix, time.Time]
 }
 
-// NewThrottle returns a Throttle that remembers up to callers of them. All arguments are at least 1.
+// NewThrottle returns a Throttle that remembers up to callers of them. All arguments are at least
+// 1.
 func NewThrottle(burst int, every time.Duration, callers int) *Throttle {
 	paid, err := simplelru.NewLRU[netip.Prefix, time.Time](callers, nil)
 	if err != nil {
@@ -58,8 +60,8 @@ func (t *Throttle) Forgive(caller netip.Addr) {
 	}
 }
 
-// CallerPrefix returns what counts as one caller: an IPv4 address or an IPv6 /64. All callers without
-// an address are one.
+// CallerPrefix returns what counts as one caller: an IPv4 address or an IPv6 /64. All callers
+// without an address are one.
 func CallerPrefix(caller netip.Addr) netip.Prefix {
 	caller = caller.Unmap().WithZone("")
 	prefix, err := caller.Prefix(min(64, caller.BitLen()))

@@ -56,7 +56,9 @@ func TestThrottleCountsIPv6NetworkAsOneCaller(t *testing.T) {
 
 func TestThrottleForgetsOldestCallers(t *testing.T) {
 	th := ratelimit.NewThrottle(1, time.Hour, 10)
-	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+	address := func(i int) netip.Addr {
+		return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+	}
 	for i := range 1000 {
 		th.Take(address(i), noon)
 	}

@@ -41,7 +41,7 @@ type Admission struct {
 }
 
 // Admit decides about a request to endpoint with a bearer token at now, and counts it. token may
-// share memory with the request. It returns within four seconds, and at once for a token in use.
+// share memory with the request. It returns within two seconds, and at once for a token in use.
 func (s *Service) Admit(token string, endpoint Endpoint, now time.Time) Admission {
 	if s.stopped.Load() {
 		return Admission{Verdict: TryLater}
@@ -90,8 +90,8 @@ func (s *Service) admitInUse(a *tokenActor, endpoint Endpoint, now time.Time) (_
 func (s *Service) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Time) Admission {
 	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()
-	for ctx.Err() == nil {
-		a, verdict := s.load(ctx, hash, now)
+	for first := true; ctx.Err() == nil; first = false {
+		a, verdict := s.load(ctx, hash, now, first)
 		switch {
 		case a != nil:
 			if result, settled := s.admitInUse(a, endpoint, now); settled {

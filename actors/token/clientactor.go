@@ -11,7 +11,7 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// clientActor is the only writer of one client's codes and tokens. It authenticates the client,
+// clientActor serves the requests of one client in their order. It authenticates the client,
 // checks what does not change, and hands the store an operation that decides the rest. Then it takes
 // its next message, without waiting for the disk.
 type clientActor struct {
@@ -32,10 +32,14 @@ func (c *clientActors) find(id string) *clientActor {
 	return c.byID[id]
 }
 
-// use returns the actor of a client, and starts it if there is none.
+// use returns the actor of a client, and starts it if there is none. It returns nil when the client
+// was changed since its record was loaded: it may have been deleted.
 func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if record.current.Load() == nil {
+		return nil
+	}
 	a := c.byID[record.key]
 	if a == nil {
 		if c.byID == nil {
@@ -62,10 +66,14 @@ func (c *clientActors) drop(id string) {
 // clientAsk is what all messages to a clientActor have in common. The write is to be awaited when
 // fault is nil.
 type clientAsk struct {
-	client *oauth.Client // as it was read for this request
-	write  write
-	fault  *oauth.Error // the reply when nothing was submitted
+	client   *oauth.Client // set by the actor
+	write    write
+	fault    *oauth.Error // the reply when nothing was submitted
+	outdated bool         // the reply when the client was changed: load its record and ask again
 }
+
+// base returns what the actor needs of every message.
+func (m *clientAsk) base() *clientAsk { return m }
 
 // tokenAsk is what all token requests have in common. The response is valid when the write has ended
 // without an error.
@@ -76,8 +84,8 @@ type tokenAsk struct {
 	response oauth.TokenResponse
 }
 
-func newTokenAsk(client *oauth.Client, r *oauth.TokenRequest, now time.Time) tokenAsk {
-	return tokenAsk{clientAsk: clientAsk{client: client}, request: r, now: now}
+func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
+	return tokenAsk{request: r, now: now}
 }
 
 // The messages to a clientActor.
@@ -115,6 +123,14 @@ type (
 
 // Receive implements actor.Actor.
 func (a *clientActor) Receive(ctx actor.Context) {
+	if m, ok := ctx.Message().(interface{ base() *clientAsk }); ok {
+		known := a.record.current.Load()
+		if known == nil {
+			m.base().outdated = true
+			return
+		}
+		m.base().client = &known.value
+	}
 	switch m := ctx.Message().(type) {
 	case *issuance:
 		a.issue(m)

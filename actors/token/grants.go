@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
@@ -29,7 +30,7 @@ func (s *Service) token(ctx context.Context, r *oauth.TokenRequest, now time.Tim
 		return nil, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	a, client, err := s.client(ctx, r.ClientID)
+	a, _, err := s.client(ctx, r.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
 	}
@@ -38,11 +39,11 @@ func (s *Service) token(ctx context.Context, r *oauth.TokenRequest, now time.Tim
 	}
 	switch r.Grant {
 	case oauth.AuthorizationCodeGrant:
-		return s.redeem(ctx, a, &redemption{tokenAsk: newTokenAsk(client, r, now)})
+		return s.redeem(ctx, a, &redemption{tokenAsk: newTokenAsk(r, now)})
 	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(client, r, now)})
+		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(r, now)})
 	}
-	m := &issuance{tokenAsk: newTokenAsk(client, r, now)}
+	m := &issuance{tokenAsk: newTokenAsk(r, now)}
 	m.write = newWrite(nil)
 	return &m.response, s.do(ctx, a, m, &m.clientAsk, &m.op)
 }
@@ -57,20 +58,34 @@ func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.C
 			return a, &known.value, nil
 		}
 	}
-	record, known, err := s.clients.load(ctx, id, since)
-	if err != nil {
-		if a != nil && errors.Is(err, oauth.ErrNotFound) {
-			s.clientActors.drop(id) // another process has deleted the client
+	id = strings.Clone(id) // it may share memory with a whole request body
+	for {
+		record, known, err := s.clients.load(ctx, id, since)
+		if err != nil {
+			if a != nil && errors.Is(err, oauth.ErrNotFound) {
+				s.clientActors.drop(id) // another process has deleted the client
+			}
+			return nil, nil, err
 		}
-		return nil, nil, err
+		if a := s.clientActors.use(s, record); a != nil {
+			return a, &known.value, nil
+		}
 	}
-	return s.clientActors.use(s, record), &known.value, nil
 }
 
 // do asks a client's actor and waits for the write that it submits.
 func (s *Service) do(ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation) error {
 	if err := a.mailbox.Ask(message); err != nil {
 		return err
+	}
+	for m.outdated {
+		m.outdated = false
+		if _, _, err := s.clients.load(ctx, a.record.key, s.since(time.Now())); err != nil {
+			return fmt.Errorf("read a changed client: %w", err)
+		}
+		if err := a.mailbox.Ask(message); err != nil {
+			return err
+		}
 	}
 	if m.fault != nil {
 		return m.fault
@@ -132,7 +147,7 @@ func (s *Service) issueCode(ctx context.Context, code oauth.AuthorizationCode, n
 		return "", mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	a, client, err := s.client(ctx, code.ClientID)
+	a, _, err := s.client(ctx, code.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return "", &oauth.Error{Code: oauth.UnauthorizedClient,
 			Description: "The client is unknown.", Hint: "Check client_id."}
@@ -142,7 +157,7 @@ func (s *Service) issueCode(ctx context.Context, code oauth.AuthorizationCode, n
 	}
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
-	m := &codeIssuance{clientAsk: clientAsk{client: client}, op: oauth.SaveCode{Code: code}}
+	m := &codeIssuance{op: oauth.SaveCode{Code: code}}
 	m.write = newWrite(nil)
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return "", err

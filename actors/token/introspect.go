@@ -15,7 +15,7 @@ const introspectTimeout = 5 * time.Second
 
 // Introspect describes a token to a confidential client (RFC 7662): its own, or any when the client
 // is registered for that. Every other token is inactive, like one whose client or user is disabled.
-// It returns within five seconds, and at once when client and token are in use.
+// It returns within seven seconds, and at once when client and token are in use.
 func (s *Service) Introspect(c oauth.Credentials, token string, now time.Time) (oauth.Introspection, *oauth.Error) {
 	about, settled, err := s.introspectInUse(c, token, now)
 	if !settled {

@@ -40,8 +40,9 @@ type loaded struct {
 }
 
 // load reads what the stores say of a token, once for all requests that wait for it. It returns the
-// token's actor, to be asked next, or nil with the verdict.
-func (s *Service) load(ctx context.Context, hash oauth.Hash, now time.Time) (*tokenActor, Verdict) {
+// token's actor, to be asked next, or nil with the verdict. first says that the request has not waited
+// for a load before: one that it joins may have begun before the request came.
+func (s *Service) load(ctx context.Context, hash oauth.Hash, now time.Time, first bool) (*tokenActor, Verdict) {
 	own := false
 	ended := s.loads.DoChan(string(hash[:]), func() (any, error) {
 		own = true
@@ -50,7 +51,7 @@ func (s *Service) load(ctx context.Context, hash oauth.Hash, now time.Time) (*to
 	select {
 	case result := <-ended:
 		end := result.Val.(loaded)
-		if !own && end.actor == nil {
+		if first && !own && end.actor == nil {
 			return nil, again // a change since that load began may have altered the verdict
 		}
 		return end.actor, end.verdict
@@ -92,13 +93,13 @@ func (s *Service) loadNow(hash oauth.Hash, now time.Time) (end loaded) {
 // that the token was revoked meanwhile.
 func (s *Service) loadActor(ctx context.Context, hash oauth.Hash, now time.Time) (*tokenActor, Verdict) {
 	a, found := s.directory.reserve(hash)
+	defer s.directory.release(a)
 	session, verdict := s.readSession(ctx, hash, now)
 	switch {
 	case found && verdict == TokenInvalid && session == nil:
 		s.forget([]oauth.Hash{hash}) // another process has revoked it
 		return nil, verdict
 	case verdict != Admitted:
-		s.directory.release(a)
 		return nil, verdict
 	case found:
 		a.mailbox.Tell(&confirmed{read: session.read})
@@ -194,9 +195,13 @@ func (s *Service) forget(hashes []oauth.Hash) {
 
 // forgetLater is forget for an end that nobody waits for. It does not hold up the store.
 func (s *Service) forgetLater(hashes []oauth.Hash) {
-	if len(hashes) > 0 {
-		s.tasks.Go(func() { s.forget(hashes) })
+	if len(hashes) == 0 || !s.inflight.Enter() {
+		return
 	}
+	go func() {
+		defer s.inflight.Leave()
+		s.forget(hashes)
+	}()
 }
 
 // UserChanged makes every request read a user again, and ends access tokens. It is called when the

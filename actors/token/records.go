@@ -2,11 +2,14 @@ package token
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 	"weak"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // records are the clients or users in use, as the store has them. All tokens of one client or user
@@ -15,7 +18,8 @@ import (
 // A record is there before its row is read. So a change that commits during the read finds the
 // record, and the row that was read before the change is dropped.
 type records[K comparable, V any] struct {
-	read func(context.Context, K) (V, error) // reads a row
+	read  func(context.Context, K) (V, error) // reads a row
+	reads singleflight.Group                  // lets requests that wait for a row share one read
 
 	mu    sync.RWMutex
 	byKey map[K]weak.Pointer[record[K, V]]
@@ -78,14 +82,25 @@ func (r *records[K, V]) load(ctx context.Context, key K, since time.Time) (*reco
 		if s := found.current.Load(); s != nil && !s.read.Before(since) {
 			return found, s, nil
 		}
-		before := found.changed()
-		read := time.Now()
-		value, err := r.read(ctx, key)
-		if err != nil {
+		_, err, shared := r.reads.Do(fmt.Sprint(key), func() (any, error) {
+			return nil, r.refresh(ctx, found)
+		})
+		if err != nil && !(shared && isOverload(err) && ctx.Err() == nil) { // another's deadline
 			return nil, nil, err
 		}
-		found.set(&snapshot[V]{value: value, read: read}, before)
 	}
+}
+
+// refresh reads the row of a record.
+func (r *records[K, V]) refresh(ctx context.Context, found *record[K, V]) error {
+	before := found.changed()
+	read := time.Now()
+	value, err := r.read(ctx, found.key)
+	if err != nil {
+		return err
+	}
+	found.set(&snapshot[V]{value: value, read: read}, before)
+	return nil
 }
 
 // change makes every request read the row of key again. It is called when the store has acknowledged

@@ -22,14 +22,14 @@ func (s *Service) revoke(ctx context.Context, c oauth.Credentials, token string)
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	a, client, err := s.client(ctx, c.ClientID)
+	a, _, err := s.client(ctx, c.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return (*oauth.Client)(nil).Authenticate(c)
 	}
 	if err != nil {
 		return err
 	}
-	m := &revocation{clientAsk: clientAsk{client: client}, credentials: c}
+	m := &revocation{credentials: c}
 	if err := s.findOwner(ctx, m, token); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *Service) findOwner(ctx context.Context, m *revocation, token string) er
 		var row *oauth.AccessToken
 		if row, err = s.config.Tokens.AccessToken(ctx, hash); err == nil {
 			m.owner, m.op.Access = row.ClientID, &hash
-		} else {
+		} else if errors.Is(err, oauth.ErrNotFound) {
 			s.forget([]oauth.Hash{hash}) // another process may have ended it, and this one not know yet
 		}
 	} else if oauth.LooksLikeRefreshToken(token) {

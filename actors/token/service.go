@@ -76,7 +76,7 @@ type Service struct {
 
 	inflight mailbox.InFlight
 	stopped  atomic.Bool        // no request is admitted
-	tasks    sync.WaitGroup     // what goes on after its caller has left, or without one
+	tasks    sync.WaitGroup     // what goes on without a caller
 	lifetime context.Context    // of tasks, and of loads that several requests wait for
 	end      context.CancelFunc // ends lifetime
 }

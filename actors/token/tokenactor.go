@@ -138,9 +138,9 @@ func (a *tokenActor) decide(endpoint Endpoint, client *oauth.Client, u *user, no
 		verdict = InsufficientScope // only a user can grant these scopes
 	case endpoint == BasicProfile:
 		profile = u.basic
-	case !client.DetailApproved:
+	case endpoint == DetailedProfile && !client.DetailApproved:
 		verdict = UnapprovedScope
-	default:
+	case endpoint == DetailedProfile:
 		profile = u.detailed
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
@@ -162,8 +162,11 @@ func (a *tokenActor) window(endpoint Endpoint) ratelimit.Window {
 // its token has expired.
 func (a *tokenActor) stopIfIdle(now time.Time) {
 	clock := a.service.clock(now)
-	basic, detailed := a.window(BasicProfile), a.window(DetailedProfile)
-	idle := clock-a.seen >= idleTime && basic.Over(clock-lateTime) && detailed.Over(clock-lateTime)
+	idle := clock-a.seen >= idleTime
+	for endpoint := range limitOf {
+		w := a.window(Endpoint(endpoint))
+		idle = idle && w.Over(clock-lateTime)
+	}
 	if !idle && now.Add(-lateTime).Unix() < a.session.expires {
 		return
 	}

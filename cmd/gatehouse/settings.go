@@ -21,7 +21,7 @@ import (
 )
 
 // Each setting is a flag, a key of the settings file and a variable of the environment. Its type
-// has the rule for its values (types.go); Validate checks what must go together.
+// has the rule for its values (values.go); Validate checks what must go together.
 
 // upstreamSettings choose the upstream. A demo has none of them: its upstream is the simulator.
 type upstreamSettings struct {

@@ -1,5 +1,5 @@
-// Package edgetest runs the real service for tests: HTTP on loopback, SQLite in a folder of the test,
-// and the simulator as upstream.
+// Package edgetest runs the real service for tests: HTTP on loopback, SQLite in a folder of the
+// test, and the simulator as upstream.
 package edgetest
 
 import (
@@ -23,14 +23,14 @@ type Stack struct {
 	*stack.Stack
 	URL    string // base URL without a slash at the end; http://gatehouse for a Unix socket or a pipe
 	Client *http.Client
-	Log    *Log // all that was logged
+	Log    *Log // everything that was logged
 }
 
-// Option changes what is started.
+// Option changes the configuration.
 type Option func(*stack.Config)
 
-// New starts a service without accounts and tokens. Its upstream is a simulator without a budget. It
-// is stopped at the end of the test, which fails if a goroutine is left then.
+// New starts a service without the identity service. Its upstream is a simulator without a budget.
+// It stops at the end of the test, which fails if a goroutine remains.
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
 	checkGoroutines(t)
@@ -47,7 +47,7 @@ func New(t testing.TB, options ...Option) *Stack {
 	return st
 }
 
-// prepare returns a Stack that is not started yet, and what it is to be started with.
+// prepare returns a Stack that is not started yet, and its configuration.
 func prepare(t testing.TB, options []Option) (*Stack, stack.Config) {
 	t.Helper()
 	st := &Stack{
@@ -82,29 +82,30 @@ func (st *Stack) start(t testing.TB, config stack.Config) {
 	}
 }
 
-// stop stops what start started. served is the error of Serve.
+// stop stops the service. served is the error of Serve.
 func (st *Stack) stop(t testing.TB, served error) {
 	if err := errors.Join(served, st.Close()); err != nil {
 		t.Errorf("got %v, want the service to stop", err)
 	}
 	st.Log.buffer = nil
-	for _, what := range []string{"requests", "lookups", "token requests"} {
+	for _, what := range []string{
+		"requests", "lookups", "token requests", "requests of people",
+	} {
 		if cut := st.Log.Records(what + " were cut off"); len(cut) > 0 {
-			t.Errorf("got %v, want nothing cut off", cut)
+			t.Errorf("got %v, want none cut off", cut)
 		}
 	}
 }
 
-// checkGoroutines fails the test if, after all its other clean-up, goroutines are left that were not
-// there before.
+// checkGoroutines fails the test if its cleanup leaves goroutines that did not exist before.
 func checkGoroutines(t testing.TB) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
-		err := goleak.Find(before, // both of these end by themselves
+		err := goleak.Find(before, // these end by themselves
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 		if err != nil {
-			t.Errorf("got goroutines left: %v", err)
+			t.Errorf("got %v, want no goroutines left", err)
 		}
 	})
 }

@@ -12,13 +12,13 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// Password is that of every user that an IdentityStack makes.
+// Password is the password of every user that NewUser creates.
 const Password = "correct horse battery staple"
 
-// RedirectURI is registered for every client that an IdentityStack makes. Nothing listens there.
+// RedirectURI is registered for every client that NewClient creates. No server listens there.
 const RedirectURI = "https://app.example/callback?tenant=1"
 
-// IdentityStack is a running service that offers both services.
+// IdentityStack is a running service with lookups and identity.
 type IdentityStack struct {
 	*Stack
 	Hasher *account.Hasher // of passwords and codes, at account.CheapCost
@@ -30,7 +30,7 @@ type Client struct {
 	Secret string // "" for a public client
 }
 
-// NewIdentity is New with the identity service beside lookups, on SQLite in a folder of the test.
+// NewIdentity is New with the identity service, on SQLite in a folder of the test.
 func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 	t.Helper()
 	hasher := account.NewHasher(1, 64, account.CheapCost())
@@ -41,21 +41,24 @@ func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 	return &IdentityStack{New(t, append([]Option{identity}, options...)...), hasher}
 }
 
-// Database is an Option of NewIdentity: the service runs on the database at url, which must outlast
-// the test.
+// Database is an Option of NewIdentity: the service uses the database at url, which must exist
+// until the test ends.
 func Database(url string) Option {
 	return func(c *stack.Config) { c.Identity.Database.URL = url }
 }
 
-// NewClient registers a client: confidential, for all grants and user scopes, not approved for detailed profiles, unless
-// change says otherwise. A public one loses what is not for it.
+// NewClient registers a confidential client with all grants and user scopes, not approved for
+// detailed profiles. change may change it or be nil. A public client has no secret and no
+// client_credentials.
 func (st *IdentityStack) NewClient(t testing.TB, change func(*oauth.Client)) Client {
 	t.Helper()
 	secret := oauth.NewClientSecret()
 	c := Client{Secret: secret, Client: &oauth.Client{
-		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{RedirectURI}, Scopes: oauth.UserScopes,
+		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{RedirectURI},
+		Scopes:  oauth.UserScopes,
 		Grants:  oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant | oauth.ClientCredentialsGrant,
-		Secrets: []oauth.Secret{{ID: "AbCd1234", Hash: oauth.HashOf(secret), Created: time.Now()}}, Created: time.Now(),
+		Secrets: []oauth.Secret{{ID: "AbCd1234", Hash: oauth.HashOf(secret), Created: time.Now()}},
+		Created: time.Now(),
 	}}
 	if change != nil {
 		change(c.Client)
@@ -70,14 +73,15 @@ func (st *IdentityStack) NewClient(t testing.TB, change func(*oauth.Client)) Cli
 	return c
 }
 
-// NewUser makes a user with that name and address, and Password.
+// NewUser creates a user with this name and address, and Password.
 func (st *IdentityStack) NewUser(t testing.TB, name, email string) *account.User {
 	t.Helper()
 	hash, err := st.Hasher.Hash(t.Context(), Password)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &account.User{Name: name, Email: email, PasswordHash: hash, Created: time.Now(), Updated: time.Now()}
+	u := &account.User{Name: name, Email: email, PasswordHash: hash, Created: time.Now(),
+		Updated: time.Now()}
 	if err := st.Store.CreateUser(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// browser keeps cookies and follows redirects as long as they stay on the service.
+// browser keeps cookies and follows redirects within the service.
 type browser struct {
 	*row
 	client *http.Client
@@ -26,36 +26,39 @@ func (r *row) browser() *browser {
 		r.t.Fatal(err)
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: patience, CheckRedirect: stay}}
+	return &browser{r, &http.Client{Jar: jar, Transport: r.Client.Transport, Timeout: timeout,
+		CheckRedirect: stay}}
 }
 
-// page is what a browser shows, or where it is sent.
+// page is a page that a browser shows, or a redirect away from the service.
 type page struct {
 	reply
 	*row
 	path  string
 	query string
 	to    string // the redirect that was not followed
-	hops  []int  // the statuses of redirects, the last one included
+	hops  []int  // the statuses of all redirects
 }
 
-// asking is the query of an ordinary authorization request; more overrides it.
-func asking(c edgetest.Client, more ...string) string {
+// authorizationQuery returns the query of an ordinary authorization request; more overrides it.
+func authorizationQuery(c edgetest.Client, more ...string) string {
 	uri := edgetest.RedirectURI
 	if len(c.RedirectURIs) > 0 {
 		uri = c.RedirectURIs[0]
 	}
-	return values(overridden([]string{"response_type", "code", "client_id", c.ID, "redirect_uri", uri, "scope", "view-user",
-		"state", "s t&ä", "code_challenge", challenge, "code_challenge_method", "S256"}, more)...).Encode()
+	return values(overridden([]string{"response_type", "code", "client_id", c.ID, "redirect_uri", uri,
+		"scope", "view-user",
+		"state", "s t&ä", "code_challenge", challenge, "code_challenge_method", "S256"},
+		more)...).Encode()
 }
 
 // authorize opens an authorization request.
 func (b *browser) authorize(c edgetest.Client, more ...string) page {
 	b.t.Helper()
-	return b.open("GET", "/oauth/authorize?"+asking(c, more...), nil)
+	return b.open("GET", "/oauth/authorize?"+authorizationQuery(c, more...), nil)
 }
 
-// open does one request, and those that redirects lead to.
+// open sends a request and follows redirects within the service.
 func (b *browser) open(method, target string, form url.Values, headers ...string) page {
 	b.t.Helper()
 	var hops []int
@@ -86,11 +89,11 @@ func (b *browser) open(method, target string, form url.Values, headers ...string
 		}
 		method, target, form = "GET", p.to, nil
 	}
-	b.t.Fatalf("got no end of redirects, at last to %s", target)
+	b.t.Fatalf("got 8 redirects, the last to %s, want fewer", target)
 	return page{}
 }
 
-// send sends the page's form, with changes to its fields; an empty value leaves a field out.
+// send submits the page's form with changed fields; an empty value removes a field.
 func (b *browser) send(p page, changes ...string) page {
 	b.t.Helper()
 	action, fields := p.form()
@@ -103,7 +106,7 @@ func (b *browser) send(p page, changes ...string) page {
 	return b.open("POST", action, fields)
 }
 
-// form returns where the page's first form goes, and its fields.
+// form returns the action and the fields of the page's first form.
 func (p page) form() (action string, fields url.Values) {
 	p.t.Helper()
 	first, _, _ := strings.Cut(p.body, "</form>")
@@ -133,20 +136,20 @@ func (p page) form() (action string, fields url.Values) {
 	return action, fields
 }
 
-// signIn fills in the login page that p shows.
+// signIn submits the login page p.
 func (b *browser) signIn(p page, u *account.User) page {
 	b.t.Helper()
 	p.shows(200, "/login")
 	return b.send(p, "email", u.Email, "password", edgetest.Password)
 }
 
-// consented signs in, allows what is asked, and returns the code.
+// consented signs in, allows the request, and returns the code.
 func (b *browser) consented(c edgetest.Client, u *account.User, more ...string) string {
 	b.t.Helper()
 	return b.send(b.signIn(b.authorize(c, more...), u), "decision", "allow").code()
 }
 
-// shows checks which page it is.
+// shows checks the page's status and path.
 func (p page) shows(status int, path string) {
 	p.t.Helper()
 	if p.status != status || p.path != path || p.to != "" {
@@ -154,12 +157,13 @@ func (p page) shows(status int, path string) {
 	}
 }
 
-// returned checks that the browser is sent to the client, and returns the parameters.
+// returned checks for a redirect to the client and returns its parameters.
 func (p page) returned() url.Values {
 	p.t.Helper()
 	u, err := url.Parse(p.to)
 	if err != nil || p.to == "" {
-		p.t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path, p.to, p.body)
+		p.t.Fatalf("got %d at %s to %q: %s, want a redirect to the client", p.status, p.path, p.to,
+			p.body)
 	}
 	q := u.Query()
 	if q.Get("iss") != p.URL {
@@ -168,29 +172,31 @@ func (p page) returned() url.Values {
 	return q
 }
 
-// code checks that the client gets a code and its state, and returns the code.
+// code checks that the client gets a code and the state, and returns the code.
 func (p page) code() string {
 	p.t.Helper()
 	q := p.returned()
-	if !oauth.LooksLikeAuthorizationCode(q.Get("code")) || q.Get("state") != "s t&ä" || q.Has("error") {
+	if !oauth.LooksLikeAuthorizationCode(q.Get("code")) || q.Get("state") != "s t&ä" ||
+		q.Has("error") {
 		p.t.Fatalf("got %v, want a code and the state", q)
 	}
 	return q.Get("code")
 }
 
-// refusal checks that the client gets an error, its description and the state.
+// refusal checks that the client gets an error with a description, and the state.
 func (p page) refusal(code string) {
 	p.t.Helper()
 	q := p.returned()
-	if q.Get("error") != code || q.Get("error_description") == "" || q.Get("state") != "s t&ä" || q.Has("code") {
+	if q.Get("error") != code || q.Get("error_description") == "" || q.Get("state") != "s t&ä" ||
+		q.Has("code") {
 		p.t.Errorf("got %v, want %s with the state", q, code)
 	}
 }
 
-// unredirected checks that there is an error page.
-func (p page) unredirected() {
+// showsError checks for an error page instead of a redirect.
+func (p page) showsError() {
 	p.t.Helper()
 	if p.status != 400 || p.to != "" || !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
-		p.t.Errorf("got %d to %q: %s, want a page of 400", p.status, p.to, p.body)
+		p.t.Errorf("got %d to %q: %s, want an error page with 400", p.status, p.to, p.body)
 	}
 }

@@ -17,27 +17,29 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// rateHeaders are what every counted answer carries.
+// rateHeaders are the headers of every counted response.
 var rateHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
-// The rows about profiles, limits and everything beside the two OAuth endpoints.
-func TestDecisionsOfTheOtherEndpoints(t *testing.T) {
+// TestDecisionsOfOtherEndpoints has all endpoints except authorize and token.
+func TestDecisionsOfOtherEndpoints(t *testing.T) {
 	rows(t, []rowTest{
 		{"profile check order", profileCheckOrder},
 		{"401 body", func(r *row) {
 			c, u := r.client(), r.user()
 			revoked := r.issue(c, u, oauth.ViewUser)
-			r.post("/oauth/revoke", []string{"token", revoked.access, "client_id", c.ID, "client_secret", c.Secret}).object(r.t, 200)
+			r.post("/oauth/revoke", []string{"token", revoked.access, "client_id", c.ID, "client_secret",
+				c.Secret}).object(r.t, 200)
 			other := r.issue(c, u, oauth.ViewUser)
 			var bodies []string
-			for _, token := range []string{revoked.access, "gtat_unknown", other.access[:20], other.access + "x", other.refresh, "\"", "gtat_é"} {
+			for _, token := range []string{revoked.access, "gtat_unknown", other.access[:20],
+				other.access + "x", other.refresh, "\"", "gtat_é"} {
 				a := r.profile(token)
 				a.invalid(r.t)
 				bodies = append(bodies, a.body)
 			}
 			for _, body := range bodies {
 				if body != bodies[0] {
-					r.t.Errorf("got %s and %s, want them alike", bodies[0], body)
+					r.t.Errorf("got %s and %s, want equal bodies", bodies[0], body)
 				}
 			}
 			r.send("GET", r.URL+"/api/user", "").invalid(r.t)
@@ -68,8 +70,12 @@ func TestDecisionsOfTheOtherEndpoints(t *testing.T) {
 		{"profile JSON", profileJSON},
 		{"metadata and more: metadata", func(r *row) {
 			o := r.send("GET", r.URL+"/.well-known/oauth-authorization-server", "").object(r.t, 200)
-			for name, want := range map[string]string{"issuer": r.URL, "authorization_endpoint": r.URL + "/oauth/authorize", "token_endpoint": r.URL + "/oauth/token",
-				"revocation_endpoint": r.URL + "/oauth/revoke", "introspection_endpoint": r.URL + "/oauth/introspect",
+			for name, want := range map[string]string{
+				"issuer":                           r.URL,
+				"authorization_endpoint":           r.URL + "/oauth/authorize",
+				"token_endpoint":                   r.URL + "/oauth/token",
+				"revocation_endpoint":              r.URL + "/oauth/revoke",
+				"introspection_endpoint":           r.URL + "/oauth/introspect",
 				"code_challenge_methods_supported": "[S256]", "response_types_supported": "[code]",
 				"grant_types_supported": "[authorization_code refresh_token client_credentials]"} {
 				if got := fmt.Sprint(o[name]); got != want {
@@ -81,16 +87,17 @@ func TestDecisionsOfTheOtherEndpoints(t *testing.T) {
 		{"metadata and more: introspection", introspection},
 		{"CORS", cors},
 		{"admin API", adminAPI},
-		{"clean-up", func(r *row) {
+		{"cleanup", func(r *row) {
 			c, then := r.client(), time.Now().Add(-2*time.Hour)
-			old := r.past(then, redemption(c, r.code(c, r.user(), then, nil)))
+			old := r.issueAt(then, redemption(c, r.code(c, r.user(), then, nil)))
 			for removed := 1; removed > 0; {
 				var err error
 				if removed, err = r.Store.Sweep(r.t.Context(), time.Now()); err != nil {
 					r.t.Fatal(err)
 				}
 			}
-			if _, err := r.Store.AccessToken(r.t.Context(), oauth.HashOf(old.AccessToken)); !errors.Is(err, oauth.ErrNotFound) {
+			if _, err := r.Store.AccessToken(r.t.Context(), oauth.HashOf(old.AccessToken)); !errors.Is(err,
+				oauth.ErrNotFound) {
 				r.t.Errorf("got %v for the row of an expired token, want it gone", err)
 			}
 			r.profile(old.AccessToken).denied(r.t, 401, "token_expired")
@@ -99,20 +106,20 @@ func TestDecisionsOfTheOtherEndpoints(t *testing.T) {
 		{"brute force: passwords", wrongPasswords},
 		{"brute force: client secrets", func(r *row) {
 			c := r.client()
-			a := r.token(own(c, "client_secret", "wrong")...)
+			a := r.token(ownToken(c, "client_secret", "wrong")...)
 			for range 30 {
 				if a.status == 401 {
-					a = r.token(own(c, "client_secret", "wrong")...)
+					a = r.token(ownToken(c, "client_secret", "wrong")...)
 				}
 			}
 			a.fails(r.t, 429, "temporarily_unavailable")
 			if wait := a.retryAfter(r.t); wait < 1 || wait > 10 {
 				r.t.Errorf("got Retry-After %d, want at most 10 seconds", wait)
 			}
-			r.token(own(c)...).object(r.t, 200)
+			r.token(ownToken(c)...).object(r.t, 200)
 			r.caller = "203.0.113.77"
-			r.token(own(c)...).object(r.t, 200)
-			r.token(own(c, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c)...).object(r.t, 200)
+			r.token(ownToken(c, "client_secret", "wrong")...).fails(r.t, 401, "invalid_client")
 		}},
 	})
 }
@@ -133,7 +140,8 @@ func profileCheckOrder(r *row) {
 	}
 	challenged := func(a reply, want string) {
 		r.t.Helper()
-		if got := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") || !strings.Contains(got, want) {
+		if got := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") ||
+			!strings.Contains(got, want) {
 			r.t.Errorf("got challenge %q, want %s", got, want)
 		}
 	}
@@ -154,7 +162,7 @@ func profileCheckOrder(r *row) {
 		}
 		a.members(r.t, 429, "error", "message", "retry_after") // before scope and approval
 	}
-	scopeless := r.token(own(c)...).object(r.t, 200)["access_token"].(string)
+	scopeless := r.token(ownToken(c)...).object(r.t, 200)["access_token"].(string)
 	a := r.profile(scopeless, "/api/user/details")
 	a.denied(r.t, 403, "insufficient_scope") // before approval
 	challenged(a, `scope="detail-user"`)
@@ -165,7 +173,8 @@ func profileCheckOrder(r *row) {
 
 func rateLimit(r *row) {
 	c, u := r.client(), r.user()
-	for endpoint, path := range map[token.Endpoint]string{token.BasicProfile: "/api/user", token.DetailedProfile: "/api/user/details"} {
+	for endpoint, path := range map[token.Endpoint]string{token.BasicProfile: "/api/user",
+		token.DetailedProfile: "/api/user/details"} {
 		limit := map[string]int{"/api/user": 100, "/api/user/details": 50}[path]
 		tokens := r.issue(c, u, oauth.UserScopes)
 		start := time.Now()
@@ -184,13 +193,16 @@ func rateLimit(r *row) {
 			if o["error"] != "rate_limit_exceeded" || wait < 1 || wait > 11 {
 				r.t.Errorf("got %s, want at most 11 seconds", a.body)
 			}
-			a.has(r.t, "Retry-After", strconv.Itoa(wait), "X-RateLimit-Limit", strconv.Itoa(limit), "X-RateLimit-Remaining", "0",
+			a.has(r.t, "Retry-After", strconv.Itoa(wait), "X-RateLimit-Limit", strconv.Itoa(limit),
+				"X-RateLimit-Remaining", "0",
 				"X-RateLimit-Reset", strconv.FormatInt(start.Add(10*time.Second+time.Second-1).Truncate(time.Second).Unix(), 10))
 		}
-		other := map[string]string{"/api/user": "/api/user/details", "/api/user/details": "/api/user"}[path]
+		other := map[string]string{"/api/user": "/api/user/details",
+			"/api/user/details": "/api/user"}[path]
 		r.profile(tokens.access, other).object(r.t, 200) // separate counters
 		second := r.issue(c, u, oauth.UserScopes)
-		r.profile(second.access, path).has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1)) // one for each token
+		r.profile(second.access, path).has(r.t, "X-RateLimit-Remaining",
+			strconv.Itoa(limit-1))
 
 		tokens = r.issue(c, u, oauth.UserScopes)
 		use(time.Now().Add(-61 * time.Second))
@@ -200,10 +212,10 @@ func rateLimit(r *row) {
 		a.has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1))
 		reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64)
 		if in := time.Unix(reset, 0).Sub(before); err != nil || in < time.Minute || in > 63*time.Second {
-			r.t.Errorf("got a reset in %v, want a window that began with this request, rounded up", in)
+			r.t.Errorf("got a reset in %v, want the end of a window that began with this request", in)
 		}
 	}
-	scopeless := r.token(own(c)...).object(r.t, 200)["access_token"].(string)
+	scopeless := r.token(ownToken(c)...).object(r.t, 200)["access_token"].(string)
 	for i := range 2 { // a 403 is counted
 		r.profile(scopeless).has(r.t, "X-RateLimit-Remaining", strconv.Itoa(99-i))
 	}
@@ -216,12 +228,13 @@ func profileJSON(r *row) {
 	c := r.client()
 	bare := r.user(func(u *account.User) { u.Email, u.Phone = "", phoneNumber() })
 	basicFields := []string{"id", "name", "email", "profile_picture", "username", "gender"}
-	detailFields := append(basicFields, "bio", "phone_number", "place_of_birth", "date_of_birth", "address", "service_id")
+	detailFields := append(basicFields, "bio", "phone_number", "place_of_birth", "date_of_birth",
+		"address", "service_id")
 	tokens := r.issue(c, bare, oauth.UserScopes)
 	o := r.profile(tokens.access).members(r.t, 200, basicFields...)
 	for name, value := range o {
 		if (value == nil) != (name != "id" && name != "name") {
-			r.t.Errorf("got %s %v, want null but for id and name", name, value)
+			r.t.Errorf("got %s %v, want null except for id and name", name, value)
 		}
 	}
 	id := o["id"].(float64)
@@ -236,20 +249,24 @@ func profileJSON(r *row) {
 		r.t.Errorf("got service_id %v, want a UUID", o["service_id"])
 	}
 	full := r.user(func(u *account.User) {
-		u.Name, u.Username, u.Gender, u.Bio, u.PlaceOfBirth = `Rosa "R" <Ü>`, "rosa"+phoneNumber()[5:], "female", "a\nb\\", "Köln"
-		u.Phone, u.DateOfBirth, u.Address, u.ProfilePicture = phoneNumber(), "1990-02-28", "1 Road", "https://pics.example/1.png"
+		u.Name, u.Username, u.Gender, u.Bio, u.PlaceOfBirth = `Rosa "R" <Ü>`, "rosa"+phoneNumber()[5:],
+			"female", "a\nb\\", "Köln"
+		u.Phone, u.DateOfBirth, u.Address, u.ProfilePicture = phoneNumber(), "1990-02-28", "1 Road",
+			"https://pics.example/1.png"
 	})
 	tokens = r.issue(c, full, oauth.UserScopes)
 	o = r.profile(tokens.access, "/api/user/details").members(r.t, 200, detailFields...)
-	for name, want := range map[string]string{"name": full.Name, "email": full.Email, "username": full.Username, "gender": "female", "bio": full.Bio,
-		"phone_number": full.Phone, "place_of_birth": "Köln", "date_of_birth": "1990-02-28", "address": "1 Road", "profile_picture": full.ProfilePicture} {
+	for name, want := range map[string]string{"name": full.Name, "email": full.Email,
+		"username": full.Username, "gender": "female", "bio": full.Bio,
+		"phone_number": full.Phone, "place_of_birth": "Köln", "date_of_birth": "1990-02-28",
+		"address": "1 Road", "profile_picture": full.ProfilePicture} {
 		if o[name] != want {
 			r.t.Errorf("got %s %v, want %s", name, o[name], want)
 		}
 	}
 }
 
-// phoneNumber returns one that nobody else has.
+// phoneNumber returns a unique phone number.
 func phoneNumber() string {
 	digits := regexp.MustCompile(`[^0-9]`).ReplaceAllString(oauth.NewClientSecret()+oauth.NewClientSecret(), "")
 	return "+49" + (digits + "1234567890")[:10]
@@ -259,7 +276,8 @@ func revocation(r *row) {
 	c, other, p, u := r.client(), r.client(), r.client(public), r.user()
 	end := func(c edgetest.Client, token string) {
 		r.t.Helper()
-		if a := r.post("/oauth/revoke", []string{"token", token, "client_id", c.ID, "client_secret", c.Secret}); a.status != 200 {
+		if a := r.post("/oauth/revoke", []string{"token", token, "client_id", c.ID, "client_secret",
+			c.Secret}); a.status != 200 {
 			r.t.Fatalf("got %d %s, want 200", a.status, a.body)
 		}
 	}
@@ -280,8 +298,10 @@ func revocation(r *row) {
 	mine := r.issue(p, u, oauth.ViewUser)
 	end(p, mine.refresh)
 	r.profile(mine.access).invalid(r.t)
-	r.post("/oauth/revoke", []string{"token", "x", "client_id", c.ID, "client_secret", "wrong"}).fails(r.t, 401, "invalid_client")
-	r.post("/oauth/revoke", []string{"client_id", c.ID, "client_secret", c.Secret}).fails(r.t, 400, "invalid_request")
+	r.post("/oauth/revoke", []string{"token", "x", "client_id", c.ID, "client_secret",
+		"wrong"}).fails(r.t, 401, "invalid_client")
+	r.post("/oauth/revoke", []string{"client_id", c.ID, "client_secret", c.Secret}).fails(r.t, 400,
+		"invalid_request")
 }
 
 func introspection(r *row) {
@@ -289,13 +309,15 @@ func introspection(r *row) {
 	every := r.client(func(c *oauth.Client) { c.IntrospectAny = true })
 	about := func(c edgetest.Client, token string) reply {
 		r.t.Helper()
-		return r.post("/oauth/introspect", []string{"token", token, "client_id", c.ID, "client_secret", c.Secret})
+		return r.post("/oauth/introspect", []string{"token", token, "client_id", c.ID, "client_secret",
+			c.Secret})
 	}
 	tokens := r.issue(c, u, oauth.UserScopes)
 	for _, asker := range []edgetest.Client{c, every} {
 		o := about(asker, tokens.access).object(r.t, 200)
-		if o["active"] != true || o["client_id"] != c.ID || o["scope"] != "view-user detail-user" || o["sub"] != strconv.FormatInt(u.ID, 10) || o["exp"] == nil {
-			r.t.Errorf("got %v, want what the token is", o)
+		if o["active"] != true || o["client_id"] != c.ID || o["scope"] != "view-user detail-user" ||
+			o["sub"] != strconv.FormatInt(u.ID, 10) || o["exp"] == nil {
+			r.t.Errorf("got %v, want the token's properties", o)
 		}
 		if o := about(asker, tokens.refresh).object(r.t, 200); o["active"] != true {
 			r.t.Errorf("got %v, want an active refresh token", o)
@@ -304,17 +326,19 @@ func introspection(r *row) {
 	hidden := func(a reply) {
 		r.t.Helper()
 		if a.status != 200 || a.body != `{"active":false}` {
-			r.t.Errorf("got %d %s, want only that it is not active", a.status, a.body)
+			r.t.Errorf(`got %d %s, want {"active":false}`, a.status, a.body)
 		}
 	}
 	hidden(about(other, tokens.access))
 	hidden(about(other, tokens.refresh))
 	hidden(about(c, "unknown"))
-	r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret", c.Secret}).object(r.t, 200)
+	r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret",
+		c.Secret}).object(r.t, 200)
 	hidden(about(c, tokens.access))
 	hidden(about(every, tokens.refresh))
 	about(p, "x").fails(r.t, 401, "invalid_client")
-	a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization", "Bearer "+r.token(own(every)...).object(r.t, 200)["access_token"].(string))
+	a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
+		"Bearer "+r.token(ownToken(every)...).object(r.t, 200)["access_token"].(string))
 	if a.status != 403 {
 		r.t.Errorf("got %d at the admin API, want no admin rights for a resource server", a.status)
 	}
@@ -325,11 +349,13 @@ func cors(r *row) {
 	r.client(redirecting("https://confidential.example/cb"))
 	const exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 	for origin, allowed := range map[string]string{"https://spa.example:8443": "https://spa.example:8443", "https://confidential.example": "", "https://evil.example": "", "null": ""} {
-		for path, method := range map[string]string{"/oauth/token": "POST", "/oauth/revoke": "POST", "/api/user": "GET", "/api/user/details": "GET"} {
-			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", "authorization,content-type")
+		for path, method := range map[string]string{"/oauth/token": "POST", "/oauth/revoke": "POST",
+			"/api/user": "GET", "/api/user/details": "GET"} {
+			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method,
+				"Access-Control-Request-Headers", "authorization,content-type")
 			a.has(r.t, "Access-Control-Allow-Origin", allowed)
 			if a.status != 204 || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), method) {
-				r.t.Errorf("%s: got %d %v, want a preflight answered", path, a.status, a.header)
+				r.t.Errorf("%s: got %d %v, want a response to the preflight", path, a.status, a.header)
 			}
 			a = r.send(method, r.URL+path, "", "Origin", origin)
 			a.has(r.t, "Access-Control-Allow-Origin", allowed)
@@ -337,7 +363,8 @@ func cors(r *row) {
 				a.has(r.t, "Access-Control-Expose-Headers", exposed)
 			}
 		}
-		for path, method := range map[string]string{"/api/lookup": "GET", "/api/my-ip": "GET", "/api/bulk": "POST"} {
+		for path, method := range map[string]string{"/api/lookup": "GET", "/api/my-ip": "GET",
+			"/api/bulk": "POST"} {
 			a := r.send("OPTIONS", r.URL+path, "", "Origin", origin, "Access-Control-Request-Method", method)
 			a.has(r.t, "Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", exposed)
 		}
@@ -348,12 +375,14 @@ func adminAPI(r *row) {
 	o, c := r.operator(), r.client()
 	for _, token := range []string{"", "Bearer x", basic(c.ID, c.Secret)} {
 		headers := []string{"Authorization", token}
-		if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", headers[:2*min(1, len(token))]...); a.status != 401 {
+		if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "",
+			headers[:2*min(1, len(token))]...); a.status != 401 {
 			r.t.Errorf("got %d %s for %q, want 401", a.status, a.body, token)
 		}
 	}
 	user := r.issue(c, r.user(), oauth.UserScopes)
-	if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization", "Bearer "+user.access); a.status != 403 {
+	if a := r.send("GET", r.AdminURL+"/admin/v1/clients", "", "Authorization",
+		"Bearer "+user.access); a.status != 403 {
 		r.t.Errorf("got %d %s for a user's token, want 403", a.status, a.body)
 	}
 	for range 120 { // no rate window
@@ -402,7 +431,7 @@ func wrongPasswords(r *row) {
 	p.retryAfter(r.t)
 }
 
-// What the service says when it cannot write, as under too much load.
+// TestDecisionsOnOverload closes the store, so that writes fail as in an overload.
 func TestDecisionsOnOverload(t *testing.T) {
 	rows(t, []rowTest{{"overload", func(r *row) {
 		c, u, b := r.client(), r.person(), r.browser()
@@ -412,7 +441,7 @@ func TestDecisionsOnOverload(t *testing.T) {
 		if err := r.Store.Close(); err != nil {
 			r.t.Fatal(err)
 		}
-		for _, form := range [][]string{own(c), redemption(c, code), renewal(c, tokens.refresh)} {
+		for _, form := range [][]string{ownToken(c), redemption(c, code), renewal(c, tokens.refresh)} {
 			a := r.token(form...)
 			a.fails(r.t, 503, "temporarily_unavailable")
 			a.retryAfter(r.t)
@@ -422,7 +451,7 @@ func TestDecisionsOnOverload(t *testing.T) {
 		// Without it, the person gets an error page.
 		if q, err := url.Parse(p.to); err != nil || p.status != 503 &&
 			q.Query().Get("error") != "temporarily_unavailable" && q.Query().Get("error") != "server_error" {
-			r.t.Errorf("got %d to %q, want the client or the person told", p.status, p.to)
+			r.t.Errorf("got %d to %q, want an error for the client or the user", p.status, p.to)
 		}
 	}}})
 }

@@ -11,40 +11,44 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// Section 4.1 of the interface document: POST /oauth/token.
+// TestDocumentTokenEndpoint follows section 4.1 of the interface document: POST /oauth/token.
 func TestDocumentTokenEndpoint(t *testing.T) {
 	rows(t, []rowTest{
 		{"method must be POST", func(r *row) {
-			if a := r.send("GET", r.URL+"/oauth/token?"+values(own(r.client())...).Encode(), ""); a.status != 405 {
+			if a := r.send("GET", r.URL+"/oauth/token?"+values(ownToken(r.client())...).Encode(),
+				""); a.status != 405 {
 				r.t.Errorf("got %d %s, want 405", a.status, a.body)
 			}
 		}},
 		{"body must be a form", func(r *row) {
 			c := r.client()
-			for _, kind := range []string{"application/json", "text/plain", "multipart/form-data; boundary=x", ""} {
-				r.send("POST", r.URL+"/oauth/token", values(own(c)...).Encode(), "Content-Type", kind).fails(r.t, 400, "invalid_request")
+			for _, kind := range []string{"application/json", "text/plain",
+				"multipart/form-data; boundary=x", ""} {
+				r.send("POST", r.URL+"/oauth/token", values(ownToken(c)...).Encode(), "Content-Type",
+					kind).fails(r.t, 400, "invalid_request")
 			}
 		}},
 		{"grant_type", func(r *row) {
 			c := r.client()
 			tokens := r.token(redemption(c, r.code(c, r.user(), time.Now(), nil))...).tokens(r.t)
 			r.token(renewal(c, tokens.refresh)...).tokens(r.t)
-			r.token(own(c)...).object(r.t, 200)
-			r.token(own(c, "grant_type", "")...).fails(r.t, 400, "invalid_request")
-			for _, other := range []string{"password", "implicit", "Client_Credentials", "urn:ietf:params:oauth:grant-type:device_code"} {
-				r.token(own(c, "grant_type", other)...).fails(r.t, 400, "unsupported_grant_type")
+			r.token(ownToken(c)...).object(r.t, 200)
+			r.token(ownToken(c, "grant_type", "")...).fails(r.t, 400, "invalid_request")
+			for _, other := range []string{"password", "implicit", "Client_Credentials",
+				"urn:ietf:params:oauth:grant-type:device_code"} {
+				r.token(ownToken(c, "grant_type", other)...).fails(r.t, 400, "unsupported_grant_type")
 			}
 		}},
 		{"client_id", func(r *row) {
 			c := r.client()
-			r.token(own(c, "client_id", "")...).fails(r.t, 400, "invalid_request")
-			r.token(own(c, "client_id", r.client().ID)...).fails(r.t, 401, "invalid_client")
-			r.token(own(c, "client_id", strings.ToUpper(c.ID))...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_id", "")...).fails(r.t, 400, "invalid_request")
+			r.token(ownToken(c, "client_id", r.client().ID)...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_id", strings.ToUpper(c.ID))...).fails(r.t, 401, "invalid_client")
 		}},
 		{"client_secret", func(r *row) {
 			c := r.client()
-			r.token(own(c, "client_secret", "")...).fails(r.t, 401, "invalid_client")
-			r.token(own(c, "client_secret", r.client().Secret)...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_secret", "")...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c, "client_secret", r.client().Secret)...).fails(r.t, 401, "invalid_client")
 		}},
 		{"code", func(r *row) {
 			c := r.client()
@@ -70,9 +74,9 @@ func TestDocumentTokenEndpoint(t *testing.T) {
 		}},
 		{"scope", func(r *row) {
 			c := r.client()
-			r.token(own(c, "scope", "")...).object(r.t, 200)
-			r.token(own(c, "scope", "view-user")...).fails(r.t, 400, "invalid_scope")
-			r.token(own(r.client(operator), "scope", "server-operations")...).object(r.t, 200)
+			r.token(ownToken(c, "scope", "")...).object(r.t, 200)
+			r.token(ownToken(c, "scope", "view-user")...).fails(r.t, 400, "invalid_scope")
+			r.token(ownToken(r.client(operator), "scope", "server-operations")...).object(r.t, 200)
 			tokens := r.issue(c, r.user(), oauth.UserScopes)
 			r.token(renewal(c, tokens.refresh, "scope", "view-user")...).tokens(r.t)
 		}},
@@ -80,15 +84,19 @@ func TestDocumentTokenEndpoint(t *testing.T) {
 			c := r.client()
 			code := r.code(c, r.user(), time.Now(), nil)
 			r.token(redemption(c, code, "code_verifier", "")...).fails(r.t, 400, "invalid_grant")
-			r.token(redemption(c, code, "code_verifier", strings.Repeat("a", 43))...).fails(r.t, 400, "invalid_grant")
+			r.token(redemption(c, code, "code_verifier", strings.Repeat("a", 43))...).fails(r.t, 400,
+				"invalid_grant")
 			r.token(redemption(c, code)...).tokens(r.t)
-			plain := r.code(c, r.user(), time.Now(), func(code *oauth.AuthorizationCode) { code.CodeChallenge = "" })
+			plain := r.code(c, r.user(), time.Now(), func(code *oauth.AuthorizationCode) {
+				code.CodeChallenge = ""
+			})
 			r.token(redemption(c, plain, "code_verifier", "")...).tokens(r.t)
 		}},
 		{"rule 1: authorization_code", func(r *row) {
 			c := r.client()
 			code := r.code(c, r.user(), time.Now(), nil)
-			r.token("grant_type", "authorization_code", "code", code, "redirect_uri", edgetest.RedirectURI, "client_id", c.ID,
+			r.token("grant_type", "authorization_code", "code", code, "redirect_uri", edgetest.RedirectURI,
+				"client_id", c.ID,
 				"client_secret", c.Secret, "code_verifier", verifier).tokens(r.t)
 		}},
 		{"rule 2: refresh_token, the rest empty", func(r *row) {
@@ -98,17 +106,18 @@ func TestDocumentTokenEndpoint(t *testing.T) {
 			r.send("POST", r.URL+"/oauth/token", body, "Content-Type", formType).tokens(r.t)
 		}},
 		{"rule 3: client_credentials, no user", func(r *row) {
-			access := r.token(own(r.client())...).object(r.t, 200)["access_token"].(string)
+			access := r.token(ownToken(r.client())...).object(r.t, 200)["access_token"].(string)
 			r.profile(access).denied(r.t, 403, "insufficient_scope")
 		}},
 		{"success: the token response", func(r *row) {
 			c := r.client()
-			o := r.token(redemption(c, r.code(c, r.user(), time.Now(), nil))...).members(r.t, 200, "access_token", "token_type", "expires_in", "refresh_token")
+			o := r.token(redemption(c, r.code(c, r.user(), time.Now(), nil))...).members(r.t, 200,
+				"access_token", "token_type", "expires_in", "refresh_token")
 			if o["token_type"] != "Bearer" || o["expires_in"] != 3600.0 {
-				r.t.Errorf("got %v, want a Bearer token of an hour", o)
+				r.t.Errorf("got %v, want a Bearer token for an hour", o)
 			}
 			r.profile(o["access_token"].(string)).object(r.t, 200)
-			r.token(own(c)...).members(r.t, 200, "access_token", "token_type", "expires_in")
+			r.token(ownToken(c)...).members(r.t, 200, "access_token", "token_type", "expires_in")
 			tokens := r.issue(c, r.user(), oauth.ViewUser)
 			if o := r.token(renewal(c, tokens.refresh)...).object(r.t, 200); o["scope"] != "view-user" {
 				r.t.Errorf("got scope %v, want the granted ones", o["scope"])
@@ -116,12 +125,12 @@ func TestDocumentTokenEndpoint(t *testing.T) {
 		}},
 		{"failure: the token error body", func(r *row) {
 			r.token().fails(r.t, 400, "invalid_request")
-			r.token(own(r.client(), "client_secret", "x")...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(r.client(), "client_secret", "x")...).fails(r.t, 401, "invalid_client")
 		}},
 	})
 }
 
-// Section 4.2: GET /oauth/authorize.
+// TestDocumentAuthorizationEndpoint follows section 4.2: GET /oauth/authorize.
 func TestDocumentAuthorizationEndpoint(t *testing.T) {
 	rows(t, []rowTest{
 		{"response_type", func(r *row) {
@@ -132,16 +141,17 @@ func TestDocumentAuthorizationEndpoint(t *testing.T) {
 			b.authorize(c, "response_type", "code id_token").refusal("unsupported_response_type")
 		}},
 		{"client_id", func(r *row) {
-			r.browser().authorize(r.client(), "client_id", "").unredirected()
-			r.browser().authorize(r.client(), "client_id", "nobody").unredirected()
+			r.browser().authorize(r.client(), "client_id", "").showsError()
+			r.browser().authorize(r.client(), "client_id", "nobody").showsError()
 		}},
 		{"redirect_uri", func(r *row) {
 			const second = "https://app.example/second"
 			c, b := r.client(redirecting(edgetest.RedirectURI, second)), r.browser()
-			b.authorize(c, "redirect_uri", "").unredirected()
-			b.authorize(c, "redirect_uri", second+"/").unredirected()
-			if p := b.authorize(c, "redirect_uri", second, "prompt", "none"); !strings.HasPrefix(p.to, second+"?error=login_required&") {
-				r.t.Errorf("got %q, want the second one", p.to)
+			b.authorize(c, "redirect_uri", "").showsError()
+			b.authorize(c, "redirect_uri", second+"/").showsError()
+			if p := b.authorize(c, "redirect_uri", second, "prompt", "none"); !strings.HasPrefix(p.to,
+				second+"?error=login_required&") {
+				r.t.Errorf("got %q, want the second redirect URI", p.to)
 			}
 		}},
 		{"scope", func(r *row) {
@@ -155,7 +165,7 @@ func TestDocumentAuthorizationEndpoint(t *testing.T) {
 		}},
 		{"state", func(r *row) {
 			b := r.browser()
-			b.consented(r.client(), r.person()) // checks it
+			b.consented(r.client(), r.person()) // checks the state
 			b.authorize(r.client(), "scope", "root").refusal("invalid_scope")
 		}},
 		{"prompt", func(r *row) {
@@ -170,7 +180,7 @@ func TestDocumentAuthorizationEndpoint(t *testing.T) {
 			b.consented(c, u)
 			b.authorize(c).shows(200, "/accounts")
 			b.authorize(c, "skip_account_chooser", "true").code()
-			b.authorize(r.client(), "skip_account_chooser", "true").shows(200, "/accounts") // it was never authorized
+			b.authorize(r.client(), "skip_account_chooser", "true").shows(200, "/accounts")
 		}},
 		{"code_challenge", func(r *row) {
 			b := r.browser()
@@ -192,19 +202,22 @@ func TestDocumentAuthorizationEndpoint(t *testing.T) {
 		}},
 		{"denial: error, error_description and state", func(r *row) {
 			b := r.browser()
-			b.send(b.signIn(b.authorize(r.client()), r.person()), "decision", "deny").refusal("access_denied")
+			b.send(b.signIn(b.authorize(r.client()), r.person()), "decision",
+				"deny").refusal("access_denied")
 		}},
 	})
 }
 
-// Sections 4.3 and 4.4: the profiles.
+// TestDocumentProfiles follows sections 4.3 and 4.4.
 func TestDocumentProfiles(t *testing.T) {
 	basicFields := []string{"id", "name", "email", "profile_picture", "username", "gender"}
-	detailFields := append(basicFields[:6:6], "bio", "phone_number", "place_of_birth", "date_of_birth", "address", "service_id")
+	detailFields := append(basicFields[:6:6], "bio", "phone_number", "place_of_birth", "date_of_birth",
+		"address", "service_id")
 	for path, rest := range map[string]struct {
 		scope, other oauth.Scopes
 		fields       []string
-	}{"/api/user": {oauth.ViewUser, oauth.DetailUser, basicFields}, "/api/user/details": {oauth.DetailUser, oauth.ViewUser, detailFields}} {
+	}{"/api/user": {oauth.ViewUser, oauth.DetailUser, basicFields},
+		"/api/user/details": {oauth.DetailUser, oauth.ViewUser, detailFields}} {
 		t.Run(path, func(t *testing.T) {
 			rows(t, []rowTest{
 				{"Authorization", func(r *row) {
@@ -228,7 +241,8 @@ func TestDocumentProfiles(t *testing.T) {
 				}},
 				{"200", func(r *row) {
 					u := r.user()
-					o := r.profile(r.issue(r.client(), u, rest.scope).access, path).members(r.t, 200, rest.fields...)
+					o := r.profile(r.issue(r.client(), u, rest.scope).access, path).members(r.t, 200,
+						rest.fields...)
 					if o["id"] != float64(u.ID) || o["name"] != u.Name || o["email"] != u.Email {
 						r.t.Errorf("got %v, want the token's user", o)
 					}
@@ -244,7 +258,7 @@ func TestDocumentProfiles(t *testing.T) {
 	}}})
 }
 
-// Section 5: authentication.
+// TestDocumentAuthentication follows section 5.
 func TestDocumentAuthentication(t *testing.T) {
 	rows(t, []rowTest{
 		{"1: bearer tokens at protected endpoints", func(r *row) {
@@ -254,8 +268,10 @@ func TestDocumentAuthentication(t *testing.T) {
 		}},
 		{"2: client_id and client_secret in the body", func(r *row) {
 			c := r.client()
-			r.token(own(c)...).object(r.t, 200)
-			r.send("POST", r.URL+"/oauth/token?client_secret="+c.Secret, values(own(c, "client_secret", "")...).Encode(), "Content-Type", formType).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(c)...).object(r.t, 200)
+			r.send("POST", r.URL+"/oauth/token?client_secret="+c.Secret,
+				values(ownToken(c, "client_secret", "")...).Encode(),
+				"Content-Type", formType).fails(r.t, 401, "invalid_client")
 		}},
 		{"3: public clients use PKCE", func(r *row) {
 			p, b := r.client(public), r.browser()
@@ -265,7 +281,8 @@ func TestDocumentAuthentication(t *testing.T) {
 		}},
 		{"4: scopes and approval gate the profiles", func(r *row) {
 			c, u := r.client(func(c *oauth.Client) { c.DetailApproved = false }), r.user()
-			r.profile(r.issue(c, u, oauth.ViewUser).access, "/api/user/details").denied(r.t, 403, "insufficient_scope")
+			r.profile(r.issue(c, u, oauth.ViewUser).access, "/api/user/details").denied(r.t, 403,
+				"insufficient_scope")
 			detailed := r.issue(c, u, oauth.DetailUser)
 			r.profile(detailed.access).denied(r.t, 403, "insufficient_scope")
 			r.profile(detailed.access, "/api/user/details").denied(r.t, 403, "unapproved_scope")
@@ -275,7 +292,7 @@ func TestDocumentAuthentication(t *testing.T) {
 		{"5: state comes back to be validated", func(r *row) {
 			r.browser().consented(r.client(), r.person())
 		}},
-		{"6: the scopes there are, and approval", func(r *row) {
+		{"6: scopes and approval", func(r *row) {
 			o := r.send("GET", r.URL+"/.well-known/oauth-authorization-server", "").object(r.t, 200)
 			if all, _ := o["scopes_supported"].([]any); len(all) != 3 {
 				r.t.Errorf("got %v, want three scopes", all)
@@ -284,84 +301,102 @@ func TestDocumentAuthentication(t *testing.T) {
 		}},
 		{"7: expires_in", func(r *row) {
 			c := r.client()
-			o := r.token(own(c)...).object(r.t, 200)
+			o := r.token(ownToken(c)...).object(r.t, 200)
 			if o["expires_in"] != 3600.0 {
 				r.t.Errorf("got %v, want 3600", o["expires_in"])
 			}
-			r.profile(r.past(time.Now().Add(-3601*time.Second), own(c)).AccessToken).denied(r.t, 401, "token_expired")
-			r.profile(r.past(time.Now().Add(-3590*time.Second), own(c)).AccessToken).denied(r.t, 403, "insufficient_scope")
+			r.profile(r.issueAt(time.Now().Add(-3601*time.Second), ownToken(c)).AccessToken).denied(r.t, 401,
+				"token_expired")
+			r.profile(r.issueAt(time.Now().Add(-3590*time.Second), ownToken(c)).AccessToken).denied(r.t, 403,
+				"insufficient_scope")
 		}},
 	})
 }
 
-// Section 7: errors.
+// TestDocumentErrors follows section 7.
 func TestDocumentErrors(t *testing.T) {
 	rows(t, []rowTest{
 		{"7.1 invalid_request", func(r *row) {
 			c := r.client()
-			r.token(own(c, "grant_type", "")...).fails(r.t, 400, "invalid_request")
-			r.send("POST", r.URL+"/oauth/token", "grant_type=%zz", "Content-Type", formType).fails(r.t, 400, "invalid_request")
+			r.token(ownToken(c, "grant_type", "")...).fails(r.t, 400, "invalid_request")
+			r.send("POST", r.URL+"/oauth/token", "grant_type=%zz", "Content-Type", formType).fails(r.t, 400,
+				"invalid_request")
 		}},
 		{"7.1 invalid_client", func(r *row) {
-			r.token(own(r.client(), "client_secret", "x")...).fails(r.t, 401, "invalid_client")
+			r.token(ownToken(r.client(), "client_secret", "x")...).fails(r.t, 401, "invalid_client")
 		}},
 		{"7.1 invalid_grant", func(r *row) {
 			c, u := r.client(), r.user()
 			code := r.code(c, u, time.Now(), nil)
 			r.token(redemption(c, "gtac_invalid")...).fails(r.t, 400, "invalid_grant")
-			r.token(redemption(c, r.code(c, u, time.Now().Add(-time.Hour), nil))...).fails(r.t, 400, "invalid_grant")
-			r.token(redemption(c, code, "redirect_uri", "https://app.example/other")...).fails(r.t, 400, "invalid_grant")
+			r.token(redemption(c, r.code(c, u, time.Now().Add(-time.Hour), nil))...).fails(r.t, 400,
+				"invalid_grant")
+			r.token(redemption(c, code, "redirect_uri", "https://app.example/other")...).fails(r.t, 400,
+				"invalid_grant")
 			r.token(redemption(r.client(), code)...).fails(r.t, 400, "invalid_grant")
 			tokens := r.token(redemption(c, code)...).tokens(r.t)
-			r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret", c.Secret}).object(r.t, 200)
+			r.post("/oauth/revoke", []string{"token", tokens.refresh, "client_id", c.ID, "client_secret",
+				c.Secret}).object(r.t, 200)
 			r.token(renewal(c, tokens.refresh)...).fails(r.t, 400, "invalid_grant")
 			r.token(redemption(c, code)...).fails(r.t, 400, "invalid_grant")
 		}},
 		{"7.1 unauthorized_client", func(r *row) {
 			for grant, form := range map[oauth.GrantTypes]func(edgetest.Client) []string{
-				oauth.ClientCredentialsGrant:                                func(c edgetest.Client) []string { return redemption(c, "x") },
-				oauth.AuthorizationCodeGrant:                                func(c edgetest.Client) []string { return own(c) },
-				oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant: func(c edgetest.Client) []string { return renewal(c, "x") },
+				oauth.ClientCredentialsGrant: func(c edgetest.Client) []string {
+					return redemption(c, "x")
+				},
+				oauth.AuthorizationCodeGrant: func(c edgetest.Client) []string {
+					return ownToken(c)
+				},
+				oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant: func(c edgetest.Client) []string {
+					return renewal(c, "x")
+				},
 			} {
-				r.token(form(r.client(func(c *oauth.Client) { c.Grants = grant }))...).fails(r.t, 400, "unauthorized_client")
+				r.token(form(r.client(func(c *oauth.Client) { c.Grants = grant }))...).fails(r.t, 400,
+					"unauthorized_client")
 			}
 		}},
 		{"7.1 unsupported_grant_type", func(r *row) {
-			r.token(own(r.client(), "grant_type", "password")...).fails(r.t, 400, "unsupported_grant_type")
+			r.token(ownToken(r.client(), "grant_type", "password")...).fails(r.t, 400,
+				"unsupported_grant_type")
 		}},
 		{"7.1 invalid_scope", func(r *row) {
-			r.token(own(r.client(), "scope", "nothing-known")...).fails(r.t, 400, "invalid_scope")
+			r.token(ownToken(r.client(), "scope", "nothing-known")...).fails(r.t, 400, "invalid_scope")
 		}},
 		{"7.2 401 missing, invalid or expired", func(r *row) {
 			c := r.client()
 			for _, path := range []string{"/api/user", "/api/user/details"} {
 				r.send("GET", r.URL+path, "").invalid(r.t)
 				r.profile("invalid", path).invalid(r.t)
-				r.profile(r.past(time.Now().Add(-2*time.Hour), own(c)).AccessToken, path).denied(r.t, 401, "token_expired")
+				r.profile(r.issueAt(time.Now().Add(-2*time.Hour), ownToken(c)).AccessToken, path).denied(r.t,
+					401, "token_expired")
 			}
 		}},
 		{"7.2 403 insufficient_scope", func(r *row) {
 			c, u := r.client(), r.user()
 			r.profile(r.issue(c, u, oauth.DetailUser).access).denied(r.t, 403, "insufficient_scope")
-			r.profile(r.issue(c, u, oauth.ViewUser).access, "/api/user/details").denied(r.t, 403, "insufficient_scope")
+			r.profile(r.issue(c, u, oauth.ViewUser).access, "/api/user/details").denied(r.t, 403,
+				"insufficient_scope")
 		}},
 		{"7.2 403 unapproved_scope", func(r *row) {
 			c := r.client(func(c *oauth.Client) { c.DetailApproved = false })
-			r.profile(r.issue(c, r.user(), oauth.DetailUser).access, "/api/user/details").denied(r.t, 403, "unapproved_scope")
+			r.profile(r.issue(c, r.user(), oauth.DetailUser).access, "/api/user/details").denied(r.t, 403,
+				"unapproved_scope")
 		}},
 		{"7.2 429 rate_limit_exceeded", func(r *row) {
 			tokens := r.issue(r.client(), r.user(), oauth.ViewUser)
 			for range 100 {
 				r.profile(tokens.access)
 			}
-			if o := r.profile(tokens.access).members(r.t, 429, "error", "message", "retry_after"); o["error"] != "rate_limit_exceeded" {
+			if o := r.profile(tokens.access).members(r.t, 429, "error", "message",
+				"retry_after"); o["error"] != "rate_limit_exceeded" {
 				r.t.Errorf("got %v, want rate_limit_exceeded", o)
 			}
 		}},
 	})
 }
 
-// Section 8: limits.
+// TestDocumentLimits follows section 8.
 func TestDocumentLimits(t *testing.T) {
 	limited := func(path string, endpoint token.Endpoint, limit int) func(*row) {
 		return func(r *row) {
@@ -373,12 +408,12 @@ func TestDocumentLimits(t *testing.T) {
 				a.has(r.t, "X-RateLimit-Remaining", strconv.Itoa(limit-1-i))
 			}
 			r.profile(tokens.access, path).object(r.t, 429)
-			r.profile(r.issue(c, u, oauth.UserScopes).access, path).object(r.t, 200) // each token has its own
+			r.profile(r.issue(c, u, oauth.UserScopes).access, path).object(r.t, 200)
 			tokens = r.issue(c, u, oauth.UserScopes)
 			for range limit + 1 {
 				r.Tokens.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
 			}
-			r.profile(tokens.access, path).object(r.t, 200) // it resets every minute
+			r.profile(tokens.access, path).object(r.t, 200) // the window lasts a minute
 		}
 	}
 	rows(t, []rowTest{
@@ -387,8 +422,10 @@ func TestDocumentLimits(t *testing.T) {
 		{"X-RateLimit-Remaining and X-RateLimit-Reset", func(r *row) {
 			a := r.profile(r.issue(r.client(), r.user(), oauth.ViewUser).access)
 			a.has(r.t, "X-RateLimit-Remaining", "99")
-			if reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64); err != nil || reset <= time.Now().Unix() || reset > time.Now().Unix()+61 {
-				r.t.Errorf("got a reset at %q, want a time within the minute", a.header.Get("X-RateLimit-Reset"))
+			if reset, err := strconv.ParseInt(a.header.Get("X-RateLimit-Reset"), 10, 64); err != nil ||
+				reset <= time.Now().Unix() || reset > time.Now().Unix()+61 {
+				r.t.Errorf("got a reset at %q, want a time within the minute",
+					a.header.Get("X-RateLimit-Reset"))
 			}
 		}},
 		{"retry_after", func(r *row) {

@@ -34,20 +34,21 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// row is one row of a document, tried on a running service.
+// row tests one row of a document on a running service.
 type row struct {
 	*edgetest.IdentityStack
 	t      *testing.T
-	caller string // the address that its requests come from: failures are counted by it
+	caller string // the address of its requests, by which the service counts failures
 }
 
-// rowTest is a row's name and what it says.
+// rowTest is a row's name and test.
 type rowTest struct {
 	name  string
 	check func(*row)
 }
 
-// rows tries every row on SQLite and on PostgreSQL. All share one service, so each makes its own clients and users.
+// rows tests every row on SQLite and on PostgreSQL. Rows share a service for each database, so each
+// row creates its own clients and users.
 func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
 	for name, database := range map[string]func() string{
 		"SQLite":     func() string { return "sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db") },
@@ -68,7 +69,7 @@ func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
 	}
 }
 
-// send does one request; headers are name, value, name, value…
+// send sends a request; headers alternate names and values.
 func (r *row) send(method, target, body string, headers ...string) reply {
 	r.t.Helper()
 	request, err := http.NewRequest(method, target, strings.NewReader(body))
@@ -96,10 +97,11 @@ func readReply(t *testing.T, response *http.Response) reply {
 	return reply{status: response.StatusCode, header: response.Header, body: string(text)}
 }
 
-// post sends a form of name, value, name, value… to a path.
+// post sends a form to a path; form alternates names and values.
 func (r *row) post(path string, form []string, headers ...string) reply {
 	r.t.Helper()
-	return r.send("POST", r.URL+path, values(form...).Encode(), append([]string{"Content-Type", formType}, headers...)...)
+	return r.send("POST", r.URL+path, values(form...).Encode(),
+		append([]string{"Content-Type", formType}, headers...)...)
 }
 
 func (r *row) token(form ...string) reply {
@@ -107,13 +109,13 @@ func (r *row) token(form ...string) reply {
 	return r.post("/oauth/token", form)
 }
 
-// profile asks for /api/user, or for the path that is given.
+// profile requests /api/user or another path.
 func (r *row) profile(token string, path ...string) reply {
 	r.t.Helper()
 	return r.send("GET", r.URL+append(path, "/api/user")[0], "", "Authorization", "Bearer "+token)
 }
 
-// values makes a form of name, value, name, value…; an empty value leaves its name out.
+// values makes a form of alternating names and values; it omits empty values.
 func values(pairs ...string) url.Values {
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -142,16 +144,17 @@ func (r *row) client(change ...func(*oauth.Client)) edgetest.Client {
 func public(c *oauth.Client) { c.Public = true }
 
 func operator(c *oauth.Client) {
-	c.Operator, c.Scopes, c.Grants, c.RedirectURIs = true, oauth.ServerOperations, oauth.ClientCredentialsGrant, nil
+	c.Operator, c.Scopes, c.Grants, c.RedirectURIs = true, oauth.ServerOperations,
+		oauth.ClientCredentialsGrant, nil
 }
 
-// mailbox returns an address that nobody else has.
-func (r *row) mailbox() string { return oauth.NewClientSecret()[5:15] + "@example.com" }
+// address returns a unique e-mail address.
+func (r *row) address() string { return oauth.NewClientSecret()[5:15] + "@example.com" }
 
-// user makes a user who cannot sign in.
+// user creates a user who cannot sign in.
 func (r *row) user(change ...func(*account.User)) *account.User {
 	r.t.Helper()
-	u := &account.User{Name: "Rosa", Email: r.mailbox(), Created: time.Now(), Updated: time.Now()}
+	u := &account.User{Name: "Rosa", Email: r.address(), Created: time.Now(), Updated: time.Now()}
 	for _, f := range change {
 		f(u)
 	}
@@ -161,14 +164,15 @@ func (r *row) user(change ...func(*account.User)) *account.User {
 	return u
 }
 
-// person makes a user who can sign in with edgetest.Password.
+// person creates a user who can sign in with edgetest.Password.
 func (r *row) person() *account.User {
 	r.t.Helper()
-	return r.NewUser(r.t, "Rosa", strings.ToLower(r.mailbox()))
+	return r.NewUser(r.t, "Rosa", strings.ToLower(r.address()))
 }
 
-// code issues a code as the browser flow does, at a time; change may be nil.
-func (r *row) code(c edgetest.Client, u *account.User, at time.Time, change func(*oauth.AuthorizationCode)) string {
+// code issues a code at a time, as the browser flow does. change may be nil.
+func (r *row) code(c edgetest.Client, u *account.User, at time.Time,
+	change func(*oauth.AuthorizationCode)) string {
 	r.t.Helper()
 	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID, RedirectURI: edgetest.RedirectURI,
 		Scopes: oauth.UserScopes, CodeChallenge: challenge}
@@ -182,20 +186,23 @@ func (r *row) code(c edgetest.Client, u *account.User, at time.Time, change func
 	return plain
 }
 
-// redemption is the form that redeems a code; more overrides it.
+// redemption returns the form that redeems a code; more overrides it.
 func redemption(c edgetest.Client, code string, more ...string) []string {
-	return overridden([]string{"grant_type", "authorization_code", "client_id", c.ID, "client_secret", c.Secret, "code", code,
+	return overridden([]string{"grant_type", "authorization_code", "client_id", c.ID, "client_secret",
+		c.Secret, "code", code,
 		"redirect_uri", edgetest.RedirectURI, "code_verifier", verifier}, more)
 }
 
-// renewal is the form that uses a refresh token; more overrides it.
+// renewal returns the form that uses a refresh token; more overrides it.
 func renewal(c edgetest.Client, refresh string, more ...string) []string {
-	return overridden([]string{"grant_type", "refresh_token", "client_id", c.ID, "client_secret", c.Secret, "refresh_token", refresh}, more)
+	return overridden([]string{"grant_type", "refresh_token", "client_id", c.ID, "client_secret",
+		c.Secret, "refresh_token", refresh}, more)
 }
 
-// own is the form that gets a token for the client itself; more overrides it.
-func own(c edgetest.Client, more ...string) []string {
-	return overridden([]string{"grant_type", "client_credentials", "client_id", c.ID, "client_secret", c.Secret}, more)
+// ownToken returns the form of a client_credentials grant; more overrides it.
+func ownToken(c edgetest.Client, more ...string) []string {
+	return overridden([]string{"grant_type", "client_credentials", "client_id", c.ID, "client_secret",
+		c.Secret}, more)
 }
 
 func overridden(form, more []string) []string {
@@ -210,10 +217,10 @@ func overridden(form, more []string) []string {
 	return form
 }
 
-// pair is what a token response holds.
+// pair is an access token with its refresh token.
 type pair struct{ access, refresh string }
 
-// tokens reads a token response with two tokens.
+// tokens returns the two tokens of a token response.
 func (r reply) tokens(t *testing.T) pair {
 	t.Helper()
 	o := r.object(t, 200)
@@ -225,15 +232,15 @@ func (r reply) tokens(t *testing.T) pair {
 	return pair{access, refresh}
 }
 
-// issue gets tokens for the scopes of a user.
+// issue issues tokens for scopes of a user.
 func (r *row) issue(c edgetest.Client, u *account.User, scopes oauth.Scopes) pair {
 	r.t.Helper()
 	code := r.code(c, u, time.Now(), func(code *oauth.AuthorizationCode) { code.Scopes = scopes })
 	return r.token(redemption(c, code)...).tokens(r.t)
 }
 
-// past gets tokens that were issued at a time.
-func (r *row) past(at time.Time, form []string) *oauth.TokenResponse {
+// issueAt issues tokens at a time.
+func (r *row) issueAt(at time.Time, form []string) *oauth.TokenResponse {
 	r.t.Helper()
 	var params []oauth.Parameter
 	for i := 0; i < len(form); i += 2 {
@@ -272,7 +279,7 @@ func (r reply) members(t *testing.T, status int, names ...string) map[string]any
 	return o
 }
 
-// fails checks an error of the token endpoint: status, code and that all four fields say something.
+// fails checks an error of the token endpoint: status, code, and that no field is empty.
 func (r reply) fails(t *testing.T, status int, code string) {
 	t.Helper()
 	o := r.members(t, status, "error", "error_description", "message", "hint")
@@ -281,7 +288,7 @@ func (r reply) fails(t *testing.T, status int, code string) {
 	}
 	for name, text := range o {
 		if text == "" {
-			t.Errorf("got %s, want something in %s", r.body, name)
+			t.Errorf("got %s, want a value in %s", r.body, name)
 		}
 	}
 }
@@ -289,12 +296,13 @@ func (r reply) fails(t *testing.T, status int, code string) {
 // denied checks an error of a profile endpoint.
 func (r reply) denied(t *testing.T, status int, code string) {
 	t.Helper()
-	if o := r.members(t, status, "error", "error_description", "message"); o["error"] != code || o["error_description"] == "" || o["message"] == "" {
+	if o := r.members(t, status, "error", "error_description", "message"); o["error"] != code ||
+		o["error_description"] == "" || o["message"] == "" {
 		t.Errorf("got %d %s, want %d %s", r.status, r.body, status, code)
 	}
 }
 
-// invalid checks the answer to a token that is none, or no longer.
+// invalid checks the response to an invalid or revoked token.
 func (r reply) invalid(t *testing.T) {
 	t.Helper()
 	if o := r.members(t, 401, "message"); o["message"] == "" {
@@ -302,7 +310,7 @@ func (r reply) invalid(t *testing.T) {
 	}
 }
 
-// has checks headers: name, value, name, value…
+// has checks headers, which alternate names and values.
 func (r reply) has(t *testing.T, headers ...string) {
 	t.Helper()
 	for i := 0; i < len(headers); i += 2 {

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Log holds what was logged. It may be used by many goroutines.
+// Log holds everything that was logged. It is safe for concurrent use.
 type Log struct {
 	t      testing.TB
-	buffer interface{ Flush() error } // of the service; nil when it does not run
+	buffer interface{ Flush() error } // the service's; nil while it does not run
 
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write takes what the service logs.
+// Write appends log output of the service.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

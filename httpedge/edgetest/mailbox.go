@@ -10,16 +10,16 @@ import (
 	"gatehouse/cmd/stack"
 )
 
-// Mailbox is the messenger of a test: it keeps what people are sent by either channel. Its methods may be called by many
-// goroutines.
+// Mailbox is a messenger for tests. It holds the messages of both channels. It is safe for
+// concurrent use.
 type Mailbox struct {
 	mu   sync.Mutex
 	all  []account.Message
-	came chan struct{} // closed and replaced with each message
+	sent chan struct{} // closed and replaced with each message
 }
 
 // NewMailbox returns an empty Mailbox.
-func NewMailbox() *Mailbox { return &Mailbox{came: make(chan struct{})} }
+func NewMailbox() *Mailbox { return &Mailbox{sent: make(chan struct{})} }
 
 // Deliver is an Option: the service sends its messages here.
 func (m *Mailbox) Deliver(c *stack.Config) {
@@ -31,23 +31,23 @@ func (m *Mailbox) Send(_ context.Context, message account.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.all = append(m.all, message)
-	close(m.came)
-	m.came = make(chan struct{})
+	close(m.sent)
+	m.sent = make(chan struct{})
 	return nil
 }
 
-// Next returns the first message to an address that was not returned before. It
-// waits for it, for five minutes at most.
+// Next returns the first message to an address that it has not returned before. It waits for up to
+// five minutes.
 func (m *Mailbox) Next(t testing.TB, to string) account.Message {
 	t.Helper()
 	timeout := time.After(5 * time.Minute)
 	for {
-		message, came, ok := m.take(to)
+		message, sent, ok := m.take(to)
 		if ok {
 			return message
 		}
 		select {
-		case <-came:
+		case <-sent:
 		case <-timeout:
 			t.Fatalf("got no message to %s", to)
 		}
@@ -63,10 +63,10 @@ func (m *Mailbox) take(to string) (account.Message, chan struct{}, bool) {
 			return message, nil, true
 		}
 	}
-	return account.Message{}, m.came, false
+	return account.Message{}, m.sent, false
 }
 
-// Count returns how many messages are left that Next has not returned.
+// Count returns the number of messages that Next has not returned.
 func (m *Mailbox) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"gatehouse/httpedge/edgetest/emulator"
 )
 
-// BenchmarkCachedLookup asks over one connection for what is cached, while all is well and while the breaker is open. The
-// client is the larger part of the cost; the two must not differ.
+// BenchmarkCachedLookup measures cached lookups over one connection, with the breaker closed and
+// open. The two must not differ. Most of the cost is the client's.
 func BenchmarkCachedLookup(b *testing.B) {
-	for name, fault := range map[string]emulator.Fault{"healthy": nil, "outage": emulator.Status(500)} {
+	for name, fault := range map[string]emulator.Fault{"healthy": nil,
+		"outage": emulator.Status(500)} {
 		b.Run(name, func(b *testing.B) {
 			e := emulator.New(b, emulator.Config{Key: apiKey})
 			s := newPro(b, e)

@@ -13,8 +13,8 @@ import (
 	"gatehouse/providers/ipapi"
 )
 
-// The settings of the tests of outages. slack is what a response may take beyond the rules: the time
-// that a batch waits for more queries.
+// Settings for tests of outages. slack is the time that a batch waits for more queries, so a
+// response may take this much longer.
 const (
 	lookupTimeout = 1400 * time.Millisecond
 	exchangeLimit = lookupTimeout - time.Second
@@ -30,19 +30,21 @@ func outageSettings(c *stack.Config) {
 	c.Lookups.Breaker = geo.BreakerConfig{Failures: failures, Cooldown: cooldown, Hold: hold}
 }
 
-// newPro starts a stack on the commercial tier with the settings above, on loopback.
+// newPro starts a service on loopback with the commercial tier and outageSettings.
 func newPro(t testing.TB, e *emulator.Emulator, options ...edgetest.Option) *service {
 	t.Helper()
 	return newService(t, e, ipapi.Pro, append([]edgetest.Option{outageSettings}, options...)...)
 }
 
-// inOutage runs a test on the commercial tier with the settings above, in virtual time.
-func inOutage(t *testing.T, story func(t *testing.T, s *service, e *emulator.Emulator), options ...func(t *testing.T) edgetest.Option) {
+// inOutage runs a test in virtual time with the commercial tier and outageSettings.
+func inOutage(t *testing.T, test func(t *testing.T, s *service, e *emulator.Emulator),
+	options ...func(t *testing.T) edgetest.Option) {
 	t.Helper()
-	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, story, append([]func(*testing.T) edgetest.Option{with(outageSettings)}, options...)...)
+	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, test,
+		append([]func(*testing.T) edgetest.Option{with(outageSettings)}, options...)...)
 }
 
-// with is an option of inVirtualTime that does not need the bubble's test.
+// with makes an option for inVirtualTime from an ordinary one.
 func with(change edgetest.Option) func(*testing.T) edgetest.Option {
 	return func(*testing.T) edgetest.Option { return change }
 }
@@ -54,7 +56,7 @@ const (
 	open
 )
 
-// breaker checks the metric.
+// breaker checks the breaker's metric.
 func (s *service) breaker(want float64) {
 	s.t.Helper()
 	if got := s.breakerState(); got != want {
@@ -62,35 +64,36 @@ func (s *service) breaker(want float64) {
 	}
 }
 
-// watch looks query up again and again, until the returned function is called. The query is cached: every response must
-// be a hit. In a bubble it must take no time at all.
+// watch looks up a cached query repeatedly until the caller calls end. Every response must be a hit
+// and take no virtual time.
 func (s *service) watch(query string) (end func()) {
 	s.t.Helper()
 	s.lookup(query).located(s.t, query, "hit")
 	stop := make(chan struct{})
-	var watcher sync.WaitGroup
+	var worker sync.WaitGroup
 	hits := 0
-	watcher.Go(func() {
-		pace := time.NewTicker(20 * time.Millisecond)
-		defer pace.Stop()
+	worker.Go(func() {
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
 		for {
 			r, err := s.ask("GET", "/api/lookup?q="+query, "", "")
 			if err != nil || r.status != http.StatusOK || r.header.Get("X-Cache") != "hit" || r.took != 0 {
-				s.t.Errorf("got %d %s, %v after %v for a cached query, want 200 and a hit at once", r.status, r.body, err, r.took)
+				s.t.Errorf("got %d %s, %v after %v for a cached query, want 200 and an immediate hit", r.status,
+					r.body, err, r.took)
 				return
 			}
 			hits++
 			select {
 			case <-stop:
 				return
-			case <-pace.C:
+			case <-ticker.C:
 			}
 		}
 	})
 	return func() {
 		s.t.Helper()
 		close(stop)
-		watcher.Wait()
+		worker.Wait()
 		if hits == 0 {
 			s.t.Error("got no cached lookup, want some")
 		}

@@ -14,14 +14,15 @@ import (
 	"gatehouse/httpedge/edgetest/emulator"
 )
 
-// TestOutage brings each kind of failure over the service and takes it away again. What is asked meanwhile gets the
-// documented error in time, is not remembered, and is answered rightly afterwards; what is cached is answered throughout.
+// TestOutage starts and ends each kind of upstream failure. Meanwhile, cache misses get the
+// documented error in time, and cached lookups are served. Errors are not cached, so lookups
+// succeed afterwards.
 func TestOutage(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		fault  emulator.Fault // nil: connections are refused
-		within time.Duration  // answers come, the breaker being closed
-		opens  int            // after how many failures
+		fault  emulator.Fault // nil = connections are refused
+		within time.Duration  // limit for responses while the breaker is closed
+		opens  int            // failures that open the breaker
 	}{
 		{"connection refused", nil, slack, failures},
 		{"connection dropped", emulator.Drop, slack, failures},
@@ -43,28 +44,28 @@ func TestOutage(t *testing.T) {
 			inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
 				s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 				end := s.watch("8.8.8.8")
-				begin(t, e, test.fault)
-				for i, ask := range failingKinds {
-					ask(t, s, test.within)
+				startFault(t, e, test.fault)
+				for i, fail := range failingRequests {
+					fail(t, s, test.within)
 					if i+1 < test.opens {
 						s.breaker(closed)
 					} else {
 						s.breaker(open)
 					}
 				}
-				refusedAtOnce(t, s, e)
-				heal(t, e)
+				refusedImmediately(t, s, e)
+				endFault(t, e)
 				recovers(t, s)
 				s.breaker(closed)
-				nothingIsRemembered(t, s)
+				errorsAreNotCached(t, s)
 				end()
 			})
 		})
 	}
 }
 
-// begin lets the upstream fail.
-func begin(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
+// startFault makes the upstream fail.
+func startFault(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 	t.Helper()
 	e.SetFault(fault)
 	if fault == nil {
@@ -74,8 +75,8 @@ func begin(t testing.TB, e *emulator.Emulator, fault emulator.Fault) {
 	}
 }
 
-// heal ends what begin began.
-func heal(t *testing.T, e *emulator.Emulator) {
+// endFault makes the upstream work again.
+func endFault(t *testing.T, e *emulator.Emulator) {
 	t.Helper()
 	e.SetFault(nil)
 	if err := e.Up(); err != nil {
@@ -83,8 +84,8 @@ func heal(t *testing.T, e *emulator.Emulator) {
 	}
 }
 
-// failingKinds ask in each way, one failed exchange each.
-var failingKinds = [failures]func(t *testing.T, s *service, within time.Duration){
+// failingRequests send one failing request to each endpoint.
+var failingRequests = [failures]func(t *testing.T, s *service, within time.Duration){
 	func(t *testing.T, s *service, within time.Duration) {
 		s.lookup("failing.com").refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, within)
 	},
@@ -96,30 +97,33 @@ var failingKinds = [failures]func(t *testing.T, s *service, within time.Duration
 	},
 }
 
-// failingBulk asks for two that fail between two that do not.
+// failingBulk sends a bulk request with two failing queries between two that do not need the
+// upstream.
 func failingBulk(t *testing.T, s *service, within time.Duration) {
 	t.Helper()
 	queries := []string{"8.8.8.8", "9.1.1.1", "9.1.1.2", "10.0.0.1"}
 	r := s.bulk(queries...)
 	if r.status != http.StatusOK || r.took > within || r.header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("got %d %v after %v, want 200 and no-store within %v", r.status, r.header, r.took, within)
+		t.Fatalf("got %d %v after %v, want 200 and no-store within %v", r.status, r.header, r.took,
+			within)
 	}
 	items := r.items(t)
 	if !items[0].OK || items[0].Location.City != emulator.City("8.8.8.8") {
-		t.Errorf("got %+v, want the cached answer", items[0])
+		t.Errorf("got %+v, want the cached result", items[0])
 	}
-	for i, want := range map[int]geo.Code{1: geo.CodeProviderUnreachable, 2: geo.CodeProviderUnreachable, 3: geo.CodeInvalidQuery} {
+	for i, want := range map[int]geo.Code{1: geo.CodeProviderUnreachable,
+		2: geo.CodeProviderUnreachable, 3: geo.CodeInvalidQuery} {
 		if items[i].OK || items[i].Error != string(want) || items[i].Query != queries[i] {
 			t.Errorf("got %+v, want %s for %s", items[i], want, queries[i])
 		}
 	}
 }
 
-// refusedAtOnce checks what everybody is told while the breaker is open, and that the upstream is left alone.
-func refusedAtOnce(t *testing.T, s *service, e *emulator.Emulator) {
+// refusedImmediately checks that an open breaker refuses misses and sends no upstream requests.
+func refusedImmediately(t *testing.T, s *service, e *emulator.Emulator) {
 	t.Helper()
 	before := e.Stats().Requests()
-	for _, r := range []reply{s.lookup("barred.com"), s.lookup("9.2.2.2"), s.myIP("9.9.9.9")} {
+	for _, r := range []reply{s.lookup("refused.com"), s.lookup("9.2.2.2"), s.myIP("9.9.9.9")} {
 		r.refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, 0)
 		if got := r.retryAfter(t); got != 1 {
 			t.Errorf("got Retry-After %d, want 1", got)
@@ -127,30 +131,33 @@ func refusedAtOnce(t *testing.T, s *service, e *emulator.Emulator) {
 	}
 	failingBulk(t, s, 0)
 	if got := e.Stats().Requests(); got != before {
-		t.Errorf("got %d requests behind an open breaker, want none", got-before)
+		t.Errorf("got %d requests while the breaker is open, want none", got-before)
 	}
 }
 
-// recovers waits until the upstream is asked again.
+// recovers waits until the breaker lets requests through again.
 func recovers(t *testing.T, s *service) {
 	t.Helper()
 	var r reply
-	eventually(t, func() bool { r = s.lookup("9.3.3.3"); return r.status != http.StatusBadGateway }, "the breaker to close")
+	eventually(t, func() bool { r = s.lookup("9.3.3.3"); return r.status != http.StatusBadGateway },
+		"the breaker to close")
 	r.located(t, "9.3.3.3", "miss")
 }
 
-// nothingIsRemembered asks once more for what failed.
-func nothingIsRemembered(t *testing.T, s *service) {
+// errorsAreNotCached repeats the lookups that failed.
+func errorsAreNotCached(t *testing.T, s *service) {
 	t.Helper()
-	for _, query := range []string{"failing.com", "9.9.9.9", "9.1.1.1", "9.1.1.2", "barred.com", "9.2.2.2"} {
+	for _, query := range []string{"failing.com", "9.9.9.9", "9.1.1.1", "9.1.1.2", "refused.com",
+		"9.2.2.2"} {
 		s.lookup(query).located(t, query, "miss")
 	}
 }
 
-// TestProbeIsAlone lets many ask for different things when the breaker's time is over and the upstream still fails.
-func TestProbeIsAlone(t *testing.T) {
+// TestBreakerSendsOneProbe sends many concurrent misses after the cooldown, while the upstream
+// still fails.
+func TestBreakerSendsOneProbe(t *testing.T) {
 	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
-		begin(t, e, emulator.Status(500))
+		startFault(t, e, emulator.Status(500))
 		for i := range failures {
 			s.lookup(cold(i))
 		}
@@ -159,9 +166,9 @@ func TestProbeIsAlone(t *testing.T) {
 			eventually(t, func() bool { return s.breakerState() == halfOpen }, "the breaker to be half open")
 			before := e.Stats().Requests()
 			e.SetLatency(100 * time.Millisecond)
-			var askers sync.WaitGroup
+			var clients sync.WaitGroup
 			for i := range 30 {
-				askers.Go(func() {
+				clients.Go(func() {
 					r, err := s.ask("GET", fmt.Sprintf("/api/lookup?q=probe%d-%d.com", round, i), "", cold(i))
 					if err != nil {
 						t.Error(err)
@@ -170,17 +177,16 @@ func TestProbeIsAlone(t *testing.T) {
 					r.refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
 				})
 			}
-			askers.Wait()
+			clients.Wait()
 			s.breaker(open)
 			if got := e.Stats().Requests() - before; got != 1 {
-				t.Errorf("got %d requests at the end of the breaker's time, want 1", got)
+				t.Errorf("got %d requests after the cooldown, want 1", got)
 			}
 		}
 	})
 }
 
-// TestRetryAfterTellsTheBreakersTime has a breaker that is open for long.
-func TestRetryAfterTellsTheBreakersTime(t *testing.T) {
+func TestRetryAfterIsTimeUntilProbe(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault emulator.Fault
 		want  int
@@ -190,41 +196,43 @@ func TestRetryAfterTellsTheBreakersTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
-				begin(t, e, test.fault)
+				startFault(t, e, test.fault)
 				for i := range 3 {
 					if got := s.lookup(cold(i)).retryAfter(t); got > test.want || got < test.want-2 {
 						t.Errorf("got Retry-After %d, want %d", got, test.want)
 					}
 				}
-				loud := slices.ContainsFunc(s.Log.Records("the upstream refuses us (HTTP 403): check the key, or whether this address is banned; asking again later"),
+				logged := slices.ContainsFunc(s.Log.Records("the upstream refuses us (HTTP 403): check the key, or whether this address is banned; asking again later"),
 					func(line map[string]any) bool { return line["level"] == "ERROR" })
-				if loud != (name == "forbidden") {
-					t.Errorf("got an error logged: %v, want one for 403 only", loud)
+				if logged != (name == "forbidden") {
+					t.Errorf("got an error logged: %v, want that for 403 only", logged)
 				}
 			}, with(func(c *stack.Config) {
-				c.Lookups.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond, Hold: 10 * time.Minute}
+				c.Lookups.Breaker = geo.BreakerConfig{Failures: 1, Cooldown: 30500 * time.Millisecond,
+					Hold: 10 * time.Minute}
 			}))
 		})
 	}
 }
 
-// TestThrottled has an upstream that says 429 whatever we counted.
+// TestThrottled has an upstream that responds with 429 although its budget is not used up.
 func TestThrottled(t *testing.T) {
 	for name, test := range map[string]struct {
-		tell        int // seconds in X-Ttl; -1 = no headers
+		ttl         int // seconds in X-Ttl; -1 = no headers
 		least, most int // of Retry-After
 	}{
-		"until told":   {1, 1, 3},
-		"without word": {-1, 55, 61},
+		"with X-Ttl":    {1, 1, 3},
+		"without X-Ttl": {-1, 55, 61},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
 				s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 				end := s.watch("8.8.8.8")
 				before := e.Stats()
-				begin(t, e, emulator.Throttle(test.tell))
+				startFault(t, e, emulator.Throttle(test.ttl))
 				for i := range 5 {
-					for _, r := range []reply{s.lookup(fmt.Sprintf("throttled%d.com", i)), s.bulk(colds(2*i, 2)...)} {
+					for _, r := range []reply{s.lookup(fmt.Sprintf("throttled%d.com", i)),
+						s.bulk(colds(2*i, 2)...)} {
 						r.refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 						if got := r.retryAfter(t); got < test.least || got > test.most {
 							t.Errorf("got Retry-After %d, want %d to %d", got, test.least, test.most)
@@ -233,19 +241,21 @@ func TestThrottled(t *testing.T) {
 				}
 				s.myIP("9.9.9.9").refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 				partly := s.bulk("8.8.8.8", "9.4.4.4")
-				if items := partly.items(t); partly.status != http.StatusOK || !items[0].OK || items[1].Error != "rate_limited" || items[1].RetryAfter < test.least {
-					t.Errorf("got %d %s, want one answer and one item to come back for", partly.status, partly.body)
+				if items := partly.items(t); partly.status != http.StatusOK || !items[0].OK ||
+					items[1].Error != "rate_limited" || items[1].RetryAfter < test.least {
+					t.Errorf("got %d %s, want one result and one rate_limited", partly.status, partly.body)
 				}
 				if got := e.Stats(); got.Singles != before.Singles+1 || got.Batches != before.Batches+1 {
-					t.Errorf("got %+v after %+v, want one refusal an endpoint", got, before)
+					t.Errorf("got %+v after %+v, want one refusal from each endpoint", got, before)
 				}
 				s.breaker(closed)
 				end()
-				if test.tell < 0 {
+				if test.ttl < 0 {
 					return
 				}
-				heal(t, e)
-				eventually(t, func() bool { return s.lookup("throttled0.com").status == http.StatusOK }, "the pause to end")
+				endFault(t, e)
+				eventually(t, func() bool { return s.lookup("throttled0.com").status == http.StatusOK },
+					"the pause to end")
 				s.lookup("throttled1.com").located(t, "throttled1.com", "miss")
 				s.lookup(cold(0)).located(t, cold(0), "miss")
 			}, with(func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 }))
@@ -253,16 +263,17 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestAnswerToAnotherQuestion has an upstream that mixes its clients up. For a domain nobody could tell.
-func TestAnswerToAnotherQuestion(t *testing.T) {
+// TestResponseForAnotherQuery has an upstream that responds for another address. For a domain the
+// service could not notice it.
+func TestResponseForAnotherQuery(t *testing.T) {
 	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
-		begin(t, e, emulator.Body(`{"status":"success","query":"1.0.0.1","city":"Elsewhere","lat":1,"lon":1}`))
+		startFault(t, e, emulator.Body(`{"status":"success","query":"1.0.0.1","city":"Elsewhere","lat":1,"lon":1}`))
 		for i := range failures {
 			s.breaker(closed)
 			s.lookup(cold(i)).refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
 		}
 		s.breaker(open)
-		heal(t, e)
+		endFault(t, e)
 		recovers(t, s)
 		s.lookup(cold(0)).located(t, cold(0), "miss")
 	})
@@ -270,44 +281,45 @@ func TestAnswerToAnotherQuestion(t *testing.T) {
 
 func TestShortBatch(t *testing.T) {
 	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
-		begin(t, e, emulator.Shorten)
+		startFault(t, e, emulator.Shorten)
 		for i := range failures {
 			s.breaker(closed)
 			for _, got := range s.bulk(colds(10*i, 10)...).items(t) {
 				if got.OK || got.Error != string(geo.CodeProviderUnreachable) {
-					t.Errorf("got %+v, want none of a short batch believed", got)
+					t.Errorf("got %+v, want an error for every query of a short batch", got)
 				}
 			}
 		}
 		s.breaker(open)
-		heal(t, e)
+		endFault(t, e)
 		recovers(t, s)
 		s.lookup(cold(5)).located(t, cold(5), "miss")
 	})
 }
 
-func TestBadElementFailsAlone(t *testing.T) {
+func TestBadElementFailsOnlyItsQuery(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault emulator.Fault
 		bad   []int
 	}{
-		"nonsense": {emulator.Spoil(3), []int{3}},
-		"swapped":  {emulator.Swap, []int{0, 1}},
+		"invalid": {emulator.Spoil(3), []int{3}},
+		"swapped": {emulator.Swap, []int{0, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
-				begin(t, e, test.fault)
+				startFault(t, e, test.fault)
 				for round := range failures + 1 {
 					queries := colds(10*round, 10)
 					for i, got := range s.bulk(queries...).items(t) {
 						bad := slices.Contains(test.bad, i)
-						if got.OK == bad || bad && got.Error != string(geo.CodeProviderUnreachable) || !bad && got.Location.City != emulator.City(queries[i]) {
+						if got.OK == bad || bad && got.Error != string(geo.CodeProviderUnreachable) || !bad &&
+							got.Location.City != emulator.City(queries[i]) {
 							t.Errorf("got %+v at %d, want only %v to fail", got, i, test.bad)
 						}
 					}
 				}
 				s.breaker(closed)
-				heal(t, e)
+				endFault(t, e)
 				for i, query := range colds(0, 10) {
 					cache := "hit"
 					if slices.Contains(test.bad, i) {
@@ -325,8 +337,8 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 	inOutage(t, func(t *testing.T, s *service, e *emulator.Emulator) {
 		s.lookup("8.8.8.8").located(t, "8.8.8.8", "miss")
 		end := s.watch("8.8.8.8")
-		begin(t, e, emulator.Hang)
-		var askers sync.WaitGroup
+		startFault(t, e, emulator.Hang)
+		var clients sync.WaitGroup
 		var mu sync.Mutex
 		statuses := map[int]int{}
 		for i := range 60 {
@@ -336,7 +348,7 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 				{"GET", "/api/my-ip", ""},
 				{"POST", "/api/bulk", bulkOf(colds(1000+50*i, 50))},
 			} {
-				askers.Go(func() {
+				clients.Go(func() {
 					r, err := s.ask(request[0], request[1], request[2], cold(i))
 					if err != nil {
 						t.Error(err)
@@ -345,9 +357,10 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 					if r.took > lookupTimeout {
 						t.Errorf("got a response after %v, want it within %v", r.took, lookupTimeout)
 					}
-					if r.status != http.StatusBadGateway && r.status != http.StatusServiceUnavailable && r.status != http.StatusOK ||
+					if r.status != http.StatusBadGateway && r.status != http.StatusServiceUnavailable &&
+						r.status != http.StatusOK ||
 						r.status == http.StatusOK && !strings.Contains(r.body, `"failed":50,`) {
-						t.Errorf("got %d %s, want 502, 503, or a bulk answer of failures", r.status, r.body)
+						t.Errorf("got %d %s, want 502, 503, or a bulk response of failures", r.status, r.body)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -355,7 +368,7 @@ func TestLookupsEndAtTheDeadline(t *testing.T) {
 				})
 			}
 		}
-		askers.Wait()
+		clients.Wait()
 		end()
 		t.Logf("statuses: %v", statuses)
 	}, with(func(c *stack.Config) { c.Lookups.Breaker.Failures = 1 << 20 }))

@@ -11,10 +11,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// NewPiped starts a service without a network, for a test in a bubble of testing/synctest, where
-// time passes as soon as nobody has anything to do. Options have to bring the provider. Each request
-// has a connection of its own, whose other end is at 127.0.0.1 for the service. There is no admin
-// listener, and AdminURL is empty. FixDate must have been called outside the bubble.
+// NewPiped starts a service without a network, for tests in a bubble of testing/synctest. options
+// must set the provider. Each request has its own connection, which comes from 127.0.0.1 for the
+// service. There is no admin listener, so AdminURL is empty. Call FixDate outside the bubble
+// before.
 func NewPiped(t testing.TB, options ...Option) *Stack {
 	t.Helper()
 	st, config := prepare(t, options)
@@ -26,36 +26,37 @@ func NewPiped(t testing.TB, options ...Option) *Stack {
 	return st
 }
 
-// dial connects to the server by a pipe.
+// dial returns a function that connects to the server by a pipe.
 func (st *Stack) dial(t testing.TB) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
-		near, far := net.Pipe()
+		client, end := net.Pipe()
 		go func() {
-			if err := st.Server.ServeConn(piped{far}); err != nil {
-				t.Errorf("got %v, want the connection served", err)
+			if err := st.Server.ServeConn(piped{end}); err != nil {
+				t.Errorf("got %v, want no error from the connection", err)
 			}
 		}()
-		return near, nil
+		return client, nil
 	}
 }
 
-// piped is a pipe's end whose other end has an address.
+// piped is a connection by a pipe, with a remote address.
 type piped struct{ net.Conn }
 
 func (piped) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// FixDate has fasthttp start the goroutine that keeps the time of its answers, which lasts as long as the process and
-// must belong to no bubble.
+// FixDate makes fasthttp start its goroutine for the Date header. That goroutine runs as long as
+// the process, so it must not start in a bubble.
 func FixDate() error {
-	near, far := net.Pipe()
-	defer near.Close()
+	client, end := net.Pipe()
+	defer client.Close()
 	server := fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}
 	ended := make(chan error, 1)
-	go func() { ended <- server.ServeConn(far) }()
-	if _, err := near.Write([]byte("GET / HTTP/1.1\r\nHost: date\r\nConnection: close\r\n\r\n")); err != nil {
+	go func() { ended <- server.ServeConn(end) }()
+	_, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: date\r\nConnection: close\r\n\r\n"))
+	if err != nil {
 		return err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(near), nil)
+	response, err := http.ReadResponse(bufio.NewReader(client), nil)
 	if err != nil {
 		return err
 	}

@@ -8,27 +8,27 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// Provider is a small geo.Provider: it answers every address and domain at once, unless Ask says otherwise. It may be
-// used by many goroutines.
+// Provider is a small geo.Provider. It answers every query immediately, unless Ask is set. It is
+// safe for concurrent use.
 type Provider struct {
-	// Ask, if set before the first query, answers in its place.
+	// Ask replaces Everything. Set it before the first query.
 	Ask func(ctx context.Context, q geo.Query) (geo.Answer, error)
 
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-// NewProvider returns a Provider with an answer for everything.
+// NewProvider returns a Provider that answers with Everything.
 func NewProvider() *Provider { return &Provider{asked: make(map[string]int)} }
 
-// Asked returns how often the provider was asked about the query with that canonical form.
+// Asked returns the number of requests for the query with this canonical form.
 func (p *Provider) Asked(query string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked[query]
 }
 
-// Terms returns those of an upstream without a budget.
+// Terms returns the terms of an upstream without a budget.
 func (p *Provider) Terms() geo.Terms {
 	return geo.Terms{Source: geo.SourceUpstream, BatchSize: 100}
 }
@@ -58,15 +58,16 @@ func (p *Provider) Batch(ctx context.Context, qs []geo.Query) (geo.Reply, error)
 	return reply, nil
 }
 
-// Everything is an answer to any query; the city is the query's canonical form.
+// Everything answers any query. The city is the query's canonical form.
 func Everything(_ context.Context, q geo.Query) (geo.Answer, error) {
 	addr := q.Addr()
 	if q.IsDomain() {
 		addr = netip.MustParseAddr("8.8.4.4")
 	}
 	return geo.Answer{Result: geo.Result{
-		IP:       addr,
-		Location: geo.Location{Country: "Testland", CountryCode: "TL", City: q.String(), Lat: 1.5, Lon: -2.25, Timezone: "Etc/UTC"},
-		Network:  geo.Network{ISP: "Test ISP", AS: "AS64500 Test"},
+		IP: addr,
+		Location: geo.Location{Country: "Testland", CountryCode: "TL", City: q.String(), Lat: 1.5,
+			Lon: -2.25, Timezone: "Etc/UTC"},
+		Network: geo.Network{ISP: "Test ISP", AS: "AS64500 Test"},
 	}}, nil
 }

@@ -20,17 +20,18 @@ import (
 
 const apiKey = "key-4711-of-the-commercial-tier"
 
-// patience is how long a test waits for what should come soon. It only keeps a test from hanging.
-const patience = 5 * time.Minute
+// timeout only keeps a test from hanging.
+const timeout = 5 * time.Minute
 
-// service is a stack whose upstream is an emulator.
+// service is a running service with an emulator as upstream.
 type service struct {
 	*edgetest.Stack
 	t testing.TB
 }
 
-// newService starts a stack with the emulator as its upstream of a tier. Callers are those that X-Forwarded-For names.
-func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...edgetest.Option) *service {
+// newService starts a service with e as its upstream of a tier. X-Forwarded-For names the caller.
+func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier,
+	options ...edgetest.Option) *service {
 	t.Helper()
 	client, err := ipapi.New(ipapi.Config{Base: e.URL, Tier: tier, Key: apiKey})
 	if err != nil {
@@ -49,7 +50,7 @@ func newService(t testing.TB, e *emulator.Emulator, tier ipapi.Tier, options ...
 	return &service{st, t}
 }
 
-// reply is an answer of the service, and how long it took.
+// reply is a response of the service and its latency.
 type reply struct {
 	status int
 	header http.Header
@@ -57,8 +58,8 @@ type reply struct {
 	took   time.Duration
 }
 
-// ask sends one request for caller, which may be "" for this machine. Unlike the methods below it may be used on any
-// goroutine.
+// ask sends a request from caller; "" = this machine. Unlike the methods below it may be called on
+// any goroutine.
 func (s *service) ask(method, path, body, caller string) (reply, error) {
 	request, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -111,7 +112,7 @@ func bulkOf(queries []string) string {
 	return string(body)
 }
 
-// breakerState returns the value of the breaker's metric.
+// breakerState returns the breaker's metric.
 func (s *service) breakerState() float64 {
 	s.t.Helper()
 	families, err := s.Metrics.Gather()
@@ -123,7 +124,7 @@ func (s *service) breakerState() float64 {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	s.t.Fatal("got no state of the breaker among the metrics, want it")
+	s.t.Fatal("got no metric of the breaker, want it")
 	return 0
 }
 
@@ -141,7 +142,7 @@ func (s *service) metrics() string {
 	return string(text)
 }
 
-// item is a look-up's body, alone or in a bulk answer.
+// item is the body of a lookup, or a result of a bulk request.
 type item struct {
 	OK         bool   `json:"ok"`
 	Query      string `json:"query"`
@@ -163,7 +164,7 @@ func (r reply) item(t testing.TB) item {
 	return i
 }
 
-// items returns the results of a bulk answer and checks their counts.
+// items returns the results of a bulk response and checks their counts.
 func (r reply) items(t testing.TB) []item {
 	t.Helper()
 	var bulk struct {
@@ -181,12 +182,13 @@ func (r reply) items(t testing.TB) []item {
 		}
 	}
 	if !bulk.OK || bulk.Count != len(bulk.Results) || bulk.Failed != failed {
-		t.Errorf("got ok %v, count %d and failed %d beside %d results and %d failures", bulk.OK, bulk.Count, bulk.Failed, len(bulk.Results), failed)
+		t.Errorf("got ok %v, count %d and failed %d for %d results and %d failures", bulk.OK, bulk.Count,
+			bulk.Failed, len(bulk.Results), failed)
 	}
 	return bulk.Results
 }
 
-// retryAfter returns the header's seconds; 0 = there is none.
+// retryAfter returns the seconds in Retry-After; 0 without it.
 func (r reply) retryAfter(t testing.TB) int {
 	t.Helper()
 	text := r.header.Get("Retry-After")
@@ -195,17 +197,18 @@ func (r reply) retryAfter(t testing.TB) int {
 	}
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 1 {
-		t.Errorf("got Retry-After %q, want whole seconds from 1 on", text)
+		t.Errorf("got Retry-After %q, want whole seconds, at least 1", text)
 	}
 	return seconds
 }
 
-// located checks that r is the emulator's own answer to query, from the cache ("hit") or not ("miss").
+// located checks that r is the emulator's result for query. cache is the value of X-Cache.
 func (r reply) located(t testing.TB, query, cache string) {
 	t.Helper()
 	i := r.item(t)
-	if r.status != http.StatusOK || i.Location.City != emulator.City(query) || i.IP != addressOf(query) {
-		t.Errorf("got %d %s, want 200 and the upstream's answer to %s", r.status, r.body, query)
+	if r.status != http.StatusOK || i.Location.City != emulator.City(query) ||
+		i.IP != addressOf(query) {
+		t.Errorf("got %d %s, want 200 and the upstream's result for %s", r.status, r.body, query)
 	}
 	if got := r.header.Get("X-Cache"); got != cache {
 		t.Errorf("got X-Cache %q for %s, want %q", got, query, cache)
@@ -215,7 +218,7 @@ func (r reply) located(t testing.TB, query, cache string) {
 	}
 }
 
-// refused checks status and code of an error, and that it came within a time.
+// refused checks an error's status and code, and that it arrived in time.
 func (r reply) refused(t testing.TB, status int, code geo.Code, within time.Duration) {
 	t.Helper()
 	if i := r.item(t); r.status != status || i.OK || i.Error != string(code) {
@@ -225,11 +228,11 @@ func (r reply) refused(t testing.TB, status int, code geo.Code, within time.Dura
 		t.Errorf("got Cache-Control %q on an error, want no-store", got)
 	}
 	if r.took > within {
-		t.Errorf("got the answer after %v, want it within %v", r.took, within)
+		t.Errorf("got the response after %v, want it within %v", r.took, within)
 	}
 }
 
-// addressOf returns what the emulator says that query is.
+// addressOf returns the address that the emulator returns for query.
 func addressOf(query string) string {
 	if addr, err := netip.ParseAddr(query); err == nil {
 		return addr.String()
@@ -237,10 +240,10 @@ func addressOf(query string) string {
 	return emulator.Address(query).String()
 }
 
-// cold returns the nth of many public addresses.
+// cold returns address n of many public ones.
 func cold(n int) string { return fmt.Sprintf("9.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff) }
 
-// colds returns n addresses from the first on.
+// colds returns n addresses, from number first.
 func colds(first, n int) []string {
 	queries := make([]string, n)
 	for i := range queries {
@@ -249,14 +252,14 @@ func colds(first, n int) []string {
 	return queries
 }
 
-// eventually waits until what holds holds.
+// eventually waits until holds returns true. what names the condition.
 func eventually(t testing.TB, holds func() bool, what string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); !holds(); <-tick.C {
+	for end := time.Now().Add(timeout); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain for %s", patience, what)
+			t.Fatalf("waited %v in vain for %s", timeout, what)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"gatehouse/providers/ipapi"
 )
 
-// TestSteadyMissesAreServed looks up 24 new addresses a second for longer than a window of the free tier, whose ceiling
-// is 25.
+// TestSteadyMissesAreServed looks up 24 new addresses a second for longer than a window of the free
+// tier. Its maximum is 25.
 func TestSteadyMissesAreServed(t *testing.T) {
 	const rate, seconds = 24, 70
 	inVirtualTime(t, freeTier(), ipapi.Free, func(t *testing.T, s *service, e *emulator.Emulator) {
@@ -32,13 +32,14 @@ func TestSteadyMissesAreServed(t *testing.T) {
 				case r.status == http.StatusOK && r.item(t).Location.City == emulator.City(query):
 					served = append(served, r.took)
 				case r.status != http.StatusTooManyRequests:
-					t.Errorf("got %d %s for %s, want its response or 429", r.status, r.body, query)
+					t.Errorf("got %d %s for %s, want its result or 429", r.status, r.body, query)
 				}
 			})
 		}
 		callers.Wait()
 		slices.Sort(served)
-		t.Logf("%d of %d served, median %v, longest %v, %+v", len(served), rate*seconds, served[len(served)/2], served[len(served)-1], e.Stats())
+		t.Logf("%d of %d served, median %v, longest %v, %+v", len(served), rate*seconds,
+			served[len(served)/2], served[len(served)-1], e.Stats())
 		if len(served)*100 < rate*seconds*95 {
 			t.Errorf("got %d of %d served, want 95 %%", len(served), rate*seconds)
 		}

@@ -16,20 +16,24 @@ import (
 	"gatehouse/providers/ipapi"
 )
 
-// inVirtualTime tells a story of a service before an emulated upstream in a bubble, where minutes pass in no time.
-func inVirtualTime(t *testing.T, config emulator.Config, tier ipapi.Tier, story func(t *testing.T, s *service, e *emulator.Emulator), options ...func(t *testing.T) edgetest.Option) {
+// inVirtualTime runs a test in a bubble of testing/synctest, with a service and an emulated
+// upstream.
+func inVirtualTime(t *testing.T, config emulator.Config, tier ipapi.Tier,
+	test func(t *testing.T, s *service, e *emulator.Emulator),
+	options ...func(t *testing.T) edgetest.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := emulator.NewPiped(t, config)
-		story(t, newVirtual(t, e, tier, options...), e)
+		test(t, newVirtual(t, e, tier, options...), e)
 	})
 }
 
-// newVirtual starts a stack in a bubble with the emulator as its upstream of a tier. Callers are those that
-// X-Forwarded-For names.
-func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier, options ...func(t *testing.T) edgetest.Option) *service {
+// newVirtual is newService in a bubble.
+func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier,
+	options ...func(t *testing.T) edgetest.Option) *service {
 	t.Helper()
-	client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey, Dial: e.Dial})
+	client, err := ipapi.New(ipapi.Config{Base: "http://127.0.0.1", Tier: tier, Key: apiKey,
+		Dial: e.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,97 +54,107 @@ func newVirtual(t *testing.T, e *emulator.Emulator, tier ipapi.Tier, options ...
 	return &service{edgetest.NewPiped(t, all...), t}
 }
 
-// TestAnswersExpire asks again and again until an answer is no longer kept: its age grows up to its end, and then the
-// upstream is asked once more.
-func TestAnswersExpire(t *testing.T) {
+// TestCachedResultsExpire repeats a lookup until its result expires: Age grows, then the service
+// queries the upstream again.
+func TestCachedResultsExpire(t *testing.T) {
 	for _, test := range []struct {
 		name, query string
 		fault       emulator.Fault
 		status      int
-		kept        int // seconds
+		ttl         int // seconds
 	}{
 		{"an address", "8.8.8.8", nil, http.StatusOK, 600},
 		{"a domain", "expires.com", nil, http.StatusOK, 600},
-		{"not found", "nowhere.com", emulator.Body(`{"status":"fail","message":"invalid query","query":"nowhere.com"}`), http.StatusBadRequest, 60},
+		{"not found", "nowhere.com",
+			emulator.Body(`{"status":"fail","message":"invalid query","query":"nowhere.com"}`),
+			http.StatusBadRequest, 60},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
-				e.SetFault(test.fault)
-				fetched := time.Now()
-				for round := range 3 {
-					for _, after := range []int{0, 1, test.kept / 2, test.kept - 1} {
-						time.Sleep(time.Until(fetched.Add(time.Duration(after)*time.Second + 500*time.Millisecond)))
-						r := s.lookup(test.query)
-						cache, age := "hit", fmt.Sprint(after)
-						if after == 0 {
-							fetched, cache, age = time.Now(), "miss", "0"
+			inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro,
+				func(t *testing.T, s *service, e *emulator.Emulator) {
+					e.SetFault(test.fault)
+					fetched := time.Now()
+					for round := range 3 {
+						for _, after := range []int{0, 1, test.ttl / 2, test.ttl - 1} {
+							time.Sleep(time.Until(fetched.Add(time.Duration(after)*time.Second + 500*time.Millisecond)))
+							r := s.lookup(test.query)
+							cache, age := "hit", fmt.Sprint(after)
+							if after == 0 {
+								fetched, cache, age = time.Now(), "miss", "0"
+							}
+							if r.status != test.status || r.header.Get("X-Cache") != cache ||
+								r.header.Get("Age") != age ||
+								r.header.Get("Cache-Control") != fmt.Sprintf("private, max-age=%d", test.ttl) {
+								t.Errorf("got %d %v in round %d at %d s, want %d, %s and Age %s", r.status, r.header, round,
+									after, test.status, cache, age)
+							}
 						}
-						if r.status != test.status || r.header.Get("X-Cache") != cache || r.header.Get("Age") != age ||
-							r.header.Get("Cache-Control") != fmt.Sprintf("private, max-age=%d", test.kept) {
-							t.Errorf("got %d %v in round %d at %d s, want %d, %s and Age %s", r.status, r.header, round, after, test.status, cache, age)
+						if got := e.Asked(test.query); got != round+1 {
+							t.Errorf("got %d upstream queries in round %d, want %d", got, round, round+1)
 						}
+						fetched = fetched.Add(time.Duration(test.ttl)*time.Second - 500*time.Millisecond)
 					}
-					if got := e.Asked(test.query); got != round+1 {
-						t.Errorf("got %d upstream queries in round %d, want %d", got, round, round+1)
-					}
-					fetched = fetched.Add(time.Duration(test.kept)*time.Second - 500*time.Millisecond)
-				}
-			})
+				})
 		})
 	}
 }
 
-// TestFileAnswersExpire: what the offline files said is kept for a minute at most, whether the upstream can be asked
-// again by then or not.
-func TestFileAnswersExpire(t *testing.T) {
+// TestFileResultsExpire checks that results of the offline files are cached for at most a minute,
+// whether the upstream works again or not.
+func TestFileResultsExpire(t *testing.T) {
 	t.Run("upstream still down", func(t *testing.T) {
-		inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
-			e.SetFault(emulator.Status(http.StatusForbidden)) // ten minutes of silence
-			s.lookup("9.0.0.1").offline(t, "miss", slack)
-			begun := time.Now()
-			for i, want := range []struct {
-				after time.Duration
-				cache string
-			}{
-				{59 * time.Second, "hit"}, {60 * time.Second, "miss"}, {61 * time.Second, "hit"}, {119 * time.Second, "hit"}, {120 * time.Second, "miss"},
-			} {
-				time.Sleep(time.Until(begun.Add(want.after)))
-				r := s.lookup("9.0.0.1")
-				r.offline(t, want.cache, slack)
-				if got, age := r.header.Get("Age"), []string{"59", "0", "1", "59", "0"}[i]; got != age {
-					t.Errorf("got Age %s after %v, want %s", got, want.after, age)
+		inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro,
+			func(t *testing.T, s *service, e *emulator.Emulator) {
+				e.SetFault(emulator.Status(http.StatusForbidden)) // opens the breaker for ten minutes
+				s.lookup("9.0.0.1").offline(t, "miss", slack)
+				begun := time.Now()
+				for i, want := range []struct {
+					after time.Duration
+					cache string
+				}{
+					{59 * time.Second, "hit"}, {60 * time.Second, "miss"}, {61 * time.Second, "hit"},
+					{119 * time.Second, "hit"}, {120 * time.Second, "miss"},
+				} {
+					time.Sleep(time.Until(begun.Add(want.after)))
+					r := s.lookup("9.0.0.1")
+					r.offline(t, want.cache, slack)
+					if got, age := r.header.Get("Age"), []string{"59", "0", "1", "59", "0"}[i]; got != age {
+						t.Errorf("got Age %s after %v, want %s", got, want.after, age)
+					}
 				}
-			}
-			if got := e.Stats().Requests(); got != 1 {
-				t.Errorf("got %d requests to an upstream that refuses us, want 1", got)
-			}
-		}, withFiles)
+				if got := e.Stats().Requests(); got != 1 {
+					t.Errorf("got %d requests to an upstream that responds with 403, want 1", got)
+				}
+			}, withFiles)
 	})
-	t.Run("budget back", func(t *testing.T) {
-		inVirtualTime(t, emulator.Config{Singles: 1, Batches: 1}, ipapi.Free, func(t *testing.T, s *service, e *emulator.Emulator) {
-			s.lookup("first.com").located(t, "first.com", "miss")
-			s.bulk("8.1.1.1", "8.1.1.2")
-			s.lookup("9.0.0.1").offline(t, "miss", slack)
-			time.Sleep(59 * time.Second)
-			s.lookup("9.0.0.1").offline(t, "hit", slack)
-			time.Sleep(4 * time.Second)
-			s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
-			s.lookup("9.0.0.1").located(t, "9.0.0.1", "hit")
-			if got := e.Stats(); got.Singles > 2 || got.Batches > 2 || got.Requests() != 3 {
-				t.Errorf("got %+v, want two requests in the first window and one in the second", got)
-			}
-		}, withFiles)
+	t.Run("new budget", func(t *testing.T) {
+		inVirtualTime(t, emulator.Config{Singles: 1, Batches: 1}, ipapi.Free,
+			func(t *testing.T, s *service, e *emulator.Emulator) {
+				s.lookup("first.com").located(t, "first.com", "miss")
+				s.bulk("8.1.1.1", "8.1.1.2")
+				s.lookup("9.0.0.1").offline(t, "miss", slack)
+				time.Sleep(59 * time.Second)
+				s.lookup("9.0.0.1").offline(t, "hit", slack)
+				time.Sleep(4 * time.Second)
+				s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
+				s.lookup("9.0.0.1").located(t, "9.0.0.1", "hit")
+				if got := e.Stats(); got.Singles > 2 || got.Batches > 2 || got.Requests() != 3 {
+					t.Errorf("got %+v, want two requests in the first window and one in the second", got)
+				}
+			}, withFiles)
 	})
 }
 
-// TestThrottledWithoutAWord: an upstream that says 429 and nothing more is left alone for a minute, and then asked again.
-func TestThrottledWithoutAWord(t *testing.T) {
+// TestThrottledWithoutHeaders checks that the service pauses for a minute after a 429 without
+// headers.
+func TestThrottledWithoutHeaders(t *testing.T) {
 	for name, test := range map[string]struct {
 		emulator.Config
 		tier ipapi.Tier
 	}{
-		"free": {emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches}, ipapi.Free},
-		"pro":  {emulator.Config{Key: apiKey}, ipapi.Pro},
+		"free": {emulator.Config{Singles: emulator.FreeSingles, Batches: emulator.FreeBatches},
+			ipapi.Free},
+		"pro": {emulator.Config{Key: apiKey}, ipapi.Pro},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, test.Config, test.tier, func(t *testing.T, s *service, e *emulator.Emulator) {
@@ -150,7 +164,8 @@ func TestThrottledWithoutAWord(t *testing.T) {
 				e.SetFault(emulator.Throttle(-1))
 				refuse := func(wait time.Duration) {
 					t.Helper()
-					for _, r := range []reply{s.lookup("throttled.com"), s.bulk("9.0.0.1", "9.0.0.2"), s.myIP("9.0.0.3")} {
+					for _, r := range []reply{s.lookup("throttled.com"), s.bulk("9.0.0.1", "9.0.0.2"),
+						s.myIP("9.0.0.3")} {
 						r.refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
 						if got := r.retryAfter(t); got < int(wait/time.Second)-1 || got > int(wait/time.Second)+2 {
 							t.Errorf("got Retry-After %d, want %v", got, wait)
@@ -165,27 +180,29 @@ func TestThrottledWithoutAWord(t *testing.T) {
 				refuse(6 * time.Second)
 				s.lookup("8.8.8.8").located(t, "8.8.8.8", "hit")
 				if got := e.Stats(); got.Singles > before.Singles+1 || got.Batches > before.Batches+1 {
-					t.Errorf("got %+v after %+v, want one refusal an endpoint and nothing in the minute after it", got, before)
+					t.Errorf("got %+v after %+v, want one refusal from each endpoint and no request in the next minute",
+						got, before)
 				}
 				time.Sleep(8 * time.Second)
 				s.lookup("throttled.com").located(t, "throttled.com", "miss")
 				s.lookup("9.0.0.1").located(t, "9.0.0.1", "miss")
-				if r := s.bulk("9.0.0.2", "9.0.0.4"); r.status != http.StatusOK || r.items(t)[0].Location.City != emulator.City("9.0.0.2") {
-					t.Errorf("got %d %s after the pause, want answers", r.status, r.body)
+				if r := s.bulk("9.0.0.2", "9.0.0.4"); r.status != http.StatusOK ||
+					r.items(t)[0].Location.City != emulator.City("9.0.0.2") {
+					t.Errorf("got %d %s after the pause, want results", r.status, r.body)
 				}
 			})
 		})
 	}
 }
 
-// element is what one element of a bulk request has to come to.
+// element is a query of a bulk request and its expected result.
 type element struct {
 	query        string
-	code, reason string // "" = an answer
+	code, reason string // "" = success
 }
 
-// decided are the elements of each kind that need no upstream, or none any more.
-var decided = []element{
+// local holds elements of each kind that need no upstream request.
+var local = []element{
 	{"8.8.8.8", "", ""},
 	{"", "invalid_query", "empty"},
 	{"exa mple.com", "invalid_query", "malformed"},
@@ -198,8 +215,8 @@ var decided = []element{
 	{" 8.8.8.8", "", ""},
 }
 
-// TestMixedBulk puts every kind of element in one request, in each state of the upstream: those that need it are refused
-// alone, with the state's code, and all others are answered as ever.
+// TestMixedBulk sends every kind of element in one request, in each state of the upstream. Elements
+// that need the upstream get the state's code. All others are as usual.
 func TestMixedBulk(t *testing.T) {
 	pro, free := emulator.Config{Key: apiKey}, emulator.Config{Singles: 3, Batches: 1}
 	for _, test := range []struct {
@@ -208,10 +225,11 @@ func TestMixedBulk(t *testing.T) {
 		tier        ipapi.Tier
 		change      func(t *testing.T, s *service, e *emulator.Emulator)
 		code        string
-		least, most int // seconds of retry_after; 0 = it is not there
+		least, most int // seconds in retry_after; 0 = absent
 	}{
 		{"healthy", pro, ipapi.Pro, func(*testing.T, *service, *emulator.Emulator) {}, "", 0, 0},
-		{"budget empty", free, ipapi.Free, func(*testing.T, *service, *emulator.Emulator) {}, "rate_limited", 50, 61},
+		{"budget empty", free, ipapi.Free, func(*testing.T, *service, *emulator.Emulator) {},
+			"rate_limited", 50, 61},
 		{"throttled", pro, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Throttle(40))
 			s.lookup("first.com").refused(t, http.StatusTooManyRequests, geo.CodeRateLimited, slack)
@@ -228,48 +246,56 @@ func TestMixedBulk(t *testing.T) {
 				s.lookup(cold(i)).refused(t, http.StatusBadGateway, geo.CodeProviderUnreachable, slack)
 			}
 		}, "provider_unreachable", 9, 10},
-		{"slow", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) { e.SetFault(emulator.Hang) }, "provider_unreachable", 0, 0},
-		{"garbage", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) { e.SetFault(emulator.Body("<html>")) }, "provider_unreachable", 0, 0},
+		{"slow", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) {
+			e.SetFault(emulator.Hang)
+		}, "provider_unreachable", 0, 0},
+		{"garbage", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) {
+			e.SetFault(emulator.Body("<html>"))
+		}, "provider_unreachable", 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inVirtualTime(t, test.upstream, test.tier, func(t *testing.T, s *service, e *emulator.Emulator) {
-				know(s, e)
+				fillCache(s, e)
 				test.change(t, s, e)
-				elements := append([]element{{"9.1.1.1", test.code, ""}}, decided...)
-				elements = append(elements, element{"cold.com", test.code, ""}, element{"9.1.1.2", test.code, ""}, element{"9.1.1.1", test.code, ""})
+				elements := append([]element{{"9.1.1.1", test.code, ""}}, local...)
+				elements = append(elements, element{"cold.com", test.code, ""},
+					element{"9.1.1.2", test.code, ""}, element{"9.1.1.1", test.code, ""})
 				checkBulk(t, s, elements, test.least, test.most)
 			})
 		})
 	}
 }
 
-// TestMixedBulkUnderOverload has all the pool busy and its queues full with the queries of others.
+// TestMixedBulkUnderOverload fills the worker pool and its queues with other clients' queries.
 func TestMixedBulkUnderOverload(t *testing.T) {
-	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
-		know(s, e)
-		e.SetLatency(2900 * time.Millisecond)
-		var others sync.WaitGroup
-		for i := range 2000 {
-			others.Go(func() {
-				if _, err := s.ask("GET", fmt.Sprintf("/api/lookup?q=other%d.com", i), "", cold(i)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		checkBulk(t, s, append([]element{{"cold.com", "overloaded", ""}}, decided...), 1, 1)
-		others.Wait()
-	})
+	inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro,
+		func(t *testing.T, s *service, e *emulator.Emulator) {
+			fillCache(s, e)
+			e.SetLatency(2900 * time.Millisecond)
+			var others sync.WaitGroup
+			for i := range 2000 {
+				others.Go(func() {
+					if _, err := s.ask("GET", fmt.Sprintf("/api/lookup?q=other%d.com", i), "",
+						cold(i)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Second)
+			checkBulk(t, s, append([]element{{"cold.com", "overloaded", ""}}, local...), 1, 1)
+			others.Wait()
+		})
 }
 
-// know has the service fetch what is cached in decided.
-func know(s *service, e *emulator.Emulator) {
+// fillCache looks up the cached elements of local.
+func fillCache(s *service, e *emulator.Emulator) {
 	s.t.Helper()
 	s.lookup("8.8.8.8").located(s.t, "8.8.8.8", "miss")
 	time.Sleep(5 * time.Second)
 	s.lookup("cached.com").located(s.t, "cached.com", "miss")
 	e.SetFault(emulator.Body(`{"status":"fail","message":"invalid query","query":"unknown.com"}`))
-	if r := s.lookup("unknown.com"); r.status != http.StatusBadRequest || r.item(s.t).Reason != string(geo.ReasonNotFound) {
+	if r := s.lookup("unknown.com"); r.status != http.StatusBadRequest ||
+		r.item(s.t).Reason != string(geo.ReasonNotFound) {
 		s.t.Errorf("got %d %s, want 400 and not_found", r.status, r.body)
 	}
 	e.SetFault(nil)
@@ -277,7 +303,7 @@ func know(s *service, e *emulator.Emulator) {
 	s.lookup("last.com")
 }
 
-// checkBulk asks for elements and compares.
+// checkBulk sends elements in a bulk request and checks the results.
 func checkBulk(t *testing.T, s *service, elements []element, least, most int) {
 	t.Helper()
 	var queries []string
@@ -287,11 +313,13 @@ func checkBulk(t *testing.T, s *service, elements []element, least, most int) {
 	r := s.bulk(queries...)
 	items := r.items(t)
 	if r.status != http.StatusOK || len(items) != len(elements) || r.took > 5*time.Second {
-		t.Fatalf("got %d %s after %v, want 200 and %d elements within 5 s", r.status, r.body, r.took, len(elements))
+		t.Fatalf("got %d %s after %v, want 200 and %d elements within 5 s", r.status, r.body, r.took,
+			len(elements))
 	}
 	for i, want := range elements {
 		got := items[i]
-		if got.OK != (want.code == "") || got.Query != want.query || got.Error != want.code || got.Reason != want.reason {
+		if got.OK != (want.code == "") || got.Query != want.query || got.Error != want.code ||
+			got.Reason != want.reason {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		low, high := least, most

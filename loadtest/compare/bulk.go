@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// bulkTrial is a bulk request for bulkSize addresses that all lie in the cache.
+// bulkTrial is a bulk request for bulkSize cached addresses.
 var bulkTrial = trial{
 	name: "bulk", requests: 30_000, proof: "X-Geo-Source: upstream",
 	prepare:   func(plan) (func(string) [][]byte, error) { return bulks, nil },
@@ -18,10 +18,12 @@ var bulkTrial = trial{
 
 const bulkSize = 50
 
-// bulkBody asks about bulkSize keys.
-func bulkBody(chosen []string) string { return `{"queries":["` + strings.Join(chosen, `","`) + `"]}` }
+// bulkBody returns the body of a bulk request for these keys.
+func bulkBody(chosen []string) string {
+	return `{"queries":["` + strings.Join(chosen, `","`) + `"]}`
+}
 
-// bulkKeys returns all keys in groups of bulkSize; what is left over is not asked about.
+// bulkKeys returns the keys in groups of bulkSize. It leaves out the rest.
 func bulkKeys() [][]string {
 	var all []string
 	for i := range keys / bulkSize * bulkSize {
@@ -35,32 +37,35 @@ func bulks(host string) [][]byte {
 	var requests [][]byte
 	for _, chosen := range bulkKeys() {
 		body := bulkBody(chosen)
-		requests = append(requests, fmt.Appendf(nil, "POST /api/bulk HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host, len(body), body))
+		requests = append(requests, fmt.Appendf(nil,
+			"POST /api/bulk HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			host, len(body), body))
 	}
 	return requests
 }
 
-// newRawBulks returns a handler to which each body that is asked for lies ready in a map.
+// newRawBulks returns a handler that has the response to each request body ready in a map.
 func newRawBulks() (fasthttp.RequestHandler, error) {
 	bodies, err := newBodies()
 	if err != nil {
 		return nil, err
 	}
-	answers := make(map[string][]byte)
+	responses := make(map[string][]byte)
 	for _, chosen := range bulkKeys() {
-		answer := fmt.Appendf(nil, `{"ok":true,"count":%d,"failed":0,"results":[`, bulkSize)
+		response := fmt.Appendf(nil, `{"ok":true,"count":%d,"failed":0,"results":[`, bulkSize)
 		for i, text := range chosen {
 			if i > 0 {
-				answer = append(answer, ',')
+				response = append(response, ',')
 			}
-			answer = append(answer, bodies[text]...)
+			response = append(response, bodies[text]...)
 		}
-		answers[bulkBody(chosen)] = append(answer, "]}"...)
+		responses[bulkBody(chosen)] = append(response, "]}"...)
 	}
-	headers, contentType := append(newHeaders("Cache-Control", "no-store"), geoHeaders...), []byte("application/json")
+	headers := append(newHeaders("Cache-Control", "no-store"), geoHeaders...)
+	contentType := []byte("application/json")
 	return func(ctx *fasthttp.RequestCtx) {
 		setHeaders(ctx, headers)
 		ctx.Response.Header.SetContentTypeBytes(contentType)
-		ctx.Response.SetBodyRaw(answers[string(ctx.PostBody())])
+		ctx.Response.SetBodyRaw(responses[string(ctx.PostBody())])
 	}, nil
 }

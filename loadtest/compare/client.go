@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// patience is how long the requests of one measurement may take.
-const patience = 2 * time.Minute
+// timeout is for all requests of one measurement.
+const timeout = 2 * time.Minute
 
 // client is one keep-alive connection with one request at a time.
 type client struct {
 	conn     net.Conn
 	requests [][]byte
-	proof    []byte // a part of the head of every answer that is as it should be
+	proof    []byte // header line that every correct response has
 	next     int
 	buffer   []byte
 }
@@ -32,16 +32,17 @@ func newClient(address string, requests [][]byte, proof string, first int) (*cli
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &client{conn: conn, requests: requests, proof: []byte("\r\n" + proof + "\r\n"), next: first, buffer: make([]byte, 64<<10)}, nil
+	return &client{conn: conn, requests: requests, proof: []byte("\r\n" + proof + "\r\n"), next: first,
+		buffer: make([]byte, 64<<10)}, nil
 }
 
-// run sends n requests. An answer without the proof is an error.
+// run sends n requests. A response without the proof is an error.
 func (c *client) run(n int) error {
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)
 	}
 	for range n {
-		head, _, err := c.ask(c.requests[c.next%len(c.requests)])
+		head, _, err := c.do(c.requests[c.next%len(c.requests)])
 		if err != nil {
 			return err
 		}
@@ -59,15 +60,16 @@ var (
 	lengthHeader = []byte("\r\nContent-Length: ")
 )
 
-// ask sends one request and reads its answer, which is valid until the next one. The head ends with its last line break.
-func (c *client) ask(request []byte) (head, body []byte, err error) {
+// do sends one request and reads the response, which is valid until the next call. The head
+// includes the line break of its last line.
+func (c *client) do(request []byte) (head, body []byte, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return nil, nil, fmt.Errorf("send a request: %w", err)
 	}
 	for n := 0; ; {
 		m, err := c.conn.Read(c.buffer[n:])
 		if err != nil {
-			return nil, nil, fmt.Errorf("read an answer: %w", err)
+			return nil, nil, fmt.Errorf("read a response: %w", err)
 		}
 		n += m
 		end := bytes.Index(c.buffer[:n], headEnd)
@@ -89,23 +91,24 @@ func contentLength(head []byte) (int, error) {
 	_, rest, ok := bytes.Cut(head, lengthHeader)
 	value, _, _ := bytes.Cut(rest, []byte("\r\n"))
 	if !ok {
-		return 0, errors.New("an answer has no length")
+		return 0, errors.New("a response has no Content-Length")
 	}
 	length, err := strconv.Atoi(string(value))
 	if err != nil {
-		return 0, fmt.Errorf("read the length of an answer: %w", err)
+		return 0, fmt.Errorf("read the Content-Length of a response: %w", err)
 	}
 	return length, nil
 }
 
-// sameAnswers returns an error unless two servers answer the next request with the same bytes and headers. What differs
-// from one answer of gatehouse to the next may have other values: tokens, date, age, request id and the state of a limit.
-func sameAnswers(a, b *client) error {
-	headA, bodyA, err := a.askNext()
+// compareResponses returns an error unless two servers send the same headers and body for the next
+// request. It ignores values that differ between responses of one server: tokens, date, age,
+// request id, and the remaining and reset values of a rate limit.
+func compareResponses(a, b *client) error {
+	headA, bodyA, err := a.doNext()
 	if err != nil {
 		return err
 	}
-	headB, bodyB, err := b.askNext()
+	headB, bodyB, err := b.doNext()
 	if err != nil {
 		return err
 	}
@@ -120,11 +123,11 @@ func sameAnswers(a, b *client) error {
 
 var issuedToken = regexp.MustCompile("(gtat|gtrt)_[0-9A-Za-z]+")
 
-func (c *client) askNext() (http.Header, string, error) {
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+func (c *client) doNext() (http.Header, string, error) {
+	if err := c.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, "", fmt.Errorf("set a deadline: %w", err)
 	}
-	head, body, err := c.ask(c.requests[c.next%len(c.requests)])
+	head, body, err := c.do(c.requests[c.next%len(c.requests)])
 	if err != nil {
 		return nil, "", err
 	}

@@ -9,44 +9,45 @@ import (
 	"time"
 )
 
-// comparison is how to compare. profiles may be "" and each nil; each is called after every pair.
+// comparison says what to compare and how.
 type comparison struct {
 	trial                        *trial
 	pairs, requests, connections int
-	rows                         int // 0 = what the trial names
-	profiles                     string
-	each                         func(i int, p pair)
+	rows                         int                 // access tokens in the database; 0 = the trial's
+	profiles                     string              // folder for CPU profiles; "" = none
+	each                         func(i int, p pair) // called after every pair; may be nil
 }
 
 // reading is one measurement of one server.
 type reading struct {
-	cpu  time.Duration // of the server process, a request
-	rate float64       // requests a second of wall time
+	cpu  time.Duration // of the server process, per request
+	rate float64       // requests a second
 }
 
 func (r reading) micros() float64 { return float64(r.cpu.Nanoseconds()) / 1e3 }
 
-// pair is a measurement of each server, one right after the other.
+// pair is one measurement of each server, taken one after the other.
 type pair struct {
 	raw, gatehouse reading
-	gauges         []float64 // of the trial, a second
+	gauges         []float64 // the trial's, per second
 }
 
-// ratio is how many times the CPU of the one is that of the other.
+// ratio returns gatehouse's CPU divided by raw's.
 func (p pair) ratio() float64 { return float64(p.gatehouse.cpu) / float64(p.raw.cpu) }
 
-// share is how many times the rate of the one is that of the other.
+// share returns gatehouse's rate divided by raw's.
 func (p pair) share() float64 { return p.gatehouse.rate / p.raw.rate }
 
-// medians are taken of each column apart.
+// medians holds the median of each column.
 type medians struct {
 	raw, gatehouse reading
 	ratio, share   float64
-	names          []string  // of the trial's gauges
-	gauges, shares []float64 // their rates; gatehouse's rate beside each
+	names          []string  // of the gauges
+	gauges, shares []float64 // the gauges' rates; gatehouse's rate divided by each
 }
 
-// run measures the pairs, of which there is at least one, and returns their medians. Both servers run all the time; the one that is not asked is idle.
+// run measures the pairs, at least one, and returns their medians. Both servers run all the time.
+// While one is measured, the other is idle.
 func (c comparison) run() (m medians, err error) {
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
@@ -73,7 +74,7 @@ func (c comparison) run() (m medians, err error) {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, gatehouse.end()) }()
-	if err := sameAnswers(raw.clients[0], gatehouse.clients[0]); err != nil {
+	if err := compareResponses(raw.clients[0], gatehouse.clients[0]); err != nil {
 		return m, err
 	}
 	for _, s := range []*subject{raw, gatehouse} { // warm-up
@@ -93,7 +94,7 @@ func (c comparison) run() (m medians, err error) {
 	return c.measure(raw, gatehouse, gauges)
 }
 
-// warmUp returns how many requests are sent before the first measurement.
+// warmUp returns the number of requests before the first measurement.
 func (c comparison) warmUp() int {
 	if c.trial.touch {
 		return max(c.requests/8, c.rows+c.connections)
@@ -101,7 +102,7 @@ func (c comparison) warmUp() int {
 	return c.requests / 8
 }
 
-// all returns how many requests a server is sent at most, which is a multiple of the connections.
+// all returns the most requests that a server gets, a multiple of the connections.
 func (c comparison) all() int {
 	each := func(n int) int { return max(1, n/c.connections) }
 	return c.connections * (1 + each(c.warmUp()) + c.pairs*each(c.requests))
@@ -122,7 +123,7 @@ func (c comparison) start(kind, dir string, requests func(host string) [][]byte)
 	return startSubject(c.trial, kind, dir, profile, requests, c.connections)
 }
 
-// measure takes the pairs, every other one in reverse order.
+// measure takes the pairs. Every second pair is in reverse order.
 func (c comparison) measure(raw, gatehouse *subject, gauges []gauge) (medians, error) {
 	var pairs []pair
 	for i := range c.pairs {
@@ -188,7 +189,7 @@ func mediansOf(pairs []pair) medians {
 	return m
 }
 
-// median returns the middle of values, which it sorts; of an even number the mean of the two in the middle.
+// median sorts values and returns their median.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be one of the servers.
+// TestMain lets the test binary run as one of the servers.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == serveCommand {
 		if err := serve(os.Args[2:], os.Stdin, os.Stdout); err != nil {
@@ -22,10 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkBesideRaw reports the CPU of each kind of request over loopback, that of a bare handler, how many times the one is
-// the other, and how many times the rate of the one is that of the other: medians of 5 pairs. How often it is run and
-// how long does not matter.
-func BenchmarkBesideRaw(b *testing.B) {
+// BenchmarkRelativeToRaw reports CPU and rate of each kind of request over loopback, for gatehouse
+// and for raw, and their ratios. Figures are medians of 5 pairs. -benchtime has no effect.
+func BenchmarkRelativeToRaw(b *testing.B) {
 	for _, t := range trials {
 		b.Run(t.name, func(b *testing.B) {
 			m, err := comparison{trial: t, pairs: 5, requests: t.requests, connections: 64}.run()
@@ -48,21 +47,22 @@ func BenchmarkBesideRaw(b *testing.B) {
 	}
 }
 
-func TestBothServersAnswerAlike(t *testing.T) {
+func TestServersSendSameResponses(t *testing.T) {
 	for _, trial := range trials {
 		t.Run(trial.name, func(t *testing.T) {
 			pairs := 0
-			c := comparison{trial: trial, pairs: 2, requests: 640, connections: 4, rows: min(trial.rows, 100), each: func(_ int, p pair) {
-				pairs++
-				if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
-					t.Errorf("got %+v, want times and rates", p)
-				}
-				for i, rate := range p.gauges {
-					if rate <= 0 {
-						t.Errorf("got %v for gauge %d, want a rate", rate, i)
+			c := comparison{trial: trial, pairs: 2, requests: 640, connections: 4,
+				rows: min(trial.rows, 100), each: func(_ int, p pair) {
+					pairs++
+					if p.raw.cpu <= 0 || p.gatehouse.cpu <= 0 || p.raw.rate <= 0 || p.gatehouse.rate <= 0 {
+						t.Errorf("got %+v, want times and rates", p)
 					}
-				}
-			}}
+					for i, rate := range p.gauges {
+						if rate <= 0 {
+							t.Errorf("got %v for gauge %d, want a rate", rate, i)
+						}
+					}
+				}}
 			m, err := c.run()
 			if err != nil {
 				t.Fatal(err)
@@ -74,13 +74,14 @@ func TestBothServersAnswerAlike(t *testing.T) {
 	}
 }
 
-func TestUnknownTrialsAreRefused(t *testing.T) {
-	if err := reportAll(comparison{pairs: 1, connections: 1}, []string{"nothing"}); err == nil || !strings.Contains(err.Error(), "hit, bulk, profile") {
-		t.Errorf("got %v, want an error that names what there is", err)
+func TestUnknownTrialIsRefused(t *testing.T) {
+	if err := reportAll(comparison{pairs: 1, connections: 1}, []string{"nothing"}); err == nil ||
+		!strings.Contains(err.Error(), "hit, bulk, profile") {
+		t.Errorf("got %v, want an error with the known names", err)
 	}
 }
 
-func TestKeysAreDistinctAndOfOneLength(t *testing.T) {
+func TestKeysAreDistinctAndOfEqualLength(t *testing.T) {
 	seen := map[netip.Addr]bool{}
 	for i := range keys {
 		seen[key(i)] = true
@@ -108,11 +109,11 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestClientRefusesAnswersWithoutProof(t *testing.T) {
+func TestClientRequiresProof(t *testing.T) {
 	const hit = "HTTP/1.1 200 OK\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
 	for _, c := range []struct {
-		name, answer string
-		ok           bool
+		name, response string
+		ok             bool
 	}{
 		{"hit", hit, true},
 		{"miss", strings.Replace(hit, "hit", "miss", 1), false},
@@ -123,10 +124,11 @@ func TestClientRefusesAnswersWithoutProof(t *testing.T) {
 		here, there := net.Pipe()
 		go func() {
 			there.Read(make([]byte, 1024))
-			there.Write([]byte(c.answer))
+			there.Write([]byte(c.response))
 			there.Close()
 		}()
-		client := &client{conn: here, requests: [][]byte{[]byte("request")}, proof: []byte("\r\nX-Cache: hit\r\n"), buffer: make([]byte, 1024)}
+		client := &client{conn: here, requests: [][]byte{[]byte("request")},
+			proof: []byte("\r\nX-Cache: hit\r\n"), buffer: make([]byte, 1024)}
 		if err := client.run(1); (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want ok = %v", c.name, err, c.ok)
 		}
@@ -134,25 +136,25 @@ func TestClientRefusesAnswersWithoutProof(t *testing.T) {
 	}
 }
 
-func TestDifferentAnswersAreFound(t *testing.T) {
-	const answer = "HTTP/1.1 200 OK\r\nAge: 1\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
+func TestCompareResponses(t *testing.T) {
+	const response = "HTTP/1.1 200 OK\r\nAge: 1\r\nX-Cache: hit\r\nContent-Length: 2\r\n\r\n{}"
 	for _, c := range []struct {
 		name, other string
 		same        bool
 	}{
-		{"another age", strings.Replace(answer, "Age: 1", "Age: 23", 1), true},
-		{"another header", strings.Replace(answer, "hit", "miss", 1), false},
-		{"a header more", strings.Replace(answer, "\r\nAge", "\r\nServer: s\r\nAge", 1), false},
-		{"another body", strings.Replace(answer, "{}", "[]", 1), false},
+		{"another age", strings.Replace(response, "Age: 1", "Age: 23", 1), true},
+		{"another header", strings.Replace(response, "hit", "miss", 1), false},
+		{"an additional header", strings.Replace(response, "\r\nAge", "\r\nServer: s\r\nAge", 1), false},
+		{"another body", strings.Replace(response, "{}", "[]", 1), false},
 	} {
-		if err := sameAnswers(saying(t, answer), saying(t, c.other)); (err == nil) != c.same {
+		if err := compareResponses(serving(t, response), serving(t, c.other)); (err == nil) != c.same {
 			t.Errorf("%s: got %v, want same = %v", c.name, err, c.same)
 		}
 	}
 }
 
-// saying returns a client whose server says answer to the first request.
-func saying(t *testing.T, answer string) *client {
+// serving returns a client whose server sends response for the first request.
+func serving(t *testing.T, response string) *client {
 	t.Helper()
 	here, there := net.Pipe()
 	deadline := time.Now().Add(10 * time.Second)
@@ -161,7 +163,7 @@ func saying(t *testing.T, answer string) *client {
 	}
 	go func() {
 		there.Read(make([]byte, 1024))
-		there.Write([]byte(answer))
+		there.Write([]byte(response))
 	}()
 	t.Cleanup(func() { here.Close(); there.Close() })
 	return &client{conn: here, requests: [][]byte{[]byte("request")}, buffer: make([]byte, 1024)}

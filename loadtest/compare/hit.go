@@ -15,7 +15,7 @@ import (
 	"gatehouse/providers/ptr"
 )
 
-// hitTrial is a look-up whose answer lies in the cache.
+// hitTrial is a cached lookup.
 var hitTrial = trial{
 	name: "hit", requests: 200_000, proof: "X-Cache: hit",
 	prepare:   func(plan) (func(string) [][]byte, error) { return lookups, nil },
@@ -27,12 +27,14 @@ var hitTrial = trial{
 func lookups(host string) [][]byte {
 	requests := make([][]byte, keys)
 	for i := range requests {
-		requests[i] = fmt.Appendf(nil, "GET /api/lookup?q=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\n\r\n", key(i), host)
+		requests[i] = fmt.Appendf(nil,
+			"GET /api/lookup?q=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\n\r\n",
+			key(i), host)
 	}
 	return requests
 }
 
-// configureLookups leaves a gatehouse without the identity service, on an upstream in process.
+// configureLookups switches the identity service off and uses an upstream within the process.
 func configureLookups(_ string, c *stack.Config) error {
 	provider := edgetest.NewProvider()
 	provider.Ask = locate
@@ -51,15 +53,15 @@ func fillCache(s *stack.Stack) error {
 	return nil
 }
 
-// keys is how many addresses are asked about, in rotation.
+// keys is the number of addresses that are looked up, in rotation.
 const keys = 4096
 
-// key returns address i. All are written with the same number of characters, so that all answers have one size.
+// key returns address i. All have equally many characters, so that all responses have one size.
 func key(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{20, 100 + byte(i>>12&15), 100 + byte(i>>6&63), 100 + byte(i&63)})
 }
 
-// locate answers as an upstream would, at the usual length.
+// locate returns an answer of the usual length.
 func locate(_ context.Context, q geo.Query) (geo.Answer, error) {
 	return geo.Answer{Result: geo.Result{
 		IP: q.Addr(),
@@ -76,20 +78,21 @@ func locate(_ context.Context, q geo.Query) (geo.Answer, error) {
 	}}, nil
 }
 
-// geoHeaders are those of all answers about places, with values that need no thought.
+// geoHeaders are the headers of every lookup response, with fixed values.
 var geoHeaders = newHeaders(
 	"X-Request-Id", "00112233445566778899aabbccddeeff",
 	"X-Content-Type-Options", "nosniff",
 	"Access-Control-Allow-Origin", "*",
-	"Access-Control-Expose-Headers", "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id",
+	"Access-Control-Expose-Headers",
+	"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id",
 	"X-Geo-Source", "upstream",
 )
 
-// hitHeaders are those of a cache hit besides, but for its age.
+// hitHeaders are the other headers of a cache hit, except Age.
 var hitHeaders = newHeaders("Cache-Control", "private, max-age=600", "X-Cache", "hit")
 
-// newRawHandler returns a handler that answers all keys as gatehouse does, and has nothing to parse, count or log: the 4,096
-// bodies lie ready in a map.
+// newRawHandler returns a handler that sends the responses of gatehouse for all keys. It does not
+// parse, count or log: the 4,096 bodies are ready in a map.
 func newRawHandler() (fasthttp.RequestHandler, error) {
 	bodies, err := newBodies()
 	if err != nil {
@@ -100,13 +103,14 @@ func newRawHandler() (fasthttp.RequestHandler, error) {
 		var buf [20]byte
 		setHeaders(ctx, geoHeaders)
 		setHeaders(ctx, hitHeaders)
-		ctx.Response.Header.SetCanonical(age, strconv.AppendInt(buf[:0], int64(ctx.Time().Sub(fetched)/time.Second), 10))
+		ctx.Response.Header.SetCanonical(age, strconv.AppendInt(buf[:0],
+			int64(ctx.Time().Sub(fetched)/time.Second), 10))
 		ctx.Response.Header.SetContentTypeBytes(contentType)
 		ctx.Response.SetBodyRaw(bodies[string(ctx.QueryArgs().Peek("q"))])
 	}, nil
 }
 
-// newBodies returns the answer to each key.
+// newBodies returns the response body for each key.
 func newBodies() (map[string][]byte, error) {
 	bodies := make(map[string][]byte, keys)
 	for i := range keys {

@@ -21,10 +21,10 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// header is one of an answer, ready to be set.
+// header is a response header.
 type header struct{ name, value []byte }
 
-// newHeaders makes headers of names and values in turn.
+// newHeaders makes headers from alternating names and values.
 func newHeaders(lines ...string) []header {
 	var headers []header
 	for pair := range slices.Chunk(lines, 2) {
@@ -33,14 +33,14 @@ func newHeaders(lines ...string) []header {
 	return headers
 }
 
-// setHeaders sets headers of an answer.
+// setHeaders sets the headers of a response.
 func setHeaders(ctx *fasthttp.RequestCtx, headers []header) {
 	for i := range headers {
 		ctx.Response.Header.SetCanonical(headers[i].name, headers[i].value)
 	}
 }
 
-// newFixedHandler returns a handler that always answers with these headers and this body.
+// newFixedHandler returns a handler that always sends these headers and this body.
 func newFixedHandler(headers []header, body []byte) fasthttp.RequestHandler {
 	contentType := []byte("application/json")
 	return func(ctx *fasthttp.RequestCtx) {
@@ -50,10 +50,11 @@ func newFixedHandler(headers []header, body []byte) fasthttp.RequestHandler {
 	}
 }
 
-// databaseFile holds the URL of a folder's database, when that is not a file of the folder itself.
+// databaseFile is the file with the URL of a folder's database. Without it the database is
+// sqliteFile.
 const databaseFile = "database"
 
-// databaseURL returns that of a folder.
+// databaseURL returns the URL of a folder's database.
 func databaseURL(dir string) (string, error) {
 	url, err := os.ReadFile(filepath.Join(dir, databaseFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,10 +63,10 @@ func databaseURL(dir string) (string, error) {
 	return string(url), err
 }
 
-// sqliteFile is the database of a folder that has no databaseFile.
+// sqliteFile is the SQLite database in a folder.
 const sqliteFile = "gatehouse.db"
 
-// openStore opens the database of a folder, durable as serve has it.
+// openStore opens the database of a folder, as durable as gatehouse serve opens it.
 func openStore(dir string) (*sqlstore.Store, error) {
 	url, err := databaseURL(dir)
 	if err != nil {
@@ -76,15 +77,16 @@ func openStore(dir string) (*sqlstore.Store, error) {
 	})
 }
 
-// together submits n operations, a number of them at a time.
-func together(n, atOnce int, operation func(i int) oauth.Operation, store *sqlstore.Store) error {
-	errs := make([]error, atOnce)
+// submitAll submits n operations, concurrency of them at a time.
+func submitAll(n, concurrency int, operation func(i int) oauth.Operation,
+	store *sqlstore.Store) error {
+	errs := make([]error, concurrency)
 	var begun atomic.Int64
 	var ended sync.WaitGroup
-	for asker := range atOnce {
+	for worker := range concurrency {
 		ended.Go(func() {
 			done := make(chan error, 1)
-			for errs[asker] == nil {
+			for errs[worker] == nil {
 				i := begun.Add(1) - 1
 				if i >= int64(n) {
 					return
@@ -92,7 +94,7 @@ func together(n, atOnce int, operation func(i int) oauth.Operation, store *sqlst
 				op := operation(int(i))
 				op.OnDone(func(err error) { done <- err })
 				store.Submit(op)
-				errs[asker] = <-done
+				errs[worker] = <-done
 			}
 		})
 	}
@@ -100,10 +102,11 @@ func together(n, atOnce int, operation func(i int) oauth.Operation, store *sqlst
 	return errors.Join(errs...)
 }
 
-// atOnce is how many operations are under way while a database is filled: enough for full batches.
-const atOnce = 2048
+// fillConcurrency is the number of pending operations while a database is filled: enough for full
+// batches.
+const fillConcurrency = 2048
 
-// configureIdentity leaves a gatehouse without lookups, on the database of the folder.
+// configureIdentity switches lookups off and uses the database of the folder.
 func configureIdentity(dir string, c *stack.Config) error {
 	url, err := databaseURL(dir)
 	if err != nil {
@@ -114,11 +117,12 @@ func configureIdentity(dir string, c *stack.Config) error {
 	return nil
 }
 
-// register keeps a new confidential client and returns it with its secret.
+// register stores a new confidential client and returns it with its secret.
 func register(store *sqlstore.Store) (client *oauth.Client, secret string, err error) {
 	secret, now := oauth.NewClientSecret(), time.Now()
 	client = &oauth.Client{
-		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"}, Scopes: oauth.UserScopes,
+		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"},
+		Scopes:  oauth.UserScopes,
 		Grants:  oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant | oauth.RefreshTokenGrant,
 		Secrets: []oauth.Secret{{ID: "AbCd1234", Hash: oauth.HashOf(secret), Created: now}}, Created: now,
 	}

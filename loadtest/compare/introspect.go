@@ -15,13 +15,13 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// introspectTrial asks about access tokens, as a resource server does.
+// introspectTrial introspects access tokens, as a resource server does.
 var introspectTrial = trial{
 	name: "introspect", requests: 90_000, rows: accessTokens, touch: true, proof: "Pragma: no-cache",
 	prepare: prepareIntrospection, raw: newRawIntrospection, configure: configureIdentity,
 }
 
-// introspectionFile is where the answer lies in the folder.
+// introspectionFile is the file with the response body.
 const introspectionFile = "introspection.json"
 
 func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
@@ -35,7 +35,8 @@ func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
 		return nil, err
 	}
 	now := time.Now().Truncate(time.Second)
-	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa", Created: now, Updated: now}
+	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa",
+		Created: now, Updated: now}
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
@@ -43,26 +44,31 @@ func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	about := oauth.Introspection{Active: true, Scopes: oauth.UserScopes, ClientID: client.ID, UserID: user.ID, Issued: now, Expires: now.Add(time.Hour)}
-	if err := os.WriteFile(filepath.Join(p.dir, introspectionFile), about.AppendJSON(nil), 0o600); err != nil {
-		return nil, fmt.Errorf("keep the answer: %w", err)
+	about := oauth.Introspection{Active: true, Scopes: oauth.UserScopes, ClientID: client.ID,
+		UserID: user.ID, Issued: now, Expires: now.Add(time.Hour)}
+	if err := os.WriteFile(filepath.Join(p.dir, introspectionFile), about.AppendJSON(nil),
+		0o600); err != nil {
+		return nil, fmt.Errorf("write the response: %w", err)
 	}
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
-			form := url.Values{"token": {token}, "client_id": {client.ID}, "client_secret": {secret}}.Encode()
-			requests[i] = fmt.Appendf(nil, "POST /oauth/introspect HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", host, len(form), form)
+			form := url.Values{"token": {token}, "client_id": {client.ID},
+				"client_secret": {secret}}.Encode()
+			requests[i] = fmt.Appendf(nil,
+				"POST /oauth/introspect HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+				host, len(form), form)
 		}
 		return requests
 	}, nil
 }
 
-// newRawIntrospection answers what lies in the folder. All tokens were issued in one second to one client for one user, so
-// that gatehouse answers the same about each.
+// newRawIntrospection returns a handler that sends the body in the folder. All tokens were issued
+// in one second to one client for one user, so gatehouse responds with the same body for each.
 func newRawIntrospection(dir string) (fasthttp.RequestHandler, error) {
 	body, err := os.ReadFile(filepath.Join(dir, introspectionFile))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	return newFixedHandler(newHeaders(
 		"X-Request-Id", "00112233445566778899aabbccddeeff",

@@ -1,32 +1,34 @@
-// Compare measures what requests cost over the whole stack, beside a bare fasthttp handler that answers the same
-// bytes and headers. Each of the two servers is a process of its own, so that the CPU of the client does not count.
+// Compare measures what requests cost in the whole service, relative to raw: a bare fasthttp
+// handler that sends the same bytes and headers. Each of the two servers has its own process, so
+// that the CPU of the client does not count.
 //
 //	go run ./loadtest/compare [FLAGS] [NAME ...]
 //
-// By name, there are:
+// The names are:
 //
-//	hit             a cached look-up
-//	bulk            50 cached look-ups in one request
+//	hit             a cached lookup
+//	bulk            50 cached lookups in one request
 //	profile         a basic profile, 10,000 access tokens in turn
 //	profile-200k    the same, 200,000 access tokens in turn
-//	introspect      the introspection of 10,000 access tokens in turn
-//	token           a client_credentials grant on SQLite in the folder for temporary files, fewer than 100,000 tokens in all
+//	introspect      introspection, 10,000 access tokens in turn
+//	token           a client_credentials grant on SQLite, fewer than 100,000 tokens in all
 //	token-1m        the same with a million tokens in the database
-//	token-postgres  the same on a PostgreSQL of its own, from the programs that Debian's package installs
-//	redeem          an authorization code for tokens, on SQLite; the codes are made before
+//	token-postgres  the same on its own PostgreSQL, from the programs of Debian's package
+//	redeem          redemption of an authorization code on SQLite; codes are made before
 //
-// Those of tokens also measure the bare writer with 64 goroutines on the same schema, on a database of the same size, and the
-// fsyncs of that disk. Without a name, all are measured, which takes some minutes.
+// The names that begin with token also measure the bare writer and the disk's fsyncs. The writer
+// has 64 goroutines, the same schema and a database of the same size. Databases are in the folder
+// for temporary files. Without a name, all are measured, which takes some minutes.
 //
-// The bare handler answers each request with the bytes that gatehouse answers it with: as many distinct bodies, from memory, and
-// as many headers, which it sets one by one with fasthttp's fastest function; those that follow the clock do so. It does not
-// make request ids, count or log.
+// Raw sends the responses of gatehouse: the same distinct bodies, from memory, and the same
+// headers, set one by one with fasthttp's fastest function. Headers that follow the clock do so. It
+// does not make request ids, count or log.
 //
-// The servers are asked in turn, pair after pair, a fixed number of requests each, by as many clients as there are
-// connections; a client sends its next request when it has read the answer to the last one.
+// The servers are measured in turn, with a fixed number of requests each. Each connection has one
+// client, which sends its next request after it has read the last response.
 //
-// On two cores the figures move with the way the kernel shares out its own work. They are steadiest, within two in a
-// hundred, and the bare handler is cheapest, when all run on one:
+// On two cores the figures depend on how the kernel distributes its own work. On one core they vary
+// by only 2 %, and raw is cheapest:
 //
 //	go build -o /tmp/compare ./loadtest/compare && taskset -c 0 /tmp/compare hit profile
 package main
@@ -49,10 +51,12 @@ func main() {
 		return
 	}
 	c := comparison{}
-	flag.IntVar(&c.pairs, "pairs", 10, "how often each server is measured")
-	flag.IntVar(&c.requests, "requests", 0, "requests of one measurement; 0 = what suits the trial")
-	flag.IntVar(&c.connections, "connections", 64, "keep-alive connections, each with one request at a time")
-	flag.StringVar(&c.profiles, "profiles", "", "folder for CPU profiles of the servers; makes them a little slower")
+	flag.IntVar(&c.pairs, "pairs", 10, "measurements of each server")
+	flag.IntVar(&c.requests, "requests", 0, "requests of one measurement; 0 = the trial's default")
+	flag.IntVar(&c.connections, "connections", 64,
+		"keep-alive connections, each with one request at a time")
+	flag.StringVar(&c.profiles, "profiles", "",
+		"folder for CPU profiles of the servers, which slow them a little")
 	flag.Parse()
 	if err := reportAll(c, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
@@ -60,10 +64,10 @@ func main() {
 	}
 }
 
-// reportAll reports the trials with these names, all when there are none.
+// reportAll measures and reports the trials with these names; without names, all.
 func reportAll(c comparison, names []string) error {
 	if c.pairs < 1 || c.connections < 1 || c.requests < 0 {
-		return errors.New("pairs and connections must be at least 1, and requests not negative")
+		return errors.New("-pairs and -connections must be at least 1, -requests at least 0")
 	}
 	chosen := trials
 	if len(names) > 0 {
@@ -89,21 +93,23 @@ func reportAll(c comparison, names []string) error {
 	return nil
 }
 
-// report runs c and prints what comes out.
+// report runs c and prints the results.
 func report(c comparison) error {
 	fmt.Printf("%s: %d pairs of %d requests over %d connections, GOMAXPROCS %d\n",
 		c.trial.name, c.pairs, c.requests, c.connections, runtime.GOMAXPROCS(0))
 	fmt.Println("pair   raw µs/req   gatehouse µs/req   ratio   raw req/s   gatehouse req/s   share")
 	c.each = func(i int, p pair) {
-		fmt.Printf("%4d   %s%s\n", i+1, columns(p.raw, p.gatehouse, p.ratio(), p.share()), rates(p.gauges))
+		fmt.Printf("%4d   %s%s\n", i+1, columns(p.raw, p.gatehouse, p.ratio(), p.share()),
+			rates(p.gauges))
 	}
 	m, err := c.run()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("median %s   (µs of CPU of the server process, user and system)\n", columns(m.raw, m.gatehouse, m.ratio, m.share))
+	fmt.Printf("median %s   (CPU of the server process, user and system)\n",
+		columns(m.raw, m.gatehouse, m.ratio, m.share))
 	for i, name := range m.names {
-		fmt.Printf("       %s %.0f/s; gatehouse does %.3f times that\n", name, m.gauges[i], m.shares[i])
+		fmt.Printf("       %s %.0f/s; gatehouse: %.3f of that\n", name, m.gauges[i], m.shares[i])
 	}
 	return nil
 }

@@ -16,23 +16,25 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// accessTokens is how many access tokens take turns. Each may ask 100 times a minute, so the measurements of a run together
-// should not send more than 95 requests for each, the warm-up included.
+// accessTokens is the number of access tokens, used in turn. Each is limited to 100 requests a
+// minute. So a run should send at most 95 requests for each, including the warm-up.
 const accessTokens = 10_000
 
 // profileTrial is a basic profile for an access token in use.
 var profileTrial = trial{
-	name: "profile", requests: 90_000, rows: accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
+	name: "profile", requests: 90_000, rows: accessTokens, touch: true,
+	proof:   "X-RateLimit-Limit: 100",
 	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
 
 // manyProfilesTrial is profileTrial with twenty times as many tokens.
 var manyProfilesTrial = trial{
-	name: "profile-200k", requests: 100_000, rows: 20 * accessTokens, touch: true, proof: "X-RateLimit-Limit: 100",
+	name: "profile-200k", requests: 100_000, rows: 20 * accessTokens, touch: true,
+	proof:   "X-RateLimit-Limit: 100",
 	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
 
-// profileFile is where the profile that is answered lies in the folder.
+// profileFile is the file with the response body.
 const profileFile = "profile.json"
 
 func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
@@ -46,25 +48,30 @@ func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
 		return nil, err
 	}
 	now := time.Now()
-	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa", Gender: "female", Created: now, Updated: now}
+	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa",
+		Gender: "female", Created: now, Updated: now}
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, profileFile), user.AppendBasic(nil), 0o600); err != nil {
-		return nil, fmt.Errorf("keep the profile: %w", err)
+	if err := os.WriteFile(filepath.Join(p.dir, profileFile), user.AppendBasic(nil),
+		0o600); err != nil {
+		return nil, fmt.Errorf("write the profile: %w", err)
 	}
 	tokens, err := issue(store, p.rows, client.ID, user.ID, now)
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
-			requests[i] = fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n\r\n", host, token)
+			requests[i] = fmt.Appendf(nil,
+				"GET /api/user HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n\r\n",
+				host, token)
 		}
 		return requests
 	}, err
 }
 
-// issue keeps access tokens of a user that last an hour from now on.
-func issue(store *sqlstore.Store, n int, clientID string, userID int64, now time.Time) ([]string, error) {
+// issue stores n access tokens of a user. They expire an hour after now.
+func issue(store *sqlstore.Store, n int, clientID string, userID int64,
+	now time.Time) ([]string, error) {
 	keys, err := store.AccessTokenKeys(context.Background())
 	if err != nil {
 		return nil, err
@@ -73,7 +80,7 @@ func issue(store *sqlstore.Store, n int, clientID string, userID int64, now time
 	for i := range tokens {
 		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
 	}
-	return tokens, together(n, atOnce, func(i int) oauth.Operation {
+	return tokens, submitAll(n, fillConcurrency, func(i int) oauth.Operation {
 		return &oauth.Issue{Token: oauth.AccessToken{
 			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
 			Issued: now, Expires: now.Add(time.Hour),
@@ -81,14 +88,15 @@ func issue(store *sqlstore.Store, n int, clientID string, userID int64, now time
 	}, store)
 }
 
-// newRawProfiles answers the profile that lies in the folder. All tokens are the user's, so that there is one body, as gatehouse has it.
+// newRawProfiles returns a handler that sends the profile in the folder. All tokens belong to one
+// user, so gatehouse has one body too.
 func newRawProfiles(dir string) (fasthttp.RequestHandler, error) {
 	body, err := os.ReadFile(filepath.Join(dir, profileFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the profile: %w", err)
 	}
 	reset := []byte("X-RateLimit-Reset")
-	answer := newFixedHandler(newHeaders(
+	respond := newFixedHandler(newHeaders(
 		"X-Request-Id", "00112233445566778899aabbccddeeff",
 		"X-Content-Type-Options", "nosniff",
 		"Vary", "Origin",
@@ -98,7 +106,8 @@ func newRawProfiles(dir string) (fasthttp.RequestHandler, error) {
 	), body)
 	return func(ctx *fasthttp.RequestCtx) {
 		var buf [20]byte
-		answer(ctx)
-		ctx.Response.Header.SetCanonical(reset, strconv.AppendInt(buf[:0], ctx.Time().Add(time.Minute).Unix(), 10))
+		respond(ctx)
+		ctx.Response.Header.SetCanonical(reset, strconv.AppendInt(buf[:0],
+			ctx.Time().Add(time.Minute).Unix(), 10))
 	}, nil
 }

@@ -13,14 +13,14 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// redeemTrial exchanges an authorization code for an access and a refresh token, with PKCE. The codes are made before; each
-// request has its own.
+// redeemTrial redeems authorization codes with PKCE for access and refresh tokens. The codes are
+// stored before the measurement. Each request has its own.
 var redeemTrial = trial{
 	name: "redeem", requests: 9_000, proof: "Pragma: no-cache",
 	prepare: prepareCodes, raw: newRawRedemption, configure: configureIdentity,
 }
 
-// The verifier of all codes and its challenge, of RFC 7636 appendix B.
+// The verifier of all codes and its challenge, from RFC 7636 appendix B.
 const (
 	codeVerifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 	codeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -37,7 +37,8 @@ func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
 		return nil, err
 	}
 	now := time.Now()
-	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa", Created: now, Updated: now}
+	user := &account.User{Name: "Rosa Ibarra", Email: "rosa@people.example", Username: "rosa",
+		Created: now, Updated: now}
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
@@ -45,28 +46,33 @@ func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
 	for i := range codes {
 		codes[i] = oauth.NewAuthorizationCode()
 	}
-	err = together(len(codes), atOnce, func(i int) oauth.Operation {
+	err = submitAll(len(codes), fillConcurrency, func(i int) oauth.Operation {
 		return &oauth.SaveCode{Code: oauth.AuthorizationCode{
-			Hash: oauth.HashOf(codes[i]), ClientID: client.ID, UserID: user.ID, RedirectURI: client.RedirectURIs[0],
-			Scopes: oauth.ViewUser, CodeChallenge: codeChallenge, Expires: now.Add(time.Hour),
+			Hash: oauth.HashOf(codes[i]), ClientID: client.ID, UserID: user.ID,
+			RedirectURI: client.RedirectURIs[0],
+			Scopes:      oauth.ViewUser, CodeChallenge: codeChallenge, Expires: now.Add(time.Hour),
 		}}
 	}, store)
 	form := url.Values{
-		"grant_type": {"authorization_code"}, "redirect_uri": {client.RedirectURIs[0]}, "code_verifier": {codeVerifier},
-		"client_id": {client.ID}, "client_secret": {secret},
+		"grant_type": {"authorization_code"}, "redirect_uri": {client.RedirectURIs[0]},
+		"code_verifier": {codeVerifier},
+		"client_id":     {client.ID}, "client_secret": {secret},
 	}.Encode() + "&code="
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(codes))
 		for i, code := range codes {
-			requests[i] = fmt.Appendf(nil, "POST /oauth/token HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s%s", host, len(form)+len(code), form, code)
+			requests[i] = fmt.Appendf(nil,
+				"POST /oauth/token HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s%s",
+				host, len(form)+len(code), form, code)
 		}
 		return requests
 	}, err
 }
 
-// newRawRedemption answers the same tokens to everybody.
+// newRawRedemption returns a handler that always sends the same tokens.
 func newRawRedemption(string) (fasthttp.RequestHandler, error) {
 	var keys oauth.Keys
-	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)), RefreshToken: oauth.NewRefreshToken(), ExpiresIn: time.Hour}
+	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)),
+		RefreshToken: oauth.NewRefreshToken(), ExpiresIn: time.Hour}
 	return newFixedHandler(tokenHeaders, response.AppendJSON(nil)), nil
 }

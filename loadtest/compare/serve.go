@@ -18,8 +18,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// serveCommand is the first argument of a process that is one of the two servers. The others are the trial, its
-// kind, the folder of the trial and the file of its CPU profile, "" = none.
+// serveCommand is the first argument of a process that runs one of the two servers. The others are
+// the trial, the server's kind, the trial's folder and the file for a CPU profile ("" = none).
 const serveCommand = "serve"
 
 // The kinds of servers.
@@ -37,8 +37,8 @@ const (
 	maxConnections = 4096
 )
 
-// serve prints the address it listens on, then answers every line of in with the CPU time of the process so far, in
-// microseconds, until in ends.
+// serve runs a server until in ends. It prints its address first. For every line of in it prints
+// the CPU time of the process so far, in microseconds.
 func serve(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 4 {
 		return fmt.Errorf("got %d arguments, want trial, kind, folder and profile", len(args))
@@ -90,10 +90,10 @@ func cpuMicros() (int64, error) {
 	return (u.Utime.Nano() + u.Stime.Nano()) / 1e3, nil
 }
 
-// server is one of the two that are compared.
+// server is one of the two servers.
 type server struct {
 	address string                          // HOST:PORT
-	run     func(ctx context.Context) error // serves until ctx ends, and releases everything
+	run     func(ctx context.Context) error // serves until ctx ends, then releases everything
 }
 
 func newServer(t *trial, kind, dir string) (*server, error) {
@@ -107,10 +107,10 @@ func newServer(t *trial, kind, dir string) (*server, error) {
 	case gatehouseKind:
 		return newGatehouse(t, dir)
 	}
-	return nil, fmt.Errorf("no server is called %q", kind)
+	return nil, fmt.Errorf("unknown kind of server %q", kind)
 }
 
-// newGatehouse starts the real service with everything on that gatehouse serve has on.
+// newGatehouse starts the real service with the defaults of gatehouse serve.
 func newGatehouse(t *trial, dir string) (_ *server, err error) {
 	f, err := os.OpenFile(accessLog(dir), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -137,11 +137,10 @@ func newGatehouse(t *trial, dir string) (_ *server, err error) {
 	}}, nil
 }
 
-// accessLog is where gatehouse logs.
+// accessLog returns the file that gatehouse logs to.
 func accessLog(dir string) string { return filepath.Join(dir, "access.log") }
 
-// newRaw returns a server that is fasthttp and nothing else, with the settings of gatehouse's public
-// server.
+// newRaw returns a fasthttp server with this handler and the settings of gatehouse's public server.
 func newRaw(handler fasthttp.RequestHandler) (*server, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,42 +13,45 @@ import (
 	"time"
 )
 
-// subject is a server in a process of its own, and the clients that ask it.
+// subject is a server in its own process, and the clients that send it requests.
 type subject struct {
 	process *exec.Cmd
-	tell    io.WriteCloser
-	said    *bufio.Scanner
+	input   io.WriteCloser
+	output  *bufio.Scanner
 	log     string
 	clients []*client
 }
 
-// startSubject starts this program again as a server of that kind, and connects clients that send the requests.
-func startSubject(t *trial, kind, dir, profile string, requests func(host string) [][]byte, connections int) (*subject, error) {
+// startSubject starts this program as a server of that kind and connects the clients.
+func startSubject(t *trial, kind, dir, profile string, requests func(host string) [][]byte,
+	connections int) (*subject, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	s := &subject{process: exec.Command(program, serveCommand, t.name, kind, dir, profile), log: accessLog(dir)}
+	s := &subject{process: exec.Command(program, serveCommand, t.name, kind, dir, profile),
+		log: accessLog(dir)}
 	s.process.Stderr = os.Stderr
 	out, err := s.process.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	if s.tell, err = s.process.StdinPipe(); err != nil {
+	if s.input, err = s.process.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	if err := s.process.Start(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	s.said = bufio.NewScanner(out)
+	s.output = bufio.NewScanner(out)
 	if err := s.connect(requests, t.proof, connections); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
 	return s, nil
 }
 
-func (s *subject) connect(requestsFor func(host string) [][]byte, proof string, connections int) error {
-	address, err := s.hear()
+func (s *subject) connect(requestsFor func(host string) [][]byte, proof string,
+	connections int) error {
+	address, err := s.readLine()
 	if err != nil {
 		return err
 	}
@@ -63,15 +66,15 @@ func (s *subject) connect(requestsFor func(host string) [][]byte, proof string, 
 	return nil
 }
 
-// hear reads a line that the server says.
-func (s *subject) hear() (string, error) {
-	if !s.said.Scan() {
-		return "", errors.Join(errors.New("the server said nothing more"), s.said.Err())
+// readLine reads a line that the server prints.
+func (s *subject) readLine() (string, error) {
+	if !s.output.Scan() {
+		return "", errors.Join(errors.New("the server printed nothing"), s.output.Err())
 	}
-	return s.said.Text(), nil
+	return s.output.Text(), nil
 }
 
-// measure sends n requests, shared out among the clients, and reads what they cost.
+// measure sends n requests, divided among the clients, and measures their cost.
 func (s *subject) measure(n int) (reading, error) {
 	if err := os.Truncate(s.log, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return reading{}, fmt.Errorf("empty the access log: %w", err)
@@ -82,7 +85,7 @@ func (s *subject) measure(n int) (reading, error) {
 		return reading{}, err
 	}
 	start := time.Now()
-	if err := s.ask(each); err != nil {
+	if err := s.sendEach(each); err != nil {
 		return reading{}, err
 	}
 	elapsed := time.Since(start)
@@ -91,11 +94,12 @@ func (s *subject) measure(n int) (reading, error) {
 		return reading{}, err
 	}
 	sent := each * len(s.clients)
-	return reading{cpu: (after - before) / time.Duration(sent), rate: float64(sent) / elapsed.Seconds()}, nil
+	return reading{cpu: (after - before) / time.Duration(sent),
+		rate: float64(sent) / elapsed.Seconds()}, nil
 }
 
-// ask lets every client send n requests.
-func (s *subject) ask(n int) error {
+// sendEach has every client send n requests.
+func (s *subject) sendEach(n int) error {
 	errs := make([]error, len(s.clients))
 	var wg sync.WaitGroup
 	for i, c := range s.clients {
@@ -105,12 +109,12 @@ func (s *subject) ask(n int) error {
 	return errors.Join(errs...)
 }
 
-// cpu returns the CPU time of the server's process so far.
+// cpu returns the CPU time that the server's process has used so far.
 func (s *subject) cpu() (time.Duration, error) {
-	if _, err := io.WriteString(s.tell, "\n"); err != nil {
-		return 0, fmt.Errorf("ask for the CPU time: %w", err)
+	if _, err := io.WriteString(s.input, "\n"); err != nil {
+		return 0, fmt.Errorf("request the CPU time: %w", err)
 	}
-	line, err := s.hear()
+	line, err := s.readLine()
 	if err != nil {
 		return 0, err
 	}
@@ -121,14 +125,15 @@ func (s *subject) cpu() (time.Duration, error) {
 	return time.Duration(micros) * time.Microsecond, nil
 }
 
-// end closes the connections and waits for the process to end, which it does when nobody can tell it anything more.
+// end closes the connections and the server's input, which ends its process. It kills the process
+// after 20 seconds.
 func (s *subject) end() error {
 	var errs []error
 	for _, c := range s.clients {
 		errs = append(errs, c.conn.Close())
 	}
-	errs = append(errs, s.tell.Close())
-	overdue := time.AfterFunc(20*time.Second, func() { s.process.Process.Kill() })
-	defer overdue.Stop()
+	errs = append(errs, s.input.Close())
+	kill := time.AfterFunc(20*time.Second, func() { s.process.Process.Kill() })
+	defer kill.Stop()
 	return errors.Join(append(errs, s.process.Wait())...)
 }

@@ -18,26 +18,27 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// tokenTrial is the client_credentials grant: every token is durable on SQLite before it is answered. With ten pairs and what is
-// sent before there are fewer than 100,000 of them in the end.
+// tokenTrial is the client_credentials grant on SQLite. Every token is durable before its response.
+// Ten pairs and the warm-up store fewer than 100,000 tokens.
 var tokenTrial = trial{
 	name: "token", requests: 9_000, proof: "Pragma: no-cache",
 	prepare: prepareTokens, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges,
 }
 
-// millionTokensTrial is tokenTrial with a million tokens in the database.
+// millionTokensTrial is tokenTrial with a million tokens already in the database.
 var millionTokensTrial = trial{
 	name: "token-1m", requests: 30_000, rows: 1_000_000, proof: "Pragma: no-cache",
 	prepare: prepareTokens, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges,
 }
 
-// postgresTrial is tokenTrial on a PostgreSQL server of its own, which waits for the disk.
+// postgresTrial is tokenTrial on its own PostgreSQL server, which waits for the disk.
 var postgresTrial = trial{
 	name: "token-postgres", requests: 30_000, proof: "Pragma: no-cache",
-	prepare: preparePostgres, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges, end: pgtest.Stop,
+	prepare: preparePostgres, raw: newRawTokens, configure: configureIdentity, gauges: tokenGauges,
+	end: pgtest.Stop,
 }
 
-// preparePostgres gives both databases to a new server.
+// preparePostgres starts a PostgreSQL server with both databases.
 func preparePostgres(p plan) (func(host string) [][]byte, error) {
 	for _, dir := range []string{p.dir, filepath.Join(p.dir, bareDir)} {
 		url, err := pgtest.NewDurable()
@@ -48,7 +49,7 @@ func preparePostgres(p plan) (func(host string) [][]byte, error) {
 			return nil, fmt.Errorf("make a folder: %w", err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, databaseFile), []byte(url), 0o600); err != nil {
-			return nil, fmt.Errorf("keep the database: %w", err)
+			return nil, fmt.Errorf("write the database's URL: %w", err)
 		}
 	}
 	return prepareTokens(p)
@@ -62,13 +63,16 @@ func prepareTokens(p plan) (func(host string) [][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client.ID}, "client_secret": {secret}}.Encode()
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {client.ID},
+		"client_secret": {secret}}.Encode()
 	return func(host string) [][]byte {
-		return [][]byte{fmt.Appendf(nil, "POST /oauth/token HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", host, len(form), form)}
+		return [][]byte{fmt.Appendf(nil,
+			"POST /oauth/token HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+			host, len(form), form)}
 	}, nil
 }
 
-// fill makes a client, and as many tokens as are to be kept.
+// fill stores a client and p.rows tokens.
 func fill(p plan) (_ *oauth.Client, _ string, err error) {
 	store, err := openStore(p.dir)
 	if err != nil {
@@ -79,10 +83,10 @@ func fill(p plan) (_ *oauth.Client, _ string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return client, secret, together(p.rows, atOnce, newIssue(client.ID), store)
+	return client, secret, submitAll(p.rows, fillConcurrency, newIssue(client.ID), store)
 }
 
-// copyDatabase gives the bare writer a file like that of the folder, which is closed.
+// copyDatabase copies the folder's database, which must be closed, for the bare writer.
 func copyDatabase(dir string) (err error) {
 	if err := os.MkdirAll(filepath.Join(dir, bareDir), 0o700); err != nil {
 		return fmt.Errorf("copy the database: %w", err)
@@ -100,14 +104,15 @@ func copyDatabase(dir string) (err error) {
 	return errors.Join(err, to.Close())
 }
 
-// newRawTokens answers the same token to everybody.
+// newRawTokens returns a handler that always sends the same token.
 func newRawTokens(string) (fasthttp.RequestHandler, error) {
 	var keys oauth.Keys
-	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)), ExpiresIn: time.Hour}
+	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)),
+		ExpiresIn: time.Hour}
 	return newFixedHandler(tokenHeaders, response.AppendJSON(nil)), nil
 }
 
-// tokenHeaders are those of a token response, with values that need no thought.
+// tokenHeaders are the headers of a token response, with fixed values.
 var tokenHeaders = newHeaders(
 	"X-Request-Id", "00112233445566778899aabbccddeeff",
 	"X-Content-Type-Options", "nosniff",
@@ -116,10 +121,10 @@ var tokenHeaders = newHeaders(
 	"Pragma", "no-cache",
 )
 
-// bareDir is the folder of the bare writer's database in that of the trial.
+// bareDir is the subfolder with the bare writer's database.
 const bareDir = "bare"
 
-// tokenGauges are the bare writer on a database of its own, and the disk.
+// tokenGauges returns gauges of the bare writer, on its own database, and of the disk.
 func tokenGauges(dir string) ([]gauge, error) {
 	dir = filepath.Join(dir, bareDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -139,24 +144,25 @@ func tokenGauges(dir string) ([]gauge, error) {
 	}, nil
 }
 
-// writeTokens keeps n tokens, 64 at a time, and returns how many a second.
+// writeTokens stores n tokens, 64 at a time, and returns the tokens a second.
 func writeTokens(store *sqlstore.Store, n int) (float64, error) {
 	start := time.Now()
-	err := together(n, 64, newIssue(uuid.NewString()), store)
+	err := submitAll(n, 64, newIssue(uuid.NewString()), store)
 	return float64(n) / time.Since(start).Seconds(), err
 }
 
-// newIssue returns a function that makes operations that keep another token each.
+// newIssue returns a function that makes an operation with a new token for each call.
 func newIssue(clientID string) func(int) oauth.Operation {
 	now := time.Now()
 	return func(int) oauth.Operation {
-		op := &oauth.Issue{Token: oauth.AccessToken{ClientID: clientID, Issued: now, Expires: now.Add(time.Hour)}}
+		op := &oauth.Issue{Token: oauth.AccessToken{ClientID: clientID, Issued: now,
+			Expires: now.Add(time.Hour)}}
 		rand.Read(op.Token.Hash[:])
 		return op
 	}
 }
 
-// syncPages appends n pages of 4 KiB, each followed by an fsync, and returns how many a second.
+// syncPages appends n pages of 4 KiB, each followed by an fsync, and returns the pages a second.
 func syncPages(f *os.File, n int) (float64, error) {
 	page, start := make([]byte, 4096), time.Now()
 	for range n {

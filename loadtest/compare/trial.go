@@ -12,32 +12,33 @@ import (
 // trial is a kind of request whose cost is measured.
 type trial struct {
 	name     string
-	requests int    // of one measurement, unless told otherwise
-	rows     int    // access tokens that are kept before, unless told otherwise
-	touch    bool   // the warm-up asks about each of them
-	proof    string // a header line of every answer that is as it should be
-	// prepare puts what the servers need into a folder, and returns the requests that are sent in rotation to a host.
+	requests int    // default for one measurement
+	rows     int    // default for access tokens in the database
+	touch    bool   // the warm-up uses each of them
+	proof    string // header line that every correct response has
+	// prepare writes what the servers need into a folder. It returns the requests to a host, which are
+	// sent in rotation.
 	prepare func(plan) (func(host string) [][]byte, error)
-	// raw returns a handler that answers as gatehouse does, without its work.
+	// raw returns a handler that sends the responses of gatehouse without doing its work.
 	raw func(dir string) (fasthttp.RequestHandler, error)
-	// configure sets what a gatehouse in that folder answers the requests with.
+	// configure changes the settings of the gatehouse that serves the requests.
 	configure func(dir string, c *stack.Config) error
-	// warm prepares a gatehouse that has started; optional.
+	// warm prepares a started gatehouse; optional.
 	warm func(*stack.Stack) error
-	// gauges returns what is measured beside the servers; optional.
+	// gauges returns what else is measured; optional.
 	gauges func(dir string) ([]gauge, error)
-	// end ends what prepare started; optional.
+	// end stops what prepare started; optional.
 	end func() error
 }
 
-// plan is what a trial prepares for.
+// plan says what a trial prepares.
 type plan struct {
 	dir      string
-	rows     int // access tokens to keep
-	requests int // that each server is sent at most
+	rows     int // access tokens in the database
+	requests int // the most that each server gets
 }
 
-// gauge is a rate of something without a server, measured after each pair.
+// gauge measures a rate without a server, after each pair.
 type gauge struct {
 	name    string
 	measure func(n int) (perSecond float64, err error)
@@ -57,5 +58,5 @@ func trialNamed(name string) (*trial, error) {
 		}
 		names = append(names, t.name)
 	}
-	return nil, fmt.Errorf("nothing to measure is called %q: there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown name %q: known are %s", name, strings.Join(names, ", "))
 }

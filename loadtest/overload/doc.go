@@ -1,6 +1,6 @@
-// Package overload brings more over a server than it is made for: thousands of idle connections, clients that send a
-// byte a second, and a flood of queries that nobody can answer. Meanwhile it asks for what is cached and takes the time.
+// Package overload overloads a server with idle connections, clients that send a byte a second, and
+// a flood of garbage queries. Meanwhile it measures the latency of cached lookups.
 //
-// All of it is an open model: requests start when they are due, whether the earlier ones have been answered or not, and
-// times are taken from then on. It sends to loopback only.
+// Load is an open model: a request starts when it is due, whether or not earlier responses have
+// arrived. Latency counts from that time. It sends to loopback only.
 package overload

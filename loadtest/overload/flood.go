@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// paceStep is how often due requests are handed out.
+// paceStep is the interval at which due requests start.
 const paceStep = time.Millisecond
 
-// numbered counts the garbage of all runs of the process, so that none comes twice.
-var numbered atomic.Uint64
+// garbageCount counts the garbage queries of all runs of the process, so that each is distinct.
+var garbageCount atomic.Uint64
 
-// due sends the times at which requests are due, rate a second, until ctx ends; it closes the channel then. What nobody
-// takes in time is counted by missed.
+// due sends the times at which requests are due, rate a second, until ctx ends. Then it closes out.
+// It calls missed for each time that no worker takes.
 func due(ctx context.Context, rate int, out chan<- time.Time, missed func()) {
 	defer close(out)
 	if rate == 0 {
@@ -42,9 +42,9 @@ func due(ctx context.Context, rate int, out chan<- time.Time, missed func()) {
 	}
 }
 
-// flood asks for garbage on many connections.
+// flood sends garbage queries on many connections.
 func (r *run) flood(ctx context.Context) {
-	jobs := make(chan time.Time, max(1, r.config.Garbage/100)) // of 10 ms
+	jobs := make(chan time.Time, max(1, r.config.Garbage/100)) // room for 10 ms
 	var workers sync.WaitGroup
 	for range r.config.Flooder {
 		workers.Go(func() { r.floodOn(jobs) })
@@ -57,7 +57,7 @@ func (r *run) flood(ctx context.Context) {
 	workers.Wait()
 }
 
-// floodOn asks for garbage on one connection at a time.
+// floodOn sends garbage queries on one connection at a time.
 func (r *run) floodOn(jobs <-chan time.Time) {
 	statuses := map[int]int{}
 	var c *conn
@@ -69,7 +69,7 @@ func (r *run) floodOn(jobs <-chan time.Time) {
 				continue
 			}
 		}
-		status, _, err := c.get(garbage(numbered.Add(1)))
+		status, _, err := c.get(garbage(garbageCount.Add(1)))
 		if err != nil {
 			c.close()
 			c = nil
@@ -87,8 +87,8 @@ func (r *run) floodOn(jobs <-chan time.Time) {
 	}
 }
 
-// garbage returns the path of a look-up that nobody asked for before: half of them domains that may exist, half of
-// them malformed in one way or another.
+// garbage returns the path of garbage lookup n. Half of them are domains that may exist, half are
+// malformed in various ways.
 func garbage(n uint64) string {
 	const path = "/api/lookup?q="
 	switch n % 8 {
@@ -104,14 +104,16 @@ func garbage(n uint64) string {
 	return fmt.Sprintf(path+"garbage%d.com", n)
 }
 
-// probe asks for what is cached and takes the time from when each request was due.
+// probe sends cached lookups and measures latency from when each was due.
 func (r *run) probe(ctx context.Context) {
 	jobs := make(chan time.Time, max(1, r.config.CachedRate))
 	var workers sync.WaitGroup
 	for range 8 {
 		workers.Go(func() { r.probeOn(jobs) })
 	}
-	due(ctx, r.config.CachedRate, jobs, func() { r.wrong("not sent: all earlier ones of a second still wait") })
+	due(ctx, r.config.CachedRate, jobs, func() {
+		r.wrong("not sent: a second of earlier lookups still waits")
+	})
 	workers.Wait()
 }
 

@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// Config says what to bring over which server. Fields are required unless they say otherwise.
+// Config says which load to send to which server. Fields are required unless they say otherwise.
 type Config struct {
 	Address  string        // host:port of the server, on loopback
-	Duration time.Duration // of the whole, the building up of connections apart
+	Duration time.Duration // of the load, without the time to open connections
 
-	Idle    int // connections that stay open behind one request each; 0 = none
+	Idle    int // connections that stay open after one request each; 0 = none
 	Slow    int // clients that send a byte a second; 0 = none
-	Garbage int // distinct queries without an answer, a second; 0 = none
-	Flooder int // connections that carry them, at least 1
+	Garbage int // distinct garbage queries a second; 0 = none
+	Flooder int // connections for garbage, at least 1
 
-	Cached     string // a query that is in the server's cache all the time
-	CachedRate int    // times a second that it is asked for
+	Cached     string // a query that stays in the server's cache
+	CachedRate int    // lookups of it a second
 
-	AtEnd func() // optional: called when the load has ended and all idle connections are still open
+	AtEnd func() // called after the load, while idle connections are open; optional
 }
 
-// Report is what came of it.
+// Report is the result of a run.
 type Report struct {
-	Idle          int            // connections that were still open at the end, and worked
+	Idle          int            // idle connections that still worked at the end
 	SlowEnded     int            // connections of slow clients that the server ended
-	Garbage       map[int]int    // answers to garbage by their status; 0 = the connection broke
-	GarbageMissed int            // queries that were due while all connections were busy
-	Cached        Times          // of the look-ups of what is cached, from when they were due
-	Late          Times          // the part of them that passed before they were sent: this program's own lateness
-	CachedWrong   map[string]int // other answers than 200 and a hit, by what they were
+	Garbage       map[int]int    // responses to garbage by status; 0 = connection failed
+	GarbageMissed int            // garbage queries not sent, as all connections were busy
+	Cached        Times          // latencies of cached lookups, from when they were due
+	Late          Times          // how late this program sent cached lookups
+	CachedWrong   map[string]int // counts of lookups that were no hit with 200, by reason
 }
 
-// run is a load under way.
+// run is a running load.
 type run struct {
 	config Config
 
@@ -45,12 +45,12 @@ type run struct {
 	report Report
 }
 
-// Run brings the load over the server until the duration has passed or ctx has ended, and returns when all its
+// Run sends the load until config.Duration has passed or ctx ends. It returns when all its
 // connections are closed.
 func Run(ctx context.Context, config Config) (Report, error) {
 	at, err := netip.ParseAddrPort(config.Address)
 	if err != nil || !at.Addr().IsLoopback() {
-		return Report{}, errors.New("overload: the address must be one of loopback")
+		return Report{}, errors.New("overload: the address must be a loopback address")
 	}
 	r := &run{config: config, report: Report{Garbage: map[int]int{}, CachedWrong: map[string]int{}}}
 	idle, err := r.openIdle()
@@ -64,7 +64,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	all.Go(func() { r.flood(ctx) })
 	all.Go(func() { r.probe(ctx) })
 	for range config.Slow {
-		all.Go(func() { r.beSlow(ctx) })
+		all.Go(func() { r.sendSlowly(ctx) })
 	}
 	all.Wait()
 	for _, c := range idle {
@@ -84,7 +84,7 @@ func closeAll(conns []*conn) {
 	}
 }
 
-// openIdle opens the idle connections, each of which has asked once.
+// openIdle opens the idle connections and sends one request on each.
 func (r *run) openIdle() ([]*conn, error) {
 	var conns []*conn
 	for range r.config.Idle {
@@ -94,14 +94,16 @@ func (r *run) openIdle() ([]*conn, error) {
 		}
 		conns = append(conns, c)
 		if status, _, err := c.get("/api/lookup?q=" + r.config.Cached); err != nil || status != 200 {
-			return conns, fmt.Errorf("ask on idle connection %d: status %d: %w", len(conns), status, err)
+			return conns, fmt.Errorf("send a request on idle connection %d: status %d: %w", len(conns),
+				status, err)
 		}
 	}
 	return conns, nil
 }
 
-// beSlow sends a request a byte a second, over again whenever the server has had enough of it.
-func (r *run) beSlow(ctx context.Context) {
+// sendSlowly sends a request a byte a second, and starts again whenever the server closes the
+// connection.
+func (r *run) sendSlowly(ctx context.Context) {
 	const text = "GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: slow\r\nX-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	second := time.NewTicker(time.Second)
 	defer second.Stop()

@@ -16,10 +16,10 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// people is how many users the tokens belong to, in turn.
+// people is the number of users that the tokens belong to, in turn.
 const people = 10_000
 
-// fill makes the database, and returns the tokens that are to be in use.
+// fill creates the database and returns the tokens that will be in use.
 func fill(ctx context.Context, url string, c config) (active []string, err error) {
 	store, err := sqlstore.Open(ctx, sqlstore.Config{
 		URL: url, Migrate: true, Exclusive: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -30,32 +30,34 @@ func fill(ctx context.Context, url string, c config) (active []string, err error
 	defer func() { err = errors.Join(err, store.Close()) }()
 	now := time.Now()
 	client := &oauth.Client{
-		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"}, Scopes: oauth.UserScopes,
+		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"},
+		Scopes: oauth.UserScopes,
 		Grants: oauth.AuthorizationCodeGrant, Created: now,
 	}
 	if err := store.CreateClient(ctx, client); err != nil {
 		return nil, err
 	}
-	users, err := makePeople(ctx, store, c.people, now)
+	users, err := createUsers(ctx, store, c.people, now)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := keepTokens(ctx, store, client.ID, users, c.tokens)
+	tokens, err := storeTokens(ctx, store, client.ID, users, c.tokens)
 	return tokens[:min(c.active, len(tokens))], err
 }
 
-// underWay is how many writes are under way at once: enough for full batches.
-const underWay = 2048
+// concurrency is the number of pending writes: enough for full batches.
+const concurrency = 2048
 
-// keepTokens keeps n access tokens of the users, in turn, that last an hour.
-func keepTokens(ctx context.Context, store *sqlstore.Store, clientID string, users []int64, n int) ([]string, error) {
+// storeTokens stores n access tokens of the users, in turn. They expire in an hour.
+func storeTokens(ctx context.Context, store *sqlstore.Store, clientID string, users []int64,
+	n int) ([]string, error) {
 	keys, err := store.AccessTokenKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now, tokens := time.Now(), make([]string, n)
-	slots := make(chan error, underWay) // the end of each write
-	for range underWay {
+	slots := make(chan error, concurrency) // a result for each finished write
+	for range concurrency {
 		slots <- nil
 	}
 	for i := range tokens {
@@ -64,27 +66,30 @@ func keepTokens(ctx context.Context, store *sqlstore.Store, clientID string, use
 		}
 		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
 		op := &oauth.Issue{Token: oauth.AccessToken{
-			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: users[i%len(users)], Scopes: oauth.UserScopes,
+			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: users[i%len(users)],
+			Scopes: oauth.UserScopes,
 			Issued: now, Expires: now.Add(time.Hour),
 		}}
 		op.OnDone(func(err error) { slots <- err })
 		store.Submit(op)
 	}
-	for range underWay {
+	for range concurrency {
 		err = errors.Join(err, <-slots)
 	}
 	return tokens, err
 }
 
-// makePeople makes the users and returns their ids.
-func makePeople(ctx context.Context, store *sqlstore.Store, n int, now time.Time) ([]int64, error) {
+// createUsers creates n users and returns their ids.
+func createUsers(ctx context.Context, store *sqlstore.Store, n int,
+	now time.Time) ([]int64, error) {
 	users, errs := make([]int64, n), make([]error, n)
 	var made sync.WaitGroup
 	slots := make(chan struct{}, 256)
 	for i := range n {
 		slots <- struct{}{}
 		made.Go(func() {
-			u := &account.User{Name: "Rosa Ibarra", Email: fmt.Sprintf("rosa-%d@people.example", i), Created: now, Updated: now}
+			u := &account.User{Name: "Rosa Ibarra", Email: fmt.Sprintf("rosa-%d@people.example", i),
+				Created: now, Updated: now}
 			errs[i] = store.CreateUser(ctx, u)
 			users[i] = u.ID
 			<-slots

@@ -25,15 +25,15 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// most is how many keys, tokens and clients there are in the larger benchmarks.
-var most = flag.Int("most", 1_000_000, "keys, tokens and clients of the larger benchmarks")
+// most is the number of keys, tokens and clients in the larger benchmarks.
+var most = flag.Int("most", 1_000_000, "keys, tokens and clients in the larger benchmarks")
 
-// BenchmarkLookup is a cached look-up within the process, of a thousand keys in turn and of many. BenchmarkProfile and
-// BenchmarkClient are the like for access tokens and clients. Run them as
+// BenchmarkLookup measures cached lookups within the process, with a thousand keys and with -most.
+// BenchmarkProfile and BenchmarkClient do so for access tokens and clients. Run them as
 //
 //	go test ./loadtest/scale -run '^$' -bench . -benchtime 90000x -count 5 -cpu 1,2
 //
-// in which no token is asked about more than the 100 times that it may be.
+// so that no token exceeds its limit of 100 requests.
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		st := edgetest.New(b, logged(b), func(c *stack.Config) {
@@ -49,7 +49,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// logged lets the access log go to a file.
+// logged writes the access log to a file.
 func logged(b *testing.B) edgetest.Option {
 	f, err := os.Create(filepath.Join(b.TempDir(), "access.log"))
 	if err != nil {
@@ -63,9 +63,11 @@ func logged(b *testing.B) edgetest.Option {
 	return func(c *stack.Config) { c.Log, c.LogLevel = f, slog.LevelInfo }
 }
 
-func key(i int) netip.Addr { return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)}) }
+func key(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)})
+}
 
-// cache asks for n keys.
+// cache fills the cache with n keys.
 func cache(b *testing.B, lookups *lookup.Service, n int) {
 	b.Helper()
 	const step = 64
@@ -90,18 +92,19 @@ func BenchmarkProfile(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		st := edgetest.NewIdentity(b, logged(b))
 		client := st.NewClient(b, nil)
-		users, err := makePeople(b.Context(), st.Store, people, time.Now())
+		users, err := createUsers(b.Context(), st.Store, people, time.Now())
 		if err != nil {
 			b.Fatal(err)
 		}
 		var tokens []string
 		authorize := func(dst []byte, i int) []byte {
-			dst = append(append(dst, "GET /api/user HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "...), tokens[i]...)
+			dst = append(append(dst,
+				"GET /api/user HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "...), tokens[i]...)
 			return append(dst, "\r\n\r\n"...)
 		}
 		b.Run(fmt.Sprintf("tokens=%d", n), func(b *testing.B) {
-			if tokens == nil || n == 1000 && b.N > 1 { // those of before may have spent their window
-				if tokens, err = keepTokens(b.Context(), st.Store, client.ID, users, n); err != nil {
+			if tokens == nil || n == 1000 && b.N > 1 { // earlier tokens may be at their limit
+				if tokens, err = storeTokens(b.Context(), st.Store, client.ID, users, n); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -111,30 +114,36 @@ func BenchmarkProfile(b *testing.B) {
 	}
 }
 
-// BenchmarkClient is a question about a token that is none: it costs what the client's credentials do.
+// BenchmarkClient introspects a malformed token, so that it measures the check of the client's
+// credentials.
 func BenchmarkClient(b *testing.B) {
 	for _, n := range []int{1000, *most} {
 		database := filepath.Join(b.TempDir(), "gatehouse.db")
 		secret := register(b, database, n)
 		st := edgetest.NewIdentity(b, edgetest.Database("sqlite:"+database), logged(b))
 		form := "token=x&client_secret=" + secret + "&client_id="
-		head := fmt.Sprintf("POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form)+idLength, form)
-		authenticate := func(dst []byte, i int) []byte { return fmt.Appendf(append(dst, head...), clientIDs, i) }
+		head := fmt.Sprintf(
+			"POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
+			len(form)+idLength, form)
+		authenticate := func(dst []byte, i int) []byte {
+			return fmt.Appendf(append(dst, head...), clientIDs, i)
+		}
 		touch(b, st.Stack, n, authenticate)
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) { serve(b, st.Stack, n, authenticate) })
 	}
 }
 
-// clientIDs is how the ids of clients are written, and idLength how long they are.
+// clientIDs is the format of a client's id, and idLength its length.
 const (
 	clientIDs = "%036x"
 	idLength  = 36
 )
 
-// register keeps n clients, all with one secret, which it returns.
+// register stores n clients with the same secret and returns the secret.
 func register(b *testing.B, path string, n int) string {
 	b.Helper()
-	if _, err := sqlstore.Migrate(b.Context(), sqlstore.Config{URL: "sqlite:" + path, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+	if _, err := sqlstore.Migrate(b.Context(), sqlstore.Config{URL: "sqlite:" + path,
+		Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		b.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", path)
@@ -150,7 +159,8 @@ func register(b *testing.B, path string, n int) string {
 		text string
 		args []any
 	}{
-		{`INSERT INTO clients (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version) ` + numbers +
+		{`INSERT INTO clients (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version) ` +
+			numbers +
 			`SELECT printf('%036x', i), 'Atlas', FALSE, FALSE, FALSE, FALSE, FALSE, FALSE, ?, ?, ?, 1 FROM n`,
 			[]any{n, int64(oauth.UserScopes), int64(oauth.ClientCredentialsGrant), now}},
 		{`INSERT INTO client_secrets (client_id, position, id, hash, created) ` + numbers +
@@ -163,7 +173,7 @@ func register(b *testing.B, path string, n int) string {
 	return secret
 }
 
-// touch makes each of n requests once, so that what it is about is in memory.
+// touch makes each of n requests once, which loads the tokens or clients into memory.
 func touch(b *testing.B, st *edgetest.Stack, n int, request func([]byte, int) []byte) {
 	b.Helper()
 	i := -1
@@ -175,9 +185,9 @@ func touch(b *testing.B, st *edgetest.Stack, n int, request func([]byte, int) []
 	})
 }
 
-// serve makes b.N of n requests in turn, on every processor.
+// serve makes b.N requests, n different ones in turn, on every processor.
 func serve(b *testing.B, st *edgetest.Stack, n int, request func(dst []byte, i int) []byte) {
-	const share = 64 // requests that a processor takes at once, so that they seldom meet
+	const share = 64 // requests that a processor claims at once, to reduce contention
 	var next atomic.Int64
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -195,14 +205,14 @@ func serve(b *testing.B, st *edgetest.Stack, n int, request func(dst []byte, i i
 	})
 }
 
-// converse has the server answer what next returns, until that is nil.
+// converse sends the server the requests that next returns, until next returns nil.
 func converse(b *testing.B, st *edgetest.Stack, next func(dst []byte) []byte) {
 	if err := st.Server.ServeConn(&connection{b: b, next: next}); err != nil {
 		b.Error(err)
 	}
 }
 
-// connection is one without a network.
+// connection is a connection without a network.
 type connection struct {
 	b    *testing.B
 	next func([]byte) []byte

@@ -1,18 +1,21 @@
-// Scale measures a gatehouse that is full: with a million access tokens in its database, of which 100,000 are in use.
+// Scale measures a full gatehouse: a million access tokens in its database, 100,000 of them in use.
 //
 //	go run ./loadtest/scale [FLAGS]
 //
-// It builds gatehouse, fills a SQLite database in the folder for temporary files, and serves it in a process of its own beside a
-// simulator of the upstream. Then it measures, one after the other,
+// It builds gatehouse and fills a SQLite database in the folder for temporary files. Gatehouse and
+// a simulated upstream each run in their own process. Then it measures in turn:
 //
-//	how long it takes from the start of the process until /readyz says that it is ready: the median of five starts;
-//	the process's resident memory when each token in use has asked for its profile;
-//	the 99th percentile of cached look-ups over 64 connections at half of the highest rate that begins when far more is asked
-//	for: alone, while 16 others are issued tokens as fast as they can be, while the upstream is down and 200 look-ups a second
-//	need it, and while the server makes one full collection of its garbage after the other, 100 ms apart, with the tokens in use.
+//   - the time from the start of the process until /readyz responds with 200, the median
+//     of five starts;
+//   - resident memory, after every token in use has requested its profile;
+//   - the p99 of cached lookups over 64 connections, at half of the highest rate.
 //
-// Latencies count from when a look-up was due, and each is measured in rounds, of which the median is told. Generator, server and
-// simulator share the machine. It ends by itself, after some three minutes.
+// It measures that p99 under four conditions: alone; while 16 connections issue tokens at full
+// speed; while the upstream is down and 200 lookups a second need it; and during full garbage
+// collections, 100 ms apart.
+//
+// Latencies count from when a lookup was due. Each is the median of several rounds. Generator,
+// server and simulator share the machine. It ends by itself after about three minutes.
 package main
 
 import (
@@ -32,13 +35,13 @@ import (
 func main() {
 	c := config{people: people}
 	flag.IntVar(&c.tokens, "tokens", 1_000_000, "access tokens in the database")
-	flag.IntVar(&c.active, "active", 100_000, "of which so many are in use")
-	flag.DurationVar(&c.length, "length", 5*time.Second, "of each measurement of look-ups")
-	flag.IntVar(&c.rounds, "rounds", 5, "measurements of look-ups of each kind")
-	flag.StringVar(&c.gatehouse, "gatehouse", "", "program to measure (default: built for it)")
+	flag.IntVar(&c.active, "active", 100_000, "access tokens in use")
+	flag.DurationVar(&c.length, "length", 5*time.Second, "length of each measurement of lookups")
+	flag.IntVar(&c.rounds, "rounds", 5, "measurements of lookups under each condition")
+	flag.StringVar(&c.gatehouse, "gatehouse", "", "program to measure (default: built from source)")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "scale: there are no arguments, only flags")
+		fmt.Fprintln(os.Stderr, "scale: takes flags only, no arguments")
 		os.Exit(2)
 	}
 	loadtest.CollectRarely()
@@ -50,17 +53,18 @@ func main() {
 	}
 }
 
-// config is what is measured.
+// config says what to measure.
 type config struct {
 	tokens, active, rounds int
 	length                 time.Duration
 	gatehouse              string
-	people                 int // whom the tokens belong to
+	people                 int // users that the tokens belong to
 }
 
 func (c config) check() error {
 	if c.active < 1 || c.tokens < c.active || c.rounds < 1 || c.length < time.Second {
-		return errors.New("active must be 1 at least and tokens no fewer, rounds 1 at least, length 1s at least")
+		return errors.New(
+			"-active must be at least 1, -tokens at least -active, -rounds at least 1 and -length at least 1s")
 	}
 	return nil
 }
@@ -76,7 +80,8 @@ func run(ctx context.Context, c config) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if c.gatehouse == "" {
 		c.gatehouse = filepath.Join(dir, "gatehouse")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.gatehouse, "gatehouse/cmd/gatehouse")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.gatehouse,
+			"gatehouse/cmd/gatehouse")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("build gatehouse: %w: %s", err, text)

@@ -12,7 +12,7 @@ import (
 	"gatehouse/loadtest"
 )
 
-// measure measures all there is and prints it.
+// measure makes all measurements and prints them.
 func measure(ctx context.Context, c config, database string, active []string) (err error) {
 	var took []time.Duration
 	var local *loadtest.Local
@@ -45,42 +45,48 @@ func median(values []time.Duration) time.Duration {
 	return values[len(values)/2]
 }
 
-// condition is what goes on beside look-ups. It returns when ctx ends.
+// condition is a load on the server while lookups are measured.
 type condition struct {
-	name   string
-	beside func(ctx context.Context) error
+	name string
+	run  func(ctx context.Context) error // returns when ctx ends
 }
 
-// connections are those of look-ups. Those that find none free wait, and their latency counts: more of them would let the generator
-// crowd out a server that is behind on the processors that they share.
+// connections is the number of connections for lookups. A lookup without a free one waits, and the
+// wait counts. With more of them the generator would take the processors from a server that is
+// behind.
 const connections = 64
 
-// tooMany is more look-ups a second than can be made here.
+// tooMany is more lookups a second than this machine can make.
 const tooMany = 150_000
 
-// latencies measures look-ups under each condition, in turn, round after round.
+// latencies measures lookups under each condition in turn.
 func latencies(ctx context.Context, c config, local *loadtest.Local, active []string) error {
-	highest, err := lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(tooMany, c.length/2), Connections: connections})
+	highest, err := lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(tooMany, c.length/2),
+		Connections: connections})
 	if err != nil {
 		return err
 	}
 	rate := highest.Achieved / 2
-	fmt.Printf("highest rate of cached look-ups: %.0f/s, half of it is %.0f/s\n", highest.Achieved, rate)
+	fmt.Printf("highest rate of cached lookups: %.0f/s, half of it is %.0f/s\n",
+		highest.Achieved, rate)
 	conditions := []condition{
 		{"alone", func(ctx context.Context) error { <-ctx.Done(); return nil }},
 		{"while tokens are issued", func(ctx context.Context) error { return issue(ctx, local) }},
-		{"while the upstream is down", func(ctx context.Context) error { return unplugged(ctx, local) }},
+		{"while the upstream is down", func(ctx context.Context) error {
+			return breakUpstream(ctx, local)
+		}},
 		{"during full collections", func(ctx context.Context) error { return collect(ctx, local) }},
 	}
 	for _, condition := range conditions {
 		var p99 []time.Duration
 		invalid := 0
 		for range c.rounds {
-			if err := use(local.Base, active); err != nil { // who is idle for a minute leaves memory
+			if err := use(local.Base, active); err != nil { // a token idle for a minute leaves memory
 				return err
 			}
 			result, err := condition.during(ctx, func() (*loadtest.Result, error) {
-				return lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(rate, c.length), Connections: connections})
+				return lookups(ctx, local, loadtest.Config{Schedule: loadtest.Steady(rate, c.length),
+					Connections: connections})
 			})
 			if err != nil {
 				return fmt.Errorf("%s: %w", condition.name, err)
@@ -95,61 +101,67 @@ func latencies(ctx context.Context, c config, local *loadtest.Local, active []st
 	return nil
 }
 
-// during measures while the condition holds.
-func (k condition) during(ctx context.Context, measure func() (*loadtest.Result, error)) (*loadtest.Result, error) {
+// during calls measure while the condition holds.
+func (k condition) during(ctx context.Context,
+	measure func() (*loadtest.Result, error)) (*loadtest.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
+	var running sync.WaitGroup
 	var err error
-	beside.Go(func() { err = k.beside(ctx) })
+	running.Go(func() { err = k.run(ctx) })
 	result, failed := measure()
 	cancel()
-	beside.Wait()
+	running.Wait()
 	return result, errors.Join(err, failed)
 }
 
-func lookups(ctx context.Context, local *loadtest.Local, config loadtest.Config) (*loadtest.Result, error) {
+func lookups(ctx context.Context, local *loadtest.Local,
+	config loadtest.Config) (*loadtest.Result, error) {
 	scenario, err := loadtest.ScenarioNamed("lookup-hot")
 	if err != nil {
 		return nil, err
 	}
 	result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target}, config)
 	if err == nil && result.All.Failed > 0 {
-		err = fmt.Errorf("%d of %d look-ups failed: %v", result.All.Failed, result.All.Requests, result.All.Errors)
+		err = fmt.Errorf("%d of %d lookups failed: %v", result.All.Failed, result.All.Requests,
+			result.All.Errors)
 	}
 	return result, err
 }
 
-// issue has tokens issued as fast as can be.
+// issue issues tokens at full speed.
 func issue(ctx context.Context, local *loadtest.Local) error {
 	scenario, err := loadtest.ScenarioNamed("token")
 	if err != nil {
 		return err
 	}
-	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target}, loadtest.Config{Concurrency: 16, Duration: time.Hour})
+	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target},
+		loadtest.Config{Concurrency: 16, Duration: time.Hour})
 	return err
 }
 
-// unplugged lets the upstream fail, and asks for what needs it.
-func unplugged(ctx context.Context, local *loadtest.Local) error {
+// breakUpstream makes the upstream fail and sends lookups that need it.
+func breakUpstream(ctx context.Context, local *loadtest.Local) error {
 	scenario, err := loadtest.ScenarioNamed("lookup-cold")
 	if err != nil {
 		return err
 	}
-	if _, err := ask(ctx, http.MethodPut, local.Simulator+"/_sim", `{"faults":[{"kind":"status","status":503}]}`); err != nil {
+	if _, err := do(ctx, http.MethodPut, local.Simulator+"/_sim",
+		`{"faults":[{"kind":"status","status":503}]}`); err != nil {
 		return err
 	}
-	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target}, loadtest.Config{Schedule: loadtest.Steady(200, time.Hour)})
-	_, back := ask(context.WithoutCancel(ctx), http.MethodPut, local.Simulator+"/_sim", `{"faults":[]}`)
+	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target},
+		loadtest.Config{Schedule: loadtest.Steady(200, time.Hour)})
+	_, back := do(context.WithoutCancel(ctx), http.MethodPut, local.Simulator+"/_sim", `{"faults":[]}`)
 	return errors.Join(err, back)
 }
 
-// rest is how long the server has no collection to make between two.
-const rest = 100 * time.Millisecond
+// pause is the time between two garbage collections.
+const pause = 100 * time.Millisecond
 
-// collect has the server collect its garbage over and over: a profile of its heap begins with that.
+// collect makes the server collect garbage repeatedly: a heap profile with gc=1 begins with that.
 func collect(ctx context.Context, local *loadtest.Local) error {
 	for {
-		_, err := ask(ctx, http.MethodGet, local.Admin+"/debug/pprof/heap?gc=1", "")
+		_, err := do(ctx, http.MethodGet, local.Admin+"/debug/pprof/heap?gc=1", "")
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -157,7 +169,7 @@ func collect(ctx context.Context, local *loadtest.Local) error {
 			return err
 		}
 		select {
-		case <-time.After(rest):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil
 		}

@@ -19,17 +19,17 @@ import (
 	"gatehouse/loadtest"
 )
 
-// starts is how often the start is measured.
+// starts is the number of measured starts.
 const starts = 5
 
-// start starts a server, and returns it with how long it took until it was ready.
+// start starts a server and returns it with the time until it was ready.
 func start(ctx context.Context, c config, database string) (*loadtest.Local, time.Duration, error) {
 	local, err := loadtest.StartLocal(ctx, c.gatehouse, database)
 	if err != nil {
 		return nil, 0, err
 	}
 	for {
-		_, err := ask(ctx, http.MethodGet, local.Admin+"/readyz", "")
+		_, err := do(ctx, http.MethodGet, local.Admin+"/readyz", "")
 		took := time.Since(local.Began)
 		if err == nil {
 			return local, took, nil
@@ -41,8 +41,8 @@ func start(ctx context.Context, c config, database string) (*loadtest.Local, tim
 	}
 }
 
-// ask sends a request that has to be answered with 200, and returns the answer.
-func ask(ctx context.Context, method, url, body string) ([]byte, error) {
+// do sends a request and returns the response's body. A status other than 200 is an error.
+func do(ctx context.Context, method, url, body string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -55,14 +55,14 @@ func ask(ctx context.Context, method, url, body string) ([]byte, error) {
 	text, err := io.ReadAll(response.Body)
 	err = errors.Join(err, response.Body.Close())
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s answered %d", url, response.StatusCode)
+		err = fmt.Errorf("%s responded with %d", url, response.StatusCode)
 	}
 	return text, err
 }
 
 // resident returns the server's resident memory in bytes.
 func resident(ctx context.Context, admin string) (float64, error) {
-	text, err := ask(ctx, http.MethodGet, admin+"/metrics", "")
+	text, err := do(ctx, http.MethodGet, admin+"/metrics", "")
 	if err != nil {
 		return 0, err
 	}
@@ -71,24 +71,27 @@ func resident(ctx context.Context, admin string) (float64, error) {
 			return strconv.ParseFloat(value, 64)
 		}
 	}
-	return 0, errors.New("the server does not tell its memory")
+	return 0, errors.New("the server's metrics lack process_resident_memory_bytes")
 }
 
-// use lets every token ask for its profile once.
+// use requests the profile of every token once.
 func use(base string, tokens []string) error {
-	client := &fasthttp.Client{MaxConnsPerHost: connections, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+	client := &fasthttp.Client{MaxConnsPerHost: connections, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	var errs [connections]error
-	var asked sync.WaitGroup
-	for i, mine := range slices.Collect(slices.Chunk(tokens, (len(tokens)+connections-1)/connections)) {
-		asked.Go(func() {
+	var workers sync.WaitGroup
+	for i, mine := range slices.Collect(slices.Chunk(tokens,
+		(len(tokens)+connections-1)/connections)) {
+		workers.Go(func() {
 			var request fasthttp.Request
 			var response fasthttp.Response
 			request.SetRequestURI(base + "/api/user")
 			for _, token := range mine {
 				request.Header.Set("Authorization", "Bearer "+token)
-				if errs[i] = client.Do(&request, &response); errs[i] == nil && response.StatusCode() != http.StatusOK {
-					errs[i] = fmt.Errorf("a profile was answered with %d", response.StatusCode())
+				if errs[i] = client.Do(&request, &response); errs[i] == nil &&
+					response.StatusCode() != http.StatusOK {
+					errs[i] = fmt.Errorf("got status %d for a profile, want 200", response.StatusCode())
 				}
 				if errs[i] != nil {
 					return
@@ -96,6 +99,6 @@ func use(base string, tokens []string) error {
 			}
 		})
 	}
-	asked.Wait()
+	workers.Wait()
 	return errors.Join(errs[:]...)
 }

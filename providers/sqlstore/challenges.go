@@ -52,8 +52,8 @@ func (s *Store) CreateChallenge(ctx context.Context, c *account.Challenge) error
 // countSend counts a code for a recipient. It returns a refusal, before any change, if a limit is
 // reached.
 func (b *batch) countSend(recipient [32]byte, now time.Time) error {
-	// The number is read first: a code of another process is then seen among the sends, or has taken
-	// the number.
+	// The number is read first: a code of another process is then seen among the sends, or has
+	// taken the number.
 	var last int64
 	if err := b.conn.one(b.ctx, lastSend, []any{recipient[:]}, &last); err != nil {
 		return err

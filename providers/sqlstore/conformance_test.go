@@ -11,7 +11,8 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	for name, database := range map[string]func(testing.TB) string{"SQLite": sqlitetest.URL, "PostgreSQL": pgtest.Start} {
+	for name, database := range map[string]func(testing.TB) string{"SQLite": sqlitetest.URL,
+		"PostgreSQL": pgtest.Start} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Store {
 				return open(t, sqlstore.Config{URL: database(t), SweepInterval: time.Hour})

@@ -6,12 +6,12 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestSecondAccount joins the browser, and the person chooses with which one to go on.
+// TestSecondAccount adds an account to the browser and chooses between both.
 func TestSecondAccount(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
 		p.NewUser(t, "Bea", "bea@example.com")
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.sees("/accounts", "Choose an account", "Atlas", "Ada")
 		p.follow("+ Use another account")
 		p.signIn("bea@example.com", edgetest.Password)
@@ -25,14 +25,14 @@ func TestSecondAccount(t *testing.T) {
 		if _, name := p.profile(p.token(p.app)); name != "Ada" {
 			t.Errorf("got name %q, want Ada", name)
 		}
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.press("B Bea bea@example.com")
 		p.sees("/consent", "Allow Atlas", "Bea")
 	})
 }
 
 func TestSignOutOfOneAccount(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.signedIn("Bea", "bea@example.com")
 	p.visit("/accounts")
@@ -47,7 +47,7 @@ func TestSignOutOfOneAccount(t *testing.T) {
 }
 
 func TestSignOutOfAllAccounts(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.signedIn("Bea", "bea@example.com")
 	p.follow("Switch account")
@@ -55,6 +55,6 @@ func TestSignOutOfAllAccounts(t *testing.T) {
 	p.sees("/logout", "Sign out", "Ada", "Bea")
 	p.press("Sign out")
 	p.sees("/logout", "signed out")
-	p.visit(p.app.asks("view-user"))
+	p.visit(p.app.authorizeURL("view-user"))
 	p.sees("/login", "Sign in")
 }

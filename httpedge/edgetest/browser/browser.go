@@ -1,4 +1,5 @@
-// Package browser drives chromium in tests and examines what it shows with axe-core, which scripts/setup installs.
+// Package browser drives chromium in tests and examines pages with axe-core, which scripts/setup
+// installs.
 package browser
 
 import (
@@ -15,14 +16,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// View is how a page is looked at.
+// View is a window size and colour scheme.
 type View struct {
 	Name  string // for file names
 	Width int64  // of the window, in CSS pixels
-	Dark  bool   // the person prefers dark colours
+	Dark  bool   // prefers-color-scheme: dark
 }
 
-// Views are the ways in which every page is looked at: on a small telephone and on a desk, light and dark.
+// Views are the views for tests of all pages: a small phone and a desktop, light and dark.
 var Views = []View{
 	{"320-light", 320, false},
 	{"320-dark", 320, true},
@@ -30,8 +31,8 @@ var Views = []View{
 	{"1280-dark", 1280, true},
 }
 
-// Start starts a headless chromium with an empty profile. The context is the parent of what Open returns; stop ends the
-// process and removes the profile.
+// Start starts a headless chromium with an empty profile. The context is the parent for Open. stop
+// ends the process and removes the profile.
 func Start() (ctx context.Context, stop func(), err error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.Flag("disable-background-networking", true),
@@ -51,7 +52,7 @@ func Start() (ctx context.Context, stop func(), err error) {
 	return ctx, stop, nil
 }
 
-// Open returns the context of a new tab that shares no cookies with others. It is closed at the test's end.
+// Open opens a tab with its own cookies and returns its context. The tab closes at the test's end.
 func Open(tb testing.TB, parent context.Context) context.Context {
 	tb.Helper()
 	ctx, cancel := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
@@ -62,7 +63,7 @@ func Open(tb testing.TB, parent context.Context) context.Context {
 	return ctx
 }
 
-// Look makes the tab look at pages as v says, from then on.
+// Look sets the tab's view for this and all later pages.
 func Look(ctx context.Context, v View) error {
 	scheme := "light"
 	if v.Dark {
@@ -78,7 +79,8 @@ func Look(ctx context.Context, v View) error {
 	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme},
-			{Name: "prefers-reduced-motion", Value: "reduce"}, // colours that change by and by are examined at their end
+			// no transitions, so that final colours are examined
+			{Name: "prefers-reduced-motion", Value: "reduce"},
 		},
 	})
 	if err != nil {
@@ -87,7 +89,7 @@ func Look(ctx context.Context, v View) error {
 	return nil
 }
 
-// Examine returns what axe-core has against the page that the tab shows, one line for each element.
+// Examine returns axe-core's violations on the tab's page, one line for each element.
 func Examine(ctx context.Context) ([]string, error) {
 	source, err := axe()
 	if err != nil {
@@ -105,21 +107,23 @@ func Examine(ctx context.Context) ([]string, error) {
 	}
 	var found []string
 	if err := json.Unmarshal([]byte(result), &found); err != nil {
-		return nil, fmt.Errorf("read what axe-core says: %w", err)
+		return nil, fmt.Errorf("read axe-core's result: %w", err)
 	}
 	return found, nil
 }
 
-// Overflow returns by how many CSS pixels the page is wider than the window.
+// Overflow returns the number of CSS pixels by which the page is wider than the window.
 func Overflow(ctx context.Context) (int, error) {
-	return chromedp.Run(ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`))
+	return chromedp.Run(ctx,
+		chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`))
 }
 
-// Keep writes a picture of the whole page, as PNG, to screenshots/name.png in the folder of the test.
+// Keep writes a screenshot of the whole page to screenshots/name.png in the test's folder.
 func Keep(ctx context.Context, name string) error {
 	yes := true
 	shot, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
-		Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &yes, FromSurface: &yes, OptimizeForSpeed: &yes,
+		Format: page.CaptureScreenshotFormatPng, CaptureBeyondViewport: &yes, FromSurface: &yes,
+		OptimizeForSpeed: &yes,
 	})
 	if err != nil {
 		return fmt.Errorf("take a screenshot: %w", err)
@@ -130,7 +134,7 @@ func Keep(ctx context.Context, name string) error {
 	return os.WriteFile(filepath.Join("screenshots", name+".png"), shot.Data, 0o644)
 }
 
-// axe returns the script, from wherever in the module the test runs.
+// axe returns the script, from any folder of the module.
 func axe() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -146,7 +150,8 @@ func axe() (string, error) {
 		}
 		folder = parent
 	}
-	script, err := os.ReadFile(filepath.Join(folder, "httpedge/edgetest/browser/node_modules/axe-core/axe.min.js"))
+	script, err := os.ReadFile(filepath.Join(folder,
+		"httpedge/edgetest/browser/node_modules/axe-core/axe.min.js"))
 	if err != nil {
 		return "", fmt.Errorf("read axe-core, which scripts/setup installs: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// registering is a person who was sent a code.
+// registering starts a registration and returns its code.
 func (p *person) registering() (code string) {
 	p.t.Helper()
 	p.visit("/register")
@@ -16,7 +16,7 @@ func (p *person) registering() (code string) {
 	return p.code("bea@example.com", account.RegisterCode)
 }
 
-// confirm enters a code.
+// confirm submits a code.
 func (p *person) confirm(code string) {
 	p.t.Helper()
 	p.fill("code", code)
@@ -24,7 +24,7 @@ func (p *person) confirm(code string) {
 }
 
 func TestWrongCode(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		code := p.registering()
 		p.confirm("")
 		p.refused("/register/verify", "code", "Enter the code")
@@ -35,9 +35,9 @@ func TestWrongCode(t *testing.T) {
 	})
 }
 
-// TestExpiredCode is replaced by a new one, which may be asked for when the last was sent long enough ago.
+// TestExpiredCode requests a new code, which is possible some time after the last one.
 func TestExpiredCode(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	code := p.registering()
 	p.sees("/register/verify", "You can ask for a new code in")
 	p.alter(t, "UPDATE challenges SET expires = 1")
@@ -53,18 +53,18 @@ func TestExpiredCode(t *testing.T) {
 	p.sees("/me", "Your account", "Bea")
 }
 
-// TestCodeThatWasTriedTooOften is refused, even when it is entered at last.
-func TestCodeThatWasTriedTooOften(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestTooManyWrongCodes checks that afterwards even the right code is refused.
+func TestTooManyWrongCodes(t *testing.T) {
+	p := newService(t).person(t, true)
 	code := p.registering()
 	p.alter(t, "UPDATE challenges SET tries = 5")
 	p.confirm(code)
 	p.refused("/register/verify", "code", "no longer valid")
 }
 
-// TestCodeIsGoodOnce has a second tab of the browser stand where the first was.
-func TestCodeIsGoodOnce(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestCodeWorksOnce uses a code again in a second tab.
+func TestCodeWorksOnce(t *testing.T) {
+	p := newService(t).person(t, true)
 	code := p.registering()
 	p.confirm(code)
 	p.sees("/me", "Your account", "Bea")
@@ -72,9 +72,9 @@ func TestCodeIsGoodOnce(t *testing.T) {
 	p.sees("/register", "Create your account")
 }
 
-// TestTooManyCodes says when another may be asked for.
+// TestTooManyCodes expects the time when another code may be requested.
 func TestTooManyCodes(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.registering()
 	p.visit("/register")
 	p.register("Bea", "bea@example.com", edgetest.Password)

@@ -7,7 +7,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// signedIn is a person who has an account and a session.
+// signedIn gives the person an account and a session.
 func (p *person) signedIn(name, email string) {
 	p.t.Helper()
 	p.NewUser(p.t, name, email)
@@ -16,13 +16,13 @@ func (p *person) signedIn(name, email string) {
 	p.sees("/me", "Your account", name)
 }
 
-// ada is the button of the chooser for the account that signedIn has made for Ada.
+// ada is the chooser's button for the account of signedIn.
 const ada = "A Ada ada@example.com"
 
-// allow lets the app in with Ada's account.
+// allow allows the app to use Ada's account.
 func (p *person) allow(a *app) {
 	p.t.Helper()
-	p.visit(a.asks("view-user"))
+	p.visit(a.authorizeURL("view-user"))
 	p.sees("/accounts", "Choose an account", a.Name)
 	p.press(ada)
 	p.sees("/consent", "Allow "+a.Name, "Ada")
@@ -31,10 +31,10 @@ func (p *person) allow(a *app) {
 }
 
 func TestDeny(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
-		for range 2 { // it is not remembered
-			p.visit(p.app.asks("view-user"))
+		for range 2 { // a denial is not remembered
+			p.visit(p.app.authorizeURL("view-user"))
 			p.press(ada)
 			p.sees("/consent", "Allow Atlas")
 			p.press("Deny")
@@ -45,21 +45,21 @@ func TestDeny(t *testing.T) {
 	})
 }
 
-// TestConsentIsRemembered until the app asks for more.
+// TestConsentIsRemembered expects another consent page only when the app requests more scopes.
 func TestConsentIsRemembered(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
 		p.allow(p.app)
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.press(ada)
 		if p.back(p.app).Get("code") == "" {
-			t.Errorf("got %v, want a code without a question", p.query)
+			t.Errorf("got %v, want a code without a consent page", p.query)
 		}
-		p.visit(p.app.asks("view-user", "skip_account_chooser", "true"))
+		p.visit(p.app.authorizeURL("view-user", "skip_account_chooser", "true"))
 		if p.back(p.app).Get("code") == "" {
-			t.Errorf("got %v, want a code without a question", p.query)
+			t.Errorf("got %v, want a code without a consent page", p.query)
 		}
-		p.visit(p.app.asks("view-user detail-user", "skip_account_chooser", "true"))
+		p.visit(p.app.authorizeURL("view-user detail-user", "skip_account_chooser", "true"))
 		p.sees("/consent", "Allow Atlas", "allowed before", "all of your profile", "is not approved")
 		p.press("Allow")
 		p.token(p.app)
@@ -67,14 +67,14 @@ func TestConsentIsRemembered(t *testing.T) {
 }
 
 func TestPromptLogin(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
-	p.visit(p.app.asks("view-user", "prompt", "login"))
+	p.visit(p.app.authorizeURL("view-user", "prompt", "login"))
 	p.signIn("ada@example.com", edgetest.Password)
 	p.sees("/consent", "Allow Atlas", "Ada")
 	p.press("Allow")
 	p.token(p.app)
-	p.visit(p.app.asks("view-user", "prompt", "login"))
+	p.visit(p.app.authorizeURL("view-user", "prompt", "login"))
 	p.signIn("ada@example.com", edgetest.Password)
 	if p.back(p.app).Get("code") == "" {
 		t.Errorf("got %v, want a code: the consent is remembered", p.query)
@@ -82,21 +82,21 @@ func TestPromptLogin(t *testing.T) {
 }
 
 func TestPromptConsent(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.allow(p.app)
-	p.visit(p.app.asks("view-user", "prompt", "consent", "skip_account_chooser", "true"))
+	p.visit(p.app.authorizeURL("view-user", "prompt", "consent", "skip_account_chooser", "true"))
 	p.sees("/consent", "Allow Atlas", "allowed before")
 	p.press("Allow")
 	p.token(p.app)
 }
 
-// TestPromptNone shows no page, whatever there is to ask.
+// TestPromptNone expects an error for the app in place of every page.
 func TestPromptNone(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	refused := func(want string) {
 		t.Helper()
-		p.visit(p.app.asks("view-user", "prompt", "none", "skip_account_chooser", "true"))
+		p.visit(p.app.authorizeURL("view-user", "prompt", "none", "skip_account_chooser", "true"))
 		if q := p.back(p.app); q.Get("error") != want {
 			t.Errorf("got %v, want %s", q, want)
 		}
@@ -109,29 +109,33 @@ func TestPromptNone(t *testing.T) {
 	p.token(p.app)
 }
 
-// TestErrorPages are those of requests that must not be sent back to who made them.
+// TestErrorPages has requests that must not redirect to the client.
 func TestErrorPages(t *testing.T) {
-	p := newHouse(t).person(t, true)
-	p.visit(p.app.asks("view-user", "client_id", "nobody"))
+	p := newService(t).person(t, true)
+	p.visit(p.app.authorizeURL("view-user", "client_id", "nobody"))
 	if all := p.read(); p.status != 400 || p.path != "/oauth/authorize" {
 		t.Errorf("got %d at %s:\n%s\nwant an error page", p.status, p.path, all)
 	}
-	p.visit(p.app.asks("view-user", "redirect_uri", "https://evil.example/"))
+	p.visit(p.app.authorizeURL("view-user", "redirect_uri", "https://evil.example/"))
 	if all := p.read(); p.status != 400 || p.path != "/oauth/authorize" {
 		t.Errorf("got %d at %s:\n%s\nwant an error page", p.status, p.path, all)
 	}
 	p.lacks("evil.example")
 }
 
-// TestPublicClientIsAskedForEachTime because any program of the machine could pose as it.
-func TestPublicClientIsAskedForEachTime(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestPublicClientNeedsConsentEachTime has a client that any program of the machine could
+// impersonate.
+func TestPublicClientNeedsConsentEachTime(t *testing.T) {
+	p := newService(t).person(t, true)
 	local := p.newApp(t, "Pocket")
-	local.Client = p.NewClient(t, func(c *oauth.Client) { c.Name, c.Public, c.RedirectURIs = "Pocket", true, []string{local.url} })
+	local.Client = p.NewClient(t, func(c *oauth.Client) {
+		c.Name, c.Public, c.RedirectURIs = "Pocket", true, []string{local.url}
+	})
 	p.signedIn("Ada", "ada@example.com")
 	const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // RFC 7636 appendix B
 	for range 2 {
-		p.visit(local.asks("view-user", "code_challenge", challenge, "code_challenge_method", "S256", "skip_account_chooser", "true"))
+		p.visit(local.authorizeURL("view-user", "code_challenge", challenge, "code_challenge_method",
+			"S256", "skip_account_chooser", "true"))
 		p.sees("/accounts", "Choose an account", "Pocket")
 		p.press(ada)
 		p.sees("/consent", "Allow Pocket")

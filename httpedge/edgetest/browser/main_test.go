@@ -9,7 +9,7 @@ import (
 	"gatehouse/httpedge/edgetest/browser"
 )
 
-// chromium is the one process that all tests share. Each person has a profile of their own in it.
+// chromium is the process that all tests share. Each person has their own cookies.
 var chromium context.Context
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }

@@ -19,26 +19,27 @@ import (
 	"gatehouse/httpedge/edgetest/browser"
 )
 
-// patience is how long a person waits for a page. It only keeps a test from hanging.
-const patience = 2 * time.Minute
+// timeout only keeps a test from hanging.
+const timeout = 2 * time.Minute
 
-// person sits at a browser that nobody has used before, reads what it shows and does what the page offers.
+// person uses a new browser: reads its page and uses the controls.
 type person struct {
-	*house
+	*service
 	t       *testing.T
 	tab     context.Context
-	scripts bool  // the browser runs scripts; then each page is examined by axe-core
-	status  int64 // of the page that is shown
+	scripts bool  // the browser runs scripts; then axe-core examines each page
+	status  int64 // of the current page
 	path    string
 	query   url.Values
 }
 
-// person opens a browser, which runs no scripts unless scripts.
-func (h *house) person(t *testing.T, scripts bool) *person {
+// person opens a browser. It runs scripts of pages only if scripts is true.
+func (s *service) person(t *testing.T, scripts bool) *person {
 	t.Helper()
-	p := &person{house: h, t: t, tab: browser.Open(t, chromium), scripts: scripts}
+	p := &person{service: s, t: t, tab: browser.Open(t, chromium), scripts: scripts}
 	if !scripts {
-		if _, err := chromedp.Call(p.tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		if _, err := chromedp.Call(p.tab, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,33 +49,33 @@ func (h *house) person(t *testing.T, scripts bool) *person {
 	return p
 }
 
-// story tells a story twice: to a browser that runs scripts and to one that does not.
-func story(t *testing.T, tell func(t *testing.T, p *person)) {
+// withAndWithoutScripts runs a test twice: with and without scripts in the browser.
+func withAndWithoutScripts(t *testing.T, test func(t *testing.T, p *person)) {
 	t.Helper()
 	for _, scripts := range []bool{true, false} {
 		t.Run(map[bool]string{true: "scripts", false: "no scripts"}[scripts], func(t *testing.T) {
-			tell(t, newHouse(t).person(t, scripts))
+			test(t, newService(t).person(t, scripts))
 		})
 	}
 }
 
-// do does one thing in the tab.
+// do performs an action in the tab.
 func (p *person) do(what string, action chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.tab, patience)
+	ctx, cancel := context.WithTimeout(p.tab, timeout)
 	defer cancel()
-	if err := settled(ctx, func() error { return chromedp.Do(ctx, action) }); err != nil {
+	if err := retryStale(ctx, func() error { return chromedp.Do(ctx, action) }); err != nil {
 		p.t.Fatalf("%s at %s: %v", what, p.path, err)
 	}
 }
 
-// leave does one thing that leads to another page, and waits for that.
+// leave performs an action that leads to another page, and waits for it.
 func (p *person) leave(what string, action chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.tab, patience)
+	ctx, cancel := context.WithTimeout(p.tab, timeout)
 	defer cancel()
 	var response *network.Response
-	err := settled(ctx, func() (err error) {
+	err := retryStale(ctx, func() (err error) {
 		response, err = chromedp.RunResponse(ctx, action)
 		return err
 	})
@@ -96,8 +97,9 @@ func (p *person) arrive(response *network.Response) {
 	}
 }
 
-// settled does f again while the browser is still busy with the change from one page to another: then it knows elements that are gone.
-func settled(ctx context.Context, f func() error) error {
+// retryStale retries f while the browser changes pages, when it returns elements that no longer
+// exist.
+func retryStale(ctx context.Context, f func() error) error {
 	for {
 		err := f()
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "with given id") {
@@ -106,7 +108,7 @@ func settled(ctx context.Context, f func() error) error {
 	}
 }
 
-// visit enters an address, which is a path of the service or a URL.
+// visit opens an address: a path of the service or a URL.
 func (p *person) visit(address string) {
 	p.t.Helper()
 	if strings.HasPrefix(address, "/") {
@@ -115,27 +117,30 @@ func (p *person) visit(address string) {
 	p.leave("visit "+address, chromedp.Navigate(address))
 }
 
-// press presses the button with that text, also what of it only a screen reader says.
+// press presses the button with this text, including text for screen readers only.
 func (p *person) press(button string) {
 	p.t.Helper()
 	p.leave("press "+button, click(fmt.Sprintf(`//button[normalize-space(.)="%s"]`, button)))
 }
 
-// follow follows the link with that text to another page.
+// follow follows the link with this text to another page.
 func (p *person) follow(link string) {
 	p.t.Helper()
-	p.leave("follow "+link, click(fmt.Sprintf(`//a[normalize-space(.)="%s"][not(starts-with(@href, "#"))]`, link)))
+	p.leave("follow "+link,
+		click(fmt.Sprintf(`//a[normalize-space(.)="%s"][not(starts-with(@href, "#"))]`, link)))
 }
 
-// tick ticks the checkbox of that name.
+// tick ticks the checkbox with this name.
 func (p *person) tick(field string) {
 	p.t.Helper()
 	p.do("tick "+field, click(fmt.Sprintf(`//input[@type="checkbox"][@name="%s"]`, field)))
 }
 
-func click(path string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.Search(path)) }
+func click(path string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.Search(path))
+}
 
-// fill writes text into the field of that name, in the place of what was there.
+// fill replaces the text of the field with this name.
 func (p *person) fill(field, text string) {
 	p.t.Helper()
 	p.do("fill "+field, chromedp.QueryAfter(chromedp.CSS(fmt.Sprintf(`[name="%s"]`, field)),
@@ -144,7 +149,8 @@ func (p *person) fill(field, text string) {
 				return chromedp.Void{}, err
 			}
 			for _, command := range []string{"selectAll", "delete"} {
-				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Commands: []string{command}}
+				key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown,
+					Commands: []string{command}}
 				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, key); err != nil {
 					return chromedp.Void{}, err
 				}
@@ -154,10 +160,10 @@ func (p *person) fill(field, text string) {
 		}, chromedp.NodeVisible))
 }
 
-// evaluate returns what a JavaScript expression is on the page, also where the page itself may run none.
+// evaluate returns the value of a JavaScript expression, even if the page may not run scripts.
 func evaluate[T any](p *person, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.tab, patience)
+	ctx, cancel := context.WithTimeout(p.tab, timeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -166,7 +172,7 @@ func evaluate[T any](p *person, expression string) T {
 	return value
 }
 
-// value returns what is in the field of that name.
+// value returns the value of the field with this name.
 func (p *person) value(field string) string {
 	p.t.Helper()
 	return evaluate[string](p, fmt.Sprintf(`document.getElementsByName(%q)[0].value`, field))
@@ -178,35 +184,38 @@ func (p *person) read() string {
 	return evaluate[string](p, `document.body.innerText`)
 }
 
-// sees checks which page it is, and that it says all of texts.
+// sees checks the page's path and heading, and that it has all texts.
 func (p *person) sees(path, heading string, texts ...string) {
 	p.t.Helper()
 	all := p.read()
 	if p.path != path || p.status != 200 || !strings.Contains(all, heading) {
 		p.t.Fatalf("got %d at %s:\n%s\nwant %s with %q", p.status, p.path, all, path, heading)
 	}
-	p.hears(all, texts)
+	p.contains(all, texts)
 }
 
-// refused checks that the page is shown again with a problem: that it is one of the summary, and is tied to the field unless that is "".
+// refused checks that the page shows a problem in its summary and, unless field is "", at that
+// field.
 func (p *person) refused(path, field, problem string) {
 	p.t.Helper()
 	all := p.read()
 	if p.path != path || p.status < 400 || p.status > 499 {
 		p.t.Fatalf("got %d at %s:\n%s\nwant %s with a problem", p.status, p.path, all, path)
 	}
-	p.hears(all, []string{problem})
+	p.contains(all, []string{problem})
 	if field == "" {
 		return
 	}
-	const tied = `(field => field.getAttribute("aria-invalid") === "true" && document.querySelector("a[href='#" + field.id + "']") !== null &&
+	const linked = `(field => field.getAttribute("aria-invalid") === "true" && document.querySelector("a[href='#" + field.id + "']") !== null &&
 		field.getAttribute("aria-describedby").split(" ").every(id => document.getElementById(id) !== null))(document.getElementsByName(%q)[0])`
-	if !evaluate[bool](p, fmt.Sprintf(tied, field)) {
-		p.t.Errorf("got no problem with %s at %s, want it marked, described, and linked from the summary", field, p.path)
+	if !evaluate[bool](p, fmt.Sprintf(linked, field)) {
+		p.t.Errorf("got no problem with %s at %s, want it marked, described, and linked from the summary",
+			field, p.path)
 	}
 }
 
-func (p *person) hears(all string, texts []string) {
+// contains checks that all contains each of texts.
+func (p *person) contains(all string, texts []string) {
 	p.t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(all, text) {
@@ -215,7 +224,7 @@ func (p *person) hears(all string, texts []string) {
 	}
 }
 
-// lacks checks that the page says none of texts.
+// lacks checks that the page has none of texts.
 func (p *person) lacks(texts ...string) {
 	p.t.Helper()
 	all := p.read()
@@ -226,17 +235,18 @@ func (p *person) lacks(texts ...string) {
 	}
 }
 
-// seen are the pages that were examined, by the kinds of elements that they have.
+// seen holds the examined pages, by the kinds of their elements.
 var seen sync.Map
 
-// small is how people look at pages, and wide how axe-core does as well. The tests of the pages have all combinations.
+// A person uses the small view. Pages are also examined in the wide one. Other tests have all
+// views.
 var small, wide = browser.Views[0], browser.Views[len(browser.Views)-1]
 
-// examine has axe-core look at the page, unless it has seen one of the same kinds of elements. It also looks for what is wider than the
-// window.
+// examine runs axe-core on the page, unless a page with the same kinds of elements was examined
+// before. It also checks that the page is not wider than the window.
 func (p *person) examine() {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.tab, 3*patience)
+	ctx, cancel := context.WithTimeout(p.tab, 3*timeout)
 	defer cancel()
 	const kinds = `[...new Set([...document.querySelectorAll("body *")].map(e => e.localName + "." + e.className + "#" + e.id))].join()`
 	page := evaluate[string](p, kinds)
@@ -255,7 +265,8 @@ func (p *person) examine() {
 			p.t.Errorf("%d at %s, %s: %s", p.status, p.path, v.Name, problem)
 		}
 		if wide, err := browser.Overflow(ctx); err != nil || wide > 0 {
-			p.t.Errorf("%d at %s, %s: got %d pixels too many, %v, want none", p.status, p.path, v.Name, wide, err)
+			p.t.Errorf("%d at %s, %s: got %d pixels too many, %v, want none", p.status, p.path, v.Name, wide,
+				err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 const number = "+12025550123"
 
-// byPhone asks for a code at the page for phone numbers, and enters it.
+// byPhone requests a code for a phone number and enters it.
 func (p *person) byPhone() {
 	p.t.Helper()
 	p.fill("phone_number", "+1 (202) 555-0123")
@@ -18,10 +18,10 @@ func (p *person) byPhone() {
 	p.fill("code", p.code(number, account.PhoneCode))
 }
 
-// TestRegisterByPhone asks for a name, and keeps the code good when it is missing.
+// TestRegisterByPhone checks that the code stays valid if the name is missing.
 func TestRegisterByPhone(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.visit(p.app.asks("view-user"))
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.visit(p.app.authorizeURL("view-user"))
 		p.follow("Use your phone number")
 		p.sees("/register/phone", "Continue with your phone number", "Atlas")
 		p.fill("phone_number", "555 0123")
@@ -43,7 +43,7 @@ func TestRegisterByPhone(t *testing.T) {
 }
 
 func TestSignInByPhone(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		now := time.Now()
 		u := &account.User{Name: "Cleo", Phone: number, Created: now, Updated: now}
 		if err := p.Store.CreateUser(t.Context(), u); err != nil {

@@ -6,9 +6,10 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestEditProfile explains what cannot be, keeps what was entered, and shows apps what was saved.
+// TestEditProfile checks that the page explains errors and keeps input, and that apps see the
+// changes.
 func TestEditProfile(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
 		p.fill("name", "Ada Lovelace")
 		p.fill("username", "ada")
@@ -20,14 +21,14 @@ func TestEditProfile(t *testing.T) {
 		p.refused("/me", "date_of_birth", "")
 		p.refused("/me", "profile_picture", "")
 		if got := p.value("bio"); got != "Numbers & engines, <b>mostly</b>" {
-			t.Errorf("got bio %q, want it as it was entered", got)
+			t.Errorf("got bio %q, want the input", got)
 		}
 		p.fill("date_of_birth", "1915-12-10")
 		p.fill("profile_picture", "https://example.com/ada.png")
 		p.fill("address", "12 St James's Square\nLondon")
 		p.press("Save profile")
 		p.sees("/me", "Your account", "Ada Lovelace", "Your profile is saved.")
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.press("A Ada Lovelace ada@example.com")
 		p.press("Allow")
 		if _, name := p.profile(p.token(p.app)); name != "Ada Lovelace" {
@@ -36,8 +37,8 @@ func TestEditProfile(t *testing.T) {
 	})
 }
 
-func TestUsernameOfAnother(t *testing.T) {
-	p := newHouse(t).person(t, true)
+func TestUsernameIsTaken(t *testing.T) {
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.fill("username", "countess")
 	p.press("Save profile")
@@ -51,9 +52,9 @@ func TestUsernameOfAnother(t *testing.T) {
 	q.sees("/me", "Your account")
 }
 
-// TestRemoveAnApp ends what it was allowed: its token is refused at once, and it has to ask again.
-func TestRemoveAnApp(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+// TestRemoveApp checks that removal revokes the app's token and consent.
+func TestRemoveApp(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
 		p.lacks("Atlas")
 		p.allow(p.app)
@@ -67,18 +68,18 @@ func TestRemoveAnApp(t *testing.T) {
 		p.sees("/me", "Your account", "The app can no longer use your account.")
 		p.lacks("Atlas")
 		if status, _ := p.profile(token); status != 401 {
-			t.Errorf("got %d with the token of an app that was removed, want 401", status)
+			t.Errorf("got %d with a removed app's token, want 401", status)
 		}
-		p.visit(p.app.asks("view-user", "skip_account_chooser", "true"))
+		p.visit(p.app.authorizeURL("view-user", "skip_account_chooser", "true"))
 		p.press(ada)
 		p.sees("/consent", "Allow Atlas")
 		p.lacks("allowed before")
 	})
 }
 
-// TestEndAnotherSession signs out a browser that was left somewhere.
+// TestEndAnotherSession signs out another browser.
 func TestEndAnotherSession(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		left := p.person(t, p.scripts)
 		left.signedIn("Ada", "ada@example.com")
 		p.visit("/login")
@@ -93,12 +94,13 @@ func TestEndAnotherSession(t *testing.T) {
 }
 
 func TestEndOneSession(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	left := p.person(t, true)
 	left.signedIn("Ada", "ada@example.com")
 	p.visit("/login")
 	p.signIn("ada@example.com", edgetest.Password)
-	p.leave("end the other session", click(`//button[@name="session"][starts-with(normalize-space(.), "End")]`))
+	p.leave("end the other session",
+		click(`//button[@name="session"][starts-with(normalize-space(.), "End")]`))
 	p.sees("/me", "Your account", "this browser")
 	left.visit("/me")
 	left.sees("/login", "Sign in")

@@ -7,7 +7,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// register fills in the page to register.
+// register submits the page to register.
 func (p *person) register(name, email, password string) {
 	p.t.Helper()
 	p.fill("name", name)
@@ -16,14 +16,15 @@ func (p *person) register(name, email, password string) {
 	p.press("Continue")
 }
 
-// TestRegisterOnTheWayToAnApp has a newcomer end where the app waits.
-func TestRegisterOnTheWayToAnApp(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
-		p.visit(p.app.asks("view-user"))
+// TestRegisterForApp checks that a new user returns to the app.
+func TestRegisterForApp(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.visit(p.app.authorizeURL("view-user"))
 		p.follow("Create an account")
 		p.sees("/register", "Create your account", "Atlas")
 		p.register("Bea", "bea@example.com", edgetest.Password)
-		p.sees("/register/verify", "Check your email", "bea@example.com", "Atlas", "You can ask for a new code in")
+		p.sees("/register/verify", "Check your email", "bea@example.com", "Atlas",
+			"You can ask for a new code in")
 		p.fill("code", p.code("bea@example.com", account.RegisterCode))
 		p.press("Continue")
 		p.sees("/consent", "Allow Atlas", "Bea")
@@ -34,8 +35,8 @@ func TestRegisterOnTheWayToAnApp(t *testing.T) {
 	})
 }
 
-func TestRegisterWithWhatCannotBe(t *testing.T) {
-	p := newHouse(t).person(t, true)
+func TestRegisterInvalidInput(t *testing.T) {
+	p := newService(t).person(t, true)
 	p.visit("/register")
 	p.register("", "bea@example", "short")
 	for _, field := range []string{"name", "email", "password"} {
@@ -48,9 +49,9 @@ func TestRegisterWithWhatCannotBe(t *testing.T) {
 	p.sees("/register/verify", "Check your email")
 }
 
-// TestRegisterWithAnAddressThatHasAnAccount shows the same page as to anybody, and no code works there.
-func TestRegisterWithAnAddressThatHasAnAccount(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestRegisterTakenAddress expects the usual page, where no code works.
+func TestRegisterTakenAddress(t *testing.T) {
+	p := newService(t).person(t, true)
 	p.NewUser(t, "Ada", "ada@example.com")
 	p.visit("/register")
 	p.register("Eve", "Ada@Example.com", edgetest.Password)

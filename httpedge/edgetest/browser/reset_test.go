@@ -10,9 +10,9 @@ import (
 const newPassword = "a lamp beside the window"
 
 func TestResetPassword(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.NewUser(t, "Ada", "ada@example.com")
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.follow("Forgot your password?")
 		p.sees("/reset", "password")
 		p.fill("email", "ada@example.com")
@@ -38,9 +38,9 @@ func TestResetPassword(t *testing.T) {
 	})
 }
 
-// TestResetOfNobody looks as for anybody.
-func TestResetOfNobody(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestResetUnknownAddress expects the usual page.
+func TestResetUnknownAddress(t *testing.T) {
+	p := newService(t).person(t, true)
 	p.visit("/reset")
 	p.fill("email", "nobody@example.com")
 	p.press("Send the code")

@@ -7,9 +7,9 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestChangePassword ends other sessions and what apps were given.
+// TestChangePassword checks that other sessions and tokens of apps end.
 func TestChangePassword(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		left := p.person(t, p.scripts)
 		left.signedIn("Ada", "ada@example.com")
 		left.allow(p.app)
@@ -27,7 +27,7 @@ func TestChangePassword(t *testing.T) {
 		p.sees("/me", "Your account")
 
 		if status, _ := p.profile(token); status != 401 {
-			t.Errorf("got %d with a token from before, want 401", status)
+			t.Errorf("got %d with an earlier token, want 401", status)
 		}
 		left.visit("/me")
 		left.signIn("ada@example.com", edgetest.Password)
@@ -38,7 +38,7 @@ func TestChangePassword(t *testing.T) {
 	})
 }
 
-// change fills in the page for another password.
+// change submits the page to change the password.
 func (p *person) change(current, next string) {
 	p.t.Helper()
 	p.fill("current_password", current)
@@ -47,7 +47,7 @@ func (p *person) change(current, next string) {
 }
 
 func TestChangeEmail(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.follow("Change email address")
 	p.sees("/me/email", "Change your email address", "ada@example.com")
@@ -68,9 +68,9 @@ func TestChangeEmail(t *testing.T) {
 	p.lacks("ada@example.com")
 }
 
-// TestChangeEmailToThatOfAnother looks as for anybody, and the other is told.
-func TestChangeEmailToThatOfAnother(t *testing.T) {
-	p := newHouse(t).person(t, true)
+// TestChangeEmailToTakenAddress expects the usual page, and a message to the other user.
+func TestChangeEmailToTakenAddress(t *testing.T) {
+	p := newService(t).person(t, true)
 	p.NewUser(t, "Bea", "bea@example.com")
 	p.signedIn("Ada", "ada@example.com")
 	p.follow("Change email address")
@@ -82,7 +82,7 @@ func TestChangeEmailToThatOfAnother(t *testing.T) {
 }
 
 func TestAddPhone(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.signedIn("Ada", "ada@example.com")
 	p.follow("Add phone number")
 	p.sees("/me/phone", "Add your phone number")
@@ -102,9 +102,9 @@ func TestAddPhone(t *testing.T) {
 	q.sees("/me", "Your account", "Ada")
 }
 
-// TestDeleteAccount removes everything at once.
+// TestDeleteAccount checks that sessions and tokens end immediately.
 func TestDeleteAccount(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.signedIn("Ada", "ada@example.com")
 		p.allow(p.app)
 		token := p.token(p.app)
@@ -119,7 +119,7 @@ func TestDeleteAccount(t *testing.T) {
 		p.press("Delete account")
 		p.sees("/me/deleted", "Your account is deleted")
 		if status, _ := p.profile(token); status != 401 {
-			t.Errorf("got %d with a token of nobody, want 401", status)
+			t.Errorf("got %d with a deleted user's token, want 401", status)
 		}
 		p.visit("/login")
 		p.signIn("ada@example.com", edgetest.Password)

@@ -6,7 +6,7 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// signIn fills in the page to sign in.
+// signIn submits the page to sign in.
 func (p *person) signIn(email, password string) {
 	p.t.Helper()
 	p.sees("/login", "Sign in")
@@ -15,11 +15,11 @@ func (p *person) signIn(email, password string) {
 	p.press("Sign in")
 }
 
-// TestSignInAndAllow is the shortest way of a person with an account to an app.
+// TestSignInAndAllow has a user who signs in for an app.
 func TestSignInAndAllow(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.NewUser(t, "Ada", "ada@example.com")
-		p.visit(p.app.asks("view-user"))
+		p.visit(p.app.authorizeURL("view-user"))
 		p.sees("/login", "Sign in", "Atlas")
 		p.signIn("ada@example.com", edgetest.Password)
 		p.sees("/consent", "Allow Atlas to use your account?", "Ada", "ada@example.com", "see your name")
@@ -31,7 +31,7 @@ func TestSignInAndAllow(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
-	p := newHouse(t).person(t, true)
+	p := newService(t).person(t, true)
 	p.NewUser(t, "Ada", "ada@example.com")
 	p.visit("/login")
 	p.signIn("ada@example.com", "wrong horse battery staple")
@@ -42,7 +42,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func TestSignOut(t *testing.T) {
-	story(t, func(t *testing.T, p *person) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
 		p.NewUser(t, "Ada", "ada@example.com")
 		p.visit("/login")
 		p.signIn("ada@example.com", edgetest.Password)

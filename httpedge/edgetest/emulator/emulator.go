@@ -14,32 +14,33 @@ import (
 	"time"
 )
 
-// The budgets of the free tier, in requests a window of a minute.
+// The budgets of the free tier, in requests a minute.
 const (
 	FreeSingles = 45
 	FreeBatches = 15
 )
 
-// maxBatch is the most that one batch may hold.
+// maxBatch is the most queries in a batch.
 const maxBatch = 100
 
-// Config says which upstream is emulated. The zero value is a commercial tier that takes every key.
+// Config describes the emulated upstream. The zero value is a commercial tier that accepts every
+// key.
 type Config struct {
-	Singles, Batches int           // requests a window at /json and /batch; 0 = no budget, and no headers that tell of one
+	Singles, Batches int           // requests a window at /json and /batch; 0 = no budget
 	Window           time.Duration // 0 = 60 s
 	RoundUp          bool          // X-Ttl is rounded up to whole seconds; false = down
-	Key              string        // the only key taken, else 403; "" = any or none
-	Latency          time.Duration // of every answer, until SetLatency
-	Violations       int           // how many of them New lets pass
+	Key              string        // the only accepted key, others get 403; "" = any or none
+	Latency          time.Duration // of every response, until SetLatency
+	Violations       int           // the most that do not fail the test
 }
 
-// Emulator is a running upstream. It may be used by many goroutines.
+// Emulator is a running upstream. It is safe for concurrent use.
 type Emulator struct {
 	URL string // base address, without a slash at the end
 
 	config  Config
 	address string
-	pipes   *pipes // nil: it listens on loopback
+	pipes   *pipes // nil = it listens on loopback
 
 	mu      sync.Mutex
 	server  *http.Server // nil while down
@@ -51,20 +52,20 @@ type Emulator struct {
 	latency time.Duration
 }
 
-// Stats counts what has arrived so far.
+// Stats counts requests so far.
 type Stats struct {
 	Singles, Batches int // requests
 	Items            int // queries in batches
 	Largest          int // queries in the largest batch
-	Empty            int // requests that arrived while their endpoint's budget was empty
-	Domains          int // in batches, where they must not be
-	Strays           int // requests that are none of the interface's: other paths and methods, broken or oversized batches
+	Empty            int // requests on an empty budget
+	Domains          int // in batches, which is a violation
+	Strays           int // requests with an unknown path or method, or an invalid batch
 }
 
-// Requests returns how many requests have arrived at the two endpoints.
+// Requests returns the number of requests to the two endpoints.
 func (s Stats) Requests() int { return s.Singles + s.Batches }
 
-// Violations returns how often a client did what it must not.
+// Violations returns the number of violations by clients.
 func (s Stats) Violations() int { return s.Empty + s.Domains + s.Strays }
 
 // window is a budget's count since its first request.
@@ -73,7 +74,7 @@ type window struct {
 	used int
 }
 
-// Start runs an emulator on a free port of loopback until Close.
+// Start runs an emulator on a free loopback port until Down.
 func Start(config Config) (*Emulator, error) {
 	e := newEmulator(config)
 	if err := e.Up(); err != nil {
@@ -87,10 +88,12 @@ func newEmulator(config Config) *Emulator {
 	if config.Window == 0 {
 		config.Window = time.Minute
 	}
-	return &Emulator{config: config, latency: config.Latency, asked: map[string]int{}, address: "127.0.0.1:0"}
+	return &Emulator{config: config, latency: config.Latency, asked: map[string]int{},
+		address: "127.0.0.1:0"}
 }
 
-// New runs an emulator until the end of the test, which fails if there were more violations than configured.
+// New runs an emulator until the end of the test. The test fails if there were more violations than
+// configured.
 func New(t testing.TB, config Config) *Emulator {
 	t.Helper()
 	e, err := Start(config)
@@ -101,7 +104,7 @@ func New(t testing.TB, config Config) *Emulator {
 	return e
 }
 
-// endWith stops e at the end of the test, and counts what it saw.
+// endWith stops e at the end of the test and checks the violations.
 func (e *Emulator) endWith(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -109,7 +112,8 @@ func (e *Emulator) endWith(t testing.TB) {
 			t.Error(err)
 		}
 		if got := e.Stats(); got.Violations() > e.config.Violations {
-			t.Errorf("got %d violations of the upstream's rules, want at most %d: %+v", got.Violations(), e.config.Violations, got)
+			t.Errorf("got %d violations of the upstream's rules, want at most %d: %+v", got.Violations(),
+				e.config.Violations, got)
 		}
 	})
 }
@@ -131,7 +135,7 @@ func (e *Emulator) Up() error {
 	go func() {
 		defer close(served)
 		if err := server.Serve(ln); err != http.ErrServerClosed {
-			panic(err) // nothing else can be made of a listener that breaks
+			panic(err) // the listener failed
 		}
 	}()
 	return nil
@@ -144,8 +148,8 @@ func (e *Emulator) listen() (net.Listener, error) {
 	return net.Listen("tcp", e.address)
 }
 
-// Down closes the listener and all connections: from now on connections are refused. It does nothing while the emulator
-// is down.
+// Down closes the listener and all connections, so that new connections are refused. It does
+// nothing while the emulator is down.
 func (e *Emulator) Down() error {
 	e.mu.Lock()
 	server, served := e.server, e.served
@@ -161,14 +165,14 @@ func (e *Emulator) Down() error {
 	return nil
 }
 
-// SetLatency delays every answer from now on.
+// SetLatency delays every response from now on.
 func (e *Emulator) SetLatency(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.latency = d
 }
 
-// SetFault lets f answer from now on; nil = the emulator itself.
+// SetFault lets f respond from now on; nil = the emulator itself.
 func (e *Emulator) SetFault(f Fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +186,7 @@ func (e *Emulator) Stats() Stats {
 	return e.stats
 }
 
-// Asked returns how often query was asked about, alone or in a batch, refusals included.
+// Asked returns the number of requests for query, alone or in a batch, including refused ones.
 func (e *Emulator) Asked(query string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +198,7 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	queries, endpoint, ok := e.read(r)
 	if !ok {
 		e.count(func(s *Stats) { s.Strays++ })
-		http.Error(w, "no such thing", http.StatusUnprocessableEntity)
+		http.Error(w, "unknown request", http.StatusUnprocessableEntity)
 		return
 	}
 	refused := e.arrive(w.Header(), endpoint, queries)
@@ -222,7 +226,7 @@ func (e *Emulator) count(change func(*Stats)) {
 	change(&e.stats)
 }
 
-// pause waits for d, or returns false when the client has gone.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -243,10 +247,11 @@ const (
 	batch
 )
 
-// read returns the queries of a request, or false for one that the interface does not have.
+// read returns the queries of a request. ok is false for an unknown request.
 func (e *Emulator) read(r *http.Request) (queries []string, endpoint int, ok bool) {
 	if query, found := strings.CutPrefix(r.URL.Path, "/json/"); found {
-		return []string{query}, single, r.Method == http.MethodGet && query != "" && !strings.Contains(query, "/")
+		return []string{query}, single, r.Method == http.MethodGet && query != "" &&
+			!strings.Contains(query, "/")
 	}
 	if r.URL.Path != "/batch" || r.Method != http.MethodPost {
 		return nil, 0, false
@@ -257,8 +262,8 @@ func (e *Emulator) read(r *http.Request) (queries []string, endpoint int, ok boo
 	return queries, batch, len(queries) > 0 && len(queries) <= maxBatch
 }
 
-// arrive counts a request, charges its endpoint's budget and sets the headers that tell of it. It reports whether the
-// budget was empty.
+// arrive counts a request, charges its endpoint's budget and sets the budget's headers. It reports
+// whether the budget was empty.
 func (e *Emulator) arrive(h http.Header, endpoint int, queries []string) (refused bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ func do(t *testing.T, method, url, body string) (int, http.Header, string) {
 	return doBy(t, http.DefaultClient, method, url, body)
 }
 
-// doBy is do by a client.
+// doBy is do with another client.
 func doBy(t *testing.T, client *http.Client, method, url, body string) (int, http.Header, string) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -39,8 +39,9 @@ func doBy(t *testing.T, client *http.Client, method, url, body string) (int, htt
 	return response.StatusCode, response.Header, string(text)
 }
 
-// inBubble runs a test on an emulator in virtual time.
-func inBubble(t *testing.T, config emulator.Config, test func(t *testing.T, e *emulator.Emulator, client *http.Client)) {
+// inBubble runs a test with an emulator in virtual time.
+func inBubble(t *testing.T, config emulator.Config,
+	test func(t *testing.T, e *emulator.Emulator, client *http.Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := emulator.NewPiped(t, config)
@@ -57,44 +58,50 @@ func TestBudgetsAreCounted(t *testing.T) {
 		}{{200, "2"}, {200, "1"}, {200, "0"}, {429, "0"}, {429, "0"}} {
 			status, header, _ := doBy(t, client, "GET", fmt.Sprintf("%s/json/9.9.9.%d", e.URL, i), "")
 			if status != want.status || header.Get("X-Rl") != want.left || header.Get("X-Ttl") != "1" {
-				t.Errorf("got %d, X-Rl %s and X-Ttl %s for request %d, want %v and 1", status, header.Get("X-Rl"), header.Get("X-Ttl"), i, want)
+				t.Errorf("got %d, X-Rl %s and X-Ttl %s for request %d, want %v and 1", status,
+					header.Get("X-Rl"), header.Get("X-Ttl"), i, want)
 			}
 		}
 		for i, want := range []int{200, 429} {
 			if status, _, _ := doBy(t, client, "POST", e.URL+"/batch", `["9.9.9.9"]`); status != want {
-				t.Errorf("got %d for batch %d, want %d: its budget is its own", status, i, want)
+				t.Errorf("got %d for batch %d, want %d: batches have their own budget", status, i, want)
 			}
 		}
-		if got := e.Stats(); got != (emulator.Stats{Singles: 5, Batches: 2, Items: 2, Largest: 1, Empty: 3}) {
+		if got := e.Stats(); got != (emulator.Stats{Singles: 5, Batches: 2, Items: 2,
+			Largest: 1, Empty: 3}) {
 			t.Errorf("got %+v, want 5 singles, 2 batches and 3 on an empty budget", got)
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if status, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", ""); status != 200 || header.Get("X-Rl") != "2" {
+		if status, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", ""); status != 200 ||
+			header.Get("X-Rl") != "2" {
 			t.Errorf("got %d and X-Rl %s in the next window, want 200 and 2", status, header.Get("X-Rl"))
 		}
 	})
 }
 
-func TestRestOfTheWindowIsRounded(t *testing.T) {
+func TestTimeToWindowEndIsRounded(t *testing.T) {
 	for want, roundUp := range map[string]bool{"57": false, "58": true} {
-		inBubble(t, emulator.Config{Singles: 3, RoundUp: roundUp}, func(t *testing.T, e *emulator.Emulator, client *http.Client) {
-			doBy(t, client, "GET", e.URL+"/json/9.9.9.9", "")
-			time.Sleep(2500 * time.Millisecond)
-			if _, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", ""); header.Get("X-Ttl") != want {
-				t.Errorf("got X-Ttl %s, want %s", header.Get("X-Ttl"), want)
-			}
-		})
+		inBubble(t, emulator.Config{Singles: 3, RoundUp: roundUp},
+			func(t *testing.T, e *emulator.Emulator, client *http.Client) {
+				doBy(t, client, "GET", e.URL+"/json/9.9.9.9", "")
+				time.Sleep(2500 * time.Millisecond)
+				_, header, _ := doBy(t, client, "GET", e.URL+"/json/9.9.9.9", "")
+				if header.Get("X-Ttl") != want {
+					t.Errorf("got X-Ttl %s, want %s", header.Get("X-Ttl"), want)
+				}
+			})
 	}
 }
 
-func TestWhatMustNotBeSent(t *testing.T) {
+func TestViolationsAreCounted(t *testing.T) {
 	e := emulator.New(t, emulator.Config{Violations: 5})
 	many, err := json.Marshal(slices.Repeat([]string{"9.9.9.9"}, 101))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, request := range [][3]string{
-		{"POST", "/batch", string(many)}, {"POST", "/batch", "{}"}, {"GET", "/json/", ""}, {"GET", "/elsewhere", ""},
+		{"POST", "/batch", string(many)}, {"POST", "/batch", "{}"}, {"GET", "/json/", ""},
+		{"GET", "/elsewhere", ""},
 	} {
 		if status, _, _ := do(t, request[0], e.URL+request[1], request[2]); status != 422 {
 			t.Errorf("got %d for %s %s, want 422", status, request[0], request[1])
@@ -115,12 +122,13 @@ func TestUpAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := http.Get(e.URL + "/json/9.9.9.9?key=right"); err == nil {
-		t.Error("got an answer while down, want none")
+		t.Error("got a response while down, want none")
 	}
 	if err := e.Up(); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, body := do(t, "GET", e.URL+"/json/9.9.9.9?key=right", ""); status != 200 || !strings.Contains(body, emulator.City("9.9.9.9")) {
-		t.Errorf("got %d %s, want the same address to answer again", status, body)
+	if status, _, body := do(t, "GET", e.URL+"/json/9.9.9.9?key=right", ""); status != 200 ||
+		!strings.Contains(body, emulator.City("9.9.9.9")) {
+		t.Errorf("got %d %s, want the same address to respond again", status, body)
 	}
 }

@@ -10,30 +10,31 @@ import (
 	"time"
 )
 
-// Fault answers a request in the emulator's place. elements are the right answers, one for each query; the headers that
-// tell of a budget are set already.
+// Fault responds to a request in place of the emulator. elements are the correct elements, one for
+// each query. The budget's headers are already set.
 type Fault func(w http.ResponseWriter, r *http.Request, elements []json.RawMessage)
 
-// Status answers with a status and a body that is none of the interface's.
+// Status responds with a status and a body of HTML.
 func Status(code int) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ []json.RawMessage) {
 		http.Error(w, "<html>"+http.StatusText(code)+"</html>", code)
 	}
 }
 
-// Body answers 200 with any text.
+// Body responds with 200 and any text.
 func Body(text string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ []json.RawMessage) {
 		if _, err := w.Write([]byte(text)); err != nil {
-			return // the client has gone
+			return // the client closed the connection
 		}
 	}
 }
 
-// Huge answers 200 with so many bytes of JSON.
+// Huge responds with 200 and this many bytes of JSON.
 func Huge(bytes int) Fault { return Body(`"` + strings.Repeat("x", bytes-2) + `"`) }
 
-// Throttle answers 429 and tells that the window ends in so many seconds; below 0 it tells nothing.
+// Throttle responds with 429 and the seconds until the window ends; below 0, without budget
+// headers.
 func Throttle(seconds int) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ []json.RawMessage) {
 		w.Header().Del("X-Rl")
@@ -46,30 +47,30 @@ func Throttle(seconds int) Fault {
 	}
 }
 
-// Redirect sends the client to another path of the emulator, where it counts as a stray if it goes.
+// Redirect redirects to an unknown path of the emulator. A client that follows counts as a stray.
 func Redirect(w http.ResponseWriter, r *http.Request, _ []json.RawMessage) {
 	http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 }
 
-// Hang never answers.
+// Hang never responds.
 func Hang(_ http.ResponseWriter, r *http.Request, _ []json.RawMessage) { <-r.Context().Done() }
 
-// HangInBody answers the beginning of a 200 and never the rest.
+// HangInBody sends the beginning of a 200 response and never the rest.
 func HangInBody(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 	w.Header().Set("Content-Length", "10000")
 	if _, err := w.Write(elements[0][:10]); err != nil {
-		return // the client has gone
+		return // the client closed the connection
 	}
 	if err := http.NewResponseController(w).Flush(); err != nil {
-		return // the same
+		return // likewise
 	}
 	<-r.Context().Done()
 }
 
-// Drop closes the connection without an answer.
+// Drop closes the connection without a response.
 func Drop(http.ResponseWriter, *http.Request, []json.RawMessage) { panic(http.ErrAbortHandler) }
 
-// Shorten leaves the last element of every batch out, and answers single look-ups rightly.
+// Shorten omits the last element of every batch. Single lookups are correct.
 func Shorten(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 	if r.Method == http.MethodPost {
 		elements = elements[:len(elements)-1]
@@ -77,7 +78,7 @@ func Shorten(w http.ResponseWriter, r *http.Request, elements []json.RawMessage)
 	write(w, elements, r.Method == http.MethodPost)
 }
 
-// Spoil makes nonsense of one element of every batch, and answers single look-ups rightly.
+// Spoil makes one element of every batch invalid. Single lookups are correct.
 func Spoil(at int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 		if r.Method == http.MethodPost && at < len(elements) {
@@ -88,7 +89,7 @@ func Spoil(at int) Fault {
 	}
 }
 
-// Swap answers every batch with the first two elements in each other's place, and single look-ups rightly.
+// Swap swaps the first two elements of every batch. Single lookups are correct.
 func Swap(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 	if len(elements) > 1 {
 		elements = slices.Clone(elements)
@@ -97,7 +98,7 @@ func Swap(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 	write(w, elements, r.Method == http.MethodPost)
 }
 
-// Slow answers rightly after a time.
+// Slow responds correctly after a delay.
 func Slow(after time.Duration) Fault {
 	return func(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 		if pause(r.Context(), after) {
@@ -106,17 +107,18 @@ func Slow(after time.Duration) Fault {
 	}
 }
 
-// Chatter answers a single look-up rightly and sends its path right behind, which nobody asked for. The connection ends
-// then.
+// Chatter responds correctly to a single lookup, sends more bytes after the response, and closes
+// the connection.
 func Chatter(w http.ResponseWriter, r *http.Request, elements []json.RawMessage) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(err) // HTTP/1.1 always can
+		panic(err) // HTTP/1.1 always supports it
 	}
 	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%sand another thing: %s\r\n",
+	_, err = fmt.Fprintf(conn,
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%sand another thing: %s\r\n",
 		len(elements[0]), elements[0], r.URL.Path)
 	if err != nil {
-		return // the client has gone
+		return // the client closed the connection
 	}
 }

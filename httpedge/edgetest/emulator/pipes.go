@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// NewPiped is New without a network, for a test in a bubble of testing/synctest: connections are made by Dial.
+// NewPiped is New without a network, for tests in a bubble of testing/synctest. Connect with Dial.
 func NewPiped(t testing.TB, config Config) *Emulator {
 	t.Helper()
 	e := newEmulator(config)
@@ -21,13 +21,16 @@ func NewPiped(t testing.TB, config Config) *Emulator {
 	return e
 }
 
-// Dial connects to an emulator made by NewPiped, whatever the address. While that is down the connection is refused.
-func (e *Emulator) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return e.pipes.dial(ctx) }
+// Dial connects to an emulator of NewPiped; the address is ignored. While the emulator is down it
+// returns ECONNREFUSED.
+func (e *Emulator) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return e.pipes.dial(ctx)
+}
 
-// pipes connect the two sides in memory.
+// pipes connects clients and server in memory.
 type pipes struct {
 	mu sync.Mutex
-	ln *pipeListener // nil or closed: nobody listens
+	ln *pipeListener // nil or closed = not listening
 }
 
 func (p *pipes) listen() net.Listener {
@@ -41,10 +44,10 @@ func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	p.mu.Lock()
 	ln := p.ln
 	p.mu.Unlock()
-	near, far := net.Pipe()
+	client, server := net.Pipe()
 	select {
-	case ln.dialled <- far:
-		return near, nil
+	case ln.dialled <- server:
+		return client, nil
 	case <-ln.closed:
 		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
 	case <-ctx.Done():

@@ -1,20 +1,20 @@
-// A browser without a window, and what the tests of all clients need.
+// A minimal browser, and helpers for the tests of all clients.
 import assert from 'node:assert/strict'
 import { webcrypto } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 
-globalThis.crypto ??= webcrypto // Node.js 18 does not
+globalThis.crypto ??= webcrypto // missing in Node.js 18
 
-// setup says where gatehouse is and who may use it: the test that runs these programs writes it to their input.
+// setup holds gatehouse's URL, the clients and the user. The test writes it to standard input.
 export const setup = JSON.parse(await text(process.stdin))
 
 const maxSteps = 10
 
-// signIn opens the authorization URL as a person would: signs in, allows what is asked for, and returns the URL that the
-// client's callback would get.
+// signIn opens the authorization URL as a user would: it signs in and allows the request. It returns
+// the URL that the client's callback would get.
 export async function signIn(url) {
   const cookies = new Map()
-  let request = { url: new URL(url) } // with the body of a form
+  let request = { url: new URL(url) } // body is a form
   for (let step = 0; step < maxSteps; step++) {
     const response = await fetch(request.url, { method: request.body ? 'POST' : 'GET', body: request.body, redirect: 'manual', headers: { cookie: header(cookies) } })
     keep(cookies, response)
@@ -32,7 +32,7 @@ export async function signIn(url) {
   assert.fail(`no way back to the client in ${maxSteps} steps`)
 }
 
-// fillIn answers the form of a page, at the address base.
+// fillIn submits the form of a page with the address base.
 function fillIn(page, base) {
   const action = /<form method="post" action="([^"]*)"/.exec(page)
   assert.ok(action, `no form in ${page}`)
@@ -53,7 +53,7 @@ function unescape(html) {
   return html.replace(/&#(\d+);/g, (_, n) => String.fromCodePoint(n)).replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }
 
-// setCookies returns the Set-Cookie lines. The fetch of Debian's Node.js 18 shows them only as one, joined by commas.
+// setCookies returns the Set-Cookie lines. In Debian's Node.js 18 fetch joins them with commas.
 function setCookies(headers) {
   if (headers.getSetCookie) return headers.getSetCookie()
   const lines = headers.get('set-cookie')
@@ -72,19 +72,19 @@ function header(cookies) {
   return [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 }
 
-// profile asks for the basic profile and returns the status and the e-mail address in it.
+// profile requests the basic profile and returns the status and the e-mail address.
 export async function profile(accessToken) {
   const response = await fetch(`${setup.url}/api/user`, { headers: { authorization: `Bearer ${accessToken}` } })
   const { email } = await response.json()
   return { status: response.status, email }
 }
 
-// assertWorks checks that the access token shows the profile of the person who signed in.
+// assertWorks checks that the access token returns the user's profile.
 export async function assertWorks(accessToken) {
   assert.deepEqual(await profile(accessToken), { status: 200, email: setup.user.email })
 }
 
-// assertRefused checks that the access token shows nothing.
+// assertRefused checks that the access token is refused.
 export async function assertRefused(accessToken) {
   assert.deepEqual(await profile(accessToken), { status: 401, email: undefined })
 }

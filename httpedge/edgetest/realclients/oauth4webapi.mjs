@@ -1,4 +1,5 @@
-// oauth4webapi goes through every grant, as a confidential client with either kind of authentication and as a public one.
+// oauth4webapi uses every grant, as a confidential client with both authentication methods and as a
+// public client.
 import assert from 'node:assert/strict'
 import * as oauth from 'oauth4webapi'
 import { assertRefused, assertWorks, setup, signIn } from './browser.mjs'
@@ -7,7 +8,7 @@ const insecure = { [oauth.allowInsecureRequests]: true } // http, on loopback
 const issuer = new URL(setup.url)
 const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure }))
 
-async function goThrough(client, auth) {
+async function useGrants(client, auth) {
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
   const start = new URL(server.authorization_endpoint)
@@ -15,9 +16,9 @@ async function goThrough(client, auth) {
     response_type: 'code', client_id: client.client_id, redirect_uri: setup.redirect_uri, scope: 'view-user', state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256',
   })
-  const answer = oauth.validateAuthResponse(server, client, await signIn(start), state)
+  const params = oauth.validateAuthResponse(server, client, await signIn(start), state)
   const redeem = async () => oauth.processAuthorizationCodeResponse(server, client,
-    await oauth.authorizationCodeGrantRequest(server, client, auth, answer, setup.redirect_uri, verifier, insecure))
+    await oauth.authorizationCodeGrantRequest(server, client, auth, params, setup.redirect_uri, verifier, insecure))
   const first = await redeem()
   assert.equal(first.token_type, 'bearer')
   assert.ok(first.expires_in > 0)
@@ -29,11 +30,11 @@ async function goThrough(client, auth) {
   await assertWorks(second.access_token)
 
   await assert.rejects(redeem, { name: 'ResponseBodyError', error: 'invalid_grant', status: 400 })
-  await assertRefused(second.access_token) // the second redemption took all tokens of the code
+  await assertRefused(second.access_token) // the second redemption revoked all tokens of the code
   await oauth.processRevocationResponse(await oauth.revocationRequest(server, client, auth, second.refresh_token, insecure))
 }
 
-async function askForItself(client, auth) {
+async function clientCredentials(client, auth) {
   const ask = async scope => oauth.processClientCredentialsResponse(server, client,
     await oauth.clientCredentialsGrantRequest(server, client, auth, { scope }, insecure))
   const { access_token: token, refresh_token: refresh } = await ask('')
@@ -50,9 +51,9 @@ async function askForItself(client, auth) {
 
 const confidential = { client_id: setup.confidential.id }
 for (const auth of [oauth.ClientSecretBasic(setup.confidential.secret), oauth.ClientSecretPost(setup.confidential.secret)]) {
-  await goThrough(confidential, auth)
-  await askForItself(confidential, auth)
+  await useGrants(confidential, auth)
+  await clientCredentials(confidential, auth)
 }
-await goThrough({ client_id: setup.public.id }, oauth.None())
-await assert.rejects(askForItself(confidential, oauth.ClientSecretBasic('wrong')), { name: 'WWWAuthenticateChallengeError', status: 401 })
-await assert.rejects(askForItself(confidential, oauth.ClientSecretPost('wrong')), { error: 'invalid_client', status: 401 })
+await useGrants({ client_id: setup.public.id }, oauth.None())
+await assert.rejects(clientCredentials(confidential, oauth.ClientSecretBasic('wrong')), { name: 'WWWAuthenticateChallengeError', status: 401 })
+await assert.rejects(clientCredentials(confidential, oauth.ClientSecretPost('wrong')), { error: 'invalid_client', status: 401 })

@@ -1,4 +1,5 @@
-// openid-client goes through every grant, as a confidential client with either kind of authentication and as a public one.
+// openid-client uses every grant, as a confidential client with both authentication methods and as
+// a public client.
 import assert from 'node:assert/strict'
 import * as client from 'openid-client'
 import { assertRefused, assertWorks, setup, signIn } from './browser.mjs'
@@ -6,7 +7,7 @@ import { assertRefused, assertWorks, setup, signIn } from './browser.mjs'
 const discover = (id, auth) =>
   client.discovery(new URL(setup.url), id, undefined, auth, { algorithm: 'oauth2', execute: [client.allowInsecureRequests] })
 
-async function goThrough(config) {
+async function useGrants(config) {
   const pkceCodeVerifier = client.randomPKCECodeVerifier()
   const expectedState = client.randomState()
   const callback = await signIn(client.buildAuthorizationUrl(config, {
@@ -14,7 +15,7 @@ async function goThrough(config) {
     code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: 'S256',
   }))
   await assert.rejects(client.authorizationCodeGrant(config, callback, { pkceCodeVerifier: client.randomPKCECodeVerifier(), expectedState }),
-    { error: 'invalid_grant', status: 400 }) // the code stays good
+    { error: 'invalid_grant', status: 400 }) // the code stays valid
   const first = await client.authorizationCodeGrant(config, callback, { pkceCodeVerifier, expectedState })
   assert.ok(first.expiresIn() > 0)
   await assertWorks(first.access_token)
@@ -32,7 +33,7 @@ async function goThrough(config) {
   await assert.rejects(client.refreshTokenGrant(config, second.refresh_token), { error: 'invalid_grant', status: 400 })
 }
 
-async function askForItself(config) {
+async function clientCredentials(config) {
   const { access_token: token, refresh_token: refresh } = await client.clientCredentialsGrant(config)
   assert.equal(refresh, undefined)
   assert.equal((await client.tokenIntrospection(config, token)).active, true)
@@ -43,8 +44,8 @@ async function askForItself(config) {
 const { id, secret } = setup.confidential
 for (const auth of [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)]) {
   const config = await discover(id, auth)
-  await goThrough(config)
-  await askForItself(config)
+  await useGrants(config)
+  await clientCredentials(config)
 }
-await goThrough(await discover(setup.public.id, client.None()))
-await assert.rejects(discover(id, client.ClientSecretPost('wrong')).then(askForItself), { error: 'invalid_client', status: 401 })
+await useGrants(await discover(setup.public.id, client.None()))
+await assert.rejects(discover(id, client.ClientSecretPost('wrong')).then(clientCredentials), { error: 'invalid_client', status: 401 })

@@ -1,4 +1,5 @@
-// Package realclients_test runs published OAuth clients, as they are, against the real stack over HTTP.
+// Package realclients_test runs unmodified published OAuth clients against the real service over
+// HTTP.
 package realclients_test
 
 import (
@@ -14,7 +15,8 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// The callback of all clients. Nothing listens there: the programs look at the redirect and do not follow it.
+// callback is the redirect URI of all clients. No server listens there: the programs read the
+// redirect and do not follow it.
 const callback = "https://app.example/callback"
 
 type client struct {
@@ -22,7 +24,7 @@ type client struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// setup is what the programs read.
+// setup is the input of a program.
 type setup struct {
 	URL          string            `json:"url"`
 	RedirectURI  string            `json:"redirect_uri"`
@@ -41,11 +43,12 @@ func newSetup(t *testing.T, st *edgetest.IdentityStack, email string) setup {
 		return client{c.ID, c.Secret}
 	}
 	st.NewUser(t, "Rosa", email)
-	return setup{st.URL, callback, register(false), register(true), map[string]string{"email": email, "password": edgetest.Password}}
+	return setup{st.URL, callback, register(false), register(true),
+		map[string]string{"email": email, "password": edgetest.Password}}
 }
 
-// TestPublishedClients runs each of them through the authorization code grant with PKCE, refresh, client credentials and
-// revocation. `make setup` installs them.
+// TestPublishedClients runs each client through the authorization code grant with PKCE, refresh,
+// client credentials and revocation. `make setup` installs the clients.
 func TestPublishedClients(t *testing.T) {
 	if _, err := os.Stat("node_modules/oauth4webapi"); err != nil {
 		t.Fatalf("got %v, want the clients installed: make setup", err)
@@ -62,7 +65,7 @@ func TestPublishedClients(t *testing.T) {
 			node := exec.CommandContext(ctx, "node", name+".mjs")
 			node.Stdin = bytes.NewReader(input)
 			if output, err := node.CombinedOutput(); err != nil {
-				t.Errorf("got %v, want no objection:\n%s", err, output)
+				t.Errorf("got %v, want no error:\n%s", err, output)
 			}
 		})
 	}

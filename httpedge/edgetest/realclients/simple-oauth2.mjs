@@ -1,4 +1,5 @@
-// simple-oauth2 goes through every grant with either kind of client authentication. It knows no public clients.
+// simple-oauth2 uses every grant with both authentication methods. It does not support
+// public clients.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { AuthorizationCode, ClientCredentials } from 'simple-oauth2'
@@ -6,14 +7,14 @@ import { assertRefused, assertWorks, setup, signIn } from './browser.mjs'
 
 const configure = (authorizationMethod, secret = setup.confidential.secret) => ({
   client: { id: setup.confidential.id, secret },
-  auth: { tokenHost: setup.url }, // its standard paths are ours
+  auth: { tokenHost: setup.url }, // its default paths are gatehouse's
   options: { authorizationMethod },
 })
 
-// refused is an error of the token endpoint.
+// refused matches an error of the token endpoint.
 const refused = (status, error) => thrown => thrown.output.statusCode === status && thrown.data.payload.error === error
 
-async function goThrough(config) {
+async function useGrants(config) {
   const client = new AuthorizationCode(config)
   const verifier = randomBytes(32).toString('base64url')
   const callback = await signIn(client.authorizeURL({
@@ -40,7 +41,7 @@ async function goThrough(config) {
 }
 
 for (const method of ['header', 'body']) {
-  await goThrough(configure(method))
+  await useGrants(configure(method))
   const machine = await new ClientCredentials(configure(method)).getToken({})
   assert.equal(machine.token.token_type, 'Bearer')
   assert.equal(machine.token.refresh_token, undefined)

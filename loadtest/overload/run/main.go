@@ -1,6 +1,6 @@
-// Command run measures what an overloaded gatehouse still does: it starts the program given by -binary with an emulated
-// upstream of the free tier, asks for what is cached, first alone and then beside the overload, and prints the times. It
-// ends by itself.
+// Command run measures an overloaded gatehouse. It starts the program -binary with an emulated
+// upstream of the free tier. It prints the latency of cached lookups, first alone and then during
+// the overload. It ends by itself.
 package main
 
 import (
@@ -26,14 +26,14 @@ import (
 
 func main() {
 	var load overload.Config
-	binary := flag.String("binary", "bin/gatehouse", "the program to measure")
-	flag.DurationVar(&load.Duration, "duration", 12*time.Second, "of each of the two parts")
+	binary := flag.String("binary", "bin/gatehouse", "program to measure")
+	flag.DurationVar(&load.Duration, "duration", 12*time.Second, "length of each of the two parts")
 	flag.IntVar(&load.Idle, "idle", 2000, "idle keep-alive connections")
 	flag.IntVar(&load.Slow, "slow", 200, "clients that send a byte a second")
 	flag.IntVar(&load.Garbage, "garbage", 10_000, "distinct garbage queries a second")
-	flag.IntVar(&load.Flooder, "connections", 64, "that carry the garbage")
-	flag.IntVar(&load.CachedRate, "rate", 200, "cached look-ups a second")
-	tier := flag.String("tier", "ip-api", "of the upstream: ip-api or ip-api-pro")
+	flag.IntVar(&load.Flooder, "connections", 64, "connections for garbage queries")
+	flag.IntVar(&load.CachedRate, "rate", 200, "cached lookups a second")
+	tier := flag.String("tier", "ip-api", "upstream's tier: ip-api or ip-api-pro")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -75,14 +75,15 @@ func measure(ctx context.Context, binary, tier string, load overload.Config) (er
 	return nil
 }
 
-// server is a gatehouse in a process of its own.
+// server is a gatehouse in its own process.
 type server struct {
 	cmd           *exec.Cmd
 	listen, admin string
 }
 
 func start(ctx context.Context, binary, tier, base string) (*server, error) {
-	s := &server{cmd: exec.Command(binary, "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--ptr=off", "--log-format=json")}
+	s := &server{cmd: exec.Command(binary, "serve", "--listen=127.0.0.1:0",
+		"--admin-listen=127.0.0.1:0", "--ptr=off", "--log-format=json")}
 	s.cmd.Env = []string{"IP_PROVIDER=" + tier, "IP_API_KEY=key", "IP_API_BASE=" + base}
 	output, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -114,7 +115,8 @@ func start(ctx context.Context, binary, tier, base string) (*server, error) {
 	case <-time.After(10 * time.Second):
 	case <-ctx.Done():
 	}
-	return nil, errors.Join(errors.New("start: the program does not serve"), s.cmd.Process.Kill(), s.cmd.Wait())
+	return nil, errors.Join(errors.New("start: the program does not serve within 10 s"),
+		s.cmd.Process.Kill(), s.cmd.Wait())
 }
 
 func (s *server) stop() error {
@@ -124,7 +126,7 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// report runs one part and prints what came of it.
+// report runs one part and prints the results.
 func (s *server) report(ctx context.Context, name string, load overload.Config) error {
 	var memory string
 	load.AtEnd = func() { memory = s.memory() }
@@ -136,18 +138,19 @@ func (s *server) report(ctx context.Context, name string, load overload.Config) 
 	for _, n := range r.Garbage {
 		sent += n
 	}
-	fmt.Printf("%-8s  cached: %d, wrong %v; p50 %v, p99 %v, p99.9 %v (of which sent late: p50 %v, p99 %v)\n", name,
-		len(r.Cached), r.CachedWrong, r.Cached.Quantile(0.5), r.Cached.Quantile(0.99), r.Cached.Quantile(0.999),
+	fmt.Printf("%-8s  cached: %d, wrong %v; p50 %v, p99 %v, p99.9 %v (sent late by: p50 %v, p99 %v)\n",
+		name, len(r.Cached), r.CachedWrong, r.Cached.Quantile(0.5), r.Cached.Quantile(0.99),
+		r.Cached.Quantile(0.999),
 		r.Late.Quantile(0.5), r.Late.Quantile(0.99))
-	fmt.Printf("%-8s  garbage: %.0f/s, by status %v, %d not sent in time; idle connections alive: %d; slow ones ended: %d\n", "",
-		float64(sent)/load.Duration.Seconds(), r.Garbage, r.GarbageMissed, r.Idle, r.SlowEnded)
+	fmt.Printf("%-8s  garbage: %.0f/s, by status %v, %d not sent in time; idle connections alive: %d; slow connections closed by the server: %d\n",
+		"", float64(sent)/load.Duration.Seconds(), r.Garbage, r.GarbageMissed, r.Idle, r.SlowEnded)
 	fmt.Printf("%-8s  server: %s\n", "", memory)
 	return nil
 }
 
 var memories = regexp.MustCompile(`(?m)^(go_memstats_heap_inuse_bytes|process_resident_memory_bytes|gatehouse_log_lines_dropped_total|process_cpu_seconds_total) .*$`)
 
-// memory returns what the server says of its own size.
+// memory returns the server's metrics of its own size.
 func (s *server) memory() string {
 	text, err := read("http://" + s.admin + "/metrics")
 	if err != nil {
@@ -159,12 +162,12 @@ func (s *server) memory() string {
 func read(url string) (string, error) {
 	response, err := http.Get(url)
 	if err != nil {
-		return "", fmt.Errorf("ask: %w", err)
+		return "", fmt.Errorf("get %s: %w", url, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("ask: status %d, %w", response.StatusCode, err)
+		return "", fmt.Errorf("get %s: status %d: %w", url, response.StatusCode, err)
 	}
 	return string(text), nil
 }

@@ -14,8 +14,8 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// File returns the name of a database without rows in a folder of the test. All of them are copies of one: making the
-// tables takes longer than most tests.
+// File returns the name of a database without rows in a folder of the test. All of them are copies
+// of one: making the tables takes longer than most tests.
 func File(t testing.TB) string {
 	t.Helper()
 	database, err := empty()
@@ -40,7 +40,9 @@ var empty = sync.OnceValues(func() (database []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "empty.db")
-	store, err := sqlstore.Open(context.Background(), sqlstore.Config{URL: "sqlite:" + name, Migrate: true, Logger: slog.New(slog.DiscardHandler)})
+	store, err := sqlstore.Open(context.Background(),
+		sqlstore.Config{URL: "sqlite:" + name, Migrate: true,
+			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("make an empty database: %w", err)
 	}

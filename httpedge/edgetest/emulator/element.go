@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// element is an answer as the upstream writes it.
+// element is the upstream's JSON for one query.
 type element struct {
 	Status      string  `json:"status"`
 	Message     string  `json:"message,omitempty"`
@@ -28,10 +28,11 @@ type element struct {
 	Query       string  `json:"query"`
 }
 
-// City is the city in the answer to query: each has one of its own, so that a mix-up shows.
+// City returns the city for query. Each query has its own, so that a test notices swapped
+// responses.
 func City(query string) string { return "City of " + query }
 
-// Address is what a domain resolves to.
+// Address returns the address that a domain resolves to.
 func Address(domain string) netip.Addr {
 	h := fnv.New32a()
 	h.Write([]byte(domain))
@@ -39,24 +40,24 @@ func Address(domain string) netip.Addr {
 	return netip.AddrFrom4([4]byte{151, 101, byte(n >> 8), byte(n)})
 }
 
-// elementsOf answers queries. Only a single look-up tells the reverse name.
+// elementsOf returns an element for each query. Only a single lookup has the reverse name.
 func elementsOf(queries []string, endpoint int) []json.RawMessage {
 	elements := make([]json.RawMessage, len(queries))
 	for i, q := range queries {
-		a := answer(q)
+		a := elementOf(q)
 		if endpoint == single && a.Status == "success" {
 			a.Reverse = "host.example.net"
 		}
 		text, err := json.Marshal(a)
 		if err != nil {
-			panic(err) // strings and numbers
+			panic(err) // impossible: strings and numbers
 		}
 		elements[i] = text
 	}
 	return elements
 }
 
-func answer(query string) element {
+func elementOf(query string) element {
 	addr, err := netip.ParseAddr(query)
 	if err != nil {
 		addr = Address(query)
@@ -67,17 +68,18 @@ func answer(query string) element {
 	return element{
 		Status: "success", Query: addr.String(), City: City(query),
 		Continent: "Europe", Country: "Emulatia", CountryCode: "EM", RegionName: "North", Zip: "12345",
-		Lat: 48.5, Lon: -9.25, Timezone: "Europe/Berlin", Offset: 3600, Currency: "EUR", ISP: "Emulated", AS: "AS64501 Emulated",
+		Lat: 48.5, Lon: -9.25, Timezone: "Europe/Berlin", Offset: 3600, Currency: "EUR", ISP: "Emulated",
+		AS: "AS64501 Emulated",
 	}
 }
 
-// write sends elements, as an array or the first one alone.
+// write sends elements as an array, or only the first element.
 func write(w http.ResponseWriter, elements []json.RawMessage, array bool) {
 	body := []byte(elements[0])
 	if array {
 		var err error
 		if body, err = json.Marshal(elements); err != nil {
-			panic(err) // a fault made an element that is no JSON
+			panic(err) // a Fault made an invalid element
 		}
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

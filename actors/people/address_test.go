@@ -1,0 +1,57 @@
+package people_test
+
+import (
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+)
+
+func TestChangeAddress(t *testing.T) {
+	f := newCodeFixture(t)
+	in := f.signUp(t, eve)
+	other := f.signUp(t, "other@example.com")
+	begin := func(channel account.Channel, address string, kind account.Kind) (token, code string) {
+		t.Helper()
+		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, browser, f.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token, f.receive(t, address, kind)
+	}
+	token, code := begin(account.Email, "new@example.com", account.ChangeCode)
+	_, err := f.ConfirmChange(t.Context(), other.User.ID, token, code, f.now)
+	wantError(t, "another user", err, people.ErrCodeExpired)
+	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, wrongCode(code), f.now)
+	wantError(t, "wrong code", err, people.ErrWrongCode)
+	_, err = f.ConfirmReset(t.Context(), token, code, newPassword, visitor, f.now)
+	wantError(t, "another purpose", err, people.ErrCodeExpired)
+	u, err := f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
+	if err != nil || u.Email != "new@example.com" {
+		t.Errorf("got %+v, %v, want the new address", u, err)
+	}
+	f.receive(t, eve, account.AddressLeft)
+	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
+	wantError(t, "again", err, people.ErrCodeExpired)
+	token, code = begin(account.SMS, evePhone, account.ChangeCode)
+	u, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
+	if err != nil || u.Phone != evePhone || u.Email != "new@example.com" {
+		t.Errorf("got %+v, %v, want the new number beside the address", u, err)
+	}
+	f.advance(time.Minute)
+	begin(account.Email, "other@example.com", account.AccountExists)
+	for _, c := range []struct {
+		channel        account.Channel
+		address, field string
+	}{
+		{account.Email, "new@example.com", "email"}, {account.Email, "x", "email"},
+		{account.SMS, evePhone, "phone_number"}, {account.SMS, "+1", "phone_number"},
+	} {
+		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, browser, f.now)
+		wantField(t, c.address, err, c.field)
+	}
+	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", browser, f.now)
+	wantError(t, "nobody", err, account.ErrNotFound)
+	f.wantNoMessage(t)
+}

@@ -1,0 +1,355 @@
+package people_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
+	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/sqlitetest"
+)
+
+const (
+	password      = "tidal-otter-9-lamps"
+	newPassword   = "nine-lamps-for-otters"
+	wrongPassword = "not-the-password"
+	eve           = "eve@example.com"
+	evePhone      = "+14155550123"
+)
+
+var (
+	browser = netip.MustParseAddr("192.0.2.7")
+	visitor = people.Visitor{Caller: browser, Device: "test"}
+)
+
+// openStore opens the SQLite database at url. The caller closes it.
+func openStore(t *testing.T, url string) *sqlstore.Store {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), sqlstore.Config{
+		URL: url, Migrate: true, Logger: slog.New(slog.DiscardHandler), SweepInterval: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// services are the services for people and for tokens, as one process runs them on a database.
+type services struct {
+	*people.Service
+	tokens *token.Service
+	store  *sqlstore.Store
+	system *actor.ActorSystem
+	hasher *account.Hasher // at account.CheapCost
+}
+
+// startServices starts the services, with changes to their configurations. close ends them.
+func startServices(
+	t *testing.T, store *sqlstore.Store, changes ...func(*people.Config, *token.Config),
+) services {
+	t.Helper()
+	s := services{
+		store: store, system: mailbox.NewSystem(),
+		hasher: account.NewHasher(1, 64, account.CheapCost()),
+	}
+	tokens := token.Config{
+		Actors: s.system, Tokens: store, Accounts: store,
+		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Lifetimes: oauth.Lifetimes{
+			Code: time.Minute, AccessToken: time.Hour, RefreshToken: time.Hour,
+			RefreshFamily: time.Hour,
+		},
+	}
+	config := people.Config{
+		Store: store, Session: 14 * 24 * time.Hour, Hasher: s.hasher,
+		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	}
+	for _, change := range changes {
+		change(&config, &tokens)
+	}
+	var err error
+	if s.tokens, err = token.New(t.Context(), tokens); err != nil {
+		t.Fatal(err)
+	}
+	config.Tokens, config.Keys = s.tokens, s.tokens.Keys
+	if s.Service, err = people.New(config); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// close stops the services and closes their database.
+func (s services) close(t *testing.T) {
+	t.Helper()
+	err := errors.Join(s.Service.Stop(context.Background()), s.tokens.Stop(context.Background()))
+	s.system.Shutdown()
+	if err := errors.Join(err, s.store.Close()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// fixture has the services with one user, Ann, and one client.
+type fixture struct {
+	services
+	hooks *hookedStore
+	ann   *account.User
+	app   *oauth.Client
+	keys  oauth.Keys
+}
+
+// hookedStore is an account.Store that calls hooks before it creates a session or reads a consent.
+type hookedStore struct {
+	account.Store
+	beforeSession func()
+	beforeConsent func()
+}
+
+func (s *hookedStore) Consent(
+	ctx context.Context, userID int64, clientID string,
+) (*account.Consent, error) {
+	if s.beforeConsent != nil {
+		s.beforeConsent()
+	}
+	return s.Store.Consent(ctx, userID, clientID)
+}
+
+func (s *hookedStore) CreateSession(ctx context.Context, session *account.Session) error {
+	if s.beforeSession != nil {
+		s.beforeSession()
+	}
+	return s.Store.CreateSession(ctx, session)
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	ctx := t.Context()
+	store := openStore(t, sqlitetest.URL(t))
+	f := &fixture{hooks: &hookedStore{Store: store}}
+	f.services = startServices(t, store, func(c *people.Config, tokens *token.Config) {
+		c.Store, tokens.Accounts = f.hooks, f.hooks
+	})
+	t.Cleanup(func() { f.close(t) })
+	ann := account.User{Name: "Ann", Email: "Ann@example.com"}
+	var err error
+	if f.ann, err = f.CreateUser(ctx, ann, password, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	f.app = f.newClient(t, "App")
+	if f.keys, err = store.AccessTokenKeys(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) newClient(t *testing.T, name string) *oauth.Client {
+	t.Helper()
+	c := &oauth.Client{
+		ID: uuid.NewString(), Name: name, Scopes: oauth.UserScopes,
+		Grants: oauth.AuthorizationCodeGrant, Created: time.Now(),
+	}
+	if err := f.store.CreateClient(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// signIn signs Ann in.
+func (f *fixture) signIn(
+	t *testing.T, password, known string, now time.Time,
+) (*people.SignedIn, error) {
+	return f.SignIn(t.Context(), people.SignIn{
+		Email: " ann@EXAMPLE.com ", Password: password, Caller: browser, Device: "test",
+		Known: known,
+	}, now)
+}
+
+func (f *fixture) mustSignIn(t *testing.T, password string, now time.Time) *people.SignedIn {
+	t.Helper()
+	in, err := f.signIn(t, password, "", now)
+	if err != nil {
+		t.Fatalf("sign in: %v", err)
+	}
+	return in
+}
+
+// token issues an access token of Ann.
+func (f *fixture) token(t *testing.T) string {
+	t.Helper()
+	expires := time.Now().Add(time.Hour).Truncate(time.Second)
+	bearer := f.keys.NewAccessToken(expires)
+	op := &oauth.Issue{Token: oauth.AccessToken{
+		Hash: oauth.HashOf(bearer), ClientID: f.app.ID, UserID: f.ann.ID, Scopes: oauth.ViewUser,
+		Issued: time.Now(), Expires: expires,
+	}}
+	done := make(chan error, 1)
+	op.OnDone(func(err error) { done <- err })
+	f.store.Submit(op)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return bearer
+}
+
+func (f *fixture) wantVerdict(t *testing.T, what, bearer string, want token.Verdict) {
+	t.Helper()
+	if got := f.tokens.Admit(bearer, token.BasicProfile, time.Now()); got.Verdict != want {
+		t.Errorf("%s: got verdict %d, want %d", what, got.Verdict, want)
+	}
+}
+
+func (f *fixture) wantSession(t *testing.T, what, token string, now time.Time, live bool) {
+	t.Helper()
+	session, user, err := f.Session(t.Context(), token, now)
+	if live && (err != nil || user.ID != f.ann.ID || session.UserID != f.ann.ID) {
+		t.Errorf("%s: got %v, want a live session", what, err)
+	}
+	if !live && !errors.Is(err, account.ErrNotFound) {
+		t.Errorf("%s: got %v, want account.ErrNotFound", what, err)
+	}
+}
+
+// messenger is an account.CodeSender that hands messages to the test.
+type messenger chan account.Message
+
+// Send implements account.CodeSender.
+func (c messenger) Send(ctx context.Context, m account.Message) error {
+	select {
+	case c <- m:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// codeFixture has the services with a messenger and without users. Its time is now.
+type codeFixture struct {
+	services
+	messages messenger
+	metrics  *prometheus.Registry
+	now      time.Time
+}
+
+// openCodeFixture starts the services on a database file, whose messenger returns
+// when its channel, with room for buffered messages, accepts it. close ends them.
+func openCodeFixture(t *testing.T, path string, buffered int) *codeFixture {
+	t.Helper()
+	f := &codeFixture{
+		messages: make(messenger, buffered), metrics: prometheus.NewRegistry(), now: time.Now(),
+	}
+	store := openStore(t, "sqlite:"+path)
+	f.services = startServices(t, store, func(c *people.Config, _ *token.Config) {
+		c.Messenger, c.Channels = f.messages, account.Channels{SMS: true, Email: true}
+		c.Metrics = f.metrics
+	})
+	return f
+}
+
+func newCodeFixture(t *testing.T) *codeFixture {
+	f := openCodeFixture(t, sqlitetest.File(t), 100)
+	t.Cleanup(func() { f.close(t) })
+	return f
+}
+
+// receive returns the code of the next message.
+func (f *codeFixture) receive(t *testing.T, to string, kind account.Kind) string {
+	t.Helper()
+	select {
+	case m := <-f.messages:
+		if m.To != to || m.Kind != kind || kind.HasCode() != (len(m.Code) == 6) {
+			t.Fatalf("got %+v, want %s to %s", m, kind, to)
+		}
+		return m.Code
+	case <-time.After(5 * time.Minute):
+		t.Fatal("got no message")
+		return ""
+	}
+}
+
+func (f *codeFixture) wantNoMessage(t *testing.T) {
+	t.Helper()
+	if len(f.messages) > 0 {
+		t.Errorf("got %+v, want no message", <-f.messages)
+	}
+}
+
+// registration returns a request from browser.
+func registration(email string) people.Registration {
+	return people.Registration{Name: "Eve", Email: email, Password: password, Caller: browser}
+}
+
+// register requests a registration and returns its token.
+func (f *codeFixture) register(t *testing.T, email string) string {
+	t.Helper()
+	token, err := f.Register(t.Context(), registration(email), f.now)
+	if err != nil {
+		t.Fatalf("register: %v", err)
+	}
+	return token
+}
+
+func (f *codeFixture) confirm(t *testing.T, token, code string) (*people.SignedIn, error) {
+	return f.ConfirmRegistration(t.Context(), token, code, visitor, f.now)
+}
+
+// signUp registers that address and returns the new session.
+func (f *codeFixture) signUp(t *testing.T, email string) *people.SignedIn {
+	t.Helper()
+	in, err := f.confirm(t, f.register(t, email), f.receive(t, email, account.RegisterCode))
+	if err != nil {
+		t.Fatalf("confirm: %v", err)
+	}
+	return in
+}
+
+// advance moves the time of f.
+func (f *codeFixture) advance(d time.Duration) { f.now = f.now.Add(d) }
+
+// wrongCode returns a code other than code.
+func wrongCode(code string) string {
+	if code == "111111" {
+		return "222222"
+	}
+	return "111111"
+}
+
+func wantThrottled(t *testing.T, what string, err error, want time.Duration) {
+	t.Helper()
+	var throttled *people.ThrottledError
+	if !errors.As(err, &throttled) || throttled.RetryAfter.Round(time.Second) != want {
+		t.Errorf("%s: got %v, want to be throttled for %v", what, err, want)
+	}
+}
+
+func wantError(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got %v, want %v", what, err, want)
+	}
+}
+
+func wantField(t *testing.T, what string, err error, field string) {
+	t.Helper()
+	var one account.FieldError
+	var all account.FieldErrors
+	if errors.As(err, &all) && len(all) == 1 {
+		one = all[0]
+	} else if !errors.As(err, &one) {
+		t.Errorf("%s: got %v, want an error about %s", what, err, field)
+		return
+	}
+	if one.Field != field {
+		t.Errorf("%s: got %v, want an error about %s", what, err, field)
+	}
+}

@@ -1,0 +1,190 @@
+package people_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/people"
+	"gatehouse/actors/token"
+	"gatehouse/providers/sqlstore/sqlitetest"
+)
+
+func TestSignInAndOut(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	in := f.mustSignIn(t, password, now)
+	if in.User.ID != f.ann.ID || in.Known == "" || in.Token == in.Known {
+		t.Errorf("got %+v", in)
+	}
+	f.wantSession(t, "signed in", in.Token, now, true)
+	second := f.mustSignIn(t, password, now)
+	if err := f.SignOut(t.Context(), in.Token); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSession(t, "signed out", in.Token, now, false)
+	f.wantSession(t, "signed in elsewhere", second.Token, now, true)
+	for _, bearer := range []string{"", "x", account.NewSecret(), second.Token + "a"} {
+		f.wantSession(t, "no session", bearer, now, false)
+		if err := f.SignOut(t.Context(), bearer); err != nil {
+			t.Errorf("sign out of %q: got %v, want no error", bearer, err)
+		}
+	}
+}
+
+func TestWrongCredentials(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	phone, err := f.CreateUser(t.Context(), account.User{Name: "Bo", Phone: "+14155550123"}, "",
+		now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ email, password string }{
+		{"ann@example.com", wrongPassword}, {"ann@example.com", ""},
+		{"nobody@example.com", password}, {"", ""}, {"\x00\xff", "\xff"},
+		{phone.Phone, ""}, {"ann@example.com", strings.Repeat("x", 1<<20)},
+	} {
+		attempt := people.SignIn{Email: c.email, Password: c.password, Caller: browser}
+		_, err := f.SignIn(t.Context(), attempt, now)
+		if !errors.Is(err, people.ErrWrongCredentials) {
+			t.Errorf("%.20q: got %v, want ErrWrongCredentials", c.email, err)
+		}
+		now = now.Add(time.Hour)
+	}
+	if err := f.DisableUser(t.Context(), f.ann.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
+		t.Errorf("disabled: got %v, want ErrWrongCredentials", err)
+	}
+}
+
+// TestUnknownAddressIsHashed checks that an unknown address takes as many hashes as a wrong
+// password. Hashing takes most of the time of a sign-in.
+func TestUnknownAddressIsHashed(t *testing.T) {
+	f := newFixture(t)
+	for _, email := range []string{"ann@example.com", "nobody@example.com"} {
+		before := f.hasher.Hashes()
+		_, err := f.SignIn(t.Context(), people.SignIn{Email: email, Password: wrongPassword},
+			time.Now())
+		got := f.hasher.Hashes() - before
+		if got != 1 || !errors.Is(err, people.ErrWrongCredentials) {
+			t.Errorf("%s: got %d hashes and %v, want 1 and ErrWrongCredentials", email, got, err)
+		}
+	}
+}
+
+// TestPasswordsHaveTheDefaultCost creates a user in a Service without a configured Hasher.
+func TestPasswordsHaveTheDefaultCost(t *testing.T) {
+	store := openStore(t, sqlitetest.URL(t))
+	s := startServices(t, store, func(c *people.Config, _ *token.Config) { c.Hasher = nil })
+	defer s.close(t)
+	bo := account.User{Name: "Bo", Email: "bo@example.com"}
+	u, err := s.CreateUser(t.Context(), bo, password, time.Now())
+	if err != nil || !strings.HasPrefix(u.PasswordHash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("got %+v, %v, want a hash at the default cost", u, err)
+	}
+}
+
+func TestWrongPasswordsAreDelayed(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	known := f.mustSignIn(t, password, now).Known
+	var throttled *people.ThrottledError
+	for i := range 4 {
+		_, err := f.signIn(t, wrongPassword, "", now)
+		if errors.As(err, &throttled) != (i == 3) {
+			t.Fatalf("guess %d: got %v", i+1, err)
+		}
+	}
+	if throttled.RetryAfter != time.Second {
+		t.Errorf("got %v to wait, want 1s", throttled.RetryAfter)
+	}
+	if _, err := f.signIn(t, password, "", now); !errors.As(err, &throttled) {
+		t.Errorf("the right password: got %v, want the same delay", err)
+	}
+	_, err := f.SignIn(t.Context(),
+		people.SignIn{Email: "nobody@example.com", Password: wrongPassword, Caller: browser}, now)
+	if errors.As(err, &throttled) {
+		t.Error("got another account delayed as well")
+	}
+	if _, err := f.signIn(t, password, known, now); err != nil {
+		t.Errorf("a known browser: got %v, want no delay", err)
+	}
+}
+
+// TestUnknownAddressIsDelayedToo checks that delays do not reveal whether an account exists.
+func TestUnknownAddressIsDelayedToo(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	for i := range 5 {
+		_, err := f.SignIn(t.Context(),
+			people.SignIn{Email: "nobody@example.com", Password: wrongPassword}, now)
+		var throttled *people.ThrottledError
+		if errors.As(err, &throttled) != (i >= 3) {
+			t.Errorf("guess %d: got %v", i+1, err)
+		}
+	}
+}
+
+func TestWrongPasswordsOfOneCallerAreLimited(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	var throttled *people.ThrottledError
+	for i := range 21 {
+		attempt := people.SignIn{
+			Email:    strings.Repeat("x", i+1) + "@example.com",
+			Password: wrongPassword,
+			Caller:   browser,
+		}
+		if _, err := f.SignIn(t.Context(), attempt, now); errors.As(err, &throttled) != (i == 20) {
+			t.Fatalf("guess %d: got %v", i+1, err)
+		}
+	}
+	_, err := f.signIn(t, password, "", now)
+	if !errors.As(err, &throttled) || throttled.RetryAfter > 10*time.Second {
+		t.Errorf("got %v, want at most 10 s to wait", err)
+	}
+	if _, err := f.signIn(t, password, "", now.Add(throttled.RetryAfter)); err != nil {
+		t.Errorf("after the wait: got %v, want a session", err)
+	}
+}
+
+// TestResetDuringSignIn resets a password after it was checked and before its session is created.
+func TestResetDuringSignIn(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	f.hooks.beforeSession = func() {
+		if err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, "", now); err != nil {
+			t.Error(err)
+		}
+	}
+	if in, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
+		t.Errorf("got %+v, %v, want ErrWrongCredentials", in, err)
+	}
+	if sessions, err := f.store.Sessions(t.Context(), f.ann.ID); err != nil || len(sessions) != 0 {
+		t.Errorf("got %d sessions, %v, want none", len(sessions), err)
+	}
+}
+
+func TestSignInReplacesOutdatedHash(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	u := *f.ann
+	// This is a hash of "password".
+	u.PasswordHash = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
+	if err := f.store.UpdateUser(t.Context(), &u); err != nil {
+		t.Fatal(err)
+	}
+	in := f.mustSignIn(t, "password", now)
+	f.wantSession(t, "signed in", in.Token, now, true)
+	kept, err := f.store.User(t.Context(), u.ID)
+	if err != nil || !strings.HasPrefix(kept.PasswordHash, "$argon2id$v=19$m=8,t=1,p=1$") {
+		t.Errorf("got %s, %v, want a hash with the present parameters", kept.PasswordHash, err)
+	}
+	f.mustSignIn(t, "password", now)
+}
+
+// TestRightPasswordsAreNotLimited signs in more often than one address may send wrong passwords.
+func TestRightPasswordsAreNotLimited(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	for range 25 {
+		f.mustSignIn(t, password, now)
+	}
+}

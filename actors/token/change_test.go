@@ -1,0 +1,178 @@
+package token_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+)
+
+// hiddenDelete is a store that deletes a client and cannot say so.
+type hiddenDelete struct{ *fakeStore }
+
+func (s hiddenDelete) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, error) {
+	if _, err := s.fakeStore.DeleteClient(ctx, id); err != nil {
+		return nil, err
+	}
+	return nil, oauth.ErrUnknownOutcome
+}
+
+func TestDeleteClientWithUnknownOutcome(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.Tokens = hiddenDelete{c.Tokens.(*fakeStore)} })
+	bearer := f.newTokens(t).AccessToken
+	f.wantVerdict(t, "before", bearer, token.Admitted)
+	if err := f.DeleteClient(t.Context(), f.client.ID); !errors.Is(err, oauth.ErrUnknownOutcome) {
+		t.Fatalf("got %v, want %v", err, oauth.ErrUnknownOutcome)
+	}
+	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
+	f.wantFault(t, "after", f.ownRequest(), oauth.InvalidClient)
+}
+
+// slowCodes is a store whose reads of codes can be held.
+type slowCodes struct {
+	*fakeStore
+	entered, release chan struct{}
+}
+
+func (s slowCodes) AuthorizationCode(ctx context.Context, hash oauth.Hash) (*oauth.AuthorizationCode, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return s.fakeStore.AuthorizationCode(ctx, hash)
+}
+
+// TestClientChangesDuringRequest changes the client while its code is being read: the request must
+// see the change.
+func TestClientChangesDuringRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*fixture) error
+		want   oauth.Code
+	}{
+		"secret revoked": {func(f *fixture) error {
+			return f.RevokeSecret(t.Context(), f.client.ID, f.client.Secrets[0].ID)
+		}, oauth.InvalidClient},
+		"client disabled": {func(f *fixture) error {
+			_, err := f.UpdateClient(t.Context(), f.client.ID, func(c *oauth.Client) error {
+				c.Disabled = true
+				return nil
+			})
+			return err
+		}, oauth.InvalidClient},
+		"client deleted": {func(f *fixture) error {
+			return f.DeleteClient(t.Context(), f.client.ID)
+		}, oauth.TemporarilyUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entered, release := make(chan struct{}), make(chan struct{})
+			f := newFixture(t, func(c *token.Config) {
+				c.Tokens = slowCodes{c.Tokens.(*fakeStore), entered, release}
+			})
+			code := f.newCode(t)
+			if _, _, err := f.RotateSecret(t.Context(), f.client.ID, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			var fault *oauth.Error
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, fault = f.Token(t.Context(), f.codeRequest(code), time.Now())
+			}()
+			<-entered
+			if err := c.change(f); err != nil {
+				t.Error(err)
+			}
+			close(release)
+			<-ended
+			if fault == nil || fault.Code != c.want {
+				t.Errorf("got %v, want %s", fault, c.want)
+			}
+		})
+	}
+}
+
+// TestFailedRevocationKeepsWindow revokes with a wrong secret while the store cannot be read: the
+// token keeps its window.
+func TestFailedRevocationKeepsWindow(t *testing.T) {
+	f := newFixture(t, nil)
+	bearer, now := f.newTokens(t).AccessToken, time.Now()
+	for range 100 {
+		f.Admit(bearer, token.BasicProfile, now)
+	}
+	f.store.mu.Lock()
+	f.store.readError = errors.New("planted")
+	f.store.mu.Unlock()
+	c := f.credentials()
+	c.Secret = "wrong"
+	if fault := f.Revoke(t.Context(), c, bearer, now); fault == nil {
+		t.Error("got the token revoked, want an error")
+	}
+	f.store.mu.Lock()
+	f.store.readError = nil
+	f.store.mu.Unlock()
+	if got := f.Admit(bearer, token.BasicProfile, now).Verdict; got != token.RateLimited {
+		t.Errorf("got verdict %d for request 101, want %d", got, token.RateLimited)
+	}
+}
+
+// TestClientIDPinsNoRequest sends ids that share memory with a large request: none of it is kept.
+func TestClientIDPinsNoRequest(t *testing.T) {
+	f := newFixture(t, nil)
+	freed := make(chan struct{})
+	func() {
+		body := []byte(f.client.ID + strings.Repeat("x", 60<<10))
+		runtime.AddCleanup(&body[0], func(struct{}) { close(freed) }, struct{}{})
+		id := unsafe.String(&body[0], len(f.client.ID))
+		if _, err := f.Client(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}()
+	for {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-t.Context().Done():
+			t.Fatal("got the request kept")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestConcurrentRequestsShareReads has another process write to the store, so that records are read
+// again: one request reads for all.
+func TestConcurrentRequestsShareReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *token.Config) { c.Shared = true })
+		if _, err := f.Client(t.Context(), f.client.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		var reads atomic.Int64
+		f.store.mu.Lock()
+		f.store.onClientRead = func() {
+			reads.Add(1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		f.store.mu.Unlock()
+		var callers sync.WaitGroup
+		for range 200 {
+			callers.Go(func() {
+				if _, err := f.Client(t.Context(), f.client.ID); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		if reads.Load() != 1 {
+			t.Errorf("got %d reads, want 1", reads.Load())
+		}
+	})
+}
