@@ -54,7 +54,7 @@ func startConfig(t testing.TB, cfg sim.Config) *upstream {
 	go func() { served <- u.Serve(ln) }()
 	t.Cleanup(func() {
 		u.client.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := u.Shutdown(ctx); err != nil {
 			t.Errorf("shut down: %v", err)

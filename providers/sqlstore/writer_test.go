@@ -249,7 +249,7 @@ func TestStoreSweepsPeriodically(t *testing.T) {
 	if err := submit(t, s, op); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		_, err := s.AccessToken(ctx, op.Token.Hash)
