@@ -42,7 +42,8 @@ type Actor interface {
 	actor.Actor
 	// Handle handles the message of an Ask. It must not block.
 	Handle(message any)
-	self() *Mailbox
+	// Self returns the embedded Mailbox, which implements it.
+	Self() *Mailbox
 }
 
 // Mailbox is the queue of one actor, which embeds it. Its methods may be called by many goroutines,
@@ -201,7 +202,8 @@ func (m *Mailbox) deliver(message any, kind kind) (err error) {
 	return nil
 }
 
-func (m *Mailbox) self() *Mailbox { return m }
+// Self implements Actor.
+func (m *Mailbox) Self() *Mailbox { return m }
 
 // Stop ends the actor. No ask is handled after it but the one under way; those that wait get
 // ErrStopped.

@@ -34,7 +34,7 @@ func NewSpawner(system *actor.ActorSystem, full, panicked func()) *Spawner {
 	s.envelopes.New = func() any { return &envelope{handled: make(chan error, 1)} }
 	s.props = actor.PropsFromProducer(func() actor.Actor { return s.actor },
 		actor.WithMailbox(func() actor.Mailbox {
-			m := s.actor.self()
+			m := s.actor.Self()
 			m.actor, m.spawner = s.actor, s
 			return m
 		}))
