@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -84,10 +85,13 @@ func (r *records[K, V]) load(
 		if s := found.current.Load(); s != nil && !s.read.Before(since) {
 			return found, s, nil
 		}
-		_, err, shared := r.reads.Do(fmt.Sprint(key), func() (any, error) {
+		own := false
+		_, err, _ := r.reads.Do(fmt.Sprint(key), func() (any, error) {
+			own = true
 			return nil, r.refresh(ctx, found)
 		})
-		if err != nil && !(shared && isOverload(err) && ctx.Err() == nil) { // another's deadline
+		ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		if err != nil && (own || !ended || ctx.Err() != nil) { // else another's deadline: read again
 			return nil, nil, err
 		}
 	}
