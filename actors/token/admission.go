@@ -61,7 +61,8 @@ func (s *Service) AdmitOperator(token string, now time.Time) Verdict {
 func (s *Service) admit(
 	token string, hash *oauth.Hash, endpoint Endpoint, now time.Time,
 ) Admission {
-	if a := s.directory.find(hash); a != nil { // its token was genuine when the actor was made
+	a := s.directory.find(hash)
+	if a != nil { // its token was genuine when the actor was made
 		if result, settled := s.admitInUse(a, endpoint, now); settled {
 			return result
 		}
@@ -73,7 +74,7 @@ func (s *Service) admit(
 	if !now.Before(expires) {
 		return Admission{Verdict: TokenExpired}
 	}
-	return s.admitAfterLoad(*hash, endpoint, now)
+	return s.admitAfterLoad(*hash, a, endpoint, now)
 }
 
 // admitInUse asks a token's actor. False says that the token has to be loaded first.
@@ -90,17 +91,18 @@ func (s *Service) admitInUse(
 	return result, true
 }
 
-// admitAfterLoad loads the token until its actor can decide.
-func (s *Service) admitAfterLoad(hash oauth.Hash, endpoint Endpoint, now time.Time) Admission {
+// admitAfterLoad loads the token until its actor can decide. stale is the actor that could not.
+func (s *Service) admitAfterLoad(hash oauth.Hash, stale *tokenActor, endpoint Endpoint, now time.Time) Admission {
 	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()
 	for first := true; ctx.Err() == nil; first = false {
-		a, verdict := s.load(ctx, hash, now, first)
+		a, verdict := s.load(ctx, hash, stale, now, first)
 		switch {
 		case a != nil:
 			if result, settled := s.admitInUse(a, endpoint, now); settled {
 				return result
 			}
+			stale = a
 		case verdict != again:
 			return Admission{Verdict: verdict}
 		}

@@ -44,7 +44,7 @@ func BenchmarkAsk(b *testing.B) {
 	f := newFixture(b, nil)
 	hash := oauth.HashOf(f.token("app", oauth.ViewUser))
 	now := time.Now()
-	f.admitAfterLoad(hash, BasicProfile, now)
+	f.admitAfterLoad(hash, nil, BasicProfile, now)
 	b.ReportAllocs()
 	for b.Loop() {
 		f.admitInUse(f.directory.find(&hash), BasicProfile, now)

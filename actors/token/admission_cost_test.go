@@ -41,8 +41,8 @@ func TestMemoryPerActor(t *testing.T) {
 	}
 	before := heap()
 	for i := range hashes {
-		f.admitAfterLoad(hashes[i], BasicProfile, time.Now())
-		f.admitAfterLoad(hashes[i], DetailedProfile, time.Now())
+		f.admitAfterLoad(hashes[i], nil, BasicProfile, time.Now())
+		f.admitAfterLoad(hashes[i], nil, DetailedProfile, time.Now())
 	}
 	each := (heap() - before) / n
 	t.Logf("%d bytes per actor", each)

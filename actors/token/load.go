@@ -43,12 +43,12 @@ type loaded struct {
 // token's actor, to be asked next, or nil with the verdict. first says that the request has not waited
 // for a load before: one that it joins may have begun before the request came.
 func (s *Service) load(
-	ctx context.Context, hash oauth.Hash, now time.Time, first bool,
+	ctx context.Context, hash oauth.Hash, stale *tokenActor, now time.Time, first bool,
 ) (*tokenActor, Verdict) {
 	own := false
 	ended := s.loads.DoChan(string(hash[:]), func() (any, error) {
 		own = true
-		return s.loadNow(hash, now), nil
+		return s.loadNow(hash, stale, now), nil
 	})
 	select {
 	case result := <-ended:
@@ -63,7 +63,7 @@ func (s *Service) load(
 }
 
 // loadNow loads a token once there is room. It runs on a goroutine of its own.
-func (s *Service) loadNow(hash oauth.Hash, now time.Time) (end loaded) {
+func (s *Service) loadNow(hash oauth.Hash, stale *tokenActor, now time.Time) (end loaded) {
 	defer func() {
 		if recover() != nil {
 			s.metrics.panics.Inc()
@@ -82,6 +82,9 @@ func (s *Service) loadNow(hash oauth.Hash, now time.Time) (end loaded) {
 		defer func() { <-s.loading }()
 	case <-ctx.Done():
 		return loaded{verdict: TryLater}
+	}
+	if a := s.directory.find(&hash); a != nil && a != stale {
+		return loaded{actor: a, verdict: Admitted} // loaded while this request came here
 	}
 	for ctx.Err() == nil {
 		if a, verdict := s.loadActor(ctx, hash, now); verdict != again {
