@@ -168,6 +168,7 @@ func (b *batcher) finish(m *exchangeDone, now time.Time) {
 	r := &m.report
 	b.budget(m.endpoint).Settle(m.ticket, r.quota, r.answered, r.throttled, now)
 	b.service.metrics.exchanged(m, now)
+	b.publish(now) // before a request ends: its caller's next one may follow at once
 	for i, p := range m.lookups {
 		if entry := m.outcomes[i].Entry; entry != nil {
 			b.service.cache.Put(p.query, entry)

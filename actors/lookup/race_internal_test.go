@@ -208,3 +208,49 @@ func openBreaker(t *testing.T, s *Service) {
 		}
 	}
 }
+
+// recovering is a provider that fails until healthy is closed.
+type recovering struct {
+	counted
+	healthy chan struct{}
+}
+
+func (r *recovering) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
+	select {
+	case <-r.healthy:
+		return r.counted.Single(ctx, q)
+	default:
+		return geo.Reply{}, errors.New("no route to host")
+	}
+}
+
+// TestProbeClosesBreakerBeforeItsCallerKnows holds up the outcome of the probe, after which its
+// caller could send the next request.
+func TestProbeClosesBreakerBeforeItsCallerKnows(t *testing.T) {
+	p := &recovering{counted: counted{takes: time.Second}, healthy: make(chan struct{})}
+	s := startWith(t, p)
+	q := publicQuery(t)
+	for range 5 {
+		if got := s.Lookup(q.String(), nobody, time.Now()); got.Err == nil {
+			t.Fatalf("got %+v while the upstream fails", got)
+		}
+	}
+	close(p.healthy)
+	for state := geo.BreakerOpen; state == geo.BreakerOpen; state, _ = s.breaker.State(time.Now()) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	probe := newAsk([]geo.Query{q}, netip.Prefix{}, time.Now().Add(time.Minute))
+	if err := s.batcher.Ask(probe); err != nil {
+		t.Fatal(err)
+	}
+	probe.mu.Lock()
+	defer probe.mu.Unlock()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		snapshot := s.admission.snapshot.Load()
+		if !snapshot.probing && snapshot.openUntil.IsZero() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the next request is refused until the response has left")
+}
