@@ -136,8 +136,9 @@ func TestShutdownEndsAtItsDeadline(t *testing.T) {
 	provider, asked, release := slow()
 	defer close(release)
 	st := start(t, withProvider(provider))
-	busy, half := dial(t, st), dial(t, st)
+	half := dial(t, st) // first, so that it is accepted when the other is served
 	half.say("GET /api/lookup?q=9.9.9.9 HTTP/1.1\r\n")
+	busy := dial(t, st)
 	busy.say(lookup)
 	<-asked
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
