@@ -2,7 +2,6 @@ package contracts
 
 import (
 	"context"
-	"crypto/sha256"
 	"sync/atomic"
 
 	"gatehouse/actors/account"
@@ -10,19 +9,12 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// Keys returns the keys that sign the access tokens of every Provider. They are fixed, so that a
-// pact can contain a token: verifiers do not put state values into form bodies.
-func Keys() oauth.Keys { return oauth.Keys{Current: sha256.Sum256([]byte("gatehouse contracts"))} }
-
-// busyStore is the real store with Keys. While busy is set, it rejects operations on tokens and
-// reads of tokens and sessions.
+// busyStore is the real store. While busy is set, it rejects operations on codes and tokens, and
+// reads of clients and sessions.
 type busyStore struct {
 	*sqlstore.Store
 	busy atomic.Bool
 }
-
-// AccessTokenKeys implements oauth.Store.
-func (*busyStore) AccessTokenKeys(context.Context) (oauth.Keys, error) { return Keys(), nil }
 
 // Submit implements oauth.Store.
 func (s *busyStore) Submit(op oauth.Operation) {
@@ -33,12 +25,12 @@ func (s *busyStore) Submit(op oauth.Operation) {
 	s.Store.Submit(op)
 }
 
-// AccessToken implements oauth.Store.
-func (s *busyStore) AccessToken(ctx context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
+// Client implements oauth.Store.
+func (s *busyStore) Client(ctx context.Context, id string) (*oauth.Client, error) {
 	if s.busy.Load() {
 		return nil, oauth.ErrBusy
 	}
-	return s.Store.AccessToken(ctx, hash)
+	return s.Store.Client(ctx, id)
 }
 
 // Session implements account.Store.

@@ -46,7 +46,8 @@ func Document() string {
 		"without an earlier client belongs to a confidential client and to a user whose profile is complete. " +
 		"Unknown states and parameters and impossible values are rejected before anything runs. Every parameter is optional.\n\n" +
 		"A request can use the values in its path, query, headers and JSON (\"from provider state\"). Verifiers do not put values into form bodies: " +
-		"pass those as parameters, such as `code`.\n")
+		"pass those as parameters, such as `code`. An access token is sealed, so a given one is not valid by itself: it stands in for the real one " +
+		"in the header Authorization, the query and the form of the interaction's request.\n")
 	for _, s := range Catalogue() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Title(), s.Description)
 		if len(s.Parameters) > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -38,12 +39,14 @@ type fixture struct {
 
 	caller   string // source address of requests; "" = as their headers say
 	decision string // of the person at the browser; "" = there is no browser
+	busy     bool   // the store is busy from the next request on
 
 	client  *oauth.Client // of later states; nil = none yet
 	secret  string        // its secret; "" for a public client
 	user    *account.User // of later states; nil = none yet
 	values  map[string]any
 	settled map[string]settled // key: state and arguments
+	tokens  standIns
 
 	folder string // of the database; removed by close
 	end    context.CancelFunc
@@ -53,7 +56,8 @@ type fixture struct {
 // newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know. log gets
 // the service's log.
 func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, err error) {
-	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, served: make(chan error, 1)}
+	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, tokens: standIns{},
+		served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start a fixture: %w", err), os.RemoveAll(f.folder))
@@ -67,7 +71,8 @@ func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, 
 		return nil, fmt.Errorf("create a database: %w", err)
 	}
 	file := filepath.Join(f.folder, "gatehouse.db")
-	if err := os.WriteFile(file, empty, 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(file, empty.database, 0o600),
+		os.WriteFile(file+keySuffix, empty.key, 0o600)); err != nil {
 		return nil, err
 	}
 	if f.Stack, err = stack.Start(ctx, f.config(issuer, file, log)); err != nil {
@@ -98,6 +103,7 @@ func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
 	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
 	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
 	c.Identity.Database = sqlstore.Config{URL: "sqlite:" + file}
+	c.Identity.Hasher = account.NewHasher(1, 64, account.CheapCost())
 	c.Identity.Stores = func(store *sqlstore.Store) (oauth.Store, account.Store) {
 		f.store = &busyStore{Store: store}
 		return f.store, f.store
@@ -111,23 +117,43 @@ func (f *fixture) close() error {
 	return errors.Join(<-f.served, f.Stack.Close(), os.RemoveAll(f.folder))
 }
 
-// emptyDatabase returns the content of a database file with the newest schema and no rows. It runs
-// the migrations once: copying their result is cheaper.
-var emptyDatabase = sync.OnceValues(func() (_ []byte, err error) {
+// prepare gets the fixture and the request ready for each other.
+func (f *fixture) prepare(r *http.Request) error {
+	if f.busy {
+		if err := f.becomeBusy(r); err != nil {
+			return err
+		}
+	}
+	return f.tokens.replace(r)
+}
+
+// keySuffix is what the name of a database's key file has after the name of the database.
+const keySuffix = ".key"
+
+// contents are those of a database and its key file.
+type contents struct{ database, key []byte }
+
+// emptyDatabase returns a database with the newest schema and secret keys, and no other rows. It
+// runs the migrations once: copying their result is cheaper.
+var emptyDatabase = sync.OnceValues(func() (c contents, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
 	store, err := sqlstore.Open(context.Background(),
-		sqlstore.Config{URL: "sqlite:" + file, Migrate: true,
+		sqlstore.Config{URL: "sqlite:" + file, Migrate: true, Exclusive: true,
 			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if err := store.Close(); err != nil {
-		return nil, err
+		return c, err
 	}
-	return os.ReadFile(file)
+	if c.database, err = os.ReadFile(file); err != nil {
+		return c, err
+	}
+	c.key, err = os.ReadFile(file + keySuffix)
+	return c, err
 })

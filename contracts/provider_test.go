@@ -203,13 +203,150 @@ func TestSecretsOfPacts(t *testing.T) {
 		refresh); got.status != 200 {
 		t.Errorf("got %d %s for the refresh token, want 200", got.status, got.body)
 	}
-	keys := contracts.Keys()
-	for _, access := range []string{contracts.ExampleAccessToken,
-		keys.NewAccessToken(time.Now().Add(time.Hour))} {
-		values = setUp(t, p, "an access token", map[string]any{"access_token": access})
-		if got := ask(t, p, "GET", "/api/user", "", "Authorization",
-			"Bearer "+access); values["access_token"] != access || got.status != 200 {
-			t.Errorf("got %d %s for the access token, want 200", got.status, got.body)
+}
+
+// accessTokens have the forms of all releases. The second is from a release that signed tokens.
+var accessTokens = []string{contracts.ExampleAccessToken,
+	"gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4",
+	"gtat_" + strings.Repeat("-", 250), "gtat_x"}
+
+// TestGivenAccessTokens uses given access tokens wherever a request can have one.
+func TestGivenAccessTokens(t *testing.T) {
+	p := start(t, contracts.Config{})
+	for _, access := range accessTokens {
+		for _, row := range []struct {
+			kind   string
+			user   bool
+			status int
+			body   string // that a profile contains
+			about  string // that an introspection contains
+		}{
+			{"live", true, 200, `"name":"Ada Lovelace"`, `"scope":"view-user detail-user"`},
+			{"live", false, 403, `"insufficient_scope"`, `"scope":""`},
+			{"expired", true, 401, `"token_expired"`, `{"active":false}`},
+			{"expired", false, 401, `"token_expired"`, `{"active":false}`},
+			{"revoked", true, 401, `{"message":`, `{"active":false}`},
+			{"revoked", false, 401, `{"message":`, `{"active":false}`},
+		} {
+			prepare := func() map[string]any {
+				values := setUp(t, p, "an access token", map[string]any{"access_token": access,
+					"kind": row.kind, "user": row.user})
+				if values["access_token"] != access {
+					t.Errorf("got the value %v, want %s", values["access_token"], access)
+				}
+				return values
+			}
+			about := func(path string, values map[string]any, token string) string {
+				form := url.Values{"client_id": {contracts.DefaultClientID},
+					"client_secret": {values["client_secret"].(string)}}
+				return ask(t, p, "POST", path, form.Encode()+"&token="+token, "Content-Type",
+					"application/x-www-form-urlencoded; charset=utf-8").body
+			}
+			prepare()
+			for range 2 {
+				if got := ask(t, p, "GET", "/api/user", "", "Authorization",
+					"Bearer "+access); got.status != row.status ||
+					!strings.Contains(got.body, row.body) {
+					t.Errorf("%s %+v: got %d %s, want %d %s", access, row, got.status, got.body,
+						row.status, row.body)
+				}
+			}
+			values := prepare()
+			for _, spelling := range []string{access, strings.Replace(access, "_", "%5F", 1)} {
+				if got := about("/oauth/introspect", values, spelling); !strings.Contains(got,
+					row.about) {
+					t.Errorf("%s %+v: got %s, want %s", spelling, row, got, row.about)
+				}
+			}
+			if got := about("/oauth/revoke", values, access); got != "{}" {
+				t.Errorf("%s %+v: got %s for its revocation, want {}", access, row, got)
+			}
+			if got := about("/oauth/introspect", values, access); got != `{"active":false}` {
+				t.Errorf("%s %+v: got %s after its revocation, want it inactive", access, row, got)
+			}
+		}
+	}
+}
+
+// TestGivenAccessTokenElsewhere uses a given access token where it is none.
+func TestGivenAccessTokenElsewhere(t *testing.T) {
+	p := start(t, contracts.Config{})
+	access := contracts.ExampleAccessToken
+	given := map[string]any{"access_token": access}
+	setUp(t, p, "an access token", given)
+	if got := ask(t, p, "GET", "/api/user?access_token="+access, ""); got.status != 401 {
+		t.Errorf("got %d %s for a token in the query, want 401", got.status, got.body)
+	}
+	setUp(t, p, "an access token", given)
+	if got := ask(t, p, "GET", "/api/user", "", "Authorization",
+		"Bearer "+access+"x"); got.status != 401 {
+		t.Errorf("got %d %s for a longer token, want 401", got.status, got.body)
+	}
+	setUp(t, p, "", nil) // the next interaction
+	if got := ask(t, p, "GET", "/api/user", "", "Authorization",
+		"Bearer "+access); got.status != 401 {
+		t.Errorf("got %d %s in the next interaction, want 401", got.status, got.body)
+	}
+}
+
+// TestLimitOfGivenAccessToken uses up the limit of a given access token.
+func TestLimitOfGivenAccessToken(t *testing.T) {
+	p := start(t, contracts.Config{})
+	access := contracts.ExampleAccessToken
+	setUp(t, p, "an access token", map[string]any{"access_token": access})
+	if values := setUp(t, p, "the limit of /api/user is used up",
+		nil); values["access_token"] != access {
+		t.Errorf("got the value %v, want %s", values["access_token"], access)
+	}
+	if got := ask(t, p, "GET", "/api/user", "", "Authorization",
+		"Bearer "+access); got.status != 429 {
+		t.Errorf("got %d %s, want 429", got.status, got.body)
+	}
+}
+
+// TestLargeForm requires that the provider passes on forms that are too large for the service.
+func TestLargeForm(t *testing.T) {
+	p := start(t, contracts.Config{})
+	setUp(t, p, "an access token", map[string]any{"access_token": contracts.ExampleAccessToken})
+	form := "token=" + contracts.ExampleAccessToken + "&x=" + strings.Repeat("x", 3<<19)
+	if got := ask(t, p, "POST", "/oauth/revoke", form, "Content-Type",
+		"application/x-www-form-urlencoded"); got.status != 413 {
+		t.Errorf("got %d %s, want 413", got.status, got.body)
+	}
+}
+
+// TestBusy sends every kind of request with a client or a token to a busy service.
+func TestBusy(t *testing.T) {
+	p := start(t, contracts.Config{})
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	credentials := "client_id=" + contracts.DefaultClientID + "&client_secret=" +
+		contracts.DefaultClientSecret
+	bearer := []string{"Authorization", "Bearer " + contracts.ExampleAccessToken}
+	for _, row := range []struct {
+		method, path, body string
+		header             []string
+	}{
+		{"GET", "/api/user", "", bearer},
+		{"GET", "/api/user/details", "", bearer},
+		{"POST", "/oauth/token", credentials + "&grant_type=client_credentials", form},
+		{"POST", "/oauth/token", credentials + "&grant_type=authorization_code&code=" +
+			contracts.ExampleCode + "&redirect_uri=" + contracts.DefaultRedirectURI, form},
+		{"POST", "/oauth/token", credentials + "&grant_type=refresh_token&refresh_token=" +
+			contracts.ExampleRefreshToken, form},
+		{"POST", "/oauth/revoke", credentials + "&token=" + contracts.ExampleAccessToken, form},
+		{"POST", "/oauth/revoke", credentials + "&token=" + contracts.ExampleRefreshToken, form},
+		{"POST", "/oauth/introspect", credentials + "&token=" + contracts.ExampleAccessToken, form},
+		{"POST", "/oauth/introspect", credentials + "&token=" + contracts.ExampleRefreshToken, form},
+	} {
+		setUp(t, p, "an authorization code", map[string]any{"code": contracts.ExampleCode})
+		setUp(t, p, "a refresh token",
+			map[string]any{"refresh_token": contracts.ExampleRefreshToken})
+		setUp(t, p, "the identity service is busy", nil)
+		setUp(t, p, "an access token", map[string]any{"access_token": contracts.ExampleAccessToken})
+		if got := ask(t, p, row.method, row.path, row.body, row.header...); got.status != 503 ||
+			got.object(t)["error"] != "temporarily_unavailable" {
+			t.Errorf("%s %s %s: got %d %s, want 503", row.method, row.path, row.body, got.status,
+				got.body)
 		}
 	}
 }
@@ -226,9 +363,11 @@ func TestInvalidArguments(t *testing.T) {
 		{"a user", map[string]any{"date_of_birth": "1990-02-31"}, "date_of_birth"},
 		{"an authorization code", map[string]any{"code": "gtac_x"}, "code: "},
 		{"a refresh token", map[string]any{"refresh_token": "gtrt_x"}, "refresh_token: "},
-		{"an access token", map[string]any{"access_token": "gtat_x"}, "access_token"},
-		{"an access token", map[string]any{"access_token": "gtat_x", "kind": "expired"},
+		{"an access token", map[string]any{"access_token": "gtat_"}, "access_token"},
+		{"an access token", map[string]any{"access_token": "gtat_a+b"}, "access_token"},
+		{"an access token", map[string]any{"access_token": "gtat_" + strings.Repeat("a", 251)},
 			"access_token"},
+		{"an access token", map[string]any{"access_token": contracts.ExampleCode}, "access_token"},
 		{"the limit of /api/user is used up", map[string]any{"remaining": 100},
 			"remaining: got 100, want 0 to 99"},
 		{"the limit of /api/user is used up", map[string]any{"remaining": -1}, "remaining"},
@@ -276,7 +415,7 @@ func TestCheckState(t *testing.T) {
 		"an authorization code": {"code": "gtac_x"}, "another client": {"client_secret": "hi"},
 		"a public client":                           {"client_id": "abc"},
 		"a refresh token":                           {"refresh_token": "gtrt_x"},
-		"an access token":                           {"access_token": "gtat_x"},
+		"an access token":                           {"access_token": "gtat_"},
 		"the cache holds a query":                   {"query": "a b"},
 		"the limit of /api/user/details is used up": {"remaining": 50},
 		"the upstream's budget is empty":            {"seconds": 600},

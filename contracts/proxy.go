@@ -9,8 +9,12 @@ import (
 	"net/http/httputil"
 )
 
-// statePath is the path of state changes. The service has no such path.
-const statePath = "/_pact/state"
+const (
+	// statePath is the path of state changes. The service has no such path.
+	statePath = "/_pact/state"
+	// authorizePath is the path that browsers ask.
+	authorizePath = "/oauth/authorize"
+)
 
 // A request with HideLocation gets a response that has HiddenLocation instead of Location.
 // Verifiers follow redirects and cannot be told not to. The service never sees HideLocation.
@@ -114,7 +118,11 @@ func (p *Provider) serveFixture(w http.ResponseWriter, r *http.Request) {
 	if p.fixture.caller != "" {
 		r.Header.Set("X-Forwarded-For", p.fixture.caller)
 	}
-	if p.fixture.decision != "" && r.Method == http.MethodGet && r.URL.Path == "/oauth/authorize" {
+	if err := p.fixture.prepare(r); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if p.fixture.decision != "" && r.Method == http.MethodGet && r.URL.Path == authorizePath {
 		serveBrowser(w, r, p.fixture)
 		return
 	}

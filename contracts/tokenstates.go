@@ -20,11 +20,12 @@ const (
 	CodeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// Values that a pact can pass as parameters and send in forms. The access token expires in 2100.
+// Values that a pact can pass as parameters and send in forms. The access token stands in for one
+// that the state issues.
 const (
 	ExampleCode         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
 	ExampleRefreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
-	ExampleAccessToken  = "gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4"
+	ExampleAccessToken  = "gtat_AQABlNQumTYGx3r6zgXSiddJXX_2MEg3bGCJQr92XsdIwSHmy6p0uBzGaNJzPOXB6lYnblsyicVYRje5tBXkXuYMMzPeEfptqLlx9XVkuo37Q3i_66hxFnEYxs35JOj-792297M"
 )
 
 // longAgo is further in the past than any lifetime.
@@ -50,8 +51,8 @@ func tokenStates() []State {
 			granted,
 		}, append([]Value{{"refresh_token", "The refresh token."}, {"access_token", "The access token issued with it."}}, owners...), parseRefreshToken},
 		{"an access token", "An access token of the client, for a user or for the client itself.", []Parameter{
-			{"access_token", String, nil, nil, "The access token. Default: a new one. A pact can use `" + ExampleAccessToken + "`, or another one that is signed with the SHA-256 of \"gatehouse contracts\"."},
-			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status. An expired one is always new."},
+			{"access_token", String, nil, nil, "The access token as the request of the pact has it: `gtat_` and up to 250 letters, digits, `-` and `_`. Default: the real one. A pact can use `" + ExampleAccessToken + "`."},
+			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status."},
 			granted,
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
@@ -98,7 +99,8 @@ func parseCode(a arguments) (setUp, error) {
 		if err := f.saveCode(ctx, &code); err != nil || a.text("kind") != "used" {
 			return err
 		}
-		return f.redeem(ctx, &code, newPair(now), now)
+		_, err := f.redeem(ctx, &code, oauth.NewRefreshToken(), now)
+		return err
 	}, nil
 }
 
@@ -121,37 +123,25 @@ func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) e
 	return f.submit(ctx, &oauth.SaveCode{Code: *code})
 }
 
-// pair is an access token and a refresh token of one family.
-type pair struct {
-	access, refresh, family string
-	expires                 time.Time // of the access token
-}
-
-// newPair returns new tokens that are issued at a time.
-func newPair(at time.Time) pair {
-	keys, expires := Keys(), at.Add(lifetimes.AccessToken)
-	return pair{keys.NewAccessToken(expires), oauth.NewRefreshToken(), uuid.NewString(), expires}
-}
-
-// redeem exchanges a code for tokens at a time.
+// redeem exchanges a code for tokens at a time and returns the access token.
 func (f *fixture) redeem(
-	ctx context.Context, code *oauth.AuthorizationCode, p pair, at time.Time,
-) error {
-	hash := oauth.HashOf(p.refresh)
+	ctx context.Context, code *oauth.AuthorizationCode, refresh string, at time.Time,
+) (*oauth.AccessToken, error) {
+	hash, expires := oauth.HashOf(refresh), at.Add(lifetimes.AccessToken)
 	op := &oauth.Redeem{
 		Code: code.Hash, Now: at, Refresh: &hash,
-		Family: oauth.Family{ID: p.family, ClientID: code.ClientID, UserID: code.UserID, Scopes: code.Scopes, Generation: 1,
-			Advanced: at, Expires: at.Add(lifetimes.RefreshToken), Ends: at.Add(lifetimes.RefreshFamily)},
-		Access: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: code.ClientID, UserID: code.UserID, FamilyID: p.family,
-			Scopes: code.Scopes, Issued: at, Expires: p.expires},
+		Family: oauth.Family{ID: uuid.New(), ClientID: code.ClientID, UserID: code.UserID, Scopes: code.Scopes, Generation: 1,
+			Advanced: at, Expires: at.Add(lifetimes.RefreshToken), Ends: at.Add(lifetimes.RefreshFamily),
+			AccessExpires: expires},
 	}
 	if err := f.submit(ctx, op); err != nil {
-		return err
+		return nil, err
 	}
 	if op.Outcome != oauth.OutcomeDone {
-		return errors.New("the store rejects the code")
+		return nil, errors.New("the store rejects the code")
 	}
-	return nil
+	return &oauth.AccessToken{ClientID: code.ClientID, UserID: code.UserID, FamilyID: op.Family.ID,
+		Scopes: code.Scopes, Issued: at.Unix(), Expires: expires.Unix(), Epochs: op.Epochs}, nil
 }
 
 // submit waits until the store has executed op.
@@ -167,14 +157,38 @@ func (f *fixture) submit(ctx context.Context, op oauth.Operation) error {
 	}
 }
 
-// issue stores tokens for the current client and user, as if a code had been redeemed at a time.
-func (f *fixture) issue(ctx context.Context, p pair, scopes oauth.Scopes, at time.Time) error {
+// issue issues tokens to the current client for the current user, as if a code had been redeemed at a
+// time.
+func (f *fixture) issue(
+	ctx context.Context, refresh string, scopes oauth.Scopes, at time.Time,
+) (*oauth.AccessToken, error) {
 	code := oauth.AuthorizationCode{Hash: oauth.HashOf(oauth.NewAuthorizationCode()), Scopes: scopes, Expires: at.Add(lifetimes.Code)}
 	if err := f.saveCode(ctx, &code); err != nil {
-		return err
+		return nil, err
 	}
-	f.values["access_token"] = p.access
-	return f.redeem(ctx, &code, p, at)
+	return f.redeem(ctx, &code, refresh, at)
+}
+
+// issueToClient issues an access token to the current client itself at a time.
+func (f *fixture) issueToClient(
+	ctx context.Context, scopes oauth.Scopes, at time.Time,
+) (*oauth.AccessToken, error) {
+	if err := f.needClient(ctx); err != nil {
+		return nil, err
+	}
+	return &oauth.AccessToken{ClientID: f.client.ID, Scopes: scopes &^ oauth.UserScopes,
+		Issued: at.Unix(), Expires: at.Add(lifetimes.AccessToken).Unix(),
+		Epochs: oauth.Epochs{Client: f.client.Epoch}}, nil
+}
+
+// seal makes an access token the current one. In the requests of the pact it is text, if given.
+func (f *fixture) seal(t *oauth.AccessToken, text string) {
+	key := f.Tokens.Keys(oauth.TokenKeys)[0]
+	sealed := oauth.NewTokenKey(&key).Seal(t)
+	if text != "" {
+		f.tokens[text] = sealed
+	}
+	f.values["access_token"] = cmp.Or(text, sealed)
 }
 
 func parseRefreshToken(a arguments) (setUp, error) {
@@ -191,31 +205,28 @@ func parseRefreshToken(a arguments) (setUp, error) {
 		if a.text("kind") == "expired" {
 			at = at.Add(longAgo)
 		}
-		p := newPair(at)
-		p.refresh = refresh
 		f.values["refresh_token"] = refresh
-		if err := f.issue(ctx, p, scopes, at); err != nil {
+		t, err := f.issue(ctx, refresh, scopes, at)
+		if err != nil {
 			return err
 		}
+		f.seal(t, "")
 		switch a.text("kind") {
 		case "revoked":
-			return f.submit(ctx, &oauth.Revoke{FamilyID: p.family})
+			return f.Tokens.RevokeAll(ctx, &oauth.Revoke{FamilyID: t.FamilyID})
 		case "used":
-			return f.replace(ctx, p.family, scopes)
+			return f.replace(ctx, t.FamilyID)
 		}
 		return nil
 	}, nil
 }
 
 // replace uses a refresh token so long ago that its grace period is over.
-func (f *fixture) replace(ctx context.Context, family string, scopes oauth.Scopes) error {
+func (f *fixture) replace(ctx context.Context, family uuid.UUID) error {
 	now := time.Now()
-	next := newPair(now)
 	op := &oauth.Rotate{
 		FamilyID: family, Generation: 1, Now: now.Add(longAgo), Grace: lifetimes.RefreshGrace, Expires: now.Add(lifetimes.RefreshToken),
-		Refresh: oauth.HashOf(next.refresh),
-		Access: oauth.AccessToken{Hash: oauth.HashOf(next.access), ClientID: f.client.ID, UserID: f.user.ID, FamilyID: family,
-			Scopes: scopes, Issued: now, Expires: next.expires},
+		AccessExpires: now.Add(lifetimes.AccessToken), Refresh: oauth.HashOf(oauth.NewRefreshToken()),
 	}
 	if err := f.submit(ctx, op); err != nil {
 		return err
@@ -231,47 +242,33 @@ func parseAccessToken(a arguments) (setUp, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	p, keys := newPair(now), Keys()
-	if bearer := a.text("access_token"); bearer != "" {
-		if a.text("kind") == "expired" {
-			return nil, errors.New("access_token: an expired one cannot be given")
-		}
-		expires, ok := keys.CheckAccessToken(bearer)
-		if !ok {
-			return nil, errors.New("access_token: it is not signed with the key of contracts")
-		}
-		p.access, p.expires = bearer, expires
+	text := a.text("access_token")
+	if text != "" && !standIn.MatchString(text) {
+		return nil, errors.New("access_token: it is not gtat_ and up to 250 letters, digits, - and _")
 	}
 	return func(ctx context.Context, f *fixture) error {
-		issue := f.issueToClient
-		if a.flag("user") {
-			issue = f.issue
+		at := time.Now()
+		if a.text("kind") == "expired" {
+			at = at.Add(-lifetimes.AccessToken - time.Minute)
 		}
-		if err := issue(ctx, p, scopes, now); err != nil {
+		var t *oauth.AccessToken
+		var err error
+		if a.flag("user") {
+			t, err = f.issue(ctx, oauth.NewRefreshToken(), scopes, at)
+		} else {
+			t, err = f.issueToClient(ctx, scopes, at)
+		}
+		if err != nil {
 			return err
 		}
-		switch a.text("kind") {
-		case "expired":
-			f.values["access_token"] = keys.NewAccessToken(now.Add(-time.Minute))
-		case "revoked":
-			hash := oauth.HashOf(p.access)
-			return f.submit(ctx, &oauth.Revoke{Access: &hash})
+		f.seal(t, text)
+		if a.text("kind") != "revoked" {
+			return nil
 		}
-		return nil
+		return f.Tokens.RevokeAll(ctx, &oauth.Revoke{Token: &oauth.TokenEnd{
+			ID: t.ID, ClientID: t.ClientID, Expires: time.Unix(t.Expires, 0),
+		}})
 	}, nil
-}
-
-// issueToClient stores an access token of the current client itself.
-func (f *fixture) issueToClient(
-	ctx context.Context, p pair, scopes oauth.Scopes, at time.Time,
-) error {
-	if err := f.needClient(ctx); err != nil {
-		return err
-	}
-	f.values["access_token"] = p.access
-	return f.submit(ctx, &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(p.access), ClientID: f.client.ID,
-		Scopes: scopes &^ oauth.UserScopes, Issued: at, Expires: p.expires}})
 }
 
 func limitState(path string, endpoint token.Endpoint, limit int, owners []Value) State {
@@ -292,7 +289,8 @@ func (f *fixture) useUp(ctx context.Context, endpoint token.Endpoint, requests i
 			return err
 		}
 	}
-	bearer, _ := f.values["access_token"].(string)
+	text, _ := f.values["access_token"].(string)
+	bearer := f.tokens.issued(text)
 	for range requests {
 		switch admission := f.Tokens.Admit(bearer, endpoint, time.Now()); admission.Verdict {
 		case token.Admitted, token.InsufficientScope, token.UnapprovedScope:

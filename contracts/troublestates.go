@@ -32,8 +32,8 @@ func troubleStates() []State {
 			"There is no capacity for queries that are not cached.", nil, nil,
 			always(func(_ context.Context, f *fixture) error { f.StopLookups(); return nil })},
 		{"the identity service is busy",
-			"There is no capacity to read or write codes, tokens and sessions. It must be the last state of an interaction.", nil, nil,
-			always(makeBusy)},
+			"There is no capacity to read or write codes, tokens and sessions.", nil, nil,
+			always(func(_ context.Context, f *fixture) error { f.busy = true; return nil })},
 		{"this address has failed to authenticate too often",
 			"The caller's address has sent so many wrong client secrets that the next one is rejected for a while.",
 			nil, nil, always(sendWrongSecrets)},
@@ -77,10 +77,11 @@ func openBreaker(ctx context.Context, f *fixture) error {
 	return nil
 }
 
-// makeBusy makes the service load the client first: a busy service has its clients in memory.
-func makeBusy(ctx context.Context, f *fixture) error {
-	if f.client != nil {
-		if _, err := f.Tokens.Client(ctx, f.client.ID); err != nil {
+// becomeBusy makes the store busy before a request. An authorization is only refused in a redirect
+// when the client is in memory.
+func (f *fixture) becomeBusy(r *http.Request) error {
+	if f.client != nil && r.URL.Path == authorizePath && !f.store.busy.Load() {
+		if _, err := f.Tokens.Client(r.Context(), f.client.ID); err != nil {
 			return err
 		}
 	}

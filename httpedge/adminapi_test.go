@@ -66,7 +66,7 @@ func TestAdminAPIIsForOperators(t *testing.T) {
 	paths := []string{"GET /clients", "POST /clients", "GET /clients/" + c.ID,
 		"DELETE /clients/" + c.ID, "POST /clients/" + c.ID + "/approve",
 		"POST /clients/" + c.ID + "/secrets", "GET /users", "POST /users", "PATCH /users/1",
-		"DELETE /users/1", "POST /users/1/reset-password"}
+		"DELETE /users/1", "POST /users/1/reset-password", "GET /keys", "POST /keys/rotate"}
 	for _, row := range paths {
 		method, path, _ := strings.Cut(row, " ")
 		for _, test := range []struct {

@@ -1,38 +1,151 @@
 package httpedge_test
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 )
 
-// TestOperatorRotatesKeys: the token that asks was signed with the key before, and goes on working
+// listedKey is a key in the response of GET /keys.
+type listedKey struct {
+	purpose string
+	number  int
+	current bool
+}
+
+// keys lists the keys.
+func (o *operator) keys() []listedKey {
+	o.t.Helper()
+	var all []listedKey
+	list, _ := o.does(200, "GET", "/keys", "").object(o.t)["keys"].([]any)
+	for _, item := range list {
+		key, _ := item.(map[string]any)
+		purpose, _ := key["purpose"].(string)
+		number, _ := key["number"].(float64)
+		madeAt, _ := key["made_at"].(string)
+		made, err := time.Parse(time.RFC3339, madeAt)
+		if file, _ := key["key_file"].(string); file == "" || err != nil ||
+			time.Since(made) > time.Hour || len(key) != 5 {
+			o.t.Errorf("got %v, want a key made by this test with the name of its key file", key)
+		}
+		all = append(all, listedKey{purpose, int(number), key["expires_at"] == nil})
+	}
+	return all
+}
+
+func (o *operator) wantKeys(what string, want ...listedKey) {
+	o.t.Helper()
+	if got := o.keys(); !slices.Equal(got, want) {
+		o.t.Errorf("%s: got keys %v, want %v", what, got, want)
+	}
+}
+
+// TestOperatorRotatesKeys: the token that asks was sealed with the key before, and goes on working
 // like all others.
 func TestOperatorRotatesKeys(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)
 	o := newOperator(t, st)
-	before, err := st.Store.AccessTokenKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := st.Tokens.Keys(oauth.TokenKeys)
+	o.does(200, "HEAD", "/keys", "")
+	o.wantKeys("at first", listedKey{"tokens", 1, true}, listedKey{"forms", 1, true},
+		listedKey{"browsers", 1, true})
 	record := o.does(200, "POST", "/keys/rotate", "").object(t)
 	made, err := time.Parse(time.RFC3339, record["created_at"].(string))
 	again, err2 := time.Parse(time.RFC3339, record["rotate_again_at"].(string))
-	if err != nil || err2 != nil || time.Since(made) > time.Minute || again.Sub(made) < time.Hour {
+	if err != nil || err2 != nil || time.Since(made) > time.Minute ||
+		again.Sub(made) < time.Hour || record["purpose"] != "tokens" {
 		t.Errorf("got %v, want a key made now, and the next one an hour later", record)
 	}
-	after, err := st.Store.AccessTokenKeys(t.Context())
-	if err != nil || after.Previous != before.Current || after.Current == before.Current {
-		t.Errorf("got %v, want a new key and the one before", err)
+	after := st.Tokens.Keys(oauth.TokenKeys)
+	if len(after) != 2 || after[1].Secret != before[0].Secret || after[0].Secret == before[0].Secret {
+		t.Errorf("got %v, want a new key and the one before", after)
 	}
+	o.wantKeys("rotated", listedKey{"tokens", 2, true}, listedKey{"tokens", 1, false},
+		listedKey{"forms", 1, true}, listedKey{"browsers", 1, true})
 	o.does(409, "POST", "/keys/rotate", "").refused(t, "conflict")
-	o.does(400, "POST", "/keys/rotate", `{"force":true}`).refused(t, "invalid_request", "force")
+	o.does(409, "POST", "/keys/rotate", `{"purpose":"tokens","now":false}`).refused(t, "conflict")
 	fresh := newOperator(t, st)
-	if _, old := before.CheckAccessToken(fresh.token); old {
-		t.Error("got a token signed with the key before, want the new one")
+	if _, number, ok := oauth.PeekAccessToken(fresh.token); !ok || number != after[0].Number {
+		t.Errorf("got a token of key %d, want the new key %d", number, after[0].Number)
 	}
 	fresh.does(200, "GET", "/clients", "")
-	d.covers("POST /admin/v1/keys/rotate 200", "POST /admin/v1/keys/rotate 409")
+	d.covers("GET /admin/v1/keys 200", "HEAD /admin/v1/keys 200",
+		"POST /admin/v1/keys/rotate 200", "POST /admin/v1/keys/rotate 409")
+}
+
+func TestRotationOfKeysRefuses(t *testing.T) {
+	o := newOperator(t, edgetest.NewIdentity(t))
+	for _, test := range []struct {
+		body   string
+		fields []string
+	}{
+		{`{"force":true}`, []string{"force"}},
+		{`{"purpose":"cookies"}`, []string{"purpose"}},
+		{`{"purpose":""}`, []string{"purpose"}},
+		{`{"purpose":null}`, []string{"purpose"}},
+		{`{"purpose":7,"now":"yes"}`, []string{"purpose", "now"}},
+		{`{"now":null}`, []string{"now"}},
+	} {
+		o.does(400, "POST", "/keys/rotate", test.body).refused(t, "invalid_request", test.fields...)
+	}
+	o.does(400, "POST", "/keys/rotate", "[]").refused(t, "invalid_request")
+	o.wantKeys("refused", listedKey{"tokens", 1, true}, listedKey{"forms", 1, true},
+		listedKey{"browsers", 1, true})
+}
+
+// TestPurposesRotateApart rotates the keys of forms and of known browsers.
+func TestPurposesRotateApart(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	o := newOperator(t, st)
+	tokens := st.Tokens.Keys(oauth.TokenKeys)
+	for _, purpose := range []string{"forms", "browsers"} {
+		body := `{"purpose":"` + purpose + `"}`
+		if got := o.does(200, "POST", "/keys/rotate", body).object(t)["purpose"]; got != purpose {
+			t.Errorf("got purpose %v, want %s", got, purpose)
+		}
+		o.does(409, "POST", "/keys/rotate", body).refused(t, "conflict")
+	}
+	o.wantKeys("rotated", listedKey{"tokens", 1, true}, listedKey{"forms", 2, true},
+		listedKey{"forms", 1, false}, listedKey{"browsers", 2, true},
+		listedKey{"browsers", 1, false})
+	if got := st.Tokens.Keys(oauth.TokenKeys); len(got) != 1 || got[0].Secret != tokens[0].Secret {
+		t.Errorf("got %v, want the key of tokens unchanged", got)
+	}
+}
+
+// TestOperatorDropsKeys drops the keys of tokens while they are in use.
+func TestOperatorDropsKeys(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	o := newOperator(t, st)
+	secrets := st.Tokens.Keys(oauth.TokenKeys)
+	o.does(200, "POST", "/keys/rotate", "")
+	fresh := newOperator(t, st)
+	fresh.does(200, "POST", "/keys/rotate", `{"now":true}`)
+	for _, ended := range []*operator{o, fresh} {
+		ended.does(401, "GET", "/keys", "")
+	}
+	last := newOperator(t, st)
+	last.wantKeys("dropped", listedKey{"tokens", 3, true}, listedKey{"forms", 1, true},
+		listedKey{"browsers", 1, true})
+	last.does(200, "POST", "/keys/rotate", "") // no former key is in use
+	records := st.Log.Records("all former keys were dropped")
+	if len(records) != 1 || records[0]["purpose"] != "tokens" || records[0]["level"] != "WARN" {
+		t.Errorf("got %v in the log, want one warning", records)
+	}
+	for _, key := range append(secrets, st.Tokens.Keys(oauth.TokenKeys)...) {
+		for _, text := range []string{string(key.Secret[:]), hex.EncodeToString(key.Secret[:]),
+			base64.StdEncoding.EncodeToString(key.Secret[:]),
+			base64.RawURLEncoding.EncodeToString(key.Secret[:])} {
+			if strings.Contains(st.Log.String(), text) {
+				t.Error("got a secret key in the log")
+			}
+		}
+	}
 }

@@ -48,7 +48,7 @@ func BenchmarkClientCredentials(b *testing.B) {
 func BenchmarkIntrospect(b *testing.B) {
 	st := edgetest.NewIdentity(b)
 	client, user := st.NewClient(b, nil), st.NewUser(b, "Rosa", rosa)
-	token := issueTokens(b, st, client.ID, user.ID, 1)[0]
+	token := sealTokens(b, st, client.ID, user.ID, 1)[0]
 	form := url.Values{"token": {token}, "client_id": {client.ID},
 		"client_secret": {client.Secret}}.Encode()
 	request := fmt.Appendf(nil, "POST /oauth/introspect HTTP/1.1\r\nHost: localhost\r\n"+

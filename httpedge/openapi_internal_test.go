@@ -1,6 +1,7 @@
 package httpedge
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/httpedge/adminapi"
 )
 
 func loadOpenAPI(t *testing.T) *openapi3.T {
@@ -36,6 +38,7 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
 		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
+		ListKeys:    func(context.Context) ([]adminapi.StoredKey, error) { return nil, nil },
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 		MaxConnections: 1,

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,39 +14,17 @@ import (
 	"gatehouse/httpedge/edgetest"
 )
 
-// issueTokens keeps n access tokens of the user.
-func issueTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64,
+// sealTokens returns n access tokens of the user.
+func sealTokens(t testing.TB, st *edgetest.IdentityStack, clientID string, userID int64,
 	n int) []string {
 	t.Helper()
-	keys, err := st.Store.AccessTokenKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	tokens := make([]string, n)
-	ended := make(chan error, n)
 	for i := range tokens {
-		if i >= 1000 { // so many wait at once
-			wait(t, ended)
-		}
-		expires := time.Now().Add(time.Hour)
-		tokens[i] = keys.NewAccessToken(expires)
-		op := &oauth.Issue{Token: oauth.AccessToken{Hash: oauth.HashOf(tokens[i]),
-			ClientID: clientID, UserID: userID,
-			Scopes: oauth.UserScopes, Issued: time.Now(), Expires: expires}}
-		op.OnDone(func(err error) { ended <- err })
-		st.Store.Submit(op)
-	}
-	for range min(n, 1000) {
-		wait(t, ended)
+		tokens[i] = st.Seal(t, oauth.AccessToken{
+			ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
+		})
 	}
 	return tokens
-}
-
-func wait(t testing.TB, ended <-chan error) {
-	t.Helper()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
 }
 
 // profileRequests are requests for the basic profile, one a token, ready to be served again and
@@ -67,7 +44,7 @@ func profileRequests(tokens []string) []*fasthttp.RequestCtx {
 func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	user := st.NewUser(t, "Rosa", rosa)
-	requests := profileRequests(issueTokens(t, st, st.NewClient(t, nil).ID, user.ID, 10))
+	requests := profileRequests(sealTokens(t, st, st.NewClient(t, nil).ID, user.ID, 10))
 	next := 0
 	serve := func() {
 		ctx := requests[next%len(requests)]
@@ -89,7 +66,7 @@ func TestAdmittedProfileAllocatesNothing(t *testing.T) {
 func BenchmarkProfile(b *testing.B) {
 	st := edgetest.NewIdentity(b)
 	user := st.NewUser(b, "Rosa", rosa)
-	requests := profileRequests(issueTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
+	requests := profileRequests(sealTokens(b, st, st.NewClient(b, nil).ID, user.ID, 10_000))
 	for _, ctx := range requests {
 		st.Server.Handler()(ctx)
 	}

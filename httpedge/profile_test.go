@@ -84,11 +84,9 @@ func TestInvalidTokens(t *testing.T) {
 
 func TestExpiredToken(t *testing.T) {
 	st := edgetest.NewIdentity(t)
-	keys, err := st.Store.AccessTokenKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	token := keys.NewAccessToken(time.Now().Add(-time.Hour))
+	token := st.Seal(t, oauth.AccessToken{
+		ClientID: st.NewClient(t, nil).ID, Expires: time.Now().Add(-time.Hour).Unix(),
+	})
 	a := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+token)
 	o := a.object(t)
 	if a.status != 401 || o["error"] != "token_expired" || o["error_description"] == "" ||

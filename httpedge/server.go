@@ -21,6 +21,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/httpedge/adminapi"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
@@ -46,6 +47,8 @@ type Config struct {
 	Tokens *token.Service
 	People *people.Service
 	Issuer string // base URL without a trailing slash; required with Tokens
+	// ListKeys lists the secret keys of the database; required with Tokens.
+	ListKeys adminapi.ListKeys
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -106,12 +109,14 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{config: config, log: config.Logger, clients: clients}
-	s.site = visit.New(visit.Config{People: config.People, Issuer: config.Issuer,
-		Log: config.Logger, Caller: s.clients.caller})
+	site := visit.Config{People: config.People, Issuer: config.Issuer, Log: config.Logger,
+		Caller: s.clients.caller}
 	if config.Tokens != nil {
+		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
 		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
 		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
+	s.site = visit.New(site)
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout,
 		idle: config.IdleTimeout}
 	s.publicConns = newConnections(config.MaxConnections, times, config.Logger)
@@ -139,6 +144,8 @@ func (c *Config) check() error {
 	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New(
 			"httpedge: the issuer must be an http or https URL with nothing after the host")
+	case c.Tokens != nil && c.ListKeys == nil:
+		return errors.New("httpedge: Tokens without ListKeys")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
 	case !signin.IsChooserParameter(c.SkipChooserParameter):

@@ -29,6 +29,7 @@ type User struct {
 	Created        time.Time
 	Updated        time.Time
 	Version        int64 // grows with each change; set by the Store
+	Epoch          int64 // as in oauth.Epochs; set by the Store
 }
 
 // Session is a browser's sign-in as the Store keeps it.
@@ -82,9 +83,12 @@ type Store interface {
 	// UpdateUser replaces the user with u's ID and sets u's Version. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
-	// DeleteUser deletes the user with all sessions, consents, challenges, codes and tokens. It
-	// returns the hashes of the access tokens that it deleted.
-	DeleteUser(ctx context.Context, id int64) (tokens [][32]byte, err error)
+	// ReplacePassword is UpdateUser for a user whose password is another one now. It also ends all
+	// sessions except the one whose hash is keep, all refresh families and codes, and all access
+	// tokens by a new epoch.
+	ReplacePassword(ctx context.Context, u *User, keep [32]byte) error
+	// DeleteUser deletes the user with all sessions, consents, challenges, codes and refresh tokens.
+	DeleteUser(ctx context.Context, id int64) error
 
 	CreateSession(ctx context.Context, s *Session) error
 	Session(ctx context.Context, hash [32]byte) (*Session, error)

@@ -71,6 +71,7 @@ type Client struct {
 	Secrets         []Secret   // live secrets, oldest first: at most two; none for a public client
 	Created         time.Time
 	Version         int64 // grows with each change; set by the Store
+	Epoch           int64 // of Epochs; set by the Store
 }
 
 // Secret is a stored client secret. Only its hash is stored.

@@ -1,6 +1,10 @@
 package oauth
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // AuthorizationCode is a stored authorization code (RFC 6749 section 4.1.2).
 type AuthorizationCode struct {
@@ -13,13 +17,13 @@ type AuthorizationCode struct {
 	CodeChallenge string // S256 (RFC 7636 section 4.2); "" = none was sent
 	Expires       time.Time
 	Used          time.Time // zero = not used
-	FamilyID      string    // family of the tokens issued for it; "" = not used
+	FamilyID      uuid.UUID // family of the tokens issued for it; uuid.Nil = not used
 }
 
 // Family is a token family: the refresh tokens that grew out of one authorization code, and their
 // access tokens. It ends as a whole (RFC 9700 section 4.14).
 type Family struct {
-	ID         string // UUID
+	ID         uuid.UUID
 	ClientID   string
 	UserID     int64
 	Scopes     Scopes    // scopes that the user granted
@@ -27,7 +31,9 @@ type Family struct {
 	Advanced   time.Time // when Generation last grew
 	Expires    time.Time // idle expiry; each use moves it
 	Ends       time.Time // end of the family, regardless of use
-	Revoked    bool
+	// AccessExpires is when the last of its access tokens expires.
+	AccessExpires time.Time
+	Revoked       bool
 }
 
 // RefreshToken is a stored refresh token (RFC 6749 section 1.5) with the current state of its
@@ -36,15 +42,4 @@ type RefreshToken struct {
 	Hash       Hash
 	Generation int64
 	Family     Family
-}
-
-// AccessToken is a stored access token (RFC 6749 section 1.4).
-type AccessToken struct {
-	Hash     Hash
-	ClientID string
-	UserID   int64  // 0 = no user (client_credentials)
-	FamilyID string // "" = no family
-	Scopes   Scopes
-	Issued   time.Time
-	Expires  time.Time
 }

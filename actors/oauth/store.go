@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Errors that callers of a Store tell apart. A Store may return others.
@@ -29,8 +31,6 @@ type Store interface {
 	AuthorizationCode(ctx context.Context, hash Hash) (*AuthorizationCode, error)
 	// RefreshToken returns the token with its family, revoked or expired or not, or ErrNotFound.
 	RefreshToken(ctx context.Context, hash Hash) (*RefreshToken, error)
-	// AccessToken returns the token, or ErrNotFound when there is none or it was revoked.
-	AccessToken(ctx context.Context, hash Hash) (*AccessToken, error)
 	// Clients returns up to limit clients whose ID is greater than after, sorted by ID.
 	Clients(ctx context.Context, after string, limit int) ([]*Client, error)
 	// CreateClient inserts c with its ID and sets its Version.
@@ -39,22 +39,31 @@ type Store interface {
 	// sets c's Version. It returns ErrNotFound, or ErrConflict if c's Version is not the stored
 	// one.
 	UpdateClient(ctx context.Context, c *Client) error
-	// DeleteClient deletes the client with all consents, codes and tokens. It returns the hashes of
-	// the access tokens that it deleted.
-	DeleteClient(ctx context.Context, id string) (tokens []Hash, err error)
-	// AccessTokenKeys returns the keys that sign access tokens. It creates one if there is none.
-	AccessTokenKeys(ctx context.Context) (Keys, error)
-	// RotateKeys creates a new current key at now. The current key becomes the previous one, and
-	// the previous one is deleted. It returns the new keys. If there is a previous key and the
-	// current one was made after settled, it changes nothing and returns ErrKeysInUse.
-	RotateKeys(ctx context.Context, now, settled time.Time) (Keys, error)
+	// DeleteClient deletes the client with all consents, codes and refresh tokens.
+	DeleteClient(ctx context.Context, id string) error
+
+	// Keys returns the keys of a purpose: the current one first, then the former ones that have not
+	// expired at now, the newest first.
+	Keys(ctx context.Context, purpose Purpose, now time.Time) ([]Key, error)
+	// RotateKeys makes a new current key and returns what Keys then returns. It returns ErrKeysInUse
+	// and changes nothing if a former key has not expired and Drop is not set.
+	RotateKeys(ctx context.Context, r Rotation) ([]Key, error)
+
+	// Ends returns the last change's number, and what was ended up to there, or later, and would not
+	// have expired at now.
+	Ends(ctx context.Context, now time.Time) (last int64, ends []End, err error)
+	// Changes returns the last change's number, which is below after when the database has lost
+	// changes, and the changes above after in their order, at most limit. A change is kept until what
+	// it ends has expired, and for ChangesKept.
+	Changes(ctx context.Context, after int64, limit int) (last int64, changes []Change, err error)
+
 	// Submit enqueues op and returns at once. The Store executes operations in the order of
 	// submission; each sees the effects of those before it. It decides op inside a transaction that
 	// it may share with other operations, commits it, and then calls op.Done.
 	Submit(op Operation)
 }
 
-// Operation is a change that the Store decides: *SaveCode, *Issue, *Redeem, *Rotate or *Revoke. Its
+// Operation is a change that the Store decides: *SaveCode, *Redeem, *Rotate or *Revoke. Its
 // result fields are valid once it has ended without an error. Write, which every operation embeds,
 // has its methods.
 type Operation interface {
@@ -70,12 +79,6 @@ type SaveCode struct {
 	Code AuthorizationCode
 }
 
-// Issue inserts a new access token without a family (RFC 6749 section 4.4).
-type Issue struct {
-	Write
-	Token AccessToken
-}
-
 // Redeem exchanges an authorization code for the first tokens of a family (RFC 6749 section 4.1.3),
 // at most once. The caller has authenticated the client and checked what does not change: client,
 // redirect URI, verifier.
@@ -84,11 +87,11 @@ type Redeem struct {
 	Code    Hash
 	Now     time.Time
 	Family  Family // new; its Generation is 1
-	Access  AccessToken
-	Refresh *Hash // of the first refresh token; nil = none is issued
+	Refresh *Hash  // of the first refresh token; nil = none is issued
 
 	Outcome Outcome
-	Revoked []Hash // with OutcomeReused: the revoked access tokens
+	Epochs  Epochs // with OutcomeDone: for the access token
+	Ended   []End  // with OutcomeReused
 }
 
 // Rotate exchanges a refresh token for the next tokens of its family (RFC 6749 section 6, RFC 9700
@@ -97,30 +100,30 @@ type Redeem struct {
 // Any other token ends the family.
 type Rotate struct {
 	Write
-	FamilyID   string
+	FamilyID   uuid.UUID
 	Generation int64 // generation of the presented token
 	Now        time.Time
 	Grace      time.Duration // 0 = none
 	Expires    time.Time     // the family's new idle expiry
-	Access     AccessToken
-	Refresh    Hash
+	// AccessExpires is when the new access token expires.
+	AccessExpires time.Time
+	Refresh       Hash
 
 	Outcome Outcome
-	Revoked []Hash // with OutcomeReused: the revoked access tokens
+	Epochs  Epochs // with OutcomeDone: for the access token
+	Ended   []End  // with OutcomeReused
 }
 
-// Revoke revokes tokens (RFC 7009). Exactly one field selects them; KeepFamily is an option of
-// UserID.
+// Revoke revokes tokens (RFC 7009). Exactly one field selects them.
 type Revoke struct {
 	Write
-	Access     *Hash  // one access token
-	FamilyID   string // a family and its access tokens
-	UserID     int64  // all families, access tokens and codes of a user, except KeepFamily
-	ClientID   string // all families, access tokens and codes of a client
-	Consent    *Grant // a consent, and the user's families, access tokens and codes at the client
-	KeepFamily string // family to keep; "" = none
+	Token    *TokenEnd // one access token; it may have been ended before
+	FamilyID uuid.UUID // a family and its access tokens
+	UserID   int64     // all families and codes of a user, and all access tokens by a new epoch
+	ClientID string    // all families and codes of a client, and all access tokens by a new epoch
+	Consent  *Grant    // a consent, and the user's families and codes at the client
 
-	Revoked []Hash // the revoked access tokens
+	Ended []End // what the database did not know as ended before; empty with UserID and ClientID
 }
 
 // Grant names a user's consent to a client.

@@ -73,7 +73,7 @@ func (s *Service) ConfirmChange(
 		return nil, err
 	}
 	former := ""
-	u, err := s.changeUser(ctx, userID, now, func(u *account.User) error {
+	u, err := s.changeUser(ctx, userID, now, s.config.Store.UpdateUser, func(u *account.User) error {
 		if c.Channel == account.SMS {
 			former, u.Phone = u.Phone, c.Address
 		} else {

@@ -2,9 +2,12 @@ package people_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +86,8 @@ func startServices(
 	if s.tokens, err = token.New(t.Context(), tokens); err != nil {
 		t.Fatal(err)
 	}
-	config.Tokens, config.Keys = s.tokens, s.tokens.Keys
+	config.Tokens = s.tokens
+	config.Keys = func() []oauth.Key { return s.tokens.Keys(oauth.BrowserKeys) }
 	if s.Service, err = people.New(config); err != nil {
 		t.Fatal(err)
 	}
@@ -106,14 +110,23 @@ type fixture struct {
 	hooks *hookedStore
 	ann   *account.User
 	app   *oauth.Client
-	keys  oauth.Keys
 }
 
-// hookedStore is an account.Store that calls hooks before it creates a session or reads a consent.
+// hookedStore is an account.Store that calls hooks before it creates a session or reads a consent,
+// and after it has replaced a password, whose error it returns.
 type hookedStore struct {
 	account.Store
 	beforeSession func()
 	beforeConsent func()
+	afterPassword func() error
+}
+
+func (s *hookedStore) ReplacePassword(ctx context.Context, u *account.User, keep [32]byte) error {
+	err := s.Store.ReplacePassword(ctx, u, keep)
+	if s.afterPassword != nil && err == nil {
+		err = s.afterPassword()
+	}
+	return err
 }
 
 func (s *hookedStore) Consent(
@@ -147,9 +160,6 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f.app = f.newClient(t, "App")
-	if f.keys, err = store.AccessTokenKeys(ctx); err != nil {
-		t.Fatal(err)
-	}
 	return f
 }
 
@@ -157,7 +167,8 @@ func (f *fixture) newClient(t *testing.T, name string) *oauth.Client {
 	t.Helper()
 	c := &oauth.Client{
 		ID: uuid.NewString(), Name: name, Scopes: oauth.UserScopes,
-		Grants: oauth.AuthorizationCodeGrant, Created: time.Now(),
+		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant, Public: true,
+		Created: time.Now(),
 	}
 	if err := f.store.CreateClient(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -184,22 +195,87 @@ func (f *fixture) mustSignIn(t *testing.T, password string, now time.Time) *peop
 	return in
 }
 
+// verifier is the code verifier of all authorization requests.
+var verifier = strings.Repeat("v", 43)
+
+// request returns a token request of the client.
+func (f *fixture) request(grant oauth.GrantTypes) *oauth.TokenRequest {
+	return &oauth.TokenRequest{
+		Credentials: oauth.Credentials{ClientID: f.app.ID}, Grant: grant,
+		RedirectURI: "https://app.example/",
+	}
+}
+
+// code issues an authorization code of Ann.
+func (f *fixture) code(t *testing.T) string {
+	t.Helper()
+	challenge := sha256.Sum256([]byte(verifier))
+	code, fault := f.tokens.IssueCode(t.Context(), oauth.AuthorizationCode{
+		ClientID: f.app.ID, UserID: f.ann.ID, RedirectURI: "https://app.example/",
+		Scopes: oauth.ViewUser, CodeChallenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
+	}, time.Now())
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return code
+}
+
+// redeem exchanges an authorization code.
+func (f *fixture) redeem(t *testing.T, code string) (*oauth.TokenResponse, *oauth.Error) {
+	t.Helper()
+	r := f.request(oauth.AuthorizationCodeGrant)
+	r.Code, r.CodeVerifier = code, verifier
+	return f.tokens.Token(t.Context(), r, time.Now())
+}
+
+// refresh exchanges a refresh token.
+func (f *fixture) refresh(t *testing.T, token string) (*oauth.TokenResponse, *oauth.Error) {
+	t.Helper()
+	r := f.request(oauth.RefreshTokenGrant)
+	r.RefreshToken = token
+	return f.tokens.Token(t.Context(), r, time.Now())
+}
+
+// grants are what a client has of Ann.
+type grants struct{ access, refresh, code string }
+
+func (f *fixture) grants(t *testing.T) grants {
+	t.Helper()
+	response, fault := f.redeem(t, f.code(t))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return grants{response.AccessToken, response.RefreshToken, f.code(t)}
+}
+
 // token issues an access token of Ann.
 func (f *fixture) token(t *testing.T) string {
 	t.Helper()
-	expires := time.Now().Add(time.Hour).Truncate(time.Second)
-	bearer := f.keys.NewAccessToken(expires)
-	op := &oauth.Issue{Token: oauth.AccessToken{
-		Hash: oauth.HashOf(bearer), ClientID: f.app.ID, UserID: f.ann.ID, Scopes: oauth.ViewUser,
-		Issued: time.Now(), Expires: expires,
-	}}
-	done := make(chan error, 1)
-	op.OnDone(func(err error) { done <- err })
-	f.store.Submit(op)
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	return f.grants(t).access
+}
+
+// wantEnded checks that no part of g is accepted any more.
+func (f *fixture) wantEnded(t *testing.T, what string, g grants) {
+	t.Helper()
+	f.wantVerdict(t, what, g.access, token.TokenInvalid)
+	if _, fault := f.refresh(t, g.refresh); fault == nil || fault.Code != oauth.InvalidGrant {
+		t.Errorf("%s: got %v for the refresh token, want invalid_grant", what, fault)
 	}
-	return bearer
+	if _, fault := f.redeem(t, g.code); fault == nil || fault.Code != oauth.InvalidGrant {
+		t.Errorf("%s: got %v for the code, want invalid_grant", what, fault)
+	}
+}
+
+// wantLive checks that g is accepted. It uses up the refresh token and the code.
+func (f *fixture) wantLive(t *testing.T, what string, g grants) {
+	t.Helper()
+	f.wantVerdict(t, what, g.access, token.Admitted)
+	if _, fault := f.refresh(t, g.refresh); fault != nil {
+		t.Errorf("%s: got %v for the refresh token, want tokens", what, fault)
+	}
+	if _, fault := f.redeem(t, g.code); fault != nil {
+		t.Errorf("%s: got %v for the code, want tokens", what, fault)
+	}
 }
 
 func (f *fixture) wantVerdict(t *testing.T, what, bearer string, want token.Verdict) {

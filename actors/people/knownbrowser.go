@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"gatehouse/actors/account"
@@ -16,15 +17,9 @@ const knownFor = 365 * 24 * time.Hour
 
 // knownBrowsers issues and checks the mark that a browser keeps in a cookie after a sign-in. A mark
 // is the time of the sign-in, and an HMAC of it, the account and the password hash. So a mark is
-// valid for one account until its password changes, and the server stores nothing.
-type knownBrowsers struct{ keys func() oauth.Keys }
-
-// markKey derives the key of marks from a key of access tokens.
-func markKey(key [32]byte) []byte {
-	mac := hmac.New(sha256.New, key[:])
-	mac.Write([]byte("gatehouse: browsers known to an account"))
-	return mac.Sum(nil)
-}
+// valid for one account until its password changes, and the server stores nothing. The keys are for
+// marks alone, so that a rotation of other keys leaves every browser known.
+type knownBrowsers struct{ keys func() []oauth.Key }
 
 // markLength is the length of a mark in bytes before base64: Unix minutes and 128 bits of HMAC.
 const markLength = 4 + 16
@@ -33,7 +28,7 @@ const markLength = 4 + 16
 func (k knownBrowsers) mark(u *account.User, now time.Time) string {
 	mark := make([]byte, 4, markLength)
 	binary.BigEndian.PutUint32(mark, uint32(now.Unix()/60))
-	mac := markMAC(markKey(k.keys().Current), mark, u)
+	mac := markMAC(&k.keys()[0], mark, u)
 	return base64.RawURLEncoding.EncodeToString(append(mark, mac...))
 }
 
@@ -44,15 +39,15 @@ func (k knownBrowsers) knows(mark string, u *account.User, now time.Time) bool {
 		return false
 	}
 	minutes, mac := given[:4], given[4:]
-	keys := k.keys()
-	genuine := hmac.Equal(mac, markMAC(markKey(keys.Current), minutes, u)) ||
-		keys.Previous != [32]byte{} && hmac.Equal(mac, markMAC(markKey(keys.Previous), minutes, u))
+	genuine := slices.ContainsFunc(k.keys(), func(key oauth.Key) bool {
+		return hmac.Equal(mac, markMAC(&key, minutes, u))
+	})
 	return genuine && now.Sub(time.Unix(60*int64(binary.BigEndian.Uint32(minutes)), 0)) < knownFor
 }
 
 // markMAC returns the HMAC of a mark.
-func markMAC(key, minutes []byte, u *account.User) []byte {
-	mac := hmac.New(sha256.New, key)
+func markMAC(key *oauth.Key, minutes []byte, u *account.User) []byte {
+	mac := hmac.New(sha256.New, key.Secret[:])
 	mac.Write(minutes)
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(u.ID)))
 	mac.Write([]byte(u.PasswordHash))

@@ -8,15 +8,17 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-func knownTo(keys oauth.Keys) knownBrowsers {
-	return knownBrowsers{keys: func() oauth.Keys { return keys }}
+// knownTo returns the marks under keys with these secrets, the current one first.
+func knownTo(secrets ...byte) knownBrowsers {
+	var keys []oauth.Key
+	for _, secret := range secrets {
+		keys = append(keys, oauth.Key{Purpose: oauth.BrowserKeys, Secret: [32]byte{secret}})
+	}
+	return knownBrowsers{keys: func() []oauth.Key { return keys }}
 }
 
 func TestKnownBrowsers(t *testing.T) {
-	keys := oauth.Keys{Current: [32]byte{1}}
-	k := knownTo(keys)
-	rotated := knownTo(oauth.Keys{Current: [32]byte{2}, Previous: [32]byte{1}})
-	other := knownTo(oauth.Keys{Current: [32]byte{3}})
+	k := knownTo(1)
 	ann := &account.User{ID: 7, PasswordHash: "$a"}
 	mark := k.mark(ann, noon)
 	for _, c := range []struct {
@@ -28,11 +30,14 @@ func TestKnownBrowsers(t *testing.T) {
 		want  bool
 	}{
 		{"the same", k, mark, *ann, time.Hour, true},
-		{"after a rotation of keys", rotated, mark, *ann, time.Hour, true},
+		{"after a rotation of keys", knownTo(2, 1), mark, *ann, time.Hour, true},
+		{"after two rotations", knownTo(3, 2, 1), mark, *ann, time.Hour, true},
+		{"by the current of two keys", knownTo(2, 1), knownTo(2).mark(ann, noon), *ann, 0, true},
+		{"made after a rotation", knownTo(2), knownTo(2, 1).mark(ann, noon), *ann, 0, true},
 		{"another account", k, mark, account.User{ID: 8, PasswordHash: "$a"}, 0, false},
 		{"another password", k, mark, account.User{ID: 7, PasswordHash: "$b"}, 0, false},
 		{"too old", k, mark, *ann, knownFor + time.Minute, false},
-		{"other keys", other, mark, *ann, 0, false},
+		{"other keys", knownTo(3, 2), mark, *ann, 0, false},
 		{"none", k, "", *ann, 0, false},
 		{"garbage", k, "x!", *ann, 0, false},
 		{"cut", k, mark[:20], *ann, 0, false},

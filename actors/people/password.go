@@ -76,11 +76,10 @@ func (s *Service) verify(
 	return ok, outdated, nil
 }
 
-// ChangePassword replaces the password of u, as u was read, when p proves the current one. It ends
-// all sessions and revokes all refresh families, codes and access tokens before it returns. The
-// browser gets a new session, because another person may know the token of p.Session. The error is
-// one of Prove, an account.FieldError about the new password, account.ErrNotFound, account.ErrBusy
-// or a failure, after which the change must be repeated.
+// ChangePassword replaces the password of u, as u was read, when p proves the current one. The same
+// transaction ends all sessions, refresh families, codes and access tokens. The browser gets a new
+// session, because another person may know the token of p.Session. The error is one of Prove, an
+// account.FieldError about the new password, account.ErrNotFound, account.ErrBusy or a failure.
 func (s *Service) ChangePassword(
 	ctx context.Context, u *account.User, p Proof, password string, now time.Time,
 ) (*SignedIn, error) {
@@ -102,34 +101,36 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
-	changed, err := s.changeHash(ctx, u, hash, now)
+	changed, err := s.changeUser(ctx, u.ID, now, s.replacePassword(""), changeHash(u, hash))
 	if err != nil {
-		return nil, err
-	}
-	if err := s.endAfterPassword(ctx, u.ID, ""); err != nil {
 		return nil, err
 	}
 	return s.startSession(ctx, changed, p.Session.Device, now)
 }
 
-// changeHash replaces the password hash of u, as u was read. The error is ErrWrongCredentials when
-// a concurrent request has changed the password.
-func (s *Service) changeHash(
-	ctx context.Context, u *account.User, hash string, now time.Time,
-) (*account.User, error) {
-	return s.changeUser(ctx, u.ID, now, func(c *account.User) error {
+// changeHash returns a change of the password hash of u, as u was read. Its error is
+// ErrWrongCredentials when a concurrent request has changed the password.
+func changeHash(u *account.User, hash string) func(*account.User) error {
+	return func(c *account.User) error {
 		if c.PasswordHash != u.PasswordHash {
 			return ErrWrongCredentials
 		}
 		c.PasswordHash = hash
 		return nil
-	})
+	}
 }
 
-// ResetPassword replaces the password of a user. It ends all sessions except the one with the token
-// keep ("" = none) and revokes all refresh families, codes and access tokens before it returns. The
-// error is an account.FieldError about the password, account.ErrNotFound, account.ErrBusy or a
-// failure, after which the reset must be repeated.
+// replacePassword returns a save for changeUser that also ends everything that a person who knew the
+// former password may have got, except the session with the token keep ("" = none).
+func (s *Service) replacePassword(keep string) func(context.Context, *account.User) error {
+	return func(ctx context.Context, u *account.User) error {
+		return s.config.Store.ReplacePassword(ctx, u, oauth.HashOf(keep))
+	}
+}
+
+// ResetPassword replaces the password of a user. The same transaction ends all sessions except the
+// one with the token keep ("" = none), and all refresh families, codes and access tokens. The error
+// is an account.FieldError about the password, account.ErrNotFound, account.ErrBusy or a failure.
 func (s *Service) ResetPassword(
 	ctx context.Context, id int64, password, keep string, now time.Time,
 ) error {
@@ -144,28 +145,16 @@ func (s *Service) ResetPassword(
 	if err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}
-	_, err = s.replacePassword(ctx, id, hash, keep, now)
+	_, err = s.resetHash(ctx, id, hash, keep, now)
 	return err
 }
 
-// replacePassword is ResetPassword with the hash of a password that was checked.
-func (s *Service) replacePassword(
+// resetHash is ResetPassword with the hash of a password that was checked.
+func (s *Service) resetHash(
 	ctx context.Context, id int64, hash, keep string, now time.Time,
 ) (*account.User, error) {
-	changed, err := s.changeUser(ctx, id, now, func(u *account.User) error {
+	return s.changeUser(ctx, id, now, s.replacePassword(keep), func(u *account.User) error {
 		u.PasswordHash = hash
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return changed, s.endAfterPassword(ctx, id, keep)
-}
-
-// endAfterPassword ends everything that a person who knew the former password may have got.
-func (s *Service) endAfterPassword(ctx context.Context, id int64, keep string) error {
-	if err := s.EndOtherSessions(ctx, id, keep); err != nil {
-		return err
-	}
-	return s.config.Tokens.RevokeAll(ctx, &oauth.Revoke{UserID: id})
 }

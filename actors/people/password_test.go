@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 )
@@ -14,18 +15,19 @@ import (
 func TestResetPasswordEndsSessionsAndTokens(t *testing.T) {
 	f, now := newFixture(t), time.Now()
 	here, elsewhere := f.mustSignIn(t, password, now), f.mustSignIn(t, password, now)
-	bearer := f.token(t)
-	f.wantVerdict(t, "before", bearer, token.Admitted)
+	f.wantLive(t, "before", f.grants(t))
+	mine := f.grants(t)
 	var wrong account.FieldError
 	err := f.ResetPassword(t.Context(), f.ann.ID, "short", "", now)
 	if !errors.As(err, &wrong) || wrong.Field != "password" {
 		t.Errorf("got %v, want an error about the password", err)
 	}
-	f.wantVerdict(t, "after a weak password", bearer, token.Admitted)
+	f.wantVerdict(t, "after a weak password", mine.access, token.Admitted)
 	if err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, here.Token, now); err != nil {
 		t.Fatal(err)
 	}
-	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
+	f.wantEnded(t, "after", mine)
+	f.wantLive(t, "issued after", f.grants(t))
 	f.wantSession(t, "kept", here.Token, now, true)
 	f.wantSession(t, "other", elsewhere.Token, now, false)
 	if _, err := f.signIn(t, password, "", now); !errors.Is(err, people.ErrWrongCredentials) {
@@ -51,8 +53,8 @@ func (f *fixture) sessionOf(t *testing.T, in *people.SignedIn, now time.Time) *a
 func TestChangePasswordEndsSessionsAndTokens(t *testing.T) {
 	f, now := newFixture(t), time.Now()
 	here, elsewhere := f.mustSignIn(t, password, now), f.mustSignIn(t, password, now)
-	bearer := f.token(t)
-	f.wantVerdict(t, "before", bearer, token.Admitted)
+	mine := f.grants(t)
+	f.wantVerdict(t, "before", mine.access, token.Admitted)
 	proof := people.Proof{Session: f.sessionOf(t, here, now), Password: password, Caller: browser}
 	for _, c := range []struct {
 		name, given, next string
@@ -72,12 +74,12 @@ func TestChangePasswordEndsSessionsAndTokens(t *testing.T) {
 			t.Errorf("%s: got %v, want %T", c.name, err, c.want)
 		}
 	}
-	f.wantVerdict(t, "after refusals", bearer, token.Admitted)
+	f.wantVerdict(t, "after refusals", mine.access, token.Admitted)
 	again, err := f.ChangePassword(t.Context(), here.User, proof, newPassword, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
+	f.wantEnded(t, "after", mine)
 	f.wantSession(t, "elsewhere", elsewhere.Token, now, false)
 	f.wantSession(t, "here, by the former token", here.Token, now, false)
 	f.wantSession(t, "here", again.Token, now, true)
@@ -98,6 +100,18 @@ func TestChangePasswordEndsSessionsAndTokens(t *testing.T) {
 			t.Errorf("in the browser: got %v, want no delay", err)
 		}
 	}
+}
+
+// TestUnconfirmedPasswordEndsTokens commits a new password and reports a failure.
+func TestUnconfirmedPasswordEndsTokens(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	in, mine := f.mustSignIn(t, password, now), f.grants(t)
+	f.wantVerdict(t, "before", mine.access, token.Admitted)
+	f.hooks.afterPassword = func() error { return oauth.ErrUnknownOutcome }
+	err := f.ResetPassword(t.Context(), f.ann.ID, newPassword, "", now)
+	wantError(t, "reset", err, oauth.ErrUnknownOutcome)
+	f.wantEnded(t, "after", mine)
+	f.wantSession(t, "after", in.Token, now, false)
 }
 
 func TestWrongPasswordsInProofsAreDelayed(t *testing.T) {

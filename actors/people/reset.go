@@ -65,6 +65,6 @@ func (s *Service) ConfirmReset(
 			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 				return nil, err
 			}
-			return s.replacePassword(ctx, owner.ID, hash, "", now)
+			return s.resetHash(ctx, owner.ID, hash, "", now)
 		})
 }

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	Store     account.Store
 	Tokens    Tokens
-	Keys      func() oauth.Keys  // current keys of access tokens; keys for cookies derive from them
+	Keys      func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
 	Session   time.Duration      // lifetime of a session after its last use
 	Messenger account.CodeSender // sends messages to people; nil = no messages
 	Channels  account.Channels   // channels of Messenger
@@ -46,9 +46,9 @@ type Tokens interface {
 	Client(ctx context.Context, id string) (*oauth.Client, error)
 	// RevokeAll revokes what op names. It is refused from the return on.
 	RevokeAll(ctx context.Context, op *oauth.Revoke) error
-	// UserChanged makes every request read the user again, and ends access tokens. Service calls it
-	// after the store has committed a change, and before it returns.
-	UserChanged(id int64, ended []oauth.Hash)
+	// UserChanged makes every request read the user again, with the epoch that ends access tokens.
+	// Service calls it after the store has committed a change, and before it returns.
+	UserChanged(id int64)
 }
 
 // Limits on wrong passwords and codes from one caller: a burst, then one for each interval.

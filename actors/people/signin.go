@@ -100,15 +100,16 @@ func (s *Service) authenticate(
 	return s.startSession(ctx, u, attempt.Device, now)
 }
 
-// rehash replaces an outdated hash of u's password. An error is only logged, since the next sign-in
-// tries again.
+// rehash replaces an outdated hash of u's password. The password is the same, so sessions and tokens
+// stay. An error is only logged, since the next sign-in tries again.
 func (s *Service) rehash(
 	ctx context.Context, u *account.User, password string, now time.Time,
 ) *account.User {
 	hash, err := s.hasher.Hash(ctx, password)
 	if err == nil {
 		var changed *account.User
-		if changed, err = s.changeHash(ctx, u, hash, now); err == nil {
+		changed, err = s.changeUser(ctx, u.ID, now, s.config.Store.UpdateUser, changeHash(u, hash))
+		if err == nil {
 			return changed
 		}
 	}

@@ -166,6 +166,7 @@ func TestResetDuringSignIn(t *testing.T) {
 
 func TestSignInReplacesOutdatedHash(t *testing.T) {
 	f, now := newFixture(t), time.Now()
+	before, mine := f.mustSignIn(t, password, now), f.grants(t)
 	u := *f.ann
 	// This is a hash of "password".
 	u.PasswordHash = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
@@ -174,6 +175,8 @@ func TestSignInReplacesOutdatedHash(t *testing.T) {
 	}
 	in := f.mustSignIn(t, "password", now)
 	f.wantSession(t, "signed in", in.Token, now, true)
+	f.wantSession(t, "signed in before", before.Token, now, true)
+	f.wantLive(t, "issued before", mine)
 	kept, err := f.store.User(t.Context(), u.ID)
 	if err != nil || !strings.HasPrefix(kept.PasswordHash, "$argon2id$v=19$m=8,t=1,p=1$") {
 		t.Errorf("got %s, %v, want a hash with the present parameters", kept.PasswordHash, err)

@@ -86,7 +86,7 @@ func checkUser(u *account.User, now time.Time) error {
 func (s *Service) UpdateUser(
 	ctx context.Context, id int64, change func(*account.User) error, now time.Time,
 ) (*account.User, error) {
-	return s.changeUser(ctx, id, now, func(u *account.User) error {
+	return s.changeUser(ctx, id, now, s.config.Store.UpdateUser, func(u *account.User) error {
 		before := *u
 		if err := change(u); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (s *Service) EnableUser(ctx context.Context, id int64, now time.Time) error
 }
 
 func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, now time.Time) error {
-	_, err := s.changeUser(ctx, id, now, func(u *account.User) error {
+	_, err := s.changeUser(ctx, id, now, s.config.Store.UpdateUser, func(u *account.User) error {
 		u.Disabled = disabled
 		return nil
 	})
@@ -125,12 +125,8 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 		return err
 	}
 	defer release()
-	ended, err := s.config.Store.DeleteUser(ctx, id)
-	hashes := make([]oauth.Hash, len(ended))
-	for i, hash := range ended {
-		hashes[i] = hash
-	}
-	s.config.Tokens.UserChanged(id, hashes) // also after an error, which may hide a commit
+	err = s.config.Store.DeleteUser(ctx, id)
+	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}
@@ -140,11 +136,12 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 // changeTries is how often changeUser tries, when another process keeps changing the user.
 const changeTries = 20
 
-// changeUser replaces a user's record by a changed copy. When another process changed the user
-// meanwhile, change is called again on the new record, up to changeTries times. Then the error is
-// oauth.ErrBusy.
+// changeUser replaces a user's record by a changed copy, which save stores. When another process
+// changed the user meanwhile, change is called again on the new record, up to changeTries times.
+// Then the error is oauth.ErrBusy.
 func (s *Service) changeUser(
-	ctx context.Context, id int64, now time.Time, change func(*account.User) error,
+	ctx context.Context, id int64, now time.Time,
+	save func(context.Context, *account.User) error, change func(*account.User) error,
 ) (*account.User, error) {
 	release, err := s.beginUserChange(ctx)
 	if err != nil {
@@ -152,7 +149,7 @@ func (s *Service) changeUser(
 	}
 	defer release()
 	for range changeTries {
-		u, err := s.tryChangeUser(ctx, id, now, change)
+		u, err := s.tryChangeUser(ctx, id, now, save, change)
 		if !errors.Is(err, account.ErrConflict) {
 			return u, err
 		}
@@ -162,7 +159,8 @@ func (s *Service) changeUser(
 
 // tryChangeUser returns account.ErrConflict when another process changed the user meanwhile.
 func (s *Service) tryChangeUser(
-	ctx context.Context, id int64, now time.Time, change func(*account.User) error,
+	ctx context.Context, id int64, now time.Time,
+	save func(context.Context, *account.User) error, change func(*account.User) error,
 ) (*account.User, error) {
 	old, err := s.config.Store.User(ctx, id)
 	if err != nil {
@@ -173,8 +171,8 @@ func (s *Service) tryChangeUser(
 		return nil, err
 	}
 	u.Updated = now
-	err = s.config.Store.UpdateUser(ctx, &u)
-	s.config.Tokens.UserChanged(id, nil) // also after an error, which may hide a commit
+	err = save(ctx, &u)
+	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
 	if err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}

@@ -2,8 +2,11 @@ package token
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
 )
@@ -40,14 +43,14 @@ type Admission struct {
 	Profile []byte             // the endpoint's JSON, with Admitted; must not be changed
 }
 
+// loadTimeout is how long a request waits for the client and user of its token to be read.
+const loadTimeout = 2 * time.Second
+
 // Admit decides about a request to endpoint with a bearer token at now, and counts it. token may
 // share memory with the request. It returns within two seconds, and at once for a token in use.
 func (s *Service) Admit(token string, endpoint Endpoint, now time.Time) Admission {
-	if s.stopped.Load() {
-		return Admission{Verdict: TryLater}
-	}
-	hash := oauth.HashOf(token)
-	return s.admit(token, &hash, endpoint, now)
+	result, _ := s.admit(token, endpoint, now)
+	return result
 }
 
 // AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an
@@ -57,27 +60,25 @@ func (s *Service) AdmitOperator(token string, now time.Time) Verdict {
 	return s.Admit(token, adminAPI, now).Verdict
 }
 
-// admit is Admit for a token whose hash is known.
-func (s *Service) admit(
-	token string, hash *oauth.Hash, endpoint Endpoint, now time.Time,
-) Admission {
-	a := s.directory.find(hash)
-	if a != nil { // its token was genuine when the actor was made
+// admit is Admit, and returns the session of an admitted token.
+func (s *Service) admit(token string, endpoint Endpoint, now time.Time) (Admission, *session) {
+	if s.stopped.Load() || !s.isCurrent(now) {
+		return Admission{Verdict: TryLater}, nil
+	}
+	id, number, ok := oauth.PeekAccessToken(token)
+	if !ok {
+		return Admission{Verdict: TokenInvalid}, nil
+	}
+	if a := s.directory.find(&id); a != nil && a.is(token) {
 		if result, settled := s.admitInUse(a, endpoint, now); settled {
-			return result
+			return result, &a.session
 		}
 	}
-	expires, ok := s.keys.CheckAccessToken(token)
-	if !ok {
-		return Admission{Verdict: TokenInvalid}
-	}
-	if !now.Before(expires) {
-		return Admission{Verdict: TokenExpired}
-	}
-	return s.admitAfterLoad(*hash, a, endpoint, now)
+	return s.admitOpened(token, number, endpoint, now)
 }
 
-// admitInUse asks a token's actor. False says that the token has to be loaded first.
+// admitInUse asks a token's actor. False says that the token's client or user has to be read first,
+// or that another actor takes its place.
 func (s *Service) admitInUse(
 	a *tokenActor, endpoint Endpoint, now time.Time,
 ) (_ Admission, settled bool) {
@@ -91,21 +92,116 @@ func (s *Service) admitInUse(
 	return result, true
 }
 
-// admitAfterLoad loads the token until its actor can decide. stale is the actor that could not.
-func (s *Service) admitAfterLoad(hash oauth.Hash, stale *tokenActor, endpoint Endpoint, now time.Time) Admission {
+// admitOpened opens a token and makes its actor. An introspection needs none, so it goes on when
+// there is no room.
+func (s *Service) admitOpened(
+	token string, number uint16, endpoint Endpoint, now time.Time,
+) (Admission, *session) {
+	t, verdict := s.check(token, number, now)
+	if verdict != Admitted {
+		return Admission{Verdict: verdict}, nil
+	}
 	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()
-	for first := true; ctx.Err() == nil; first = false {
-		a, verdict := s.load(ctx, hash, stale, now, first)
+	for ctx.Err() == nil {
+		x, verdict := s.open(ctx, &t)
+		if verdict != Admitted {
+			return Admission{Verdict: verdict}, nil
+		}
+		a := s.use(&x, t.ID, token)
 		switch {
-		case a != nil:
-			if result, settled := s.admitInUse(a, endpoint, now); settled {
-				return result
-			}
-			stale = a
-		case verdict != again:
-			return Admission{Verdict: verdict}
+		case a == nil && endpoint == introspection:
+			return Admission{Verdict: Admitted}, &x
+		case a == nil:
+			return Admission{Verdict: TryLater}, nil
+		}
+		if result, settled := s.admitInUse(a, endpoint, now); settled {
+			return result, &a.session
 		}
 	}
-	return Admission{Verdict: TryLater}
+	return Admission{Verdict: TryLater}, nil
+}
+
+// check opens a token, and refuses it if that needs no client and no user.
+func (s *Service) check(
+	token string, number uint16, now time.Time,
+) (t oauth.AccessToken, _ Verdict) {
+	t, ok := s.openToken(token, number)
+	switch {
+	case !ok:
+		return t, TokenInvalid
+	case now.Unix() >= t.Expires:
+		return t, TokenExpired
+	case s.ends.has(&t.ID, &t.FamilyID):
+		return t, TokenInvalid
+	}
+	return t, Admitted
+}
+
+// use returns the actor of a token, in use from now on. It returns nil when there is no room for it.
+func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
+	if a := s.directory.find(&id); a != nil {
+		return a
+	}
+	a := &tokenActor{
+		id: id, text: strings.Clone(token), service: s, session: *x, seen: s.clock(time.Now()),
+	}
+	s.spawner.Spawn(a)
+	used := s.directory.insert(a)
+	if used != a {
+		a.Stop()
+	}
+	return used
+}
+
+// open returns the session of a token with its client and user, which it reads if needed. The verdict
+// is Admitted when they stand by the token.
+func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ Verdict) {
+	if !s.inflight.Enter() {
+		return x, TryLater
+	}
+	defer s.inflight.Leave()
+	x = session{
+		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
+		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: t.Scopes,
+	}
+	for again := false; ctx.Err() == nil; again = true {
+		a, client, err := s.client(ctx, t.ClientID)
+		if err != nil {
+			return x, s.failedRead("read client of access token", err)
+		}
+		x.client = a
+		var u *user
+		if t.UserID != 0 {
+			if x.user, u, err = s.users.load(ctx, t.UserID); err != nil {
+				return x, s.failedRead("read user of access token", err)
+			}
+		}
+		switch ahead := x.isAhead(client, u); {
+		case ahead && !again: // another process was faster: it has issued the token after a change
+			x.client.record.outdate()
+			if x.user != nil {
+				x.user.outdate()
+			}
+			continue
+		case ahead || !x.isLive(client, u):
+			return x, TokenInvalid
+		}
+		return x, Admitted
+	}
+	return x, TryLater
+}
+
+// failedRead returns what a failed read means to the request.
+func (s *Service) failedRead(step string, err error) Verdict {
+	if errors.Is(err, oauth.ErrNotFound) || errors.Is(err, account.ErrNotFound) {
+		return TokenInvalid
+	}
+	s.config.Logger.Warn("a request could not be admitted", "step", step, "error", err)
+	return TryLater
+}
+
+// hasEnded reports whether a token has ended, or the key that sealed it.
+func (s *Service) hasEnded(id *oauth.TokenID, x *session) bool {
+	return s.ends.has(id, &x.family) || s.keys.find(x.key) == nil
 }

@@ -39,26 +39,53 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkAsk finds a token's actor and asks it, without hashing the token.
-func BenchmarkAsk(b *testing.B) {
-	f := newFixture(b, nil)
-	hash := oauth.HashOf(f.token("app", oauth.ViewUser))
-	now := time.Now()
-	f.admitAfterLoad(hash, nil, BasicProfile, now)
-	b.ReportAllocs()
-	for b.Loop() {
-		f.admitInUse(f.directory.find(&hash), BasicProfile, now)
+// BenchmarkAdmitWithEnds admits a token in use while no end is held, or 100,000 of one client.
+func BenchmarkAdmitWithEnds(b *testing.B) {
+	for _, n := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("ends=%d", n), func(b *testing.B) {
+			f := newFixture(b, nil)
+			for range n {
+				f.revoke(f.token("app", oauth.ViewUser))
+			}
+			tokens := make([]string, 1000)
+			now := time.Now()
+			for i := range tokens {
+				tokens[i] = f.token("app", oauth.ViewUser)
+				f.Admit(tokens[i], BasicProfile, now)
+			}
+			runtime.GC()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				f.Admit(tokens[i%len(tokens)], BasicProfile, now)
+			}
+		})
 	}
 }
 
-// BenchmarkRefuseGarbage refuses a token that another key has signed.
+// BenchmarkAsk finds a token's actor and asks it, without comparing the token.
+func BenchmarkAsk(b *testing.B) {
+	f := newFixture(b, nil)
+	token, now := f.token("app", oauth.ViewUser), time.Now()
+	f.Admit(token, BasicProfile, now)
+	id := idOf(token)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.admitInUse(f.directory.find(&id), BasicProfile, now)
+	}
+}
+
+// BenchmarkRefuseGarbage refuses a token that another key has sealed.
 func BenchmarkRefuseGarbage(b *testing.B) {
 	f := newFixture(b, nil)
-	foreign := oauth.Keys{Current: [32]byte{9}}
-	token := foreign.NewAccessToken(time.Now().Add(time.Hour))
-	now := time.Now()
+	token, now := foreignToken(), time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
 		f.Admit(token, BasicProfile, now)
 	}
+}
+
+// foreignToken returns a token that another key with the number of the current one has sealed.
+func foreignToken() string {
+	key := oauth.NewTokenKey(&oauth.Key{Number: 1, Secret: [32]byte{9}})
+	return key.Seal(&oauth.AccessToken{ClientID: "app", Expires: time.Now().Unix() + 3600})
 }

@@ -3,7 +3,6 @@
 package token
 
 import (
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -23,26 +22,32 @@ func TestAdmitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestMemoryPerActor measures the memory of a token in use, without its row.
-func TestMemoryPerActor(t *testing.T) {
-	const n, limit = 100_000, 600
+// TestRefuseAllocatesNothing refuses tokens that are not genuine.
+func TestRefuseAllocatesNothing(t *testing.T) {
 	f := newFixture(t, nil)
-	hashes := make([]oauth.Hash, n)
-	expires := time.Now().Add(time.Hour)
-	for i := range hashes {
-		hashes[i] = oauth.HashOf(fmt.Sprint(i))
-		f.store.tokens[hashes[i]] = oauth.AccessToken{
-			Hash:     hashes[i],
-			ClientID: "app",
-			UserID:   7,
-			Scopes:   oauth.UserScopes,
-			Expires:  expires,
+	now := time.Now()
+	for name, token := range map[string]string{
+		"sealed by another key": foreignToken(), "short": "gtat_x", "not a token": "x",
+	} {
+		got := testing.AllocsPerRun(1000, func() { f.Admit(token, BasicProfile, now) })
+		if got > 0.01 {
+			t.Errorf("%s: got %v allocations a request, want none", name, got)
 		}
 	}
+}
+
+// TestMemoryPerActor measures the memory of a token in use.
+func TestMemoryPerActor(t *testing.T) {
+	const n, limit = 100_000, 750
+	f := newFixture(t, nil)
+	tokens := make([]string, n)
+	for i := range tokens {
+		tokens[i] = f.token("app", oauth.UserScopes)
+	}
 	before := heap()
-	for i := range hashes {
-		f.admitAfterLoad(hashes[i], nil, BasicProfile, time.Now())
-		f.admitAfterLoad(hashes[i], nil, DetailedProfile, time.Now())
+	for _, token := range tokens {
+		f.Admit(token, BasicProfile, time.Now())
+		f.Admit(token, DetailedProfile, time.Now())
 	}
 	each := (heap() - before) / n
 	t.Logf("%d bytes per actor", each)
@@ -50,7 +55,7 @@ func TestMemoryPerActor(t *testing.T) {
 		t.Errorf("got %d bytes for each of %d actors, want at most %d for %d", each, f.actors(),
 			limit, n)
 	}
-	runtime.KeepAlive(hashes)
+	runtime.KeepAlive(tokens)
 }
 
 // heap returns the number of bytes in use.

@@ -31,18 +31,16 @@ type fakeStore struct {
 	accountStore
 
 	mu      sync.Mutex
-	tokens  map[oauth.Hash]oauth.AccessToken
 	clients map[string]*oauth.Client
 	users   map[int64]*account.User
-	reads   atomic.Int64 // of access tokens
+	reads   atomic.Int64 // of users
 
-	readError   error  // of access tokens
-	onTokenRead func() // called after an access token was read, before the reader gets it
+	readError  error                 // of users
+	onUserRead func(context.Context) // called after a user was read, before the reader gets it
 }
 
 func newFakeStore() *fakeStore {
 	return &fakeStore{
-		tokens: map[oauth.Hash]oauth.AccessToken{},
 		clients: map[string]*oauth.Client{
 			"app": {ID: "app", Scopes: oauth.UserScopes, DetailApproved: true},
 			"new": {ID: "new", Scopes: oauth.UserScopes},
@@ -52,45 +50,46 @@ func newFakeStore() *fakeStore {
 	}
 }
 
-func (s *fakeStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
-	return oauth.Keys{Current: [32]byte{1}}, nil
+func (s *fakeStore) Keys(_ context.Context, p oauth.Purpose, _ time.Time) ([]oauth.Key, error) {
+	return []oauth.Key{{Purpose: p, Number: 1, Secret: [32]byte{1}}}, nil
 }
 
-func (s *fakeStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
-	s.reads.Add(1)
-	s.mu.Lock()
-	token, ok := s.tokens[hash]
-	onTokenRead, readError := s.onTokenRead, s.readError
-	s.mu.Unlock()
-	if onTokenRead != nil {
-		onTokenRead()
-	}
-	if readError != nil {
-		return nil, readError
-	}
-	if !ok {
-		return nil, oauth.ErrNotFound
-	}
-	return &token, nil
+func (s *fakeStore) Ends(context.Context, time.Time) (int64, []oauth.End, error) {
+	return 0, nil, nil
 }
 
 func (s *fakeStore) Client(_ context.Context, id string) (*oauth.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c, ok := s.clients[id]; ok {
-		return c, nil
+		copied := *c
+		return &copied, nil
 	}
 	return nil, oauth.ErrNotFound
 }
 
-func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
+func (s *fakeStore) User(ctx context.Context, id int64) (*account.User, error) {
+	s.reads.Add(1)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u, ok := s.users[id]; ok {
-		copied := *u
-		return &copied, nil
+	u, ok := s.users[id]
+	onUserRead, readError := s.onUserRead, s.readError
+	var copied account.User
+	if ok {
+		copied = *u
 	}
-	return nil, account.ErrNotFound
+	s.mu.Unlock()
+	if onUserRead != nil {
+		onUserRead(ctx)
+	}
+	switch {
+	case readError != nil:
+		return nil, readError
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case !ok:
+		return nil, account.ErrNotFound
+	}
+	return &copied, nil
 }
 
 func (s *fakeStore) change(change func()) {
@@ -140,21 +139,30 @@ func newFixture(t testing.TB, change func(*Config)) *fixture {
 // token creates an access token that expires in an hour. It belongs to user 7, or to no user if it
 // has no scope of a user.
 func (f *fixture) token(client string, scopes oauth.Scopes) string {
-	token := f.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
-	row := oauth.AccessToken{Hash: oauth.HashOf(token), ClientID: client, Scopes: scopes, UserID: 7,
-		Issued: time.Now(), Expires: time.Now().Add(time.Hour).Truncate(time.Second)}
-	if scopes&oauth.UserScopes == 0 {
-		row.UserID = 0
+	now := time.Now().Unix()
+	says := oauth.AccessToken{ClientID: client, Scopes: scopes, Issued: now, Expires: now + 3600}
+	if scopes&oauth.UserScopes != 0 {
+		says.UserID = 7
 	}
-	f.store.change(func() { f.store.tokens[row.Hash] = row })
-	return token
+	return f.keys.seal(&says, time.Now())
 }
 
-// revoke revokes a token as Service does: first in the store, then its actor.
-func (f *fixture) revoke(token string) {
-	hash := oauth.HashOf(token)
-	f.store.change(func() { delete(f.store.tokens, hash) })
-	f.forget([]oauth.Hash{hash})
+// revoke ends a token as Service does when the store has acknowledged it.
+func (f *fixture) revoke(token string) { f.ends.add(endOf(token)) }
+
+func endOf(token string) *oauth.End {
+	return &oauth.End{Token: idOf(token), ClientID: "app", Expires: time.Now().Add(time.Hour)}
+}
+
+func idOf(token string) oauth.TokenID {
+	id, _, _ := oauth.PeekAccessToken(token)
+	return id
+}
+
+// actor returns the actor of a token; nil when there is none.
+func (f *fixture) actor(token string) *tokenActor {
+	id := idOf(token)
+	return f.directory.find(&id)
 }
 
 func (f *fixture) actors() int { return int(f.directory.size.Load()) }
@@ -175,8 +183,19 @@ func wantVerdict(t *testing.T, what string, got Admission, want Verdict) {
 func TestVerdicts(t *testing.T) {
 	const both = oauth.ViewUser | oauth.DetailUser
 	f := newFixture(t, nil)
-	foreign := oauth.Keys{Current: [32]byte{2}}
-	hour := time.Now().Add(time.Hour)
+	other := oauth.NewTokenKey(&oauth.Key{Number: 1, Secret: [32]byte{2}})
+	unknown := oauth.NewTokenKey(&oauth.Key{Number: 2, Secret: [32]byte{1}})
+	now := time.Now().Unix()
+	said := func(change func(*oauth.AccessToken)) *oauth.AccessToken {
+		says := oauth.AccessToken{
+			ClientID: "app", UserID: 7, Scopes: both, Issued: now - 10, Expires: now + 3600,
+		}
+		change(&says)
+		return &says
+	}
+	asIs := said(func(*oauth.AccessToken) {})
+	genuine := 0
+	seal := func(change func(*oauth.AccessToken)) string { return f.keys.seal(said(change), time.Now()) }
 	for _, c := range []struct {
 		name     string
 		token    string
@@ -185,9 +204,12 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"no token", "", BasicProfile, TokenInvalid},
 		{"garbage", "gtat_garbage", BasicProfile, TokenInvalid},
-		{"signed by another key", foreign.NewAccessToken(hour), BasicProfile, TokenInvalid},
-		{"valid signature, unknown", f.keys.newAccessToken(hour, time.Now()), BasicProfile, TokenInvalid},
-		{"valid signature, unknown, expired", f.keys.newAccessToken(time.Now().Add(-time.Second), time.Now()), BasicProfile, TokenExpired},
+		{"sealed by another key", other.Seal(asIs), BasicProfile, TokenInvalid},
+		{"sealed by an unknown key", unknown.Seal(asIs), BasicProfile, TokenInvalid},
+		{"unknown client", seal(func(t *oauth.AccessToken) { t.ClientID = "x" }), BasicProfile, TokenInvalid},
+		{"unknown user", seal(func(t *oauth.AccessToken) { t.UserID = 8 }), BasicProfile, TokenInvalid},
+		{"expired", seal(func(t *oauth.AccessToken) { t.Expires = now - 1 }), BasicProfile, TokenExpired},
+		{"expired, unknown client", seal(func(t *oauth.AccessToken) { t.ClientID, t.Expires = "x", now-1 }), BasicProfile, TokenExpired},
 		{"basic", f.token("app", oauth.ViewUser), BasicProfile, Admitted},
 		{"basic with the other scope", f.token("app", oauth.DetailUser), BasicProfile, InsufficientScope},
 		{"detailed", f.token("app", both), DetailedProfile, Admitted},
@@ -203,6 +225,9 @@ func TestVerdicts(t *testing.T) {
 	} {
 		got := f.Admit(c.token, c.endpoint, time.Now())
 		wantVerdict(t, c.name, got, c.want)
+		if c.want != TokenInvalid && c.want != TokenExpired {
+			genuine++
+		}
 		counted := c.want != TokenInvalid && c.want != TokenExpired && c.endpoint != adminAPI
 		limit := limitOf[min(c.endpoint, DetailedProfile)]
 		if counted && (got.Rate.Limit != limit || got.Rate.Remaining != limit-1) {
@@ -215,11 +240,8 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: got profile %s", c.name, got.Profile)
 		}
 	}
-	f.store.mu.Lock()
-	known := len(f.store.tokens)
-	f.store.mu.Unlock()
-	if f.actors() != known {
-		t.Errorf("got %d actors, want one for each of the %d known tokens", f.actors(), known)
+	if f.actors() != genuine {
+		t.Errorf("got %d actors, want one for each of the %d genuine tokens", f.actors(), genuine)
 	}
 }
 
@@ -267,7 +289,7 @@ func TestRateLimitIsExact(t *testing.T) {
 		}
 	}
 	if got := f.store.reads.Load(); got != 1 {
-		t.Errorf("got %d reads of the token, want 1", got)
+		t.Errorf("got %d reads of the user, want 1", got)
 	}
 }
 
@@ -286,10 +308,10 @@ func TestForbiddenRequestsCountAgainstLimit(t *testing.T) {
 	}
 }
 
-// TestUnknownTokenCreatesNoActor sends one unknown token from many goroutines.
-func TestUnknownTokenCreatesNoActor(t *testing.T) {
+// TestRefusedTokenCreatesNoActor sends a token of an unknown client from many goroutines.
+func TestRefusedTokenCreatesNoActor(t *testing.T) {
 	f := newFixture(t, nil)
-	token := f.keys.newAccessToken(time.Now().Add(time.Hour), time.Now())
+	token := f.token("x", oauth.ViewUser)
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() { f.wantVerdict(t, "unknown", token, TokenInvalid) })
@@ -308,33 +330,21 @@ func TestRevokedTokenIsRefusedAtOnce(t *testing.T) {
 		f.wantVerdict(t, "before", token, Admitted)
 		tokens = append(tokens, token)
 	}
-	var hashes []oauth.Hash
 	for _, token := range tokens[1:] {
-		hash := oauth.HashOf(token)
-		hashes = append(hashes, hash)
-		f.store.change(func() { delete(f.store.tokens, hash) })
+		f.revoke(token)
 	}
-	f.forget(hashes)
 	for _, token := range tokens[1:] {
 		f.wantVerdict(t, "revoked", token, TokenInvalid)
 	}
 	f.wantVerdict(t, "the other", tokens[0], Admitted)
-	if f.actors() != 1 {
-		t.Errorf("got %d actors, want 1", f.actors())
-	}
 }
 
-// TestRevocationDuringLoad revokes a token after its row was read and before its actor is in the
-// directory.
+// TestRevocationDuringLoad revokes a token while its user is read.
 func TestRevocationDuringLoad(t *testing.T) {
 	f := newFixture(t, nil)
 	token := f.token("app", oauth.ViewUser)
-	once := sync.OnceFunc(func() { f.revoke(token) })
-	f.store.onTokenRead = func() { once() }
+	f.store.onUserRead = func(context.Context) { f.revoke(token) }
 	f.wantVerdict(t, "revoked while it was loaded", token, TokenInvalid)
-	if got := f.store.reads.Load(); got != 2 || f.actors() != 0 {
-		t.Errorf("got %d reads and %d actors, want 2 and none", got, f.actors())
-	}
 }
 
 // TestUserChangedDuringReadIsReadAgain disables a user after the row was read and before it is
@@ -346,7 +356,7 @@ func TestUserChangedDuringReadIsReadAgain(t *testing.T) {
 		u, err := f.readUser(ctx, id)
 		if reads++; reads == 1 {
 			f.store.change(func() { f.store.users[7].Disabled = true })
-			f.UserChanged(7, nil)
+			f.UserChanged(7)
 		}
 		return u, err
 	}
@@ -361,11 +371,11 @@ func TestUnusedRecordIsDropped(t *testing.T) {
 	r := records[int64, user]{
 		read: func(context.Context, int64) (user, error) { return user{}, nil },
 	}
-	kept, _, err := r.load(t.Context(), 1, time.Time{})
+	kept, _, err := r.load(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.load(t.Context(), 2, time.Time{}); err != nil {
+	if _, _, err := r.load(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	for r.find(2) != nil {
@@ -384,7 +394,7 @@ func TestChangesReachTokenInUse(t *testing.T) {
 	f.wantVerdict(t, "at first", token, Admitted)
 	user := func(change func(*account.User)) {
 		f.store.change(func() { change(f.store.users[7]) })
-		f.UserChanged(7, nil)
+		f.UserChanged(7)
 	}
 	user(func(u *account.User) { u.Disabled = true })
 	a := f.Admit(token, BasicProfile, time.Now())
@@ -398,18 +408,14 @@ func TestChangesReachTokenInUse(t *testing.T) {
 			a.Profile, a.Rate.Remaining)
 	}
 	f.store.change(func() { delete(f.store.users, 7) })
-	f.UserChanged(7, nil)
+	f.UserChanged(7)
 	f.wantVerdict(t, "user deleted", token, TokenInvalid)
-	if f.actors() != 0 {
-		t.Errorf("got %d actors, want none", f.actors())
-	}
 }
 
 // TestAdmitWhileActorsStop stops a token's actor all the time while many goroutines send requests.
 func TestAdmitWhileActorsStop(t *testing.T) {
 	f := newFixture(t, nil)
 	token := f.token("app", oauth.ViewUser)
-	hash := oauth.HashOf(token)
 	now := time.Now()
 	var callers, stoppers sync.WaitGroup
 	ended := make(chan struct{})
@@ -420,10 +426,12 @@ func TestAdmitWhileActorsStop(t *testing.T) {
 				return
 			default:
 			}
-			if a := f.directory.find(&hash); a != nil {
+			if a := f.actor(token); a != nil {
 				a.Tell(&sweep{now: now.Add(2 * time.Hour)})
 			}
-			f.forget([]oauth.Hash{hash})
+			if a := f.actor(token); a != nil && f.directory.remove(a) {
+				a.Stop()
+			}
 		}
 	})
 	for range 16 {
@@ -444,35 +452,6 @@ func TestAdmitWhileActorsStop(t *testing.T) {
 	wantVerdict(t, "revoked", f.Admit(token, BasicProfile, now), TokenInvalid)
 }
 
-// TestSharedStoreIsReadAgain changes rows without a call of Service, as another process does.
-func TestSharedStoreIsReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *Config) { c.Shared = true })
-		token := f.token("app", oauth.ViewUser)
-		for range 10 {
-			f.wantVerdict(t, "at first", token, Admitted)
-		}
-		if got := f.store.reads.Load(); got != 1 {
-			t.Errorf("got %d reads within a second, want 1", got)
-		}
-		f.store.change(func() { f.store.users[7].Disabled = true })
-		time.Sleep(1001 * time.Millisecond)
-		f.wantVerdict(t, "disabled elsewhere", token, TokenInvalid)
-		f.store.change(func() { f.store.users[7].Disabled = false })
-		time.Sleep(1001 * time.Millisecond)
-		a := f.Admit(token, BasicProfile, time.Now())
-		if a.Verdict != Admitted || a.Rate.Remaining != 89 {
-			t.Errorf("got %+v, want the window kept after each read", a)
-		}
-		f.store.change(func() { clear(f.store.tokens) })
-		time.Sleep(1001 * time.Millisecond)
-		f.wantVerdict(t, "revoked elsewhere", token, TokenInvalid)
-		if f.actors() != 0 {
-			t.Errorf("got %d actors, want none", f.actors())
-		}
-	})
-}
-
 func TestStoreErrorIsNotCached(t *testing.T) {
 	f := newFixture(t, nil)
 	token := f.token("app", oauth.ViewUser)
@@ -482,11 +461,11 @@ func TestStoreErrorIsNotCached(t *testing.T) {
 	f.wantVerdict(t, "again", token, Admitted)
 }
 
-// TestLoadTimeout uses a store that responds after ten seconds.
+// TestLoadTimeout uses a store that does not respond before the read's deadline.
 func TestLoadTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.store.onTokenRead = func() { time.Sleep(10 * time.Second) }
+		f.store.onUserRead = func(ctx context.Context) { <-ctx.Done() }
 		start := time.Now()
 		var callers sync.WaitGroup
 		for range 100 {
@@ -502,7 +481,6 @@ func TestLoadTimeout(t *testing.T) {
 		if took := time.Since(start); took != loadTimeout {
 			t.Errorf("got responses after %v, want %v", took, loadTimeout)
 		}
-		time.Sleep(10 * time.Second) // the reads end
 	})
 }
 
@@ -514,30 +492,51 @@ func TestAdmitAfterStop(t *testing.T) {
 	f.wantVerdict(t, "stopped", token, TryLater)
 }
 
-// TestRevokedActorHasStopped asks an actor directly after its token was revoked.
-func TestRevokedActorHasStopped(t *testing.T) {
+// TestSweptActorHasStopped asks an actor directly after it was swept.
+func TestSweptActorHasStopped(t *testing.T) {
 	f := newFixture(t, nil)
 	token := f.token("app", oauth.ViewUser)
 	f.wantVerdict(t, "in use", token, Admitted)
-	hash := oauth.HashOf(token)
-	a := f.directory.find(&hash)
-	f.revoke(token)
+	a := f.actor(token)
+	a.Tell(&sweep{now: time.Now().Add(2 * time.Hour)})
 	if _, _, err := f.askToken(a, BasicProfile, time.Now()); !errors.Is(err, mailbox.ErrStopped) {
 		t.Errorf("got %v, want %v", err, mailbox.ErrStopped)
 	}
 	if _, known := f.config.Actors.ProcessRegistry.Get(a.PID()); known {
 		t.Error("got the actor kept by the library")
 	}
+	f.wantVerdict(t, "again", token, Admitted)
 }
 
-// TestConcurrentRequestsShareLoad sends 64 requests with one token while its row is read.
+// TestOneActorForEachToken uses one token from many goroutines at once: one actor is left.
+func TestOneActorForEachToken(t *testing.T) {
+	f := newFixture(t, nil)
+	for range 200 {
+		before := f.actors()
+		token := f.token("app", oauth.ViewUser)
+		var callers sync.WaitGroup
+		for range 16 {
+			callers.Go(func() { f.wantVerdict(t, "first use", token, Admitted) })
+		}
+		callers.Wait()
+		a := f.Admit(token, BasicProfile, time.Now())
+		if f.actors() != before+1 || a.Rate.Remaining != 100-17 {
+			t.Fatalf("got %d more actors and %d left, want 1 and 83", f.actors()-before, a.Rate.Remaining)
+		}
+	}
+	if got := f.clientActors.find("app").active.Load(); got != 200 {
+		t.Errorf("got %d actors counted for the client, want 200", got)
+	}
+}
+
+// TestConcurrentRequestsShareLoad sends requests with 64 tokens while their user is read.
 func TestConcurrentRequestsShareLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
-		f.store.onTokenRead = func() { time.Sleep(100 * time.Millisecond) }
-		token := f.token("app", oauth.ViewUser)
+		f.store.onUserRead = func(context.Context) { time.Sleep(100 * time.Millisecond) }
 		var callers sync.WaitGroup
 		for range 64 {
+			token := f.token("app", oauth.ViewUser)
 			callers.Go(func() { f.wantVerdict(t, "loading", token, Admitted) })
 		}
 		callers.Wait()
@@ -547,38 +546,13 @@ func TestConcurrentRequestsShareLoad(t *testing.T) {
 	})
 }
 
-// TestConcurrentLoadsAreLimited counts the concurrent reads of a slow store.
-func TestConcurrentLoadsAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, nil)
-		var under, most atomic.Int64
-		f.store.onTokenRead = func() {
-			n := under.Add(1)
-			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-			}
-			time.Sleep(100 * time.Millisecond)
-			under.Add(-1)
-		}
-		var callers sync.WaitGroup
-		for range 500 {
-			token := f.token("app", oauth.ViewUser)
-			callers.Go(func() { f.wantVerdict(t, "loading", token, Admitted) })
-		}
-		callers.Wait()
-		if most.Load() != loadLimit {
-			t.Errorf("got %d reads at once, want %d", most.Load(), loadLimit)
-		}
-	})
-}
-
 // TestDirectoryShrinks removes most actors from a directory.
 func TestDirectoryShrinks(t *testing.T) {
-	d := newDirectory()
-	all := map[oauth.Hash]*tokenActor{}
+	d := newDirectory(DefaultMaxActive)
+	all := map[oauth.TokenID]*tokenActor{}
 	for i := range 1000 {
-		hash := oauth.Hash{0: 1, 8: byte(i), 9: byte(i >> 8)}
-		all[hash] = &tokenActor{hash: hash}
-		addActor(t, d, all[hash])
+		id := oauth.TokenID{0: 1, 8: byte(i), 9: byte(i >> 8)}
+		all[id] = addActor(t, d, id)
 	}
 	for _, a := range all {
 		if len(d.members(1, nil)) > 10 && !d.remove(a) {
@@ -593,8 +567,35 @@ func TestDirectoryShrinks(t *testing.T) {
 		t.Errorf("got %d buckets, want %d", got, leastBuckets)
 	}
 	for _, a := range left {
-		if d.find(&a.hash) != a || all[a.hash] != a {
+		if d.find(&a.id) != a || all[a.id] != a {
 			t.Error("got another actor after the map was made anew")
 		}
+	}
+}
+
+// TestEveryBitOfTokenCounts changes each bit of a token that is in use: it is refused, and the
+// token's window is not touched.
+func TestEveryBitOfTokenCounts(t *testing.T) {
+	f := newFixture(t, nil)
+	token, now := f.token("app", oauth.UserScopes), time.Now()
+	wantVerdict(t, "before", f.Admit(token, BasicProfile, now), Admitted)
+	a := f.actor(token)
+	changed := []byte(token)
+	for i := range changed {
+		for bit := range 8 {
+			changed[i] ^= 1 << bit
+			if a.is(string(changed)) {
+				t.Errorf("got the actor's token with bit %d of byte %d changed", bit, i)
+			}
+			wantVerdict(t, "changed", f.Admit(string(changed), BasicProfile, now), TokenInvalid)
+			changed[i] ^= 1 << bit
+		}
+	}
+	for _, other := range []string{token[:len(token)-1], token + "A", token + "\n", " " + token} {
+		wantVerdict(t, "another length", f.Admit(other, BasicProfile, now), TokenInvalid)
+	}
+	got := f.Admit(token, BasicProfile, now)
+	if got.Verdict != Admitted || got.Rate.Remaining != 98 || f.actors() != 1 {
+		t.Errorf("got %+v and %d actors, want 98 left and 1", got, f.actors())
 	}
 }

@@ -19,11 +19,11 @@ import (
 // hiddenDelete is a store that deletes a client and cannot say so.
 type hiddenDelete struct{ *fakeStore }
 
-func (s hiddenDelete) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, error) {
-	if _, err := s.fakeStore.DeleteClient(ctx, id); err != nil {
-		return nil, err
+func (s hiddenDelete) DeleteClient(ctx context.Context, id string) error {
+	if err := s.fakeStore.DeleteClient(ctx, id); err != nil {
+		return err
 	}
-	return nil, oauth.ErrUnknownOutcome
+	return oauth.ErrUnknownOutcome
 }
 
 func TestDeleteClientWithUnknownOutcome(t *testing.T) {
@@ -148,7 +148,7 @@ func TestClientIDPinsNoRequest(t *testing.T) {
 	}
 }
 
-// TestConcurrentRequestsShareReads has another process write to the store, so that records are read
+// TestConcurrentRequestsShareReads has another process change a client, so that its record is read
 // again: one request reads for all.
 func TestConcurrentRequestsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -156,14 +156,15 @@ func TestConcurrentRequestsShareReads(t *testing.T) {
 		if _, err := f.Client(t.Context(), f.client.ID); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
+		if err := f.store.UpdateClient(t.Context(), f.client); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		var reads atomic.Int64
-		f.store.mu.Lock()
 		f.store.onClientRead = func() {
 			reads.Add(1)
 			time.Sleep(100 * time.Millisecond)
 		}
-		f.store.mu.Unlock()
 		var callers sync.WaitGroup
 		for range 200 {
 			callers.Go(func() {

@@ -2,6 +2,7 @@ package token
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,6 +19,7 @@ type clientActor struct {
 	mailbox.Mailbox
 	record  *clientRecord // keeps it in use
 	service *Service
+	active  atomic.Int64 // access tokens in use
 }
 
 // clientActors has the actor of each client in use. A registered client keeps its actor.
@@ -81,6 +83,7 @@ type tokenAsk struct {
 	clientAsk
 	request  *oauth.TokenRequest
 	now      time.Time
+	access   oauth.AccessToken
 	response oauth.TokenResponse
 }
 
@@ -91,10 +94,7 @@ func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
 // The messages to a clientActor.
 type (
 	// issuance asks for an access token for the client itself.
-	issuance struct {
-		tokenAsk
-		op oauth.Issue
-	}
+	issuance struct{ tokenAsk }
 	// redemption asks for tokens for an authorization code.
 	redemption struct {
 		tokenAsk
@@ -116,7 +116,8 @@ type (
 	revocation struct {
 		clientAsk
 		credentials oauth.Credentials
-		owner       string // the client that the token was issued to; "" = the token is unknown
+		owner       string // the client that the token was issued to; "" = there is nothing to end
+		release     func() // gives back the room for the end; nil = none was taken
 		op          oauth.Revoke
 	}
 )
@@ -132,7 +133,7 @@ func (a *clientActor) Handle(message any) {
 		m.outdated = true
 		return
 	}
-	m.client = &known.value
+	m.client = known
 	switch m := message.(type) {
 	case *issuance:
 		a.issue(m)
@@ -171,8 +172,9 @@ func (a *clientActor) issue(m *issuance) {
 		m.fault = fault
 		return
 	}
-	m.op.Token = a.accessToken(&m.tokenAsk, scopes)
-	a.submit(&m.clientAsk, &m.op)
+	a.grant(&m.tokenAsk, scopes)
+	m.access.Epochs.Client = m.client.Epoch
+	m.response.AccessToken = a.service.keys.seal(&m.access, m.now)
 }
 
 func (a *clientActor) redeem(m *redemption) {
@@ -184,9 +186,9 @@ func (a *clientActor) redeem(m *redemption) {
 	}
 	scopes := m.code.Scopes & m.client.Scopes
 	m.op.Code, m.op.Now = m.code.Hash, m.now
-	m.op.Access = a.accessToken(&m.tokenAsk, scopes)
+	a.grant(&m.tokenAsk, scopes)
 	m.op.Family = a.family(m)
-	m.op.Access.UserID, m.op.Access.FamilyID = m.code.UserID, m.op.Family.ID
+	m.access.UserID, m.access.FamilyID = m.code.UserID, m.op.Family.ID
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		hash := m.refreshToken()
 		m.op.Refresh = &hash
@@ -204,9 +206,11 @@ func differs(requested string, granted oauth.Scopes) bool {
 // family returns the family that begins with a redemption. One without refresh tokens ends with its
 // access token.
 func (a *clientActor) family(m *redemption) oauth.Family {
+	expires := time.Unix(m.access.Expires, 0)
 	f := oauth.Family{
-		ID: familyID(), ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes,
-		Generation: 1, Advanced: m.now, Expires: m.op.Access.Expires, Ends: m.op.Access.Expires,
+		ID:       uuid.Must(uuid.NewV7()), // it grows with time, so that new rows are neighbors on disk
+		ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes, Generation: 1,
+		Advanced: m.now, Expires: expires, Ends: expires, AccessExpires: expires,
 	}
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		lifetimes := &a.service.config.Lifetimes
@@ -230,8 +234,9 @@ func (a *clientActor) rotate(m *rotation) {
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
 	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
-	m.op.Access = a.accessToken(&m.tokenAsk, scopes)
-	m.op.Access.UserID, m.op.Access.FamilyID = f.UserID, f.ID
+	a.grant(&m.tokenAsk, scopes)
+	m.access.UserID, m.access.FamilyID = f.UserID, f.ID
+	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()
 	m.response.ShowScope = m.request.Scope == "" && scopes != 0
 	a.submit(&m.clientAsk, &m.op)
@@ -251,34 +256,36 @@ func (a *clientActor) revoke(m *revocation) {
 		return
 	}
 	if m.owner != m.client.ID {
-		m.write.end(nil)
+		m.write.skip()
 		return
+	}
+	if m.op.Token != nil {
+		var ok bool
+		if m.release, ok = a.service.ends.reserve(m.owner); !ok {
+			m.fault = errTooManyEnds
+			return
+		}
 	}
 	a.submit(&m.clientAsk, &m.op)
 }
-
-// familyID returns a UUID that grows with time (version 7), so that new rows are neighbours on disk.
-func familyID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // operatorTokenLifetime is the longest lifetime of a token with oauth.ServerOperations: scripts
 // request one at each call.
 const operatorTokenLifetime = 5 * time.Minute
 
-// accessToken puts a new access token into the response and returns its row. Its lifetime counts from
-// the second of its issue, so that it never outlives expires_in, and introspection agrees with it.
-func (a *clientActor) accessToken(m *tokenAsk, scopes oauth.Scopes) oauth.AccessToken {
+// grant sets what the access token and its response say, but for the user and the epochs. The token's
+// lifetime counts from the second of its issue, so that it never outlives expires_in, and
+// introspection agrees with it.
+func (a *clientActor) grant(m *tokenAsk, scopes oauth.Scopes) {
 	lifetime := a.service.config.Lifetimes.AccessToken
 	if scopes.Contains(oauth.ServerOperations) {
 		lifetime = min(lifetime, operatorTokenLifetime)
 	}
-	expires := m.now.Truncate(time.Second).Add(lifetime)
-	m.response.AccessToken = a.service.keys.newAccessToken(expires, m.now)
-	m.response.ExpiresIn = lifetime
-	m.response.Scopes = scopes
-	return oauth.AccessToken{
-		Hash: oauth.HashOf(m.response.AccessToken), ClientID: m.client.ID, Scopes: scopes,
-		Issued: m.now, Expires: expires,
+	m.access = oauth.AccessToken{
+		ClientID: m.client.ID, Scopes: scopes,
+		Issued: m.now.Unix(), Expires: m.now.Truncate(time.Second).Add(lifetime).Unix(),
 	}
+	m.response.ExpiresIn, m.response.Scopes = lifetime, scopes
 }
 
 // refreshToken puts a new refresh token into the response and returns its hash.

@@ -14,118 +14,85 @@ type directory struct {
 	shards [256]directoryShard
 	index  atomic.Pointer[index]
 	size   atomic.Int64
+	max    int64 // actors in all
 }
 
 type directoryShard struct {
-	mu      sync.RWMutex
-	actors  map[oauth.Hash]*tokenActor
-	loading map[oauth.Hash]*tokenActor // being loaded; a revocation takes them out as well
-	peak    int                        // actors since the map was made
+	mu     sync.RWMutex
+	actors map[oauth.TokenID]*tokenActor
+	peak   int // actors since the map was made
 }
 
-func newDirectory() *directory {
-	d := &directory{}
+func newDirectory(limit int) *directory {
+	d := &directory{max: int64(limit)}
 	d.index.Store(newIndex(leastBuckets))
 	for i := range d.shards {
-		d.shards[i].actors = make(map[oauth.Hash]*tokenActor)
-		d.shards[i].loading = make(map[oauth.Hash]*tokenActor)
+		d.shards[i].actors = make(map[oauth.TokenID]*tokenActor)
 	}
 	return d
 }
 
-func (d *directory) shard(hash *oauth.Hash) *directoryShard { return &d.shards[hash[0]] }
+func (d *directory) shard(id *oauth.TokenID) *directoryShard { return &d.shards[id[0]] }
 
 // find returns the actor of a token; nil when there is none.
-func (d *directory) find(hash *oauth.Hash) *tokenActor {
+func (d *directory) find(id *oauth.TokenID) *tokenActor {
 	index := d.index.Load()
-	if a := index.find(hash); a != nil {
+	if a := index.find(id); a != nil {
 		return a
 	}
-	shard := d.shard(hash)
+	shard := d.shard(id)
 	shard.mu.RLock()
 	// The lock is held until the index is updated, so that a concurrent removal clears both.
 	defer shard.mu.RUnlock()
-	a := shard.actors[*hash]
+	a := shard.actors[*id]
 	if a != nil {
 		index.put(a)
 	}
 	return a
 }
 
-// reserve returns the actor of a token and true; or else a new one for insert. It is called before
-// the token's row is read, so that a revocation during the read takes the actor out.
-func (d *directory) reserve(hash oauth.Hash) (_ *tokenActor, found bool) {
-	shard := d.shard(&hash)
+// insert puts an actor in use and returns it, or the one that the token has already. It returns nil
+// when there is no room: max actors are in use, or an eighth of them for the actor's client.
+func (d *directory) insert(a *tokenActor) *tokenActor {
+	shard := d.shard(&a.id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if a := shard.actors[hash]; a != nil {
-		return a, true
+	if found := shard.actors[a.id]; found != nil {
+		return found
 	}
-	a := &tokenActor{hash: hash}
-	shard.loading[hash] = a
-	return a, false
+	if !d.count(a, 1) {
+		return nil
+	}
+	shard.actors[a.id] = a
+	shard.peak = max(shard.peak, len(shard.actors))
+	d.fit(d.size.Load())
+	return a
 }
 
-// insert puts a reserved actor, which is ready now, in use. It returns false when the token was
-// revoked since.
-func (d *directory) insert(a *tokenActor) bool {
-	shard := d.shard(&a.hash)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if shard.loading[a.hash] != a {
+// count counts an actor in (1) or out (-1). It returns false and counts nothing when there is no room.
+func (d *directory) count(a *tokenActor, n int64) bool {
+	active := &a.session.client.active
+	all, own := d.size.Add(n), active.Add(n)
+	if n > 0 && (all > d.max || own > max(1, d.max/8)) {
+		d.size.Add(-n)
+		active.Add(-n)
 		return false
 	}
-	delete(shard.loading, a.hash)
-	shard.actors[a.hash] = a
-	shard.peak = max(shard.peak, len(shard.actors))
-	d.fit(d.size.Add(1))
 	return true
-}
-
-// release drops a reserved actor. It does nothing to one in use.
-func (d *directory) release(a *tokenActor) {
-	shard := d.shard(&a.hash)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if shard.loading[a.hash] == a {
-		delete(shard.loading, a.hash)
-	}
 }
 
 // remove takes an actor that stops out of use. It returns false when another did.
 func (d *directory) remove(a *tokenActor) bool {
-	shard := d.shard(&a.hash)
+	shard := d.shard(&a.id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if shard.actors[a.hash] != a {
+	if shard.actors[a.id] != a {
 		return false
 	}
-	d.drop(shard, a)
-	return true
-}
-
-// drop takes an actor out of its shard, which is locked.
-func (d *directory) drop(shard *directoryShard, a *tokenActor) {
-	delete(shard.actors, a.hash)
+	delete(shard.actors, a.id)
 	d.index.Load().drop(a)
-	d.size.Add(-1)
-}
-
-// take takes the actors of revoked tokens out of use and returns those to be stopped.
-func (d *directory) take(hashes []oauth.Hash) []*tokenActor {
-	var taken []*tokenActor
-	for i := range hashes {
-		hash := &hashes[i]
-		shard := d.shard(hash)
-		shard.mu.Lock()
-		delete(shard.loading, *hash)
-		if a := shard.actors[*hash]; a != nil {
-			d.drop(shard, a)
-			taken = append(taken, a)
-		}
-		shard.mu.Unlock()
-	}
-	return taken
+	d.count(a, -1)
+	return true
 }
 
 // members appends the actors of a shard to dst. It frees the memory of a map that was much larger.

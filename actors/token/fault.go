@@ -17,6 +17,14 @@ var errUnavailable = &oauth.Error{
 	RetryAfter:  time.Second,
 }
 
+// errTooManyEnds is what a client is told that has revoked endLimit tokens which would still be valid.
+var errTooManyEnds = &oauth.Error{
+	Code:        oauth.TemporarilyUnavailable,
+	Description: "The client has revoked too many access tokens that have not expired.",
+	Hint:        "Try again when some have expired, or revoke the refresh token instead.",
+	RetryAfter:  time.Minute,
+}
+
 // errFailed is what clients of the authorization endpoint are told of a failure.
 var errFailed = &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."}
 

@@ -34,6 +34,9 @@ func (s *Service) token(
 		return nil, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
+	if !s.isCurrent(now) {
+		return nil, errUnavailable
+	}
 	a, _, err := s.client(ctx, r.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
@@ -48,23 +51,21 @@ func (s *Service) token(
 		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(r, now)})
 	}
 	m := &issuance{tokenAsk: newTokenAsk(r, now)}
-	m.write = newWrite(nil)
-	return &m.response, s.do(ctx, a, m, &m.clientAsk, &m.op)
+	return &m.response, s.do(ctx, a, m, &m.clientAsk, nil)
 }
 
 // client returns a client's actor and record, from the store if needed, or oauth.ErrNotFound. An
 // unknown id is never remembered.
 func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.Client, error) {
-	since := s.since(time.Now())
 	a := s.clientActors.find(id)
 	if a != nil {
-		if known := a.record.current.Load(); known != nil && !known.read.Before(since) {
-			return a, &known.value, nil
+		if known := a.record.current.Load(); known != nil {
+			return a, known, nil
 		}
 	}
 	id = strings.Clone(id) // it may share memory with a whole request body
 	for {
-		record, known, err := s.clients.load(ctx, id, since)
+		record, known, err := s.clients.load(ctx, id)
 		if err != nil {
 			if a != nil && errors.Is(err, oauth.ErrNotFound) {
 				s.clientActors.drop(id) // another process has deleted the client
@@ -72,12 +73,12 @@ func (s *Service) client(ctx context.Context, id string) (*clientActor, *oauth.C
 			return nil, nil, err
 		}
 		if a := s.clientActors.use(s, record); a != nil {
-			return a, &known.value, nil
+			return a, known, nil
 		}
 	}
 }
 
-// do asks a client's actor and waits for the write that it submits.
+// do asks a client's actor and waits for the write of op, if there is one.
 func (s *Service) do(
 	ctx context.Context, a *clientActor, message any, m *clientAsk, op oauth.Operation,
 ) error {
@@ -86,7 +87,7 @@ func (s *Service) do(
 	}
 	for m.outdated {
 		m.outdated = false
-		if _, _, err := s.clients.load(ctx, a.record.key, s.since(time.Now())); err != nil {
+		if _, _, err := s.clients.load(ctx, a.record.key); err != nil {
 			return fmt.Errorf("read a changed client: %w", err)
 		}
 		if err := a.Ask(message); err != nil {
@@ -95,6 +96,9 @@ func (s *Service) do(
 	}
 	if m.fault != nil {
 		return m.fault
+	}
+	if op == nil {
+		return nil
 	}
 	return m.write.wait(ctx, op)
 }
@@ -109,11 +113,11 @@ func (s *Service) redeem(
 			return nil, err
 		}
 	}
-	m.write = newWrite(func() { s.forgetLater(m.op.Revoked) })
+	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, err
 	}
-	return &m.response, s.outcome(m.op.Outcome, m.op.Revoked)
+	return s.issued(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
 }
 
 func (s *Service) rotate(
@@ -126,23 +130,26 @@ func (s *Service) rotate(
 			return nil, err
 		}
 	}
-	m.write = newWrite(func() { s.forgetLater(m.op.Revoked) })
+	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, err
 	}
-	return &m.response, s.outcome(m.op.Outcome, m.op.Revoked)
+	return s.issued(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
 }
 
-// outcome returns what the store's decision means to the client.
-func (s *Service) outcome(outcome oauth.Outcome, revoked []oauth.Hash) error {
+// issued seals the access token that the store has decided about.
+func (s *Service) issued(
+	m *tokenAsk, outcome oauth.Outcome, epochs oauth.Epochs,
+) (*oauth.TokenResponse, error) {
 	switch outcome {
 	case oauth.OutcomeDone:
-		return nil
+		m.access.Epochs = epochs
+		m.response.AccessToken = s.keys.seal(&m.access, m.now)
+		return &m.response, nil
 	case oauth.OutcomeReused:
-		s.forget(revoked)
-		return oauth.ErrGrantReused
+		return nil, oauth.ErrGrantReused
 	}
-	return oauth.ErrGrantGone
+	return nil, oauth.ErrGrantGone
 }
 
 // IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749

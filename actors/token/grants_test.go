@@ -45,13 +45,10 @@ func TestAccessTokenExpiresAsAnnounced(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	keys, _ := f.store.AccessTokenKeys(t.Context())
-	expires, _ := keys.CheckAccessToken(own.AccessToken)
-	row, err := f.store.AccessToken(t.Context(), oauth.HashOf(own.AccessToken))
 	want := now.Truncate(time.Second).Add(own.ExpiresIn)
-	if err != nil || own.ExpiresIn != time.Hour || !expires.Equal(want) ||
-		!row.Expires.Equal(want) {
-		t.Errorf("got %v and %v, want %v", expires, row.Expires, want)
+	if says := f.open(t, own.AccessToken); own.ExpiresIn != time.Hour || says.Expires != want.Unix() ||
+		says.Issued != now.Unix() {
+		t.Errorf("got %+v, want expiry at %v", says, want)
 	}
 	for at, active := range map[time.Time]bool{want.Add(-1): true, want: false} {
 		got, fault := f.Introspect(f.credentials(), own.AccessToken, at)
@@ -351,7 +348,6 @@ func TestStoreErrors(t *testing.T) {
 	requests := map[string]*oauth.TokenRequest{
 		"code":    f.codeRequest(code),
 		"refresh": f.refreshRequest(refresh),
-		"own":     f.ownRequest(),
 	}
 	for err, want := range map[error]oauth.Code{
 		oauth.ErrBusy:           oauth.TemporarilyUnavailable,
@@ -424,8 +420,9 @@ func TestWrongSecretsAreThrottled(t *testing.T) {
 func TestStopWaitsForRequestsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, nil)
+		code := f.newCode(t)
 		f.store.pause()
-		r := f.ownRequest()
+		r := f.codeRequest(code)
 		var fault, late *oauth.Error
 		var callers sync.WaitGroup
 		callers.Go(func() { _, fault = f.Token(context.Background(), r, time.Now()) })
@@ -449,21 +446,5 @@ func TestStopWaitsForRequestsInFlight(t *testing.T) {
 			t.Errorf("under way: got %v, want a token", fault)
 		}
 		f.stopped = true
-	})
-}
-
-func BenchmarkTokenClientCredentials(b *testing.B) {
-	f := newFixture(b, nil)
-	r := f.ownRequest()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-	defer cancel()
-	now := time.Now()
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, fault := f.Token(ctx, r, now); fault != nil {
-				b.Error(fault)
-			}
-		}
 	})
 }

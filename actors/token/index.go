@@ -21,27 +21,27 @@ const replaceEvery = 8
 // It is our own because a profile request waits for memory most: a lock and a map are more of it.
 type index struct{ buckets []bucket }
 
-// bucket holds some of the actors whose hashes lead to it. It fills a cache line.
+// bucket holds some of the actors whose IDs lead to it. It fills a cache line.
 type bucket struct {
 	actors [5]atomic.Pointer[tokenActor]
-	tags   [5]atomic.Uint32 // a part of each actor's hash, so that no other actor is read; may be outdated
+	tags   [5]atomic.Uint32 // a part of each actor's ID, so that no other actor is read; may be outdated
 	full   atomic.Uint32    // how often an actor found no room
 }
 
 func newIndex(buckets int) *index { return &index{buckets: make([]bucket, buckets)} }
 
-func (x *index) bucket(hash *oauth.Hash) (_ *bucket, tag uint32) {
-	bits := binary.LittleEndian.Uint64(hash[8:])
+func (x *index) bucket(id *oauth.TokenID) (_ *bucket, tag uint32) {
+	bits := binary.LittleEndian.Uint64(id[8:])
 	return &x.buckets[(bits>>32)&uint64(len(x.buckets)-1)], uint32(bits)
 }
 
-func (x *index) find(hash *oauth.Hash) *tokenActor {
-	b, tag := x.bucket(hash)
+func (x *index) find(id *oauth.TokenID) *tokenActor {
+	b, tag := x.bucket(id)
 	for i := range b.tags {
 		if b.tags[i].Load() != tag {
 			continue
 		}
-		if a := b.actors[i].Load(); a != nil && a.hash == *hash {
+		if a := b.actors[i].Load(); a != nil && a.id == *id {
 			return a
 		}
 	}
@@ -51,7 +51,7 @@ func (x *index) find(hash *oauth.Hash) *tokenActor {
 // put is called under the lock of the actor's shard, like drop. Actors of other shards may enter the
 // same bucket meanwhile. An actor with the tag of another is not found.
 func (x *index) put(a *tokenActor) {
-	b, tag := x.bucket(&a.hash)
+	b, tag := x.bucket(&a.id)
 	for i := range b.actors {
 		if b.actors[i].Load() == nil && b.actors[i].CompareAndSwap(nil, a) {
 			b.tags[i].Store(tag)
@@ -66,7 +66,7 @@ func (x *index) put(a *tokenActor) {
 }
 
 func (x *index) drop(a *tokenActor) {
-	b, _ := x.bucket(&a.hash)
+	b, _ := x.bucket(&a.id)
 	for i := range b.actors {
 		b.actors[i].CompareAndSwap(a, nil)
 	}

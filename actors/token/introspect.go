@@ -19,66 +19,77 @@ const introspectTimeout = 5 * time.Second
 func (s *Service) Introspect(
 	c oauth.Credentials, token string, now time.Time,
 ) (oauth.Introspection, *oauth.Error) {
-	about, settled, err := s.introspectInUse(c, token, now)
-	if !settled {
-		about, err = s.introspectStored(c, token, now)
-	}
+	about, err := s.introspect(c, token, now)
 	if err == nil {
 		return about, nil
 	}
 	return oauth.Introspection{}, s.throttled(s.fault(err, "introspect a token"), c, now)
 }
 
-// introspectInUse introspects from memory. False says that the stores have to be read: for a client
-// that is not in use, for a refresh token, and where other processes write to them, which can revoke
-// a token up to a second before its actor learns of it.
-func (s *Service) introspectInUse(
+func (s *Service) introspect(
 	c oauth.Credentials, token string, now time.Time,
-) (_ oauth.Introspection, settled bool, _ error) {
-	if s.config.Shared {
-		return oauth.Introspection{}, false, nil
+) (oauth.Introspection, error) {
+	if !s.isCurrent(now) {
+		return oauth.Introspection{}, errUnavailable
 	}
-	asker := s.clientActors.find(c.ClientID)
-	if asker == nil {
-		return oauth.Introspection{}, false, nil
+	asker, err := s.introspector(c)
+	if err != nil {
+		return oauth.Introspection{}, err
 	}
-	client := asker.record.current.Load()
-	if client == nil {
-		return oauth.Introspection{}, false, nil
+	var about oauth.Introspection
+	if _, _, ok := oauth.PeekAccessToken(token); ok {
+		if about, err = s.describe(token, now); err != nil {
+			return oauth.Introspection{}, err
+		}
+	} else if oauth.LooksLikeRefreshToken(token) {
+		if about, err = s.describeRefresh(token, now); err != nil {
+			return oauth.Introspection{}, err
+		}
 	}
-	if s.stopped.Load() {
-		return oauth.Introspection{}, true, mailbox.ErrStopped
-	}
-	if fault := checkIntrospection(&client.value, c); fault != nil {
-		return oauth.Introspection{}, true, fault
-	}
-	about, settled, err := s.describeInUse(token, now)
-	return visibleTo(&client.value, about), settled, err
+	return visibleTo(asker, about), nil
 }
 
-// describeInUse returns what the token's actor knows of it. It loads an access token that is not in
-// use. False says that the stores have to be read.
-func (s *Service) describeInUse(
-	token string, now time.Time,
-) (_ oauth.Introspection, settled bool, _ error) {
-	hash := oauth.HashOf(token)
-	a := s.directory.find(&hash)
-	if a == nil && oauth.LooksLikeRefreshToken(token) {
-		return oauth.Introspection{}, false, nil
+// introspector returns the client that introspects, read if it is not in use.
+func (s *Service) introspector(c oauth.Credentials) (*oauth.Client, error) {
+	if s.stopped.Load() {
+		return nil, mailbox.ErrStopped
 	}
-	switch s.admit(token, &hash, introspection, now).Verdict {
+	if a := s.clientActors.find(c.ClientID); a != nil {
+		if asker := a.record.current.Load(); asker != nil {
+			return asker, asError(checkIntrospection(asker, c))
+		}
+	}
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	ctx, cancel := context.WithTimeout(s.lifetime, introspectTimeout)
+	defer cancel()
+	asker, err := s.Client(ctx, c.ClientID)
+	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		return nil, err
+	}
+	return asker, asError(checkIntrospection(asker, c))
+}
+
+// asError returns fault as an error, nil for nil.
+func asError(fault *oauth.Error) error {
+	if fault == nil {
+		return nil
+	}
+	return fault
+}
+
+// describe returns what an access token's actor knows of it.
+func (s *Service) describe(token string, now time.Time) (oauth.Introspection, error) {
+	admission, x := s.admit(token, introspection, now)
+	switch admission.Verdict {
 	case Admitted:
-		if a == nil {
-			a = s.directory.find(&hash)
-		}
-		if a == nil {
-			return oauth.Introspection{}, false, nil // it has stopped meanwhile
-		}
-		return a.describe(), true, nil
+		return x.describe(), nil
 	case TryLater:
-		return oauth.Introspection{}, true, errUnavailable
+		return oauth.Introspection{}, errUnavailable
 	}
-	return oauth.Introspection{}, true, nil
+	return oauth.Introspection{}, nil
 }
 
 // checkIntrospection returns an error unless a client may introspect.
@@ -101,61 +112,29 @@ func visibleTo(asker *oauth.Client, about oauth.Introspection) oauth.Introspecti
 	return about
 }
 
-// introspectStored introspects with the stores.
-func (s *Service) introspectStored(
-	c oauth.Credentials, token string, now time.Time,
-) (oauth.Introspection, error) {
+// describeRefresh returns what the stores know of a refresh token.
+func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspection, error) {
 	if !s.inflight.Enter() {
 		return oauth.Introspection{}, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	ctx, cancel := context.WithTimeout(s.lifetime, introspectTimeout)
 	defer cancel()
-	asker, err := s.Client(ctx, c.ClientID)
-	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-		return oauth.Introspection{}, err
-	}
-	if fault := checkIntrospection(asker, c); fault != nil {
-		return oauth.Introspection{}, fault
-	}
-	about, err := s.describe(ctx, token, now)
+	row, err := s.config.Tokens.RefreshToken(ctx, oauth.HashOf(token))
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.Introspection{}, nil
 	}
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	if about = visibleTo(asker, about); !about.Active {
-		return about, nil
-	}
-	about.Active, err = s.isEnabled(ctx, &about)
-	return about, err
-}
-
-// describe returns what the stores know of a token, or oauth.ErrNotFound.
-func (s *Service) describe(
-	ctx context.Context, token string, now time.Time,
-) (oauth.Introspection, error) {
-	if _, genuine := s.keys.CheckAccessToken(token); genuine {
-		row, err := s.config.Tokens.AccessToken(ctx, oauth.HashOf(token))
-		if err != nil {
-			return oauth.Introspection{}, err
-		}
-		return oauth.Introspection{Active: now.Before(row.Expires), Scopes: row.Scopes, ClientID: row.ClientID,
-			UserID: row.UserID, Issued: row.Issued, Expires: row.Expires}, nil
-	}
-	if !oauth.LooksLikeRefreshToken(token) {
-		return oauth.Introspection{}, oauth.ErrNotFound
-	}
-	row, err := s.config.Tokens.RefreshToken(ctx, oauth.HashOf(token))
-	if err != nil {
-		return oauth.Introspection{}, err
-	}
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
-	active := !f.Revoked && row.Generation == f.Generation && now.Before(expires)
-	return oauth.Introspection{Active: active, Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true}, nil
+	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
+		Expires: expires, Refresh: true}
+	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
+		about.Active, err = s.isEnabled(ctx, &about)
+	}
+	return about, err
 }
 
 // isEnabled reports whether the client and the user of a token exist and are enabled.

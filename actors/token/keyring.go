@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,91 +14,170 @@ import (
 )
 
 const (
-	// keyAge is how old the keys in memory may be, where other processes rotate them too.
-	keyAge = time.Second
-	// keyDelay is the time from the making of a key to its first use there. By then the other
-	// processes know it, also if their clocks differ a little.
+	// keyDelay is the time from the making of a key to its first use where other processes need it
+	// too. By then they know it, also if their clocks differ a little.
 	keyDelay = 5 * time.Second
+	// keyReads is the least time between two reads of the keys for a token whose key is unknown.
+	keyReads = time.Second
 )
 
-// keyring holds the keys of access tokens. Its methods may be called by many goroutines.
+// keyring holds the keys of all purposes. Its methods may be called by many goroutines.
 type keyring struct {
-	keys  atomic.Pointer[oauth.Keys]
-	delay time.Duration // keyDelay, or 0 where no other process checks tokens
+	delay   time.Duration // keyDelay, or 0 where no other process checks tokens
+	current atomic.Pointer[keySet]
+	reading sync.Mutex // held while the keys are read, so that older ones never replace newer ones
+	read    time.Time  // when they were last read for a token whose key is unknown
 }
 
-// CheckAccessToken is that of oauth.Keys.
-func (k *keyring) CheckAccessToken(token string) (expires time.Time, ok bool) {
-	return k.keys.Load().CheckAccessToken(token)
+// keySet is what the store said. It is never changed.
+type keySet struct {
+	keys  map[oauth.Purpose][]oauth.Key
+	seals []*oauth.TokenKey // of oauth.TokenKeys, in the same order
 }
 
-// newAccessToken returns a token that ends at expires.
-func (k *keyring) newAccessToken(expires, now time.Time) string {
-	keys := *k.keys.Load()
-	if keys.Previous != [32]byte{} && now.Before(keys.Made.Add(k.delay)) {
-		keys.Current = keys.Previous
+// seal returns an access token that says t.
+func (k *keyring) seal(t *oauth.AccessToken, now time.Time) string {
+	set := k.current.Load()
+	seal := set.seals[0]
+	if len(set.seals) > 1 && now.Before(set.keys[oauth.TokenKeys][0].Made.Add(k.delay)) {
+		seal = set.seals[1]
 	}
-	return keys.NewAccessToken(expires)
+	return seal.Seal(t)
 }
 
-// use makes keys the current ones, and reports whether they differ from those before.
-func (k *keyring) use(keys oauth.Keys) bool {
-	before := k.keys.Swap(&keys)
-	return before == nil || before.Current != keys.Current || before.Previous != keys.Previous
-}
-
-// Keys returns the keys that sign access tokens now.
-func (s *Service) Keys() oauth.Keys { return *s.keys.keys.Load() }
-
-// followKeys reads the keys again until the Service stops, since another process may rotate them.
-func (s *Service) followKeys() {
-	tick := time.NewTicker(keyAge)
-	defer tick.Stop()
-	failing := false
-	for {
-		select {
-		case <-s.lifetime.Done():
-			return
-		case <-tick.C:
+// find returns the key with that number; nil when there is none.
+func (k *keyring) find(number uint16) *oauth.TokenKey {
+	for _, key := range k.current.Load().seals {
+		if key.Number == number {
+			return key
 		}
-		keys, err := s.config.Tokens.AccessTokenKeys(s.lifetime)
-		switch {
-		case s.lifetime.Err() != nil:
-			return
-		case err != nil && !failing:
-			s.config.Logger.Warn("the keys of access tokens cannot be read, so a rotation by another "+
-				"process would go unnoticed", "error", err)
-		case err == nil && s.keys.use(keys):
-			s.logRotation(keys)
-		}
-		failing = err != nil
 	}
+	return nil
 }
 
-func (s *Service) logRotation(keys oauth.Keys) {
-	s.config.Logger.Info("access tokens are signed with a new key", slog.Time("made", keys.Made))
+// Keys returns the keys of a purpose, the current one first. They must not be changed.
+func (s *Service) Keys(purpose oauth.Purpose) []oauth.Key {
+	return s.keys.current.Load().keys[purpose]
 }
 
-// RotateKeys makes a new key for access tokens. Tokens signed with the key before stay valid. Another
-// rotation would forget that key, so it is oauth.ErrKeysInUse until those tokens have expired.
-// RotateKeys returns when the key was made, and when the next rotation is possible.
+// readKeys reads all keys.
+func (s *Service) readKeys(ctx context.Context) error {
+	s.keys.reading.Lock()
+	defer s.keys.reading.Unlock()
+	return s.replaceKeys(ctx)
+}
+
+// replaceKeys is readKeys for a caller that holds s.keys.reading.
+func (s *Service) replaceKeys(ctx context.Context) error {
+	set := &keySet{keys: map[oauth.Purpose][]oauth.Key{}}
+	for _, purpose := range oauth.Purposes {
+		keys, err := s.config.Tokens.Keys(ctx, purpose, time.Now())
+		if err != nil {
+			return fmt.Errorf("read keys: %w", err)
+		}
+		set.keys[purpose] = keys
+	}
+	for i := range set.keys[oauth.TokenKeys] {
+		set.seals = append(set.seals, oauth.NewTokenKey(&set.keys[oauth.TokenKeys][i]))
+	}
+	before := s.keys.current.Swap(set)
+	s.ends.version.Add(1) // a key may be gone
+	if before == nil {
+		return nil
+	}
+	for _, purpose := range oauth.Purposes {
+		if made := &set.keys[purpose][0]; made.Number != before.keys[purpose][0].Number {
+			s.config.Logger.Info("a new key is in use", slog.String("purpose", string(purpose)),
+				slog.Time("made", made.Made))
+		}
+	}
+	return nil
+}
+
+// openToken opens an access token, expired or not. ok is false if the token was not sealed with one of
+// the keys.
+func (s *Service) openToken(token string, number uint16) (t oauth.AccessToken, ok bool) {
+	key := s.keys.find(number)
+	if key == nil && s.config.Shared {
+		key = s.findKeyAgain(number)
+	}
+	if key == nil {
+		return t, false
+	}
+	return key.Open(token)
+}
+
+// findKeyAgain returns a key that another process may just have made. It reads the keys unless that
+// was done less than keyReads ago.
+func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
+	s.keys.reading.Lock()
+	defer s.keys.reading.Unlock()
+	key := s.keys.find(number)
+	if key != nil || time.Since(s.keys.read) < keyReads || !s.inflight.Enter() {
+		return key
+	}
+	defer s.inflight.Leave()
+	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
+	defer cancel()
+	err := s.replaceKeys(ctx)
+	s.keys.read = time.Now()
+	if err != nil {
+		s.config.Logger.Warn("an access token could not be checked", "error", err)
+	}
+	return s.keys.find(number)
+}
+
+// RotateKeys makes a new key of a purpose. What was sealed with the key before stays valid until it
+// expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop ends
+// all former keys with what they sealed. RotateKeys returns when the key was made, and when the next
+// rotation is possible.
 func (s *Service) RotateKeys(
-	ctx context.Context, now time.Time,
+	ctx context.Context, purpose oauth.Purpose, drop bool, now time.Time,
 ) (made, again time.Time, err error) {
 	if !s.inflight.Enter() {
 		return made, again, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	rest := s.config.Lifetimes.AccessToken + keyDelay
-	keys, err := s.config.Tokens.RotateKeys(ctx, now, now.Add(-rest))
-	if errors.Is(err, oauth.ErrKeysInUse) {
-		return made, s.Keys().Made.Add(rest), err
+	rotation := oauth.Rotation{
+		Purpose: purpose, Now: now, Drop: drop,
+		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}
-	if err != nil {
+	keys, err := s.config.Tokens.RotateKeys(ctx, rotation)
+	// Read them also after an error, which may hide that they were rotated, and when ctx has ended.
+	reading, cancel := context.WithTimeout(s.lifetime, loadTimeout)
+	defer cancel()
+	failed := s.readKeys(reading)
+	switch {
+	case errors.Is(err, oauth.ErrKeysInUse):
+		if known := s.Keys(purpose); len(known) > 1 {
+			again = known[1].Expires
+		}
+		return made, again, err
+	case err != nil:
 		return made, again, fmt.Errorf("rotate keys: %w", err)
+	case failed != nil:
+		return made, again, failed
 	}
-	if s.keys.use(keys) {
-		s.logRotation(keys)
+	if drop {
+		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
+		return keys[0].Made, now, nil
 	}
-	return keys.Made, keys.Made.Add(rest), nil
+	return keys[0].Made, rotation.Expires, nil
 }
+
+// lifetimeOf returns how long a key is needed after it was replaced.
+func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
+	switch purpose {
+	case oauth.FormKeys:
+		return formLifetime
+	case oauth.BrowserKeys:
+		return browserLifetime
+	}
+	return s.config.Lifetimes.AccessToken
+}
+
+// What was sealed with these keys is checked for so long: see packages visit and people.
+const (
+	formLifetime    = time.Hour
+	browserLifetime = 365 * 24 * time.Hour
+)

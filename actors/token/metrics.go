@@ -2,6 +2,7 @@ package token
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,12 +33,31 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		mailboxRejects: counter("gatehouse_identity_mailbox_rejects_total",
 			"Messages refused because the mailbox of an identity actor was full."),
 	}
-	actors := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "gatehouse_limit_actors",
-		Help: "Access tokens in use, each with an actor in memory.",
-	}, func() float64 { return float64(s.directory.size.Load()) })
+	gauge := func(name, help string, read func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
+	}
+	collectors := []prometheus.Collector{
+		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
+		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
+			func() float64 { return float64(s.directory.size.Load()) }),
+		gauge("gatehouse_revocations_held",
+			"Access tokens and token families that were revoked and have not expired.",
+			func() float64 { return float64(s.ends.size.Load()) }),
+	}
+	if s.config.Shared {
+		collectors = append(collectors, gauge("gatehouse_follow_delay_seconds",
+			"Time since the changes of other servers on the same database were last read.",
+			func() float64 { return s.followDelay(time.Now()).Seconds() }))
+	}
+	for _, purpose := range oauth.Purposes {
+		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "gatehouse_key_age_seconds",
+			Help:        "Age of the current key of each purpose.",
+			ConstLabels: prometheus.Labels{"purpose": string(purpose)},
+		}, func() float64 { return time.Since(s.Keys(purpose)[0].Made).Seconds() }))
+	}
 	var err error
-	for _, c := range []prometheus.Collector{m.tokenRequests, m.overloads, m.panics, m.mailboxRejects, actors} {
+	for _, c := range collectors {
 		err = errors.Join(err, registry.Register(c))
 	}
 	return m, err

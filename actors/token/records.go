@@ -7,10 +7,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
 	"golang.org/x/sync/singleflight"
+
+	"gatehouse/actors/oauth"
 )
 
 // records are the clients or users in use, as the store has them. All tokens of one client or user
@@ -29,16 +30,48 @@ type records[K comparable, V any] struct {
 // record is one client or user.
 type record[K comparable, V any] struct {
 	key     K
-	current atomic.Pointer[snapshot[V]] // nil = has to be read
-	mu      sync.Mutex                  // held while current is replaced
-	changes uint64                      // how often it was changed since it is in use
+	current atomic.Pointer[V] // what the row said, which is never changed; nil = has to be read
+	mu      sync.Mutex        // held while current is replaced
+	changes uint64            // how often it was changed since it is in use
 }
 
-// snapshot is what a row said. It is never changed.
-type snapshot[V any] struct {
-	value V
-	read  time.Time // the row is no older than that
+type (
+	clientRecord = record[string, oauth.Client]
+	userRecord   = record[int64, user]
+)
+
+// user is what requests need to know of a user.
+type user struct {
+	disabled bool
+	epoch    int64
+	basic    []byte // the profile as JSON
+	detailed []byte
 }
+
+// readUser reads what requests need to know of a user, or account.ErrNotFound.
+func (s *Service) readUser(ctx context.Context, id int64) (user, error) {
+	u, err := s.config.Accounts.User(ctx, id)
+	if err != nil {
+		return user{}, err
+	}
+	return user{
+		disabled: u.Disabled, epoch: u.Epoch,
+		basic: u.AppendBasic(nil), detailed: u.AppendDetailed(nil),
+	}, nil
+}
+
+// readClient reads a client, or oauth.ErrNotFound.
+func (s *Service) readClient(ctx context.Context, id string) (oauth.Client, error) {
+	c, err := s.config.Tokens.Client(ctx, id)
+	if err != nil {
+		return oauth.Client{}, err
+	}
+	return *c, nil
+}
+
+// UserChanged makes every request read a user again. It is called when the store has acknowledged
+// the change, before anybody is told of it.
+func (s *Service) UserChanged(id int64) { s.users.change(id) }
 
 // find returns the record of key; nil when it is not in use.
 func (r *records[K, V]) find(key K) *record[K, V] {
@@ -75,15 +108,12 @@ func (r *records[K, V]) drop(key K) {
 	}
 }
 
-// load returns the record of key with a snapshot no older than since, read if needed. Its errors are
-// those of read.
-func (r *records[K, V]) load(
-	ctx context.Context, key K, since time.Time,
-) (*record[K, V], *snapshot[V], error) {
+// load returns the record of key with its value, read if needed. Its errors are those of read.
+func (r *records[K, V]) load(ctx context.Context, key K) (*record[K, V], *V, error) {
 	found := r.use(key)
 	for {
-		if s := found.current.Load(); s != nil && !s.read.Before(since) {
-			return found, s, nil
+		if value := found.current.Load(); value != nil {
+			return found, value, nil
 		}
 		own := false
 		_, err, _ := r.reads.Do(fmt.Sprint(key), func() (any, error) {
@@ -97,29 +127,19 @@ func (r *records[K, V]) load(
 	}
 }
 
-// refresh reads the row of a record.
+// refresh reads the row of a record. It drops what it read if the row was changed meanwhile.
 func (r *records[K, V]) refresh(ctx context.Context, found *record[K, V]) error {
 	before := found.changed()
-	read := time.Now()
 	value, err := r.read(ctx, found.key)
 	if err != nil {
 		return err
 	}
-	found.set(&snapshot[V]{value: value, read: read}, before)
-	return nil
-}
-
-// change makes every request read the row of key again. It is called when the store has acknowledged
-// a change, before anybody is told of it.
-func (r *records[K, V]) change(key K) {
-	found := r.find(key)
-	if found == nil {
-		return
-	}
 	found.mu.Lock()
 	defer found.mu.Unlock()
-	found.changes++
-	found.current.Store(nil)
+	if found.changes == before {
+		found.current.Store(&value)
+	}
+	return nil
 }
 
 func (r *record[K, V]) changed() uint64 {
@@ -128,11 +148,29 @@ func (r *record[K, V]) changed() uint64 {
 	return r.changes
 }
 
-// set makes s the snapshot, unless a change came after before or a later read was faster.
-func (r *record[K, V]) set(s *snapshot[V], before uint64) {
+// outdate makes every request read the row again.
+func (r *record[K, V]) outdate() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.current.Load(); r.changes == before && (old == nil || old.read.Before(s.read)) {
-		r.current.Store(s)
+	r.changes++
+	r.current.Store(nil)
+}
+
+// change makes every request read the row of key again. It is called when the store has acknowledged
+// a change, before anybody is told of it.
+func (r *records[K, V]) change(key K) {
+	if found := r.find(key); found != nil {
+		found.outdate()
+	}
+}
+
+// changeAll makes every request read every row again.
+func (r *records[K, V]) changeAll() {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, pointer := range r.byKey {
+		if found := pointer.Value(); found != nil {
+			found.outdate()
+		}
 	}
 }

@@ -107,13 +107,12 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 		return err
 	}
 	defer release()
-	ended, err := s.config.Tokens.DeleteClient(ctx, id)
+	err = s.config.Tokens.DeleteClient(ctx, id)
 	s.clients.change(id) // also after an error, which may hide that it was deleted
 	if err != nil {
 		return fmt.Errorf("delete client: %w", err)
 	}
 	s.clientActors.drop(id)
-	s.forget(ended)
 	return nil
 }
 

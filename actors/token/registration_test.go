@@ -187,46 +187,38 @@ func TestClientUpdateDuringRead(t *testing.T) {
 	f.wantFault(t, "first use", f.ownRequest(), oauth.InvalidClient)
 }
 
+// TestClientChangesByAnotherProcess changes the store without a call of Service.
 func TestClientChangesByAnotherProcess(t *testing.T) {
 	for _, shared := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) { testClientChangesElsewhere(t, shared) })
-	}
-}
-
-// testClientChangesElsewhere changes the store without a call of Service.
-func testClientChangesElsewhere(t *testing.T, shared bool) {
-	f := newFixture(t, func(c *token.Config) { c.Shared = shared })
-	bearer := f.newTokens(t).AccessToken
-	f.wantVerdict(t, "before", bearer, token.Admitted)
-	disabled := *f.client
-	disabled.Disabled = true
-	if err := f.store.UpdateClient(t.Context(), &disabled); err != nil {
-		t.Fatal(err)
-	}
-	if _, fault := f.Token(t.Context(), f.ownRequest(), time.Now()); fault != nil {
-		t.Errorf("shared %t, at once: got %v, want a token", shared, fault)
-	}
-	time.Sleep(2 * time.Second)
-	if _, fault := f.Token(t.Context(), f.ownRequest(), time.Now()); (fault != nil) != shared {
-		t.Errorf("shared %t, after 2s: got %v", shared, fault)
-	}
-	if err := f.store.UpdateClient(t.Context(),
-		f.client); err != nil { // so that only the deletion can refuse the token
-		t.Fatal(err)
-	}
-	time.Sleep(2 * time.Second)
-	if _, fault := f.Token(t.Context(), f.ownRequest(), time.Now()); fault != nil {
-		t.Errorf("shared %t, enabled again: got %v, want a token", shared, fault)
-	}
-	if _, err := f.store.DeleteClient(t.Context(), f.client.ID); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(2 * time.Second)
-	if _, fault := f.Token(t.Context(), f.ownRequest(), time.Now()); (fault != nil) != shared {
-		t.Errorf("shared %t, deleted: got %v", shared, fault)
-	}
-	got := f.Admit(bearer, token.BasicProfile, time.Now()).Verdict
-	if (got == token.TokenInvalid) != shared {
-		t.Errorf("shared %t, token of a deleted client: got verdict %d", shared, got)
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
+			bearer := f.newTokens(t).AccessToken
+			f.wantVerdict(t, "before", bearer, token.Admitted)
+			disabled := *f.client
+			disabled.Disabled = true
+			for _, step := range []struct {
+				what    string
+				change  func() error
+				refused bool
+			}{
+				{"disabled", func() error { return f.store.UpdateClient(t.Context(), &disabled) }, true},
+				{"enabled again", func() error { return f.store.UpdateClient(t.Context(), f.client) }, false},
+				{"deleted", func() error { return f.store.DeleteClient(t.Context(), f.client.ID) }, true},
+			} {
+				if err := step.change(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(500 * time.Millisecond)
+				synctest.Wait()
+				_, fault := f.Token(t.Context(), f.ownRequest(), time.Now())
+				if (fault != nil) != (shared && step.refused) {
+					t.Errorf("shared %t, %s: got %v", shared, step.what, fault)
+				}
+				got := f.Admit(bearer, token.BasicProfile, time.Now()).Verdict
+				if (got == token.TokenInvalid) != (shared && step.refused) {
+					t.Errorf("shared %t, %s: got verdict %d", shared, step.what, got)
+				}
+			}
+		})
 	}
 }

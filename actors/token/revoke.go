@@ -16,14 +16,19 @@ import (
 func (s *Service) Revoke(
 	ctx context.Context, c oauth.Credentials, token string, now time.Time,
 ) *oauth.Error {
-	return s.throttled(s.fault(s.revoke(ctx, c, token), "revoke a token"), c, now)
+	return s.throttled(s.fault(s.revoke(ctx, c, token, now), "revoke a token"), c, now)
 }
 
-func (s *Service) revoke(ctx context.Context, c oauth.Credentials, token string) error {
+func (s *Service) revoke(
+	ctx context.Context, c oauth.Credentials, token string, now time.Time,
+) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
+	if !s.isCurrent(now) {
+		return errUnavailable // another process's key may be unknown, and the token so left alone
+	}
 	a, _, err := s.client(ctx, c.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return (*oauth.Client)(nil).Authenticate(c)
@@ -32,39 +37,43 @@ func (s *Service) revoke(ctx context.Context, c oauth.Credentials, token string)
 		return err
 	}
 	m := &revocation{credentials: c}
-	if err := s.findOwner(ctx, m, token); err != nil {
+	if err := s.findOwner(ctx, m, token, now); err != nil {
 		return err
 	}
-	m.write = newWrite(func() { s.forgetLater(m.op.Revoked) })
-	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
-		return err
+	m.write = newWrite(func(err error) { s.honour(&m.op, err) })
+	err = s.do(ctx, a, m, &m.clientAsk, &m.op)
+	if m.release != nil {
+		m.release()
 	}
-	s.forget(m.op.Revoked)
-	return nil
+	return err
 }
 
-// findOwner finds what m is to end, and whose it is. A token that is not found leaves m without an
-// owner.
-func (s *Service) findOwner(ctx context.Context, m *revocation, token string) error {
-	hash := oauth.HashOf(token)
-	var err error
-	if _, genuine := s.keys.CheckAccessToken(token); genuine {
-		var row *oauth.AccessToken
-		if row, err = s.config.Tokens.AccessToken(ctx, hash); err == nil {
-			m.owner, m.op.Access = row.ClientID, &hash
-		} else if errors.Is(err, oauth.ErrNotFound) {
-			s.forget([]oauth.Hash{hash}) // another process may have ended it, and this one not know yet
+// findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended leaves
+// m without an owner.
+func (s *Service) findOwner(
+	ctx context.Context, m *revocation, token string, now time.Time,
+) error {
+	if _, number, ok := oauth.PeekAccessToken(token); ok {
+		if t, verdict := s.check(token, number, now); verdict == Admitted {
+			m.owner = t.ClientID
+			m.op.Token = &oauth.TokenEnd{
+				ID: t.ID, ClientID: t.ClientID, Expires: time.Unix(t.Expires, 0),
+			}
 		}
-	} else if oauth.LooksLikeRefreshToken(token) {
-		var row *oauth.RefreshToken
-		if row, err = s.config.Tokens.RefreshToken(ctx, hash); err == nil {
-			m.owner, m.op.FamilyID = row.Family.ClientID, row.Family.ID
-		}
+		return nil
 	}
+	if !oauth.LooksLikeRefreshToken(token) {
+		return nil
+	}
+	row, err := s.config.Tokens.RefreshToken(ctx, oauth.HashOf(token))
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	m.owner, m.op.FamilyID = row.Family.ClientID, row.Family.ID
+	return nil
 }
 
 // RevokeAll ends what op names. It is refused from the return on.
@@ -73,12 +82,38 @@ func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	w := newWrite(func() { s.forgetLater(op.Revoked) })
+	w := newWrite(func(err error) { s.honour(op, err) })
 	w.begin(op)
 	s.config.Tokens.Submit(op)
 	if err := w.wait(ctx, op); err != nil {
 		return fmt.Errorf("revoke tokens: %w", err)
 	}
-	s.forget(op.Revoked)
 	return nil
+}
+
+// honour makes this process refuse what op has ended. err is how op itself ended.
+func (s *Service) honour(op *oauth.Revoke, err error) {
+	switch { // also after an error, which may hide that it was written
+	case op.UserID != 0:
+		s.users.change(op.UserID)
+	case op.ClientID != "":
+		s.clients.change(op.ClientID)
+	}
+	if err == nil && op.Token != nil { // also if the store knew of it: this process may not
+		s.ended([]oauth.End{{
+			Token: op.Token.ID, ClientID: op.Token.ClientID, Expires: op.Token.Expires,
+		}}, nil)
+	}
+	s.ended(op.Ended, err)
+}
+
+// ended makes this process refuse the tokens and families that an operation has ended. It does nothing
+// after an error: a retry must find that they have not ended.
+func (s *Service) ended(all []oauth.End, err error) {
+	if err != nil {
+		return
+	}
+	for i := range all {
+		s.ends.add(&all[i])
+	}
 }

@@ -2,9 +2,12 @@ package token_test
 
 import (
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
@@ -37,6 +40,30 @@ func TestRevokeRefreshTokenRevokesFamily(t *testing.T) {
 	f.wantFault(t, "refresh", f.refreshRequest(second.RefreshToken), oauth.InvalidGrant)
 }
 
+// TestAcknowledgedEndIsHonoured checks that a token is refused once the store has acknowledged its end,
+// before the caller is told: another request for the same end finds nothing to end then.
+func TestAcknowledgedEndIsHonoured(t *testing.T) {
+	f := newFixture(t, nil)
+	for range 20 {
+		tokens := f.newTokens(t)
+		f.wantVerdict(t, "before", tokens.AccessToken, token.Admitted)
+		f.store.pause()
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			fault := f.Revoke(t.Context(), f.credentials(), tokens.RefreshToken, time.Now())
+			if fault != nil {
+				t.Error(fault)
+			}
+		})
+		for queued := 0; queued == 0; runtime.Gosched() {
+			f.store.locked(func() { queued = len(f.store.queue) })
+		}
+		f.store.flush()
+		f.wantVerdict(t, "acknowledged", tokens.AccessToken, token.TokenInvalid)
+		caller.Wait()
+	}
+}
+
 func TestRevokeIgnoresForeignTokens(t *testing.T) {
 	f := newFixture(t, nil)
 	other, secret := f.register(t, oauth.Client{
@@ -67,14 +94,15 @@ func TestRevokeIgnoresForeignTokens(t *testing.T) {
 
 func TestRevokeReportsStoreErrors(t *testing.T) {
 	f := newFixture(t, nil)
-	token := f.newTokens(t).AccessToken
+	tokens := f.newTokens(t)
 	f.store.writeError = errors.New("disk full")
-	fault := f.Revoke(t.Context(), f.credentials(), token, time.Now())
+	fault := f.Revoke(t.Context(), f.credentials(), tokens.AccessToken, time.Now())
 	if fault == nil || fault.Status() != 503 {
 		t.Errorf("write: got %v, want 503", fault)
 	}
+	f.wantVerdict(t, "after a failed write", tokens.AccessToken, token.Admitted)
 	f.store.writeError, f.store.readError = nil, errors.New("disk gone")
-	fault = f.Revoke(t.Context(), f.credentials(), token, time.Now())
+	fault = f.Revoke(t.Context(), f.credentials(), tokens.RefreshToken, time.Now())
 	if fault == nil || fault.Status() != 503 {
 		t.Errorf("read: got %v, want 503", fault)
 	}
@@ -83,19 +111,17 @@ func TestRevokeReportsStoreErrors(t *testing.T) {
 func TestIntrospection(t *testing.T) {
 	for name, shared := range map[string]bool{"one process": false, "shared store": true} {
 		t.Run(name, func(t *testing.T) {
-			testIntrospection(t, newFixture(t, func(c *token.Config) { c.Shared = shared }))
+			testIntrospection(t, newFixture(t, func(c *token.Config) { c.Shared, c.Stale = shared, 48*time.Hour }))
 		})
 	}
 }
 
 // disableUser disables or enables user 7, as the service for people does.
 func (f *fixture) disableUser(disabled bool) {
-	f.store.mu.Lock()
-	changed := *f.store.users[7]
-	changed.Disabled = disabled
-	f.store.users[7] = &changed
-	f.store.mu.Unlock()
-	f.UserChanged(7, nil)
+	f.store.locked(func() {
+		f.store.changeUser(7, func(u *account.User) { u.Disabled = disabled })
+	})
+	f.UserChanged(7)
 }
 
 func testIntrospection(t *testing.T, f *fixture) {

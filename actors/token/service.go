@@ -3,10 +3,14 @@
 //
 // Who owns what, and what a restart loses:
 //
-//   - The stores own clients, codes and tokens, and decide whatever two requests could ask for at
-//     once. What a response has acknowledged is durable: a restart loses nothing of it.
+//   - The stores own clients, codes, refresh tokens and what has ended. They decide whatever two
+//     requests could ask for at once. What a response has acknowledged is durable: a restart loses
+//     nothing of it.
+//   - Access tokens are sealed and stored nowhere. What ends one before it expires is in memory, read
+//     at the start: the token or its family in ends, and the epochs of its client and user.
 //   - The records of clients and users in use are in memory, shared by all their tokens. Whoever
 //     changes one makes every request read it again.
+//   - Processes that share a database follow each other's changes. One that cannot refuses tokens.
 //   - A client actor, one for each client in use, hands the store the operations on the client's
 //     codes and tokens in the order of its messages. It holds no state that could be lost.
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
@@ -15,6 +19,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +38,22 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config is what a Service is made of. All fields are required but Shared.
+// DefaultMaxActive is how many access tokens may be in use by default.
+const DefaultMaxActive = 2_000_000
+
+// Config is what a Service is made of. Fields are required unless they say otherwise.
 type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
-	Shared    bool               // other processes write to the same stores: records are read again after a second
+	// Shared says that other processes write to the same stores; optional.
+	Shared bool
+	// Stale is how long tokens are admitted after changes by other processes could not be read for 2
+	// seconds; optional.
+	Stale time.Duration
+	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client may
+	// have an eighth of them. Optional: 0 = DefaultMaxActive.
+	MaxActive int
 	Actors    *actor.ActorSystem // outlives the Service
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
@@ -51,9 +66,6 @@ const (
 	wrongSecretsEvery  = time.Second
 	wrongSecretCallers = 10_000
 )
-
-// loadLimit is how many tokens are read from the stores at the same time.
-const loadLimit = 64
 
 // Service is the running token service. Its methods may be called by many goroutines. Those that take
 // a context return when it ends, or when a write that has begun by then has ended.
@@ -70,14 +82,18 @@ type Service struct {
 	wrongSecrets *ratelimit.Throttle
 
 	directory *directory
+	ends      ends
 	asks      sync.Pool // of *admission
-	loads     loads
-	loading   chan struct{} // holds a token for each load under way
+
+	followed struct {
+		number int64        // of the last change that is known; for one goroutine
+		at     atomic.Int64 // when it was the last one, by clock
+	}
 
 	inflight mailbox.InFlight
 	stopped  atomic.Bool        // no request is admitted
 	tasks    sync.WaitGroup     // what goes on without a caller
-	lifetime context.Context    // of tasks, and of loads that several requests wait for
+	lifetime context.Context    // of tasks, and of reads for requests
 	end      context.CancelFunc // ends lifetime
 }
 
@@ -88,17 +104,15 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		started:      time.Now(),
 		changing:     make(chan struct{}, 1),
 		wrongSecrets: ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
-		directory:    newDirectory(),
-		loading:      make(chan struct{}, loadLimit),
+		directory:    newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = func() any { return &admission{} }
-	keys, err := config.Tokens.AccessTokenKeys(ctx)
+	err := s.readAll(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the keys of access tokens: %w", err)
+		return nil, err
 	}
-	s.keys.use(keys)
 	if s.metrics, err = newMetrics(s, config.Metrics); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -112,7 +126,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.tasks.Go(s.sweep)
 	if config.Shared {
 		s.keys.delay = keyDelay
-		s.tasks.Go(s.followKeys)
+		s.tasks.Go(s.follow)
 	}
 	return s, nil
 }

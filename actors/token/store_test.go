@@ -2,6 +2,7 @@ package token_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
@@ -22,36 +24,70 @@ import (
 type accountStore = account.Store
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
-// runs them in one batch.
+// runs them in one batch. Its methods are also what other processes call that share it.
 type fakeStore struct {
 	accountStore
 
+	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex
 	clients  map[string]*oauth.Client
 	codes    map[oauth.Hash]*oauth.AuthorizationCode
-	families map[string]*oauth.Family
+	families map[uuid.UUID]*oauth.Family
 	refresh  map[oauth.Hash]*oauth.RefreshToken
-	access   map[oauth.Hash]*oauth.AccessToken
 	users    map[int64]*account.User
+	keys     map[oauth.Purpose][]oauth.Key
+	ended    map[oauth.TokenID]bool
+	changes  []oauth.Change
+	last     int64 // number of the last change
 	paused   bool
 	queue    []oauth.Operation
 	writes   int // operations that were executed
+	epochs   int // epochs that were given
 
 	writeError   error  // of all operations, which are not executed then
-	readError    error  // of all reads
+	readError    error  // of reads of records
+	followError  error  // of Ends and Changes
+	keysError    error  // of Keys
 	onClientRead func() // called after a client was read, before the reader gets it
+	onKeysRead   func() // called after the keys were read, before the reader gets them
+	onEnds       func() // called after the number of Ends was read
 
-	keys      oauth.Keys // after a rotation
-	keysInUse bool       // a rotation is refused
+	clientReads, userReads, keyReads, endsReads int
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{
+	s := &fakeStore{
 		clients: map[string]*oauth.Client{}, codes: map[oauth.Hash]*oauth.AuthorizationCode{},
-		families: map[string]*oauth.Family{},
-		refresh:  map[oauth.Hash]*oauth.RefreshToken{}, access: map[oauth.Hash]*oauth.AccessToken{},
-		users: map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s"}},
+		families: map[uuid.UUID]*oauth.Family{}, refresh: map[oauth.Hash]*oauth.RefreshToken{},
+		keys: map[oauth.Purpose][]oauth.Key{}, ended: map[oauth.TokenID]bool{},
 	}
+	s.users = map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s", Epoch: s.epoch(0)}}
+	for _, purpose := range oauth.Purposes {
+		s.keys[purpose] = []oauth.Key{{
+			Purpose: purpose, Number: 1, Secret: [32]byte{1}, Made: time.Now().Add(-time.Hour),
+		}}
+	}
+	return s
+}
+
+// epoch returns the epoch after former.
+func (s *fakeStore) epoch(former int64) int64 {
+	s.epochs++
+	return max(former+1, time.Now().UnixMicro())
+}
+
+// note tells other processes of a change. The store is locked.
+func (s *fakeStore) note(c oauth.Change) {
+	s.last++
+	c.Number = s.last
+	s.changes = append(s.changes, c)
+}
+
+// locked calls change under the store's lock.
+func (s *fakeStore) locked(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 // Submit implements oauth.Store.
@@ -83,6 +119,8 @@ func (s *fakeStore) begin() []oauth.Operation {
 
 // finish executes operations in order and reports their end.
 func (s *fakeStore) finish(ops []oauth.Operation) {
+	s.writer.Lock()
+	defer s.writer.Unlock()
 	s.mu.Lock()
 	err := s.writeError
 	for _, op := range ops {
@@ -104,83 +142,115 @@ func (s *fakeStore) execute(op oauth.Operation) {
 	switch op := op.(type) {
 	case *oauth.SaveCode:
 		s.codes[op.Code.Hash] = &op.Code
-	case *oauth.Issue:
-		s.access[op.Token.Hash] = &op.Token
 	case *oauth.Redeem:
 		s.redeem(op)
 	case *oauth.Rotate:
 		s.rotate(op)
 	case *oauth.Revoke:
-		if op.Access != nil {
-			op.Revoked = s.deleteTokens(func(t *oauth.AccessToken) bool {
-				return t.Hash == *op.Access
-			})
-		} else {
-			op.Revoked = s.revokeFamily(op.FamilyID)
+		s.revoke(op)
+	}
+}
+
+func (s *fakeStore) revoke(op *oauth.Revoke) {
+	switch {
+	case op.Token != nil:
+		op.Ended = s.endToken(op.Token)
+	case op.FamilyID != uuid.Nil:
+		op.Ended = s.revokeFamily(op.FamilyID)
+	case op.UserID != 0:
+		s.newUserEpoch(op.UserID)
+	case op.ClientID != "":
+		changed := *s.clients[op.ClientID]
+		changed.Epoch = s.epoch(changed.Epoch)
+		s.clients[op.ClientID] = &changed
+		s.note(oauth.Change{ClientID: op.ClientID})
+	case op.Consent != nil:
+		for id, f := range s.families {
+			if f.UserID == op.Consent.UserID && f.ClientID == op.Consent.ClientID {
+				op.Ended = append(op.Ended, s.revokeFamily(id)...)
+			}
 		}
 	}
 }
 
+func (s *fakeStore) newUserEpoch(id int64) {
+	s.changeUser(id, func(u *account.User) { u.Epoch = s.epoch(u.Epoch) })
+}
+
+// changeUser changes a user. The store is locked.
+func (s *fakeStore) changeUser(id int64, change func(*account.User)) {
+	changed := *s.users[id]
+	change(&changed)
+	s.users[id] = &changed
+	s.note(oauth.Change{UserID: id})
+}
+
+func (s *fakeStore) endToken(t *oauth.TokenEnd) []oauth.End {
+	if s.ended[t.ID] {
+		return nil
+	}
+	s.ended[t.ID] = true
+	return s.end(oauth.End{Token: t.ID, ClientID: t.ClientID, Expires: t.Expires})
+}
+
+func (s *fakeStore) end(e oauth.End) []oauth.End {
+	s.note(oauth.Change{End: &e})
+	return []oauth.End{e}
+}
+
+func (s *fakeStore) revokeFamily(id uuid.UUID) []oauth.End {
+	f := s.families[id]
+	if f.Revoked {
+		return nil
+	}
+	f.Revoked = true
+	return s.end(oauth.End{FamilyID: id, Expires: f.AccessExpires})
+}
+
 func (s *fakeStore) redeem(op *oauth.Redeem) {
 	code := s.codes[op.Code]
+	client, user := s.clients[code.ClientID], s.users[code.UserID]
 	switch {
 	case !code.Used.IsZero():
-		op.Outcome, op.Revoked = oauth.OutcomeReused, s.revokeFamily(code.FamilyID)
-	case s.users[code.UserID] == nil || s.users[code.UserID].Disabled ||
-		!op.Now.Before(code.Expires):
+		op.Outcome, op.Ended = oauth.OutcomeReused, s.revokeFamily(code.FamilyID)
+	case user == nil || user.Disabled || client == nil || !op.Now.Before(code.Expires):
 		op.Outcome = oauth.OutcomeGone
 	default:
 		used, family := *code, op.Family
 		used.Used, used.FamilyID = op.Now, family.ID
 		s.codes[op.Code], s.families[family.ID] = &used, &family
-		s.access[op.Access.Hash] = &op.Access
 		if op.Refresh != nil {
 			s.refresh[*op.Refresh] = &oauth.RefreshToken{
-				Hash:       *op.Refresh,
-				Generation: 1,
-				Family:     oauth.Family{ID: family.ID},
+				Hash: *op.Refresh, Generation: 1, Family: oauth.Family{ID: family.ID},
 			}
 		}
 		op.Outcome = oauth.OutcomeDone
+		op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 	}
 }
 
 func (s *fakeStore) rotate(op *oauth.Rotate) {
 	f := s.families[op.FamilyID]
+	client, user := s.clients[f.ClientID], s.users[f.UserID]
 	switch inGrace := op.Now.Sub(f.Advanced) < op.Grace; {
-	case f.Revoked || !op.Now.Before(f.Expires) || s.users[f.UserID].Disabled:
+	case f.Revoked || !op.Now.Before(f.Expires) || user.Disabled || client == nil:
 		op.Outcome = oauth.OutcomeGone
 		return
 	case op.Generation == f.Generation:
 		f.Generation, f.Advanced = f.Generation+1, op.Now
 	case op.Generation+1 != f.Generation || !inGrace:
-		op.Outcome, op.Revoked = oauth.OutcomeReused, s.revokeFamily(f.ID)
+		op.Outcome, op.Ended = oauth.OutcomeReused, s.revokeFamily(f.ID)
 		return
 	}
 	f.Expires = op.Expires
-	s.access[op.Access.Hash] = &op.Access
+	if op.AccessExpires.After(f.AccessExpires) {
+		f.AccessExpires = op.AccessExpires
+	}
 	s.refresh[op.Refresh] = &oauth.RefreshToken{
-		Hash:       op.Refresh,
-		Generation: f.Generation,
-		Family:     oauth.Family{ID: f.ID},
+		Hash: op.Refresh, Generation: f.Generation, Family: oauth.Family{ID: f.ID},
 	}
 	op.Outcome = oauth.OutcomeDone
-}
-
-func (s *fakeStore) revokeFamily(id string) []oauth.Hash {
-	s.families[id].Revoked = true
-	return s.deleteTokens(func(t *oauth.AccessToken) bool { return t.FamilyID == id })
-}
-
-// deleteTokens deletes the access tokens that match and returns their hashes.
-func (s *fakeStore) deleteTokens(match func(*oauth.AccessToken) bool) (hashes []oauth.Hash) {
-	for hash, row := range s.access {
-		if match(row) {
-			delete(s.access, hash)
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
+	op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }
 
 // find returns a copy of a record, or oauth.ErrNotFound.
@@ -199,6 +269,7 @@ func find[K comparable, T any](s *fakeStore, records map[K]*T, key K) (*T, error
 
 func (s *fakeStore) Client(_ context.Context, id string) (*oauth.Client, error) {
 	c, err := find(s, s.clients, id)
+	s.locked(func() { s.clientReads++ })
 	if s.onClientRead != nil {
 		s.onClientRead()
 	}
@@ -224,61 +295,124 @@ func (s *fakeStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.Ref
 	return found, nil
 }
 
-func (s *fakeStore) AccessToken(_ context.Context, hash oauth.Hash) (*oauth.AccessToken, error) {
-	return find(s, s.access, hash)
-}
-
-func (s *fakeStore) AccessTokenKeys(context.Context) (oauth.Keys, error) {
+// Keys implements oauth.Store.
+func (s *fakeStore) Keys(
+	_ context.Context, purpose oauth.Purpose, now time.Time,
+) ([]oauth.Key, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.keys != (oauth.Keys{}) {
-		return s.keys, nil
+	keys, err := s.liveKeys(purpose, now), s.keysError
+	onKeysRead := s.onKeysRead
+	s.keyReads++
+	s.mu.Unlock()
+	if onKeysRead != nil {
+		onKeysRead()
 	}
-	return oauth.Keys{Current: [32]byte{1}}, nil
-}
-
-func (s *fakeStore) RotateKeys(_ context.Context, now, _ time.Time) (oauth.Keys, error) {
-	if s.keysInUse {
-		return oauth.Keys{}, oauth.ErrKeysInUse
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys = oauth.Keys{Current: [32]byte{2}, Previous: [32]byte{1}, Made: now}
-	return s.keys, nil
-}
-
-func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
-	u, err := find(s, s.users, id)
 	if err != nil {
+		return nil, err
+	}
+	return keys, nil
+}
+
+func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth.Key) {
+	for _, k := range s.keys[purpose] {
+		if k.Expires.IsZero() || k.Expires.After(now) {
+			live = append(live, k)
+		}
+	}
+	return live
+}
+
+// RotateKeys implements oauth.Store. The first byte of a key's secret is its number.
+func (s *fakeStore) RotateKeys(_ context.Context, r oauth.Rotation) ([]oauth.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former := s.liveKeys(r.Purpose, r.Now)
+	number := former[0].Number + 1
+	switch {
+	case r.Drop:
+		former = nil
+	case len(former) > 1:
+		return nil, oauth.ErrKeysInUse
+	default:
+		former[0].Expires = r.Expires
+	}
+	made := oauth.Key{
+		Purpose: r.Purpose, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)}, Made: r.Now,
+	}
+	s.keys[r.Purpose] = append([]oauth.Key{made}, former...)
+	s.note(oauth.Change{Keys: r.Purpose})
+	return slices.Clone(s.keys[r.Purpose]), s.writeError
+}
+
+// Ends implements oauth.Store.
+func (s *fakeStore) Ends(
+	_ context.Context, now time.Time,
+) (last int64, ends []oauth.End, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endsReads++
+	for _, c := range s.changes {
+		if c.End != nil && c.End.Expires.After(now) {
+			ends = append(ends, *c.End)
+		}
+	}
+	return s.last, ends, s.followError
+}
+
+// Changes implements oauth.Store.
+func (s *fakeStore) Changes(
+	_ context.Context, after int64, limit int,
+) (last int64, changes []oauth.Change, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.changes {
+		if c.Number > after && len(changes) < limit {
+			changes = append(changes, c)
+		}
+	}
+	return s.last, changes, s.followError
+}
+
+// User implements account.Store.
+func (s *fakeStore) User(_ context.Context, id int64) (*account.User, error) {
+	s.locked(func() { s.userReads++ })
+	u, err := find(s, s.users, id)
+	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, account.ErrNotFound
 	}
-	return u, nil
+	return u, err
 }
 
+// CreateClient implements oauth.Store.
 func (s *fakeStore) CreateClient(_ context.Context, c *oauth.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.Epoch = s.epoch(c.Epoch)
 	s.clients[c.ID] = c
 	return s.writeError
 }
 
+// UpdateClient implements oauth.Store.
 func (s *fakeStore) UpdateClient(_ context.Context, c *oauth.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writeError == nil {
 		s.clients[c.ID] = c
+		s.note(oauth.Change{ClientID: c.ID})
 	}
 	return s.writeError
 }
 
-func (s *fakeStore) DeleteClient(_ context.Context, id string) ([]oauth.Hash, error) {
+// DeleteClient implements oauth.Store.
+func (s *fakeStore) DeleteClient(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients[id] == nil {
-		return nil, oauth.ErrNotFound
+		return oauth.ErrNotFound
 	}
 	delete(s.clients, id)
-	return s.deleteTokens(func(t *oauth.AccessToken) bool { return t.ClientID == id }), nil
+	s.note(oauth.Change{ClientID: id})
+	return nil
 }
 
 func (s *fakeStore) Clients(
@@ -294,11 +428,31 @@ func (s *fakeStore) Clients(
 	return list, nil
 }
 
+// logBuffer keeps what is logged. It may be read while others write.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (b *logBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+// String returns what was logged.
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // fixture is a Service on a fakeStore with one confidential client, which has all grants.
 type fixture struct {
 	*token.Service
 	store  *fakeStore
-	log    *strings.Builder
+	log    *logBuffer
 	client *oauth.Client
 	secret string
 
@@ -307,7 +461,19 @@ type fixture struct {
 
 func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 	t.Helper()
-	f := &fixture{store: newFakeStore(), log: &strings.Builder{}}
+	f := start(t, newFakeStore(), change)
+	f.client, f.secret = f.register(t, oauth.Client{
+		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
+		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant |
+			oauth.ClientCredentialsGrant,
+	})
+	return f
+}
+
+// start starts a Service on a store.
+func start(t testing.TB, store *fakeStore, change func(*token.Config)) *fixture {
+	t.Helper()
+	f := &fixture{store: store, log: &logBuffer{}}
 	system := mailbox.NewSystem()
 	t.Cleanup(system.Shutdown)
 	config := token.Config{
@@ -338,11 +504,6 @@ func newFixture(t testing.TB, change func(*token.Config)) *fixture {
 		if err := f.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
 		}
-	})
-	f.client, f.secret = f.register(t, oauth.Client{
-		Name: "Shop", RedirectURIs: []string{"https://shop.example/cb"}, Scopes: oauth.UserScopes,
-		Grants: oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant |
-			oauth.ClientCredentialsGrant,
 	})
 	return f
 }
@@ -439,4 +600,41 @@ func (f *fixture) updateClient(t *testing.T, change func(*oauth.Client)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// key returns the store's key with that number.
+func (s *fakeStore) key(number uint16) *oauth.TokenKey {
+	return oauth.NewTokenKey(&oauth.Key{
+		Purpose: oauth.TokenKeys, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)},
+	})
+}
+
+// open returns what an access token says.
+func (f *fixture) open(t testing.TB, bearer string) oauth.AccessToken {
+	t.Helper()
+	_, number, _ := oauth.PeekAccessToken(bearer)
+	says, ok := f.store.key(number).Open(bearer)
+	if !ok {
+		t.Fatalf("got the token %q, which key %d has not sealed", bearer, number)
+	}
+	return says
+}
+
+// seal seals an access token of the client and user 7 for an hour, as another process does. It has
+// their epochs of now, unless change sets others.
+func (f *fixture) seal(change func(*oauth.AccessToken)) string {
+	f.store.mu.Lock()
+	now := time.Now().Unix()
+	says := oauth.AccessToken{
+		ClientID: f.client.ID, UserID: 7, Scopes: oauth.UserScopes, Issued: now, Expires: now + 3600,
+		Epochs: oauth.Epochs{
+			Client: f.store.clients[f.client.ID].Epoch, User: f.store.users[7].Epoch,
+		},
+	}
+	number := f.store.keys[oauth.TokenKeys][0].Number
+	f.store.mu.Unlock()
+	if change != nil {
+		change(&says)
+	}
+	return f.store.key(number).Seal(&says)
 }

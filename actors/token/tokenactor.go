@@ -1,10 +1,14 @@
 package token
 
 import (
+	"crypto/subtle"
+	"encoding/binary"
 	"errors"
 	"time"
+	"unsafe"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
 
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
@@ -12,9 +16,8 @@ import (
 )
 
 const (
-	idleTime   = time.Minute     // a token that is not used for so long loses its actor
-	lateTime   = 5 * time.Second // how late a request may reach its actor
-	staleAfter = time.Second     // when records are read again, in stores that others write to
+	idleTime = time.Minute     // a token that is not used for so long loses its actor
+	lateTime = 5 * time.Second // how late a request may reach its actor
 )
 
 // limitOf is how many requests a minute an access token has at each endpoint (interface document,
@@ -28,13 +31,15 @@ var scopeOf = [...]oauth.Scopes{
 }
 
 // session is what an access token stands for. It and the actor are small, since there may be a
-// million of them. It is not changed while the actor is in the directory, but for read.
+// million of them. It is not changed.
 type session struct {
-	expires int64         // Unix seconds
-	read    time.Duration // what the stores said is no older than that, by Service.clock
-	client  *clientRecord
+	client  *clientActor
 	user    *userRecord // nil = none
-	lasts   uint32      // seconds from the issue to expires
+	expires int64       // Unix seconds
+	epochs  oauth.Epochs
+	family  uuid.UUID // uuid.Nil = none
+	lasts   uint32    // seconds from the issue to expires
+	key     uint16    // number of the key that sealed it
 	scopes  oauth.Scopes
 }
 
@@ -43,12 +48,30 @@ type session struct {
 // memory more than for anything else.
 type tokenActor struct {
 	mailbox.Mailbox
-	hash    oauth.Hash // of the token
+	id      oauth.TokenID
+	text    string // the whole token
 	service *Service
 	session session
+	checked uint64                      // the version of the ends that did not have the token
 	seen    time.Duration               // when the latest request came, by Service.clock
 	opened  [len(limitOf)]time.Duration // when each endpoint's window was opened, by Service.clock
 	used    [len(limitOf)]uint16        // of each window; 0 = none is open
+}
+
+// is reports whether token is the actor's, byte for byte. It takes the same time for all tokens of
+// that length.
+func (a *tokenActor) is(token string) bool {
+	if len(token) != len(a.text) {
+		return false
+	}
+	var given, difference [oauth.MaxAccessToken + 1]byte
+	n := copy(given[:], token)
+	subtle.XORBytes(difference[:n], given[:n], unsafe.Slice(unsafe.StringData(a.text), n))
+	var any uint64
+	for i := 0; i < n; i += 8 {
+		any |= binary.LittleEndian.Uint64(difference[i:])
+	}
+	return any == 0
 }
 
 // The messages to a tokenActor.
@@ -61,18 +84,13 @@ type (
 		stale  bool // a record has to be read again, then the actor asked again
 		result Admission
 	}
-	// confirmed says that the stores stood by the session at that time, by Service.clock.
-	confirmed struct{ read time.Duration }
 	// sweep has the actor stop if it is idle.
 	sweep struct{ now time.Time }
 )
 
 // Receive implements actor.Actor.
 func (a *tokenActor) Receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
-	case *confirmed:
-		a.session.read = m.read
-	case *sweep:
+	if m, ok := ctx.Message().(*sweep); ok {
 		a.stopIfIdle(m.now)
 	}
 }
@@ -98,18 +116,33 @@ func (s *Service) askToken(
 func (a *tokenActor) admit(m *admission) {
 	now := ratelimit.Now{Clock: a.service.clock(m.now), Unix: m.now.UnixNano()}
 	a.seen = max(a.seen, now.Clock)
-	client := a.session.client.current.Load()
+	if version := a.service.ends.version.Load(); a.checked != version {
+		if a.service.hasEnded(&a.id, &a.session) {
+			m.result = Admission{Verdict: TokenInvalid}
+			return
+		}
+		a.checked = version
+	}
+	client := a.session.client.record.current.Load()
 	var u *user
 	if a.session.user != nil {
-		if record := a.session.user.current.Load(); record != nil {
-			u = &record.value
-		}
+		u = a.session.user.current.Load()
 	}
-	m.stale = client == nil || u == nil && a.session.user != nil ||
-		a.service.config.Shared && now.Clock-a.session.read > staleAfter
+	m.stale = client == nil || u == nil && a.session.user != nil || a.session.isAhead(client, u)
 	if !m.stale {
-		m.result = a.decide(m.endpoint, &client.value, u, now)
+		m.result = a.decide(m.endpoint, client, u, now)
 	}
+}
+
+// isAhead reports whether a token was issued after a change that client or user do not show.
+func (x *session) isAhead(client *oauth.Client, u *user) bool {
+	return x.epochs.Client > client.Epoch || u != nil && x.epochs.User > u.epoch
+}
+
+// isLive reports whether client and user stand by a token.
+func (x *session) isLive(client *oauth.Client, u *user) bool {
+	return !client.Disabled && x.epochs.Client >= client.Epoch &&
+		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
 }
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token has
@@ -120,7 +153,7 @@ func (a *tokenActor) decide(
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
-	if client.Disabled || u != nil && u.disabled {
+	if !a.session.isLive(client, u) {
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
@@ -183,15 +216,15 @@ func (a *tokenActor) stopIfIdle(now time.Time) {
 // hasStopped reports whether err says that the actor has stopped: another takes its place.
 func hasStopped(err error) bool { return errors.Is(err, mailbox.ErrStopped) }
 
-// describe returns what introspection says of the token. It may be called by any goroutine.
-func (a *tokenActor) describe() oauth.Introspection {
+// describe returns what introspection says of a live token.
+func (x *session) describe() oauth.Introspection {
 	about := oauth.Introspection{
-		Active: true, Scopes: a.session.scopes, ClientID: a.session.client.key,
-		Issued:  time.Unix(a.session.expires-int64(a.session.lasts), 0),
-		Expires: time.Unix(a.session.expires, 0),
+		Active: true, Scopes: x.scopes, ClientID: x.client.record.key,
+		Issued:  time.Unix(x.expires-int64(x.lasts), 0),
+		Expires: time.Unix(x.expires, 0),
 	}
-	if a.session.user != nil {
-		about.UserID = a.session.user.key
+	if x.user != nil {
+		about.UserID = x.user.key
 	}
 	return about
 }
@@ -200,8 +233,8 @@ func (a *tokenActor) describe() oauth.Introspection {
 // minute.
 const sweepInterval = idleTime / 256
 
-// sweep tells the actors of one shard after the other to stop if they are idle, until the Service
-// stops.
+// sweep tells the actors of one shard after the other to stop if they are idle, and forgets ends whose
+// tokens have expired, until the Service stops.
 func (s *Service) sweep() {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -212,8 +245,9 @@ func (s *Service) sweep() {
 			return
 		case <-ticker.C:
 		}
-		members = s.directory.members(n, members[:0])
 		now := time.Now()
+		s.ends.drop(n, now)
+		members = s.directory.members(n, members[:0])
 		for _, a := range members {
 			a.Tell(&sweep{now: now})
 		}

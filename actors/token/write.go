@@ -3,7 +3,6 @@ package token
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"gatehouse/actors/oauth"
@@ -15,24 +14,30 @@ const writeTimeout = 5 * time.Second
 
 // write is where the end of one of the store's operations arrives.
 type write struct {
-	ended chan error // holds one
-	left  atomic.Bool
-	late  func() // called if the operation ends after the caller timed out, or as it does; must not block
+	ended  chan error // holds one
+	honour func(error)
 }
 
-// newWrite returns a write. late may be nil.
-func newWrite(late func()) write { return write{ended: make(chan error, 1), late: late} }
+// newWrite returns a write. honour makes this process honour what the operation has changed, and may
+// be nil. It must not block. It is called before any caller learns of the end, so the response to a
+// later operation never leaves before this one is honoured.
+func newWrite(honour func(error)) write {
+	return write{ended: make(chan error, 1), honour: honour}
+}
 
 // begin has op end here. Call it before op is submitted.
 func (w *write) begin(op oauth.Operation) { op.OnDone(w.end) }
 
 // end ends the write. nil means that the operation is durable.
 func (w *write) end(err error) {
-	w.ended <- err
-	if w.left.Load() && w.late != nil {
-		w.late()
+	if w.honour != nil {
+		w.honour(err)
 	}
+	w.ended <- err
 }
+
+// skip ends a write that has nothing to do.
+func (w *write) skip() { w.ended <- nil }
 
 // wait returns how op ended. While op has not begun it waits until ctx ends, and cancels op then. A
 // write that the store has begun is awaited for writeTimeout more.
@@ -51,12 +56,6 @@ func (w *write) wait(ctx context.Context, op oauth.Operation) error {
 	case err := <-w.ended:
 		return err
 	case <-timer.C:
-	}
-	w.left.Store(true)
-	select {
-	case err := <-w.ended:
-		return err
-	default:
 		return oauth.ErrUnknownOutcome
 	}
 }

@@ -497,7 +497,7 @@ func TestDefaultsAreThoseOfTheStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := parsed.Selected().Target.Addr().Interface().(*serveCommand).stack()
+	got := parsed.Selected().Target.Addr().Interface().(*serveCommand).stack(p)
 	want := stack.Defaults()
 	want.Listen, want.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
 	if !reflect.DeepEqual(got, want) {

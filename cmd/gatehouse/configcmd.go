@@ -32,7 +32,7 @@ func (c *configCommand) Run(p *program, parsed *kong.Context) error {
 	for _, name := range p.environment.unknown() {
 		p.plainLog().Warn("unknown variable in the environment", "name", name)
 	}
-	c.complete()
+	c.complete(p)
 	values := map[string]string{}
 	for _, flag := range parsed.Flags() {
 		values[flag.Name] = fmt.Sprint(flag.Target.Interface())

@@ -165,14 +165,19 @@ func checkRows(t *testing.T, env []string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	var families, redeemed, orphans int
+	var families, redeemed, orphans, changes, counted int
 	if err := db.QueryRow(`SELECT (SELECT count(*) FROM families), (SELECT count(*) FROM authorization_codes WHERE used_at IS NOT NULL),
-		(SELECT count(*) FROM access_tokens WHERE family_id <> '' AND family_id NOT IN (SELECT id FROM families))`).Scan(&families, &redeemed, &orphans); err != nil {
+		(SELECT count(*) FROM refresh_tokens WHERE family_id NOT IN (SELECT id FROM families)),
+		(SELECT max(number) FROM changes), (SELECT value FROM counters WHERE name = 'change')`).Scan(
+		&families, &redeemed, &orphans, &changes, &counted); err != nil {
 		t.Fatal(err)
 	}
 	if families != redeemed || families == 0 || orphans != 0 {
 		t.Errorf("got %d families, %d redeemed codes, %d tokens of no family, want as many families as codes, and none",
 			families, redeemed, orphans)
+	}
+	if changes != counted || counted == 0 {
+		t.Errorf("got change %d as the last of %d, want them equal", changes, counted)
 	}
 	if driver == "sqlite" {
 		var verdict string

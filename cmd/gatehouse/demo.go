@@ -27,8 +27,8 @@ type demoCommand struct {
 func (*demoCommand) Help() string {
 	return "Serves both services with demo accounts, demo clients and simulated lookups, without " +
 		"a network. DIR/demo.json has the addresses, and the only plain copy of passwords and secrets. " +
-		"The database is a file in DIR and the upstream is the simulator: " +
-		"GATEHOUSE_DATABASE_URL, IP_PROVIDER, IP_API_BASE and IP_API_KEY have no effect.\n\n" +
+		"The database and its key file are in DIR and the upstream is the simulator: " +
+		"GATEHOUSE_DATABASE_URL, GATEHOUSE_KEY_FILE, IP_PROVIDER, IP_API_BASE and IP_API_KEY have no effect.\n\n" +
 		"Example:\n\n    gatehouse demo --dir /tmp/demo --listen 127.0.0.1:0"
 }
 
@@ -42,7 +42,10 @@ func (c *demoCommand) Run(p *program) (err error) {
 	all := serviceSettings{settings: c.settings}
 	all.IPProvider = choice(ipapi.Sim)
 	all.DatabaseURL = databaseURL("sqlite:" + filepath.Join(c.Dir, "gatehouse.db"))
-	config := all.stack()
+	config := all.stack(p)
+	if identity := config.Identity; identity != nil {
+		identity.Database.KeyFiles = nil // the one beside the database
+	}
 	if lookups := config.Lookups; lookups != nil {
 		lookups.Simulator.Settings.Tier = sim.Tier(c.SimTier)
 		lookups.SimulatorListen = string(c.SimListen)

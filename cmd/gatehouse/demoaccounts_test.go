@@ -117,7 +117,7 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 		}, []string{"disabled", "phone was disabled"}, true},
 		{"users gone", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
 			for _, id := range []int64{f.User.ID, f.PhoneUser.ID} {
-				if _, err := s.DeleteUser(t.Context(), id); err != nil {
+				if err := s.DeleteUser(t.Context(), id); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -130,7 +130,7 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 			changeUser(t, s, f.User.ID, func(u *account.User) { u.Email = "eve@example.com" })
 		}, []string{demoEmail}, false},
 		{"client gone", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
-			if _, err := s.DeleteClient(t.Context(), f.Clients.Public.ClientID); err != nil {
+			if err := s.DeleteClient(t.Context(), f.Clients.Public.ClientID); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"Demo App"}, true},

@@ -50,11 +50,15 @@ func (d *disk) test(t *testing.T) {
 	s.checkRoom(t, first, waiting)
 }
 
-// fillFile issues tokens until the last page of the file is full.
+// fillFile revokes tokens until the last page of the file is full.
 func (s *fixture) fillFile(t *testing.T) {
 	t.Helper()
 	for range 1000 {
-		got, err := s.post("/oauth/token", s.asClient("grant_type", "client_credentials"))
+		issued, err := s.ask("/oauth/token", s.asClient("grant_type", "client_credentials"))
+		if err != nil {
+			t.Fatal(err) // it needs no disk
+		}
+		got, err := s.post("/oauth/revoke", s.asClient("token", issued.AccessToken))
 		switch {
 		case err == nil && got.status == http.StatusOK:
 			continue
@@ -65,7 +69,7 @@ func (s *fixture) fillFile(t *testing.T) {
 		}
 		return
 	}
-	t.Fatal("got 1000 tokens from a full disk, want a refusal")
+	t.Fatal("got 1000 revocations on a full disk, want a refusal")
 }
 
 func (s *fixture) checkFull(t *testing.T, first reply, waiting string) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,10 +29,28 @@ type fixture struct {
 	base, admin string
 }
 
+// databaseEnv returns the variables of a server on that database. PostgreSQL needs a key file.
+func databaseEnv(t *testing.T, url string) []string {
+	t.Helper()
+	env := []string{"GATEHOUSE_DATABASE_URL=" + url}
+	if !strings.HasPrefix(url, "sqlite:") {
+		env = append(env, "GATEHOUSE_KEY_FILE="+newKeyFile(t))
+	}
+	return env
+}
+
+// newKeyFile makes a key file and returns its name.
+func newKeyFile(t *testing.T) string {
+	t.Helper()
+	key := make([]byte, 32)
+	rand.Read(key)
+	return write(t, "gatehouse.key", base64.StdEncoding.EncodeToString(key)+"\n")
+}
+
 // newFixture starts a server on an empty database.
 func newFixture(t *testing.T, databaseURL string, flags ...string) *fixture {
 	t.Helper()
-	s := &fixture{env: []string{"GATEHOUSE_DATABASE_URL=" + databaseURL}, flags: flags,
+	s := &fixture{env: databaseEnv(t, databaseURL), flags: flags,
 		http: newClient(t, "")}
 	s.http.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	s.operator = decode[operator](t, runOnce(t, s.env, "init", "--json"))

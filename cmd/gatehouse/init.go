@@ -18,13 +18,14 @@ type initCommand struct {
 	JSON        bool `name:"json" help:"Print JSON."`
 	NewOperator bool `name:"new-operator" help:"Create another operator client, also if there is one."`
 	databaseSettings
+	keySettings
 	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, as of gatehouse serve."`
 }
 
 // Help is shown by gatehouse init --help.
 func (*initCommand) Help() string {
 	return "Brings the database up to date, creates the first operator client, and prints its id " +
-		"and secret once. It opens the database itself, also while a server runs on it. " +
+		"and secret once. For SQLite it makes the key file if there is none. It opens the database itself, also while a server runs on it. " +
 		"If there is an operator client, it exits 1 unless --new-operator is given.\n\n" +
 		"Example:\n\n    gatehouse init --database-url sqlite:gatehouse.db --new-operator"
 }
@@ -37,7 +38,9 @@ type operator struct {
 
 // Run creates an operator client.
 func (c *initCommand) Run(p *program) error {
-	made, err := p.makeOperator(string(c.DatabaseURL), c.NewOperator)
+	config := c.storeConfig(p, c.databaseSettings)
+	config.Migrate = true
+	made, err := p.makeOperator(config, c.NewOperator)
 	if err != nil {
 		return err
 	}
@@ -57,11 +60,12 @@ func (c *initCommand) Run(p *program) error {
 }
 
 // makeOperator stores a new operator client. If there is one, another must be requested.
-func (p *program) makeOperator(url string, another bool) (made operator, err error) {
-	store, err := sqlstore.Open(p.ctx, sqlstore.Config{URL: url, Migrate: true,
-		Logger: p.plainLog()})
+func (p *program) makeOperator(
+	config sqlstore.Config, another bool,
+) (made operator, err error) {
+	store, err := sqlstore.Open(p.ctx, config)
 	if err != nil {
-		return operator{}, fmt.Errorf("%s: %w", p.resolver.given("database-url"), err)
+		return operator{}, p.storeError(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if !another {

@@ -36,7 +36,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Show the database's schema version, or bring it up to date."`
 	Client  clientCommand  `cmd:"" help:"Manage client applications."`
 	User    userCommand    `cmd:"" help:"Manage users."`
-	Keys    keysCommand    `cmd:"" help:"Manage the keys that sign access tokens."`
+	Keys    keysCommand    `cmd:"" help:"Manage the secret keys."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its value and its source."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

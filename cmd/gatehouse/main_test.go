@@ -139,8 +139,8 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"},
-		{"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"config"},
-		{"version"}}
+		{"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"keys", "rewrap"},
+		{"keys", "drop"}, {"config"}, {"version"}}
 	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)
@@ -163,7 +163,7 @@ var remoteCommands = [][]string{
 	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"},
 	{"user", "enable"},
 	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
-	{"keys", "rotate"},
+	{"keys", "list"}, {"keys", "rotate"},
 }
 
 func TestVersion(t *testing.T) {

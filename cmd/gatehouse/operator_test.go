@@ -182,7 +182,7 @@ func TestOperatorsDay(t *testing.T) {
 	decode[record](t, remote("client", "enable", shop.ClientID))
 	works(second.ClientSecret, 200)
 	if got := remote("keys", "rotate"); got.code != exitDone ||
-		!strings.Contains(got.stdout, "rotate_again_at") {
+		!strings.Contains(got.stdout, "rotate_again_at") || got.stderr != "" {
 		t.Errorf("got code %d, stdout %q for a rotation, want 0 and when the next can be", got.code,
 			got.stdout)
 	}
@@ -450,7 +450,7 @@ func TestSecondServerOnOneFileIsRefused(t *testing.T) {
 // TestServersOnOnePostgreSQL starts two servers. A client that is registered at one is known at the
 // other, and the second one warns.
 func TestServersOnOnePostgreSQL(t *testing.T) {
-	env := []string{"GATEHOUSE_DATABASE_URL=" + pgtest.Start(t)}
+	env := databaseEnv(t, pgtest.Start(t))
 	serve := append([]string{"serve", "--roles=identity"}, anyPorts...)
 	first := decode[operator](t, runOnce(t, env, "init", "--json"))
 	one := start(t, env, serve...)
@@ -491,10 +491,13 @@ func TestRolesOfAServer(t *testing.T) {
 // start.
 func TestReadOnlyDatabaseIsNamed(t *testing.T) {
 	url := pgtest.Start(t)
-	runOnce(t, nil, "init", "--database-url="+url)
+	env := []string{"GATEHOUSE_KEY_FILE=" + newKeyFile(t)}
+	if got := runOnce(t, env, "init", "--database-url="+url); got.code != exitDone {
+		t.Fatalf("got code %d, stderr %q, want 0", got.code, got.stderr)
+	}
 	for _, command := range [][]string{append([]string{"serve", "--roles=identity"}, anyPorts...),
 		{"init", "--new-operator"}} {
-		got := runOnce(t, nil, append(command,
+		got := runOnce(t, env, append(command,
 			"--database-url="+url+"&default_transaction_read_only=on")...)
 		if got.code != exitFailed || !strings.Contains(got.stderr, "--database-url: ") ||
 			strings.Count(got.stderr, "\n") != 1 {

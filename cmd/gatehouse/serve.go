@@ -24,7 +24,7 @@ func (*serveCommand) Help() string {
 
 // Run serves until the program is asked to stop.
 func (c *serveCommand) Run(p *program) error {
-	config := c.stack()
+	config := c.stack(p)
 	return p.serve(config, func(s *stack.Stack) error {
 		if config.Identity != nil && slices.ContainsFunc(c.Messenger.targets(),
 			messenger.Target.IsLog) {
@@ -75,6 +75,8 @@ func (p *program) startError(err error) error {
 		return err
 	}
 	switch wrong.Field {
+	case "Identity.Database":
+		return p.storeError(wrong.Err)
 	case "Lookups.Upstream":
 		return &settingError{setting: "ip-api-base", must: wrong.Err}
 	case "Lookups.Files":
@@ -84,7 +86,7 @@ func (p *program) startError(err error) error {
 	}
 	setting, ok := map[string]string{
 		"Listen": "listen", "AdminListen": "admin-listen", "Lookups.Simulator": "sim-listen",
-		"Identity.Database": "database-url", "Identity.Messenger": "messenger",
+		"Identity.Messenger": "messenger",
 	}[wrong.Field]
 	if !ok {
 		return err

@@ -49,6 +49,8 @@ type identitySettings struct {
 	Messenger            messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
 	MessengerSecret      secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	MessengerFrom        mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	Stale                duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on when the database cannot be read, and what other processes revoked is not known; 0s = they are refused after two seconds (${default})."`
+	MaxActiveTokens      int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them (${default})."`
 	Migrate              choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
@@ -99,6 +101,7 @@ var groups = []kong.Group{
 // serviceSettings are all settings of a process that serves.
 type serviceSettings struct {
 	databaseSettings
+	keySettings
 	upstreamSettings
 	settings
 }
@@ -169,8 +172,9 @@ func (s *settings) needsIssuer() bool {
 	return err == nil && !isLoopback(host)
 }
 
-// complete fills in the defaults that depend on the provider.
-func (s *serviceSettings) complete() {
+// complete fills in the defaults that depend on the provider, the environment and the database.
+func (s *serviceSettings) complete(p *program) {
+	s.KeyFile = s.shown(p, s.DatabaseURL)
 	bases := map[choice]upstreamURL{"ip-api": freeBase, "ip-api-pro": proBase}
 	if s.IPAPIBase == "" {
 		s.IPAPIBase = bases[s.IPProvider]
@@ -184,8 +188,9 @@ func (s *serviceSettings) complete() {
 }
 
 // stack returns the service that the settings describe.
-func (s *serviceSettings) stack() stack.Config {
-	s.complete()
+func (s *serviceSettings) stack(p *program) stack.Config {
+	keyFiles := s.files(p)
+	s.complete(p)
 	c := stack.Config{
 		Listen: string(s.Listen), AdminListen: string(s.AdminListen), Issuer: string(s.BaseURL),
 		TrustedProxies: s.TrustedProxies, ForwardedHeader: string(s.ForwardedHeader),
@@ -200,6 +205,7 @@ func (s *serviceSettings) stack() stack.Config {
 	}
 	if slices.Contains(s.Roles, "identity") {
 		c.Identity = s.identity()
+		c.Identity.Database.KeyFiles = keyFiles
 	}
 	return c
 }
@@ -247,6 +253,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		},
 		SessionTTL: s.SessionTTL.Duration, DefaultScopes: s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
+		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 	}
 }
 

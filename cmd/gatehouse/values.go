@@ -31,7 +31,7 @@ func settingTypes() []kong.Option {
 		settingType(parseDuration), settingType(parseNumber), settingType(parseFraction),
 		settingType(parseChoice), settingType(parseSecret),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
-		settingType(parsePrefixes), settingType(parseFiles),
+		settingType(parsePrefixes), settingType(parseFiles), settingType(parseKeyFiles),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault),

@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/geo"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/mmdb"
@@ -98,6 +99,12 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
+	// Stale is how long requests with access tokens go on when the changes of other processes cannot
+	// be read; 0 = they are refused after 2 s.
+	Stale time.Duration
+	// MaxActiveTokens limits the access tokens in use; optional: 0 = token.Config's default. One
+	// client may use an eighth.
+	MaxActiveTokens int
 
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
@@ -128,6 +135,7 @@ func Defaults() Config {
 				RefreshToken: 30 * day, RefreshFamily: 180 * day, RefreshGrace: 10 * time.Second,
 			},
 			SessionTTL: 14 * day, DefaultScopes: oauth.ViewUser,
+			MaxActiveTokens:      token.DefaultMaxActive,
 			SkipChooserParameter: "skip_account_chooser",
 		},
 		ForwardedHeader: "x-forwarded-for",

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/httpedge/adminapi"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/sqlstore"
 )
@@ -23,6 +25,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
 		Shared: !strings.HasPrefix(database.URL, "sqlite:"),
+		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if c.Stores != nil {
@@ -36,7 +39,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return nil
 	})
 	users := people.Config{
-		Store: tokens.Accounts, Tokens: s.Tokens, Keys: s.Tokens.Keys, Session: c.SessionTTL,
+		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL,
+		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher,
 		Logger: s.Logger, Metrics: s.Metrics,
 	}
@@ -55,6 +59,19 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return nil
 	})
 	return nil
+}
+
+// listKeys lists the secret keys of the database for operators.
+func (s *Stack) listKeys(ctx context.Context) ([]adminapi.StoredKey, error) {
+	keys, err := s.Store.ListKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]adminapi.StoredKey, len(keys))
+	for i, key := range keys {
+		all[i] = adminapi.StoredKey(key)
+	}
+	return all, nil
 }
 
 // openMessenger opens what sends codes to people. They know the service by the issuer's host.

@@ -1,6 +1,9 @@
 package mutants
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 const (
 	token      = "POST /oauth/token"
@@ -20,6 +23,17 @@ func tokenMutants() []Mutant {
 		spoiled(token, 200, "access_token is null", null("access_token")),
 		spoiled(token, 200, "access_token is empty", set("access_token", "")),
 		spoiled(token, 200, "access_token is a number", number("access_token")),
+		spoiled(token, 200, "access_token is a refresh token",
+			set("access_token", "gtrt_"+strings.Repeat("0", 60))),
+		spoiled(token, 200, "access_token has no prefix",
+			set("access_token", strings.Repeat("0", 60))),
+		spoiled(token, 200, "access_token says nothing", set("access_token", "gtat_0")),
+		spoiled(token, 200, "access_token is longer than 255 characters",
+			set("access_token", "gtat_"+strings.Repeat("0", 251))),
+		spoiled(token, 200, "access_token is padded",
+			set("access_token", "gtat_"+strings.Repeat("0", 60)+"==")),
+		spoiled(token, 200, "access_token has other characters",
+			set("access_token", "gtat_"+strings.Repeat("0+/", 20))),
 		spoiled(token, 200, "token_type is missing", drop("token_type")),
 		spoiled(token, 200, "token_type is in small letters", set("token_type", "bearer")),
 		spoiled(token, 200, "expires_in is missing", drop("expires_in")),

@@ -16,7 +16,7 @@ import (
 )
 
 // Parameters of states. Forms cannot contain values of states, so values in forms are fixed. They
-// are valid only here. The access token is signed with the key of contracts and expires in 2100.
+// are valid only here. The access token stands in for one that a state issues.
 const (
 	clientID      = "3d8f6f0e-7a55-4b2b-9c39-1f5f4a1d2c77"
 	secret        = "gtcs_kso76eK7EMqVnH4gYGgtmpzIsbL4BVnAKrTo3Ob2ehn4aaTZe"
@@ -26,7 +26,7 @@ const (
 
 	code         = "gtac_s1E3MBpQFHgmVfiUsofpN8X9I7Wk8DHezWNUcw5PReq0pigbL"
 	refreshToken = "gtrt_rmTvUoeSl9XR4aFiQc6ByluyweNtd5HPSdZVmiaR2x30y7U4b"
-	accessToken  = "gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4"
+	accessToken  = "gtat_AQABlNQumTYGx3r6zgXSiddJXX_2MEg3bGCJQr92XsdIwSHmy6p0uBzGaNJzPOXB6lYnblsyicVYRje5tBXkXuYMMzPeEfptqLlx9XVkuo37Q3i_66hxFnEYxs35JOj-792297M"
 	newRefresh   = "gtrt_ziT2QTUsOVATbhinwd4Q6ZV7i7pJyepcZm8XgLnDcRr30bzDJ"
 
 	verifier  = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B

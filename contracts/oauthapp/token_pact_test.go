@@ -15,7 +15,7 @@ import (
 
 // issued returns the expected token response, with further members.
 func issued(more object) object {
-	body := object{"access_token": pacttest.Pattern(accessToken, "^gtat_[0-9A-Za-z]+$"),
+	body := object{"access_token": pacttest.Pattern(accessToken, "^gtat_[-_0-9A-Za-z]{60,250}$"),
 		"token_type": "Bearer", "expires_in": pacttest.Integer(3600)}
 	maps.Copy(body, more)
 	return body

@@ -142,6 +142,6 @@ func legible(body string) string {
 }
 
 // secrets matches gatehouse's codes, tokens and client secrets.
-var secrets = regexp.MustCompile(`\b(gt(?:at|rt|ac|cs)_)[0-9A-Za-z]+`)
+var secrets = regexp.MustCompile(`\b(gt(?:at|rt|ac|cs)_)[0-9A-Za-z_-]+`)
 
 func redacted(s string) string { return secrets.ReplaceAllString(s, "${1}…") }

@@ -178,8 +178,41 @@ func TestSecretsAreRedacted(t *testing.T) {
 "response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":{"access_token":"x"}}}}`), false)[0]
 	text := got.Response + got.Problems[0].String()
 	if got.Result != report.Failed || !strings.Contains(text, "gtat_…") ||
-		regexp.MustCompile(`gtat_\w`).MatchString(text) {
+		regexp.MustCompile(`gtat_[^…]|…[\w-]`).MatchString(text) {
 		t.Errorf("got %+v, want the token to be left out", got)
+	}
+}
+
+// signedToken has the form of access tokens before they were sealed.
+const signedToken = "gtat_MZIOziCt8neUblJ9femjWNa7y3Y35jlvfbMMTZc99Kh4TdRIW5QeFNGmmhH4"
+
+// TestPactWithSignedToken verifies a pact that was written when access tokens were signed.
+func TestPactWithSignedToken(t *testing.T) {
+	about := func(name, path, kind, body string) string {
+		return `{"type":"Synchronous/HTTP","description":"` + name + `","providerStates":[{"name":"a confidential client"},
+{"name":"an access token","params":{"access_token":"` + signedToken + `","kind":"` + kind + `"}}],
+"request":{"method":"POST","path":"` + path + `","headers":{"Content-Type":["application/x-www-form-urlencoded"]},
+"body":{"contentType":"application/x-www-form-urlencoded","encoded":false,"content":"client_id=` + contracts.DefaultClientID +
+			`&client_secret=` + contracts.DefaultClientSecret + `&token=` + signedToken + `"}},
+"response":{"status":200,"body":{"contentType":"application/json","encoded":false,"content":` + body + `}}}`
+	}
+	profile := func(name, kind, status string) string {
+		return `{"type":"Synchronous/HTTP","description":"` + name + `","providerStates":[
+{"name":"an access token","params":{"access_token":"` + signedToken + `","kind":"` + kind + `"}}],
+"request":{"method":"GET","path":"/api/user","headers":{"Authorization":["Bearer ` + signedToken + `"]}},
+"response":{"status":` + status + `}}`
+	}
+	got := try(t, pactOf(t, strings.Join([]string{
+		about("an introspection", "/oauth/introspect", "live", `{"active":true,"scope":"view-user detail-user"}`),
+		about("an introspection of a revoked token", "/oauth/introspect", "revoked", `{"active":false}`),
+		about("a revocation", "/oauth/revoke", "live", `{}`),
+		profile("a profile", "live", "200"),
+		profile("a profile with a revoked token", "revoked", "401"),
+	}, ",")), false)
+	for _, it := range got {
+		if it.Result != report.Verified {
+			t.Errorf("got %+v, want it verified", it)
+		}
 	}
 }
 

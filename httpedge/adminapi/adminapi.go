@@ -24,7 +24,7 @@ import (
 const (
 	pathAdminClients = "/admin/v1/clients"
 	pathAdminUsers   = "/admin/v1/users"
-	pathAdminRotate  = "/admin/v1/keys/rotate"
+	pathAdminKeys    = "/admin/v1/keys"
 )
 
 const (
@@ -35,9 +35,10 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	tokens *token.Service
-	people *people.Service
-	log    *slog.Logger
+	tokens   *token.Service
+	people   *people.Service
+	listKeys ListKeys
+	log      *slog.Logger
 }
 
 // adminCall is one admitted request of an operator.
@@ -53,9 +54,9 @@ type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints.
 func Endpoints(
-	tokens *token.Service, people *people.Service, log *slog.Logger,
+	tokens *token.Service, people *people.Service, keys ListKeys, log *slog.Logger,
 ) []endpoint.Endpoint {
-	s := &service{tokens, people, log}
+	s := &service{tokens, people, keys, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
@@ -89,7 +90,8 @@ func Endpoints(
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
-		row(pathAdminRotate, map[string]adminHandler{post: rotateKeys}),
+		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
+		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 	}
 }
 

@@ -20,13 +20,17 @@ type object struct {
 	problems map[string]string
 }
 
+func newObject() *object {
+	return &object{members: map[string]json.RawMessage{}, known: map[string]bool{},
+		problems: map[string]string{}}
+}
+
 // object reads the request's body, which must be one JSON object.
 func (c *adminCall) object() (*object, error) {
 	if !endpoint.IsJSON(c.Request.Header.ContentType()) {
 		return nil, endpoint.ErrNotJSON
 	}
-	o := &object{members: map[string]json.RawMessage{}, known: map[string]bool{},
-		problems: map[string]string{}}
+	o := newObject()
 	body := c.PostBody()
 	if !utf8.Valid(body) || !o.read(json.NewDecoder(bytes.NewReader(body))) {
 		return nil, endpoint.ErrInvalidRequest.Saying("The body must be one JSON object.")
@@ -34,12 +38,17 @@ func (c *adminCall) object() (*object, error) {
 	return o, nil
 }
 
+// optionalObject is object for a body that may be missing, which is an empty object.
+func (c *adminCall) optionalObject() (*object, error) {
+	if len(bytes.TrimSpace(c.PostBody())) == 0 {
+		return newObject(), nil
+	}
+	return c.object()
+}
+
 // nothing returns an error unless the body is missing or an empty object.
 func (c *adminCall) nothing() error {
-	if len(bytes.TrimSpace(c.PostBody())) == 0 {
-		return nil
-	}
-	o, err := c.object()
+	o, err := c.optionalObject()
 	if err != nil {
 		return err
 	}

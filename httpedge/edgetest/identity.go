@@ -42,9 +42,11 @@ func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 }
 
 // Database is an Option of NewIdentity: the service uses the database at url, which must exist
-// until the test ends.
-func Database(url string) Option {
-	return func(c *stack.Config) { c.Identity.Database.URL = url }
+// until the test ends. On PostgreSQL it needs a key file.
+func Database(url string, keyFiles ...string) Option {
+	return func(c *stack.Config) {
+		c.Identity.Database.URL, c.Identity.Database.KeyFiles = url, keyFiles
+	}
 }
 
 // NewClient registers a confidential client with all grants and user scopes, not approved for
@@ -86,4 +88,26 @@ func (st *IdentityStack) NewUser(t testing.TB, name, email string) *account.User
 		t.Fatal(err)
 	}
 	return u
+}
+
+// Seal returns an access token that says said, with the epochs of its client and user. Without
+// Expires it was issued now and lasts an hour.
+func (st *IdentityStack) Seal(t testing.TB, said oauth.AccessToken) string {
+	t.Helper()
+	if said.Expires == 0 {
+		said.Issued, said.Expires = time.Now().Unix(), time.Now().Add(time.Hour).Unix()
+	}
+	client, err := st.Store.Client(t.Context(), said.ClientID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said.Epochs.Client = client.Epoch
+	if said.UserID != 0 {
+		user, err := st.Store.User(t.Context(), said.UserID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said.Epochs.User = user.Epoch
+	}
+	return oauth.NewTokenKey(&st.Tokens.Keys(oauth.TokenKeys)[0]).Seal(&said)
 }

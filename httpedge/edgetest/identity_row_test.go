@@ -50,15 +50,19 @@ type rowTest struct {
 // rows tests every row on SQLite and on PostgreSQL. Rows share a service for each database, so each
 // row creates its own clients and users.
 func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
-	for name, database := range map[string]func() string{
-		"SQLite":     func() string { return "sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db") },
-		"PostgreSQL": func() string { return pgtest.Start(t) },
+	for name, database := range map[string]func() edgetest.Option{
+		"SQLite": func() edgetest.Option {
+			return edgetest.Database("sqlite:" + filepath.Join(t.TempDir(), "gatehouse.db"))
+		},
+		"PostgreSQL": func() edgetest.Option {
+			return edgetest.Database(pgtest.Start(t), pgtest.KeyFile(t))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trusting := func(c *stack.Config) {
 				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			}
-			standard := []edgetest.Option{edgetest.Database(database()), trusting}
+			standard := []edgetest.Option{database(), trusting}
 			st := edgetest.NewIdentity(t, append(standard, options...)...)
 			for i, test := range all {
 				t.Run(test.name, func(t *testing.T) {

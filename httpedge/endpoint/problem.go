@@ -139,7 +139,7 @@ func recordProblem(err error) (Problem, bool) {
 		return conflict("The email address, phone number or username belongs to another user."),
 			true
 	case errors.Is(err, oauth.ErrKeysInUse):
-		return conflict("Access tokens signed with the previous key are still valid."), true
+		return conflict("What was made with the previous key has not expired."), true
 	case errors.Is(err, oauth.ErrNotFound), errors.Is(err, account.ErrNotFound):
 		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
 			Message: "There is no such record."}, true

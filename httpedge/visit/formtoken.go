@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
 )
 
 const (
@@ -17,6 +20,8 @@ const (
 	nonceSize    = 16        // bytes
 	macSize      = sha256.Size
 	maxUsed      = 1 << 16 // nonces in memory
+
+	clockDifference = 5 * time.Second // at most, between servers
 )
 
 var base64url = base64.RawURLEncoding
@@ -34,15 +39,20 @@ func isBrowserSecret(s string) bool {
 	return err == nil && len(bits) == 32
 }
 
-// Binding is what a sealed value is valid for: one purpose, one subject, one browser.
+// Binding is what a sealed value is valid for: one purpose, one subject, one browser. Seals need a
+// key of the server, so that a browser cannot make one with its own secret.
 type Binding struct {
-	secret  string // of the browser's cookie
+	keys    func() []oauth.Key // for oauth.FormKeys, the current one first
+	secret  string             // of the browser's cookie
 	purpose string
 	subject string // such as the authorization request
 }
 
-func (b Binding) mac(head []byte) []byte {
-	m := hmac.New(sha256.New, []byte(b.secret))
+// mac returns the MAC of head under a key of the server and the browser's secret.
+func (b Binding) mac(key *oauth.Key, head []byte) []byte {
+	m := hmac.New(sha256.New, key.Secret[:])
+	m.Write([]byte(b.secret))
+	m = hmac.New(sha256.New, m.Sum(nil))
 	for _, part := range []string{b.purpose, b.subject} {
 		m.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		m.Write([]byte(part))
@@ -51,14 +61,15 @@ func (b Binding) mac(head []byte) []byte {
 	return m.Sum(nil)
 }
 
-// Seal returns payload with the time and a MAC under the browser's secret.
+// Seal returns payload with the time and a MAC under the current key.
 func (b Binding) Seal(payload []byte, now time.Time) string {
 	head := append(binary.BigEndian.AppendUint64(nil, uint64(now.Unix())), payload...)
-	return base64url.EncodeToString(append(head, b.mac(head)...))
+	return base64url.EncodeToString(append(head, b.mac(&b.keys()[0], head)...))
 }
 
 // Open returns the payload of size bytes and the time of the seal, in whole seconds. It returns
-// false when the value was sealed for another binding, or lifetime or longer ago.
+// false when the value was sealed for another binding, under a key that has expired, in the future,
+// or lifetime or longer ago.
 func (b Binding) Open(sealed string, size int, lifetime time.Duration,
 	now time.Time) (payload []byte, made time.Time, ok bool) {
 	raw, err := base64url.DecodeString(sealed)
@@ -66,12 +77,15 @@ func (b Binding) Open(sealed string, size int, lifetime time.Duration,
 		return nil, time.Time{}, false
 	}
 	head := raw[:8+size]
-	if !hmac.Equal(raw[8+size:], b.mac(head)) {
+	genuine := slices.ContainsFunc(b.keys(), func(key oauth.Key) bool {
+		return hmac.Equal(raw[8+size:], b.mac(&key, head))
+	})
+	if !genuine {
 		return nil, time.Time{}, false
 	}
 	made = time.Unix(int64(binary.BigEndian.Uint64(head)), 0)
 	age := now.Sub(made)
-	return head[8:], made, age > -time.Minute && age < lifetime
+	return head[8:], made, age >= -clockDifference && age < lifetime
 }
 
 // NewFormToken returns a token for one rendering of a form.

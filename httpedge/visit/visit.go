@@ -21,7 +21,8 @@ import (
 // Config configures a Site.
 type Config struct {
 	People *people.Service
-	Issuer string // base URL of the service, without a trailing slash
+	Keys   func() []oauth.Key // for oauth.FormKeys, the current one first
+	Issuer string             // base URL of the service, without a trailing slash
 	Log    *slog.Logger
 	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
 }
@@ -29,6 +30,7 @@ type Config struct {
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
 type Site struct {
 	people  *people.Service
+	keys    func() []oauth.Key // for oauth.FormKeys
 	issuer  string
 	log     *slog.Logger
 	caller  func(*fasthttp.RequestCtx) netip.Addr
@@ -40,7 +42,8 @@ type Site struct {
 // New returns a Site.
 func New(config Config) *Site {
 	return &Site{
-		people: config.People, issuer: config.Issuer, log: config.Log, caller: config.Caller,
+		people: config.People, keys: config.Keys, issuer: config.Issuer, log: config.Log,
+		caller:  config.Caller,
 		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()),
 		replays: newReplays(),
 	}
@@ -66,6 +69,8 @@ type Visit struct {
 	Choice  Choice   // zero = none, or not valid
 	Secret  string   // of the browser
 	Form    []oauth.Parameter
+
+	keys func() []oauth.Key // of Site
 }
 
 // Handle returns a handler that parses the form and calls handle. It refuses forms that other sites
@@ -74,7 +79,7 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		deadline, cancel := context.WithTimeout(context.Background(), pageDeadline)
 		defer cancel()
-		v := &Visit{HTTP: ctx, Ctx: deadline, Now: time.Now()}
+		v := &Visit{HTTP: ctx, Ctx: deadline, Now: time.Now(), keys: s.keys}
 		if !ctx.IsPost() || s.readPage(v) {
 			handle(v)
 		}
@@ -109,9 +114,9 @@ func (s *Site) RefusePage(v *Visit, text, advice string) {
 // Bind returns the binding of a purpose to this browser and the pending request.
 func (v *Visit) Bind(purpose string) Binding {
 	if v.Pending == nil {
-		return Binding{v.Secret, purpose, ""}
+		return Binding{v.keys, v.Secret, purpose, ""}
 	}
-	return Binding{v.Secret, purpose, v.Pending.Query}
+	return Binding{v.keys, v.Secret, purpose, v.Pending.Query}
 }
 
 // Field returns the value of a field of the form; "" when it is missing or repeated.

@@ -13,7 +13,7 @@ import (
 type comparison struct {
 	trial                        *trial
 	pairs, requests, connections int
-	rows                         int                 // access tokens in the database; 0 = the trial's
+	tokens                       int                 // access tokens used in turn; 0 = the trial's
 	profiles                     string              // folder for CPU profiles; "" = none
 	each                         func(i int, p pair) // called after every pair; may be nil
 }
@@ -29,7 +29,6 @@ func (r reading) micros() float64 { return float64(r.cpu.Nanoseconds()) / 1e3 }
 // pair is one measurement of each server, taken one after the other.
 type pair struct {
 	raw, gatehouse reading
-	gauges         []float64 // the trial's, per second
 }
 
 // ratio returns gatehouse's CPU divided by raw's.
@@ -42,8 +41,6 @@ func (p pair) share() float64 { return p.gatehouse.rate / p.raw.rate }
 type medians struct {
 	raw, gatehouse reading
 	ratio, share   float64
-	names          []string  // of the gauges
-	gauges, shares []float64 // the gauges' rates; gatehouse's rate divided by each
 }
 
 // run measures the pairs, at least one, and returns their medians. Both servers run all the time.
@@ -57,10 +54,10 @@ func (c comparison) run() (m medians, err error) {
 	if c.trial.end != nil {
 		defer func() { err = errors.Join(err, c.trial.end()) }()
 	}
-	if c.rows == 0 {
-		c.rows = c.trial.rows
+	if c.tokens == 0 {
+		c.tokens = c.trial.tokens
 	}
-	requests, err := c.trial.prepare(plan{dir, c.rows, c.all()})
+	requests, err := c.trial.prepare(plan{dir, c.tokens, c.all()})
 	if err != nil {
 		return m, err
 	}
@@ -82,37 +79,21 @@ func (c comparison) run() (m medians, err error) {
 			return m, err
 		}
 	}
-	gauges, err := c.gauges(dir)
-	if err != nil {
-		return m, err
-	}
-	defer func() {
-		for _, g := range gauges {
-			err = errors.Join(err, g.end())
-		}
-	}()
-	return c.measure(raw, gatehouse, gauges)
+	return c.measure(raw, gatehouse)
 }
 
 // warmUp returns the number of requests before the first measurement.
 func (c comparison) warmUp() int {
-	if c.trial.touch {
-		return max(c.requests/8, c.rows+c.connections)
+	if c.tokens == 0 {
+		return c.requests / 8
 	}
-	return c.requests / 8
+	return max(c.requests/8, c.tokens+c.connections)
 }
 
 // all returns the most requests that a server gets, a multiple of the connections.
 func (c comparison) all() int {
 	each := func(n int) int { return max(1, n/c.connections) }
 	return c.connections * (1 + each(c.warmUp()) + c.pairs*each(c.requests))
-}
-
-func (c comparison) gauges(dir string) ([]gauge, error) {
-	if c.trial.gauges == nil {
-		return nil, nil
-	}
-	return c.trial.gauges(dir)
 }
 
 func (c comparison) start(kind, dir string, requests func(host string) [][]byte) (*subject, error) {
@@ -124,7 +105,7 @@ func (c comparison) start(kind, dir string, requests func(host string) [][]byte)
 }
 
 // measure takes the pairs. Every second pair is in reverse order.
-func (c comparison) measure(raw, gatehouse *subject, gauges []gauge) (medians, error) {
+func (c comparison) measure(raw, gatehouse *subject) (medians, error) {
 	var pairs []pair
 	for i := range c.pairs {
 		var p pair
@@ -142,23 +123,12 @@ func (c comparison) measure(raw, gatehouse *subject, gauges []gauge) (medians, e
 			}
 			*o.r = r
 		}
-		for _, g := range gauges {
-			rate, err := g.measure(c.requests)
-			if err != nil {
-				return medians{}, err
-			}
-			p.gauges = append(p.gauges, rate)
-		}
 		pairs = append(pairs, p)
 		if c.each != nil {
 			c.each(i, p)
 		}
 	}
-	m := mediansOf(pairs)
-	for _, g := range gauges {
-		m.names = append(m.names, g.name)
-	}
-	return m, nil
+	return mediansOf(pairs), nil
 }
 
 func mediansOf(pairs []pair) medians {
@@ -170,7 +140,7 @@ func mediansOf(pairs []pair) medians {
 		return median(values)
 	}
 	cpu := func(read func(pair) float64) time.Duration { return time.Duration(of(read)) }
-	m := medians{
+	return medians{
 		raw: reading{
 			cpu:  cpu(func(p pair) float64 { return float64(p.raw.cpu) }),
 			rate: of(func(p pair) float64 { return p.raw.rate }),
@@ -182,11 +152,6 @@ func mediansOf(pairs []pair) medians {
 		ratio: of(pair.ratio),
 		share: of(pair.share),
 	}
-	for i := range pairs[0].gauges {
-		m.gauges = append(m.gauges, of(func(p pair) float64 { return p.gauges[i] }))
-		m.shares = append(m.shares, of(func(p pair) float64 { return p.gatehouse.rate / p.gauges[i] }))
-	}
-	return m
 }
 
 // median sorts values and returns their median.

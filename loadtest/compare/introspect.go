@@ -17,7 +17,7 @@ import (
 
 // introspectTrial introspects access tokens, as a resource server does.
 var introspectTrial = trial{
-	name: "introspect", requests: 90_000, rows: accessTokens, touch: true, proof: "Pragma: no-cache",
+	name: "introspect", requests: 90_000, tokens: accessTokens, proof: "Pragma: no-cache",
 	prepare: prepareIntrospection, raw: newRawIntrospection, configure: configureIdentity,
 }
 
@@ -40,7 +40,7 @@ func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	tokens, err := issue(store, p.rows, client.ID, user.ID, now)
+	tokens, err := seal(store, p.tokens, client.ID, user.ID, now)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 )
 
 func main() {
@@ -99,8 +98,7 @@ func report(c comparison) error {
 		c.trial.name, c.pairs, c.requests, c.connections, runtime.GOMAXPROCS(0))
 	fmt.Println("pair   raw µs/req   gatehouse µs/req   ratio   raw req/s   gatehouse req/s   share")
 	c.each = func(i int, p pair) {
-		fmt.Printf("%4d   %s%s\n", i+1, columns(p.raw, p.gatehouse, p.ratio(), p.share()),
-			rates(p.gauges))
+		fmt.Printf("%4d   %s\n", i+1, columns(p.raw, p.gatehouse, p.ratio(), p.share()))
 	}
 	m, err := c.run()
 	if err != nil {
@@ -108,21 +106,10 @@ func report(c comparison) error {
 	}
 	fmt.Printf("median %s   (CPU of the server process, user and system)\n",
 		columns(m.raw, m.gatehouse, m.ratio, m.share))
-	for i, name := range m.names {
-		fmt.Printf("       %s %.0f/s; gatehouse: %.3f of that\n", name, m.gauges[i], m.shares[i])
-	}
 	return nil
 }
 
 func columns(raw, gatehouse reading, ratio, share float64) string {
 	return fmt.Sprintf("%10.2f   %16.2f   %5.3f   %9.0f   %15.0f   %5.3f",
 		raw.micros(), gatehouse.micros(), ratio, raw.rate, gatehouse.rate, share)
-}
-
-func rates(gauges []float64) string {
-	var b strings.Builder
-	for _, rate := range gauges {
-		fmt.Fprintf(&b, "   %.0f/s", rate)
-	}
-	return b.String()
 }

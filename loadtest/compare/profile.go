@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
@@ -22,14 +23,14 @@ const accessTokens = 10_000
 
 // profileTrial is a basic profile for an access token in use.
 var profileTrial = trial{
-	name: "profile", requests: 90_000, rows: accessTokens, touch: true,
+	name: "profile", requests: 90_000, tokens: accessTokens,
 	proof:   "X-RateLimit-Limit: 100",
 	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
 
 // manyProfilesTrial is profileTrial with twenty times as many tokens.
 var manyProfilesTrial = trial{
-	name: "profile-200k", requests: 100_000, rows: 20 * accessTokens, touch: true,
+	name: "profile-200k", requests: 100_000, tokens: 20 * accessTokens,
 	proof:   "X-RateLimit-Limit: 100",
 	prepare: prepareProfiles, raw: newRawProfiles, configure: configureIdentity,
 }
@@ -57,7 +58,7 @@ func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
 		0o600); err != nil {
 		return nil, fmt.Errorf("write the profile: %w", err)
 	}
-	tokens, err := issue(store, p.rows, client.ID, user.ID, now)
+	tokens, err := seal(store, p.tokens, client.ID, user.ID, now)
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
@@ -69,23 +70,32 @@ func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
 	}, err
 }
 
-// issue stores n access tokens of a user. They expire an hour after now.
-func issue(store *sqlstore.Store, n int, clientID string, userID int64,
-	now time.Time) ([]string, error) {
-	keys, err := store.AccessTokenKeys(context.Background())
+// seal returns n access tokens of a user. They expire an hour after now.
+func seal(
+	store *sqlstore.Store, n int, clientID string, userID int64, now time.Time,
+) ([]string, error) {
+	ctx := context.Background()
+	keys, err := store.Keys(ctx, oauth.TokenKeys, now)
 	if err != nil {
 		return nil, err
 	}
-	tokens := make([]string, n)
-	for i := range tokens {
-		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
+	client, err := store.Client(ctx, clientID)
+	if err != nil {
+		return nil, err
 	}
-	return tokens, submitAll(n, fillConcurrency, func(i int) oauth.Operation {
-		return &oauth.Issue{Token: oauth.AccessToken{
-			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: userID, Scopes: oauth.UserScopes,
-			Issued: now, Expires: now.Add(time.Hour),
-		}}
-	}, store)
+	user, err := store.User(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	key, tokens := oauth.NewTokenKey(&keys[0]), make([]string, n)
+	for i := range tokens {
+		tokens[i] = key.Seal(&oauth.AccessToken{
+			ClientID: clientID, UserID: userID, FamilyID: uuid.Must(uuid.NewV7()),
+			Scopes: oauth.UserScopes, Issued: now.Unix(), Expires: now.Add(time.Hour).Unix(),
+			Epochs: oauth.Epochs{Client: client.Epoch, User: user.Epoch},
+		})
+	}
+	return tokens, nil
 }
 
 // newRawProfiles returns a handler that sends the profile in the folder. All tokens belong to one

@@ -71,8 +71,7 @@ func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
 
 // newRawRedemption returns a handler that always sends the same tokens.
 func newRawRedemption(string) (fasthttp.RequestHandler, error) {
-	var keys oauth.Keys
-	response := oauth.TokenResponse{AccessToken: keys.NewAccessToken(time.Now().Add(time.Hour)),
+	response := oauth.TokenResponse{AccessToken: sealedToken(1),
 		RefreshToken: oauth.NewRefreshToken(), ExpiresIn: time.Hour}
 	return newFixedHandler(tokenHeaders, response.AppendJSON(nil)), nil
 }

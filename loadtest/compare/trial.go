@@ -13,8 +13,7 @@ import (
 type trial struct {
 	name     string
 	requests int    // default for one measurement
-	rows     int    // default for access tokens in the database
-	touch    bool   // the warm-up uses each of them
+	tokens   int    // default for access tokens that the requests use in turn, each of them in the warm-up
 	proof    string // header line that every correct response has
 	// prepare writes what the servers need into a folder. It returns the requests to a host, which are
 	// sent in rotation.
@@ -25,8 +24,6 @@ type trial struct {
 	configure func(dir string, c *stack.Config) error
 	// warm prepares a started gatehouse; optional.
 	warm func(*stack.Stack) error
-	// gauges returns what else is measured; optional.
-	gauges func(dir string) ([]gauge, error)
 	// end stops what prepare started; optional.
 	end func() error
 }
@@ -34,20 +31,13 @@ type trial struct {
 // plan says what a trial prepares.
 type plan struct {
 	dir      string
-	rows     int // access tokens in the database
+	tokens   int // access tokens to be used in turn
 	requests int // the most that each server gets
-}
-
-// gauge measures a rate without a server, after each pair.
-type gauge struct {
-	name    string
-	measure func(n int) (perSecond float64, err error)
-	end     func() error
 }
 
 var trials = []*trial{
 	&hitTrial, &bulkTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
-	&tokenTrial, &millionTokensTrial, &postgresTrial, &redeemTrial,
+	&tokenTrial, &postgresTrial, &redeemTrial,
 }
 
 func trialNamed(name string) (*trial, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,42 +42,67 @@ func fill(ctx context.Context, url string, c config) (active []string, err error
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := storeTokens(ctx, store, client.ID, users, c.tokens)
-	return tokens[:min(c.active, len(tokens))], err
+	if active, err = sealTokens(ctx, store, client.ID, users, c.active); err != nil {
+		return nil, err
+	}
+	return active, revoke(store, client.ID, c.revoked)
+}
+
+// sealTokens returns n access tokens of the users, in turn. They expire in an hour.
+func sealTokens(
+	ctx context.Context, store *sqlstore.Store, clientID string, users []int64, n int,
+) ([]string, error) {
+	now, tokens := time.Now(), make([]string, n)
+	keys, err := store.Keys(ctx, oauth.TokenKeys, now)
+	if err != nil {
+		return nil, err
+	}
+	client, err := store.Client(ctx, clientID)
+	if err != nil {
+		return nil, err
+	}
+	epochs := make([]int64, len(users))
+	for i, id := range users {
+		user, err := store.User(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		epochs[i] = user.Epoch
+	}
+	key := oauth.NewTokenKey(&keys[0])
+	for i := range tokens {
+		tokens[i] = key.Seal(&oauth.AccessToken{
+			ClientID: clientID, UserID: users[i%len(users)], FamilyID: uuid.Must(uuid.NewV7()),
+			Scopes: oauth.UserScopes, Issued: now.Unix(), Expires: now.Add(time.Hour).Unix(),
+			Epochs: oauth.Epochs{Client: client.Epoch, User: epochs[i%len(users)]},
+		})
+	}
+	return tokens, nil
 }
 
 // concurrency is the number of pending writes: enough for full batches.
 const concurrency = 2048
 
-// storeTokens stores n access tokens of the users, in turn. They expire in an hour.
-func storeTokens(ctx context.Context, store *sqlstore.Store, clientID string, users []int64,
-	n int) ([]string, error) {
-	keys, err := store.AccessTokenKeys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now, tokens := time.Now(), make([]string, n)
+// revoke stores the revocations of n access tokens that would expire in an hour.
+func revoke(store *sqlstore.Store, clientID string, n int) (err error) {
+	expires := time.Now().Add(time.Hour)
 	slots := make(chan error, concurrency) // a result for each finished write
 	for range concurrency {
 		slots <- nil
 	}
-	for i := range tokens {
+	for range n {
 		if err := <-slots; err != nil {
-			return nil, err
+			return err
 		}
-		tokens[i] = keys.NewAccessToken(now.Add(time.Hour))
-		op := &oauth.Issue{Token: oauth.AccessToken{
-			Hash: oauth.HashOf(tokens[i]), ClientID: clientID, UserID: users[i%len(users)],
-			Scopes: oauth.UserScopes,
-			Issued: now, Expires: now.Add(time.Hour),
-		}}
+		op := &oauth.Revoke{Token: &oauth.TokenEnd{ClientID: clientID, Expires: expires}}
+		rand.Read(op.Token.ID[:])
 		op.OnDone(func(err error) { slots <- err })
 		store.Submit(op)
 	}
 	for range concurrency {
 		err = errors.Join(err, <-slots)
 	}
-	return tokens, err
+	return err
 }
 
 // createUsers creates n users and returns their ids.

@@ -69,9 +69,17 @@ func latencies(ctx context.Context, c config, local *loadtest.Local, active []st
 	rate := highest.Achieved / 2
 	fmt.Printf("highest rate of cached lookups: %.0f/s, half of it is %.0f/s\n",
 		highest.Achieved, rate)
+	issued, err := issue(ctx, local, loadtest.Config{Concurrency: 16, Duration: c.length / 2})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("highest rate of issued tokens: %.0f/s, half of it is %.0f/s\n", issued, issued/2)
 	conditions := []condition{
 		{"alone", func(ctx context.Context) error { <-ctx.Done(); return nil }},
-		{"while tokens are issued", func(ctx context.Context) error { return issue(ctx, local) }},
+		{"while tokens are issued", func(ctx context.Context) error {
+			_, err := issue(ctx, local, loadtest.Config{Schedule: loadtest.Steady(issued/2, time.Hour)})
+			return err
+		}},
 		{"while the upstream is down", func(ctx context.Context) error {
 			return breakUpstream(ctx, local)
 		}},
@@ -128,15 +136,17 @@ func lookups(ctx context.Context, local *loadtest.Local,
 	return result, err
 }
 
-// issue issues tokens at full speed.
-func issue(ctx context.Context, local *loadtest.Local) error {
+// issue issues tokens and returns the achieved rate a second.
+func issue(ctx context.Context, local *loadtest.Local, c loadtest.Config) (float64, error) {
 	scenario, err := loadtest.ScenarioNamed("token")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = scenario.Run(ctx, loadtest.Setup{Target: local.Target},
-		loadtest.Config{Concurrency: 16, Duration: time.Hour})
-	return err
+	result, err := scenario.Run(ctx, loadtest.Setup{Target: local.Target}, c)
+	if err != nil {
+		return 0, err
+	}
+	return result.Achieved, nil
 }
 
 // breakUpstream makes the upstream fail and sends lookups that need it.

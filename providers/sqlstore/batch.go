@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/oauth"
 )
 
 // batch is a transaction in progress. It collects inserts and redemptions of many operations, so
 // that one statement executes several of them. settle executes them before any statement that
-// depends on their rows.
+// depends on their rows. Changes are collected until the end.
 type batch struct {
 	ctx  context.Context
 	conn *conn
@@ -18,10 +20,10 @@ type batch struct {
 	codes    []oauth.AuthorizationCode
 	families []oauth.Family
 	refresh  []oauth.RefreshToken // only Family.ID is set of Family
-	access   []oauth.AccessToken
+	changes  []change
 
 	redeems  []*oauth.Redeem
-	redeemed map[oauth.Hash]bool // codes of redeems; true = taken
+	redeemed map[oauth.Hash]*oauth.Epochs // codes of redeems; nil = not taken
 
 	args []any // buffer for the values of a statement
 }
@@ -41,17 +43,14 @@ func (b *batch) execute(op oauth.Operation) error {
 	case *oauth.SaveCode:
 		b.codes = append(b.codes, op.Code)
 		return nil
-	case *oauth.Issue:
-		b.access = append(b.access, op.Token)
-		return nil
 	case *oauth.Redeem:
-		op.Outcome, op.Revoked = 0, nil
+		op.Outcome, op.Epochs, op.Ended = 0, oauth.Epochs{}, nil
 		return wrap("redeem code", b.redeem(op))
 	case *oauth.Rotate:
-		op.Outcome, op.Revoked = 0, nil
+		op.Outcome, op.Epochs, op.Ended = 0, oauth.Epochs{}, nil
 		return wrap("rotate refresh token", b.rotate(op))
 	case *oauth.Revoke:
-		op.Revoked = nil
+		op.Ended = nil
 		return wrap("revoke tokens", b.revoke(op))
 	case *task:
 		return b.executeTask(op)
@@ -82,7 +81,7 @@ func wrap(step string, err error) error {
 // settle executes the collected inserts and redemptions.
 func (b *batch) settle() error {
 	for _, write := range []func() error{b.settleCodes, b.settleRedeems, b.settleFamilies,
-		b.settleTokens} {
+		b.settleRefresh} {
 		if err := write(); err != nil {
 			return err
 		}
@@ -97,7 +96,7 @@ func (b *batch) settleCodes() error {
 			used = millis(c.Used)
 		}
 		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes),
-			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, c.FamilyID)
+			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, familyText(c.FamilyID))
 	})
 	b.codes = b.codes[:0]
 	return wrap("save code", err)
@@ -105,25 +104,26 @@ func (b *batch) settleCodes() error {
 
 func (b *batch) settleFamilies() error {
 	err := insertAll(b, familiesTable, b.families, func(args []any, f *oauth.Family) []any {
-		return append(args, f.ID, f.ClientID, f.UserID, int64(f.Scopes), f.Generation,
-			millis(f.Advanced), millis(f.Expires), millis(f.Ends), f.Revoked)
+		return append(args, f.ID.String(), f.ClientID, f.UserID, int64(f.Scopes), f.Generation,
+			millis(f.Advanced), millis(f.Expires), millis(f.Ends), millis(f.AccessExpires),
+			f.Revoked)
 	})
 	b.families = b.families[:0]
 	return wrap("save family", err)
 }
 
-func (b *batch) settleTokens() error {
-	err := insertAll(b, accessTable, b.access, func(args []any, t *oauth.AccessToken) []any {
-		return append(args, t.Hash[:], t.ClientID, t.UserID, t.FamilyID, int64(t.Scopes),
-			millis(t.Issued), millis(t.Expires))
-	})
-	b.access = b.access[:0]
-	if err != nil {
-		return wrap("save access token", err)
-	}
-	err = insertAll(b, refreshTable, b.refresh, func(args []any, t *oauth.RefreshToken) []any {
-		return append(args, t.Hash[:], t.Family.ID, t.Generation)
+func (b *batch) settleRefresh() error {
+	err := insertAll(b, refreshTable, b.refresh, func(args []any, t *oauth.RefreshToken) []any {
+		return append(args, t.Hash[:], t.Family.ID.String(), t.Generation)
 	})
 	b.refresh = b.refresh[:0]
 	return wrap("save refresh token", err)
+}
+
+// familyText returns the stored form of a family's ID: "" for none.
+func familyText(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
+	return id.String()
 }

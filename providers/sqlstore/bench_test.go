@@ -45,23 +45,64 @@ func BenchmarkFsync(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fsync/s")
 }
 
-// BenchmarkIssue measures the writer alone: 64 goroutines each issue one token after the other.
-func BenchmarkIssue(b *testing.B) {
+// BenchmarkRevoke ends access tokens: 64 goroutines each end one after the other.
+func BenchmarkRevoke(b *testing.B) {
 	for _, d := range durable {
 		b.Run(d.name, func(b *testing.B) {
 			s := open(b, sqlstore.Config{URL: d.make(b)})
 			client := uuid.NewString()
-			run(b, "tokens/s", func() oauth.Operation {
-				return &oauth.Issue{Token: oauth.AccessToken{
-					Hash: newHash(), ClientID: client, Issued: time.Now(),
-					Expires: time.Now().Add(time.Hour),
-				}}
-			}, s.Submit)
+			run(b, "tokens/s", func() oauth.Operation { return endToken(client) }, s.Submit)
 		})
 	}
 }
 
-// BenchmarkRedeem redeems saved codes, each for a family, an access token and a refresh token.
+// BenchmarkEnds reads 100,000 ended access tokens of 100 clients.
+func BenchmarkEnds(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			s := open(b, sqlstore.Config{URL: d.make(b), QueueLength: 1 << 30})
+			endMany(b, s, 100_000)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, ends, err := s.Ends(b.Context(), time.Now())
+				if err != nil || len(ends) != 100_000 {
+					b.Fatalf("got %d ends, error %v", len(ends), err)
+				}
+			}
+		})
+	}
+}
+
+// endMany ends n access tokens of 100 clients.
+func endMany(tb testing.TB, s *sqlstore.Store, n int) {
+	tb.Helper()
+	var clients [100]string
+	for i := range clients {
+		clients[i] = uuid.NewString()
+	}
+	var ended sync.WaitGroup
+	for i := range n {
+		ended.Add(1)
+		op := endToken(clients[i%len(clients)])
+		op.OnDone(func(err error) {
+			if err != nil {
+				tb.Error(err)
+			}
+			ended.Done()
+		})
+		s.Submit(op)
+	}
+	ended.Wait()
+}
+
+func endToken(client string) *oauth.Revoke {
+	var id oauth.TokenID
+	rand.Read(id[:])
+	return &oauth.Revoke{Token: &oauth.TokenEnd{ID: id, ClientID: client,
+		Expires: time.Now().Add(time.Hour)}}
+}
+
+// BenchmarkRedeem redeems saved codes, each for a family and a refresh token.
 func BenchmarkRedeem(b *testing.B) {
 	for _, d := range durable {
 		b.Run(d.name, func(b *testing.B) {
@@ -75,13 +116,11 @@ func BenchmarkRedeem(b *testing.B) {
 			var next atomic.Int64
 			run(b, "codes/s", func() oauth.Operation {
 				refresh, now := newHash(), time.Now()
-				id := uuid.Must(uuid.NewV7()).String()
 				return &oauth.Redeem{
 					Code: codes[next.Add(1)-1], Now: now, Refresh: &refresh,
-					Family: oauth.Family{ID: id, ClientID: client, UserID: user.ID, Generation: 1,
-						Expires: now.Add(time.Hour), Ends: now.Add(time.Hour)},
-					Access: oauth.AccessToken{Hash: newHash(), ClientID: client, UserID: user.ID,
-						FamilyID: id, Expires: now.Add(time.Hour)},
+					Family: oauth.Family{ID: uuid.Must(uuid.NewV7()), ClientID: client,
+						UserID: user.ID, Generation: 1, Expires: now.Add(time.Hour),
+						Ends: now.Add(time.Hour), AccessExpires: now.Add(time.Hour)},
 				}
 			}, s.Submit)
 		})

@@ -74,23 +74,12 @@ func (b *batch) countSend(recipient [32]byte, now time.Time) error {
 }
 
 func (b *batch) sends(recipient [32]byte, now time.Time) (sends []account.CodeSend, err error) {
-	statement, err := b.conn.statement(b.ctx, selectSends)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := statement.QueryContext(b.ctx, recipient[:], millis(now))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		send, err := scanSend(rows)
-		if err != nil {
-			return nil, err
-		}
+	err = b.conn.rows(b.ctx, selectSends, []any{recipient[:], millis(now)}, func(r row) error {
+		send, err := scanSend(r)
 		sends = append(sends, send)
-	}
-	return sends, rows.Err()
+		return err
+	})
+	return sends, err
 }
 
 func scanSend(r row) (send account.CodeSend, err error) {
@@ -165,8 +154,8 @@ func (s *Store) UndoTry(ctx context.Context, c *account.Challenge) error {
 	}))
 }
 
-// TakeChallenge implements account.ChallengeStore. It overwrites ID, ServiceID and Version of
-// create.
+// TakeChallenge implements account.ChallengeStore. It overwrites ID, ServiceID, Version and
+// Epoch of create.
 func (s *Store) TakeChallenge(ctx context.Context, c *account.Challenge, create *account.User,
 	now time.Time) error {
 	var created account.User
@@ -204,7 +193,8 @@ func (s *Store) TakeChallenge(ctx context.Context, c *account.Challenge, create 
 		return fmt.Errorf("take challenge: %w", err)
 	}
 	if create != nil {
-		create.ID, create.ServiceID, create.Version = created.ID, created.ServiceID, created.Version
+		create.ID, create.ServiceID = created.ID, created.ServiceID
+		create.Version, create.Epoch = created.Version, created.Epoch
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"gatehouse/actors/oauth"
 )
@@ -12,7 +13,7 @@ import (
 // clientColumns and clientParts read a client with one row for each pair of redirect URI and
 // secret, so that one statement reads all of it.
 const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
-c.detail_approved, c.scopes, c.grants, c.created, c.version,
+c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
 
@@ -59,7 +60,7 @@ func (s *Store) readClients(ctx context.Context, text string,
 		var created, uriPosition, secretPosition, secretCreated int64
 		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny,
 			&c.LoopbackAnyPort, &c.Disabled, &c.DetailApproved, &c.Scopes, &c.Grants,
-			&created, &c.Version,
+			&created, &c.Version, &c.Epoch,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
@@ -82,11 +83,11 @@ func (s *Store) readClients(ctx context.Context, text string,
 
 const (
 	insertClient = `INSERT INTO clients
-(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING`
+(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri, epoch)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING RETURNING epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
 disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13, version = version + 1
-WHERE id = $1 AND version = $12`
+WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
 
 	deleteRedirectURIs = `DELETE FROM redirect_uris WHERE client_id = $1`
@@ -103,63 +104,72 @@ var (
 // CreateClient implements oauth.Store. It returns an error if a client with the ID exists.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
 	created := *c
-	created.Version = 0
+	created.Version, created.Epoch = 0, time.Now().UnixMicro()
 	err := s.do(ctx, func(b *batch) error { return b.createClient(&created) })
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
-	c.Version = created.Version
+	c.Version, c.Epoch = created.Version, created.Epoch
 	return nil
 }
 
-// UpdateClient implements oauth.Store.
+// UpdateClient implements oauth.Store. It sets c's Epoch.
 func (s *Store) UpdateClient(ctx context.Context, c *oauth.Client) error {
-	if err := s.do(ctx, func(b *batch) error { return b.updateClient(c) }); err != nil {
+	var epoch int64
+	err := s.do(ctx, func(b *batch) (err error) {
+		epoch, err = b.updateClient(c)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("update client: %w", err)
 	}
 	c.Version++
+	c.Epoch = epoch
 	return nil
 }
 
 func (b *batch) createClient(c *oauth.Client) error {
-	written, err := b.putClient(insertClient, c)
-	if err == nil && !written {
+	_, err := b.putClient(insertClient, c, c.Epoch)
+	if errors.Is(err, sql.ErrNoRows) {
 		err = refusal{errClientExists}
 	}
 	return err
 }
 
-func (b *batch) updateClient(c *oauth.Client) error {
-	written, err := b.putClient(updateClient, c)
-	if err != nil || written {
-		return err
+func (b *batch) updateClient(c *oauth.Client) (epoch int64, err error) {
+	epoch, err = b.putClient(updateClient, c)
+	if err == nil {
+		b.note(clientChange, c.ID)
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return epoch, err
 	}
 	err = b.conn.one(b.ctx, clientExists, []any{c.ID}, new(string))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return refusal{oauth.ErrNotFound}
+		return 0, refusal{oauth.ErrNotFound}
 	case err != nil:
-		return err
+		return 0, err
 	}
-	return refusal{oauth.ErrConflict}
+	return 0, refusal{oauth.ErrConflict}
 }
 
-// putClient writes c with its redirect URIs and secrets. If the statement in text changes no row,
-// it writes nothing.
-func (b *batch) putClient(text string, c *oauth.Client) (written bool, err error) {
+// putClient writes c with its redirect URIs and secrets and returns its epoch. If the statement in
+// text changes no row, it writes nothing and returns sql.ErrNoRows. more are values after c's.
+func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int64, err error) {
 	if !isText(c.ID) || !isText(c.Name) || !isText(c.URI) {
-		return false, refusal{errText}
+		return 0, refusal{errText}
 	}
-	n, err := b.conn.exec(b.ctx, text, c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
+	args := append([]any{c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
 		c.LoopbackAnyPort, c.Disabled, c.DetailApproved, int64(c.Scopes), int64(c.Grants),
-		millis(c.Created), c.Version, c.URI)
-	if err != nil || n == 0 {
-		return false, err
+		millis(c.Created), c.Version, c.URI}, more...)
+	if err := b.conn.one(b.ctx, text, args, &epoch); err != nil {
+		return 0, err
 	}
 	if err := b.putRedirectURIs(c); err != nil {
-		return false, err
+		return 0, err
 	}
-	return true, b.putSecrets(c)
+	return epoch, b.putSecrets(c)
 }
 
 func (b *batch) putRedirectURIs(c *oauth.Client) error {
@@ -192,13 +202,12 @@ const (
 )
 
 // DeleteClient implements oauth.Store. It returns ErrNotFound if there is no such client. It scans
-// all tokens, and other writes wait for that.
-func (s *Store) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, error) {
+// all families and codes, and other writes wait for that.
+func (s *Store) DeleteClient(ctx context.Context, id string) error {
 	if !isText(id) {
-		return nil, fmt.Errorf("delete client: %w", oauth.ErrNotFound)
+		return fmt.Errorf("delete client: %w", oauth.ErrNotFound)
 	}
-	var revoked []oauth.Hash
-	err := s.do(ctx, func(b *batch) error {
+	return wrap("delete client", s.do(ctx, func(b *batch) error {
 		n, err := b.conn.exec(b.ctx, deleteClient, id)
 		if err != nil {
 			return err
@@ -206,15 +215,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string) ([]oauth.Hash, erro
 		if n == 0 {
 			return refusal{oauth.ErrNotFound}
 		}
-		if revoked, err = b.revokeClient(id); err != nil {
-			return err
-		}
-		_, err = b.run(steps{{deleteClientCodes, []any{id}}, {deleteClientFamilies, []any{id}}},
-			nil)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("delete client: %w", err)
-	}
-	return revoked, nil
+		b.note(clientChange, id)
+		return b.run(id, deleteClientCodes, deleteClientFamilies)
+	}))
 }

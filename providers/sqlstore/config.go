@@ -22,6 +22,10 @@ const (
 type Config struct {
 	URL     string `json:"-"` // required: sqlite:PATH or postgres://…
 	Migrate bool   // migrate the schema first; without it an outdated schema is an error
+	// KeyFiles are the files of the keys that wrap the secret keys in the database: usually one,
+	// and two while Rewrap replaces it. None on SQLite is the file beside the database: its name
+	// with .key. PostgreSQL needs one.
+	KeyFiles []string
 	// Exclusive makes Open fail (SQLite) or warn (PostgreSQL) if another exclusive Store has the
 	// database open.
 	Exclusive bool

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -83,6 +84,35 @@ func (c *conn) rollback(ctx context.Context) {
 	}
 }
 
+// transact executes a transaction and returns how long its commit took. If it returns an error, it
+// had no effect, unless that is oauth.ErrUnknownOutcome.
+func (c *conn) transact(ctx context.Context,
+	execute func(*batch) error) (commit time.Duration, err error) {
+	if err := c.begin(ctx); err != nil {
+		return 0, err
+	}
+	b := batch{ctx: ctx, conn: c}
+	if err = execute(&b); err == nil {
+		err = b.settleChanges()
+	}
+	start := time.Now()
+	if err == nil {
+		err = c.commit(ctx)
+	}
+	if err != nil {
+		c.rollback(ctx)
+		return 0, err
+	}
+	return time.Since(start), nil
+}
+
+// once executes one transaction on a connection of its own.
+func once(ctx context.Context, p pools, execute func(*batch) error) error {
+	c := newConn(p)
+	_, err := c.transact(ctx, execute)
+	return errors.Join(err, c.close())
+}
+
 // discard closes the connection and removes it from the pool. Errors do not matter: it is broken.
 func (c *conn) discard() {
 	_ = c.raw.Raw(func(any) error { return driver.ErrBadConn })
@@ -130,27 +160,27 @@ func (c *conn) exec(ctx context.Context, text string, args ...any) (int64, error
 	return result.RowsAffected()
 }
 
-// execUnique is exec for a statement that may violate a unique constraint. The transaction stays
+// unique calls execute, whose statement may violate a unique constraint. The transaction stays
 // usable then. SQLite needs no savepoint: it has one writer, and the failed statement has no
 // effect.
-func (c *conn) execUnique(ctx context.Context, text string, args ...any) (n int64, err error) {
+func (c *conn) unique(ctx context.Context, execute func() error) error {
 	if c.pools.engine == sqliteEngine {
-		return c.exec(ctx, text, args...)
+		return execute()
 	}
 	if _, err := c.exec(ctx, "SAVEPOINT before_unique"); err != nil {
-		return 0, err
+		return err
 	}
-	n, err = c.exec(ctx, text, args...)
+	err := execute()
 	end := "RELEASE SAVEPOINT before_unique"
 	if isDuplicate(err) {
 		end = "ROLLBACK TO SAVEPOINT before_unique"
-	} else if err != nil {
-		return 0, err
+	} else if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
 	}
 	if _, endErr := c.exec(ctx, end); endErr != nil {
-		return 0, endErr
+		return endErr
 	}
-	return n, err
+	return err
 }
 
 // isDuplicate reports whether err is PostgreSQL's error for the violation of a unique constraint.
@@ -168,26 +198,33 @@ func (c *conn) one(ctx context.Context, text string, args []any, into ...any) er
 	return s.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// hashes executes a statement that returns hashes.
-func (c *conn) hashes(ctx context.Context, text string,
-	args ...any) (hashes []oauth.Hash, err error) {
+// has reports whether a statement returns a row with a number.
+func (c *conn) has(ctx context.Context, text string, args ...any) (bool, error) {
+	err := c.one(ctx, text, args, new(int64))
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// rows calls scan for each row that a statement returns.
+func (c *conn) rows(ctx context.Context, text string, args []any,
+	scan func(row) error) (err error) {
 	s, err := c.statement(ctx, text)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
-			return nil, err
+		if err := scan(rows); err != nil {
+			return err
 		}
-		hashes = append(hashes, oauth.Hash(hash))
 	}
-	return hashes, rows.Err()
+	return rows.Err()
 }
 
 // isFatal reports whether the writes of a batch must not be retried: the error concerns the whole

@@ -1,6 +1,9 @@
 package sqlstore
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // SetFault sets a function that the writer calls before each statement. Its error replaces the
 // statement. nil = none.
@@ -74,15 +77,31 @@ func Plan(ctx context.Context, s *Store, text string) (steps []string, err error
 func Statements() []string {
 	return append([]string{
 		takeCodes.sqlite[8], usedCode, advanceFamily, repeatAdvance, liveFamily,
-		revokeAccessToken, revokeFamily, revokeFamilyTokens, revokeUserCodes, revokeUserFamilies,
-		revokeUserFamilyTokens, revokeUserTokens,
-		revokeGrantCodes, revokeGrantFamilies, revokeGrantFamilyTokens,
-		revokeGrantTokens, revokeConsent,
-		selectCode, selectRefreshToken, selectAccessToken, selectClient, selectClients,
+		revokeFamily, raiseUserEpoch, revokeUserCodes, revokeUserFamilies, raiseClientEpoch,
+		revokeGrantCodes, revokeGrantFamilies, revokeConsent,
+		lastChange, selectEnds, selectChanges, countChanges, hasTokenEnd,
+		retireKey, deleteKeys, deleteExpired, rewrapKey,
+		selectCode, selectRefreshToken, selectClient, selectClients,
 		clientExists, updateClient,
 		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser,
 		updateUser, deleteUserCodes, deleteUserFamilies,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, upsertConsent,
 	}, sweepSteps...)
+}
+
+// MigrateTo migrates an empty database to a version of the schema.
+func MigrateTo(ctx context.Context, config Config, version int64) error {
+	return withDatabase(ctx, config, func(p pools) error {
+		provider, _, err := openProvider(ctx, p.write, p.engine)
+		if err != nil {
+			return err
+		}
+		if current, err := provider.GetDBVersion(ctx); err != nil || current > version {
+			_, downErr := provider.DownTo(ctx, version)
+			return errors.Join(err, downErr)
+		}
+		_, err = provider.UpTo(ctx, version)
+		return err
+	})
 }

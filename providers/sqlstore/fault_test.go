@@ -49,7 +49,7 @@ func newFaulty(t *testing.T, url string) *faulty {
 
 // scenario holds operations that are executed in one batch.
 type scenario struct {
-	issued          *oauth.Issue
+	saved           *oauth.SaveCode
 	redeem, replay  *oauth.Redeem
 	rotate, reuse   *oauth.Rotate
 	revoke          *oauth.Revoke
@@ -58,15 +58,14 @@ type scenario struct {
 
 // prepare saves the code and the two families that a scenario needs.
 func (f *faulty) prepare() *scenario {
-	s := &scenario{issued: issue(), redeem: f.redeem(), survivor: f.redeem(), other: f.redeem()}
+	s := &scenario{saved: save(), redeem: f.redeem(), survivor: f.redeem(), other: f.redeem()}
 	for _, r := range []*oauth.Redeem{s.redeem, s.survivor, s.other} {
 		f.save(r)
 	}
 	f.must(s.survivor)
 	f.must(s.other)
-	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family,
-		Access: issue().Token}
-	s.replay.Family.ID = uuid.NewString()
+	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family}
+	s.replay.Family.ID = uuid.New()
 	s.rotate, s.reuse = f.rotation(s.survivor), f.rotation(s.survivor)
 	s.revoke = &oauth.Revoke{FamilyID: s.other.Family.ID}
 	return s
@@ -75,10 +74,11 @@ func (f *faulty) prepare() *scenario {
 func (f *faulty) redeem() *oauth.Redeem {
 	now, refresh := time.Now(), newHash()
 	return &oauth.Redeem{
-		Code: newHash(), Now: now, Refresh: &refresh, Access: issue().Token,
+		Code: newHash(), Now: now, Refresh: &refresh,
 		Family: oauth.Family{
-			ID: uuid.NewString(), ClientID: "app", UserID: f.user.ID, Generation: 1,
+			ID: uuid.New(), ClientID: "app", UserID: f.user.ID, Generation: 1,
 			Expires: now.Add(time.Hour), Ends: now.Add(time.Hour),
+			AccessExpires: now.Add(time.Hour),
 		},
 	}
 }
@@ -86,7 +86,7 @@ func (f *faulty) redeem() *oauth.Redeem {
 func (f *faulty) rotation(r *oauth.Redeem) *oauth.Rotate {
 	return &oauth.Rotate{
 		FamilyID: r.Family.ID, Generation: 1, Now: r.Now, Expires: r.Family.Expires,
-		Access: issue().Token, Refresh: newHash(),
+		AccessExpires: r.Family.AccessExpires, Refresh: newHash(),
 	}
 }
 
@@ -104,14 +104,14 @@ func (f *faulty) must(op oauth.Operation) {
 }
 
 func (s *scenario) operations() []oauth.Operation {
-	return []oauth.Operation{s.issued, s.redeem, s.replay, s.rotate, s.reuse, s.revoke}
+	return []oauth.Operation{s.saved, s.redeem, s.replay, s.rotate, s.reuse, s.revoke}
 }
 
 // run executes the scenario in one batch. Its n-th statement fails if fail(n) is true.
 func (f *faulty) run(s *scenario, fail func(n int) bool) []error {
 	f.Helper()
 	hold, held := make(chan struct{}), make(chan struct{})
-	first := issue()
+	first := save()
 	first.OnDone(func(error) {
 		f.seen, f.fail = nil, fail
 		close(held)
@@ -140,7 +140,7 @@ func (f *faulty) run(s *scenario, fail func(n int) bool) []error {
 			f.Fatalf("operation %d has not ended", i+1)
 		}
 	}
-	f.must(issue()) // later writes succeed
+	f.must(save()) // later writes succeed
 	return errs
 }
 
@@ -151,18 +151,25 @@ func (f *faulty) checkHappened(s *scenario) {
 		f.Errorf("got outcomes %d %d %d %d, want done, reused, done, reused", s.redeem.Outcome,
 			s.replay.Outcome, s.rotate.Outcome, s.reuse.Outcome)
 	}
-	if len(s.replay.Revoked) != 1 || len(s.reuse.Revoked) != 2 || len(s.revoke.Revoked) != 1 {
-		f.Errorf("got %d, %d, %d tokens revoked, want 1, 2, 1", len(s.replay.Revoked),
-			len(s.reuse.Revoked), len(s.revoke.Revoked))
+	for what, test := range map[string]struct {
+		got  []oauth.End
+		want oauth.Family
+	}{
+		"replay": {s.replay.Ended, s.redeem.Family}, "reuse": {s.reuse.Ended, s.survivor.Family},
+		"revoke": {s.revoke.Ended, s.other.Family},
+	} {
+		if len(test.got) != 1 || test.got[0].FamilyID != test.want.ID {
+			f.Errorf("%s: got ends %+v, want that of the family", what, test.got)
+		}
 	}
-	f.checkAlive(s, true, false, false)
+	f.checkStored(s, true)
 }
 
 func (f *faulty) checkDidNotHappen(s *scenario) {
 	f.Helper()
-	f.checkAlive(s, false, false, true)
+	f.checkStored(s, false)
 	again := &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family,
-		Access: s.redeem.Access, Refresh: s.redeem.Refresh}
+		Refresh: s.redeem.Refresh}
 	f.must(again)
 	if again.Outcome != oauth.OutcomeDone {
 		f.Errorf("code after a batch without effect: got outcome %d, want done", again.Outcome)
@@ -175,21 +182,29 @@ func (f *faulty) checkDidNotHappen(s *scenario) {
 	}
 }
 
-// checkAlive checks which tokens exist: the issued one, those of the redemption and the rotation,
-// and those from before the scenario.
-func (f *faulty) checkAlive(s *scenario, issued, inside, before bool) {
+// checkStored checks whether the code of the scenario is stored, and one end of each family.
+func (f *faulty) checkStored(s *scenario, want bool) {
 	f.Helper()
-	for hash, want := range map[oauth.Hash]bool{
-		s.issued.Token.Hash: issued, s.redeem.Access.Hash: inside, s.rotate.Access.Hash: inside,
-		s.survivor.Access.Hash: before, s.other.Access.Hash: before, s.replay.Access.Hash: false,
-		s.reuse.Access.Hash: false,
-	} {
-		_, err := f.AccessToken(f.Context(), hash)
-		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-			f.Fatal(err)
+	_, err := f.AuthorizationCode(f.Context(), s.saved.Code.Hash)
+	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		f.Fatal(err)
+	}
+	if got := err == nil; got != want {
+		f.Errorf("code: got it stored %t, want %t", got, want)
+	}
+	_, ends, err := f.Ends(f.Context(), time.Now())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, r := range []*oauth.Redeem{s.redeem, s.survivor, s.other} {
+		n := 0
+		for _, end := range ends {
+			if end.FamilyID == r.Family.ID {
+				n++
+			}
 		}
-		if got := err == nil; got != want {
-			f.Errorf("token: got alive %t, want %t", got, want)
+		if got := n == 1; got != want || n > 1 {
+			f.Errorf("family: got %d ends, want one %t", n, want)
 		}
 	}
 }

@@ -34,12 +34,10 @@ var (
 (hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id) `, "",
 		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text")
 	familiesTable = newRowsText(`INSERT INTO families
-(id, client_id, user_id, scopes, generation, advanced, expires, ends, revoked) `, "",
-		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")
+(id, client_id, user_id, scopes, generation, advanced, expires, ends, access_expires, revoked) `, "",
+		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")
 	refreshTable = newRowsText("INSERT INTO refresh_tokens (hash, family_id, generation) ", "",
 		"bytea", "text", "bigint")
-	accessTable = newRowsText("INSERT INTO access_tokens (hash, client_id, user_id, family_id, scopes, issued, expires) ", "",
-		"bytea", "text", "bigint", "text", "bigint", "bigint", "bigint")
 )
 
 // values returns a VALUES clause for rows. Its parameters have no names, because SQLite's driver

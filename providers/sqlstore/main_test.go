@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -28,13 +29,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open opens a Store with config and a migrated schema. It is closed at the end of the test.
+// open opens a Store with config and a migrated schema. On PostgreSQL it adds a key file. The Store
+// is closed at the end of the test.
 func open(tb testing.TB, config sqlstore.Config) *sqlstore.Store {
 	tb.Helper()
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	config.Migrate = true
+	if strings.HasPrefix(config.URL, "postgres:") && config.KeyFiles == nil {
+		config.KeyFiles = []string{pgtest.KeyFile(tb)}
+	}
 	s, err := sqlstore.Open(context.Background(), config)
 	if err != nil {
 		tb.Fatalf("open: %v", err)

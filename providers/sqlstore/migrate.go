@@ -35,8 +35,8 @@ type Migration struct {
 // It only uses URL, Logger and WriteTimeout of config. It returns ErrNewer if the schema is newer.
 func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	var taken []Migration
-	err := withDatabase(ctx, config, func(db *sql.DB, e engine) (err error) {
-		taken, err = migrate(ctx, db, e)
+	err := withDatabase(ctx, config, func(p pools) (err error) {
+		taken, err = migrate(ctx, p.write, p.engine)
 		return err
 	})
 	return taken, err
@@ -46,8 +46,8 @@ func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 // and changes nothing else. It returns ErrNewer if the schema is newer.
 func Migrations(ctx context.Context, config Config) ([]Migration, error) {
 	var all []Migration
-	err := withDatabase(ctx, config, func(db *sql.DB, e engine) error {
-		provider, _, err := openProvider(ctx, db, e)
+	err := withDatabase(ctx, config, func(p pools) error {
+		provider, _, err := openProvider(ctx, p.write, p.engine)
 		if err != nil {
 			return err
 		}
@@ -63,16 +63,16 @@ func Migrations(ctx context.Context, config Config) ([]Migration, error) {
 	return all, err
 }
 
-func withDatabase(ctx context.Context, config Config, use func(*sql.DB, engine) error) error {
+func withDatabase(ctx context.Context, config Config, use func(pools) error) error {
 	config, err := config.complete()
 	if err != nil {
 		return err
 	}
-	pools, err := openPools(ctx, config)
+	p, err := openPools(ctx, config)
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(pools.write, pools.engine), pools.close())
+	return errors.Join(use(p), p.close())
 }
 
 func newProvider(db *sql.DB, e engine) (*goose.Provider, error) {
@@ -138,4 +138,13 @@ func checkSchema(ctx context.Context, db *sql.DB, e engine) error {
 		err = ErrSchema
 	}
 	return err
+}
+
+// settleSchema migrates the schema, or checks it if config does not ask for that.
+func settleSchema(ctx context.Context, p pools, config Config) error {
+	if config.Migrate {
+		_, err := migrate(ctx, p.write, p.engine)
+		return err
+	}
+	return checkSchema(ctx, p.write, p.engine)
 }

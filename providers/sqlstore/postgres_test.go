@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
 )
@@ -31,7 +32,7 @@ func connect(t *testing.T, url string) *sql.DB {
 func TestLostConnectionIsReplaced(t *testing.T) {
 	url := pgtest.Start(t)
 	s := open(t, sqlstore.Config{URL: url})
-	before := issue()
+	before := save()
 	if err := submit(t, s, before); err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +41,10 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := submit(t, s, issue()); err != nil {
+	if err := submit(t, s, save()); err != nil {
 		t.Errorf("write: got %v, want none", err)
 	}
-	if _, err := s.AccessToken(t.Context(), before.Token.Hash); err != nil {
+	if _, err := s.AuthorizationCode(t.Context(), before.Code.Hash); err != nil {
 		t.Errorf("read: got %v, want none", err)
 	}
 }
@@ -77,20 +78,20 @@ func TestBlockedWriteTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := block.Exec("LOCK TABLE access_tokens"); err != nil {
+	if _, err := block.Exec("LOCK TABLE authorization_codes"); err != nil {
 		t.Fatal(err)
 	}
-	op := issue()
+	op := save()
 	if err := submit(t, s, op); err == nil {
 		t.Error("write to a locked table: got no error")
 	}
 	if err := block.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AccessToken(t.Context(), op.Token.Hash); err == nil {
+	if _, err := s.AuthorizationCode(t.Context(), op.Code.Hash); err == nil {
 		t.Error("token of the failed write: got it, want none")
 	}
-	if err := submit(t, s, issue()); err != nil {
+	if err := submit(t, s, save()); err != nil {
 		t.Errorf("write afterwards: got %v, want none", err)
 	}
 }
@@ -178,7 +179,7 @@ func TestClaimRace(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", claim, err, account.ErrTaken)
 		}
 	}
-	if err := submit(t, s, issue()); err != nil {
+	if err := submit(t, s, save()); err != nil {
 		t.Errorf("next write: got %v, want none", err)
 	}
 }
@@ -212,5 +213,41 @@ func TestReadOnlyServer(t *testing.T) {
 	if _, err := sqlstore.Open(t.Context(), config); err == nil ||
 		!strings.Contains(err.Error(), "read-only") {
 		t.Errorf("got %v, want an error about a read-only server", err)
+	}
+}
+
+// TestKeyRotationRace has another connection rotate the token keys while the Store begins to.
+func TestKeyRotationRace(t *testing.T) {
+	url := pgtest.Start(t)
+	s := open(t, sqlstore.Config{URL: url})
+	tx, err := connect(t, url).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.RotateKeys(t.Context(), oauth.Rotation{Purpose: oauth.TokenKeys, Now: now,
+			Expires: now.Add(time.Hour)})
+		ended <- err
+	}()
+	waitForLock(t, tx)
+	for _, text := range []string{
+		`INSERT INTO keys (purpose, number, wrapped, made, expires)
+SELECT purpose, 2, wrapped, made, 0 FROM keys WHERE purpose = 'tokens'`,
+		`UPDATE keys SET expires = 4000000000000 WHERE purpose = 'tokens' AND number = 1`,
+	} {
+		if _, err := tx.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, oauth.ErrKeysInUse) {
+		t.Errorf("got %v, want %v", err, oauth.ErrKeysInUse)
 	}
 }

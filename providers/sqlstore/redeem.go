@@ -4,17 +4,22 @@ import (
 	"database/sql"
 	"errors"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/oauth"
 )
 
 const usedCode = `SELECT family_id FROM authorization_codes
 WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
-// takeCodes marks codes as used, one code a row, and returns the hashes of those that it marked:
-// codes that were unused and not expired, and whose user exists and is not disabled.
+// takeCodes marks codes as used, one code a row, and returns those that it marked with the epochs
+// for the access token: codes that were unused and not expired, and whose user exists and is not
+// disabled.
 var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
 WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
-AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash`,
+AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash,
+COALESCE((SELECT epoch FROM clients WHERE clients.id = authorization_codes.client_id), 0),
+COALESCE((SELECT epoch FROM users WHERE users.id = authorization_codes.user_id), 0)`,
 	"bigint", "text", "bytea", "text", "bigint")
 
 // redeem adds op to the collected redemptions. It first settles them if one has the same code: the
@@ -26,9 +31,9 @@ func (b *batch) redeem(op *oauth.Redeem) error {
 		}
 	}
 	if b.redeemed == nil {
-		b.redeemed = make(map[oauth.Hash]bool)
+		b.redeemed = make(map[oauth.Hash]*oauth.Epochs)
 	}
-	b.redeems, b.redeemed[op.Code] = append(b.redeems, op), false
+	b.redeems, b.redeemed[op.Code] = append(b.redeems, op), nil
 	return nil
 }
 
@@ -45,21 +50,25 @@ func (b *batch) settleRedeems() error {
 	b.redeems = nil // refuseRedeem may call settle
 	err := inRows(b, takeCodes, redeems, func(args []any, op **oauth.Redeem) []any {
 		f := &(*op).Family
-		return append(args, millis((*op).Now), f.ID, (*op).Code[:], f.ClientID, f.UserID)
+		return append(args, millis((*op).Now), f.ID.String(), (*op).Code[:], f.ClientID, f.UserID)
 	}, func(text string, args []any) error {
-		taken, err := b.conn.hashes(b.ctx, text, args...)
-		for _, hash := range taken {
-			b.redeemed[hash] = true
-		}
-		return err
+		return b.conn.rows(b.ctx, text, args, func(r row) error {
+			var hash []byte
+			var epochs oauth.Epochs
+			if err := r.Scan(&hash, &epochs.Client, &epochs.User); err != nil {
+				return err
+			}
+			b.redeemed[oauth.Hash(hash)] = &epochs
+			return nil
+		})
 	})
 	if err != nil {
 		return err
 	}
 	for _, op := range redeems {
-		if b.redeemed[op.Code] {
+		if epochs := b.redeemed[op.Code]; epochs != nil {
 			b.keepFamily(op)
-			op.Outcome = oauth.OutcomeDone
+			op.Outcome, op.Epochs = oauth.OutcomeDone, *epochs
 		} else if err := b.refuseRedeem(op); err != nil {
 			return err
 		}
@@ -72,7 +81,7 @@ func (b *batch) settleRedeems() error {
 // refuseRedeem sets the outcome of a redemption whose code was not taken. If the code was used
 // before, it revokes the family of its tokens.
 func (b *batch) refuseRedeem(op *oauth.Redeem) error {
-	var family string
+	var family uuid.UUID
 	err := b.conn.one(b.ctx, usedCode, []any{op.Code[:], op.Family.ClientID}, &family)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -81,22 +90,19 @@ func (b *batch) refuseRedeem(op *oauth.Redeem) error {
 	case err != nil:
 		return err
 	}
-	op.Revoked, err = b.revokeFamily(family)
+	op.Ended, err = b.revokeFamily(family)
 	op.Outcome = oauth.OutcomeReused
 	return err
 }
 
 func (b *batch) keepFamily(op *oauth.Redeem) {
-	access := op.Access
-	access.FamilyID = op.Family.ID
 	b.families = append(b.families, op.Family)
-	b.access = append(b.access, access)
 	if op.Refresh != nil {
 		b.keepRefresh(*op.Refresh, op.Family.ID, op.Family.Generation)
 	}
 }
 
-func (b *batch) keepRefresh(hash oauth.Hash, family string, generation int64) {
+func (b *batch) keepRefresh(hash oauth.Hash, family uuid.UUID, generation int64) {
 	b.refresh = append(b.refresh, oauth.RefreshToken{Hash: hash, Generation: generation,
 		Family: oauth.Family{ID: family}})
 }

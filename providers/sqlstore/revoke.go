@@ -1,36 +1,44 @@
 package sqlstore
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"time"
+
+	"github.com/google/uuid"
 
 	"gatehouse/actors/oauth"
 )
 
-// Each form of Revoke revokes codes, then families, then access tokens. On PostgreSQL the statement
-// for codes waits for another process that is redeeming one, and the statement for families waits
-// for one that is rotating one. So the next statement sees the tokens that they issued.
+// A Revoke by user or client raises the epoch, then revokes codes, then families, all in one
+// transaction. On PostgreSQL, another process may be redeeming a code or rotating a family
+// meanwhile. Its statement locks that row, and reads the epochs in its own snapshot:
+//
+//   - If it has the lock first, the statement here waits for its commit. So the new epoch was not
+//     committed when it read the epochs, and its access token has the former epoch and is refused.
+//     A redemption inserts its family before the statement for families begins, which sees it.
+//   - If the statement here has the lock first, the other waits for the commit here. It then finds
+//     the code deleted or the family revoked and issues nothing.
+//   - A code that is saved after the statement for codes is a new one, and its family lives. Its
+//     access token is refused if the epochs were read before the commit here.
+//
+// Codes come before families for the first reason, and the user or client before both, as in
+// UpdateUser and ReplacePassword: all lock in one order.
 const (
-	revokeAccessToken = `DELETE FROM access_tokens WHERE hash = $1 RETURNING hash`
+	revokeFamily = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked RETURNING id, access_expires`
 
-	revokeFamily       = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked`
-	revokeFamilyTokens = `DELETE FROM access_tokens WHERE family_id = $1 AND family_id <> '' RETURNING hash`
+	raiseUserEpoch     = `UPDATE users SET epoch = CASE WHEN epoch >= $2 THEN epoch + 1 ELSE $2 END WHERE id = $1 RETURNING epoch`
+	revokeUserCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1`
+	revokeUserFamilies = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND NOT revoked`
 
-	revokeUserCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1`
-	revokeUserFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND id <> $2 AND NOT revoked`
-	revokeUserFamilyTokens = `DELETE FROM access_tokens
-WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1 AND id <> $2) RETURNING hash`
-	revokeUserTokens = `DELETE FROM access_tokens WHERE user_id <> 0 AND family_id = '' AND user_id = $1 RETURNING hash`
-
+	raiseClientEpoch     = `UPDATE clients SET epoch = CASE WHEN epoch >= $2 THEN epoch + 1 ELSE $2 END WHERE id = $1 RETURNING epoch`
 	revokeClientCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND client_id = $1`
 	revokeClientFamilies = `UPDATE families SET revoked = TRUE WHERE client_id = $1 AND NOT revoked`
-	revokeClientTokens   = `DELETE FROM access_tokens WHERE client_id = $1 RETURNING hash`
 
-	revokeGrantCodes        = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1 AND client_id = $2`
-	revokeGrantFamilies     = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND client_id = $2 AND NOT revoked`
-	revokeGrantFamilyTokens = `DELETE FROM access_tokens
-WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1 AND client_id = $2) RETURNING hash`
-	revokeGrantTokens = `DELETE FROM access_tokens
-WHERE user_id <> 0 AND family_id = '' AND user_id = $1 AND client_id = $2 RETURNING hash`
+	revokeGrantCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1 AND client_id = $2`
+	revokeGrantFamilies = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND client_id = $2 AND NOT revoked
+RETURNING id, access_expires`
 	revokeConsent = `DELETE FROM consents WHERE user_id = $1 AND client_id = $2`
 )
 
@@ -42,23 +50,23 @@ func (b *batch) revoke(op *oauth.Revoke) (err error) {
 		return fmt.Errorf("got %d fields that select tokens, want 1", n)
 	}
 	switch {
-	case op.Access != nil:
-		op.Revoked, err = b.conn.hashes(b.ctx, revokeAccessToken, op.Access[:])
-	case op.FamilyID != "":
-		op.Revoked, err = b.revokeFamily(op.FamilyID)
+	case op.Token != nil:
+		op.Ended, err = b.endToken(op.Token)
+	case op.FamilyID != uuid.Nil:
+		op.Ended, err = b.revokeFamily(op.FamilyID)
 	case op.UserID != 0:
-		op.Revoked, err = b.revokeUser(op.UserID, op.KeepFamily)
+		_, err = b.revokeUser(op.UserID)
 	case op.ClientID != "":
-		op.Revoked, err = b.revokeClient(op.ClientID)
+		err = b.revokeClient(op.ClientID)
 	default:
-		op.Revoked, err = b.revokeGrant(*op.Consent)
+		op.Ended, err = b.revokeGrant(*op.Consent)
 	}
 	return err
 }
 
 // selectors counts the fields of op that select tokens.
 func selectors(op *oauth.Revoke) (n int) {
-	for _, given := range []bool{op.Access != nil, op.FamilyID != "", op.UserID != 0,
+	for _, given := range []bool{op.Token != nil, op.FamilyID != uuid.Nil, op.UserID != 0,
 		op.ClientID != "", op.Consent != nil} {
 		if given {
 			n++
@@ -67,52 +75,96 @@ func selectors(op *oauth.Revoke) (n int) {
 	return n
 }
 
-func (b *batch) revokeFamily(id string) ([]oauth.Hash, error) {
+// endToken ends an access token, unless it has ended or expired before.
+func (b *batch) endToken(t *oauth.TokenEnd) ([]oauth.End, error) {
+	if !t.Expires.After(time.Now()) {
+		return nil, nil
+	}
+	if ended, err := b.hasEnded(t.ID); err != nil || ended {
+		return nil, err
+	}
+	end := oauth.End{Token: t.ID, ClientID: t.ClientID, Expires: t.Expires}
+	b.noteEnd(end)
+	return []oauth.End{end}, nil
+}
+
+func (b *batch) revokeFamily(id uuid.UUID) ([]oauth.End, error) {
 	if err := b.settle(); err != nil {
 		return nil, err
 	}
-	return b.run(steps{{revokeFamily, []any{id}}}, steps{{revokeFamilyTokens, []any{id}}})
+	return b.endFamilies(revokeFamily, id.String())
 }
 
-func (b *batch) revokeUser(id int64, keepFamily string) ([]oauth.Hash, error) {
-	return b.run(
-		steps{{revokeUserCodes, []any{id}}, {revokeUserFamilies, []any{id, keepFamily}}},
-		steps{{revokeUserFamilyTokens, []any{id, keepFamily}}, {revokeUserTokens, []any{id}}})
+// endFamilies executes a statement that returns the families that it revoked.
+func (b *batch) endFamilies(text string, args ...any) (ends []oauth.End, err error) {
+	err = b.conn.rows(b.ctx, text, args, func(r row) error {
+		var end oauth.End
+		var expires int64
+		err := r.Scan(&end.FamilyID, &expires)
+		end.Expires = fromMillis(expires)
+		ends = append(ends, end)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, end := range ends {
+		b.noteEnd(end)
+	}
+	return ends, nil
 }
 
-func (b *batch) revokeClient(id string) ([]oauth.Hash, error) {
-	return b.run(
-		steps{{revokeClientCodes, []any{id}}, {revokeClientFamilies, []any{id}}},
-		steps{{revokeClientTokens, []any{id}}})
+// revokeUser returns the user's new epoch, or 0 if there is no such user.
+func (b *batch) revokeUser(id int64) (epoch int64, err error) {
+	epoch, err = b.raiseEpoch(raiseUserEpoch, id)
+	if err != nil {
+		return 0, err
+	}
+	if epoch != 0 {
+		b.noteUser(id)
+	}
+	return epoch, b.run(id, revokeUserCodes, revokeUserFamilies)
 }
 
-func (b *batch) revokeGrant(g oauth.Grant) ([]oauth.Hash, error) {
-	args := []any{g.UserID, g.ClientID}
-	return b.run(
-		steps{{revokeGrantCodes, args}, {revokeGrantFamilies, args}, {revokeConsent, args}},
-		steps{{revokeGrantFamilyTokens, args}, {revokeGrantTokens, args}})
+func (b *batch) revokeClient(id string) error {
+	epoch, err := b.raiseEpoch(raiseClientEpoch, id)
+	if err != nil {
+		return err
+	}
+	if epoch != 0 {
+		b.note(clientChange, id)
+	}
+	return b.run(id, revokeClientCodes, revokeClientFamilies)
 }
 
-// steps are statements with their values, in order.
-type steps []struct {
-	text string
-	args []any
+// raiseEpoch sets the next epoch of a user or client and returns it: the time in microseconds, or
+// one above the former epoch if the clock is behind that. It returns 0 if there is no such row.
+func (b *batch) raiseEpoch(text string, id any) (epoch int64, err error) {
+	err = b.conn.one(b.ctx, text, []any{id, time.Now().UnixMicro()}, &epoch)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return epoch, err
 }
 
-// run executes first, and then tokens, whose statements return the hashes of revoked access tokens.
-func (b *batch) run(first, tokens steps) ([]oauth.Hash, error) {
-	for _, s := range first {
-		if _, err := b.conn.exec(b.ctx, s.text, s.args...); err != nil {
-			return nil, err
+func (b *batch) revokeGrant(g oauth.Grant) ([]oauth.End, error) {
+	if _, err := b.conn.exec(b.ctx, revokeGrantCodes, g.UserID, g.ClientID); err != nil {
+		return nil, err
+	}
+	ends, err := b.endFamilies(revokeGrantFamilies, g.UserID, g.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.conn.exec(b.ctx, revokeConsent, g.UserID, g.ClientID)
+	return ends, err
+}
+
+// run executes statements about the user or client with that ID, in order.
+func (b *batch) run(id any, texts ...string) error {
+	for _, text := range texts {
+		if _, err := b.conn.exec(b.ctx, text, id); err != nil {
+			return err
 		}
 	}
-	var revoked []oauth.Hash
-	for _, s := range tokens {
-		hashes, err := b.conn.hashes(b.ctx, s.text, s.args...)
-		if err != nil {
-			return nil, err
-		}
-		revoked = append(revoked, hashes...)
-	}
-	return revoked, nil
+	return nil
 }

@@ -10,11 +10,19 @@ import (
 // userLives requires that the user of the family exists and is not disabled.
 const userLives = `EXISTS (SELECT 1 FROM users WHERE users.id = families.user_id AND NOT users.disabled)`
 
-const advanceFamily = `UPDATE families SET generation = generation + 1, advanced = $1, expires = $2
-WHERE id = $3 AND generation = $4 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives
+// raiseAccess moves the expiry of the family's last access token, never back.
+const raiseAccess = `access_expires = CASE WHEN access_expires > $3 THEN access_expires ELSE $3 END`
 
-const repeatAdvance = `UPDATE families SET expires = $2
-WHERE id = $3 AND generation = $4 AND advanced > $5 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives
+// familyEpochs returns the epochs for the access token.
+const familyEpochs = ` RETURNING COALESCE((SELECT epoch FROM clients WHERE clients.id = families.client_id), 0),
+COALESCE((SELECT epoch FROM users WHERE users.id = families.user_id), 0)`
+
+const advanceFamily = `UPDATE families SET generation = generation + 1, advanced = $1, expires = $2, ` + raiseAccess + `
+WHERE id = $4 AND generation = $5 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives + familyEpochs
+
+const repeatAdvance = `UPDATE families SET expires = $2, ` + raiseAccess + `
+WHERE id = $4 AND generation = $5 AND advanced > $6 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives +
+	familyEpochs
 
 const liveFamily = `SELECT generation, advanced FROM families
 WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`
@@ -28,22 +36,21 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 		return err
 	}
 	now, graceStart := millis(op.Now), millis(op.Now.Add(-op.Grace))
-	advanced, err := b.conn.exec(b.ctx, advanceFamily, now, millis(op.Expires),
-		op.FamilyID, op.Generation)
-	if err == nil && advanced == 0 && op.Grace > 0 {
-		advanced, err = b.conn.exec(b.ctx, repeatAdvance, now, millis(op.Expires), op.FamilyID,
-			op.Generation+1, graceStart)
+	args := []any{now, millis(op.Expires), millis(op.AccessExpires), op.FamilyID.String(),
+		op.Generation}
+	err := b.conn.one(b.ctx, advanceFamily, args, &op.Epochs.Client, &op.Epochs.User)
+	if errors.Is(err, sql.ErrNoRows) && op.Grace > 0 {
+		args[4] = op.Generation + 1
+		err = b.conn.one(b.ctx, repeatAdvance, append(args, graceStart), &op.Epochs.Client,
+			&op.Epochs.User)
 	}
-	if err != nil {
-		return err
-	}
-	if advanced == 1 {
-		access := op.Access
-		access.FamilyID = op.FamilyID
-		b.access = append(b.access, access)
+	switch {
+	case err == nil:
 		b.keepRefresh(op.Refresh, op.FamilyID, op.Generation+1)
 		op.Outcome = oauth.OutcomeDone
 		return nil
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
 	}
 	return b.refuseRotation(op, now, graceStart)
 }
@@ -53,7 +60,7 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 // Otherwise the family has ended, or its user is disabled.
 func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
 	var generation, advanced int64
-	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID, now}, &generation, &advanced)
+	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID.String(), now}, &generation, &advanced)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -63,7 +70,7 @@ func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
 		op.Outcome = oauth.OutcomeGone
 		return nil
 	}
-	op.Revoked, err = b.revokeFamily(op.FamilyID)
+	op.Ended, err = b.revokeFamily(op.FamilyID)
 	op.Outcome = oauth.OutcomeReused
 	return err
 }

@@ -62,6 +62,7 @@ func TestStatementsUseAnIndex(t *testing.T) {
 		"SCAN authorization_codes USING INDEX authorization_codes_unused", // unused codes
 		"SCAN c",                   // one page of clients
 		"SCAN 8-ROW VALUES CLAUSE", // the parameters
+		"SCAN keys",                // a few rows
 	}
 	for _, text := range sqlstore.Statements() {
 		steps, err := sqlstore.Plan(t.Context(), s, text)
@@ -248,8 +249,9 @@ func submit(tb testing.TB, s oauth.Store, op oauth.Operation) error {
 	}
 }
 
-func issue() *oauth.Issue {
-	return &oauth.Issue{Token: oauth.AccessToken{Hash: newHash(), ClientID: "app",
+// save returns an operation that needs no other row.
+func save() *oauth.SaveCode {
+	return &oauth.SaveCode{Code: oauth.AuthorizationCode{Hash: newHash(), ClientID: "app",
 		Expires: time.Now().Add(time.Hour)}}
 }
 
@@ -273,7 +275,7 @@ func TestFileModeAndSpecialCharacters(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	url, _ := sqlite(t)
 	s := open(t, sqlstore.Config{URL: url})
-	kept := issue()
+	kept := save()
 	if err := submit(t, s, kept); err != nil {
 		t.Fatal(err)
 	}
@@ -283,20 +285,20 @@ func TestFullDisk(t *testing.T) {
 	}
 	var full error
 	for range 1000 {
-		if full = submit(t, s, issue()); full != nil {
+		if full = submit(t, s, save()); full != nil {
 			break
 		}
 	}
 	if full == nil || !strings.Contains(full.Error(), "disk is full") {
 		t.Errorf("write to a full disk: got %v, want an error that says so", full)
 	}
-	if _, err := s.AccessToken(context.Background(), kept.Token.Hash); err != nil {
+	if _, err := s.AuthorizationCode(context.Background(), kept.Code.Hash); err != nil {
 		t.Errorf("read from a full disk: got %v, want none", err)
 	}
 	if err := sqlstore.Execute(t.Context(), s, "PRAGMA max_page_count = 1000000"); err != nil {
 		t.Fatal(err)
 	}
-	if err := submit(t, s, issue()); err != nil {
+	if err := submit(t, s, save()); err != nil {
 		t.Errorf("write with free space again: got %v, want none", err)
 	}
 }

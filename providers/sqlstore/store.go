@@ -34,6 +34,7 @@ var (
 type Store struct {
 	config   Config
 	pools    pools
+	keyFiles keyFiles
 	lock     *os.File  // on SQLite; nil = none
 	server   *sql.Conn // holds the lock on PostgreSQL; nil = none
 	queue    *queue
@@ -53,8 +54,8 @@ type Store struct {
 }
 
 // Open opens a database and starts its writer and sweeper. It creates a SQLite file that does not
-// exist. Its error is one line without the URL's password, and may wrap ErrInUse, ErrLinked,
-// ErrSchema or ErrNewer.
+// exist, and the first keys. Its error is one line without the URL's password, and may wrap
+// ErrInUse, ErrLinked, ErrSchema, ErrNewer or ErrKeyFile.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -94,11 +95,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := p.checkWritable(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	if config.Migrate {
-		_, err = migrate(ctx, p.write, p.engine)
-	} else {
-		err = checkSchema(ctx, p.write, p.engine)
+	if err := settleSchema(ctx, p, config); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
+	files, err := firstKeys(ctx, p, config)
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -108,7 +108,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		}
 	}
 	s := &Store{
-		config: config, pools: p, queue: newQueue(config.QueueLength), conn: newConn(p),
+		config: config, pools: p, keyFiles: files, queue: newQueue(config.QueueLength), conn: newConn(p),
 		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{},
 			1),
 	}

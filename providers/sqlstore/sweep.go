@@ -5,16 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gatehouse/actors/oauth"
 )
 
 const sweepRows = 200 // limit for one operation, so that other writes never wait long
 
+// familyIsOver is true when a family and all its access tokens have expired long enough.
+var familyIsOver = fmt.Sprintf(`(CASE WHEN f.expires > f.access_expires THEN f.expires ELSE f.access_expires END)
+<= CAST($1 AS BIGINT) - %d`, oauth.EndKept.Milliseconds())
+
 // sweepSteps delete expired rows, in this order. Used codes and refresh tokens are deleted with
-// their family. A family is deleted after its access tokens, which may expire later: revoking by
-// user finds them through the family. SQLite joins the tables of a CROSS JOIN in the written order.
+// their family. A family is deleted after its access tokens have expired: the replay of a code, and
+// revoking a consent, end them through it. SQLite joins the tables of a CROSS JOIN in the written
+// order.
 var sweepSteps = []string{
-	`DELETE FROM access_tokens WHERE hash IN
-(SELECT hash FROM access_tokens WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM changes WHERE number IN
+(SELECT number FROM changes WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
+	`DELETE FROM keys WHERE (purpose, number) IN
+(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`,
 	`DELETE FROM authorization_codes WHERE hash IN
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`,
 	`DELETE FROM sessions WHERE hash IN
@@ -24,15 +33,14 @@ var sweepSteps = []string{
 	`DELETE FROM code_sends WHERE (recipient, number) IN
 (SELECT recipient, number FROM code_sends WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
 	`DELETE FROM refresh_tokens WHERE hash IN
-(SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND f.expires <= $1 LIMIT $2)`,
+(SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND ` + familyIsOver + ` LIMIT $2)`,
 	`DELETE FROM authorization_codes WHERE hash IN
 (SELECT c.hash FROM families f CROSS JOIN authorization_codes c
-WHERE c.family_id = f.id AND c.family_id <> '' AND f.expires <= $1 LIMIT $2)`,
+WHERE c.family_id = f.id AND c.family_id <> '' AND ` + familyIsOver + ` LIMIT $2)`,
 	`DELETE FROM families WHERE id IN
-(SELECT f.id FROM families f WHERE f.expires <= $1
+(SELECT f.id FROM families f WHERE ` + familyIsOver + `
 AND NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.id)
-AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '')
-AND NOT EXISTS (SELECT 1 FROM access_tokens a WHERE a.family_id = f.id AND a.family_id <> '') LIMIT $2)`,
+AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '') LIMIT $2)`,
 }
 
 // Sweep deletes the rows that have expired at now and returns their number. It works in small steps

@@ -6,15 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/oauth"
 )
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
-profile_picture, password_hash, disabled, created, updated, version FROM users `
+profile_picture, password_hash, disabled, created, updated, version, epoch FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
@@ -71,7 +71,7 @@ func scanUser(r row) (*account.User, error) {
 	var created, updated int64
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
-		&u.Disabled, &created, &updated, &u.Version)
+		&u.Disabled, &created, &updated, &u.Version, &u.Epoch)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
@@ -85,14 +85,14 @@ func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s !=
 const (
 	nextUserID = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
 	insertUser = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
-bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING`
+bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated, version, epoch)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) ON CONFLICT DO NOTHING`
 	userVersion = `SELECT version FROM users WHERE id = $1`
 	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR phone_key = $3 OR username_key = $4) LIMIT 1`
 	updateUser  = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5, phone_key = $6, username = $7,
 username_key = $8, gender = $9, bio = $10, place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14,
 password_hash = $15, disabled = $16, created = $17, updated = $18,
-version = version + 1 WHERE id = $1 AND version = $19`
+version = version + 1 WHERE id = $1 AND version = $19 RETURNING epoch`
 	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0
 OR lower(address) IN (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone_key FROM users WHERE id = $1)`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
@@ -117,14 +117,15 @@ func (s *Store) CreateUser(ctx context.Context, u *account.User) error {
 	if err != nil {
 		return fmt.Errorf("create user: %w", err)
 	}
-	u.ID, u.ServiceID, u.Version = created.ID, created.ServiceID, created.Version
+	u.ID, u.ServiceID = created.ID, created.ServiceID
+	u.Version, u.Epoch = created.Version, created.Epoch
 	return nil
 }
 
-// newUserIdentity sets a new ServiceID.
+// newUserIdentity sets a new ServiceID and the first Version and Epoch.
 func newUserIdentity(u *account.User) error {
 	id, err := uuid.NewRandom()
-	u.ServiceID, u.Version = id.String(), 0
+	u.ServiceID, u.Version, u.Epoch = id.String(), 0, time.Now().UnixMicro()
 	return err
 }
 
@@ -142,43 +143,76 @@ func (b *batch) insertUser(u *account.User) error {
 	if err := b.conn.one(b.ctx, nextUserID, nil, &u.ID); err != nil {
 		return err
 	}
-	n, err := b.conn.exec(b.ctx, insertUser, append([]any{u.ID, u.ServiceID}, userValues(u)...)...)
+	args := append(append([]any{u.ID, u.ServiceID}, userValues(u)...), u.Epoch)
+	n, err := b.conn.exec(b.ctx, insertUser, args...)
 	if err == nil && n == 0 {
 		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
 	}
 	return err
 }
 
-// UpdateUser implements account.Store. It does not change ServiceID.
+// UpdateUser implements account.Store. It does not change ServiceID, and sets u's Epoch.
 func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
-	if err := s.do(ctx, func(b *batch) error { return b.updateUser(u) }); err != nil {
+	var epoch int64
+	err := s.do(ctx, func(b *batch) (err error) {
+		if epoch, err = b.updateUser(u); err == nil {
+			b.noteUser(u.ID)
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("update user: %w", err)
 	}
 	u.Version++
+	u.Epoch = epoch
 	return nil
 }
 
-func (b *batch) updateUser(u *account.User) error {
-	if err := checkUser(u); err != nil {
+// ReplacePassword implements account.Store. It sets u's Epoch.
+func (s *Store) ReplacePassword(ctx context.Context, u *account.User, keep [32]byte) error {
+	var epoch int64
+	err := s.do(ctx, func(b *batch) (err error) {
+		if _, err = b.updateUser(u); err != nil {
+			return err
+		}
+		if _, err = b.conn.exec(b.ctx, deleteSessions, u.ID, keep[:]); err != nil {
+			return err
+		}
+		epoch, err = b.revokeUser(u.ID)
 		return err
+	})
+	if err != nil {
+		return fmt.Errorf("replace password: %w", err)
+	}
+	u.Version++
+	u.Epoch = epoch
+	return nil
+}
+
+// updateUser returns the user's epoch. It changes nothing if it returns a refusal.
+func (b *batch) updateUser(u *account.User) (epoch int64, err error) {
+	if err := checkUser(u); err != nil {
+		return 0, err
 	}
 	if err := b.checkVersion(u); err != nil {
-		return err
+		return 0, err
 	}
 	if err := b.checkFree(u); err != nil {
-		return err
+		return 0, err
 	}
-	n, err := b.conn.execUnique(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...)...)
-	if isDuplicate(err) {
-		return refusal{account.ErrTaken} // by another process since
+	err = b.conn.unique(b.ctx, func() error {
+		return b.conn.one(b.ctx, updateUser, append([]any{u.ID}, userValues(u)...), &epoch)
+	})
+	switch {
+	case isDuplicate(err):
+		return 0, refusal{account.ErrTaken} // by another process since
+	case errors.Is(err, sql.ErrNoRows): // another process changed the user since
+		if err := b.checkVersion(u); err != nil {
+			return 0, err
+		}
+		return 0, refusal{account.ErrConflict}
 	}
-	if err != nil || n > 0 {
-		return err
-	}
-	if err := b.checkVersion(u); err != nil { // another process changed the user since
-		return err
-	}
-	return refusal{account.ErrConflict}
+	return epoch, err
 }
 
 // checkVersion returns a refusal if the user was deleted, or changed since u was read. Another
@@ -227,8 +261,7 @@ func userValues(u *account.User) []any {
 }
 
 // DeleteUser implements account.Store. It returns ErrNotFound if there is no such user.
-func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
-	var revoked []oauth.Hash
+func (s *Store) DeleteUser(ctx context.Context, id int64) error {
 	err := s.do(ctx, func(b *batch) error {
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
 			return err
@@ -240,19 +273,12 @@ func (s *Store) DeleteUser(ctx context.Context, id int64) ([][32]byte, error) {
 		if n == 0 {
 			return refusal{account.ErrNotFound}
 		}
-		if revoked, err = b.revokeUser(id, ""); err != nil {
-			return err
-		}
-		_, err = b.run(steps{{deleteUserCodes, []any{id}}, {deleteUserFamilies, []any{id}}}, nil)
-		return err
+		b.noteUser(id)
+		return b.run(id, revokeUserCodes, deleteUserCodes, deleteUserFamilies)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("delete user: %w", err)
+		return fmt.Errorf("delete user: %w", err)
 	}
 	s.eraseDeleted()
-	tokens := make([][32]byte, len(revoked))
-	for i, hash := range revoked {
-		tokens[i] = hash
-	}
-	return tokens, nil
+	return nil
 }

@@ -75,20 +75,11 @@ func end(ops []oauth.Operation, err error) {
 func (s *Store) transact(ops []oauth.Operation) error {
 	ctx, cancel := s.transactionContext()
 	defer cancel()
-	if err := s.conn.begin(ctx); err != nil {
+	commit, err := s.conn.transact(ctx, func(b *batch) error { return b.executeAll(ops) })
+	if err != nil {
 		return err
 	}
-	b := batch{ctx: ctx, conn: s.conn}
-	if err := b.executeAll(ops); err != nil {
-		s.conn.rollback(ctx)
-		return err
-	}
-	start := time.Now()
-	if err := s.conn.commit(ctx); err != nil {
-		s.conn.rollback(ctx)
-		return err
-	}
-	s.metrics.commitTime.Observe(time.Since(start).Seconds())
+	s.metrics.commitTime.Observe(commit.Seconds())
 	s.wakeCheckpointer()
 	return nil
 }

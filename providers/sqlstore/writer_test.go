@@ -17,12 +17,13 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // hold keeps the writer busy until the returned function is called.
 func hold(s *sqlstore.Store) (release func()) {
 	held, free := make(chan struct{}), make(chan struct{})
-	first := issue()
+	first := save()
 	first.OnDone(func(error) { close(held); <-free })
 	s.Submit(first)
 	<-held
@@ -35,11 +36,11 @@ func TestFullQueueReturnsBusy(t *testing.T) {
 	release := hold(s)
 	ends := make(chan error, 2)
 	for range 2 {
-		op := issue()
+		op := save()
 		op.OnDone(func(err error) { ends <- err })
 		s.Submit(op)
 	}
-	refused := issue()
+	refused := save()
 	if err := submit(t, s, refused); !errors.Is(err, oauth.ErrBusy) {
 		t.Errorf("third operation: got %v, want %v", err, oauth.ErrBusy)
 	}
@@ -64,10 +65,10 @@ func TestCloseWritesQueue(t *testing.T) {
 			url := d.make(t)
 			s := open(t, sqlstore.Config{URL: url, Exclusive: true})
 			release := hold(s)
-			ops := make([]*oauth.Issue, 50)
+			ops := make([]*oauth.SaveCode, 50)
 			ends := make(chan error, len(ops))
 			for i := range ops {
-				ops[i] = issue()
+				ops[i] = save()
 				ops[i].OnDone(func(err error) { ends <- err })
 				s.Submit(ops[i])
 			}
@@ -75,7 +76,7 @@ func TestCloseWritesQueue(t *testing.T) {
 			go func() { closed <- s.Close() }()
 			var refused error
 			for !errors.Is(refused, sqlstore.ErrClosed) { // until Close has begun
-				late, ended := issue(), make(chan error, 1)
+				late, ended := save(), make(chan error, 1)
 				late.OnDone(func(err error) { ended <- err })
 				s.Submit(late)
 				select {
@@ -93,29 +94,11 @@ func TestCloseWritesQueue(t *testing.T) {
 				if err := <-ends; err != nil {
 					t.Errorf("queued write: got %v, want none", err)
 				}
-				if _, err := again.AccessToken(t.Context(), op.Token.Hash); err != nil {
-					t.Errorf("token after a restart: got %v, want none", err)
+				if _, err := again.AuthorizationCode(t.Context(), op.Code.Hash); err != nil {
+					t.Errorf("code after a restart: got %v, want none", err)
 				}
 			}
 		})
-	}
-}
-
-func TestKeysSurviveRestart(t *testing.T) {
-	url, _ := sqlite(t)
-	var keys [2]oauth.Keys
-	for i := range keys {
-		s := open(t, sqlstore.Config{URL: url, Exclusive: true})
-		var err error
-		if keys[i], err = s.AccessTokenKeys(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if keys[0] != keys[1] {
-		t.Error("keys after a restart: got different ones")
 	}
 }
 
@@ -124,6 +107,9 @@ func TestSchemaIsChecked(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			config := sqlstore.Config{URL: d.make(t),
 				Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			if d.name == "PostgreSQL" {
+				config.KeyFiles = []string{pgtest.KeyFile(t)}
+			}
 			if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrSchema) {
 				t.Errorf("open an empty database: got %v, want %v", err, sqlstore.ErrSchema)
 			}
@@ -182,15 +168,15 @@ func TestStoreInSynctest(t *testing.T) {
 	url, _ := sqlite(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, sqlstore.Config{URL: url})
-		op := issue()
+		op := save()
 		if err := submit(t, s, op); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []error{nil, oauth.ErrNotFound} {
 			time.Sleep(59 * time.Minute)
 			synctest.Wait()
-			if _, err := s.AccessToken(t.Context(), op.Token.Hash); !errors.Is(err, want) {
-				t.Errorf("token with a lifetime of an hour, at %v: got %v, want %v",
+			if _, err := s.AuthorizationCode(t.Context(), op.Code.Hash); !errors.Is(err, want) {
+				t.Errorf("code with a lifetime of an hour, at %v: got %v, want %v",
 					time.Now(), err, want)
 			}
 		}
@@ -209,12 +195,12 @@ func TestCheckpointDuringWrites(t *testing.T) {
 	}
 	for batch := 0; checkpoints(t, registry) == 0; batch++ {
 		if batch == 2000 {
-			t.Fatal("got no checkpoint after 2,000,000 tokens")
+			t.Fatal("got no checkpoint after 2,000,000 codes")
 		}
 		var ended sync.WaitGroup
 		for range 1000 {
 			ended.Add(1)
-			op := issue()
+			op := save()
 			op.OnDone(func(error) { ended.Done() })
 			s.Submit(op)
 		}
@@ -244,15 +230,15 @@ func TestStoreSweepsPeriodically(t *testing.T) {
 	url, _ := sqlite(t)
 	registry := prometheus.NewRegistry()
 	s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Millisecond, Metrics: registry})
-	op := issue()
-	op.Token.Expires = time.Now().Add(-time.Second)
+	op := save()
+	op.Code.Expires = time.Now().Add(-time.Second)
 	if err := submit(t, s, op); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
-		_, err := s.AccessToken(ctx, op.Token.Hash)
+		_, err := s.AuthorizationCode(ctx, op.Code.Hash)
 		if errors.Is(err, oauth.ErrNotFound) {
 			break
 		}

@@ -1,10 +1,9 @@
 package storetest
 
 import (
-	"errors"
 	"reflect"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,9 +19,7 @@ var codeTests = map[string]func(*testing.T, *fixture){
 	"CodeOfAnotherClientOrUserIsGone": codeOfAnother,
 	"ExpiredUnknownOrDisabledIsGone":  codeIsGone,
 	"CodeWithoutRefreshToken":         codeWithoutRefreshToken,
-	"TokenRoundTrip":                  tokenRoundTrip,
-	"KeysAreCreatedOnce":              keysAreCreatedOnce,
-	"KeyRotation":                     keyRotation,
+	"RedeemReturnsEpochs":             redeemReturnsEpochs,
 }
 
 func codeRoundTrip(t *testing.T, f *fixture) {
@@ -47,11 +44,7 @@ func redeemCode(t *testing.T, f *fixture) {
 		t.Errorf("code: got used %v by family %s, want %v by %s", code.Used, code.FamilyID,
 			f.now, r.Family.ID)
 	}
-	access, err := f.AccessToken(f.ctx, r.Access.Hash)
-	f.must(err)
-	if !reflect.DeepEqual(*access, r.Access) {
-		t.Errorf("access token: got %+v, want %+v", *access, r.Access)
-	}
+	f.alive("access token", first(r), true)
 	refresh, err := f.RefreshToken(f.ctx, *r.Refresh)
 	f.must(err)
 	want := oauth.RefreshToken{Hash: *r.Refresh, Generation: 1, Family: r.Family}
@@ -98,10 +91,10 @@ func RedeemConcurrently(t *testing.T, stores []oauth.Store, code oauth.Authoriza
 	}
 	var winner *oauth.Redeem
 	outcomes := map[oauth.Outcome]int{}
-	var revoked []oauth.Hash
+	var ends []oauth.End
 	for _, r := range redeems {
 		outcomes[r.Outcome]++
-		revoked = append(revoked, r.Revoked...)
+		ends = append(ends, r.Ended...)
 		if r.Outcome == oauth.OutcomeDone {
 			winner = r
 		}
@@ -109,14 +102,17 @@ func RedeemConcurrently(t *testing.T, stores []oauth.Store, code oauth.Authoriza
 	if outcomes[oauth.OutcomeDone] != 1 || outcomes[oauth.OutcomeReused] != racers-1 {
 		t.Fatalf("got outcomes %v, want 1 done and %d reused", outcomes, racers-1)
 	}
-	if len(revoked) != 1 || revoked[0] != winner.Access.Hash {
-		t.Errorf("got %d tokens revoked, want the winner's", len(revoked))
+	if len(ends) != 1 || ends[0].FamilyID != winner.Family.ID {
+		t.Errorf("got %d ends, want that of the winner's family", len(ends))
 	}
-	for _, r := range redeems {
-		_, err := stores[0].AccessToken(t.Context(), r.Access.Hash)
-		if !errors.Is(err, oauth.ErrNotFound) {
-			t.Errorf("token of outcome %d: got %v, want %v", r.Outcome, err, oauth.ErrNotFound)
-		}
+	_, stored, err := stores[0].Ends(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := slices.IndexFunc(stored, func(e oauth.End) bool {
+		return e.FamilyID == winner.Family.ID
+	}); n < 0 {
+		t.Errorf("got %d stored ends, want that of the winner's family too", len(stored))
 	}
 }
 
@@ -127,13 +123,10 @@ func codeReplayRevokesFamily(t *testing.T, f *fixture) {
 	replay := f.redeem(r.Code, f.now.Add(48*time.Hour)) // long after the code itself expired
 	f.do(replay)
 	f.outcome("replay", replay.Outcome, oauth.OutcomeReused)
-	f.revoked("replay", replay.Revoked, r.Access.Hash, next.Access.Hash)
-	for hash, want := range map[oauth.Hash]bool{
-		r.Access.Hash: false, next.Access.Hash: false, replay.Access.Hash: false,
-		other.Access.Hash: true,
-	} {
-		f.alive("access token", hash, want)
-	}
+	f.ended("replay", replay.Ended, f.familyEnd(r.Family))
+	f.alive("first access token", first(r), false)
+	f.alive("next access token", issued(r.Family, next.Epochs), false)
+	f.alive("another family's access token", first(other), true)
 	refresh, err := f.RefreshToken(f.ctx, next.Refresh)
 	f.must(err)
 	if !refresh.Family.Revoked {
@@ -142,7 +135,7 @@ func codeReplayRevokesFamily(t *testing.T, f *fixture) {
 	again := f.redeem(r.Code, f.now)
 	f.do(again)
 	f.outcome("second replay", again.Outcome, oauth.OutcomeReused)
-	f.revoked("second replay", again.Revoked)
+	f.ended("second replay", again.Ended)
 }
 
 func codeOfAnother(t *testing.T, f *fixture) {
@@ -159,7 +152,7 @@ func codeOfAnother(t *testing.T, f *fixture) {
 	f.outcome("another user", mistaken.Outcome, oauth.OutcomeGone)
 	f.outcome("its client", right.Outcome, oauth.OutcomeDone)
 	f.outcome("another client's replay", replay.Outcome, oauth.OutcomeGone)
-	f.alive("access token", right.Access.Hash, true)
+	f.alive("access token", first(right), true)
 }
 
 func codeIsGone(t *testing.T, f *fixture) {
@@ -175,7 +168,9 @@ func codeIsGone(t *testing.T, f *fixture) {
 	} {
 		f.do(r)
 		f.outcome(what, r.Outcome, oauth.OutcomeGone)
-		f.alive(what, r.Access.Hash, false)
+		if r.Epochs != (oauth.Epochs{}) {
+			t.Errorf("%s: got epochs for an access token", what)
+		}
 	}
 	f.user.Version = disabled.Version
 	f.must(f.UpdateUser(f.ctx, f.user))
@@ -192,76 +187,35 @@ func codeWithoutRefreshToken(t *testing.T, f *fixture) {
 	f.outcome("redeem", r.Outcome, oauth.OutcomeDone)
 	replay := f.redeem(code.Hash, f.now)
 	f.do(replay)
-	f.revoked("replay", replay.Revoked, r.Access.Hash)
+	f.ended("replay", replay.Ended, f.familyEnd(r.Family))
 }
 
-func tokenRoundTrip(t *testing.T, f *fixture) {
-	const tokens = 100 // more than one statement inserts
-	issues := make([]oauth.Operation, tokens)
-	for i := range issues {
-		issues[i] = &oauth.Issue{Token: f.token()}
-	}
-	f.must(errors.Join(f.inOneBatch(issues...)...))
-	for _, op := range issues {
-		want := op.(*oauth.Issue).Token
-		got, err := f.AccessToken(f.ctx, want.Hash)
-		f.must(err)
-		if !reflect.DeepEqual(*got, want) {
-			t.Fatalf("got %+v, want %+v", *got, want)
+func redeemReturnsEpochs(t *testing.T, f *fixture) {
+	for what, raise := range map[string]func(){
+		"created":            func() {},
+		"user has a new one": func() { f.do(&oauth.Revoke{UserID: f.user.ID}) },
+		"client too":         func() { f.do(&oauth.Revoke{ClientID: f.client.ID}) },
+	} {
+		raise()
+		r := f.family()
+		rotate := f.rotate(r.Family, 1, f.now, time.Minute)
+		repeat := f.rotate(r.Family, 1, f.now, time.Minute)
+		f.do(rotate, repeat)
+		want := f.epochs()
+		for i, got := range []oauth.Epochs{r.Epochs, rotate.Epochs, repeat.Epochs} {
+			if got != want || got.User == 0 || got.Client == 0 {
+				t.Errorf("%s, operation %d: got %+v, want %+v", what, i, got, want)
+			}
 		}
 	}
-	_, err := f.AccessToken(f.ctx, newHash())
-	f.wantError("unknown access token", err, oauth.ErrNotFound)
 }
 
-func keyRotation(t *testing.T, f *fixture) {
-	first, err := f.RotateKeys(f.ctx, f.now, time.Time{})
+// epochs returns those of the fixture's client and user.
+func (f *fixture) epochs() oauth.Epochs {
+	f.Helper()
+	user, err := f.User(f.ctx, f.user.ID)
 	f.must(err)
-	if first.Current == [32]byte{} || first.Previous == [32]byte{} ||
-		first.Current == first.Previous || !first.Made.Equal(f.now) {
-		t.Errorf("got keys made %v, two %t, want two made at %v", first.Made,
-			first.Current != first.Previous, f.now)
-	}
-	later := f.now.Add(time.Hour)
-	_, err = f.RotateKeys(f.ctx, later, f.now.Add(-1))
-	f.wantError("rotation while the previous key is in use", err, oauth.ErrKeysInUse)
-	if kept, err := f.AccessTokenKeys(f.ctx); err != nil || kept != first {
-		t.Errorf("after a refused rotation: got other keys, or %v", err)
-	}
-	var ended sync.WaitGroup
-	var rotated atomic.Int32
-	for range 8 {
-		ended.Go(func() {
-			second, err := f.RotateKeys(f.ctx, later, f.now)
-			if err == nil && second.Previous == first.Current && second.Made.Equal(later) {
-				rotated.Add(1)
-			} else {
-				f.wantError("concurrent rotation", err, oauth.ErrKeysInUse)
-			}
-		})
-	}
-	ended.Wait()
-	if got := rotated.Load(); got != 1 {
-		t.Errorf("got %d rotations, want 1", got)
-	}
-}
-
-func keysAreCreatedOnce(t *testing.T, f *fixture) {
-	const callers = 8
-	keys := make([]oauth.Keys, callers)
-	var ended sync.WaitGroup
-	for i := range keys {
-		ended.Go(func() {
-			var err error
-			if keys[i], err = f.AccessTokenKeys(f.ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	ended.Wait()
-	for _, k := range keys {
-		if k != keys[0] || k.Current == [32]byte{} || k.Previous != [32]byte{} {
-			t.Error("keys: got different ones or none, want the same for all")
-		}
-	}
+	client, err := f.Client(f.ctx, f.client.ID)
+	f.must(err)
+	return oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }

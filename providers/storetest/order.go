@@ -23,12 +23,12 @@ var orderTests = map[string]func(*testing.T, *fixture){
 
 func batchOfTwoRedemptions(t *testing.T, f *fixture) {
 	code := f.code()
-	first, second := f.redeem(code.Hash, f.now), f.redeem(code.Hash, f.now)
-	f.must(errors.Join(f.inOneBatch(&oauth.SaveCode{Code: code}, first, second)...))
-	f.outcome("first", first.Outcome, oauth.OutcomeDone)
+	redeemed, second := f.redeem(code.Hash, f.now), f.redeem(code.Hash, f.now)
+	f.must(errors.Join(f.inOneBatch(&oauth.SaveCode{Code: code}, redeemed, second)...))
+	f.outcome("first", redeemed.Outcome, oauth.OutcomeDone)
 	f.outcome("second", second.Outcome, oauth.OutcomeReused)
-	f.revoked("second", second.Revoked, first.Access.Hash)
-	f.alive("access token", first.Access.Hash, false)
+	f.ended("second", second.Ended, f.familyEnd(redeemed.Family))
+	f.alive("access token", first(redeemed), false)
 }
 
 func batchOfRotateReuseRevoke(t *testing.T, f *fixture) {
@@ -38,11 +38,10 @@ func batchOfRotateReuseRevoke(t *testing.T, f *fixture) {
 	f.must(errors.Join(f.inOneBatch(rotate, reuse, revoke, after)...))
 	f.outcome("rotate", rotate.Outcome, oauth.OutcomeDone)
 	f.outcome("reuse", reuse.Outcome, oauth.OutcomeReused)
-	f.revoked("reuse", reuse.Revoked, r.Access.Hash, rotate.Access.Hash)
-	f.revoked("revoke", revoke.Revoked)
+	f.ended("reuse", reuse.Ended, f.familyEnd(r.Family))
+	f.ended("revoke", revoke.Ended)
 	f.outcome("rotate afterwards", after.Outcome, oauth.OutcomeGone)
-	f.alive("access token", rotate.Access.Hash, false)
-	f.alive("access token", after.Access.Hash, false)
+	f.alive("access token", issued(r.Family, rotate.Epochs), false)
 }
 
 func batchOfRevokeThenRotate(t *testing.T, f *fixture) {
@@ -51,28 +50,30 @@ func batchOfRevokeThenRotate(t *testing.T, f *fixture) {
 		0), &oauth.Revoke{UserID: f.user.ID}, f.rotate(r.Family, 2, f.now, 0)
 	f.must(errors.Join(f.inOneBatch(rotate, revoke, after)...))
 	f.outcome("rotate", rotate.Outcome, oauth.OutcomeDone)
-	f.revoked("revoke", revoke.Revoked, r.Access.Hash, rotate.Access.Hash)
+	f.ended("revoke", revoke.Ended)
+	f.alive("access token", issued(r.Family, rotate.Epochs), false)
 	f.outcome("rotate afterwards", after.Outcome, oauth.OutcomeGone)
 }
 
 func batchSeesEarlierOperations(t *testing.T, f *fixture) {
-	code, direct := f.code(), f.token()
+	code, direct := f.code(), f.machine()
 	redeem := f.redeem(code.Hash, f.now)
 	rotate := f.rotate(redeem.Family, 1, f.now, 0)
-	revokeToken, revoke := &oauth.Revoke{Access: &direct.Hash},
-		&oauth.Revoke{FamilyID: redeem.Family.ID}
-	f.must(errors.Join(f.inOneBatch(
-		&oauth.SaveCode{Code: code}, &oauth.Issue{Token: direct}, redeem, rotate,
-		revokeToken, revoke)...))
+	revokeToken, again := &oauth.Revoke{Token: &direct.end}, &oauth.Revoke{Token: &direct.end}
+	revoke := &oauth.Revoke{FamilyID: redeem.Family.ID}
+	f.must(errors.Join(f.inOneBatch(&oauth.SaveCode{Code: code}, redeem, rotate, revokeToken,
+		again, revoke)...))
 	f.outcome("redeem", redeem.Outcome, oauth.OutcomeDone)
 	f.outcome("rotate", rotate.Outcome, oauth.OutcomeDone)
-	f.revoked("revoke token", revokeToken.Revoked, direct.Hash)
-	f.revoked("revoke family", revoke.Revoked, redeem.Access.Hash, rotate.Access.Hash)
+	f.ended("revoke token", revokeToken.Ended, tokenEnd(direct))
+	f.ended("revoke token again", again.Ended)
+	f.ended("revoke family", revoke.Ended, f.familyEnd(redeem.Family))
 }
 
 func batchWithBadOperation(t *testing.T, f *fixture) {
-	r, good := f.family(), &oauth.Issue{Token: f.token()}
-	bad := &oauth.Issue{Token: r.Access} // exists already
+	r, good := f.family(), &oauth.SaveCode{Code: f.code()}
+	bad := &oauth.SaveCode{Code: f.code()}
+	bad.Code.Hash = r.Code // exists already
 	rotate, code := f.rotate(r.Family, 1, f.now, 0), f.code()
 	save, redeem := &oauth.SaveCode{Code: code}, f.redeem(code.Hash, f.now)
 	errs := f.inOneBatch(good, rotate, bad, save, redeem)
@@ -83,8 +84,9 @@ func batchWithBadOperation(t *testing.T, f *fixture) {
 	}
 	f.outcome("rotate", rotate.Outcome, oauth.OutcomeDone)
 	f.outcome("redeem", redeem.Outcome, oauth.OutcomeDone)
-	f.alive("issued token", good.Token.Hash, true)
-	f.alive("rotated token", rotate.Access.Hash, true)
+	_, err := f.AuthorizationCode(f.ctx, good.Code.Hash)
+	f.must(err)
+	f.alive("rotated token", issued(r.Family, rotate.Epochs), true)
 }
 
 func cancelledInQueue(t *testing.T, f *fixture) {
@@ -93,7 +95,7 @@ func cancelledInQueue(t *testing.T, f *fixture) {
 	cancelled, after := f.redeem(code.Hash, f.now), f.redeem(code.Hash, f.now)
 	cancelled.OnDone(func(error) { t.Error("cancelled operation: got a call of OnDone") })
 	hold, held := make(chan struct{}), make(chan struct{})
-	first := &oauth.Issue{Token: f.token()}
+	first := &oauth.SaveCode{Code: f.code()}
 	first.OnDone(func(error) { close(held); <-hold })
 	f.Submit(first)
 	<-held
@@ -112,7 +114,7 @@ func cancelledInQueue(t *testing.T, f *fixture) {
 
 func endedContext(t *testing.T, f *fixture) {
 	hold, held := make(chan struct{}), make(chan struct{})
-	first := &oauth.Issue{Token: f.token()}
+	first := &oauth.SaveCode{Code: f.code()}
 	first.OnDone(func(error) { close(held); <-hold })
 	f.Submit(first)
 	<-held
@@ -132,15 +134,15 @@ func readYourWrites(t *testing.T, f *fixture) {
 		t.Run("reader", func(t *testing.T) {
 			t.Parallel()
 			for time.Now().Before(deadline) {
-				token := f.token()
-				f.do(&oauth.Issue{Token: token})
-				if _, err := f.AccessToken(context.Background(), token.Hash); err != nil {
+				code := f.code()
+				f.do(&oauth.SaveCode{Code: code})
+				if _, err := f.AuthorizationCode(context.Background(), code.Hash); err != nil {
 					t.Fatal(err)
 				}
-				f.do(&oauth.Revoke{Access: &token.Hash})
-				_, err := f.AccessToken(context.Background(), token.Hash)
-				if !errors.Is(err, oauth.ErrNotFound) {
-					t.Fatalf("got %v, want %v", err, oauth.ErrNotFound)
+				f.do(f.redeem(code.Hash, f.now))
+				got, err := f.AuthorizationCode(context.Background(), code.Hash)
+				if err != nil || got.Used.IsZero() {
+					t.Fatalf("got %+v, error %v, want it used", got, err)
 				}
 			}
 		})

@@ -2,31 +2,34 @@ package storetest
 
 import (
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
 var revocationTests = map[string]func(*testing.T, *fixture){
-	"RevokeAccessToken":         revokeAccessToken,
-	"RevokeFamily":              revokeFamily,
-	"RevokeUser":                revokeUser,
-	"RevokeUserExceptOneFamily": revokeUserExceptOneFamily,
-	"RevokeClient":              revokeClient,
-	"RevokeConsent":             revokeConsent,
-	"RevokeNeedsOneSelector":    revokeNeedsOneSelector,
-	"RevokeUnknownIsNoError":    revokeUnknown,
+	"RevokeAccessToken":       revokeAccessToken,
+	"RevokeFamily":            revokeFamily,
+	"RevokeUser":              revokeUser,
+	"RevokeClient":            revokeClient,
+	"RevokeConsent":           revokeConsent,
+	"RevokeNeedsOneSelector":  revokeNeedsOneSelector,
+	"RevokeUnknownIsNoError":  revokeUnknown,
+	"EpochsGrow":              epochsGrow,
+	"ReplacePassword":         replacePassword,
+	"ReplacePasswordConflict": replacePasswordConflict,
 }
 
-// crowd holds two users at two clients. Each pair has a family, an unused code, and a token without
-// a family.
+// crowd holds two users at two clients. Each pair has a family and an unused code.
 type crowd struct {
 	users   [2]*account.User
 	clients [2]*oauth.Client
 	family  [2][2]*oauth.Redeem
 	code    [2][2]oauth.AuthorizationCode
-	direct  [2][2]oauth.AccessToken // token of user and client, without a family
-	machine [2]oauth.AccessToken    // token of a client, without a user
+	machine [2]access // token of a client, without a user
 }
 
 func (f *fixture) newCrowd() *crowd {
@@ -38,10 +41,8 @@ func (f *fixture) newCrowd() *crowd {
 		for j, client := range c.clients {
 			f.user, f.client = u, client
 			c.family[i][j] = f.family()
-			c.code[i][j], c.direct[i][j], c.machine[j] = f.code(), f.token(), f.token()
-			c.direct[i][j].UserID = u.ID
-			f.do(&oauth.SaveCode{Code: c.code[i][j]}, &oauth.Issue{Token: c.direct[i][j]},
-				&oauth.Issue{Token: c.machine[j]})
+			c.code[i][j], c.machine[j] = f.code(), f.machine()
+			f.do(&oauth.SaveCode{Code: c.code[i][j]})
 			f.must(f.SaveConsent(f.ctx, &account.Consent{UserID: u.ID, ClientID: client.ID,
 				Scopes: 1, Granted: f.now}))
 		}
@@ -50,15 +51,15 @@ func (f *fixture) newCrowd() *crowd {
 	return c
 }
 
-// check checks for each user and client whether the family, the code and the token are revoked.
+// check checks for each user and client whether the family, its access token and the code are
+// revoked.
 func (c *crowd) check(f *fixture, revoked func(user, client int) bool) {
 	f.Helper()
 	for i := range c.users {
 		for j := range c.clients {
 			f.user, f.client = c.users[i], c.clients[j]
 			want := !revoked(i, j)
-			f.alive("access token with a family", c.family[i][j].Access.Hash, want)
-			f.alive("access token without a family", c.direct[i][j].Hash, want)
+			f.alive("access token", first(c.family[i][j]), want)
 			rotate := f.rotate(c.family[i][j].Family, 1, f.now, 0)
 			redeem := f.redeem(c.code[i][j].Hash, f.now)
 			f.do(rotate, redeem)
@@ -88,30 +89,48 @@ func (c *crowd) consents(f *fixture, revoked func(user, client int) bool) {
 
 func nothing(int, int) bool { return false }
 
+func tokenEnd(token access) oauth.End {
+	return oauth.End{Token: token.end.ID, ClientID: token.end.ClientID, Expires: token.end.Expires}
+}
+
 func revokeAccessToken(t *testing.T, f *fixture) {
 	r := f.family()
-	op := &oauth.Revoke{Access: &r.Access.Hash}
+	token, sibling := first(r), first(r)
+	op, again := &oauth.Revoke{Token: &token.end}, &oauth.Revoke{Token: &token.end}
 	f.do(op)
-	f.revoked("revoke", op.Revoked, r.Access.Hash)
-	f.alive("access token", r.Access.Hash, false)
+	f.do(again)
+	f.ended("revoke", op.Ended, tokenEnd(token))
+	f.ended("revoke again", again.Ended)
+	f.alive("access token", token, false)
+	f.alive("another access token of the family", sibling, true)
 	next := f.rotate(r.Family, 1, f.now, 0)
 	f.do(next)
 	f.outcome("refresh token of the family", next.Outcome, oauth.OutcomeDone)
+	expired := f.machine()
+	expired.end.Expires = f.now
+	late := &oauth.Revoke{Token: &expired.end}
+	f.do(late)
+	f.ended("revoke an expired token", late.Ended)
+	_, ends, err := f.Ends(f.ctx, f.now)
+	f.must(err)
+	f.ended("stored", ends, tokenEnd(token))
 }
 
 func revokeFamily(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	r := c.family[0][0]
-	op := &oauth.Revoke{FamilyID: r.Family.ID}
+	op, again := &oauth.Revoke{FamilyID: r.Family.ID}, &oauth.Revoke{FamilyID: r.Family.ID}
 	f.do(op)
-	f.revoked("revoke", op.Revoked, r.Access.Hash)
+	f.do(again)
+	f.ended("revoke", op.Ended, f.familyEnd(r.Family))
+	f.ended("revoke again", again.Ended)
 	refresh, err := f.RefreshToken(f.ctx, *r.Refresh)
 	f.must(err)
 	if !refresh.Family.Revoked {
 		t.Error("family: got live, want revoked")
 	}
-	f.alive("another family's token", c.family[0][1].Access.Hash, true)
-	f.alive("the user's other token", c.direct[0][0].Hash, true)
+	f.alive("its access token", first(r), false)
+	f.alive("another family's token", first(c.family[0][1]), true)
 	c.consents(f, nothing)
 }
 
@@ -119,72 +138,159 @@ func revokeUser(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	op := &oauth.Revoke{UserID: c.users[0].ID}
 	f.do(op)
-	f.revoked("revoke", op.Revoked,
-		c.family[0][0].Access.Hash, c.family[0][1].Access.Hash, c.direct[0][0].Hash,
-		c.direct[0][1].Hash)
+	f.ended("revoke", op.Ended)
 	c.check(f, func(user, _ int) bool { return user == 0 })
-	f.alive("token of a client", c.machine[0].Hash, true)
+	f.alive("token of a client", c.machine[0], true)
 	c.consents(f, nothing)
-}
-
-func revokeUserExceptOneFamily(t *testing.T, f *fixture) {
-	c := f.newCrowd()
-	kept := c.family[0][1]
-	op := &oauth.Revoke{UserID: c.users[0].ID, KeepFamily: kept.Family.ID}
-	f.do(op)
-	f.revoked("revoke", op.Revoked, c.family[0][0].Access.Hash, c.direct[0][0].Hash,
-		c.direct[0][1].Hash)
-	f.alive("kept family's token", kept.Access.Hash, true)
-	f.client = c.clients[1]
-	next := f.rotate(kept.Family, 1, f.now, 0)
-	f.do(next)
-	f.outcome("kept family", next.Outcome, oauth.OutcomeDone)
+	if _, ends, err := f.Ends(f.ctx, f.now); err != nil || len(ends) != 0 {
+		t.Errorf("got %d ends, error %v, want none: the epoch ends all tokens", len(ends), err)
+	}
 }
 
 func revokeClient(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	op := &oauth.Revoke{ClientID: c.clients[1].ID}
 	f.do(op)
-	for _, hash := range []oauth.Hash{c.family[0][1].Access.Hash, c.direct[1][1].Hash,
-		c.machine[1].Hash} {
-		f.alive("token of the client", hash, false)
-	}
+	f.ended("revoke", op.Ended)
+	f.alive("token of the client", c.machine[1], false)
 	c.check(f, func(_, client int) bool { return client == 1 })
-	f.alive("token of the other client", c.machine[0].Hash, true)
+	f.alive("token of the other client", c.machine[0], true)
 	c.consents(f, nothing)
 }
 
 func revokeConsent(t *testing.T, f *fixture) {
 	c := f.newCrowd()
+	f.user, f.client = c.users[1], c.clients[0]
+	second, before := f.family(), f.family()
+	f.do(&oauth.Revoke{FamilyID: before.Family.ID})
 	op := &oauth.Revoke{Consent: &oauth.Grant{UserID: c.users[1].ID, ClientID: c.clients[0].ID}}
 	f.do(op)
-	f.revoked("revoke", op.Revoked, c.family[1][0].Access.Hash, c.direct[1][0].Hash)
+	f.ended("revoke", op.Ended, f.familyEnd(c.family[1][0].Family), f.familyEnd(second.Family))
 	revoked := func(user, client int) bool { return user == 1 && client == 0 }
 	c.check(f, revoked)
 	c.consents(f, revoked)
-	f.alive("token of the client", c.machine[0].Hash, true)
+	f.alive("token of the client", c.machine[0], true)
 }
 
 func revokeNeedsOneSelector(t *testing.T, f *fixture) {
 	r := f.family()
 	for what, op := range map[string]*oauth.Revoke{
-		"none": {}, "two": {FamilyID: r.Family.ID,
-			UserID: f.user.ID}, "only KeepFamily": {KeepFamily: r.Family.ID},
+		"none": {}, "two": {FamilyID: r.Family.ID, UserID: f.user.ID},
 	} {
 		if err := f.submit(op)()[0]; err == nil {
 			t.Errorf("%s: got no error", what)
 		}
 	}
-	f.alive("access token", r.Access.Hash, true)
+	f.alive("access token", first(r), true)
 }
 
 func revokeUnknown(t *testing.T, f *fixture) {
-	hash := newHash()
-	ops := []*oauth.Revoke{
-		{Access: &hash}, {FamilyID: "none"}, {UserID: 4711}, {ClientID: "none"}, {Consent: &oauth.Grant{UserID: 4711, ClientID: "none"}},
-	}
-	for _, op := range ops {
+	for _, op := range []*oauth.Revoke{
+		{FamilyID: uuid.New()}, {UserID: 4711}, {ClientID: "none"},
+		{Consent: &oauth.Grant{UserID: 4711, ClientID: "none"}},
+	} {
 		f.do(op)
-		f.revoked("revoke", op.Revoked)
+		f.ended("revoke", op.Ended)
 	}
+	if last, _, err := f.Changes(f.ctx, 0, 10); err != nil || last != 0 {
+		t.Errorf("got %d changes, error %v, want none", last, err)
+	}
+}
+
+// epochsGrow checks that epochs begin with the creation, in microseconds, and that only an end of
+// all tokens raises them.
+func epochsGrow(t *testing.T, f *fixture) {
+	begin := f.epochs()
+	low, high := f.now.UnixMicro(), time.Now().UnixMicro()
+	for what, got := range map[string]int64{"user": begin.User, "client": begin.Client,
+		"user as created": f.user.Epoch, "client as created": f.client.Epoch} {
+		if got < low || got > high {
+			t.Errorf("%s: got epoch %d, want one from %d to %d", what, got, low, high)
+		}
+	}
+	f.user.Disabled, f.user.Epoch = true, 0
+	f.client.Disabled, f.client.Epoch = true, 0
+	f.must(f.UpdateUser(f.ctx, f.user))
+	f.must(f.UpdateClient(f.ctx, f.client))
+	if got := f.epochs(); got != begin {
+		t.Errorf("after updates: got %+v, want %+v", got, begin)
+	}
+	if f.user.Epoch != begin.User || f.client.Epoch != begin.Client {
+		t.Errorf("epochs of the updated: got %d and %d, want %+v", f.user.Epoch, f.client.Epoch,
+			begin)
+	}
+	f.do(&oauth.Revoke{UserID: f.user.ID})
+	next := f.epochs()
+	if next.User <= begin.User || next.Client != begin.Client {
+		t.Errorf("after the end of a user's tokens: got %+v after %+v", next, begin)
+	}
+	f.do(&oauth.Revoke{ClientID: f.client.ID})
+	last := f.epochs()
+	if last.User != next.User || last.Client <= next.Client {
+		t.Errorf("after the end of a client's tokens: got %+v after %+v", last, next)
+	}
+}
+
+func replacePassword(t *testing.T, f *fixture) {
+	c := f.newCrowd()
+	var sessions [3]*account.Session
+	for i := range sessions {
+		sessions[i] = &account.Session{Hash: newHash(), UserID: c.users[min(i, 1)].ID,
+			Expires: f.now.Add(time.Hour)}
+		f.must(f.CreateSession(f.ctx, sessions[i]))
+	}
+	kept := *sessions[0]
+	kept.Hash = newHash()
+	f.must(f.CreateSession(f.ctx, &kept))
+	changed := *c.users[0]
+	changed.PasswordHash, changed.Bio = "$argon2id$new", "new"
+	before := f.lastChange()
+	f.must(f.ReplacePassword(f.ctx, &changed, kept.Hash))
+	if changed.Epoch <= c.users[0].Epoch || changed.Version != c.users[0].Version+1 {
+		t.Errorf("got epoch %d and version %d after %d and %d", changed.Epoch, changed.Version,
+			c.users[0].Epoch, c.users[0].Version)
+	}
+	f.sameUser(&changed)
+	f.changed("replace password", before, oauth.Change{UserID: changed.ID})
+	for i, s := range append(sessions[:], &kept) {
+		_, err := f.Session(f.ctx, s.Hash)
+		if want := i != 0; (err == nil) != want {
+			t.Errorf("session %d: got error %v, want it kept %t", i, err, want)
+		}
+	}
+	c.users[0] = &changed
+	c.check(f, func(user, _ int) bool { return user == 0 })
+	c.consents(f, nothing)
+}
+
+func replacePasswordConflict(t *testing.T, f *fixture) {
+	r := f.family()
+	session := &account.Session{Hash: newHash(), UserID: f.user.ID, Expires: f.now.Add(time.Hour)}
+	f.must(f.CreateSession(f.ctx, session))
+	other := f.fullUser()
+	f.must(f.CreateUser(f.ctx, other))
+	stale, taken, unknown := *f.user, *f.user, *f.user
+	stale.Version += 3
+	taken.Email = other.Email
+	unknown.ID = 4711
+	before := f.lastChange()
+	for _, test := range []struct {
+		user *account.User
+		want error
+	}{{&stale, account.ErrConflict}, {&taken, account.ErrTaken}, {&unknown, account.ErrNotFound}} {
+		version := test.user.Version
+		f.wantError("replace password", f.ReplacePassword(f.ctx, test.user, [32]byte{}), test.want)
+		if test.user.Version != version || test.user.Epoch != f.user.Epoch {
+			t.Errorf("%v: got a new version or epoch", test.want)
+		}
+	}
+	f.sameUser(f.user)
+	f.alive("access token", first(r), true)
+	f.changed("refused", before)
+	if _, err := f.Session(f.ctx, session.Hash); err != nil {
+		t.Errorf("session: got %v, want none", err)
+	}
+	next := f.rotate(r.Family, 1, f.now, 0)
+	f.do(next)
+	f.outcome("rotate", next.Outcome, oauth.OutcomeDone)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/oauth"
 )
 
@@ -17,6 +19,7 @@ var rotationTests = map[string]func(*testing.T, *fixture){
 	"RotationReuseByDisabledUser":       rotationReuseByDisabledUser,
 	"GracePeriodBeginsWithAdvance":      gracePeriodBeginsWithAdvance,
 	"RotationOfFutureGenerationIsReuse": rotationOfFutureGeneration,
+	"RotationNeverLowersAccessExpiry":   rotationNeverLowersAccessExpiry,
 }
 
 func rotationAdvancesFamily(t *testing.T, f *fixture) {
@@ -34,8 +37,11 @@ func rotationAdvancesFamily(t *testing.T, f *fixture) {
 	if !got.Family.Ends.Equal(r.Family.Ends) {
 		t.Errorf("end of the family: got %v, want %v", got.Family.Ends, r.Family.Ends)
 	}
-	f.alive("access token before", r.Access.Hash, true)
-	f.alive("access token", next.Access.Hash, true)
+	f.alive("access token before", first(r), true)
+	f.alive("access token", issued(r.Family, next.Epochs), true)
+	if want := now.Add(time.Hour); !got.Family.AccessExpires.Equal(want) {
+		t.Errorf("access tokens expire: got %v, want %v", got.Family.AccessExpires, want)
+	}
 	old, err := f.RefreshToken(f.ctx, *r.Refresh)
 	f.must(err)
 	if old.Generation != 1 || old.Family.Generation != 2 {
@@ -88,10 +94,10 @@ func rotationReuseRevokesFamily(t *testing.T, f *fixture) {
 		reuse := f.rotate(r.Family, 1, f.now.Add(late.after), late.grace)
 		f.do(next, reuse)
 		f.outcome(what, reuse.Outcome, oauth.OutcomeReused)
-		f.revoked(what, reuse.Revoked, r.Access.Hash, next.Access.Hash)
-		f.alive(what, next.Access.Hash, false)
-		f.alive(what, reuse.Access.Hash, false)
-		f.alive("other family", other.Access.Hash, true)
+		end := f.familyEnd(r.Family)
+		f.ended(what, reuse.Ended, end)
+		f.alive(what, issued(r.Family, next.Epochs), false)
+		f.alive("other family", first(other), true)
 		again := f.rotate(r.Family, 2, f.now, late.grace)
 		f.do(again)
 		f.outcome("the current token after that", again.Outcome, oauth.OutcomeGone)
@@ -103,7 +109,7 @@ func rotationReuseRevokesFamily(t *testing.T, f *fixture) {
 func rotationOfEndedFamily(t *testing.T, f *fixture) {
 	r := f.family()
 	unknown := r.Family
-	unknown.ID = "4b8e3c2a-0000-4000-8000-000000000000"
+	unknown.ID = uuid.New()
 	idle, old := f.rotate(r.Family, 1, r.Family.Expires, 0), f.rotate(r.Family, 2, r.Family.Ends, 0)
 	oldStep := f.rotate(r.Family, 1, r.Family.Expires.Add(-time.Millisecond), 0)
 	oldStep.Expires = r.Family.Ends.Add(time.Hour)
@@ -120,7 +126,7 @@ func rotationOfEndedFamily(t *testing.T, f *fixture) {
 	} {
 		f.do(test.op)
 		f.outcome(test.what, test.op.Outcome, test.want)
-		f.revoked(test.what, test.op.Revoked)
+		f.ended(test.what, test.op.Ended)
 	}
 }
 
@@ -174,7 +180,7 @@ func rotationReuseByDisabledUser(t *testing.T, f *fixture) {
 	reuse := f.rotate(r.Family, 1, f.now, 0)
 	f.do(reuse)
 	f.outcome("reuse", reuse.Outcome, oauth.OutcomeReused)
-	f.revoked("reuse", reuse.Revoked, r.Access.Hash, next.Access.Hash)
+	f.ended("reuse", reuse.Ended, f.familyEnd(r.Family))
 }
 
 func rotationOfFutureGeneration(t *testing.T, f *fixture) {
@@ -182,4 +188,29 @@ func rotationOfFutureGeneration(t *testing.T, f *fixture) {
 	op := f.rotate(r.Family, 2, f.now, time.Minute)
 	f.do(op)
 	f.outcome("future generation", op.Outcome, oauth.OutcomeReused)
+}
+
+func rotationNeverLowersAccessExpiry(t *testing.T, f *fixture) {
+	const grace = time.Minute
+	r := f.family()
+	for i, step := range []struct {
+		generation   int64
+		expires      time.Duration
+		wantInterval time.Duration
+	}{
+		{1, time.Minute, time.Hour},
+		{1, 2 * time.Hour, 2 * time.Hour}, // repeated within the grace period
+		{2, 3 * time.Hour, 3 * time.Hour},
+		{2, time.Hour, 3 * time.Hour}, // repeated
+	} {
+		next := f.rotate(r.Family, step.generation, f.now, grace)
+		next.AccessExpires = f.now.Add(step.expires)
+		f.do(next)
+		f.outcome("rotate", next.Outcome, oauth.OutcomeDone)
+		got, err := f.RefreshToken(f.ctx, next.Refresh)
+		f.must(err)
+		if want := f.now.Add(step.wantInterval); !got.Family.AccessExpires.Equal(want) {
+			t.Errorf("step %d: got %v, want %v", i+1, got.Family.AccessExpires, want)
+		}
+	}
 }

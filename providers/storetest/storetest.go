@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,8 +27,8 @@ type Store interface {
 // test.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
-		codeTests, rotationTests, revocationTests, orderTests, clientTests, userTests, sessionTests,
-		challengeTests, sweepTests,
+		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
+		userTests, sessionTests, challengeTests, sweepTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func (f *fixture) do(ops ...oauth.Operation) {
 func (f *fixture) inOneBatch(ops ...oauth.Operation) []error {
 	f.Helper()
 	hold, held := make(chan struct{}), make(chan struct{})
-	first := &oauth.Issue{Token: f.token()}
+	first := &oauth.SaveCode{Code: f.code()}
 	first.OnDone(func(error) { close(held); <-hold })
 	f.Submit(first)
 	<-held
@@ -121,10 +122,37 @@ func (f *fixture) inOneBatch(ops ...oauth.Operation) []error {
 	return wait()
 }
 
-func (f *fixture) token() oauth.AccessToken {
-	return oauth.AccessToken{Hash: newHash(), ClientID: f.client.ID, Scopes: oauth.ServerOperations,
-		Issued: f.now, Expires: f.now.Add(time.Hour)}
+// access is what the Store's users know of an access token.
+type access struct {
+	end      oauth.TokenEnd
+	userID   int64
+	familyID uuid.UUID
+	epochs   oauth.Epochs
 }
+
+// newTokenID returns the ID of a new access token.
+func newTokenID() (id oauth.TokenID) {
+	rand.Read(id[:])
+	return id
+}
+
+// machine returns an access token of the fixture's client, without a user.
+func (f *fixture) machine() access {
+	f.Helper()
+	client, err := f.Client(f.ctx, f.client.ID)
+	f.must(err)
+	return access{end: oauth.TokenEnd{ID: newTokenID(), ClientID: client.ID,
+		Expires: f.now.Add(time.Hour)}, epochs: oauth.Epochs{Client: client.Epoch}}
+}
+
+// issued returns the access token that is sealed after a redemption or rotation.
+func issued(family oauth.Family, epochs oauth.Epochs) access {
+	return access{end: oauth.TokenEnd{ID: newTokenID(), ClientID: family.ClientID,
+		Expires: family.AccessExpires}, userID: family.UserID, familyID: family.ID, epochs: epochs}
+}
+
+// first returns the access token of a redemption.
+func first(r *oauth.Redeem) access { return issued(r.Family, r.Epochs) }
 
 func (f *fixture) code() oauth.AuthorizationCode {
 	return oauth.AuthorizationCode{
@@ -139,13 +167,11 @@ func (f *fixture) code() oauth.AuthorizationCode {
 func (f *fixture) redeem(code oauth.Hash, now time.Time) *oauth.Redeem {
 	refresh := newHash()
 	family := oauth.Family{
-		ID: uuid.NewString(), ClientID: f.client.ID, UserID: f.user.ID, Scopes: oauth.ViewUser,
-		Generation: 1, Advanced: now,
+		ID: uuid.New(), ClientID: f.client.ID, UserID: f.user.ID, Scopes: oauth.ViewUser,
+		Generation: 1, Advanced: now, AccessExpires: now.Add(time.Hour),
 		Expires: now.Add(24 * time.Hour), Ends: now.Add(72 * time.Hour),
 	}
-	access := f.token()
-	access.UserID, access.FamilyID, access.Scopes = f.user.ID, family.ID, oauth.ViewUser
-	return &oauth.Redeem{Code: code, Now: now, Family: family, Access: access, Refresh: &refresh}
+	return &oauth.Redeem{Code: code, Now: now, Family: family, Refresh: &refresh}
 }
 
 // family saves and redeems a code for the fixture's user and client.
@@ -161,12 +187,9 @@ func (f *fixture) family() *oauth.Redeem {
 // rotate returns the rotation of a refresh token.
 func (f *fixture) rotate(family oauth.Family, generation int64, now time.Time,
 	grace time.Duration) *oauth.Rotate {
-	access := f.token()
-	access.UserID, access.FamilyID, access.Scopes = family.UserID, family.ID, family.Scopes
 	return &oauth.Rotate{
 		FamilyID: family.ID, Generation: generation, Now: now, Grace: grace,
-		Expires: now.Add(24 * time.Hour),
-		Access:  access, Refresh: newHash(),
+		Expires: now.Add(24 * time.Hour), AccessExpires: now.Add(time.Hour), Refresh: newHash(),
 	}
 }
 
@@ -177,33 +200,62 @@ func (f *fixture) outcome(what string, got, want oauth.Outcome) {
 	}
 }
 
-// alive checks whether an access token exists.
-func (f *fixture) alive(what string, hash oauth.Hash, want bool) {
+// alive checks whether an access token is accepted: its client and user exist and have no later
+// epoch, and neither the token nor its family has ended.
+func (f *fixture) alive(what string, token access, want bool) {
 	f.Helper()
-	_, err := f.AccessToken(f.ctx, hash)
-	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-		f.Fatal(err)
-	}
-	if got := err == nil; got != want {
+	if got := f.accepts(token); got != want {
 		f.Errorf("%s: got alive %t, want %t", what, got, want)
 	}
 }
 
-// revoked checks the access tokens that an operation reported as revoked, in any order.
-func (f *fixture) revoked(what string, got []oauth.Hash, want ...oauth.Hash) {
+func (f *fixture) accepts(token access) bool {
 	f.Helper()
-	left := map[oauth.Hash]bool{}
-	for _, h := range want {
-		left[h] = true
+	client, err := f.Client(f.ctx, token.end.ClientID)
+	if errors.Is(err, oauth.ErrNotFound) {
+		return false
 	}
-	for _, h := range got {
-		if !left[h] {
-			f.Errorf("%s: got a revoked token that is not wanted, or twice", what)
+	f.must(err)
+	if client.Epoch > token.epochs.Client {
+		return false
+	}
+	if token.userID != 0 {
+		user, err := f.User(f.ctx, token.userID)
+		if errors.Is(err, account.ErrNotFound) {
+			return false
 		}
-		delete(left, h)
+		f.must(err)
+		if user.Epoch > token.epochs.User {
+			return false
+		}
 	}
-	if len(left) > 0 {
-		f.Errorf("%s: got %d revoked tokens, %d are missing", what, len(got), len(left))
+	_, ends, err := f.Ends(f.ctx, f.now)
+	f.must(err)
+	return !slices.ContainsFunc(ends, func(e oauth.End) bool {
+		return e.Token == token.end.ID && e.Token != oauth.TokenID{} ||
+			e.FamilyID == token.familyID && e.FamilyID != uuid.Nil
+	})
+}
+
+// familyEnd returns the end of a family whose last access token expires in an hour.
+func (f *fixture) familyEnd(family oauth.Family) oauth.End {
+	return oauth.End{FamilyID: family.ID, Expires: f.now.Add(time.Hour)}
+}
+
+// ended checks what an operation reported as ended, in any order.
+func (f *fixture) ended(what string, got []oauth.End, want ...oauth.End) {
+	f.Helper()
+	left := map[oauth.End]int{}
+	for _, end := range want {
+		left[end]++
+	}
+	for _, end := range got {
+		left[end]--
+	}
+	for end, n := range left {
+		if n != 0 {
+			f.Errorf("%s: got %+v %d times less than wanted", what, end, n)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -37,6 +39,24 @@ func NewDurable() (url string, err error) {
 		return "", err
 	}
 	return s.url(name), nil
+}
+
+// KeyFile returns a key file for a Store on a database of Start. All have the same key, so that
+// every Store of a test can use its own.
+func KeyFile(tb testing.TB) (path string) {
+	tb.Helper()
+	path, err := WriteKeyFile(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// WriteKeyFile is KeyFile for a program that is not a test. It writes the file to a folder.
+func WriteKeyFile(folder string) (path string, err error) {
+	path = filepath.Join(folder, "postgres.key")
+	const key = "a2V5IG9mIGFsbCB0ZXN0cyB3aXRoIFBvc3RncmVTUUw=\n"
+	return path, os.WriteFile(path, []byte(key), 0o600)
 }
 
 // Stop stops the servers. Call it in TestMain after the tests. Without it, a folder is left, but no

@@ -14,13 +14,14 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// File returns the name of a database without rows in a folder of the test. All of them are copies
-// of one: making the tables takes longer than most tests.
+// File returns the name of a database in a folder of the test, with its key file beside it. It has
+// keys and no other rows. All are copies of one: making the tables takes longer than most tests.
 func File(t testing.TB) string {
 	t.Helper()
-	database, err := empty()
+	files, err := empty()
 	name := filepath.Join(t.TempDir(), "gatehouse.db")
-	if err := errors.Join(err, os.WriteFile(name, database, 0o600)); err != nil {
+	if err := errors.Join(err, os.WriteFile(name, files.database, 0o600),
+		os.WriteFile(name+".key", files.key, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -32,11 +33,14 @@ func URL(t testing.TB) string {
 	return "sqlite:" + File(t)
 }
 
-// empty returns the bytes of the database that is copied.
-var empty = sync.OnceValues(func() (database []byte, err error) {
+// contents are the bytes of a database and its key file.
+type contents struct{ database, key []byte }
+
+// empty returns the files that are copied.
+var empty = sync.OnceValues(func() (files contents, err error) {
 	dir, err := os.MkdirTemp("", "sqlitetest")
 	if err != nil {
-		return nil, err
+		return files, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "empty.db")
@@ -44,10 +48,14 @@ var empty = sync.OnceValues(func() (database []byte, err error) {
 		sqlstore.Config{URL: "sqlite:" + name, Migrate: true,
 			Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, fmt.Errorf("make an empty database: %w", err)
+		return files, fmt.Errorf("make an empty database: %w", err)
 	}
 	if err := store.Close(); err != nil {
-		return nil, fmt.Errorf("make an empty database: %w", err)
+		return files, fmt.Errorf("make an empty database: %w", err)
 	}
-	return os.ReadFile(name)
+	if files.database, err = os.ReadFile(name); err != nil {
+		return files, err
+	}
+	files.key, err = os.ReadFile(name + ".key")
+	return files, err
 })

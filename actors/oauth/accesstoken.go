@@ -1,0 +1,266 @@
+package oauth
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// The form of an access token is gtat_ and base64url of a head and a sealed record. The head is a
+// format byte, the number of the key and the nonce, so that it fills whole groups of base64. It is
+// authenticated with the record.
+const (
+	accessTokenFormat = 1
+
+	numberOffset = 1
+	nonceOffset  = numberOffset + 2
+	headLength   = nonceOffset + len(TokenID{})
+
+	// MaxAccessToken is the longest access token in bytes. All are as long for a client whose ID is a
+	// UUID, but for what they leave out.
+	MaxAccessToken = 255
+
+	maxSealed = (MaxAccessToken - prefixLength) / 4 * 3 // bytes of head, record and tag
+)
+
+// TokenID is the nonce of an access token. It is unique and no secret.
+type TokenID [chacha20poly1305.NonceSizeX]byte
+
+// String returns id in base64url.
+func (id TokenID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
+
+// ParseTokenID is the inverse of String.
+func ParseTokenID(text string) (id TokenID, ok bool) {
+	if len(text) != base64.RawURLEncoding.EncodedLen(len(id)) {
+		return id, false
+	}
+	n, err := base64url.Decode(id[:], []byte(text))
+	return id, err == nil && n == len(id)
+}
+
+// AccessToken is what an access token says (RFC 6749 section 1.4).
+type AccessToken struct {
+	ID         TokenID // set by Seal and Open, like Key
+	Key        uint16  // number of the key that sealed it
+	ClientID   string
+	UserID     int64     // 0 = no user (client_credentials)
+	FamilyID   uuid.UUID // uuid.Nil = no family
+	Scopes     Scopes
+	Audience   uint16   // number of the resource that it is for; 0 = none
+	Thumbprint [32]byte // of the key that its holder must have (RFC 9449 section 6); zero = none
+	Issued     int64    // Unix seconds
+	Expires    int64    // Unix seconds, not before Issued
+	Epochs     Epochs
+}
+
+// The optional parts of a record, as bits of its first byte.
+const (
+	hasUUID = 1 << iota // the client ID is a UUID
+	hasUser
+	hasFamily
+	hasAudience
+	hasThumbprint
+)
+
+// TokenKey seals and opens access tokens. Its methods may be called by many goroutines.
+type TokenKey struct {
+	Number uint16
+	aead   cipher.AEAD
+}
+
+// NewTokenKey returns the TokenKey of a key for TokenKeys.
+func NewTokenKey(key *Key) *TokenKey {
+	aead, err := chacha20poly1305.NewX(key.Secret[:])
+	if err != nil {
+		panic(err) // the key has another length
+	}
+	return &TokenKey{Number: key.Number, aead: aead}
+}
+
+// base64url accepts one spelling of each value, but for line breaks.
+var base64url = base64.RawURLEncoding.Strict()
+
+// Seal returns an access token that says t. The client ID must be a UUID or have at
+// most 48 bytes.
+func (k *TokenKey) Seal(t *AccessToken) string {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	head := b.sealed[:headLength]
+	head[0] = accessTokenFormat
+	binary.BigEndian.PutUint16(head[numberOffset:], k.Number)
+	nonce := head[nonceOffset:]
+	rand.Read(nonce)
+	t.ID, t.Key = TokenID(nonce), k.Number
+	record := t.append(b.sealed[headLength:headLength])
+	sealed := k.aead.Seal(record[:0], nonce, record, head)
+
+	copy(b.text[:], accessTokenPrefix)
+	end := prefixLength + base64url.EncodedLen(headLength+len(sealed))
+	base64url.Encode(b.text[prefixLength:end], b.sealed[:headLength+len(sealed)])
+	return string(b.text[:end])
+}
+
+// buffer is what sealing and opening a token work on: an interface would make it escape.
+type buffer struct {
+	text   [MaxAccessToken]byte
+	sealed [maxSealed]byte // head, record and tag
+}
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// append appends the record of t.
+func (t *AccessToken) append(dst []byte) []byte {
+	client, isUUID := parseUUID(t.ClientID)
+	flags := flag(isUUID, hasUUID) | flag(t.UserID != 0, hasUser) |
+		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience != 0, hasAudience) |
+		flag(t.Thumbprint != [32]byte{}, hasThumbprint)
+	dst = append(dst, flags, byte(t.Scopes))
+	if isUUID {
+		dst = append(dst, client[:]...)
+	} else {
+		dst = append(append(dst, byte(len(t.ClientID))), t.ClientID...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(t.Issued))
+	dst = binary.AppendUvarint(dst, uint64(t.Expires-t.Issued))
+	dst = binary.AppendUvarint(dst, uint64(t.Epochs.Client))
+	if t.UserID != 0 {
+		dst = binary.AppendUvarint(dst, uint64(t.UserID))
+		dst = binary.AppendUvarint(dst, uint64(t.Epochs.User))
+	}
+	if t.FamilyID != uuid.Nil {
+		dst = append(dst, t.FamilyID[:]...)
+	}
+	if t.Audience != 0 {
+		dst = binary.AppendUvarint(dst, uint64(t.Audience))
+	}
+	if t.Thumbprint != [32]byte{} {
+		dst = append(dst, t.Thumbprint[:]...)
+	}
+	return dst
+}
+
+// parseUUID returns the UUID that id is, in the one spelling that String returns.
+func parseUUID(id string) (_ uuid.UUID, ok bool) {
+	if len(id) != 36 || strings.ToLower(id) != id {
+		return uuid.Nil, false
+	}
+	parsed, err := uuid.Parse(id)
+	return parsed, err == nil
+}
+
+func flag(is bool, bit byte) byte {
+	if is {
+		return bit
+	}
+	return 0
+}
+
+// PeekAccessToken returns the ID of an access token and the number of its key. It does not check
+// that the token is genuine; ok is false if it has not the form of one. It does not allocate.
+func PeekAccessToken(token string) (id TokenID, number uint16, ok bool) {
+	const encoded = headLength / 3 * 4
+	if len(token) <= prefixLength+encoded || len(token) > MaxAccessToken ||
+		token[:prefixLength] != accessTokenPrefix {
+		return id, 0, false
+	}
+	var text [encoded]byte
+	var head [headLength]byte
+	copy(text[:], token[prefixLength:])
+	n, err := base64url.Decode(head[:], text[:])
+	if err != nil || n != headLength || head[0] != accessTokenFormat {
+		return id, 0, false
+	}
+	return TokenID(head[nonceOffset:]), binary.BigEndian.Uint16(head[numberOffset:]), true
+}
+
+// Open returns what an access token says, expired or not. ok is false if it was not sealed with k.
+// It allocates nothing then.
+func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
+	if len(token) <= prefixLength || len(token) > MaxAccessToken ||
+		token[:prefixLength] != accessTokenPrefix {
+		return t, false
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	length := copy(b.text[:], token[prefixLength:])
+	n, err := base64url.Decode(b.sealed[:], b.text[:length])
+	if err != nil || n != base64url.DecodedLen(length) || n < headLength+chacha20poly1305.Overhead {
+		return t, false
+	}
+	head, body := b.sealed[:headLength], b.sealed[headLength:n]
+	nonce := head[nonceOffset:]
+	record, err := k.aead.Open(body[:0], nonce, body, head)
+	if err != nil || head[0] != accessTokenFormat || !k.isNumber(head) {
+		return t, false
+	}
+	t.ID, t.Key = TokenID(nonce), k.Number
+	return t, t.parse(record)
+}
+
+// isNumber reports whether the head of a token names k.
+func (k *TokenKey) isNumber(head []byte) bool {
+	return binary.BigEndian.Uint16(head[numberOffset:]) == k.Number
+}
+
+// parse reads a record. It returns false if append did not write it.
+func (t *AccessToken) parse(record []byte) bool {
+	r := recordReader{rest: record}
+	flags := r.bytes(1)[0]
+	t.Scopes = Scopes(r.bytes(1)[0])
+	if flags&hasUUID != 0 {
+		t.ClientID = uuid.UUID(r.bytes(16)).String()
+	} else {
+		t.ClientID = string(r.bytes(int(r.bytes(1)[0])))
+	}
+	t.Issued = r.number()
+	t.Expires = t.Issued + r.number()
+	t.Epochs.Client = r.number()
+	if flags&hasUser != 0 {
+		t.UserID = r.number()
+		t.Epochs.User = r.number()
+	}
+	if flags&hasFamily != 0 {
+		t.FamilyID = uuid.UUID(r.bytes(16))
+	}
+	if flags&hasAudience != 0 {
+		t.Audience = uint16(r.number())
+	}
+	if flags&hasThumbprint != 0 {
+		t.Thumbprint = [32]byte(r.bytes(32))
+	}
+	return !r.short && len(r.rest) == 0
+}
+
+// recordReader reads the parts of a record. Once one is missing, all that follow are zero.
+type recordReader struct {
+	rest  []byte
+	short bool
+}
+
+var noBytes [255]byte
+
+func (r *recordReader) bytes(n int) []byte {
+	if len(r.rest) < n {
+		r.short, r.rest = true, nil
+		return noBytes[:n]
+	}
+	part := r.rest[:n]
+	r.rest = r.rest[n:]
+	return part
+}
+
+func (r *recordReader) number() int64 {
+	value, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.short, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int64(value)
+}

@@ -1,0 +1,38 @@
+package token_test
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// BenchmarkIssue issues access tokens to a client.
+func BenchmarkIssue(b *testing.B) {
+	f := newFixture(b, nil)
+	r := f.ownRequest()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	now := time.Now()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, fault := f.Token(ctx, r, now); fault != nil {
+				b.Error(fault)
+			}
+		}
+	})
+}
+
+// BenchmarkIntrospect describes an access token in use.
+func BenchmarkIntrospect(b *testing.B) {
+	f := newFixture(b, nil)
+	bearer := f.newTokens(b).AccessToken
+	now := time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		about, fault := f.Introspect(f.credentials(), bearer, now)
+		if fault != nil || !about.Active {
+			b.Fatal(about, fault)
+		}
+	}
+}

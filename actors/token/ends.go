@@ -1,0 +1,148 @@
+package token
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"gatehouse/actors/oauth"
+)
+
+// endLimit is how many access tokens of one client may be revoked one by one and not yet expired.
+// A client could otherwise fill the memory of all processes.
+const endLimit = 10_000
+
+// ends are the access tokens and families that ended before they expired. Its methods may be called
+// by many goroutines. The zero value is empty.
+//
+// Who ends something adds it first and tells the caller then. A token actor looks again whenever the
+// version has grown, so it needs no message.
+type ends struct {
+	version atomic.Uint64 // grows after each end
+	size    atomic.Int64
+	shards  [256]endShard
+
+	mu       sync.Mutex
+	byClient map[string]int // tokens that ended, and those whose end is being written
+}
+
+type endShard struct {
+	mu       sync.RWMutex
+	tokens   map[oauth.TokenID]tokenEnd
+	families map[uuid.UUID]int64 // until when it is kept, in Unix seconds
+}
+
+type tokenEnd struct {
+	client string
+	until  int64 // Unix seconds
+}
+
+// tokenShard and familyShard return where an end is kept. The last bytes of a family are random.
+func (e *ends) tokenShard(id *oauth.TokenID) *endShard { return &e.shards[id[0]] }
+func (e *ends) familyShard(id *uuid.UUID) *endShard    { return &e.shards[id[len(id)-1]] }
+
+// add adds an end, once.
+func (e *ends) add(end *oauth.End) {
+	until := end.Expires.Add(oauth.EndKept).Unix()
+	if end.FamilyID != uuid.Nil {
+		e.addFamily(end.FamilyID, until)
+	} else {
+		e.addToken(end.Token, end.ClientID, until)
+	}
+	e.version.Add(1)
+}
+
+func (e *ends) addFamily(id uuid.UUID, until int64) {
+	shard := e.familyShard(&id)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if shard.families == nil {
+		shard.families = map[uuid.UUID]int64{}
+	}
+	before, found := shard.families[id]
+	if !found {
+		e.size.Add(1)
+	}
+	shard.families[id] = max(before, until)
+}
+
+func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
+	shard := e.tokenShard(&id)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if _, found := shard.tokens[id]; found {
+		return
+	}
+	if shard.tokens == nil {
+		shard.tokens = map[oauth.TokenID]tokenEnd{}
+	}
+	shard.tokens[id] = tokenEnd{client, until}
+	e.count(client, 1)
+	e.size.Add(1)
+}
+
+// count adds n to the ends of a client's tokens and returns their number.
+func (e *ends) count(client string, n int) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byClient == nil {
+		e.byClient = map[string]int{}
+	}
+	held := e.byClient[client] + n
+	e.byClient[client] = held
+	if held == 0 {
+		delete(e.byClient, client)
+	}
+	return held
+}
+
+// reserve takes room for one more end of a client's token. It returns false when the client has
+// endLimit of them. release gives the room back, after add.
+func (e *ends) reserve(client string) (release func(), ok bool) {
+	if e.count(client, 1) > endLimit {
+		e.count(client, -1)
+		return nil, false
+	}
+	return func() { e.count(client, -1) }, true
+}
+
+// has reports whether a token or its family has ended.
+func (e *ends) has(token *oauth.TokenID, family *uuid.UUID) bool {
+	if e.size.Load() == 0 {
+		return false
+	}
+	shard := e.tokenShard(token)
+	shard.mu.RLock()
+	_, ended := shard.tokens[*token]
+	shard.mu.RUnlock()
+	if ended || *family == uuid.Nil {
+		return ended
+	}
+	shard = e.familyShard(family)
+	shard.mu.RLock()
+	defer shard.mu.RUnlock()
+	_, ended = shard.families[*family]
+	return ended
+}
+
+// drop forgets the ends of shard n whose tokens have expired.
+func (e *ends) drop(n int, now time.Time) {
+	shard := &e.shards[n]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for id, end := range shard.tokens {
+		if end.until <= now.Unix() {
+			delete(shard.tokens, id)
+			e.count(end.client, -1)
+			e.size.Add(-1)
+		}
+	}
+	for id, until := range shard.families {
+		if until <= now.Unix() {
+			delete(shard.families, id)
+			e.size.Add(-1)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package token
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+const (
+	// followEvery is how often a process reads what others that share its database have changed.
+	followEvery = 500 * time.Millisecond
+	// followWithin is how long ago that may be. Later, a process cannot know which tokens have ended.
+	followWithin = 2 * time.Second
+	// readAllTimeout is how long reading everything may take, while tokens are refused.
+	readAllTimeout = time.Minute
+	// followLimit is how many changes are read at a time.
+	followLimit = 10_000
+)
+
+// isCurrent reports whether this process knows at now what has ended.
+func (s *Service) isCurrent(now time.Time) bool {
+	return !s.config.Shared || s.followDelay(now) <= followWithin+s.config.Stale
+}
+
+// followDelay returns how old the knowledge of changes by other processes is.
+func (s *Service) followDelay(now time.Time) time.Duration {
+	return s.clock(now) - time.Duration(s.followed.at.Load())
+}
+
+// follow reads the changes of other processes until the Service stops.
+func (s *Service) follow() {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	refusing := false
+	for {
+		select {
+		case <-s.lifetime.Done():
+			return
+		case <-tick.C:
+		}
+		err := s.readChanges()
+		if s.lifetime.Err() != nil {
+			return
+		}
+		switch current := s.isCurrent(time.Now()); {
+		case !current && !refusing:
+			refusing = true
+			s.config.Logger.Error("access tokens are refused until changes by other processes can be read",
+				"error", err)
+		case current && refusing:
+			refusing = false
+			s.config.Logger.Info("access tokens are checked again")
+		}
+	}
+}
+
+// readChanges applies what was changed since the last time.
+func (s *Service) readChanges() error {
+	began := time.Now()
+	if s.followDelay(began) > oauth.ChangesKept/2 {
+		return s.readAllAgain() // some changes may be gone
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, followWithin)
+	defer cancel()
+	for {
+		last, changes, err := s.config.Tokens.Changes(ctx, s.followed.number, followLimit)
+		if err != nil {
+			return fmt.Errorf("read changes: %w", err)
+		}
+		if last < s.followed.number {
+			return s.readAllAgain() // the database has lost changes
+		}
+		for i := range changes {
+			if err := s.apply(ctx, &changes[i]); err != nil {
+				return err
+			}
+			s.followed.number = changes[i].Number
+		}
+		if len(changes) < followLimit {
+			s.followed.at.Store(int64(s.clock(began)))
+			return nil
+		}
+	}
+}
+
+func (s *Service) readAllAgain() error {
+	ctx, cancel := context.WithTimeout(s.lifetime, readAllTimeout)
+	defer cancel()
+	return s.readAll(ctx)
+}
+
+// readAll reads what has ended and all keys, and makes every request read its records again. Keys and
+// records are read after the number of the last change, so that no change between the reads is lost.
+func (s *Service) readAll(ctx context.Context) error {
+	began := time.Now()
+	last, ended, err := s.config.Tokens.Ends(ctx, began)
+	if err != nil {
+		return fmt.Errorf("read revocations: %w", err)
+	}
+	s.ended(ended, nil)
+	if err := s.readKeys(ctx); err != nil {
+		return err
+	}
+	s.clients.changeAll()
+	s.users.changeAll()
+	s.followed.number = last
+	s.followed.at.Store(int64(s.clock(began)))
+	return nil
+}
+
+// apply makes this process honour a change.
+func (s *Service) apply(ctx context.Context, c *oauth.Change) error {
+	switch {
+	case c.End != nil:
+		s.ends.add(c.End)
+	case c.UserID != 0:
+		s.users.change(c.UserID)
+	case c.ClientID != "":
+		s.clients.change(c.ClientID)
+	case c.Keys != "":
+		return s.readKeys(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,368 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+const (
+	selectKeys = `SELECT purpose, number, wrapped, made, expires FROM keys ORDER BY purpose, number DESC`
+	insertKey  = `INSERT INTO keys (purpose, number, wrapped, made, expires) VALUES ($1, $2, $3, $4, 0)
+ON CONFLICT (purpose, number) DO NOTHING`
+	retireKey     = `UPDATE keys SET expires = $2 WHERE purpose = $1 AND expires = 0`
+	deleteKeys    = `DELETE FROM keys WHERE purpose = $1`
+	deleteExpired = `DELETE FROM keys WHERE purpose = $1 AND expires > 0 AND expires <= $2`
+	rewrapKey     = `UPDATE keys SET wrapped = $3 WHERE purpose = $1 AND number = $2`
+	// lockKeys makes other processes wait that rotate or rewrap keys.
+	lockKeys = `LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE`
+)
+
+var errKeyNumbers = errors.New("no number is left for another key of this purpose")
+
+// storedKey is a row of keys. Its Secret is zero until it is unwrapped.
+type storedKey struct {
+	oauth.Key
+	wrapped []byte
+}
+
+// KeyInfo describes a stored key.
+type KeyInfo struct {
+	Purpose oauth.Purpose
+	Number  uint16
+	Made    time.Time
+	Expires time.Time // zero = it is the current one
+	File    string    // short name of the key file that wraps it
+}
+
+// ListKeys returns all stored keys in the order of oauth.Purposes, the current one of each first.
+func (s *Store) ListKeys(ctx context.Context) (list []KeyInfo, err error) {
+	stored, err := s.storedKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	for _, purpose := range oauth.Purposes {
+		for _, k := range stored {
+			if k.Purpose == purpose {
+				list = append(list, KeyInfo{k.Purpose, k.Number, k.Made, k.Expires, k.fileName()})
+			}
+		}
+	}
+	return list, nil
+}
+
+// Keys implements oauth.Store. Its error wraps ErrKeyFile if a key was wrapped again under a key
+// file that the Store does not have.
+func (s *Store) Keys(ctx context.Context, purpose oauth.Purpose,
+	now time.Time) (keys []oauth.Key, err error) {
+	stored, err := s.storedKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	for _, k := range stored {
+		if k.Purpose != purpose || !k.Expires.IsZero() && !k.Expires.After(now) {
+			continue
+		}
+		if err := s.keyFiles.unwrap(&k); err != nil {
+			return nil, fmt.Errorf("read keys: %w", err)
+		}
+		keys = append(keys, k.Key)
+	}
+	return keys, nil
+}
+
+func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) {
+	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
+		k, err := scanKey(r)
+		stored = append(stored, k)
+		return err
+	})
+	return stored, err
+}
+
+func (b *batch) storedKeys() (stored []storedKey, err error) {
+	err = b.conn.rows(b.ctx, selectKeys, nil, func(r row) error {
+		k, err := scanKey(r)
+		stored = append(stored, k)
+		return err
+	})
+	return stored, wrap("read keys", err)
+}
+
+func scanKey(r row) (k storedKey, err error) {
+	var made, expires int64
+	err = r.Scan(&k.Purpose, &k.Number, &k.wrapped, &made, &expires)
+	k.Made, k.Expires = fromMillis(made), fromMillis(expires)
+	return k, err
+}
+
+// RotateKeys implements oauth.Store.
+func (s *Store) RotateKeys(ctx context.Context, r oauth.Rotation) ([]oauth.Key, error) {
+	err := s.do(ctx, func(b *batch) error { return b.rotateKeys(r, s.keyFiles) })
+	if err != nil {
+		return nil, fmt.Errorf("rotate keys: %w", err)
+	}
+	return s.Keys(ctx, r.Purpose, r.Now)
+}
+
+func (b *batch) rotateKeys(r oauth.Rotation, files keyFiles) error {
+	if err := b.lockKeys(); err != nil {
+		return err
+	}
+	stored, err := b.storedKeys()
+	if err != nil {
+		return err
+	}
+	file, err := files.current(stored)
+	if err != nil {
+		return refusal{err}
+	}
+	if !r.Drop && slices.ContainsFunc(stored, func(k storedKey) bool {
+		return k.Purpose == r.Purpose && k.Expires.After(r.Now)
+	}) {
+		return refusal{oauth.ErrKeysInUse}
+	}
+	fresh, err := newKey(r.Purpose, stored, r.Now)
+	if err != nil {
+		return refusal{err}
+	}
+	if r.Drop {
+		_, err = b.conn.exec(b.ctx, deleteKeys, string(r.Purpose))
+	} else {
+		_, err = b.conn.exec(b.ctx, deleteExpired, string(r.Purpose), millis(r.Now))
+		if err == nil { // at least 1, because 0 is the current key
+			_, err = b.conn.exec(b.ctx, retireKey, string(r.Purpose), max(1, millis(r.Expires)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.note(keysChange, string(r.Purpose))
+	return b.insertKey(fresh, file)
+}
+
+func (b *batch) lockKeys() error {
+	if b.conn.pools.engine == sqliteEngine {
+		return nil // a transaction has the lock of the database
+	}
+	_, err := b.conn.exec(b.ctx, lockKeys)
+	return wrap("lock keys", err)
+}
+
+// newKey returns a new key whose number is above all stored ones of its purpose.
+func newKey(purpose oauth.Purpose, stored []storedKey, now time.Time) (*oauth.Key, error) {
+	k := &oauth.Key{Purpose: purpose, Made: now}
+	for _, s := range stored {
+		if s.Purpose == purpose {
+			k.Number = max(k.Number, s.Number)
+		}
+	}
+	if k.Number == math.MaxUint16 {
+		return nil, errKeyNumbers
+	}
+	k.Number++
+	rand.Read(k.Secret[:])
+	return k, nil
+}
+
+func (b *batch) insertKey(k *oauth.Key, file *keyFile) error {
+	_, err := b.conn.exec(b.ctx, insertKey, string(k.Purpose), int64(k.Number), file.wrap(k),
+		millis(k.Made))
+	return wrap("save key", err)
+}
+
+// current returns the file for new keys: the one that wraps a current key, or the first one if
+// there are no keys.
+func (files keyFiles) current(stored []storedKey) (*keyFile, error) {
+	for _, k := range stored {
+		if k.Expires.IsZero() {
+			return files.wrapping(&k)
+		}
+	}
+	return files[0], nil
+}
+
+// firstKeys reads the key files and unwraps all stored keys, so that a wrong file is noticed. It
+// creates the first key of each purpose. If several processes do so, all get the same one.
+func firstKeys(ctx context.Context, p pools, config Config) (files keyFiles, err error) {
+	err = once(ctx, p, func(b *batch) error {
+		stored, err := b.storedKeys()
+		if err != nil {
+			return err
+		}
+		if files, err = openKeyFiles(p, config, len(stored) > 0); err != nil {
+			return err
+		}
+		file, err := files.current(stored)
+		if err != nil {
+			return err
+		}
+		if err := b.insertFirst(stored, file); err != nil {
+			return err
+		}
+		if stored, err = b.storedKeys(); err != nil { // those of another process included
+			return err
+		}
+		for i := range stored {
+			if err := files.unwrap(&stored[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return files, err
+}
+
+// insertFirst inserts a key for each purpose that has no current one.
+func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
+	for _, purpose := range oauth.Purposes {
+		if slices.ContainsFunc(stored, func(k storedKey) bool {
+			return k.Purpose == purpose && k.Expires.IsZero()
+		}) {
+			continue
+		}
+		fresh, err := newKey(purpose, stored, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := b.insertKey(fresh, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openKeyFiles reads the key files of config. If none is given for SQLite and the database has no
+// keys, it creates the file beside the database. Call it in a transaction: on SQLite, two processes
+// must not create a file each.
+func openKeyFiles(p pools, config Config, hasKeys bool) (files keyFiles, err error) {
+	paths := config.KeyFiles
+	if len(paths) == 0 {
+		if p.engine == postgresEngine {
+			return nil, fmt.Errorf("%w: PostgreSQL needs one: %s and set GATEHOUSE_KEY_FILE to its name",
+				ErrKeyFile, makeKeyFile("FILE"))
+		}
+		paths = []string{p.path + keyFileSuffix}
+		if !hasKeys {
+			if err := createKeyFile(paths[0]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, path := range paths {
+		missing := "restore it from its copy, because the keys in the database are wrapped under it"
+		if !hasKeys {
+			missing = makeKeyFile(path)
+		}
+		f, err := readKeyFile(path, missing)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Rewrap wraps all keys again, under the key of another file, and returns their number. Running
+// servers need both files before, and the new one afterwards. It creates the new file on SQLite if
+// it does not exist. It returns an error that may wrap ErrKeyFile, ErrSchema or ErrNewer.
+func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err error) {
+	err = changeKeys(ctx, config, func(b *batch, stored []storedKey) error {
+		if len(stored) == 0 {
+			return errors.New("the database has no keys yet")
+		}
+		files, err := openKeyFiles(b.conn.pools, config, true)
+		if err != nil {
+			return err
+		}
+		if b.conn.pools.engine == sqliteEngine {
+			if err := createKeyFile(newKeyFile); err != nil {
+				return err
+			}
+		}
+		file, err := readKeyFile(newKeyFile, makeKeyFile(newKeyFile))
+		if err != nil {
+			return err
+		}
+		files = append(files, file) // an earlier call may have wrapped them
+		for _, k := range stored {
+			if err := files.unwrap(&k); err != nil {
+				return err
+			}
+			if _, err := b.conn.exec(b.ctx, rewrapKey, string(k.Purpose), int64(k.Number),
+				file.wrap(&k.Key)); err != nil {
+				return err
+			}
+		}
+		for _, purpose := range oauth.Purposes {
+			b.note(keysChange, string(purpose))
+		}
+		n = len(stored)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rewrap keys: %w", err)
+	}
+	return n, nil
+}
+
+// ForgetTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
+// that was issued before. It is for a database that was restored: it does not know what was ended
+// since. On SQLite it returns ErrInUse if a server has the database open.
+func ForgetTokenKeys(ctx context.Context, config Config) (err error) {
+	config.Exclusive = true // a server on SQLite would go on with the keys that it has read
+	lock, err := lockExclusive(config)
+	if err != nil {
+		return fmt.Errorf("replace token keys: %w", err)
+	}
+	if lock != nil {
+		defer func() { err = errors.Join(err, lock.Close()) }()
+	}
+	return wrap("replace token keys", changeKeys(ctx, config,
+		func(b *batch, stored []storedKey) error {
+			files, err := openKeyFiles(b.conn.pools, config, len(stored) > 0)
+			if err != nil {
+				return err
+			}
+			file, err := files.current(stored)
+			if err != nil {
+				return err
+			}
+			fresh, err := newKey(oauth.TokenKeys, stored, time.Now())
+			if err != nil {
+				return err
+			}
+			if _, err := b.conn.exec(b.ctx, deleteKeys, string(oauth.TokenKeys)); err != nil {
+				return err
+			}
+			b.note(keysChange, string(oauth.TokenKeys))
+			return b.insertKey(fresh, file)
+		}))
+}
+
+// changeKeys opens a database, and calls change with the stored keys in a transaction that has
+// their lock.
+func changeKeys(ctx context.Context, config Config,
+	change func(*batch, []storedKey) error) error {
+	return withDatabase(ctx, config, func(p pools) error {
+		if err := settleSchema(ctx, p, config); err != nil {
+			return err
+		}
+		return once(ctx, p, func(b *batch) error {
+			if err := b.lockKeys(); err != nil {
+				return err
+			}
+			stored, err := b.storedKeys()
+			if err != nil {
+				return err
+			}
+			return change(b, stored)
+		})
+	})
+}

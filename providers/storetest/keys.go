@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+)
+
+var keyTests = map[string]func(*testing.T, *fixture){
+	"FirstKeys":                     firstKeys,
+	"KeyRotation":                   keyRotation,
+	"KeyRotationDrops":              keyRotationDrops,
+	"ConcurrentRotationsOfKeys":     concurrentKeyRotations,
+	"RotationOfOnePurposeKeepsRest": rotationOfOnePurpose,
+}
+
+func (f *fixture) keys(purpose oauth.Purpose, now time.Time) []oauth.Key {
+	f.Helper()
+	keys, err := f.Keys(f.ctx, purpose, now)
+	f.must(err)
+	return keys
+}
+
+func firstKeys(t *testing.T, f *fixture) {
+	secrets := map[[32]byte]bool{{}: true}
+	for _, purpose := range oauth.Purposes {
+		keys := f.keys(purpose, f.now)
+		if len(keys) != 1 || keys[0].Number != 1 || keys[0].Purpose != purpose ||
+			keys[0].Made.IsZero() || !keys[0].Expires.IsZero() || secrets[keys[0].Secret] {
+			t.Fatalf("%s: got %v, want key 1 with a secret of its own", purpose, keys)
+		}
+		secrets[keys[0].Secret] = true
+	}
+	if keys := f.keys("none", f.now); len(keys) != 0 {
+		t.Errorf("unknown purpose: got %v, want none", keys)
+	}
+}
+
+// sameKeys checks numbers, secrets and times.
+func (f *fixture) sameKeys(what string, got, want []oauth.Key) {
+	f.Helper()
+	show := func(keys []oauth.Key) string {
+		var s strings.Builder
+		for _, k := range keys {
+			fmt.Fprintf(&s, "%v %x %v %v, ", k, k.Secret[:4], k.Made, k.Expires)
+		}
+		return s.String()
+	}
+	if len(got) != len(want) || show(got) != show(want) {
+		f.Errorf("%s: got %s, want %s", what, show(got), show(want))
+	}
+}
+
+func keyRotation(t *testing.T, f *fixture) {
+	begin := f.keys(oauth.TokenKeys, f.now)
+	later := f.now.Add(time.Hour)
+	rotation := oauth.Rotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: later}
+	second, err := f.RotateKeys(f.ctx, rotation)
+	f.must(err)
+	former := begin[0]
+	former.Expires = later
+	if len(second) != 2 || second[0].Number != 2 || !second[0].Made.Equal(f.now) ||
+		!second[0].Expires.IsZero() || second[0].Secret == former.Secret {
+		t.Fatalf("got %v, want a new key 2 first", second)
+	}
+	f.sameKeys("former", second[1:], []oauth.Key{former})
+	f.sameKeys("stored", f.keys(oauth.TokenKeys, f.now), second)
+	_, err = f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.TokenKeys,
+		Now: later.Add(-time.Millisecond), Expires: later.Add(time.Hour)})
+	f.wantError("rotation while the former key is in use", err, oauth.ErrKeysInUse)
+	f.sameKeys("after a refused rotation", f.keys(oauth.TokenKeys, f.now), second)
+	f.sameKeys("when the former has expired", f.keys(oauth.TokenKeys, later), second[:1])
+	third, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.TokenKeys, Now: later,
+		Expires: later.Add(time.Hour)})
+	f.must(err)
+	if len(third) != 2 || third[0].Number != 3 || third[1].Secret != second[0].Secret {
+		t.Errorf("got %v, want key 3 and key 2", third)
+	}
+	if all := f.keys(oauth.TokenKeys, time.Time{}); len(all) != 2 {
+		t.Errorf("got %d stored keys, want the first one deleted", len(all))
+	}
+}
+
+func keyRotationDrops(t *testing.T, f *fixture) {
+	rotation := oauth.Rotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: f.now.Add(time.Hour)}
+	before, err := f.RotateKeys(f.ctx, rotation)
+	f.must(err)
+	rotation.Drop = true
+	after, err := f.RotateKeys(f.ctx, rotation)
+	f.must(err)
+	if len(after) != 1 || after[0].Number != 3 || after[0].Secret == before[0].Secret {
+		t.Errorf("got %v, want key 3 only", after)
+	}
+	f.sameKeys("stored", f.keys(oauth.TokenKeys, time.Time{}), after)
+}
+
+func concurrentKeyRotations(t *testing.T, f *fixture) {
+	RotateConcurrently(t, []oauth.Store{f}, f.now)
+}
+
+// RotateConcurrently rotates keys concurrently, through stores on one database. It checks that one
+// rotation succeeds and the others get ErrKeysInUse.
+func RotateConcurrently(t *testing.T, stores []oauth.Store, now time.Time) {
+	t.Helper()
+	var ended sync.WaitGroup
+	var rotated atomic.Int32
+	for i := range 8 {
+		ended.Go(func() {
+			keys, err := stores[i%len(stores)].RotateKeys(t.Context(), oauth.Rotation{
+				Purpose: oauth.TokenKeys, Now: now, Expires: now.Add(time.Hour)})
+			switch {
+			case err == nil && len(keys) == 2 && keys[0].Number == 2:
+				rotated.Add(1)
+			case !errors.Is(err, oauth.ErrKeysInUse):
+				t.Errorf("got %v, error %v, want %v", keys, err, oauth.ErrKeysInUse)
+			}
+		})
+	}
+	ended.Wait()
+	if got := rotated.Load(); got != 1 {
+		t.Errorf("got %d rotations, want 1", got)
+	}
+}
+
+func rotationOfOnePurpose(t *testing.T, f *fixture) {
+	want := f.keys(oauth.BrowserKeys, f.now)
+	for _, purpose := range []oauth.Purpose{oauth.TokenKeys, oauth.FormKeys} {
+		_, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: purpose, Now: f.now,
+			Expires: f.now.Add(time.Hour), Drop: true})
+		f.must(err)
+	}
+	f.sameKeys("browsers", f.keys(oauth.BrowserKeys, f.now), want)
+}
