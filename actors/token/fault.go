@@ -48,10 +48,11 @@ func (s *Service) authorizeFault(err error, step string) *oauth.Error {
 // fault returns what a client is told of err, nil for nil, and logs what it is not told. step says
 // what was attempted.
 func (s *Service) fault(err error, step string) *oauth.Error {
+	if err == nil {
+		return nil
+	}
 	var told *oauth.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &told):
 		return told
 	case isOverload(err):

@@ -12,6 +12,10 @@ import (
 	"gatehouse/actors/oauth"
 )
 
+// requestTimeout is how long a token or revocation request waits for the store, up to a write that has
+// begun.
+const requestTimeout = 5 * time.Second
+
 // Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable. A
 // request whose write was queued but not begun when ctx ends has had no effect. One that was begun is
 // awaited up to 5 s longer. The request must not share memory that changes.
@@ -37,6 +41,13 @@ func (s *Service) token(
 	if !s.isCurrent(now) {
 		return nil, errUnavailable
 	}
+	if r.Grant == oauth.ClientCredentialsGrant {
+		if a := s.clientActors.find(r.ClientID); a != nil && a.record.current.Load() != nil {
+			return s.issue(ctx, a, r, now) // it seldom waits, and a deadline would cost more than a token
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	a, _, err := s.client(ctx, r.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
@@ -50,6 +61,12 @@ func (s *Service) token(
 	case oauth.RefreshTokenGrant:
 		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(r, now)})
 	}
+	return s.issue(ctx, a, r, now)
+}
+
+func (s *Service) issue(
+	ctx context.Context, a *clientActor, r *oauth.TokenRequest, now time.Time,
+) (*oauth.TokenResponse, error) {
 	m := &issuance{tokenAsk: newTokenAsk(r, now)}
 	return &m.response, s.do(ctx, a, m, &m.clientAsk, nil)
 }
@@ -87,7 +104,10 @@ func (s *Service) do(
 	}
 	for m.outdated {
 		m.outdated = false
-		if _, _, err := s.clients.load(ctx, a.record.key); err != nil {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		_, _, err := s.clients.load(ctx, a.record.key)
+		cancel()
+		if err != nil {
 			return fmt.Errorf("read a changed client: %w", err)
 		}
 		if err := a.Ask(message); err != nil {

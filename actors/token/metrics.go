@@ -12,6 +12,7 @@ import (
 // metrics are the Service's counters, as the admin listener shows them.
 type metrics struct {
 	tokenRequests  *prometheus.CounterVec
+	issued         map[oauth.GrantTypes]prometheus.Counter // of tokenRequests, with outcome ok
 	overloads      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects prometheus.Counter
@@ -32,6 +33,12 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			"Panics in the identity service's actors; each is logged with its stack."),
 		mailboxRejects: counter("gatehouse_identity_mailbox_rejects_total",
 			"Messages refused because the mailbox of an identity actor was full."),
+	}
+	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
+	for _, grant := range []oauth.GrantTypes{
+		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
+	} {
+		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}
 	gauge := func(name, help string, read func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
@@ -65,9 +72,9 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 
 // responded counts the response to a token request; a nil fault is a success.
 func (m *metrics) responded(grant oauth.GrantTypes, fault *oauth.Error) {
-	outcome := "ok"
-	if fault != nil {
-		outcome = string(fault.Code)
+	if fault == nil {
+		m.issued[grant].Inc()
+		return
 	}
-	m.tokenRequests.WithLabelValues(grant.String(), outcome).Inc()
+	m.tokenRequests.WithLabelValues(grant.String(), string(fault.Code)).Inc()
 }

@@ -26,6 +26,8 @@ func (s *Service) revoke(
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if !s.isCurrent(now) {
 		return errUnavailable // another process's key may be unknown, and the token so left alone
 	}

@@ -18,9 +18,8 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
-	defer cancel()
-	if fault := s.tokens.Revoke(deadline, credentials, token, time.Now()); fault != nil {
+	fault = s.tokens.Revoke(context.Background(), credentials, token, time.Now())
+	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}

@@ -10,10 +10,6 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-// tokenDeadline limits a request to the token and revocation endpoints. The service waits longer
-// for a write that has begun.
-const tokenDeadline = 5 * time.Second
-
 // Errors of the request itself. They are shared and never changed.
 var (
 	errNoForm = &oauth.Error{Code: oauth.InvalidRequest,
@@ -40,9 +36,7 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	request.Caller = s.caller(ctx)
-	deadline, cancel := context.WithTimeout(context.Background(), tokenDeadline)
-	defer cancel()
-	response, fault := s.tokens.Token(deadline, request, time.Now())
+	response, fault := s.tokens.Token(context.Background(), request, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
