@@ -35,6 +35,7 @@ func TestTokensInUseAreLimited(t *testing.T) {
 			}
 			refuse("the client's third token", f.seal(nil))
 		}
+		last := f.client
 		f.newSubject(t)
 		refuse("token 17", f.seal(nil))
 		for _, bearer := range used {
@@ -42,9 +43,11 @@ func TestTokensInUseAreLimited(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		for range 2 {
-			f.wantVerdict(t, "room again", f.seal(nil), token.Admitted)
+		for _, f.client = range []*oauth.Client{f.client, last} {
+			for range 2 {
+				f.wantVerdict(t, "room again", f.seal(nil), token.Admitted)
+			}
+			refuse("the third token again", f.seal(nil))
 		}
-		refuse("the third token again", f.seal(nil))
 	})
 }
