@@ -127,8 +127,12 @@ func (r *records[K, V]) load(ctx context.Context, key K) (*record[K, V], *V, err
 	}
 }
 
-// refresh reads the row of a record. It drops what it read if the row was changed meanwhile.
+// refresh reads the row of a record, unless another request just did. It drops what it read if the
+// row was changed meanwhile.
 func (r *records[K, V]) refresh(ctx context.Context, found *record[K, V]) error {
+	if found.current.Load() != nil {
+		return nil
+	}
 	before := found.changed()
 	value, err := r.read(ctx, found.key)
 	if err != nil {
