@@ -50,7 +50,6 @@ type fakeStore struct {
 	keysError    error  // of Keys
 	onClientRead func() // called after a client was read, before the reader gets it
 	onKeysRead   func() // called after the keys were read, before the reader gets them
-	onEnds       func() // called after the number of Ends was read
 
 	clientReads, userReads, keyReads, endsReads int
 }
