@@ -195,7 +195,9 @@ func TestVerdicts(t *testing.T) {
 	}
 	asIs := said(func(*oauth.AccessToken) {})
 	genuine := 0
-	seal := func(change func(*oauth.AccessToken)) string { return f.keys.seal(said(change), time.Now()) }
+	seal := func(change func(*oauth.AccessToken)) string {
+		return f.keys.seal(said(change), time.Now())
+	}
 	for _, c := range []struct {
 		name     string
 		token    string
