@@ -59,7 +59,7 @@ type Store interface {
 
 	// Submit enqueues op and returns at once. The Store executes operations in the order of
 	// submission; each sees the effects of those before it. It decides op inside a transaction that
-	// it may share with other operations, commits it, and then calls op.Done.
+	// it may share with other operations, commits it, and then calls op.Done, in the same order.
 	Submit(op Operation)
 }
 

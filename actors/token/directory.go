@@ -69,6 +69,11 @@ func (d *directory) insert(a *tokenActor) *tokenActor {
 	return a
 }
 
+// hasRoom reports whether insert would take another actor of a client.
+func (d *directory) hasRoom(client *clientActor) bool {
+	return d.size.Load() < d.max && client.active.Load() < max(1, d.max/8)
+}
+
 // count counts an actor in (1) or out (-1). It returns false and counts nothing when there is no room.
 func (d *directory) count(a *tokenActor, n int64) bool {
 	active := &a.session.client.active

@@ -67,8 +67,13 @@ func (s *Service) token(
 func (s *Service) issue(
 	ctx context.Context, a *clientActor, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, error) {
-	m := &issuance{tokenAsk: newTokenAsk(r, now)}
-	return &m.response, s.do(ctx, a, m, &m.clientAsk, nil)
+	m := s.issuances.Get().(*issuance)
+	m.tokenAsk = newTokenAsk(r, now)
+	err := s.do(ctx, a, m, &m.clientAsk, nil)
+	response := m.response
+	*m = issuance{}
+	s.issuances.Put(m)
+	return &response, err
 }
 
 // client returns a client's actor and record, from the store if needed, or oauth.ErrNotFound. An

@@ -84,6 +84,7 @@ type Service struct {
 	directory *directory
 	ends      ends
 	asks      sync.Pool // of *admission
+	issuances sync.Pool // of *issuance
 
 	followed struct {
 		number int64        // of the last change that is known; for one goroutine
@@ -109,6 +110,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = func() any { return &admission{} }
+	s.issuances.New = func() any { return &issuance{} }
 	err := s.readAll(ctx)
 	if err != nil {
 		return nil, err
