@@ -26,7 +26,7 @@ type Hash [sha256.Size]byte
 
 // HashOf returns the hash of a secret, code or token.
 func HashOf(token string) Hash {
-	var buffer [128]byte
+	var buffer [MaxAccessToken + 1]byte
 	if len(token) > len(buffer) {
 		return sha256.Sum256([]byte(token))
 	}

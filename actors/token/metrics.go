@@ -50,11 +50,14 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		gauge("gatehouse_revocations_held",
 			"Access tokens and token families that were revoked and have not expired.",
 			func() float64 { return float64(s.ends.size.Load()) }),
-	}
-	if s.config.Shared {
-		collectors = append(collectors, gauge("gatehouse_follow_delay_seconds",
-			"Time since the changes of other servers on the same database were last read.",
-			func() float64 { return s.followDelay(time.Now()).Seconds() }))
+		gauge("gatehouse_follow_delay_seconds",
+			"Time since the changes of other servers on the same database were last read; 0 on SQLite.",
+			func() float64 {
+				if !s.config.Shared {
+					return 0
+				}
+				return s.followDelay(time.Now()).Seconds()
+			}),
 	}
 	for _, purpose := range oauth.Purposes {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -2,10 +2,8 @@ package token
 
 import (
 	"crypto/subtle"
-	"encoding/binary"
 	"errors"
 	"time"
-	"unsafe"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -49,7 +47,7 @@ type session struct {
 type tokenActor struct {
 	mailbox.Mailbox
 	id      oauth.TokenID
-	text    string // the whole token
+	hash    oauth.Hash // of the whole token
 	service *Service
 	session session
 	checked uint64                      // the version of the ends that did not have the token
@@ -58,20 +56,10 @@ type tokenActor struct {
 	used    [len(limitOf)]uint16        // of each window; 0 = none is open
 }
 
-// is reports whether token is the actor's, byte for byte. It takes the same time for all tokens of
-// that length.
+// is reports whether token is the actor's, byte for byte.
 func (a *tokenActor) is(token string) bool {
-	if len(token) != len(a.text) {
-		return false
-	}
-	var given, difference [oauth.MaxAccessToken + 1]byte
-	n := copy(given[:], token)
-	subtle.XORBytes(difference[:n], given[:n], unsafe.Slice(unsafe.StringData(a.text), n))
-	var any uint64
-	for i := 0; i < n; i += 8 {
-		any |= binary.LittleEndian.Uint64(difference[i:])
-	}
-	return any == 0
+	hash := oauth.HashOf(token)
+	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1
 }
 
 // The messages to a tokenActor.
