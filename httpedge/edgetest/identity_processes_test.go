@@ -1,7 +1,7 @@
 package edgetest_test
 
 import (
-	"crypto/rand"
+	"database/sql"
 	"fmt"
 	"io"
 	"net"
@@ -92,10 +92,6 @@ var endings = []ending{
 	{"client deleted", func(r *row, c edgetest.Client, _ int64, _ pair, _ string) {
 		must(r.t, r.Tokens.DeleteClient(r.t.Context(), c.ID))
 	}},
-	{"keys dropped", func(r *row, _ edgetest.Client, _ int64, _ pair, _ string) {
-		_, _, err := r.Tokens.RotateKeys(r.t.Context(), oauth.TokenKeys, true, time.Now())
-		must(r.t, err)
-	}},
 }
 
 func must(t *testing.T, err error) {
@@ -120,37 +116,44 @@ func (a reply) is(t *testing.T, status int) {
 // TestEndsReachAllProcesses ends a token in each way at one service, while another has it in use. A
 // third one starts afterwards.
 func TestEndsReachAllProcesses(t *testing.T) {
+	database := pgtest.Start(t)
 	noGrace := func(c *stack.Config) { c.Identity.Lifetimes.RefreshGrace = 0 }
+	here, there := server(t, database, noGrace), server(t, database, noGrace)
+	other := here.issue(here.client(), here.person(), oauth.ViewUser).access
+	var ended []string
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
-			database := pgtest.Start(t)
-			here, there := server(t, database, noGrace), server(t, database, noGrace)
+			here, there := &row{here.IdentityStack, t, here.caller}, &row{there.IdentityStack, t, ""}
 			c, u := here.client(), here.person()
 			code := here.code(c, u, time.Now(), nil)
 			tokens := here.token(redemption(c, code)...).tokens(t)
-			other := here.issue(here.client(), here.person(), oauth.ViewUser)
+			ended = append(ended, tokens.access)
 			for _, r := range []*row{here, there} {
 				r.wantVerdict("before", tokens.access, token.Admitted)
-				r.wantVerdict("another before", other.access, token.Admitted)
 			}
 			e.end(here, c, u.ID, tokens, code)
 			if got := here.verdict(tokens.access, time.Now()); got != token.TokenInvalid {
 				t.Errorf("got verdict %d where the token was ended, want it refused at once", got)
 			}
 			there.wantVerdict("elsewhere", tokens.access, token.TokenInvalid)
-			later := server(t, database, noGrace)
-			if got := later.verdict(tokens.access, time.Now()); got != token.TokenInvalid {
-				t.Errorf("got verdict %d after a start, want the token refused", got)
-			}
-			if e.name == "keys dropped" {
-				return
-			}
-			for _, r := range []*row{here, there, later} {
-				if got := r.verdict(other.access, time.Now()); got != token.Admitted {
-					t.Errorf("got verdict %d for another token, want it admitted", got)
-				}
-			}
 		})
+	}
+	later := server(t, database, noGrace)
+	for i, bearer := range ended {
+		if got := later.verdict(bearer, time.Now()); got != token.TokenInvalid {
+			t.Errorf("%s: got verdict %d after a start, want it refused", endings[i].name, got)
+		}
+	}
+	all := []*row{here, there, later}
+	for _, r := range all {
+		if got := r.verdict(other, time.Now()); got != token.Admitted {
+			t.Errorf("got verdict %d for another token, want it admitted", got)
+		}
+	}
+	_, _, err := here.Tokens.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
+	must(t, err)
+	for _, r := range all {
+		r.wantVerdict("keys dropped", other, token.TokenInvalid)
 	}
 }
 
@@ -183,35 +186,50 @@ func TestEndsReachProcessWithAnotherClock(t *testing.T) {
 	}
 }
 
-// TestEndsWithManyInForce stores 100,000 revocations first.
+// TestEndsWithManyInForce has another process store 100,000 revocations while a service runs. A
+// second one starts with them.
 func TestEndsWithManyInForce(t *testing.T) {
 	database := pgtest.Start(t)
 	first := server(t, database)
-	c, expires := first.client(), time.Now().Add(time.Hour)
-	var writes sync.WaitGroup
-	slots := make(chan struct{}, 2048)
-	for range 100_000 {
-		slots <- struct{}{}
-		writes.Add(1)
-		op := &oauth.Revoke{Token: &oauth.TokenEnd{ClientID: "another", Expires: expires}}
-		rand.Read(op.Token.ID[:])
-		op.OnDone(func(err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			<-slots
-			writes.Done()
-		})
-		first.Store.Submit(op)
-	}
-	writes.Wait()
+	c, expires := first.client(), time.Now().Add(time.Hour).UnixMilli()
+	db, err := sql.Open("pgx", database)
+	must(t, err)
+	defer db.Close()
+	_, err = db.Exec(fmt.Sprintf(`BEGIN;
+WITH last AS (UPDATE counters SET value = value + 100000 WHERE name = 'change' RETURNING value)
+INSERT INTO changes (number, kind, subject, client_id, expires)
+SELECT value - 100000 + g, 'token', md5(g::text), 'another', %d FROM last, generate_series(1, 100000) g;
+COMMIT`, expires))
+	must(t, err)
 	begun := time.Now()
 	second := server(t, database)
 	t.Logf("a start with 100,000 revocations took %v", time.Since(begun))
 	tokens := first.issue(c, first.user(), oauth.ViewUser)
-	second.wantVerdict("before", tokens.access, token.Admitted)
+	for _, r := range []*row{first, second} {
+		r.wantVerdict("before", tokens.access, token.Admitted)
+	}
 	first.post("/oauth/revoke", clientForm(c, "token", tokens.access)).is(t, 200)
 	second.wantVerdict("revoked", tokens.access, token.TokenInvalid)
+	held := 0.0
+	eventually(t, func() bool { held = first.gauge("gatehouse_revocations_held"); return held > 100_000 },
+		"all revocations in the service that ran before")
+	if held != 100_001 || second.gauge("gatehouse_revocations_held") != held {
+		t.Errorf("got %v revocations held, want 100,001 by both", held)
+	}
+}
+
+// gauge returns the value of a metric without labels.
+func (r *row) gauge(name string) float64 {
+	r.t.Helper()
+	families, err := r.Metrics.Gather()
+	must(r.t, err)
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	r.t.Fatalf("got no metric %s", name)
+	return 0
 }
 
 // TestRevocationsOfConcurrentProcesses has two services revoke tokens at once, each of which the
