@@ -16,7 +16,7 @@ const (
 	// readAllTimeout is how long reading everything may take, while tokens are refused.
 	readAllTimeout = time.Minute
 	// followLimit is how many changes are read at a time.
-	followLimit = 10_000
+	followLimit = 1000
 )
 
 // isCurrent reports whether this process knows at now what has ended.
