@@ -186,11 +186,11 @@ func (files keyFiles) unwrap(k *storedKey) error {
 	}
 	head := len(f.name) + chacha20poly1305.NonceSizeX
 	if len(k.wrapped) < head {
-		return fmt.Errorf("the %v is damaged", k.Key)
+		return damaged(k)
 	}
 	secret, err := f.aead.Open(nil, k.wrapped[len(f.name):head], k.wrapped[head:], wrapData(&k.Key))
 	if err != nil || len(secret) != len(k.Secret) {
-		return fmt.Errorf("the %v is damaged", k.Key)
+		return damaged(k)
 	}
 	k.Secret = [32]byte(secret)
 	return nil
@@ -203,11 +203,20 @@ func (files keyFiles) wrapping(k *storedKey) (*keyFile, error) {
 			return f, nil
 		}
 	}
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.path
+	}
 	what := "is not the key file of this database"
 	if len(files) > 1 {
-		what = "and the others are not the key files of this database"
+		what = "are not the key files of this database"
 	}
-	return nil, keyFileError(files[0].path, what+": give the one that wraps its keys")
+	return nil, keyFileError(strings.Join(paths, " and "), what+": give the one that wraps its keys")
+}
+
+func damaged(k *storedKey) error {
+	return fmt.Errorf("the %v is damaged: restore the database from a backup, or, while no server "+
+		"runs, delete this row of the table keys, which ends all that the key sealed", k.Key)
 }
 
 // fileName returns the short name of the file that wraps a stored key.

@@ -18,7 +18,7 @@ import (
 const sqliteReaders = 4
 
 // ErrInUse: another exclusive Store has the SQLite file open.
-var ErrInUse = errors.New("the database file is in use by another server")
+var ErrInUse = errors.New("the database file is in use by another server: stop it first")
 
 // ErrLinked: the SQLite file has several names. SQLite names locks and log after the file, so
 // opening it by another name would lose the data in the log, or damage the file.
