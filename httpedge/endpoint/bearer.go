@@ -78,7 +78,7 @@ func (r *Refusal) problem() Problem {
 	case token.TryLater:
 		return Problem{Status: fasthttp.StatusServiceUnavailable, Code: "temporarily_unavailable",
 			RetryAfter: time.Second,
-			Message:    "The service is overloaded. Try again in a few seconds."}
+			Message:    "The service cannot do this at the moment. Try again in a few seconds."}
 	}
 	return *ErrInvalidToken
 }
