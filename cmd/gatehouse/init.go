@@ -25,8 +25,9 @@ type initCommand struct {
 // Help is shown by gatehouse init --help.
 func (*initCommand) Help() string {
 	return "Brings the database up to date, creates the first operator client, and prints its id " +
-		"and secret once. For SQLite it makes the key file if there is none. It opens the database itself, also while a server runs on it. " +
-		"If there is an operator client, it exits 1 unless --new-operator is given.\n\n" +
+		"and secret once. For SQLite it makes the key file if there is none and --key-file is not " +
+		"given. It opens the database itself, also while a server runs on it. If there is an " +
+		"operator client, it exits 1 unless --new-operator is given.\n\n" +
 		"Example:\n\n    gatehouse init --database-url sqlite:gatehouse.db --new-operator"
 }
 
@@ -54,7 +55,7 @@ func (c *initCommand) Run(p *program) error {
 	_, err = fmt.Fprintf(p.stdout,
 		"The operator client is created. Keep its secret: it is not shown again.\n\n"+
 			"    export GATEHOUSE_CLIENT_ID=%s\n    export GATEHOUSE_CLIENT_SECRET=%s\n\n"+
-			"With these, gatehouse client and gatehouse user work.\n",
+			"With these, gatehouse client, gatehouse user and gatehouse keys work.\n",
 		made.ClientID, made.ClientSecret)
 	return err
 }
