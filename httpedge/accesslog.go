@@ -175,22 +175,19 @@ func (u urgent) Write(line []byte) (int, error) {
 // Records of level Error are written without delay.
 func NewLogHandler(b *LogBuffer, level slog.Leveler, asJSON bool) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
-	h := logHandler{buffer: b, plainJSON: asJSON}
+	format := &textFormat
 	if asJSON {
-		h.normal, h.urgent = slog.NewJSONHandler(b, options),
-			slog.NewJSONHandler(urgent{b}, options)
-	} else {
-		h.normal, h.urgent = slog.NewTextHandler(b, options),
-			slog.NewTextHandler(urgent{b}, options)
+		format = &jsonFormat
 	}
-	return h
+	return logHandler{normal: format.handler(b, options),
+		urgent: format.handler(urgent{b}, options), buffer: b, format: format}
 }
 
 // logHandler writes errors through urgent and the rest through normal.
 type logHandler struct {
 	normal, urgent slog.Handler
 	buffer         *LogBuffer
-	plainJSON      bool // JSON, without attributes or groups of its own
+	format         *lineFormat // nil = with attributes or groups of its own
 }
 
 func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {

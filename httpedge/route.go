@@ -34,7 +34,7 @@ type route struct {
 	head    fasthttp.ResponseHeader // of every response
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
-	log     accessLog
+	log     *accessLog
 }
 
 func (s *Server) newRoute(e endpoint.Endpoint) *route {
