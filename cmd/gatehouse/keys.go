@@ -132,6 +132,9 @@ func (*keysRewrap) Help() string {
 // Run wraps the keys under the new key file.
 func (c *keysRewrap) Run(p *program) error {
 	n, err := sqlstore.Rewrap(p.ctx, c.storeConfig(p, c.databaseSettings), c.NewKeyFile)
+	if sqlstore.IsNewKeyFile(err) {
+		return &settingError{setting: "new-key-file", must: err}
+	}
 	if err != nil {
 		return p.storeError(err)
 	}

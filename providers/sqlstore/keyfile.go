@@ -130,29 +130,30 @@ func derive(key [keyFileLength]byte, info string, length int) []byte {
 	return derived
 }
 
-// createKeyFile creates a key file with a new key, for its owner only, unless the file exists. The
-// file is durable when createKeyFile returns. It gets its name when it is complete, so that nobody
+// createKeyFile creates a key file with a new key, for its owner only, unless the file exists: made
+// is false then. The file is durable when createKeyFile returns. It gets its name when it is complete, so that nobody
 // ever sees a part of it.
-func createKeyFile(path string) (err error) {
+func createKeyFile(path string) (made bool, err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, filepath.Base(path)+".*") // with mode 0600
 	if err != nil {
-		return fmt.Errorf("create key file: %w", err)
+		return false, fmt.Errorf("create key file: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
 	var key [keyFileLength]byte
 	rand.Read(key[:])
 	_, err = f.WriteString(base64.StdEncoding.EncodeToString(key[:]) + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("create key file: %w", err)
+		return false, fmt.Errorf("create key file: %w", err)
 	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("create key file: %w", err)
+	err = os.Link(f.Name(), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, fmt.Errorf("create key file: %w", err)
 	}
-	return syncFolder(folder)
+	return err == nil, syncFolder(folder)
 }
 
 func syncFolder(path string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -238,6 +239,15 @@ func (b *batch) insertFirst(stored []storedKey, file *keyFile) error {
 	return nil
 }
 
+// checkKeyFiles returns an error if openKeyFiles would fail on a database without keys.
+func checkKeyFiles(p pools, config Config) error {
+	if p.engine == sqliteEngine && len(config.KeyFiles) == 0 {
+		return nil
+	}
+	_, err := openKeyFiles(p, config, false)
+	return err
+}
+
 // openKeyFiles reads the key files of config. If none is given for SQLite and the database has no
 // keys, it creates the file beside the database. Call it in a transaction: on SQLite, two processes
 // must not create a file each.
@@ -250,8 +260,13 @@ func openKeyFiles(p pools, config Config, hasKeys bool) (files keyFiles, err err
 		}
 		paths = []string{p.path + keyFileSuffix}
 		if !hasKeys {
-			if err := createKeyFile(paths[0]); err != nil {
+			made, err := createKeyFile(paths[0])
+			if err != nil {
 				return nil, err
+			}
+			if made {
+				config.Logger.Info("a key file was made: keep a copy of it, but not with those of the database",
+					"file", paths[0])
 			}
 		}
 	}
@@ -269,6 +284,14 @@ func openKeyFiles(p pools, config Config, hasKeys bool) (files keyFiles, err err
 	return files, nil
 }
 
+// newKeyFileError is the error of the file that Rewrap is to wrap the keys under.
+type newKeyFileError struct{ error }
+
+func (e newKeyFileError) Unwrap() error { return e.error }
+
+// IsNewKeyFile reports whether an error of Rewrap is about the new key file.
+func IsNewKeyFile(err error) bool { return errors.As(err, new(newKeyFileError)) }
+
 // Rewrap wraps all keys again, under the key of another file, and returns their number. Running
 // servers need both files before, and the new one afterwards. It creates the new file on SQLite if
 // it does not exist. It returns an error that may wrap ErrKeyFile, ErrSchema or ErrNewer.
@@ -281,14 +304,14 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 		if err != nil {
 			return err
 		}
-		if b.conn.pools.engine == sqliteEngine {
-			if err := createKeyFile(newKeyFile); err != nil {
+		if b.conn.pools.engine == sqliteEngine && files.unwrap(&stored[0]) == nil {
+			if _, err := createKeyFile(newKeyFile); err != nil {
 				return err
 			}
 		}
 		file, err := readKeyFile(newKeyFile, makeKeyFile(newKeyFile))
 		if err != nil {
-			return err
+			return newKeyFileError{err}
 		}
 		files = append(files, file) // an earlier call may have wrapped them
 		for _, k := range stored {
@@ -350,6 +373,11 @@ func ForgetTokenKeys(ctx context.Context, config Config) (err error) {
 // their lock.
 func changeKeys(ctx context.Context, config Config,
 	change func(*batch, []storedKey) error) error {
+	if e, path, err := locate(config.URL); err == nil && e == sqliteEngine {
+		if _, err := os.Stat(path); err != nil { // opening it would create it
+			return fmt.Errorf("find database: %w", err)
+		}
+	}
 	return withDatabase(ctx, config, func(p pools) error {
 		if err := settleSchema(ctx, p, config); err != nil {
 			return err

@@ -140,11 +140,18 @@ func checkSchema(ctx context.Context, db *sql.DB, e engine) error {
 	return err
 }
 
-// settleSchema migrates the schema, or checks it if config does not ask for that.
+// settleSchema migrates the schema, or checks it if config does not ask for that. It does not migrate
+// for a process that could not start afterwards: the version before could no longer start either.
 func settleSchema(ctx context.Context, p pools, config Config) error {
-	if config.Migrate {
-		_, err := migrate(ctx, p.write, p.engine)
-		return err
+	if !config.Migrate {
+		return checkSchema(ctx, p.write, p.engine)
 	}
-	return checkSchema(ctx, p.write, p.engine)
+	_, old, err := openProvider(ctx, p.write, p.engine)
+	if err == nil && old {
+		err = checkKeyFiles(p, config)
+	}
+	if err == nil {
+		_, err = migrate(ctx, p.write, p.engine)
+	}
+	return err
 }
