@@ -203,7 +203,7 @@ func (k *TokenKey) Open(token string) (t AccessToken, ok bool) {
 	defer buffers.Put(b)
 	length := copy(b.text[:], token[prefixLength:])
 	n, err := base64url.Decode(b.sealed[:], b.text[:length])
-	if err != nil || n != base64url.DecodedLen(length) || n < headLength+chacha20poly1305.Overhead {
+	if err != nil || base64url.EncodedLen(n) != length || n < headLength+chacha20poly1305.Overhead {
 		return t, false
 	}
 	head, body := b.sealed[:headLength], b.sealed[headLength:n]

@@ -128,6 +128,21 @@ func TestForgedAccessTokensAreRefused(t *testing.T) {
 	}
 }
 
+// TestLineBreakIsAnotherSpelling adds a line break at each place of tokens of all lengths modulo 4. The
+// decoder skips line breaks.
+func TestLineBreakIsAnotherSpelling(t *testing.T) {
+	key := tokenKey(1, 1)
+	for length := range 4 {
+		said := oauth.AccessToken{ClientID: strings.Repeat("c", 10+length)}
+		token := key.Seal(&said)
+		for at := 5; at <= len(token); at++ {
+			if _, ok := key.Open(token[:at] + "\n" + token[at:]); ok {
+				t.Errorf("got a token of %d bytes open with a line break after %d", len(token), at)
+			}
+		}
+	}
+}
+
 // TestLastCharacterHasOneSpelling tries all characters in place of the last one, whose low bits
 // may mean nothing.
 func TestLastCharacterHasOneSpelling(t *testing.T) {
