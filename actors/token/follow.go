@@ -73,10 +73,16 @@ func (s *Service) readChanges() error {
 			return s.readAllAgain() // the database has lost changes
 		}
 		for i := range changes {
+			if changes[i].Number != s.followed.number+1 {
+				return s.readAllAgain() // those between are gone
+			}
 			if err := s.apply(ctx, &changes[i]); err != nil {
 				return err
 			}
 			s.followed.number = changes[i].Number
+		}
+		if len(changes) < followLimit && s.followed.number < last {
+			return s.readAllAgain() // the latest are gone
 		}
 		if len(changes) < followLimit {
 			s.followed.at.Store(int64(s.clock(began)))

@@ -336,3 +336,33 @@ func TestChangeDuringStartIsFollowed(t *testing.T) {
 		peer.wantVerdict(t, "dropped during the start", bearer, token.TokenInvalid)
 	})
 }
+
+// TestSweptChangeIsNotLost deletes the row of a change before this process has read it: its clock stood
+// still for a while, or that of the process that deletes rows is ahead.
+func TestSweptChangeIsNotLost(t *testing.T) {
+	for name, later := range map[string]int{"the last one": 0, "with later ones": 3} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newSharedFixture(t, 0)
+				bearer := f.newTokens(t).AccessToken
+				f.wantVerdict(t, "before", bearer, token.Admitted)
+				wait(followed)
+				f.store.locked(func() {
+					f.store.newUserEpoch(7)
+					f.store.changes = nil
+					for range later {
+						f.store.note(oauth.Change{UserID: 8})
+					}
+				})
+				wait(followed)
+				f.wantVerdict(t, "the user has a new epoch", bearer, token.TokenInvalid)
+				wait(time.Minute)
+				f.store.locked(func() {
+					if f.store.endsReads != 2 {
+						t.Errorf("got %d reads of everything, want 2", f.store.endsReads)
+					}
+				})
+			})
+		})
+	}
+}
