@@ -116,8 +116,9 @@ type (
 	revocation struct {
 		clientAsk
 		credentials oauth.Credentials
-		owner       string // the client that the token was issued to; "" = there is nothing to end
-		release     func() // gives back the room for the end; nil = none was taken
+		owner       string    // the client that the token was issued to; "" = there is nothing to end
+		release     func()    // gives back the room for the end; nil = none was taken
+		family      oauth.End // of the refresh token, as it was read; zero = none
 		op          oauth.Revoke
 	}
 )

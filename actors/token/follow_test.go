@@ -366,3 +366,20 @@ func TestSweptChangeIsNotLost(t *testing.T) {
 		})
 	}
 }
+
+// TestFamilyThatAnotherProcessEnded revokes a refresh token here right after another process did.
+func TestFamilyThatAnotherProcessEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newSharedFixture(t, 0)
+		peer := f.newPeer(t)
+		tokens := f.newTokens(t)
+		f.wantVerdict(t, "before", tokens.AccessToken, token.Admitted)
+		for _, process := range []*fixture{peer, f} {
+			fault := process.Revoke(t.Context(), f.credentials(), tokens.RefreshToken, time.Now())
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			process.wantVerdict(t, "after the response", tokens.AccessToken, token.TokenInvalid)
+		}
+	})
+}

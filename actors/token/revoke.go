@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -42,7 +44,12 @@ func (s *Service) revoke(
 	if err := s.findOwner(ctx, m, token, now); err != nil {
 		return err
 	}
-	m.write = newWrite(func(err error) { s.honour(&m.op, err) })
+	m.write = newWrite(func(err error) {
+		s.honour(&m.op, err)
+		if m.op.FamilyID != uuid.Nil { // another process may have ended it, which this one does not know yet
+			s.ended([]oauth.End{m.family}, err)
+		}
+	})
 	err = s.do(ctx, a, m, &m.clientAsk, &m.op)
 	if m.release != nil {
 		m.release()
@@ -75,6 +82,7 @@ func (s *Service) findOwner(
 		return err
 	}
 	m.owner, m.op.FamilyID = row.Family.ClientID, row.Family.ID
+	m.family = oauth.End{FamilyID: row.Family.ID, Expires: row.Family.AccessExpires}
 	return nil
 }
 
