@@ -383,3 +383,18 @@ func TestFamilyThatAnotherProcessEnded(t *testing.T) {
 		}
 	})
 }
+
+// TestStoreWithoutKeys loses the keys of a purpose. Those that are known stay in use.
+func TestStoreWithoutKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newSharedFixture(t, 0)
+		bearer := f.newTokens(t).AccessToken
+		f.store.locked(func() { f.store.keys[oauth.FormKeys] = nil })
+		unknown := f.store.key(9).Seal(&oauth.AccessToken{ClientID: f.client.ID})
+		f.wantVerdict(t, "unknown key", unknown, token.TokenInvalid)
+		f.wantVerdict(t, "known key", bearer, token.Admitted)
+		if got := len(f.Keys(oauth.FormKeys)); got != 1 {
+			t.Errorf("got %d keys, want 1", got)
+		}
+	})
+}

@@ -75,6 +75,9 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read keys: %w", err)
 		}
+		if len(keys) == 0 {
+			return fmt.Errorf("read keys: the store has none for %s", purpose)
+		}
 		set.keys[purpose] = keys
 	}
 	for i := range set.keys[oauth.TokenKeys] {
