@@ -51,3 +51,31 @@ func TestTokensInUseAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// TestOperatorsNeedNoRoom fills the room for tokens in use. The admin API admits operators still, and
+// nobody else.
+func TestOperatorsNeedNoRoom(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.MaxActive = 1 })
+	f.wantVerdict(t, "the only room", f.seal(nil), token.Admitted)
+	f.wantVerdict(t, "no room", f.seal(nil), token.TryLater)
+	ordinary := f.seal(func(a *oauth.AccessToken) { a.Scopes = oauth.ServerOperations })
+	if got := f.AdmitOperator(ordinary, time.Now()); got != token.InsufficientScope {
+		t.Errorf("another client: got %v, want %v", got, token.InsufficientScope)
+	}
+	var secret string
+	f.client, secret = f.register(t, oauth.Client{
+		Name: "Operator", Operator: true, Scopes: oauth.ServerOperations,
+		Grants: oauth.ClientCredentialsGrant,
+	})
+	f.secret = secret
+	bearer := f.seal(func(a *oauth.AccessToken) { a.UserID, a.Scopes = 0, oauth.ServerOperations })
+	if got := f.AdmitOperator(bearer, time.Now()); got != token.Admitted {
+		t.Errorf("operator: got %v, want %v", got, token.Admitted)
+	}
+	if fault := f.Revoke(t.Context(), f.credentials(), bearer, time.Now()); fault != nil {
+		t.Fatal(fault)
+	}
+	if got := f.AdmitOperator(bearer, time.Now()); got != token.TokenInvalid {
+		t.Errorf("revoked: got %v, want %v", got, token.TokenInvalid)
+	}
+}

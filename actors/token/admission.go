@@ -91,8 +91,8 @@ func (s *Service) admitInUse(
 	return result, true
 }
 
-// admitOpened opens a token and makes its actor. An introspection needs none, so it goes on when
-// there is no room.
+// admitOpened opens a token and makes its actor. Where nothing is counted it goes on when there is no
+// room: operators must reach the admin API then.
 func (s *Service) admitOpened(
 	token string, number uint16, endpoint Endpoint, now time.Time,
 ) (Admission, *session) {
@@ -109,8 +109,12 @@ func (s *Service) admitOpened(
 		}
 		a := s.use(&x, t.ID, token)
 		switch {
-		case a == nil && endpoint == introspection:
-			return Admission{Verdict: Admitted}, &x
+		case a == nil && int(endpoint) >= len(limitOf): // nothing is counted, so no actor is needed
+			alone, m := tokenActor{id: t.ID, service: s, session: x}, admission{endpoint: endpoint, now: now}
+			if alone.admit(&m); m.stale {
+				continue
+			}
+			return m.result, &x
 		case a == nil:
 			return Admission{Verdict: TryLater}, nil
 		}
