@@ -251,3 +251,31 @@ func TestStoreSweepsPeriodically(t *testing.T) {
 	}
 	open(t, sqlstore.Config{URL: url, Metrics: registry}) // Close unregistered the metrics
 }
+
+// TestWriteThatHasBegunIsAwaited lets a commit on SQLite take longer than any time limit. The caller
+// must learn of it: it makes requests read the user again, and nobody else would.
+func TestWriteThatHasBegunIsAwaited(t *testing.T) {
+	url, _ := sqlite(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour})
+		u := &account.User{Name: "Ada"}
+		if err := s.CreateUser(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		err := sqlstore.SetFault(t.Context(), s, func(statement string) error {
+			if statement == "COMMIT" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start, before := time.Now(), u.Epoch
+		if err := s.ReplacePassword(ctx, u, [32]byte{}); err != nil || u.Epoch <= before {
+			t.Errorf("got %v after %v, epoch %d, want none", err, time.Since(start), u.Epoch-before)
+		}
+	})
+}
