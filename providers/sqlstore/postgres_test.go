@@ -251,3 +251,20 @@ SELECT purpose, 2, wrapped, made, 0 FROM keys WHERE purpose = 'tokens'`,
 		t.Errorf("got %v, want %v", err, oauth.ErrKeysInUse)
 	}
 }
+
+// TestTransactionsAreReadCommitted sets another isolation for the database. The statements of a
+// transaction must see what others have committed since it began.
+func TestTransactionsAreReadCommitted(t *testing.T) {
+	url := pgtest.Start(t)
+	_, err := connect(t, url).Exec(`DO $$ BEGIN EXECUTE format(
+'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, sqlstore.Config{URL: url})
+	err = sqlstore.Execute(t.Context(), s, `DO $$ BEGIN
+	IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE 'it is %', current_setting('transaction_isolation'); END IF; END $$`)
+	if err != nil {
+		t.Errorf("isolation: got %v, want read committed", err)
+	}
+}
