@@ -48,6 +48,48 @@ func (s *failingCodes) Submit(op oauth.Operation) {
 	s.Store.Submit(op)
 }
 
+// lateCodes is a store that has something happen before the next code is saved.
+type lateCodes struct {
+	oauth.Store
+	before atomic.Pointer[func()] // nil = nothing
+}
+
+func (s *lateCodes) Submit(op oauth.Operation) {
+	if _, ok := op.(*oauth.SaveCode); ok {
+		if before := s.before.Swap(nil); before != nil {
+			(*before)()
+		}
+	}
+	s.Store.Submit(op)
+}
+
+// TestNoCodeAfterNewPassword changes the password while a stranger's session has a code issued.
+func TestNoCodeAfterNewPassword(t *testing.T) {
+	codes := &lateCodes{}
+	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
+			codes.Store = s
+			return codes, s
+		}
+	})
+	c := st.NewClient(t, nil)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	consent := b.signIn(asked(c), rosa)
+	change := func() {
+		u, err := st.Store.UserByEmail(t.Context(), rosa)
+		if err == nil {
+			u.PasswordHash = "new"
+			err = st.Store.ReplacePassword(t.Context(), u, [32]byte{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	codes.before.Store(&change)
+	b.send(consent, "decision", "allow").shows(t, 200, "/login")
+}
+
 // TestAuthorizeServerErrors fails after the redirect URI was found to be the client's, with what
 // passes and what does not.
 func TestAuthorizeServerErrors(t *testing.T) {

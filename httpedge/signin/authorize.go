@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
@@ -184,5 +185,13 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decisi
 		s.Refuse(v, fault)
 		return
 	}
-	visit.Redirect(v.HTTP, request.CodeURL(code, s.issuer))
+	// A new password ends the codes of that moment. A code that was saved after it is never shown.
+	switch _, _, err := s.people.Session(v.Ctx, who.Token, v.Now); {
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case err != nil:
+		s.RefuseFailure(v, "read a session", err)
+	default:
+		visit.Redirect(v.HTTP, request.CodeURL(code, s.issuer))
+	}
 }
