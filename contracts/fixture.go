@@ -53,8 +53,8 @@ type fixture struct {
 	served chan error
 }
 
-// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know. log gets
-// the service's log.
+// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know. log
+// gets the service's log.
 func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, err error) {
 	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, tokens: standIns{},
 		served: make(chan error, 1)}
@@ -87,8 +87,8 @@ func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, 
 	return f, nil
 }
 
-// config returns the defaults of gatehouse serve with a simulated upstream and limits that a busy machine
-// does not reach. Loopback is a trusted proxy, so that a pact can set the caller's address.
+// config returns the defaults of gatehouse serve with a simulated upstream and limits that a busy
+// machine does not reach. Loopback is a trusted proxy, so that a pact can set the caller's address.
 func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
 	c := stack.Defaults()
 	c.Listen, c.AdminListen, c.Issuer = "127.0.0.1:0", "127.0.0.1:0", issuer

@@ -61,8 +61,8 @@ func tokenStates() []State {
 	}
 }
 
-// given returns an argument, or a new value when there is none. Its error says that the service would
-// reject the argument's format.
+// given returns an argument, or a new value when there is none. Its error says that the service
+// would reject the argument's format.
 func given(
 	a arguments, name string, hasFormat func(string) bool, fresh func() string,
 ) (string, error) {
@@ -157,8 +157,8 @@ func (f *fixture) submit(ctx context.Context, op oauth.Operation) error {
 	}
 }
 
-// issue issues tokens to the current client for the current user, as if a code had been redeemed at a
-// time.
+// issue issues tokens to the current client for the current user, as if a code had been redeemed at
+// a time.
 func (f *fixture) issue(
 	ctx context.Context, refresh string, scopes oauth.Scopes, at time.Time,
 ) (*oauth.AccessToken, error) {

@@ -28,8 +28,8 @@ func (o *operator) keys() []listedKey {
 		key, _ := item.(map[string]any)
 		purpose, _ := key["purpose"].(string)
 		number, _ := key["number"].(float64)
-		madeAt, _ := key["made_at"].(string)
-		made, err := time.Parse(time.RFC3339, madeAt)
+		created, _ := key["created_at"].(string)
+		made, err := time.Parse(time.RFC3339, created)
 		if file, _ := key["key_file"].(string); file == "" || err != nil ||
 			time.Since(made) > time.Hour || len(key) != 5 {
 			o.t.Errorf("got %v, want a key made by this test with the name of its key file", key)

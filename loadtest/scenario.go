@@ -81,9 +81,8 @@ var Scenarios = []Scenario{
 	{"soak",
 		"Does it stay healthy for a long time? Everything at once, with checks of memory and goroutines.",
 		200, 15 * time.Minute, nil, nil, []string{"mix"}},
-	{"token",
-		"How many tokens a second can client_credentials issue? Each is durable before its response.",
-		500, 10 * time.Second, prepareToken, []string{"token"}, []string{"people"}},
+	{"token", "How many tokens a second can client_credentials issue?", 500, 10 * time.Second,
+		prepareToken, []string{"token"}, []string{"people"}},
 }
 
 func init() { // prepareMixed and prepareSoak use Scenarios

@@ -87,7 +87,8 @@ type Store interface {
 	// sessions except the one whose hash is keep, all refresh families and codes, and all access
 	// tokens by a new epoch.
 	ReplacePassword(ctx context.Context, u *User, keep [32]byte) error
-	// DeleteUser deletes the user with all sessions, consents, challenges, codes and refresh tokens.
+	// DeleteUser deletes the user with all sessions, consents, challenges, codes and refresh
+	// tokens.
 	DeleteUser(ctx context.Context, id int64) error
 
 	CreateSession(ctx context.Context, s *Session) error

@@ -22,8 +22,7 @@ const (
 	nonceOffset  = numberOffset + 2
 	headLength   = nonceOffset + len(TokenID{})
 
-	// MaxAccessToken is the longest access token in bytes. All are as long for a client whose ID is a
-	// UUID, but for what they leave out.
+	// MaxAccessToken is the longest access token in bytes.
 	MaxAccessToken = 255
 
 	maxSealed = (MaxAccessToken - prefixLength) / 4 * 3 // bytes of head, record and tag
@@ -86,8 +85,8 @@ func NewTokenKey(key *Key) *TokenKey {
 // base64url accepts one spelling of each value, but for line breaks.
 var base64url = base64.RawURLEncoding.Strict()
 
-// Seal returns an access token that says t. The client ID must be a UUID or have at
-// most 48 bytes.
+// Seal returns an access token that says t, and sets its ID and Key. The client ID must be a UUID
+// or have at most 48 bytes.
 func (k *TokenKey) Seal(t *AccessToken) string {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)

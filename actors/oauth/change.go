@@ -71,8 +71,8 @@ type Key struct {
 // String returns purpose and number.
 func (k Key) String() string { return fmt.Sprintf("%s key %d", k.Purpose, k.Number) }
 
-// Rotation asks for a new key.
-type Rotation struct {
+// KeyRotation asks for a new key.
+type KeyRotation struct {
 	Purpose Purpose
 	Now     time.Time
 	Expires time.Time // when the key before it is no longer needed

@@ -14,16 +14,16 @@ var (
 	ErrNotFound = errors.New("no such record")
 	// ErrConflict: the record was changed since it was read; nothing was written.
 	ErrConflict = errors.New("the record was changed since it was read")
-	// ErrKeysInUse: tokens signed with the previous key may still be valid.
-	ErrKeysInUse = errors.New("the previous key is still in use")
+	// ErrKeysInUse: what was made with a former key may still be valid.
+	ErrKeysInUse = errors.New("a former key is still in use")
 	// ErrBusy: the queue of writes is full; nothing was written.
 	ErrBusy = errors.New("too much waits to be written")
 	// ErrUnknownOutcome: a write was begun and not confirmed in time; it may or may not be durable.
 	ErrUnknownOutcome = errors.New("the write was not confirmed in time")
 )
 
-// Store keeps clients, codes and tokens. Its methods may be called by many goroutines. A read sees
-// every operation that was acknowledged before the read began.
+// Store keeps clients, codes, refresh tokens, keys, and what has ended. Its methods may be called
+// by many goroutines. A read sees every operation that was acknowledged before the read began.
 type Store interface {
 	// Client returns the client with that ID, disabled or not, or ErrNotFound.
 	Client(ctx context.Context, id string) (*Client, error)
@@ -45,16 +45,16 @@ type Store interface {
 	// Keys returns the keys of a purpose: the current one first, then the former ones that have not
 	// expired at now, the newest first.
 	Keys(ctx context.Context, purpose Purpose, now time.Time) ([]Key, error)
-	// RotateKeys makes a new current key and returns what Keys then returns. It returns ErrKeysInUse
-	// and changes nothing if a former key has not expired and Drop is not set.
-	RotateKeys(ctx context.Context, r Rotation) ([]Key, error)
+	// RotateKeys makes a new current key and returns what Keys then returns. It returns
+	// ErrKeysInUse and changes nothing if a former key has not expired and Drop is not set.
+	RotateKeys(ctx context.Context, r KeyRotation) ([]Key, error)
 
-	// Ends returns the last change's number, and what was ended up to there, or later, and would not
-	// have expired at now.
+	// Ends returns the last change's number, and what was ended up to there, or later, and would
+	// not have expired at now.
 	Ends(ctx context.Context, now time.Time) (last int64, ends []End, err error)
 	// Changes returns the last change's number, which is below after when the database has lost
-	// changes, and the changes above after in their order, at most limit. A change is kept until what
-	// it ends has expired, and for ChangesKept.
+	// changes, and the changes above after in their order, at most limit. A change is kept until
+	// what it ends has expired, and for ChangesKept.
 	Changes(ctx context.Context, after int64, limit int) (last int64, changes []Change, err error)
 
 	// Submit enqueues op and returns at once. The Store executes operations in the order of

@@ -6,8 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// The formats of refresh tokens, codes and client secrets: a prefix for the kind, 256 random bits in
-// base62, and a CRC-32, which only detects typing errors. See AccessToken for the others.
+// The formats of refresh tokens, codes and client secrets: a prefix for the kind, 256 random bits
+// in base62, and a CRC-32, which only detects typing errors. Access tokens have another: see
+// TokenKey.
 const (
 	accessTokenPrefix       = "gtat_"
 	refreshTokenPrefix      = "gtrt_"

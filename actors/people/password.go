@@ -120,8 +120,8 @@ func changeHash(u *account.User, hash string) func(*account.User) error {
 	}
 }
 
-// replacePassword returns a save for changeUser that also ends everything that a person who knew the
-// former password may have got, except the session with the token keep ("" = none).
+// replacePassword returns a save for changeUser that also ends everything that a person who knew
+// the former password may have got, except the session with the token keep ("" = none).
 func (s *Service) replacePassword(keep string) func(context.Context, *account.User) error {
 	return func(ctx context.Context, u *account.User) error {
 		return s.config.Store.ReplacePassword(ctx, u, oauth.HashOf(keep))

@@ -100,8 +100,8 @@ func (s *Service) authenticate(
 	return s.startSession(ctx, u, attempt.Device, now)
 }
 
-// rehash replaces an outdated hash of u's password. The password is the same, so sessions and tokens
-// stay. An error is only logged, since the next sign-in tries again.
+// rehash replaces an outdated hash of u's password. The password is the same, so sessions and
+// tokens stay. An error is only logged, since the next sign-in tries again.
 func (s *Service) rehash(
 	ctx context.Context, u *account.User, password string, now time.Time,
 ) *account.User {

@@ -141,7 +141,8 @@ func (s *Service) check(
 	return t, Admitted
 }
 
-// use returns the actor of a token, in use from now on. It returns nil when there is no room for it.
+// use returns the actor of a token, in use from now on. It returns nil when there is no room for
+// it.
 func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 	if a := s.directory.find(&id); a != nil || !s.directory.hasRoom(x.client) {
 		return a
@@ -157,8 +158,8 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 	return used
 }
 
-// open returns the session of a token with its client and user, which it reads if needed. The verdict
-// is Admitted when they stand by the token.
+// open returns the session of a token with its client and user, which it reads if needed. The
+// verdict is Admitted when they stand by the token.
 func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ Verdict) {
 	if !s.inflight.Enter() {
 		return x, TryLater

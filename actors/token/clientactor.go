@@ -13,8 +13,8 @@ import (
 )
 
 // clientActor serves the requests of one client in their order. It authenticates the client,
-// checks what does not change, and hands the store an operation that decides the rest. Then it takes
-// its next message, without waiting for the disk.
+// checks what does not change, and hands the store an operation that decides the rest. Then it
+// takes its next message, without waiting for the disk.
 type clientActor struct {
 	mailbox.Mailbox
 	record  *clientRecord // keeps it in use
@@ -77,8 +77,8 @@ type clientAsk struct {
 // base returns what the actor needs of every message.
 func (m *clientAsk) base() *clientAsk { return m }
 
-// tokenAsk is what all token requests have in common. The response is valid when the write has ended
-// without an error.
+// tokenAsk is what all token requests have in common. The response is valid when the write has
+// ended without an error.
 type tokenAsk struct {
 	clientAsk
 	request  *oauth.TokenRequest
@@ -274,8 +274,8 @@ func (a *clientActor) revoke(m *revocation) {
 // request one at each call.
 const operatorTokenLifetime = 5 * time.Minute
 
-// grant sets what the access token and its response say, but for the user and the epochs. The token's
-// lifetime counts from the second of its issue, so that it never outlives expires_in, and
+// grant sets what the access token and its response say, but for the user and the epochs. The
+// token's lifetime counts from the second of its issue, so that it never outlives expires_in, and
 // introspection agrees with it.
 func (a *clientActor) grant(m *tokenAsk, scopes oauth.Scopes) {
 	lifetime := a.service.config.Lifetimes.AccessToken

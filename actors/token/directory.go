@@ -8,8 +8,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// directory has the actor of each access token in use. Its methods may be called by many goroutines.
-// None sends a message while it holds a lock, since the actor would run under it.
+// directory has the actor of each access token in use. Its methods may be called by many
+// goroutines. None sends a message while it holds a lock, since the actor would run under it.
 type directory struct {
 	shards [256]directoryShard
 	index  atomic.Pointer[index]
@@ -74,7 +74,8 @@ func (d *directory) hasRoom(client *clientActor) bool {
 	return d.size.Load() < d.max && client.active.Load() < max(1, d.max/8)
 }
 
-// count counts an actor in (1) or out (-1). It returns false and counts nothing when there is no room.
+// count counts an actor in (1) or out (-1). It returns false and counts nothing when there is no
+// room.
 func (d *directory) count(a *tokenActor, n int64) bool {
 	active := &a.session.client.active
 	all, own := d.size.Add(n), active.Add(n)

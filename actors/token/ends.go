@@ -17,8 +17,8 @@ const endLimit = 10_000
 // ends are the access tokens and families that ended before they expired. Its methods may be called
 // by many goroutines. The zero value is empty.
 //
-// Who ends something adds it first and tells the caller then. A token actor looks again whenever the
-// version has grown, so it needs no message.
+// Who ends something adds it first and tells the caller then. A token actor looks again whenever
+// the version has grown, so it needs no message.
 type ends struct {
 	version atomic.Uint64 // grows after each end
 	size    atomic.Int64

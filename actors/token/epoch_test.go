@@ -29,8 +29,8 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestNewEpochEndsTokens gives the user or the client a new epoch. Only a new token is accepted, also
-// after the user or client was disabled and enabled.
+// TestNewEpochEndsTokens gives the user or the client a new epoch. Only a new token is accepted,
+// also after the user or client was disabled and enabled.
 func TestNewEpochEndsTokens(t *testing.T) {
 	f := newFixture(t, nil)
 	for name, op := range map[string]*oauth.Revoke{

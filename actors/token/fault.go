@@ -17,7 +17,8 @@ var errUnavailable = &oauth.Error{
 	RetryAfter:  time.Second,
 }
 
-// errTooManyEnds is what a client is told that has revoked endLimit tokens which would still be valid.
+// errTooManyEnds is what a client is told that has revoked endLimit tokens which would still be
+// valid.
 var errTooManyEnds = &oauth.Error{
 	Code:        oauth.TemporarilyUnavailable,
 	Description: "The client has revoked too many access tokens that have not expired.",
@@ -64,8 +65,8 @@ func (s *Service) fault(err error, step string) *oauth.Error {
 	return errUnavailable
 }
 
-// throttled returns the error for a failed client authentication from an address that has failed too
-// often, and every other fault as it is.
+// throttled returns the error for a failed client authentication from an address that has failed
+// too often, and every other fault as it is.
 func (s *Service) throttled(fault *oauth.Error, c oauth.Credentials, now time.Time) *oauth.Error {
 	if fault == nil || fault.Code != oauth.InvalidClient || !c.Caller.IsValid() {
 		return fault

@@ -11,7 +11,8 @@ import (
 const (
 	// followEvery is how often a process reads what others that share its database have changed.
 	followEvery = 500 * time.Millisecond
-	// followWithin is how long ago that may be. Later, a process cannot know which tokens have ended.
+	// followWithin is how long ago that may be. Later, a process cannot know which tokens have
+	// ended.
 	followWithin = 2 * time.Second
 	// readAllTimeout is how long reading everything may take, while tokens are refused.
 	readAllTimeout = time.Minute
@@ -97,8 +98,9 @@ func (s *Service) readAllAgain() error {
 	return s.readAll(ctx)
 }
 
-// readAll reads what has ended and all keys, and makes every request read its records again. Keys and
-// records are read after the number of the last change, so that no change between the reads is lost.
+// readAll reads what has ended and all keys, and makes every request read its records again. Keys
+// and records are read after the number of the last change, so that no change between the reads is
+// lost.
 func (s *Service) readAll(ctx context.Context) error {
 	began := time.Now()
 	last, ended, err := s.config.Tokens.Ends(ctx, began)

@@ -197,8 +197,8 @@ func TestProcessAloneDoesNotFollow(t *testing.T) {
 	})
 }
 
-// TestEverythingIsReadAgain loses the rows of changes: those that are no longer kept after a long gap,
-// or those of a database that was restored.
+// TestEverythingIsReadAgain loses the rows of changes: those that are no longer kept after a long
+// gap, or those of a database that was restored.
 func TestEverythingIsReadAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		gap  time.Duration
@@ -286,7 +286,7 @@ func TestChangeThatFailedIsAppliedLater(t *testing.T) {
 		bearer := f.newTokens(t).AccessToken
 		f.wantVerdict(t, "before", bearer, token.Admitted)
 		f.store.locked(func() { f.store.keysError = errors.New("planted") })
-		_, err := f.store.RotateKeys(t.Context(), oauth.Rotation{
+		_, err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 			Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 		})
 		if err != nil {
@@ -324,7 +324,7 @@ func TestChangeDuringStartIsFollowed(t *testing.T) {
 		f := newSharedFixture(t, 0)
 		bearer := f.newTokens(t).AccessToken
 		f.store.onKeysRead = sync.OnceFunc(func() {
-			_, err := f.store.RotateKeys(t.Context(), oauth.Rotation{
+			_, err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 				Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 			})
 			if err != nil {

@@ -12,13 +12,13 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// requestTimeout is how long a token or revocation request waits for the store, up to a write that has
-// begun.
+// requestTimeout is how long a token or revocation request waits for the store, up to a write that
+// has begun.
 const requestTimeout = 5 * time.Second
 
-// Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable. A
-// request whose write was queued but not begun when ctx ends has had no effect. One that was begun is
-// awaited up to 5 s longer. The request must not share memory that changes.
+// Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable.
+// A request whose write was queued but not begun when ctx ends has had no effect. One that was
+// begun is awaited up to 5 s longer. The request must not share memory that changes.
 func (s *Service) Token(
 	ctx context.Context, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, *oauth.Error) {

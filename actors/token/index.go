@@ -10,13 +10,13 @@ import (
 // leastBuckets is how many buckets there are for a few actors; a power of two.
 const leastBuckets = 1 << 8
 
-// replaceEvery is how many actors find a bucket full until one replaces another. So an actor that is
-// asked often is in the index soon, and actors do not replace each other all the time.
+// replaceEvery is how many actors find a bucket full until one replaces another. So an actor that
+// is asked often is in the index soon, and actors do not replace each other all the time.
 const replaceEvery = 8
 
-// index finds actors of the directory without a lock, and with two waits for memory: for the token's
-// bucket and for its actor. What it does not find may be in the directory. It never finds what the
-// directory has dropped.
+// index finds actors of the directory without a lock, and with two waits for memory: for the
+// token's bucket and for its actor. What it does not find may be in the directory. It never finds
+// what the directory has dropped.
 //
 // It is our own because a profile request waits for memory most: a lock and a map are more of it.
 type index struct{ buckets []bucket }
@@ -48,8 +48,8 @@ func (x *index) find(id *oauth.TokenID) *tokenActor {
 	return nil
 }
 
-// put is called under the lock of the actor's shard, like drop. Actors of other shards may enter the
-// same bucket meanwhile. An actor with the tag of another is not found.
+// put is called under the lock of the actor's shard, like drop. Actors of other shards may enter
+// the same bucket meanwhile. An actor with the tag of another is not found.
 func (x *index) put(a *tokenActor) {
 	b, tag := x.bucket(&a.id)
 	for i := range b.actors {

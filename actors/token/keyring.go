@@ -97,8 +97,8 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 	return nil
 }
 
-// openToken opens an access token, expired or not. ok is false if the token was not sealed with one of
-// the keys.
+// openToken opens an access token, expired or not. ok is false if the token was not sealed with one
+// of the keys.
 func (s *Service) openToken(token string, number uint16) (t oauth.AccessToken, ok bool) {
 	key := s.keys.find(number)
 	if key == nil && s.config.Shared {
@@ -131,9 +131,9 @@ func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
 }
 
 // RotateKeys makes a new key of a purpose. What was sealed with the key before stays valid until it
-// expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop ends
-// all former keys with what they sealed. RotateKeys returns when the key was made, and when the next
-// rotation is possible.
+// expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop
+// ends all former keys with what they sealed. RotateKeys returns when the key was made, and when
+// the next rotation is possible.
 func (s *Service) RotateKeys(
 	ctx context.Context, purpose oauth.Purpose, drop bool, now time.Time,
 ) (made, again time.Time, err error) {
@@ -141,7 +141,7 @@ func (s *Service) RotateKeys(
 		return made, again, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	rotation := oauth.Rotation{
+	rotation := oauth.KeyRotation{
 		Purpose: purpose, Now: now, Drop: drop,
 		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}

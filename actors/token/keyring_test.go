@@ -134,11 +134,11 @@ func TestUnknownKeyIsReadOnceASecond(t *testing.T) {
 	}
 }
 
-// TestNewKeyIsReadForAllRequests sends a token of another process's new key from many goroutines while
-// one of them reads the key.
+// TestNewKeyIsReadForAllRequests sends a token of another process's new key from many goroutines
+// while one of them reads the key.
 func TestNewKeyIsReadForAllRequests(t *testing.T) {
 	f := newFixture(t, func(c *token.Config) { c.Shared, c.Stale = true, time.Hour })
-	_, err := f.store.RotateKeys(t.Context(), oauth.Rotation{
+	_, err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 		Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 	})
 	if err != nil {

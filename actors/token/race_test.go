@@ -30,8 +30,8 @@ func (f *fixture) newSubject(t *testing.T) subject {
 	return subject{code, f.mustToken(t, f.codeRequest(code))}
 }
 
-// TestNothingIsAdmittedAfterItsEnd ends tokens in all ways while many goroutines use them. No request
-// that begins after a response to the end is admitted.
+// TestNothingIsAdmittedAfterItsEnd ends tokens in all ways while many goroutines use them. No
+// request that begins after a response to the end is admitted.
 func TestNothingIsAdmittedAfterItsEnd(t *testing.T) {
 	noFault := func(t *testing.T, fault *oauth.Error) {
 		if fault != nil {
@@ -157,8 +157,8 @@ func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
 	}
 }
 
-// TestDropEndsTokensThatWereIssued drops the keys twice at once while tokens are issued. No token that
-// was issued before a drop was requested is accepted after its response.
+// TestDropEndsTokensThatWereIssued drops the keys twice at once while tokens are issued. No token
+// that was issued before a drop was requested is accepted after its response.
 func TestDropEndsTokensThatWereIssued(t *testing.T) {
 	for round := range 20 {
 		f := newFixture(t, func(c *token.Config) { c.Shared = round%2 == 0 })

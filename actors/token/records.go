@@ -160,8 +160,8 @@ func (r *record[K, V]) outdate() {
 	r.current.Store(nil)
 }
 
-// change makes every request read the row of key again. It is called when the store has acknowledged
-// a change, before anybody is told of it.
+// change makes every request read the row of key again. It is called when the store has
+// acknowledged a change, before anybody is told of it.
 func (r *records[K, V]) change(key K) {
 	if found := r.find(key); found != nil {
 		found.outdate()

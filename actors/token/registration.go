@@ -24,8 +24,8 @@ func (s *Service) Clients(ctx context.Context, after string, limit int) ([]*oaut
 	return s.config.Tokens.Clients(ctx, after, limit)
 }
 
-// CreateClient registers c under a new id. It returns the record and, for a confidential client, its
-// secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
+// CreateClient registers c under a new id. It returns the record and, for a confidential client,
+// its secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
 func (s *Service) CreateClient(
 	ctx context.Context, c oauth.Client, now time.Time,
 ) (created *oauth.Client, secret string, err error) {
@@ -69,8 +69,8 @@ func (s *Service) UpdateClient(
 	})
 }
 
-// RotateSecret gives a confidential client a second secret and returns it with its record. While the
-// client has two, the error is a *oauth.RegistrationError: RevokeSecret ends one.
+// RotateSecret gives a confidential client a second secret and returns it with its record. While
+// the client has two, the error is a *oauth.RegistrationError: RevokeSecret ends one.
 func (s *Service) RotateSecret(
 	ctx context.Context, id string, now time.Time,
 ) (secret string, kept oauth.Secret, err error) {
@@ -99,8 +99,8 @@ func (s *Service) RevokeSecret(ctx context.Context, id, secretID string) error {
 	return err
 }
 
-// DeleteClient deletes a client and all its codes, tokens and consents, or returns oauth.ErrNotFound.
-// When it returns nil, they are refused from the next request on.
+// DeleteClient deletes a client and all its codes, tokens and consents, or returns
+// oauth.ErrNotFound. When it returns nil, they are refused from the next request on.
 func (s *Service) DeleteClient(ctx context.Context, id string) error {
 	release, err := s.beginChange(ctx)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *Service) tryChangeClient(
 	return &c, nil
 }
 
-// beginChange waits until no other change of clients is under way, so that those of one process never
-// conflict.
+// beginChange waits until no other change of clients is under way, so that those of one process
+// never conflict.
 func (s *Service) beginChange(ctx context.Context) (release func(), err error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped

@@ -57,8 +57,8 @@ func (s *Service) revoke(
 	return err
 }
 
-// findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended leaves
-// m without an owner.
+// findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended
+// leaves m without an owner.
 func (s *Service) findOwner(
 	ctx context.Context, m *revocation, token string, now time.Time,
 ) error {
@@ -117,8 +117,8 @@ func (s *Service) honour(op *oauth.Revoke, err error) {
 	s.ended(op.Ended, err)
 }
 
-// ended makes this process refuse the tokens and families that an operation has ended. It does nothing
-// after an error: a retry must find that they have not ended.
+// ended makes this process refuse the tokens and families that an operation has ended. It does
+// nothing after an error: a retry must find that they have not ended.
 func (s *Service) ended(all []oauth.End, err error) {
 	if err != nil {
 		return

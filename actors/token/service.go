@@ -6,8 +6,8 @@
 //   - The stores own clients, codes, refresh tokens and what has ended. They decide whatever two
 //     requests could ask for at once. What a response has acknowledged is durable: a restart loses
 //     nothing of it.
-//   - Access tokens are sealed and stored nowhere. What ends one before it expires is in memory, read
-//     at the start: the token or its family in ends, and the epochs of its client and user.
+//   - Access tokens are sealed and stored nowhere. What ends one before it expires is in memory,
+//     read at the start: the token or its family in ends, and the epochs of its client and user.
 //   - The records of clients and users in use are in memory, shared by all their tokens. Whoever
 //     changes one makes every request read it again.
 //   - Processes that share a database follow each other's changes. One that cannot refuses tokens.
@@ -48,11 +48,11 @@ type Config struct {
 	Lifetimes oauth.Lifetimes
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
-	// Stale is how long tokens are admitted after changes by other processes could not be read for 2
-	// seconds; optional.
+	// Stale is how long tokens are admitted after changes by other processes could not be read for
+	// 2 seconds; optional.
 	Stale time.Duration
-	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client may
-	// have an eighth of them. Optional: 0 = DefaultMaxActive.
+	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
+	// may have an eighth of them. Optional: 0 = DefaultMaxActive.
 	MaxActive int
 	Actors    *actor.ActorSystem // outlives the Service
 	Logger    *slog.Logger
@@ -67,8 +67,8 @@ const (
 	wrongSecretCallers = 10_000
 )
 
-// Service is the running token service. Its methods may be called by many goroutines. Those that take
-// a context return when it ends, or when a write that has begun by then has ended.
+// Service is the running token service. Its methods may be called by many goroutines. Those that
+// take a context return when it ends, or when a write that has begun by then has ended.
 type Service struct {
 	config       Config
 	started      time.Time

@@ -322,7 +322,7 @@ func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth
 }
 
 // RotateKeys implements oauth.Store. The first byte of a key's secret is its number.
-func (s *fakeStore) RotateKeys(_ context.Context, r oauth.Rotation) ([]oauth.Key, error) {
+func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) ([]oauth.Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	former := s.liveKeys(r.Purpose, r.Now)

@@ -41,9 +41,9 @@ type session struct {
 	scopes  oauth.Scopes
 }
 
-// tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines of
-// the requests. Its fields fill few cache lines: with thousands of tokens in use, requests wait for
-// memory more than for anything else.
+// tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines
+// of the requests. Its fields fill few cache lines: with thousands of tokens in use, requests wait
+// for memory more than for anything else.
 type tokenActor struct {
 	mailbox.Mailbox
 	id      oauth.TokenID
@@ -133,8 +133,8 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
 }
 
-// decide checks in the documented order: token, window, scope, approval. u is nil when the token has
-// no user.
+// decide checks in the documented order: token, window, scope, approval. u is nil when the token
+// has no user.
 func (a *tokenActor) decide(
 	endpoint Endpoint, client *oauth.Client, u *user, now ratelimit.Now,
 ) Admission {
@@ -221,8 +221,8 @@ func (x *session) describe() oauth.Introspection {
 // minute.
 const sweepInterval = idleTime / 256
 
-// sweep tells the actors of one shard after the other to stop if they are idle, and forgets ends whose
-// tokens have expired, until the Service stops.
+// sweep tells the actors of one shard after the other to stop if they are idle, and forgets ends
+// whose tokens have expired, until the Service stops.
 func (s *Service) sweep() {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()

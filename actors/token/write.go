@@ -18,9 +18,9 @@ type write struct {
 	honour func(error)
 }
 
-// newWrite returns a write. honour makes this process honour what the operation has changed, and may
-// be nil. It must not block. It is called before any caller learns of the end, so the response to a
-// later operation never leaves before this one is honoured.
+// newWrite returns a write. honour makes this process honour what the operation has changed, and
+// may be nil. It must not block. It is called before any caller learns of the end, so the response
+// to a later operation never leaves before this one is honoured.
 func newWrite(honour func(error)) write {
 	return write{ended: make(chan error, 1), honour: honour}
 }

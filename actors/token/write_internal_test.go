@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWriteIsHonouredBeforeItsEnd checks that nobody learns of the end of a write before this process
-// honours it.
+// TestWriteIsHonouredBeforeItsEnd checks that nobody learns of the end of a write before this
+// process honours it.
 func TestWriteIsHonouredBeforeItsEnd(t *testing.T) {
 	planted := errors.New("planted")
 	for _, want := range []error{nil, planted} {

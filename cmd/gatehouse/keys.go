@@ -50,7 +50,7 @@ func (c *keysList) Run(p *program) error {
 		return fmt.Errorf("read list: %w", err)
 	}
 	return r.printList(list.Keys, []column{
-		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"MADE", "made_at"},
+		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"},
 		{"EXPIRES", "expires_at"}, {"KEY FILE", "key_file"},
 	})
 }
@@ -156,7 +156,7 @@ func (*keysDrop) Help() string {
 
 // Run forgets the keys of access tokens.
 func (c *keysDrop) Run(p *program) error {
-	err := sqlstore.ForgetTokenKeys(p.ctx, c.storeConfig(p, c.databaseSettings))
+	err := sqlstore.DropTokenKeys(p.ctx, c.storeConfig(p, c.databaseSettings))
 	if err != nil {
 		return p.storeError(err)
 	}

@@ -62,8 +62,8 @@ func (s *fixture) wantProfile(t *testing.T, what, token string, want int) {
 	}
 }
 
-// TestUnusableKeyFile breaks the key file of a database in each way. No command starts anything, and
-// each says what to do.
+// TestUnusableKeyFile breaks the key file of a database in each way. No command starts anything,
+// and each says what to do.
 func TestUnusableKeyFile(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -187,7 +187,7 @@ func TestOperatorsDay(t *testing.T) {
 			got.stdout)
 	}
 	if got := remote("keys", "rotate"); got.code != exitFailed ||
-		!strings.Contains(got.stderr, "previous key") {
+		!strings.Contains(got.stderr, "former key") {
 		t.Errorf("got code %d, stderr %q for another at once, want 1 and why", got.code, got.stderr)
 	}
 	works(second.ClientSecret, 200)

@@ -99,8 +99,8 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
-	// Stale is how long requests with access tokens go on when the changes of other processes cannot
-	// be read; 0 = they are refused after 2 s.
+	// Stale is how long requests with access tokens go on when the changes of other processes
+	// cannot be read; 0 = they are refused after 2 s.
 	Stale time.Duration
 	// MaxActiveTokens limits the access tokens in use; optional: 0 = token.Config's default. One
 	// client may use an eighth.

@@ -28,7 +28,7 @@ type ListKeys func(context.Context) ([]StoredKey, error)
 type storedKey struct {
 	Purpose   oauth.Purpose `json:"purpose"`
 	Number    uint16        `json:"number"`
-	MadeAt    string        `json:"made_at"`
+	CreatedAt string        `json:"created_at"`
 	ExpiresAt *string       `json:"expires_at"` // null = it is the current one
 	KeyFile   string        `json:"key_file"`
 }

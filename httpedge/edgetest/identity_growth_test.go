@@ -15,8 +15,8 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-// TestIssuingWritesNothing issues 100,000 tokens for clients themselves: no table has a row more, and
-// SQLite's log not a byte.
+// TestIssuingWritesNothing issues 100,000 tokens for clients themselves: no table has a row more,
+// and SQLite's log not a byte.
 func TestIssuingWritesNothing(t *testing.T) {
 	const tokens = 100_000
 	type database struct {

@@ -157,8 +157,8 @@ func TestEndsReachAllProcesses(t *testing.T) {
 	}
 }
 
-// TestEndsReachProcessWithAnotherClock has one clock two seconds ahead of the database's other user,
-// and then two behind.
+// TestEndsReachProcessWithAnotherClock has one clock two seconds ahead of the database's other
+// user, and then two behind.
 func TestEndsReachProcessWithAnotherClock(t *testing.T) {
 	for _, ahead := range []time.Duration{2 * time.Second, -2 * time.Second} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {

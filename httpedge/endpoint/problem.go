@@ -139,7 +139,7 @@ func recordProblem(err error) (Problem, bool) {
 		return conflict("The email address, phone number or username belongs to another user."),
 			true
 	case errors.Is(err, oauth.ErrKeysInUse):
-		return conflict("What was made with the previous key has not expired."), true
+		return conflict("What was made with a former key has not expired."), true
 	case errors.Is(err, oauth.ErrNotFound), errors.Is(err, account.ErrNotFound):
 		return Problem{Status: fasthttp.StatusNotFound, Code: "not_found",
 			Message: "There is no such record."}, true
@@ -229,8 +229,8 @@ func queryMessage(reason geo.Reason) string {
 	return "This is not an IPv4 address, an IPv6 address or a domain. Check its spelling."
 }
 
-// isTemporary reports whether err comes from overload, a timeout or a stop: the same request may succeed
-// a moment later.
+// isTemporary reports whether err comes from overload, a timeout or a stop: the same request may
+// succeed a moment later.
 func isTemporary(err error) bool {
 	for _, temporary := range []error{
 		oauth.ErrBusy, account.ErrBusy, oauth.ErrUnknownOutcome, mailbox.ErrFull, mailbox.ErrStopped,

@@ -15,8 +15,8 @@ type trial struct {
 	requests int    // default for one measurement
 	tokens   int    // default for access tokens that the requests use in turn, each of them in the warm-up
 	proof    string // header line that every correct response has
-	// prepare writes what the servers need into a folder. It returns the requests to a host, which are
-	// sent in rotation.
+	// prepare writes what the servers need into a folder. It returns the requests to a host, which
+	// are sent in rotation.
 	prepare func(plan) (func(host string) [][]byte, error)
 	// raw returns a handler that sends the responses of gatehouse without doing its work.
 	raw func(dir string) (fasthttp.RequestHandler, error)

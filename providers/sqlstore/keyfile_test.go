@@ -253,7 +253,7 @@ func TestKeyNumbersEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rotation := oauth.Rotation{Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true}
+	rotation := oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true}
 	if _, err := s.RotateKeys(t.Context(), rotation); err == nil ||
 		!strings.Contains(err.Error(), "no number is left") {
 		t.Errorf("got %v, want an error that no number is left", err)
@@ -302,7 +302,7 @@ func TestRewrap(t *testing.T) {
 				time.Now()); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("keys with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
-			if _, err := old.RotateKeys(t.Context(), oauth.Rotation{Purpose: oauth.FormKeys,
+			if _, err := old.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
 				Now: time.Now()}); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("rotation with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
@@ -311,7 +311,7 @@ func TestRewrap(t *testing.T) {
 				changes[0].Keys != oauth.TokenKeys {
 				t.Errorf("got changes %+v, error %v, want one for each purpose", changes, err)
 			}
-			if _, err := both.RotateKeys(t.Context(), oauth.Rotation{Purpose: oauth.FormKeys,
+			if _, err := both.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
 				Now: time.Now(), Expires: time.Now().Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
@@ -344,7 +344,7 @@ func listKeys(t *testing.T, s *sqlstore.Store) []sqlstore.KeyInfo {
 	return list
 }
 
-func TestForgetTokenKeys(t *testing.T) {
+func TestDropTokenKeys(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {
 			config := sqlstore.Config{URL: d.make(t), Logger: quiet}
@@ -353,13 +353,13 @@ func TestForgetTokenKeys(t *testing.T) {
 			}
 			s := open(t, config)
 			now := time.Now()
-			if _, err := s.RotateKeys(t.Context(), oauth.Rotation{Purpose: oauth.TokenKeys,
+			if _, err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys,
 				Now: now, Expires: now.Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 			before := allKeys(t, s)
 			if err := errors.Join(s.Close(),
-				sqlstore.ForgetTokenKeys(t.Context(), config)); err != nil {
+				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
 			}
 			after := allKeys(t, open(t, config))

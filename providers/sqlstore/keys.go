@@ -104,7 +104,7 @@ func scanKey(r row) (k storedKey, err error) {
 }
 
 // RotateKeys implements oauth.Store.
-func (s *Store) RotateKeys(ctx context.Context, r oauth.Rotation) ([]oauth.Key, error) {
+func (s *Store) RotateKeys(ctx context.Context, r oauth.KeyRotation) ([]oauth.Key, error) {
 	err := s.do(ctx, func(b *batch) error { return b.rotateKeys(r, s.keyFiles) })
 	if err != nil {
 		return nil, fmt.Errorf("rotate keys: %w", err)
@@ -112,7 +112,7 @@ func (s *Store) RotateKeys(ctx context.Context, r oauth.Rotation) ([]oauth.Key, 
 	return s.Keys(ctx, r.Purpose, r.Now)
 }
 
-func (b *batch) rotateKeys(r oauth.Rotation, files keyFiles) error {
+func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	if err := b.lockKeys(); err != nil {
 		return err
 	}
@@ -335,19 +335,19 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 	return n, nil
 }
 
-// ForgetTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
+// DropTokenKeys deletes all keys of TokenKeys and creates one, so that no access token is valid
 // that was issued before. It is for a database that was restored: it does not know what was ended
 // since. On SQLite it returns ErrInUse if a server has the database open.
-func ForgetTokenKeys(ctx context.Context, config Config) (err error) {
+func DropTokenKeys(ctx context.Context, config Config) (err error) {
 	config.Exclusive = true // a server on SQLite would go on with the keys that it has read
 	lock, err := lockExclusive(config)
 	if err != nil {
-		return fmt.Errorf("replace token keys: %w", err)
+		return fmt.Errorf("drop token keys: %w", err)
 	}
 	if lock != nil {
 		defer func() { err = errors.Join(err, lock.Close()) }()
 	}
-	return wrap("replace token keys", changeKeys(ctx, config,
+	return wrap("drop token keys", changeKeys(ctx, config,
 		func(b *batch, stored []storedKey) error {
 			files, err := openKeyFiles(b.conn.pools, config, len(stored) > 0)
 			if err != nil {

@@ -230,7 +230,7 @@ func TestKeyRotationRace(t *testing.T) {
 	now := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.RotateKeys(t.Context(), oauth.Rotation{Purpose: oauth.TokenKeys, Now: now,
+		_, err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: now,
 			Expires: now.Add(time.Hour)})
 		ended <- err
 	}()

@@ -1,9 +1,9 @@
-// Package sqlstore stores clients, users, codes and tokens in SQLite or PostgreSQL. It implements
-// oauth.Store and account.Store.
+// Package sqlstore stores clients, users, codes, refresh tokens, what has ended, and wrapped keys
+// in SQLite or PostgreSQL. It implements oauth.Store and account.Store.
 //
 // One goroutine, the writer, executes all writes in the order of submission. It takes all queued
 // writes, executes them in one transaction, and ends them after the commit. So it waits for the
-// disk once for each batch, not once for each token. Decisions (is this code unused, is this
+// disk once for each batch, not once for each write. Decisions (is this code unused, is this
 // refresh token current) are conditions of an UPDATE, so that they are atomic across processes too.
 //
 // Times are stored in milliseconds and returned in UTC; a zero time stays zero. Text must be UTF-8

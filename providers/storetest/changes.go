@@ -75,7 +75,7 @@ func eachKindOfChange(t *testing.T, f *fixture) {
 			return f.ReplacePassword(f.ctx, f.user, [32]byte{})
 		}, []oauth.Change{user}},
 		{"rotate keys", func() error {
-			_, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.FormKeys, Now: f.now,
+			_, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,
 				Expires: f.now.Add(time.Hour)})
 			return err
 		}, []oauth.Change{{Keys: oauth.FormKeys}}},

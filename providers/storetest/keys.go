@@ -60,7 +60,7 @@ func (f *fixture) sameKeys(what string, got, want []oauth.Key) {
 func keyRotation(t *testing.T, f *fixture) {
 	begin := f.keys(oauth.TokenKeys, f.now)
 	later := f.now.Add(time.Hour)
-	rotation := oauth.Rotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: later}
+	rotation := oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: later}
 	second, err := f.RotateKeys(f.ctx, rotation)
 	f.must(err)
 	former := begin[0]
@@ -71,12 +71,12 @@ func keyRotation(t *testing.T, f *fixture) {
 	}
 	f.sameKeys("former", second[1:], []oauth.Key{former})
 	f.sameKeys("stored", f.keys(oauth.TokenKeys, f.now), second)
-	_, err = f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.TokenKeys,
+	_, err = f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys,
 		Now: later.Add(-time.Millisecond), Expires: later.Add(time.Hour)})
 	f.wantError("rotation while the former key is in use", err, oauth.ErrKeysInUse)
 	f.sameKeys("after a refused rotation", f.keys(oauth.TokenKeys, f.now), second)
 	f.sameKeys("when the former has expired", f.keys(oauth.TokenKeys, later), second[:1])
-	third, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.TokenKeys, Now: later,
+	third, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: later,
 		Expires: later.Add(time.Hour)})
 	f.must(err)
 	if len(third) != 2 || third[0].Number != 3 || third[1].Secret != second[0].Secret {
@@ -88,7 +88,7 @@ func keyRotation(t *testing.T, f *fixture) {
 }
 
 func keyRotationDrops(t *testing.T, f *fixture) {
-	rotation := oauth.Rotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: f.now.Add(time.Hour)}
+	rotation := oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: f.now, Expires: f.now.Add(time.Hour)}
 	before, err := f.RotateKeys(f.ctx, rotation)
 	f.must(err)
 	rotation.Drop = true
@@ -112,7 +112,7 @@ func RotateConcurrently(t *testing.T, stores []oauth.Store, now time.Time) {
 	var rotated atomic.Int32
 	for i := range 8 {
 		ended.Go(func() {
-			keys, err := stores[i%len(stores)].RotateKeys(t.Context(), oauth.Rotation{
+			keys, err := stores[i%len(stores)].RotateKeys(t.Context(), oauth.KeyRotation{
 				Purpose: oauth.TokenKeys, Now: now, Expires: now.Add(time.Hour)})
 			switch {
 			case err == nil && len(keys) == 2 && keys[0].Number == 2:
@@ -131,7 +131,7 @@ func RotateConcurrently(t *testing.T, stores []oauth.Store, now time.Time) {
 func rotationOfOnePurpose(t *testing.T, f *fixture) {
 	want := f.keys(oauth.BrowserKeys, f.now)
 	for _, purpose := range []oauth.Purpose{oauth.TokenKeys, oauth.FormKeys} {
-		_, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: purpose, Now: f.now,
+		_, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: purpose, Now: f.now,
 			Expires: f.now.Add(time.Hour), Drop: true})
 		f.must(err)
 	}

@@ -97,7 +97,7 @@ func sweepInManySteps(t *testing.T, f *fixture) {
 
 func sweepDeletesChangesAndKeys(t *testing.T, f *fixture) {
 	f.must(f.UpdateUser(f.ctx, f.user))
-	_, err := f.RotateKeys(f.ctx, oauth.Rotation{Purpose: oauth.TokenKeys, Now: f.now,
+	_, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: f.now,
 		Expires: f.now.Add(time.Minute)})
 	f.must(err)
 	f.sweep(f.now.Add(time.Minute-time.Millisecond), 0)
