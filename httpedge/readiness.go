@@ -19,8 +19,10 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-	case s.config.People != nil && !s.database.isReadable():
+	case s.config.People != nil && !s.config.Tokens.ToleratesOutage() && !s.database.isReadable():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database unreadable")
+	case s.config.Tokens != nil && !s.config.Tokens.IsCurrent():
+		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
 	default:
 		writeStatus(ctx, fasthttp.StatusOK, "ready")
 	}

@@ -35,7 +35,7 @@ type Change struct {
 	End      *End
 	UserID   int64   // the user was changed or deleted, or has a new epoch
 	ClientID string  // the client was changed or deleted, or has a new epoch
-	Keys     Purpose // the keys were rotated or wrapped again
+	Keys     Purpose // the keys were rotated
 }
 
 // Epochs are those of a token's client and user when it was issued. A token is refused when one of

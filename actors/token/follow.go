@@ -20,6 +20,12 @@ const (
 	followLimit = 1000
 )
 
+// IsCurrent reports whether this process knows what has ended, so that it admits access tokens.
+func (s *Service) IsCurrent() bool { return s.isCurrent(time.Now()) }
+
+// ToleratesOutage reports whether access tokens are admitted for a while without the store.
+func (s *Service) ToleratesOutage() bool { return s.config.Shared && s.config.Stale > 0 }
+
 // isCurrent reports whether this process knows at now what has ended.
 func (s *Service) isCurrent(now time.Time) bool {
 	return !s.config.Shared || s.followDelay(now) <= followWithin+s.config.Stale
@@ -34,7 +40,7 @@ func (s *Service) followDelay(now time.Time) time.Duration {
 func (s *Service) follow() {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	refusing := false
+	state := following
 	for {
 		select {
 		case <-s.lifetime.Done():
@@ -45,15 +51,43 @@ func (s *Service) follow() {
 		if s.lifetime.Err() != nil {
 			return
 		}
-		switch current := s.isCurrent(time.Now()); {
-		case !current && !refusing:
-			refusing = true
-			s.config.Logger.Error("access tokens are refused until changes by other processes can be read",
-				"error", err)
-		case current && refusing:
-			refusing = false
-			s.config.Logger.Info("access tokens are checked again")
+		if now := s.followState(); now != state {
+			state = now
+			s.logFollowing(state, err)
 		}
+	}
+}
+
+// followState says how outdated the knowledge of a process is.
+type followState int
+
+const (
+	following followState = iota
+	stale                 // and Config.Stale allows it
+	refusing
+)
+
+func (s *Service) followState() followState {
+	now := time.Now()
+	switch {
+	case !s.isCurrent(now):
+		return refusing
+	case s.followDelay(now) > followWithin:
+		return stale
+	}
+	return following
+}
+
+func (s *Service) logFollowing(state followState, err error) {
+	switch state {
+	case following:
+		s.config.Logger.Info("changes by other processes can be read again")
+	case stale:
+		s.config.Logger.Warn("changes by other processes cannot be read: tokens that they end are admitted",
+			"for", s.config.Stale, "error", err)
+	case refusing:
+		s.config.Logger.Error("access tokens are refused until changes by other processes can be read",
+			"error", err)
 	}
 }
 

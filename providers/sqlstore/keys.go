@@ -323,10 +323,7 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 				return err
 			}
 		}
-		for _, purpose := range oauth.Purposes {
-			b.note(keysChange, string(purpose))
-		}
-		n = len(stored)
+		n = len(stored) // no key has changed, so nobody has to be told
 		return nil
 	})
 	if err != nil {
