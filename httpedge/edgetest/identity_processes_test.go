@@ -362,6 +362,7 @@ func TestDatabaseIsAwayForOneProcess(t *testing.T) {
 	a.retryAfter(t)
 	there.post("/oauth/introspect", clientForm(c, "token", kept.access)).is(t, 503)
 	there.token(ownToken(c)...).is(t, 503)
+	there.send("GET", there.AdminURL+"/readyz", "").is(t, 503)
 	here.post("/oauth/revoke", clientForm(c, "token", ended.access)).is(t, 200)
 	here.wantVerdict("connected", kept.access, token.Admitted)
 	const outage = "access tokens are refused until changes by other processes can be read"
@@ -382,6 +383,25 @@ func TestDatabaseIsAwayForOneProcess(t *testing.T) {
 			t.Fatalf("got verdict %d for a token that was revoked during the outage", got)
 		}
 	}
+}
+
+// TestServiceGoesOnWithStaleKnowledge cuts a service that may go on for an hour from its database.
+func TestServiceGoesOnWithStaleKnowledge(t *testing.T) {
+	database := pgtest.Start(t)
+	wire, via := newWire(t, database)
+	here := server(t, database)
+	there := server(t, via, func(c *stack.Config) { c.Identity.Stale = time.Hour })
+	tokens := here.issue(here.client(), here.user(), oauth.ViewUser)
+	there.wantVerdict("before", tokens.access, token.Admitted)
+	wire.set(true)
+	const warning = "changes by other processes cannot be read: tokens that they end are admitted"
+	eventually(t, func() bool { return len(there.Log.Records(warning)) == 1 }, "a line about the outage")
+	there.wantVerdict("cut off", tokens.access, token.Admitted)
+	there.send("GET", there.AdminURL+"/readyz", "").is(t, 200)
+	wire.set(false)
+	eventually(t, func() bool {
+		return len(there.Log.Records("changes by other processes can be read again")) == 1
+	}, "a line about the end of the outage")
 }
 
 // TestStaleKnowledge looks at later times than the service knows of.
