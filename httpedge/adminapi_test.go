@@ -151,6 +151,15 @@ func TestOperatorManagesClients(t *testing.T) {
 		fmt.Sprint(got["scopes"]) != "[view-user detail-user]" {
 		t.Errorf("got %v, want the changes and the rest as before", got)
 	}
+	if got["tokens_per_minute"] != 0.0 {
+		t.Errorf("got quota %v, want none", got["tokens_per_minute"])
+	}
+	for _, quota := range []float64{1_000_000, 7, 0} {
+		got := o.does(200, "PATCH", "/clients/"+id, fmt.Sprintf(`{"tokens_per_minute":%.0f}`, quota))
+		if got.object(t)["tokens_per_minute"] != quota {
+			t.Errorf("got %s, want quota %.0f", got.body, quota)
+		}
+	}
 	for _, change := range [][2]string{{`"https://shop.example/about"`,
 		"https://shop.example/about"}, {`""`, "<nil>"},
 		{`"http://localhost:8080/"`, "http://localhost:8080/"}, {"null", "<nil>"}} {
@@ -307,6 +316,14 @@ func TestInvalidAdminRequests(t *testing.T) {
 			[]string{"Name"}},
 		{"member twice", "POST", "/clients", `{"name":"x","name":"y"}`, 400, "invalid_request",
 			[]string{"name"}},
+		{"quota below 0", "PATCH", "/clients/" + c.ID, `{"tokens_per_minute":-1}`, 400,
+			"invalid_request", []string{"tokens_per_minute"}},
+		{"quota too large", "PATCH", "/clients/" + c.ID, `{"tokens_per_minute":1000001}`, 400,
+			"invalid_request", []string{"tokens_per_minute"}},
+		{"half a token", "PATCH", "/clients/" + c.ID, `{"tokens_per_minute":0.5}`, 400,
+			"invalid_request", []string{"tokens_per_minute"}},
+		{"quota as text", "PATCH", "/clients/" + c.ID, `{"tokens_per_minute":"1"}`, 400,
+			"invalid_request", []string{"tokens_per_minute"}},
 		{"wrong types", "POST", "/clients",
 			`{"name":1,"public":"yes","scopes":"view-user","redirect_uris":[1]}`, 400,
 			"invalid_request", []string{"name", "public", "scopes", "redirect_uris"}},

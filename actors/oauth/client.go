@@ -68,6 +68,7 @@ type Client struct {
 	RedirectURIs    []string
 	Scopes          Scopes     // scopes that it may request
 	Grants          GrantTypes // grant types that it may use
+	TokensPerMinute int        // quota of access tokens; 0 = none
 	Secrets         []Secret   // live secrets, oldest first: at most two; none for a public client
 	Created         time.Time
 	Version         int64 // grows with each change; set by the Store

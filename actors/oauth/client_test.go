@@ -84,6 +84,7 @@ func valid() (confidential, public, operator oauth.Client) {
 func TestRegistration(t *testing.T) {
 	confidential, public, operator := valid()
 	described, local := public, confidential
+	described.TokensPerMinute = 1_000_000
 	described.URI, local.URI = "https://app.example:8443/about?lang=en", "http://[::1]:8080/"
 	for _, c := range []oauth.Client{confidential, public, operator, described, local} {
 		if err := c.CheckRegistration(); err != nil {
@@ -125,6 +126,8 @@ func TestRegistration(t *testing.T) {
 		{"scopes", operator, func(c *oauth.Client) { c.Scopes = 0 }},
 		{"operator", operator, func(c *oauth.Client) { c.Public, c.Secrets = true, nil }},
 		{"introspect_any", public, func(c *oauth.Client) { c.IntrospectAny = true }},
+		{"tokens_per_minute", confidential, func(c *oauth.Client) { c.TokensPerMinute = -1 }},
+		{"tokens_per_minute", public, func(c *oauth.Client) { c.TokensPerMinute = 1_000_001 }},
 		{"secrets", public, func(c *oauth.Client) { c.Secrets = confidential.Secrets }},
 		{"secrets", confidential, func(c *oauth.Client) { c.Secrets = nil }},
 		{"secrets", confidential, func(c *oauth.Client) { c.Secrets = make([]oauth.Secret, 3) }},

@@ -32,7 +32,7 @@ type Error struct {
 	Hint        string // what to change, one sentence
 	BasicTried  bool   // the client used HTTP Basic: respond with WWW-Authenticate (section 5.2)
 
-	Throttled  bool          // TemporarilyUnavailable: this caller failed too often (429)
+	Throttled  bool          // TemporarilyUnavailable: this caller has used up what it may do (429)
 	RetryAfter time.Duration // time to wait before a retry; 0 = not known
 }
 

@@ -11,12 +11,13 @@ const (
 	MostRedirectURIs = 20
 	MostSecrets      = 2
 	longestName      = 100 // characters
+	largestQuota     = 1_000_000
 )
 
 // RegistrationError tells an operator what is wrong with a client record.
 type RegistrationError struct {
 	// Field is name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any,
-	// loopback_any_port or secrets.
+	// loopback_any_port, tokens_per_minute or secrets.
 	Field   string
 	Message string // one sentence
 }
@@ -33,7 +34,7 @@ func (c *Client) CheckRegistration() error {
 	}
 	for _, check := range []func(*Client) *RegistrationError{
 		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants,
-		(*Client).checkScopes,
+		(*Client).checkScopes, (*Client).checkQuota,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -103,6 +104,13 @@ func (c *Client) checkScopes() *RegistrationError {
 		return &RegistrationError{field, "an operator client needs server-operations"}
 	case c.Operator && !c.Grants.Contains(ClientCredentialsGrant):
 		return &RegistrationError{"grants", "an operator client needs client_credentials"}
+	}
+	return nil
+}
+
+func (c *Client) checkQuota() *RegistrationError {
+	if c.TokensPerMinute < 0 || c.TokensPerMinute > largestQuota {
+		return &RegistrationError{"tokens_per_minute", "it must be from 1 to 1000000, or 0 for no quota"}
 	}
 	return nil
 }

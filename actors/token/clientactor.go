@@ -10,16 +10,20 @@ import (
 
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
-// clientActor serves the requests of one client in their order. It authenticates the client,
-// checks what does not change, and hands the store an operation that decides the rest. Then it
-// takes its next message, without waiting for the disk.
+// clientActor serves the requests of one client in their order. It authenticates the client, checks
+// what does not change and its quota, and hands the store an operation that decides the rest. Then
+// it takes its next message, without waiting for the disk.
 type clientActor struct {
 	mailbox.Mailbox
 	record  *clientRecord // keeps it in use
 	service *Service
-	active  atomic.Int64 // access tokens in use
+	window  ratelimit.Window // of the quota
+	active  atomic.Int64     // access tokens in use
+	issued  atomic.Int64     // access tokens since the start
+	used    atomic.Int64     // Unix seconds of the request for the last of them; 0 = none
 }
 
 // clientActors has the actor of each client in use. A registered client keeps its actor.
@@ -85,6 +89,8 @@ type tokenAsk struct {
 	now      time.Time
 	access   oauth.AccessToken
 	response oauth.TokenResponse
+	counted  bool          // the quota counts the access token
+	opened   time.Duration // with counted: when the quota's window was opened
 }
 
 func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
@@ -121,10 +127,19 @@ type (
 		family      oauth.End // of the refresh token, as it was read; zero = none
 		op          oauth.Revoke
 	}
+	// unissued tells that an access token which the quota counts was not issued.
+	unissued struct {
+		opened time.Duration // when the quota's window was opened
+	}
 )
 
-// Receive implements actor.Actor. Nobody tells a clientActor anything.
-func (*clientActor) Receive(actor.Context) {}
+// Receive implements actor.Actor.
+func (a *clientActor) Receive(ctx actor.Context) {
+	m, ok := ctx.Message().(*unissued)
+	if ok && a.window.Used > 0 && a.window.Opened == m.opened {
+		a.window.Used--
+	}
+}
 
 // Handle implements mailbox.Actor.
 func (a *clientActor) Handle(message any) {
@@ -173,9 +188,12 @@ func (a *clientActor) issue(m *issuance) {
 		m.fault = fault
 		return
 	}
+	if !a.count(&m.tokenAsk) {
+		return
+	}
 	a.grant(&m.tokenAsk, scopes)
 	m.access.Epochs.Client = m.client.Epoch
-	m.response.AccessToken = a.service.keys.seal(&m.access, m.now)
+	a.seal(&m.tokenAsk)
 }
 
 func (a *clientActor) redeem(m *redemption) {
@@ -183,6 +201,10 @@ func (a *clientActor) redeem(m *redemption) {
 		return
 	}
 	if m.fault = oauth.CheckRedeem(m.code, m.client, m.request, m.now); m.fault != nil {
+		return
+	}
+	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
+	if !reused && !a.count(&m.tokenAsk) {
 		return
 	}
 	scopes := m.code.Scopes & m.client.Scopes
@@ -227,8 +249,12 @@ func (a *clientActor) rotate(m *rotation) {
 	}
 	lifetimes := &a.service.config.Lifetimes
 	scopes, fault := oauth.CheckRotate(m.token, m.client, m.request, m.now)
-	if fault != nil && !(fault.Code == oauth.InvalidScope && m.token.Outdated(m.now, lifetimes.RefreshGrace)) {
+	reused := m.token != nil && m.token.Outdated(m.now, lifetimes.RefreshGrace) // ends its family
+	if fault != nil && !(reused && fault.Code == oauth.InvalidScope) {
 		m.fault = fault
+		return
+	}
+	if !reused && !a.count(&m.tokenAsk) {
 		return
 	}
 	f := &m.token.Family
@@ -268,6 +294,38 @@ func (a *clientActor) revoke(m *revocation) {
 		}
 	}
 	a.submit(&m.clientAsk, &m.op)
+}
+
+// count counts the access token that m asks for against the client's quota. When that is used up, it
+// sets m.fault and returns false. Call it last, before anything is taken.
+func (a *clientActor) count(m *tokenAsk) bool {
+	quota := m.client.TokensPerMinute
+	if quota == 0 {
+		return true
+	}
+	clock := a.service.clock(m.now)
+	decision := a.window.Take(quota, ratelimit.Now{Clock: clock, Unix: m.now.UnixNano()})
+	if !decision.Allowed {
+		m.fault = quotaUsed(decision)
+		return false
+	}
+	m.counted, m.opened = true, a.window.Opened
+	return true
+}
+
+// uncount takes back what count has counted, for an access token that was not issued. Any goroutine
+// may call it.
+func (a *clientActor) uncount(m *tokenAsk) {
+	if m.counted {
+		a.Tell(&unissued{opened: m.opened})
+	}
+}
+
+// seal puts the access token into the response. Any goroutine may call it.
+func (a *clientActor) seal(m *tokenAsk) {
+	m.response.AccessToken = a.service.keys.seal(&m.access, m.now)
+	a.issued.Add(1)
+	a.used.Store(m.now.Unix())
 }
 
 // operatorTokenLifetime is the longest lifetime of a token with oauth.ServerOperations: scripts

@@ -7,6 +7,7 @@ import (
 
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // errUnavailable is what clients are told of everything that is not their mistake.
@@ -28,6 +29,17 @@ var errTooManyEnds = &oauth.Error{
 
 // errFailed is what clients of the authorization endpoint are told of a failure.
 var errFailed = &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."}
+
+// quotaUsed returns what a client is told when decision refuses it an access token.
+func quotaUsed(decision ratelimit.Decision) *oauth.Error {
+	return &oauth.Error{
+		Code:        oauth.TemporarilyUnavailable,
+		Description: "The client has used up its quota of access tokens for this minute.",
+		Hint:        "Use each access token until it expires, and try again later.",
+		Throttled:   true,
+		RetryAfter:  time.Duration(decision.Wait) * time.Second,
+	}
+}
 
 // isOverload reports whether err comes from too much load or from a deadline.
 func isOverload(err error) bool {

@@ -140,9 +140,9 @@ func (s *Service) redeem(
 	}
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
-		return nil, err
+		return nil, a.unwritten(&m.tokenAsk, err)
 	}
-	return s.issued(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
+	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
 }
 
 func (s *Service) rotate(
@@ -157,21 +157,31 @@ func (s *Service) rotate(
 	}
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
-		return nil, err
+		return nil, a.unwritten(&m.tokenAsk, err)
 	}
-	return s.issued(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
+	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
 }
 
-// issued seals the access token that the store has decided about.
-func (s *Service) issued(
+// unwritten returns why the store has not decided about an access token. The quota goes on counting
+// a token that the store may still decide to issue.
+func (a *clientActor) unwritten(m *tokenAsk, err error) error {
+	if !errors.Is(err, oauth.ErrUnknownOutcome) {
+		a.uncount(m)
+	}
+	return err
+}
+
+// decided seals an access token that the store has decided to issue.
+func (a *clientActor) decided(
 	m *tokenAsk, outcome oauth.Outcome, epochs oauth.Epochs,
 ) (*oauth.TokenResponse, error) {
-	switch outcome {
-	case oauth.OutcomeDone:
+	if outcome == oauth.OutcomeDone {
 		m.access.Epochs = epochs
-		m.response.AccessToken = s.keys.seal(&m.access, m.now)
+		a.seal(m)
 		return &m.response, nil
-	case oauth.OutcomeReused:
+	}
+	a.uncount(m)
+	if outcome == oauth.OutcomeReused {
 		return nil, oauth.ErrGrantReused
 	}
 	return nil, oauth.ErrGrantGone

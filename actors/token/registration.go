@@ -24,6 +24,25 @@ func (s *Service) Clients(ctx context.Context, after string, limit int) ([]*oaut
 	return s.config.Tokens.Clients(ctx, after, limit)
 }
 
+// Usage is what this process knows of a client's token requests since its start.
+type Usage struct {
+	Issued int64     // access tokens
+	Last   time.Time // of the last request that got one; zero = none did
+}
+
+// ClientUsage returns the usage of a client; the zero Usage for one that is unknown.
+func (s *Service) ClientUsage(id string) (u Usage) {
+	a := s.clientActors.find(id)
+	if a == nil {
+		return u
+	}
+	u.Issued = a.issued.Load()
+	if used := a.used.Load(); used != 0 {
+		u.Last = time.Unix(used, 0)
+	}
+	return u
+}
+
 // CreateClient registers c under a new id. It returns the record and, for a confidential client,
 // its secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
 func (s *Service) CreateClient(

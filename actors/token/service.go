@@ -12,7 +12,8 @@
 //     changes one makes every request read it again.
 //   - Processes that share a database follow each other's changes. One that cannot refuses tokens.
 //   - A client actor, one for each client in use, hands the store the operations on the client's
-//     codes and tokens in the order of its messages. It holds no state that could be lost.
+//     codes and tokens in the order of its messages. It owns the window of the client's quota, and
+//     counts the tokens that were issued. A restart begins a new window and counts from 0.
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.

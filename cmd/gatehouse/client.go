@@ -54,6 +54,7 @@ type clientCreate struct {
 	ApproveDetailUser bool     `name:"approve-detail-user" help:"Approve it for the scope detail-user."`
 	LoopbackAnyPort   bool     `name:"loopback-any-port" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
 	IntrospectAny     bool     `name:"introspect-any" help:"It may introspect all tokens, not only its own."`
+	TokensPerMinute   int      `name:"tokens-per-minute" min:"0" max:"1000000" placeholder:"N" help:"Access tokens that each server issues to it a minute, up to 1000000 (default: no quota)."`
 }
 
 // Help is shown by gatehouse client create --help.
@@ -71,6 +72,7 @@ func (c *clientCreate) Run(p *program) error {
 		"name": c.Name, "public": c.Public, "operator": c.Operator,
 		"detail_user_approved": c.ApproveDetailUser,
 		"loopback_any_port":    c.LoopbackAnyPort, "introspect_any": c.IntrospectAny,
+		"tokens_per_minute": c.TokensPerMinute,
 	}
 	if c.ClientURI != "" {
 		body["client_uri"] = c.ClientURI
@@ -134,7 +136,11 @@ type clientShow struct {
 }
 
 // Help is shown by gatehouse client show --help.
-func (*clientShow) Help() string { return clientExample("show", "") }
+func (*clientShow) Help() string {
+	return "tokens_issued counts the access tokens that the server has issued to the client since the server started.\n" +
+		"last_used_at says when it issued the last one. With several servers, each knows only its own.\n\n" +
+		clientExample("show", "")
+}
 
 // Run shows a client.
 func (c *clientShow) Run(p *program) error {
@@ -151,6 +157,7 @@ type clientUpdate struct {
 	Grant           []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use; replaces all registered ones. May be repeated."`
 	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
 	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect all tokens, not only its own."`
+	TokensPerMinute *int     `name:"tokens-per-minute" min:"0" max:"1000000" placeholder:"N" help:"Access tokens that each server issues to it a minute, up to 1000000; 0 removes the quota."`
 }
 
 // Help is shown by gatehouse client update --help.
@@ -172,6 +179,9 @@ func (c *clientUpdate) Run(p *program) error {
 	}
 	if c.IntrospectAny != nil {
 		body["introspect_any"] = *c.IntrospectAny
+	}
+	if c.TokensPerMinute != nil {
+		body["tokens_per_minute"] = *c.TokensPerMinute
 	}
 	if len(body) == 0 {
 		return usagef("nothing to change: give at least one of the flags that --help lists")

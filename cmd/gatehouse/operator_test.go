@@ -69,6 +69,9 @@ type record struct {
 	Public       bool
 	Approved     bool `json:"detail_user_approved"`
 	Disabled     bool
+	Quota        int     `json:"tokens_per_minute"`
+	Issued       int     `json:"tokens_issued"`
+	LastUsed     *string `json:"last_used_at"`
 	Secrets      []struct{ ID string }
 	ID           int64
 	Email        *string
@@ -131,6 +134,32 @@ func TestOperatorsDay(t *testing.T) {
 	if got := decode[record](t, remote("client", "update", machine.ClientID,
 		"--scope=")); len(got.Scopes) != 0 {
 		t.Errorf("got scopes %v after an empty --scope, want none", got.Scopes)
+	}
+	machine = decode[record](t, remote("client", "create", "--name=Limited", "--scope=",
+		"--grant=client_credentials", "--tokens-per-minute=2"))
+	if machine.Quota != 2 || machine.Issued != 0 || machine.LastUsed != nil {
+		t.Errorf("got %+v, want a quota of 2 and no use", machine)
+	}
+	for _, want := range []int{200, 200, 429} {
+		if got := tokenStatus(t, base, machine.ClientID, machine.ClientSecret); got != want {
+			t.Errorf("got %d with a quota of 2, want %d", got, want)
+		}
+	}
+	if got := decode[record](t, remote("client", "show", machine.ClientID)); got.Quota != 2 ||
+		got.Issued != 2 || got.LastUsed == nil {
+		t.Errorf("got %+v, want a quota of 2 and 2 tokens issued", got)
+	}
+	if got := decode[record](t, remote("client", "update", machine.ClientID,
+		"--tokens-per-minute=0")); got.Quota != 0 {
+		t.Errorf("got %+v, want no quota", got)
+	}
+	if got := tokenStatus(t, base, machine.ClientID, machine.ClientSecret); got != 200 {
+		t.Errorf("got %d without a quota, want 200", got)
+	}
+	if got := remote("client", "update", machine.ClientID,
+		"--tokens-per-minute=1000001"); got.code != exitUsage ||
+		!strings.Contains(got.stderr, "--tokens-per-minute") {
+		t.Errorf("got code %d, stderr %q for a quota too large, want 2 and why", got.code, got.stderr)
 	}
 	works := func(secret string, want int) {
 		t.Helper()

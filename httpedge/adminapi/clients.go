@@ -22,9 +22,12 @@ type clientRecord struct {
 	DetailApproved  bool           `json:"detail_user_approved"`
 	LoopbackAnyPort bool           `json:"loopback_any_port"`
 	IntrospectAny   bool           `json:"introspect_any"`
+	TokensPerMinute int            `json:"tokens_per_minute"`
 	Disabled        bool           `json:"disabled"`
 	Secrets         []secretRecord `json:"secrets"`
 	CreatedAt       string         `json:"created_at"`
+	TokensIssued    int64          `json:"tokens_issued"` // by this process
+	LastUsedAt      *string        `json:"last_used_at"`  // null = not since this process started
 }
 
 // secretRecord describes a secret without its value.
@@ -41,18 +44,25 @@ type newSecretRecord struct {
 	CreatedAt    string `json:"created_at"`
 }
 
-func newClientRecord(c *oauth.Client) clientRecord {
+// clientRecord returns the record of a client, with what this process knows of its use.
+func (s *service) clientRecord(c *oauth.Client) clientRecord {
 	r := clientRecord{
 		ClientID: c.ID, Name: c.Name, ClientURI: orNull(c.URI),
 		RedirectURIs: orEmpty(c.RedirectURIs), Scopes: orEmpty(c.Scopes.Names()),
 		Grants: orEmpty(c.Grants.Names()),
 		Public: c.Public, Operator: c.Operator, DetailApproved: c.DetailApproved,
 		LoopbackAnyPort: c.LoopbackAnyPort,
-		IntrospectAny:   c.IntrospectAny, Disabled: c.Disabled,
+		IntrospectAny:   c.IntrospectAny, TokensPerMinute: c.TokensPerMinute, Disabled: c.Disabled,
 		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
 	}
-	for i, s := range c.Secrets {
-		r.Secrets[i] = secretRecord{s.ID, timestamp(s.Created)}
+	for i, secret := range c.Secrets {
+		r.Secrets[i] = secretRecord{secret.ID, timestamp(secret.Created)}
+	}
+	usage := s.tokens.ClientUsage(c.ID)
+	r.TokensIssued = usage.Issued
+	if !usage.Last.IsZero() {
+		last := timestamp(usage.Last)
+		r.LastUsedAt = &last
 	}
 	return r
 }
@@ -85,7 +95,7 @@ func listClients(c *adminCall) (any, error) {
 		Next    string         `json:"next"` // the parameter after of the next page; "" = none
 	}{Clients: make([]clientRecord, len(clients))}
 	for i, client := range clients {
-		page.Clients[i] = newClientRecord(client)
+		page.Clients[i] = c.clientRecord(client)
 	}
 	if len(clients) == limit {
 		page.Next = clients[limit-1].ID
@@ -111,7 +121,7 @@ func createClient(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := newClientRecord(created)
+	record := c.clientRecord(created)
 	record.ClientSecret = secret
 	c.created(pathAdminClients + "/" + created.ID)
 	return record, nil
@@ -132,6 +142,7 @@ func registration(o *object, client *oauth.Client) {
 	o.texts("redirect_uris", &client.RedirectURIs)
 	o.flag("loopback_any_port", &client.LoopbackAnyPort)
 	o.flag("introspect_any", &client.IntrospectAny)
+	o.number("tokens_per_minute", &client.TokensPerMinute)
 	var names []string
 	if o.texts("scopes", &names) {
 		client.Scopes = 0
@@ -165,7 +176,7 @@ func showClient(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClientRecord(client), nil
+	return c.clientRecord(client), nil
 }
 
 func updateClient(c *adminCall) (any, error) {
@@ -189,7 +200,7 @@ func (c *adminCall) changeClient(change func(*oauth.Client) error) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newClientRecord(client), nil
+	return c.clientRecord(client), nil
 }
 
 // setApproved approves a client for detail-user, or withdraws the approval.

@@ -119,6 +119,9 @@ func (o *object) clearable(name string, to *string) {
 // flag sets *to to a boolean member.
 func (o *object) flag(name string, to *bool) { o.member(name, "must be true or false", to) }
 
+// number sets *to to a member that is a whole number.
+func (o *object) number(name string, to *int) { o.member(name, "must be a whole number", to) }
+
 // texts sets *to to a member that is a list of strings.
 func (o *object) texts(name string, to *[]string) (given bool) {
 	var list []*string

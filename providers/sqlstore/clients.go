@@ -13,7 +13,7 @@ import (
 // clientColumns and clientParts read a client with one row for each pair of redirect URI and
 // secret, so that one statement reads all of it.
 const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
-c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch,
+c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch, c.tokens_per_minute,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
 
@@ -60,7 +60,7 @@ func (s *Store) readClients(ctx context.Context, text string,
 		var created, uriPosition, secretPosition, secretCreated int64
 		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny,
 			&c.LoopbackAnyPort, &c.Disabled, &c.DetailApproved, &c.Scopes, &c.Grants,
-			&created, &c.Version, &c.Epoch,
+			&created, &c.Version, &c.Epoch, &c.TokensPerMinute,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
@@ -83,10 +83,12 @@ func (s *Store) readClients(ctx context.Context, text string,
 
 const (
 	insertClient = `INSERT INTO clients
-(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri, epoch)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING RETURNING epoch`
+(id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri,
+tokens_per_minute, epoch)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (id) DO NOTHING RETURNING epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
-disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13, version = version + 1
+disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13,
+tokens_per_minute = $14, version = version + 1
 WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
 
@@ -162,7 +164,7 @@ func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int6
 	}
 	args := append([]any{c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
 		c.LoopbackAnyPort, c.Disabled, c.DetailApproved, int64(c.Scopes), int64(c.Grants),
-		millis(c.Created), c.Version, c.URI}, more...)
+		millis(c.Created), c.Version, c.URI, c.TokensPerMinute}, more...)
 	if err := b.conn.one(b.ctx, text, args, &epoch); err != nil {
 		return 0, err
 	}

@@ -33,7 +33,7 @@ func (f *fixture) fullClient() *oauth.Client {
 		Secrets: []oauth.Secret{
 			{ID: "zzzzzzzz", Hash: newHash(), Created: f.now}, {ID: "aaaaaaaa", Hash: newHash(), Created: f.now.Add(time.Second)},
 		},
-		Created: f.now,
+		TokensPerMinute: 1_000_000, Created: f.now,
 	}
 }
 
@@ -68,6 +68,8 @@ func clientIsReplaced(t *testing.T, f *fixture) {
 			c.Secrets, c.RedirectURIs, c.Scopes, c.Grants, c.URI = nil,
 				nil, 0, 0, ""
 		},
+		func(c *oauth.Client) { c.TokensPerMinute = 7 },
+		func(c *oauth.Client) { c.TokensPerMinute = 0 },
 	} {
 		changed := *c
 		change(&changed)

@@ -8,6 +8,8 @@ UPDATE users SET epoch = created * 1000;
 ALTER TABLE clients ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
 UPDATE clients SET epoch = created * 1000;
 
+ALTER TABLE clients ADD COLUMN tokens_per_minute BIGINT NOT NULL DEFAULT 0; -- access tokens that it may get; 0 = no quota
+
 -- When the last access token of the family expires. 0 is right for existing rows: their access tokens have ended above.
 ALTER TABLE families ADD COLUMN access_expires BIGINT NOT NULL DEFAULT 0;
 DROP INDEX families_expires;
@@ -48,6 +50,7 @@ DROP TABLE changes;
 DROP INDEX families_over;
 CREATE INDEX families_expires ON families (expires);
 ALTER TABLE families DROP COLUMN access_expires;
+ALTER TABLE clients DROP COLUMN tokens_per_minute;
 ALTER TABLE clients DROP COLUMN epoch;
 ALTER TABLE users DROP COLUMN epoch;
 CREATE TABLE access_tokens (

@@ -1,0 +1,71 @@
+package httpedge_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+// TestQuotaOfClient uses up a client's quota. A code and a refresh token that are refused then stay
+// good, and another client has its own quota.
+func TestQuotaOfClient(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	d := describe(t, st.Stack)
+	o, u := newOperator(t, st), st.NewUser(t, "Ada", "ada@example.com")
+	made := o.does(201, "POST", "/clients", fmt.Sprintf(
+		`{"name":"Shop","redirect_uris":[%q],"grants":["authorization_code","refresh_token","client_credentials"],"tokens_per_minute":2}`,
+		edgetest.RedirectURI)).object(t)
+	id, secret := made["client_id"].(string), made["client_secret"].(string)
+	c := edgetest.Client{Client: &oauth.Client{ID: id}, Secret: secret}
+	usage := func(issued, quota float64, recent bool) {
+		t.Helper()
+		got := o.does(200, "GET", "/clients/"+id, "").object(t)
+		last, _ := got["last_used_at"].(string)
+		at, _ := time.Parse(time.RFC3339, last)
+		if got["tokens_issued"] != issued || got["tokens_per_minute"] != quota ||
+			(time.Since(at) < time.Minute) != recent || (last != "") != recent {
+			t.Errorf("got %v, want %v issued of %v a minute, recently %v", got, issued, quota, recent)
+		}
+	}
+	usage(0, 2, false)
+	_, refresh := newToken(t, st, c, u.ID, oauth.ViewUser)
+	code := newCode(t, st, c, u.ID, oauth.ViewUser)
+	if a := postToken(t, st, query(credentials(c)...)); a.status != 200 {
+		t.Fatalf("got %d %s, want the second token of the quota", a.status, a.body)
+	}
+	refreshed := func() response {
+		return postToken(t, st, query("grant_type", "refresh_token", "client_id", id,
+			"client_secret", secret, "refresh_token", refresh))
+	}
+	for range 2 {
+		for _, a := range []response{
+			postToken(t, st, query(credentials(c)...)), redeem(t, st, c, code), refreshed(),
+		} {
+			a.failsAs(t, 429, "temporarily_unavailable")
+			seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+			if err != nil || seconds < 1 || seconds > 60 {
+				t.Errorf("got Retry-After %q, want 1 to 60 seconds", a.header.Get("Retry-After"))
+			}
+		}
+	}
+	postToken(t, st, query("grant_type", "client_credentials", "client_id", id, "client_secret",
+		oauth.NewClientSecret())).failsAs(t, 401, "invalid_client")
+	other := st.NewClient(t, func(c *oauth.Client) { c.TokensPerMinute = 1 })
+	if a := postToken(t, st, query(credentials(other)...)); a.status != 200 {
+		t.Errorf("got %d %s for another client, want a token", a.status, a.body)
+	}
+	usage(2, 2, true)
+	o.does(200, "PATCH", "/clients/"+id, `{"tokens_per_minute":4}`)
+	for what, a := range map[string]response{"code": redeem(t, st, c, code), "refresh": refreshed()} {
+		if a.status != 200 {
+			t.Errorf("%s: got %d %s, want tokens with a larger quota", what, a.status, a.body)
+		}
+	}
+	postToken(t, st, query(credentials(c)...)).failsAs(t, 429, "temporarily_unavailable")
+	usage(4, 4, true)
+	d.covers("POST /oauth/token 429", "GET /admin/v1/clients/{id} 200")
+}
