@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -157,13 +156,28 @@ func (t *AccessToken) append(dst []byte) []byte {
 	return dst
 }
 
-// parseUUID returns the UUID that id is, in the one spelling that String returns.
-func parseUUID(id string) (_ uuid.UUID, ok bool) {
-	if len(id) != 36 || strings.ToLower(id) != id {
+// parseUUID returns the UUID that id is, in the one spelling that String returns. uuid.Parse accepts
+// others, and takes a tenth of the time that a token does.
+func parseUUID(id string) (parsed uuid.UUID, ok bool) {
+	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		return uuid.Nil, false
 	}
-	parsed, err := uuid.Parse(id)
-	return parsed, err == nil
+	n := 0
+	for i := 0; i < len(id); i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			continue
+		}
+		digit := id[i] - '0'
+		if digit > 9 {
+			if digit = id[i] - 'a'; digit > 5 {
+				return uuid.Nil, false
+			}
+			digit += 10
+		}
+		parsed[n/2] = parsed[n/2]<<4 | digit
+		n++
+	}
+	return parsed, true
 }
 
 func flag(is bool, bit byte) byte {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// AppendJSON appends the body of the response (RFC 6749 section 5.1).
+// AppendJSON appends the body of the response (RFC 6749 section 5.1). A token needs no escape.
 func (r *TokenResponse) AppendJSON(dst []byte) []byte {
-	dst = appendString(dst, `{"access_token":`, r.AccessToken)
-	dst = append(dst, `,"token_type":"Bearer","expires_in":`...)
+	dst = append(append(dst, `{"access_token":"`...), r.AccessToken...)
+	dst = append(dst, `","token_type":"Bearer","expires_in":`...)
 	dst = strconv.AppendInt(dst, int64(r.ExpiresIn/time.Second), 10)
 	if r.RefreshToken != "" {
-		dst = appendString(dst, `,"refresh_token":`, r.RefreshToken)
+		dst = append(append(append(dst, `,"refresh_token":"`...), r.RefreshToken...), '"')
 	}
 	if r.ShowScope {
 		dst = appendString(dst, `,"scope":`, r.Scopes.String())
