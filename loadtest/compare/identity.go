@@ -19,6 +19,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/sqlstore"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // header is a response header.
@@ -54,13 +55,20 @@ func newFixedHandler(headers []header, body []byte) fasthttp.RequestHandler {
 // sqliteFile.
 const databaseFile = "database"
 
-// databaseURL returns the URL of a folder's database.
-func databaseURL(dir string) (string, error) {
+// database returns a folder's database as gatehouse serve opens it.
+func database(dir string) (sqlstore.Config, error) {
+	c := sqlstore.Config{URL: "sqlite:" + filepath.Join(dir, sqliteFile), Exclusive: true}
 	url, err := os.ReadFile(filepath.Join(dir, databaseFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "sqlite:" + filepath.Join(dir, sqliteFile), nil
+		return c, nil
 	}
-	return string(url), err
+	if err != nil {
+		return c, fmt.Errorf("find the database: %w", err)
+	}
+	c.URL = string(url)
+	key, err := pgtest.WriteKeyFile(dir)
+	c.KeyFiles = []string{key}
+	return c, err
 }
 
 // sqliteFile is the SQLite database in a folder.
@@ -68,13 +76,12 @@ const sqliteFile = "gatehouse.db"
 
 // openStore opens the database of a folder, as durable as gatehouse serve opens it.
 func openStore(dir string) (*sqlstore.Store, error) {
-	url, err := databaseURL(dir)
+	c, err := database(dir)
 	if err != nil {
-		return nil, fmt.Errorf("find the database: %w", err)
+		return nil, err
 	}
-	return sqlstore.Open(context.Background(), sqlstore.Config{
-		URL: url, Migrate: true, Exclusive: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	c.Migrate, c.Logger = true, slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return sqlstore.Open(context.Background(), c)
 }
 
 // submitAll submits n operations, concurrency of them at a time.
@@ -108,13 +115,9 @@ const fillConcurrency = 2048
 
 // configureIdentity switches lookups off and uses the database of the folder.
 func configureIdentity(dir string, c *stack.Config) error {
-	url, err := databaseURL(dir)
-	if err != nil {
-		return fmt.Errorf("find the database: %w", err)
-	}
-	c.Lookups, c.Issuer = nil, "http://127.0.0.1:8080"
-	c.Identity.Database.URL, c.Identity.Database.Migrate = url, false
-	return nil
+	store, err := database(dir)
+	c.Lookups, c.Issuer, c.Identity.Database = nil, "http://127.0.0.1:8080", store
+	return err
 }
 
 // register stores a new confidential client and returns it with its secret.
