@@ -11,14 +11,12 @@
 //	profile         a basic profile, 10,000 access tokens in turn
 //	profile-200k    the same, 200,000 access tokens in turn
 //	introspect      introspection, 10,000 access tokens in turn
-//	token           a client_credentials grant on SQLite, fewer than 100,000 tokens in all
-//	token-1m        the same with a million tokens in the database
+//	token           a client_credentials grant on SQLite
 //	token-postgres  the same on its own PostgreSQL, from the programs of Debian's package
 //	redeem          redemption of an authorization code on SQLite; codes are made before
 //
-// The names that begin with token also measure the bare writer and the disk's fsyncs. The writer
-// has 64 goroutines, the same schema and a database of the same size. Databases are in the folder
-// for temporary files. Without a name, all are measured, which takes some minutes.
+// Databases are in the folder for temporary files. Without a name, all are measured, which takes
+// some minutes.
 //
 // Raw sends the responses of gatehouse: the same distinct bodies, from memory, and the same
 // headers, set one by one with fasthttp's fastest function. Headers that follow the clock do so. It
