@@ -308,7 +308,7 @@ func TestLimitOfGivenAccessToken(t *testing.T) {
 func TestLargeForm(t *testing.T) {
 	p := start(t, contracts.Config{})
 	setUp(t, p, "an access token", map[string]any{"access_token": contracts.ExampleAccessToken})
-	form := "token=" + contracts.ExampleAccessToken + "&x=" + strings.Repeat("x", 3<<19)
+	form := "token=" + contracts.ExampleAccessToken + "&x=" + strings.Repeat("x", 3<<16)
 	if got := ask(t, p, "POST", "/oauth/revoke", form, "Content-Type",
 		"application/x-www-form-urlencoded"); got.status != 413 {
 		t.Errorf("got %d %s, want 413", got.status, got.body)

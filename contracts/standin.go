@@ -18,7 +18,7 @@ var standIn = regexp.MustCompile(`^gtat_[0-9A-Za-z_-]{1,250}$`)
 
 // maxForm limits the part of a form in which stand-ins are replaced, in bytes. The service accepts
 // shorter forms only.
-const maxForm = 1 << 20
+const maxForm = 1 << 17
 
 // standIns holds the issued access tokens by the texts that stand in for them.
 type standIns map[string]string
