@@ -50,7 +50,7 @@ func (s *Store) Ends(ctx context.Context, now time.Time) (last int64, ends []oau
 		return 0, nil, fmt.Errorf("read ends: %w", err)
 	}
 	clients := map[string]string{} // one copy of each ID
-	err = readAll(ctx, s, selectEnds, []any{millis(now)}, func(r row) error {
+	err = readAll(ctx, s, selectEnds, []any{millis(now.Add(oauth.EndKept))}, func(r row) error {
 		var text string
 		if err := r.Scan(&text); err != nil {
 			return err

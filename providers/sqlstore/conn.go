@@ -189,6 +189,13 @@ func isDuplicate(err error) bool {
 	return errors.As(err, &refused) && refused.Code == "23505"
 }
 
+// isDeadlock reports whether err is PostgreSQL's error for a transaction that it has rolled back in
+// favor of another one.
+func isDeadlock(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "40P01"
+}
+
 // one scans the only row of a statement into into, or returns sql.ErrNoRows.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) error {
 	s, err := c.statement(ctx, text)

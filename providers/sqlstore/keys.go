@@ -304,16 +304,20 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 		if err != nil {
 			return err
 		}
-		if b.conn.pools.engine == sqliteEngine && files.unwrap(&stored[0]) == nil {
+		unwrapped := files.unwrap(&stored[0]) // else an earlier call may have wrapped them
+		if b.conn.pools.engine == sqliteEngine && unwrapped == nil {
 			if _, err := createKeyFile(newKeyFile); err != nil {
 				return err
 			}
 		}
 		file, err := readKeyFile(newKeyFile, makeKeyFile(newKeyFile))
-		if err != nil {
+		switch {
+		case err != nil && unwrapped != nil:
+			return unwrapped
+		case err != nil:
 			return newKeyFileError{err}
 		}
-		files = append(files, file) // an earlier call may have wrapped them
+		files = append(files, file)
 		for _, k := range stored {
 			if err := files.unwrap(&k); err != nil {
 				return err

@@ -70,9 +70,22 @@ func end(ops []oauth.Operation, err error) {
 	}
 }
 
+// deadlockTries is how often a transaction is executed that another process's one keeps from ending.
+const deadlockTries = 5
+
 // transact executes ops in one transaction. If it returns an error, they had no effect, unless it
 // is oauth.ErrUnknownOutcome.
-func (s *Store) transact(ops []oauth.Operation) error {
+func (s *Store) transact(ops []oauth.Operation) (err error) {
+	for range deadlockTries {
+		if err = s.transactOnce(ops); !isDeadlock(err) {
+			return err
+		}
+		s.metrics.retries.Inc()
+	}
+	return err
+}
+
+func (s *Store) transactOnce(ops []oauth.Operation) error {
 	ctx, cancel := s.transactionContext()
 	defer cancel()
 	commit, err := s.conn.transact(ctx, func(b *batch) error { return b.executeAll(ops) })
