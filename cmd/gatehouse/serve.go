@@ -64,6 +64,9 @@ func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err e
 	}
 	s.Logger.Info("serving", "listen", s.Listen, "admin_listen", s.AdminListen, "version",
 		buildVersion())
+	if err := s.Log.Flush(); err != nil { // programs wait for this line
+		return fmt.Errorf("write log: %w", err)
+	}
 	return s.Serve(p.ctx)
 }
 

@@ -13,7 +13,7 @@
 //   - the p99 of cached lookups over 64 connections, at half of the highest rate.
 //
 // It measures that p99 under four conditions: alone; while tokens are issued at half of their
-// highest rate; while the upstream is down and 200 lookups a second need it; and during full
+// highest rate (-token-share); while the upstream is down and 200 lookups a second need it; and during full
 // garbage collections, 100 ms apart.
 //
 // Latencies count from when a lookup was due. Each is the median of several rounds. Generator,
@@ -38,6 +38,7 @@ func main() {
 	c := config{people: people}
 	flag.IntVar(&c.active, "active", 100_000, "access tokens in use")
 	flag.IntVar(&c.revoked, "revoked", 0, "access tokens that are revoked and would still be valid")
+	flag.Float64Var(&c.share, "token-share", 0.5, "rate of issued tokens while lookups are measured, as a share of the highest")
 	flag.DurationVar(&c.length, "length", 5*time.Second, "length of each measurement of lookups")
 	flag.IntVar(&c.rounds, "rounds", 5, "measurements of lookups under each condition")
 	flag.StringVar(&c.gatehouse, "gatehouse", "", "program to measure (default: built from source)")
@@ -59,14 +60,15 @@ func main() {
 type config struct {
 	active, revoked, rounds int
 	length                  time.Duration
+	share                   float64 // of the highest rate of issued tokens
 	gatehouse               string
 	people                  int // users that the tokens belong to
 }
 
 func (c config) check() error {
-	if c.active < 1 || c.revoked < 0 || c.rounds < 1 || c.length < time.Second {
+	if c.active < 1 || c.revoked < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
 		return errors.New(
-			"-active and -rounds must be at least 1, -revoked at least 0, and -length at least 1s")
+			"-active and -rounds must be at least 1, -revoked at least 0, -token-share above 0 and at most 1, -length at least 1s")
 	}
 	return nil
 }

@@ -73,11 +73,11 @@ func latencies(ctx context.Context, c config, local *loadtest.Local, active []st
 	if err != nil {
 		return err
 	}
-	fmt.Printf("highest rate of issued tokens: %.0f/s, half of it is %.0f/s\n", issued, issued/2)
+	fmt.Printf("highest rate of issued tokens: %.0f/s, used of it: %.0f/s\n", issued, issued*c.share)
 	conditions := []condition{
 		{"alone", func(ctx context.Context) error { <-ctx.Done(); return nil }},
 		{"while tokens are issued", func(ctx context.Context) error {
-			_, err := issue(ctx, local, loadtest.Config{Schedule: loadtest.Steady(issued/2, time.Hour)})
+			_, err := issue(ctx, local, loadtest.Config{Schedule: loadtest.Steady(issued*c.share, time.Hour)})
 			return err
 		}},
 		{"while the upstream is down", func(ctx context.Context) error {
