@@ -3,6 +3,7 @@ package token
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
@@ -148,7 +149,7 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 		return a
 	}
 	a := &tokenActor{
-		id: id, hash: oauth.HashOf(token), service: s, session: *x, seen: s.clock(time.Now()),
+		id: id, text: strings.Clone(token), service: s, session: *x, seen: s.clock(time.Now()),
 	}
 	s.spawner.Spawn(a)
 	used := s.directory.insert(a)
