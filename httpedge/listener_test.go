@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -71,6 +72,49 @@ func TestListenOnASocketFile(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(file); err != nil || string(kept) != "precious" {
 		t.Errorf("got %q and %v, want the file untouched", kept, err)
+	}
+}
+
+// TestListenFamily connects to a listener by both families.
+func TestListenFamily(t *testing.T) {
+	rows := map[string][2]bool{ // by IPv4, by IPv6
+		"0.0.0.0:0": {true, false}, "127.0.0.1:0": {true, false},
+	}
+	if ln, err := net.Listen("tcp6", "[::1]:0"); err == nil { // the machine has IPv6
+		ln.Close()
+		rows[":0"], rows["[::1]:0"] = [2]bool{true, true}, [2]bool{false, true}
+	}
+	for address, want := range rows {
+		_, port, err := net.SplitHostPort(mustListen(t, address).Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, host := range []string{"127.0.0.1", "::1"} {
+			conn, err := net.Dial("tcp", net.JoinHostPort(host, port))
+			if err == nil {
+				conn.Close()
+			}
+			if got := err == nil; got != want[i] {
+				t.Errorf("%s by %s: got connected %t, want %t", address, host, got, want[i])
+			}
+		}
+	}
+}
+
+func TestListenOnASocketOfAGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.sock")
+	group := strconv.Itoa(os.Getgid())
+	mustListen(t, "unix:"+path+"?mode=0600&group="+group)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v and %v, want a socket of mode 0600", info, err)
+	}
+	for _, options := range []string{"mode=999", "mode=", "mode=01000", "group=", "group=nobody at all",
+		"owner=x", "mode=0600&mode=0660", "%zz"} {
+		name := filepath.Join(t.TempDir(), "other.sock")
+		if _, err := httpedge.Listen("unix:" + name + "?" + options); err == nil {
+			t.Errorf("%s: got a listener, want an error", options)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package httpedge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -264,8 +265,7 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 	public, admin := mustListen(t, "127.0.0.1:0"), mustListen(t, "0.0.0.0:0")
 	done := make(chan error, 1)
 	go func() { done <- other.Serve(public, admin) }()
-	_, port, _ := strings.Cut(admin.Addr().String(), "]")
-	port = port[strings.LastIndex(port, ":"):]
+	port := fmt.Sprint(":", admin.Addr().(*net.TCPAddr).Port)
 	for path, status := range map[string]int{"/debug/pprof": 404, "/debug/pprof/heap": 404,
 		"/healthz": 200, "/metrics": 200} {
 		if a := send(t, st, "GET", "http://127.0.0.1"+port+path, ""); a.status != status {

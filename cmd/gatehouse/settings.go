@@ -71,7 +71,7 @@ type settings struct {
 	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
 	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
 
-	Listen          listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path; port 0 takes a free one (${default})."`
+	Listen          listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
 	AdminListen     listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
 	TrustedProxies  prefixes      `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" default:"${trusted_proxies}" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is trusted."`
 	ForwardedHeader choice        `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" oneof:"x-forwarded-for forwarded" group:"http" placeholder:"NAME" help:"Forwarding header that is read: x-forwarded-for or forwarded (${default})."`

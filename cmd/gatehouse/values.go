@@ -192,17 +192,17 @@ func parseSecret(text string, tag *kong.Tag) (secretText, error) {
 	return secretText(text), nil
 }
 
-// listenAddress is HOST:PORT or unix:/path.
+// listenAddress is what httpedge.Listen takes.
 type listenAddress string
 
 func (a listenAddress) isSocket() bool { return strings.HasPrefix(string(a), "unix:") }
 
 func parseListenAddress(text string, _ *kong.Tag) (listenAddress, error) {
-	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		if !isSocketPath(path) {
+	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
+		if path, _, _ := strings.Cut(socket, "?"); !isSocketPath(path) {
 			return "", fmt.Errorf("must be unix: and a path of at most %d bytes", maxSocketPath)
 		}
-		return listenAddress(text), nil
+		return listenAddress(text), nil // the server reads the options
 	}
 	if !isHostPort(text, 0) {
 		return "", errors.New(
