@@ -217,6 +217,31 @@ func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 	}
 }
 
+// TestSIGHUPChangesNothing sends a signal that a closed terminal or log rotation sends.
+func TestSIGHUPChangesNothing(t *testing.T) {
+	p := start(t, nil, "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0",
+		"--ip-provider=sim")
+	listen, admin := p.ready(t)
+	for range 2 {
+		p.signal(t, syscall.SIGHUP)
+		p.stderr.await(t, "SIGHUP changes nothing")
+	}
+	for _, url := range []string{"http://" + admin + "/readyz", "http://" + listen + "/api/my-ip"} {
+		response, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode >= 500 {
+			t.Errorf("got %d from %s after SIGHUP", response.StatusCode, url)
+		}
+	}
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0", got)
+	}
+}
+
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	upstream := newSlowUpstream(t)
 	p := start(t, []string{"IP_PROVIDER=ip-api", "IP_API_BASE=" + upstream.URL},

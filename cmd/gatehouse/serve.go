@@ -18,7 +18,7 @@ type serveCommand struct {
 // Help is shown by gatehouse serve --help.
 func (*serveCommand) Help() string {
 	return "Runs until SIGTERM or SIGINT. Then requests under way may end. A second signal ends " +
-		"the process at once.\n\n" +
+		"the process at once. SIGHUP changes nothing.\n\n" +
 		"Example:\n\n    gatehouse serve --listen :8080 --base-url https://id.example.com --database-url sqlite:gatehouse.db"
 }
 
@@ -43,6 +43,7 @@ func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err e
 		return p.startError(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	defer ignoreHangups(s.Logger)()
 	if err := started(s); err != nil {
 		return err
 	}
