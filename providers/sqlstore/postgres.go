@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,9 +25,9 @@ const (
 // openPostgres returns a pool. Its commits wait for the disk, regardless of the server's setting,
 // unless the URL sets synchronous_commit.
 func openPostgres(config Config) (*sql.DB, error) {
-	parsed, err := pgx.ParseConfig(config.URL)
+	parsed, err := parsePostgres(config.URL)
 	if err != nil {
-		return nil, errors.New("database URL is not a PostgreSQL URL") // err quotes the URL
+		return nil, err
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = config.WriteTimeout
@@ -46,13 +50,54 @@ func openPostgres(config Config) (*sql.DB, error) {
 	return db, nil
 }
 
+// parsePostgres parses a URL. Unless it names an sslmode, or PGSSLMODE does, a server that is not on
+// this machine must prove who it is by TLS: the driver would send the password in clear text to
+// anybody who refuses TLS.
+func parsePostgres(text string) (*pgx.ConnConfig, error) {
+	errNotPostgres := errors.New("database URL is not a PostgreSQL URL") // others quote the URL
+	parsed, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, errNotPostgres
+	}
+	location, err := url.Parse(text)
+	if err != nil {
+		return nil, errNotPostgres
+	}
+	query := location.Query()
+	hosts := []string{parsed.Host}
+	for _, other := range parsed.Fallbacks {
+		hosts = append(hosts, other.Host)
+	}
+	if query.Has("sslmode") || os.Getenv("PGSSLMODE") != "" || !slices.ContainsFunc(hosts, isRemote) {
+		return parsed, nil
+	}
+	query.Set("sslmode", "verify-full")
+	location.RawQuery = query.Encode()
+	if parsed, err = pgx.ParseConfig(location.String()); err != nil {
+		return nil, errNotPostgres
+	}
+	return parsed, nil
+}
+
+// isRemote reports whether host may be another machine. A socket begins with a slash.
+func isRemote(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return !ip.IsLoopback()
+	}
+	return host != "localhost" && !strings.HasPrefix(host, "/")
+}
+
 // checkPostgres returns an error if the server is too old.
 func checkPostgres(ctx context.Context, db *sql.DB) error {
 	var version int
 	if err := db.QueryRowContext(ctx,
 		"SELECT CAST(current_setting('server_version_num') AS BIGINT)").Scan(&version); err != nil {
-		return fmt.Errorf("connect to database: %s",
-			strings.Join(strings.Fields(err.Error()), " ")) // one line
+		hint := ""
+		if strings.Contains(err.Error(), "server refused TLS") {
+			hint = ": add sslmode=disable to the URL if nobody else can use the network between"
+		}
+		return fmt.Errorf("connect to database: %s%s",
+			strings.Join(strings.Fields(err.Error()), " "), hint) // one line
 	}
 	if version < postgresMinVersion {
 		return fmt.Errorf("database server is PostgreSQL %d, at least %d is needed", version/10000,

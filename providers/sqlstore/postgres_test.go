@@ -268,3 +268,35 @@ func TestTransactionsAreReadCommitted(t *testing.T) {
 		t.Errorf("isolation: got %v, want read committed", err)
 	}
 }
+
+// TestRemoteServerNeedsTLS reaches a server without TLS by an address that is not the loopback one.
+func TestRemoteServerNeedsTLS(t *testing.T) {
+	t.Setenv("PGSSLMODE", "")
+	local := strings.Replace(pgtest.Start(t), "?sslmode=disable", "", 1)
+	remote := strings.Replace(local, "127.0.0.1", "0.0.0.0", 1)
+	both := strings.Replace(local, "@127.0.0.1", "@127.0.0.1,0.0.0.0", 1)
+	for url, served := range map[string]bool{
+		local:                       true,
+		remote:                      false,
+		both:                        false,
+		remote + "?sslmode=disable": true,
+		remote + "?sslmode=prefer":  true,
+		remote + "?sslmode=require": false,
+	} {
+		s, err := sqlstore.Open(t.Context(), sqlstore.Config{
+			URL: url, Migrate: true, KeyFiles: []string{pgtest.KeyFile(t)},
+			Logger: slog.New(slog.DiscardHandler), WriteTimeout: 5 * time.Second,
+		})
+		if (err == nil) != served {
+			t.Errorf("%s: got error %v, want served %t", url, err, served)
+		}
+		if err == nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		} else if !strings.Contains(err.Error(), "TLS") || strings.Contains(err.Error(), "\n") ||
+			url == remote && !strings.Contains(err.Error(), "sslmode=disable") {
+			t.Errorf("%s: got %v, want a line about TLS and what to do", url, err)
+		}
+	}
+}
