@@ -37,6 +37,10 @@ func TestSmugglingIsRefused(t *testing.T) {
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n" +
 			inner,
 		"GET /api/lookup?q=8.8.8.8 HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\nX-One: 1\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-One: 1\r\n goes on\r\n\r\n",
+		"GET /api/lookup?q=8.8.8.8 HTTP/1.1\r\nHost: x\r\nX-One: 1\r\n\tgoes on\r\n\r\n",
+		post + "Content-Length: 2\nX-One: 1\r\n\r\n{}",
 	} {
 		conn := dial(t, st)
 		conn.say(request)

@@ -159,6 +159,9 @@ func framingError(h *fasthttp.RequestHeader) string {
 	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
 		return "The request target must not have a fragment: remove the # and what follows, or write it as %23."
 	}
+	if !haveStrictLines(h.RawHeaders()) {
+		return "Each header line must end with CR and LF, and must not begin with a space."
+	}
 	coding, ok := rawHeader(h.RawHeaders(), "transfer-encoding")
 	if !ok {
 		return ""
@@ -170,6 +173,22 @@ func framingError(h *fasthttp.RequestHeader) string {
 		return "Content-Length and Transfer-Encoding must not be used together."
 	}
 	return ""
+}
+
+// haveStrictLines reports whether all lines of raw end with CR LF, and none goes on with the line
+// before (RFC 9112 sections 2.2 and 5.2). A proxy may read others in another way than fasthttp does.
+func haveStrictLines(raw []byte) bool {
+	for len(raw) > 0 {
+		end := bytes.IndexByte(raw, '\n')
+		if raw[0] == ' ' || raw[0] == '\t' || end == 0 || end > 0 && raw[end-1] != '\r' {
+			return false
+		}
+		if end < 0 {
+			return true
+		}
+		raw = raw[end+1:]
+	}
+	return true
 }
 
 // rawHeader returns the value of the first header with that name, which must be in lower case.
