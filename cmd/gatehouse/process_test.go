@@ -217,10 +217,24 @@ func TestSIGTERMLetsRequestsUnderWayEnd(t *testing.T) {
 	}
 }
 
+// TestTrustedPeers warns when everybody is a trusted proxy.
+func TestTrustedPeers(t *testing.T) {
+	for proxies, warned := range map[string]bool{
+		"0.0.0.0/0": true, "10.0.0.0/8,::/0": true, "10.0.0.0/8": false,
+	} {
+		p := start(t, nil, append([]string{"serve", "--ip-provider=sim",
+			"--trusted-proxies=" + proxies}, anyPorts...)...)
+		p.ready(t)
+		got := strings.Contains(p.stderr.String(), "every peer may say which address")
+		if got != warned {
+			t.Errorf("%s: got warned %t, want %t; stderr:\n%s", proxies, got, warned, p.stderr)
+		}
+	}
+}
+
 // TestSIGHUPChangesNothing sends a signal that a closed terminal or log rotation sends.
 func TestSIGHUPChangesNothing(t *testing.T) {
-	p := start(t, nil, "serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0",
-		"--ip-provider=sim")
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim"}, anyPorts...)...)
 	listen, admin := p.ready(t)
 	for range 2 {
 		p.signal(t, syscall.SIGHUP)

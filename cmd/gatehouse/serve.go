@@ -50,6 +50,12 @@ func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err e
 	for _, name := range p.environment.unknown() {
 		s.Logger.Warn("unknown variable in the environment", "name", name)
 	}
+	for _, proxies := range c.TrustedProxies {
+		if proxies.Bits() == 0 {
+			s.Logger.Warn("every peer may say which address a request comes from, and so evade all "+
+				"limits by address: name the proxies alone", "trusted_proxies", proxies)
+		}
+	}
 	if c.Lookups != nil {
 		upstream := c.Lookups.Upstream
 		if upstream.Tier == ipapi.Free {
