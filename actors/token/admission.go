@@ -160,7 +160,7 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 }
 
 // open returns the session of a token with its client and user, which it reads if needed. The
-// verdict is Admitted when they stand by the token.
+// verdict is Admitted when neither of them has ended the token.
 func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ Verdict) {
 	if !s.inflight.Enter() {
 		return x, TryLater

@@ -17,8 +17,8 @@ const endLimit = 10_000
 // ends are the access tokens and families that ended before they expired. Its methods may be called
 // by many goroutines. The zero value is empty.
 //
-// Who ends something adds it first and tells the caller then. A token actor looks again whenever
-// the version has grown, so it needs no message.
+// An end is added before the response to its request leaves. A token actor looks again when the
+// version has grown, so it needs no message.
 type ends struct {
 	version atomic.Uint64 // grows after each end
 	size    atomic.Int64
@@ -43,7 +43,9 @@ type tokenEnd struct {
 func (e *ends) tokenShard(id *oauth.TokenID) *endShard { return &e.shards[id[0]] }
 func (e *ends) familyShard(id *uuid.UUID) *endShard    { return &e.shards[id[len(id)-1]] }
 
-// add adds an end, once.
+// add adds an end, once. The version grows for a new one only, since all token actors look again
+// then, and a process that follows others finds its own ends too. It grows under the shard's lock:
+// who finds an end there may respond at once.
 func (e *ends) add(end *oauth.End) {
 	until := end.Expires.Add(oauth.EndKept).Unix()
 	if end.FamilyID != uuid.Nil {
@@ -51,7 +53,6 @@ func (e *ends) add(end *oauth.End) {
 	} else {
 		e.addToken(end.Token, end.ClientID, until)
 	}
-	e.version.Add(1)
 }
 
 func (e *ends) addFamily(id uuid.UUID, until int64) {
@@ -62,10 +63,11 @@ func (e *ends) addFamily(id uuid.UUID, until int64) {
 		shard.families = map[uuid.UUID]int64{}
 	}
 	before, found := shard.families[id]
+	shard.families[id] = max(before, until)
 	if !found {
 		e.size.Add(1)
+		e.version.Add(1)
 	}
-	shard.families[id] = max(before, until)
 }
 
 func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
@@ -81,6 +83,7 @@ func (e *ends) addToken(id oauth.TokenID, client string, until int64) {
 	shard.tokens[id] = tokenEnd{client, until}
 	e.count(client, 1)
 	e.size.Add(1)
+	e.version.Add(1)
 }
 
 // count adds n to the ends of a client's tokens and returns their number.

@@ -36,15 +36,13 @@ func (s *Service) introspect(
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	var about oauth.Introspection
-	if _, _, ok := oauth.PeekAccessToken(token); ok {
-		if about, err = s.describe(token, now); err != nil {
-			return oauth.Introspection{}, err
-		}
-	} else if oauth.LooksLikeRefreshToken(token) {
-		if about, err = s.describeRefresh(token, now); err != nil {
-			return oauth.Introspection{}, err
-		}
+	describe := s.describe
+	if oauth.LooksLikeRefreshToken(token) {
+		describe = s.describeRefresh
+	}
+	about, err := describe(token, now)
+	if err != nil {
+		return oauth.Introspection{}, err
 	}
 	return visibleTo(asker, about), nil
 }

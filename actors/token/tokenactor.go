@@ -139,7 +139,7 @@ func (x *session) isAhead(client *oauth.Client, u *user) bool {
 	return x.epochs.Client > client.Epoch || u != nil && x.epochs.User > u.epoch
 }
 
-// isLive reports whether client and user stand by a token.
+// isLive reports whether neither client nor user has ended a token.
 func (x *session) isLive(client *oauth.Client, u *user) bool {
 	return !client.Disabled && x.epochs.Client >= client.Epoch &&
 		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
