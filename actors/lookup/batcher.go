@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"gatehouse/actors/fair"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/mailbox"
 )
@@ -25,7 +26,7 @@ type batcher struct {
 	admission   *admission
 	breaker     geo.BreakerState // at the time of the message
 	openFor     time.Duration    // how much longer the breaker is open
-	queues      [lanes]*geo.Queue[netip.Prefix, *pendingLookup]
+	queues      [lanes]*fair.Queue[netip.Prefix, *pendingLookup]
 	order       [lanes]fifo // the queued lookups of each lane, oldest first
 	idle        []*actor.PID
 	timer       *time.Timer
@@ -77,7 +78,7 @@ func newBatcher(s *Service) *batcher {
 		limits:     callerLimits{perMinute: s.config.CallerLimit},
 	}
 	for i := range b.queues {
-		b.queues[i] = geo.NewQueue[netip.Prefix, *pendingLookup]()
+		b.queues[i] = fair.NewQueue[netip.Prefix, *pendingLookup]()
 	}
 	b.timer = time.AfterFunc(time.Hour, func() { s.batcher.Tell(&wakeUp{}) })
 	return b

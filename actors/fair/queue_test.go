@@ -1,13 +1,13 @@
-package geo_test
+package fair_test
 
 import (
 	"slices"
 	"testing"
 
-	"gatehouse/actors/geo"
+	"gatehouse/actors/fair"
 )
 
-func drain(q *geo.Queue[string, int]) []int {
+func drain(q *fair.Queue[string, int]) []int {
 	var items []int
 	for item, ok := q.Pop(); ok; item, ok = q.Pop() {
 		items = append(items, item)
@@ -16,7 +16,7 @@ func drain(q *geo.Queue[string, int]) []int {
 }
 
 func TestQueueServesCallersInTurn(t *testing.T) {
-	q := geo.NewQueue[string, int]()
+	q := fair.NewQueue[string, int]()
 	for i := range 4 {
 		q.Push("a", 10+i)
 	}
@@ -32,7 +32,7 @@ func TestQueueServesCallersInTurn(t *testing.T) {
 }
 
 func TestQueueEvictsFromLongestLine(t *testing.T) {
-	q := geo.NewQueue[string, int]()
+	q := fair.NewQueue[string, int]()
 	for i := range 5 {
 		q.Push("flood", i)
 	}
@@ -53,7 +53,7 @@ func TestQueueEvictsFromLongestLine(t *testing.T) {
 }
 
 func TestQueueEvictsLineToTheEnd(t *testing.T) {
-	q := geo.NewQueue[string, int]()
+	q := fair.NewQueue[string, int]()
 	q.Push("a", 1)
 	q.Push("b", 2)
 	if _, ok := q.EvictLongest(0); !ok {
@@ -68,7 +68,7 @@ func TestQueueEvictsLineToTheEnd(t *testing.T) {
 }
 
 func TestQueueFilterKeepsOrderAndTurn(t *testing.T) {
-	q := geo.NewQueue[string, int]()
+	q := fair.NewQueue[string, int]()
 	for i := range 3 {
 		q.Push("a", 10+i)
 		q.Push("b", 20+i)

@@ -1,4 +1,5 @@
-package geo
+// Package fair holds a queue that serves its callers in turn.
+package fair
 
 // Queue is a fair queue: it has one line for each caller and serves the lines in turn. It has one
 // owner. Use NewQueue; the zero value cannot be used.

@@ -1,0 +1,54 @@
+package audit
+
+// Action is what was done. The vocabulary is fixed.
+type Action string
+
+// What people do, or others in their name.
+const (
+	SignIn           Action = "sign_in"           // details: the means; new_browser for an unknown browser
+	SignOut          Action = "sign_out"          // a session was ended; details: others for all the others
+	BrowserConfirmed Action = "browser_confirmed" // a code made the browser known to the account
+	AccountCreated   Action = "account_created"   // details: the means
+	AccountChanged   Action = "account_changed"   // details: the changed members
+	AccountDisabled  Action = "account_disabled"
+	AccountEnabled   Action = "account_enabled"
+	AccountDeleted   Action = "account_deleted"
+	PasswordChanged  Action = "password_changed" // by the person, who knew the former one
+	PasswordReset    Action = "password_reset"   // by a code, or by an operator
+	AddressChanged   Action = "address_changed"  // details: email or phone_number
+	ConsentGiven     Action = "consent_given"    // target: the client; details: the scopes
+	ConsentWithdrawn Action = "consent_withdrawn"
+)
+
+// What happens to tokens.
+const (
+	TokensRevoked Action = "tokens_revoked" // details: token, family, user, client or consent
+	FamilyReused  Action = "family_reused"  // a used code or refresh token came again; target: the family
+)
+
+// What operators do.
+const (
+	ClientCreated    Action = "client_created"
+	ClientChanged    Action = "client_changed" // details: the changed members
+	ClientDeleted    Action = "client_deleted"
+	SecretCreated    Action = "secret_created"
+	SecretRevoked    Action = "secret_revoked"
+	ClientApproved   Action = "client_approved" // for detail-user
+	ClientUnapproved Action = "client_unapproved"
+	ClientDisabled   Action = "client_disabled"
+	ClientEnabled    Action = "client_enabled"
+	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
+	KeysDropped      Action = "keys_dropped"
+)
+
+// BudgetReached says that a limit against abuse was reached. Its details name the limit.
+const BudgetReached Action = "budget_reached"
+
+// Actions are all actions.
+var Actions = []Action{
+	SignIn, SignOut, BrowserConfirmed, AccountCreated, AccountChanged, AccountDisabled,
+	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
+	ConsentWithdrawn, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
+	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
+	KeysRotated, KeysDropped, BudgetReached,
+}
