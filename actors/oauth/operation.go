@@ -1,11 +1,18 @@
 package oauth
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Write is the state that every operation embeds. An operation is queued, and then either taken by
 // the Store or cancelled by its submitter, never both. The zero value is queued and has no OnDone.
 // The methods may be called by many goroutines.
 type Write struct {
+	// Context is that of the request; optional. Its values say who asks and what the Store records
+	// (package audit). Its end does not cancel the operation.
+	Context context.Context
+
 	state atomic.Int32
 	done  func(error)
 }
