@@ -91,7 +91,7 @@ var serving = regexp.MustCompile(`"msg":"serving","listen":"([^"]+)","admin_list
 
 func (l *Local) startServer(ctx context.Context, program string, env []string) error {
 	server := exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--admin-listen",
-		"127.0.0.1:0", "--log-format", "json", "--trusted-proxies", "127.0.0.0/8", "--ip-provider",
+		"127.0.0.1:0", "--log-format", "json", "--trusted-proxies", "127.0.0.1/32", "--ip-provider",
 		"sim", "--ip-api-base", l.Simulator, "--breaker-cooldown", localCooldown.String())
 	server.Env = env
 	l.Began = time.Now()
