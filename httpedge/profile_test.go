@@ -44,6 +44,11 @@ func TestProfiles(t *testing.T) {
 	head.has(t, "X-RateLimit-Remaining", "98")
 }
 
+// longest returns a token lengthened to the most that is decoded.
+func longest(token string) string {
+	return token + strings.Repeat("A", oauth.MaxAccessToken-len(token))
+}
+
 func TestInvalidTokens(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, nil)
@@ -60,6 +65,7 @@ func TestInvalidTokens(t *testing.T) {
 			"refresh token": {[]string{"Bearer " + refresh}, true},
 			"client secret": {[]string{"Bearer " + c.Secret}, true},
 			"long":          {[]string{"Bearer " + strings.Repeat("a", 4000)}, true},
+			"lengthened":    {[]string{"Bearer " + longest(access)}, true},
 			"twice":         {[]string{"Bearer " + access, "Bearer " + access}, true},
 		} {
 			var headers []string

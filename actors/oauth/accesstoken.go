@@ -24,7 +24,7 @@ const (
 	// MaxAccessToken is the longest access token in bytes.
 	MaxAccessToken = 255
 
-	maxSealed = (MaxAccessToken - prefixLength) / 4 * 3 // bytes of head, record and tag
+	maxSealed = (MaxAccessToken - prefixLength) * 6 / 8 // bytes of head, record and tag
 )
 
 // TokenID is the nonce of an access token. It is unique and no secret.
