@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,37 +43,4 @@ type Change struct {
 type Epochs struct {
 	Client int64
 	User   int64 // 0 = no user
-}
-
-// Purpose is what keys are for. The keys of each purpose rotate apart.
-type Purpose string
-
-// The purposes.
-const (
-	TokenKeys   Purpose = "tokens"   // seal access tokens
-	FormKeys    Purpose = "forms"    // seal the forms of pages
-	BrowserKeys Purpose = "browsers" // mark browsers as known to an account
-)
-
-// Purposes has all purposes in the order of all lists.
-var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys}
-
-// Key is a secret key that a Store keeps. It prints without its value.
-type Key struct {
-	Purpose Purpose
-	Number  uint16 // counts from 1 for each purpose
-	Secret  [32]byte
-	Made    time.Time
-	Expires time.Time // zero = it is the current one
-}
-
-// String returns purpose and number.
-func (k Key) String() string { return fmt.Sprintf("%s key %d", k.Purpose, k.Number) }
-
-// KeyRotation asks for a new key.
-type KeyRotation struct {
-	Purpose Purpose
-	Now     time.Time
-	Expires time.Time // when the key before it is no longer needed
-	Drop    bool      // drop all former keys at once, also when they are in use
 }

@@ -12,9 +12,6 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// knownFor is how long a browser is known to an account after a sign-in.
-const knownFor = 365 * 24 * time.Hour
-
 // knownBrowsers issues and checks the mark that a browser keeps in a cookie after a sign-in. A mark
 // is the time of the sign-in, and an HMAC of it, the account and the password hash. So a mark is
 // valid for one account until its password changes, and the server stores nothing. The keys are for
@@ -42,7 +39,8 @@ func (k knownBrowsers) knows(mark string, u *account.User, now time.Time) bool {
 	genuine := slices.ContainsFunc(k.keys(), func(key oauth.Key) bool {
 		return hmac.Equal(mac, markMAC(&key, minutes, u))
 	})
-	return genuine && now.Sub(time.Unix(60*int64(binary.BigEndian.Uint32(minutes)), 0)) < knownFor
+	made := time.Unix(60*int64(binary.BigEndian.Uint32(minutes)), 0)
+	return genuine && now.Sub(made) < oauth.BrowserLifetime
 }
 
 // markMAC returns the HMAC of a mark.

@@ -36,7 +36,7 @@ func TestKnownBrowsers(t *testing.T) {
 		{"made after a rotation", knownTo(2), knownTo(2, 1).mark(ann, noon), *ann, 0, true},
 		{"another account", k, mark, account.User{ID: 8, PasswordHash: "$a"}, 0, false},
 		{"another password", k, mark, account.User{ID: 7, PasswordHash: "$b"}, 0, false},
-		{"too old", k, mark, *ann, knownFor + time.Minute, false},
+		{"too old", k, mark, *ann, oauth.BrowserLifetime + time.Minute, false},
 		{"other keys", knownTo(3, 2), mark, *ann, 0, false},
 		{"none", k, "", *ann, 0, false},
 		{"garbage", k, "x!", *ann, 0, false},

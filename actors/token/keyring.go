@@ -172,15 +172,9 @@ func (s *Service) RotateKeys(
 func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
 	switch purpose {
 	case oauth.FormKeys:
-		return formLifetime
+		return oauth.FormLifetime
 	case oauth.BrowserKeys:
-		return browserLifetime
+		return oauth.BrowserLifetime
 	}
 	return s.config.Lifetimes.AccessToken
 }
-
-// What was sealed with these keys is checked for so long: see packages visit and people.
-const (
-	formLifetime    = time.Hour
-	browserLifetime = 365 * 24 * time.Hour
-)

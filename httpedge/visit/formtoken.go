@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	formLifetime = time.Hour // from rendering a form to sending it
-	nonceSize    = 16        // bytes
-	macSize      = sha256.Size
-	maxUsed      = 1 << 16 // nonces in memory
+	nonceSize = 16 // bytes
+	macSize   = sha256.Size
+	maxUsed   = 1 << 16 // nonces in memory
 
 	clockDifference = 5 * time.Second // at most, between servers
 )
@@ -97,13 +96,13 @@ func (b Binding) NewFormToken(now time.Time) string {
 
 // checkFormToken reports whether token is valid for this binding.
 func (b Binding) checkFormToken(token string, now time.Time) bool {
-	_, _, ok := b.Open(token, nonceSize, formLifetime, now)
+	_, _, ok := b.Open(token, nonceSize, oauth.FormLifetime, now)
 	return ok
 }
 
 // useFormToken is checkFormToken for single-use forms.
 func (b Binding) useFormToken(s *usedNonces, token string, now time.Time) bool {
-	nonce, made, ok := b.Open(token, nonceSize, formLifetime, now)
+	nonce, made, ok := b.Open(token, nonceSize, oauth.FormLifetime, now)
 	return ok && s.use(made, [nonceSize]byte(nonce))
 }
 

@@ -50,8 +50,8 @@ func TestFormTokenIsBound(t *testing.T) {
 		want  bool
 	}{
 		"itself":                           {own, token, noon, true},
-		"shortly before":                   {own, token, noon.Add(formLifetime - time.Second), true},
-		"too late":                         {own, token, noon.Add(formLifetime), false},
+		"shortly before":                   {own, token, noon.Add(oauth.FormLifetime - time.Second), true},
+		"too late":                         {own, token, noon.Add(oauth.FormLifetime), false},
 		"by a server whose clock is ahead": {own, token, noon.Add(-clockDifference), true},
 		"from the future":                  {own, token, noon.Add(-clockDifference - time.Second), false},
 		"other browser": {Binding{keys, newBrowserSecret(), "login", "client_id=a"}, token, noon,

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
 
@@ -17,7 +18,6 @@ const (
 	maxSessions  = 5                    // accounts that one browser is signed in to
 	maxCookie    = 128                  // bytes of a cookie value
 	secretMaxAge = 180 * 24 * time.Hour // of the cookie that forms are bound to
-	knownMaxAge  = 365 * 24 * time.Hour // of the cookie that marks a browser as known
 	pageDeadline = 15 * time.Second     // of a request for a page
 )
 
@@ -203,7 +203,7 @@ func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 			all = append(all, kept)
 		}
 	}
-	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
+	s.cookies.write(ctx, s.cookies.known, all, oauth.BrowserLifetime)
 }
 
 // DropKnown removes this browser's mark for the account with that address.
@@ -214,7 +214,7 @@ func (s *Site) DropKnown(ctx *fasthttp.RequestCtx, email string) {
 			all = append(all, kept)
 		}
 	}
-	lasts := knownMaxAge
+	lasts := oauth.BrowserLifetime
 	if all == nil {
 		lasts = 0
 	}
