@@ -42,12 +42,13 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
-	// Keys returns the keys of a purpose: the current one first, then the former ones that have not
-	// expired at now, the newest first.
-	Keys(ctx context.Context, purpose Purpose, now time.Time) ([]Key, error)
-	// RotateKeys makes a new current key and returns what Keys then returns. It returns
-	// ErrKeysInUse and changes nothing if a former key has not expired and Drop is not set.
-	RotateKeys(ctx context.Context, r KeyRotation) ([]Key, error)
+	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
+	// The current one of each comes first, then the former ones that have not expired at now, the
+	// newest first.
+	Keys(ctx context.Context, now time.Time) ([]Key, error)
+	// RotateKeys makes a new current key. It returns ErrKeysInUse and changes nothing if a former
+	// key has not expired and Drop is not set.
+	RotateKeys(ctx context.Context, r KeyRotation) error
 
 	// Ends returns the last change's number, and what was ended up to there, or later, and would
 	// not have expired at now.

@@ -50,8 +50,11 @@ func newFakeStore() *fakeStore {
 	}
 }
 
-func (s *fakeStore) Keys(_ context.Context, p oauth.Purpose, _ time.Time) ([]oauth.Key, error) {
-	return []oauth.Key{{Purpose: p, Number: 1, Secret: [32]byte{1}}}, nil
+func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err error) {
+	for _, purpose := range oauth.Purposes {
+		keys = append(keys, oauth.Key{Purpose: purpose, Number: 1, Secret: [32]byte{1}})
+	}
+	return keys, nil
 }
 
 func (s *fakeStore) Ends(context.Context, time.Time) (int64, []oauth.End, error) {

@@ -63,7 +63,7 @@ func TestChangesByAnotherProcess(t *testing.T) {
 			return peer.DeleteClient(t.Context(), peer.client.ID)
 		},
 		"keys dropped": func(t *testing.T, peer *fixture, _ *oauth.TokenResponse) error {
-			_, _, err := peer.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
+			_, err := peer.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
 			return err
 		},
 	} {
@@ -289,7 +289,7 @@ func TestChangeThatFailedIsAppliedLater(t *testing.T) {
 		bearer := f.newTokens(t).AccessToken
 		f.wantVerdict(t, "before", bearer, token.Admitted)
 		f.store.locked(func() { f.store.keysError = errors.New("planted") })
-		_, err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
+		err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 			Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 		})
 		if err != nil {
@@ -327,7 +327,7 @@ func TestChangeDuringStartIsFollowed(t *testing.T) {
 		f := newSharedFixture(t, 0)
 		bearer := f.newTokens(t).AccessToken
 		f.store.onKeysRead = sync.OnceFunc(func() {
-			_, err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
+			err := f.store.RotateKeys(t.Context(), oauth.KeyRotation{
 				Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true,
 			})
 			if err != nil {

@@ -69,16 +69,18 @@ func (s *Service) readKeys(ctx context.Context) error {
 
 // replaceKeys is readKeys for a caller that holds s.keys.reading.
 func (s *Service) replaceKeys(ctx context.Context) error {
+	all, err := s.config.Tokens.Keys(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
 	set := &keySet{keys: map[oauth.Purpose][]oauth.Key{}}
+	for _, key := range all {
+		set.keys[key.Purpose] = append(set.keys[key.Purpose], key)
+	}
 	for _, purpose := range oauth.Purposes {
-		keys, err := s.config.Tokens.Keys(ctx, purpose, time.Now())
-		if err != nil {
-			return fmt.Errorf("read keys: %w", err)
-		}
-		if len(keys) == 0 {
+		if len(set.keys[purpose]) == 0 {
 			return fmt.Errorf("read keys: the store has none for %s", purpose)
 		}
-		set.keys[purpose] = keys
 	}
 	for i := range set.keys[oauth.TokenKeys] {
 		set.seals = append(set.seals, oauth.NewTokenKey(&set.keys[oauth.TokenKeys][i]))
@@ -132,20 +134,20 @@ func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
 
 // RotateKeys makes a new key of a purpose. What was sealed with the key before stays valid until it
 // expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop
-// ends all former keys with what they sealed. RotateKeys returns when the key was made, and when
-// the next rotation is possible.
+// ends all former keys with what they sealed. RotateKeys returns when the next rotation is
+// possible.
 func (s *Service) RotateKeys(
 	ctx context.Context, purpose oauth.Purpose, drop bool, now time.Time,
-) (made, again time.Time, err error) {
+) (again time.Time, err error) {
 	if !s.inflight.Enter() {
-		return made, again, mailbox.ErrStopped
+		return again, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	rotation := oauth.KeyRotation{
 		Purpose: purpose, Now: now, Drop: drop,
 		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}
-	keys, err := s.config.Tokens.RotateKeys(ctx, rotation)
+	err = s.config.Tokens.RotateKeys(ctx, rotation)
 	// Read them also after an error, which may hide that they were rotated, and when ctx has ended.
 	reading, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()
@@ -155,17 +157,17 @@ func (s *Service) RotateKeys(
 		if known := s.Keys(purpose); len(known) > 1 {
 			again = known[1].Expires
 		}
-		return made, again, err
+		return again, err
 	case err != nil:
-		return made, again, fmt.Errorf("rotate keys: %w", err)
+		return again, fmt.Errorf("rotate keys: %w", err)
 	case failed != nil:
-		return made, again, failed
+		return again, failed
 	}
 	if drop {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
-		return keys[0].Made, now, nil
+		return now, nil
 	}
-	return keys[0].Made, rotation.Expires, nil
+	return rotation.Expires, nil
 }
 
 // lifetimeOf returns how long a key is needed after it was replaced.

@@ -148,7 +148,7 @@ func TestRotationKeepsTokensThatAreBeingIssued(t *testing.T) {
 			})
 		}
 		callers.Go(func() {
-			_, _, err := f.RotateKeys(t.Context(), oauth.TokenKeys, false, time.Now())
+			_, err := f.RotateKeys(t.Context(), oauth.TokenKeys, false, time.Now())
 			if err != nil {
 				t.Error(err)
 			}
@@ -184,7 +184,7 @@ func TestDropEndsTokensThatWereIssued(t *testing.T) {
 				mu.Lock()
 				requested.Store(true)
 				mu.Unlock()
-				_, _, err := f.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
+				_, err := f.RotateKeys(t.Context(), oauth.TokenKeys, true, time.Now())
 				if err != nil {
 					t.Error(err)
 				}

@@ -295,21 +295,19 @@ func (s *fakeStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.Ref
 }
 
 // Keys implements oauth.Store.
-func (s *fakeStore) Keys(
-	_ context.Context, purpose oauth.Purpose, now time.Time,
-) ([]oauth.Key, error) {
+func (s *fakeStore) Keys(_ context.Context, now time.Time) (keys []oauth.Key, err error) {
 	s.mu.Lock()
-	keys, err := s.liveKeys(purpose, now), s.keysError
+	for _, purpose := range oauth.Purposes {
+		keys = append(keys, s.liveKeys(purpose, now)...)
+	}
+	err = s.keysError
 	onKeysRead := s.onKeysRead
 	s.keyReads++
 	s.mu.Unlock()
 	if onKeysRead != nil {
 		onKeysRead()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return keys, nil
+	return keys, err
 }
 
 func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth.Key) {
@@ -322,7 +320,7 @@ func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth
 }
 
 // RotateKeys implements oauth.Store. The first byte of a key's secret is its number.
-func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) ([]oauth.Key, error) {
+func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	former := s.liveKeys(r.Purpose, r.Now)
@@ -331,7 +329,7 @@ func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) ([]oauth.
 	case r.Drop:
 		former = nil
 	case len(former) > 1:
-		return nil, oauth.ErrKeysInUse
+		return oauth.ErrKeysInUse
 	default:
 		former[0].Expires = r.Expires
 	}
@@ -340,7 +338,7 @@ func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) ([]oauth.
 	}
 	s.keys[r.Purpose] = append([]oauth.Key{made}, former...)
 	s.note(oauth.Change{Keys: r.Purpose})
-	return slices.Clone(s.keys[r.Purpose]), s.writeError
+	return s.writeError
 }
 
 // Ends implements oauth.Store.

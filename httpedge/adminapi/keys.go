@@ -76,7 +76,7 @@ func rotateKeys(c *adminCall) (any, error) {
 	if err := o.end(); err != nil {
 		return nil, err
 	}
-	made, again, err := c.tokens.RotateKeys(c.context, purpose, drop, c.now)
+	again, err := c.tokens.RotateKeys(c.context, purpose, drop, c.now)
 	if errors.Is(err, oauth.ErrKeysInUse) {
 		problem := endpoint.ProblemOf(err)
 		return nil, problem.Saying(problem.Message + " Rotate again from " + timestamp(again) +
@@ -85,7 +85,7 @@ func rotateKeys(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keyRecord{timestamp(made), timestamp(again), purpose}, nil
+	return keyRecord{timestamp(c.now), timestamp(again), purpose}, nil
 }
 
 // purposes returns the names of all purposes, as in "a, b or c".

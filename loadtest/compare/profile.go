@@ -75,7 +75,7 @@ func seal(
 	store *sqlstore.Store, n int, clientID string, userID int64, now time.Time,
 ) ([]string, error) {
 	ctx := context.Background()
-	keys, err := store.Keys(ctx, oauth.TokenKeys, now)
+	keys, err := store.Keys(ctx, now) // the current one for tokens is the first
 	if err != nil {
 		return nil, err
 	}

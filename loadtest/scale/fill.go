@@ -53,7 +53,7 @@ func sealTokens(
 	ctx context.Context, store *sqlstore.Store, clientID string, users []int64, n int,
 ) ([]string, error) {
 	now, tokens := time.Now(), make([]string, n)
-	keys, err := store.Keys(ctx, oauth.TokenKeys, now)
+	keys, err := store.Keys(ctx, now) // the current one for tokens is the first
 	if err != nil {
 		return nil, err
 	}

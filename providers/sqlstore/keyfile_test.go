@@ -180,15 +180,12 @@ func TestPostgresNeedsKeyFile(t *testing.T) {
 	refused(t, "wrong", config, "is not the key file of this database")
 }
 
-// allKeys returns the keys of all purposes.
-func allKeys(t *testing.T, s *sqlstore.Store) (all []oauth.Key) {
+// allKeys returns all stored keys.
+func allKeys(t *testing.T, s *sqlstore.Store) []oauth.Key {
 	t.Helper()
-	for _, purpose := range oauth.Purposes {
-		keys, err := s.Keys(t.Context(), purpose, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, keys...)
+	all, err := s.Keys(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
@@ -254,14 +251,14 @@ func TestKeyNumbersEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	rotation := oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: time.Now(), Drop: true}
-	if _, err := s.RotateKeys(t.Context(), rotation); err == nil ||
+	if err := s.RotateKeys(t.Context(), rotation); err == nil ||
 		!strings.Contains(err.Error(), "no number is left") {
 		t.Errorf("got %v, want an error that no number is left", err)
 	}
 	if after, err := s.ListKeys(t.Context()); err != nil || !slices.Equal(after, before) {
 		t.Errorf("got %v, error %v, want %v", after, err, before)
 	}
-	if _, err := s.Keys(t.Context(), oauth.TokenKeys, time.Now()); err == nil {
+	if _, err := s.Keys(t.Context(), time.Now()); err == nil {
 		t.Error("key with another number than it was wrapped with: got no error")
 	}
 }
@@ -298,11 +295,10 @@ func TestRewrap(t *testing.T) {
 			if got := allKeys(t, both); !slices.Equal(got, before) {
 				t.Errorf("keys with both files: got %v, want the same %v", got, before)
 			}
-			if _, err := old.Keys(t.Context(), oauth.TokenKeys,
-				time.Now()); !errors.Is(err, sqlstore.ErrKeyFile) {
+			if _, err := old.Keys(t.Context(), time.Now()); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("keys with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
-			if _, err := old.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
+			if err := old.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
 				Now: time.Now()}); !errors.Is(err, sqlstore.ErrKeyFile) {
 				t.Errorf("rotation with the old file: got %v, want %v", err, sqlstore.ErrKeyFile)
 			}
@@ -310,7 +306,7 @@ func TestRewrap(t *testing.T) {
 			if err != nil || len(changes) != 0 {
 				t.Errorf("got changes %+v, error %v, want none: no key has changed", changes, err)
 			}
-			if _, err := both.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
+			if err := both.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.FormKeys,
 				Now: time.Now(), Expires: time.Now().Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
@@ -352,7 +348,7 @@ func TestDropTokenKeys(t *testing.T) {
 			}
 			s := open(t, config)
 			now := time.Now()
-			if _, err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys,
+			if err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys,
 				Now: now, Expires: now.Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}

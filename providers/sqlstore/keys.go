@@ -48,26 +48,21 @@ func (s *Store) ListKeys(ctx context.Context) (list []KeyInfo, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
-	for _, purpose := range oauth.Purposes {
-		for _, k := range stored {
-			if k.Purpose == purpose {
-				list = append(list, KeyInfo{k.Purpose, k.Number, k.Made, k.Expires, k.fileName()})
-			}
-		}
+	for _, k := range stored {
+		list = append(list, KeyInfo{k.Purpose, k.Number, k.Made, k.Expires, k.fileName()})
 	}
 	return list, nil
 }
 
 // Keys implements oauth.Store. Its error wraps ErrKeyFile if a key was wrapped again under a key
 // file that the Store does not have.
-func (s *Store) Keys(ctx context.Context, purpose oauth.Purpose,
-	now time.Time) (keys []oauth.Key, err error) {
+func (s *Store) Keys(ctx context.Context, now time.Time) (keys []oauth.Key, err error) {
 	stored, err := s.storedKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	for _, k := range stored {
-		if k.Purpose != purpose || !k.Expires.IsZero() && !k.Expires.After(now) {
+		if !k.Expires.IsZero() && !k.Expires.After(now) {
 			continue
 		}
 		if err := s.keyFiles.unwrap(&k); err != nil {
@@ -78,11 +73,15 @@ func (s *Store) Keys(ctx context.Context, purpose oauth.Purpose,
 	return keys, nil
 }
 
+// storedKeys returns all rows in the order of oauth.Purposes, the current key of each first.
 func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) {
 	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
 		k, err := scanKey(r)
 		stored = append(stored, k)
 		return err
+	})
+	slices.SortStableFunc(stored, func(a, b storedKey) int {
+		return slices.Index(oauth.Purposes, a.Purpose) - slices.Index(oauth.Purposes, b.Purpose)
 	})
 	return stored, err
 }
@@ -104,12 +103,8 @@ func scanKey(r row) (k storedKey, err error) {
 }
 
 // RotateKeys implements oauth.Store.
-func (s *Store) RotateKeys(ctx context.Context, r oauth.KeyRotation) ([]oauth.Key, error) {
-	err := s.do(ctx, func(b *batch) error { return b.rotateKeys(r, s.keyFiles) })
-	if err != nil {
-		return nil, fmt.Errorf("rotate keys: %w", err)
-	}
-	return s.Keys(ctx, r.Purpose, r.Now)
+func (s *Store) RotateKeys(ctx context.Context, r oauth.KeyRotation) error {
+	return wrap("rotate keys", s.do(ctx, func(b *batch) error { return b.rotateKeys(r, s.keyFiles) }))
 }
 
 func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {

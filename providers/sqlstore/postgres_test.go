@@ -230,9 +230,8 @@ func TestKeyRotationRace(t *testing.T) {
 	now := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: now,
+		ended <- s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: now,
 			Expires: now.Add(time.Hour)})
-		ended <- err
 	}()
 	waitForLock(t, tx)
 	for _, text := range []string{

@@ -75,9 +75,8 @@ func eachKindOfChange(t *testing.T, f *fixture) {
 			return f.ReplacePassword(f.ctx, f.user, [32]byte{})
 		}, []oauth.Change{user}},
 		{"rotate keys", func() error {
-			_, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,
+			return f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,
 				Expires: f.now.Add(time.Hour)})
-			return err
 		}, []oauth.Change{{Keys: oauth.FormKeys}}},
 		{"delete client", func() error { return f.DeleteClient(f.ctx, f.client.ID) },
 			[]oauth.Change{client}},

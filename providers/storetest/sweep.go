@@ -97,9 +97,8 @@ func sweepInManySteps(t *testing.T, f *fixture) {
 
 func sweepDeletesChangesAndKeys(t *testing.T, f *fixture) {
 	f.must(f.UpdateUser(f.ctx, f.user))
-	_, err := f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: f.now,
-		Expires: f.now.Add(time.Minute)})
-	f.must(err)
+	f.must(f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.TokenKeys, Now: f.now,
+		Expires: f.now.Add(time.Minute)}))
 	f.sweep(f.now.Add(time.Minute-time.Millisecond), 0)
 	f.sweep(f.now.Add(time.Minute), 1) // the former key
 	f.sweep(f.now.Add(oauth.ChangesKept-time.Millisecond), 0)
