@@ -32,8 +32,7 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 		{Pattern: patternProfiles, Methods: getPost, Handle: s.profile, Quiet: true},
 	}
 	if s.config.Tokens != nil {
-		all = append(all, adminapi.Endpoints(
-			s.config.Tokens, s.config.People, s.config.ListKeys, s.log)...)
+		all = append(all, adminapi.Endpoints(s.config.Tokens, s.config.People, s.log)...)
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package httpedge
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"maps"
@@ -16,7 +15,6 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
-	"gatehouse/httpedge/adminapi"
 )
 
 func loadOpenAPI(t *testing.T) *openapi3.T {
@@ -38,7 +36,6 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
 		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
-		ListKeys:    func(context.Context) ([]adminapi.StoredKey, error) { return nil, nil },
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
 		MaxConnections: 1,

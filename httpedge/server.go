@@ -21,7 +21,6 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
-	"gatehouse/httpedge/adminapi"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
@@ -47,8 +46,6 @@ type Config struct {
 	Tokens *token.Service
 	People *people.Service
 	Issuer string // base URL without a trailing slash; required with Tokens
-	// ListKeys lists the secret keys of the database; required with Tokens.
-	ListKeys adminapi.ListKeys
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string
@@ -144,8 +141,6 @@ func (c *Config) check() error {
 	case c.Tokens != nil && !isIssuer(c.Issuer):
 		return errors.New(
 			"httpedge: the issuer must be an http or https URL with nothing after the host")
-	case c.Tokens != nil && c.ListKeys == nil:
-		return errors.New("httpedge: Tokens without ListKeys")
 	case c.Logger == nil:
 		return errors.New("httpedge: no Logger")
 	case !signin.IsChooserParameter(c.SkipChooserParameter):

@@ -36,6 +36,15 @@ type Key struct {
 // String returns purpose and number.
 func (k Key) String() string { return fmt.Sprintf("%s key %d", k.Purpose, k.Number) }
 
+// KeyInfo describes a stored key without its value.
+type KeyInfo struct {
+	Purpose Purpose
+	Number  uint16
+	Made    time.Time
+	Expires time.Time // zero = it is the current one
+	File    string    // short name of the key file that it is wrapped under
+}
+
 // KeyRotation asks for a new key.
 type KeyRotation struct {
 	Purpose Purpose

@@ -46,6 +46,8 @@ type Store interface {
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.
 	Keys(ctx context.Context, now time.Time) ([]Key, error)
+	// ListKeys describes all stored keys in the order of Keys, those that have expired included.
+	ListKeys(ctx context.Context) ([]KeyInfo, error)
 	// RotateKeys makes a new current key. It returns ErrKeysInUse and changes nothing if a former
 	// key has not expired and Drop is not set.
 	RotateKeys(ctx context.Context, r KeyRotation) error

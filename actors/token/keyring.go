@@ -60,6 +60,11 @@ func (s *Service) Keys(purpose oauth.Purpose) []oauth.Key {
 	return s.keys.current.Load().keys[purpose]
 }
 
+// ListKeys describes all stored keys in the order of oauth.Purposes, the current one of each first.
+func (s *Service) ListKeys(ctx context.Context) ([]oauth.KeyInfo, error) {
+	return s.config.Tokens.ListKeys(ctx)
+}
+
 // readKeys reads all keys.
 func (s *Service) readKeys(ctx context.Context) error {
 	s.keys.reading.Lock()

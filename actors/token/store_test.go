@@ -319,6 +319,20 @@ func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth
 	return live
 }
 
+// ListKeys implements oauth.Store.
+func (s *fakeStore) ListKeys(context.Context) (list []oauth.KeyInfo, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, purpose := range oauth.Purposes {
+		for _, k := range s.keys[purpose] {
+			list = append(list, oauth.KeyInfo{
+				Purpose: purpose, Number: k.Number, Made: k.Made, Expires: k.Expires,
+			})
+		}
+	}
+	return list, nil
+}
+
 // RotateKeys implements oauth.Store. The first byte of a key's secret is its number.
 func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
 	s.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
-	"gatehouse/httpedge/adminapi"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/sqlstore"
 )
@@ -59,19 +58,6 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return nil
 	})
 	return nil
-}
-
-// listKeys lists the secret keys of the database for operators.
-func (s *Stack) listKeys(ctx context.Context) ([]adminapi.StoredKey, error) {
-	keys, err := s.Store.ListKeys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]adminapi.StoredKey, len(keys))
-	for i, key := range keys {
-		all[i] = adminapi.StoredKey(key)
-	}
-	return all, nil
 }
 
 // openMessenger opens what sends codes to people. They know the service by the issuer's host.

@@ -35,10 +35,9 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	tokens   *token.Service
-	people   *people.Service
-	listKeys ListKeys
-	log      *slog.Logger
+	tokens *token.Service
+	people *people.Service
+	log    *slog.Logger
 }
 
 // adminCall is one admitted request of an operator.
@@ -54,9 +53,9 @@ type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints.
 func Endpoints(
-	tokens *token.Service, people *people.Service, keys ListKeys, log *slog.Logger,
+	tokens *token.Service, people *people.Service, log *slog.Logger,
 ) []endpoint.Endpoint {
-	s := &service{tokens, people, keys, log}
+	s := &service{tokens, people, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read

@@ -1,31 +1,17 @@
 package adminapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/endpoint"
 )
 
-// StoredKey describes a secret key without its value.
-type StoredKey struct {
-	Purpose oauth.Purpose
-	Number  uint16
-	Made    time.Time
-	Expires time.Time // zero = it is the current one
-	File    string    // short name of the key file that it is wrapped under
-}
-
-// ListKeys returns all keys in the order of oauth.Purposes, the current one of each first.
-type ListKeys func(context.Context) ([]StoredKey, error)
-
-// storedKey is a StoredKey in a response.
-type storedKey struct {
+// listedKey is an oauth.KeyInfo in a response.
+type listedKey struct {
 	Purpose   oauth.Purpose `json:"purpose"`
 	Number    uint16        `json:"number"`
 	CreatedAt string        `json:"created_at"`
@@ -35,17 +21,17 @@ type storedKey struct {
 
 // keyList has all keys: there are few.
 type keyList struct {
-	Keys []storedKey `json:"keys"`
+	Keys []listedKey `json:"keys"`
 }
 
 func listKeys(c *adminCall) (any, error) {
-	all, err := c.listKeys(c.context)
+	all, err := c.tokens.ListKeys(c.context)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
-	list := keyList{Keys: make([]storedKey, len(all))}
+	list := keyList{Keys: make([]listedKey, len(all))}
 	for i, key := range all {
-		list.Keys[i] = storedKey{key.Purpose, key.Number, timestamp(key.Made), nil, key.File}
+		list.Keys[i] = listedKey{key.Purpose, key.Number, timestamp(key.Made), nil, key.File}
 		if !key.Expires.IsZero() {
 			expires := timestamp(key.Expires)
 			list.Keys[i].ExpiresAt = &expires

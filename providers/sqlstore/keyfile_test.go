@@ -330,7 +330,7 @@ func TestRewrap(t *testing.T) {
 	}
 }
 
-func listKeys(t *testing.T, s *sqlstore.Store) []sqlstore.KeyInfo {
+func listKeys(t *testing.T, s *sqlstore.Store) []oauth.KeyInfo {
 	t.Helper()
 	list, err := s.ListKeys(t.Context())
 	if err != nil {

@@ -33,23 +33,15 @@ type storedKey struct {
 	wrapped []byte
 }
 
-// KeyInfo describes a stored key.
-type KeyInfo struct {
-	Purpose oauth.Purpose
-	Number  uint16
-	Made    time.Time
-	Expires time.Time // zero = it is the current one
-	File    string    // short name of the key file that wraps it
-}
-
-// ListKeys returns all stored keys in the order of oauth.Purposes, the current one of each first.
-func (s *Store) ListKeys(ctx context.Context) (list []KeyInfo, err error) {
+// ListKeys implements oauth.Store.
+func (s *Store) ListKeys(ctx context.Context) (list []oauth.KeyInfo, err error) {
 	stored, err := s.storedKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
 	for _, k := range stored {
-		list = append(list, KeyInfo{k.Purpose, k.Number, k.Made, k.Expires, k.fileName()})
+		list = append(list, oauth.KeyInfo{Purpose: k.Purpose, Number: k.Number, Made: k.Made,
+			Expires: k.Expires, File: k.fileName()})
 	}
 	return list, nil
 }

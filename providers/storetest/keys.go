@@ -139,7 +139,8 @@ func rotationOfOnePurpose(t *testing.T, f *fixture) {
 	f.sameKeys("browsers", f.keys(oauth.BrowserKeys, f.now), want)
 }
 
-// orderOfKeys rotates the keys of the first and of the last purpose.
+// orderOfKeys rotates the keys of the first and of the last purpose. The list has those that have
+// expired as well.
 func orderOfKeys(t *testing.T, f *fixture) {
 	for _, purpose := range []oauth.Purpose{oauth.BrowserKeys, oauth.TokenKeys} {
 		f.must(f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: purpose, Now: f.now,
@@ -150,5 +151,22 @@ func orderOfKeys(t *testing.T, f *fixture) {
 	const want = "[tokens key 2 tokens key 1 forms key 1 browsers key 2 browsers key 1]"
 	if got := fmt.Sprint(keys); got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	later, err := f.Keys(f.ctx, f.now.Add(time.Hour))
+	f.must(err)
+	if got := fmt.Sprint(later); got != "[tokens key 2 forms key 1 browsers key 2]" {
+		t.Errorf("an hour later: got %s, want the current ones", got)
+	}
+	list, err := f.ListKeys(f.ctx)
+	f.must(err)
+	if len(list) != len(keys) {
+		t.Fatalf("got a list of %d keys, want %d", len(list), len(keys))
+	}
+	for i, k := range keys {
+		info := oauth.KeyInfo{Purpose: k.Purpose, Number: k.Number, Made: k.Made,
+			Expires: k.Expires, File: list[i].File}
+		if list[i] != info || info.File == "" {
+			t.Errorf("got %+v, want that of %v and the name of its key file", list[i], k)
+		}
 	}
 }
