@@ -72,7 +72,7 @@ func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, 
 	}
 	file := filepath.Join(f.folder, "gatehouse.db")
 	if err := errors.Join(os.WriteFile(file, empty.database, 0o600),
-		os.WriteFile(file+keySuffix, empty.key, 0o600)); err != nil {
+		os.WriteFile(sqlstore.DefaultKeyFile("sqlite:"+file), empty.key, 0o600)); err != nil {
 		return nil, err
 	}
 	if f.Stack, err = stack.Start(ctx, f.config(issuer, file, log)); err != nil {
@@ -127,9 +127,6 @@ func (f *fixture) prepare(r *http.Request) error {
 	return f.tokens.replace(r)
 }
 
-// keySuffix is what the name of a database's key file has after the name of the database.
-const keySuffix = ".key"
-
 // contents are those of a database and its key file.
 type contents struct{ database, key []byte }
 
@@ -154,6 +151,6 @@ var emptyDatabase = sync.OnceValues(func() (c contents, err error) {
 	if c.database, err = os.ReadFile(file); err != nil {
 		return c, err
 	}
-	c.key, err = os.ReadFile(file + keySuffix)
+	c.key, err = os.ReadFile(sqlstore.DefaultKeyFile("sqlite:" + file))
 	return c, err
 })

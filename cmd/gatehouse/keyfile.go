@@ -47,14 +47,10 @@ func (k *keySettings) files(p *program) []string {
 // shown returns the key files for people, with the default of a SQLite database.
 func (k *keySettings) shown(p *program, database databaseURL) keyFiles {
 	files := k.files(p)
-	path, isFile := strings.CutPrefix(string(database), "sqlite:")
-	if len(files) > 0 || !isFile {
-		return files
+	if beside := sqlstore.DefaultKeyFile(string(database)); len(files) == 0 && beside != "" {
+		return keyFiles{beside}
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return keyFiles{path + ".key"}
+	return files
 }
 
 // storeConfig is how a command opens the database.

@@ -34,6 +34,19 @@ const (
 	keyFileNameInfo = "gatehouse: name of a key file"
 )
 
+// DefaultKeyFile returns the key file of a SQLite database for which Config names none: its path
+// without symbolic links, with .key. It returns "" for other URLs.
+func DefaultKeyFile(url string) string {
+	e, path, err := parseURL(url)
+	if err != nil || e != sqliteEngine {
+		return ""
+	}
+	if resolved, err := resolve(path); err == nil { // else Open fails, and says why
+		path = resolved
+	}
+	return path + keyFileSuffix
+}
+
 // keyFile is the key of a key file. It wraps the secret keys in the database.
 type keyFile struct {
 	path string

@@ -170,6 +170,9 @@ func TestFirstOpenCreatesKeyFile(t *testing.T) {
 
 func TestPostgresNeedsKeyFile(t *testing.T) {
 	config := sqlstore.Config{URL: pgtest.Start(t), Migrate: true}
+	if got := sqlstore.DefaultKeyFile(config.URL); got != "" {
+		t.Errorf("got default key file %s, want none", got)
+	}
 	refused(t, "none", config, "(umask 077; head -c 32 /dev/urandom | base64 > FILE)")
 	name := filepath.Join(t.TempDir(), "key")
 	config.KeyFiles = []string{name}

@@ -134,9 +134,16 @@ func TestSymbolicLinksShareOneLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		config.URL = "sqlite:" + folder + "/" + first
+		keyFile := sqlstore.DefaultKeyFile(config.URL)
 		server := open(t, config)
+		if _, err := os.Stat(keyFile); err != nil {
+			t.Errorf("key file of %s: got %v, want it made", first, err)
+		}
 		for _, second := range names {
 			config.URL = "sqlite:" + folder + "/" + second
+			if got := sqlstore.DefaultKeyFile(config.URL); got != keyFile {
+				t.Errorf("got key file %s for %s, want %s", got, second, keyFile)
+			}
 			if s, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrInUse) {
 				t.Errorf("%s while %s is open: got %v, want %v", second, first, err,
 					sqlstore.ErrInUse)

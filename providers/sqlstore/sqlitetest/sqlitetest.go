@@ -21,7 +21,7 @@ func File(t testing.TB) string {
 	files, err := empty()
 	name := filepath.Join(t.TempDir(), "gatehouse.db")
 	if err := errors.Join(err, os.WriteFile(name, files.database, 0o600),
-		os.WriteFile(name+".key", files.key, 0o600)); err != nil {
+		os.WriteFile(sqlstore.DefaultKeyFile("sqlite:"+name), files.key, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -56,6 +56,6 @@ var empty = sync.OnceValues(func() (files contents, err error) {
 	if files.database, err = os.ReadFile(name); err != nil {
 		return files, err
 	}
-	files.key, err = os.ReadFile(name + ".key")
+	files.key, err = os.ReadFile(sqlstore.DefaultKeyFile("sqlite:" + name))
 	return files, err
 })
