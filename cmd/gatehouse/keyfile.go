@@ -30,12 +30,15 @@ func parseKeyFiles(text string, _ *kong.Tag) (keyFiles, error) { return list(tex
 // (systemd.exec(5): LoadCredential).
 const credential = "gatehouse.key"
 
+// credentials returns the folder of a systemd service's credentials; "" = there is none.
+func (p *program) credentials() string { return p.environment["CREDENTIALS_DIRECTORY"] }
+
 // files returns the key files for sqlstore.Config; none = the one beside a SQLite database.
 func (k *keySettings) files(p *program) []string {
 	if len(k.KeyFile) > 0 {
 		return k.KeyFile
 	}
-	if folder := p.environment["CREDENTIALS_DIRECTORY"]; folder != "" {
+	if folder := p.credentials(); folder != "" {
 		path := filepath.Join(folder, credential)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return []string{path}
@@ -56,7 +59,8 @@ func (k *keySettings) shown(p *program, database databaseURL) keyFiles {
 // storeConfig is how a command opens the database.
 func (k *keySettings) storeConfig(p *program, database databaseSettings) sqlstore.Config {
 	return sqlstore.Config{
-		URL: string(database.DatabaseURL), KeyFiles: k.files(p), Logger: p.plainLog(),
+		URL: string(database.DatabaseURL), KeyFiles: k.files(p), Credentials: p.credentials(),
+		Logger: p.plainLog(),
 	}
 }
 

@@ -150,9 +150,13 @@ func TestKeyFileOfPostgreSQLMustBeGiven(t *testing.T) {
 	}
 }
 
-// TestKeyFileFromSystemd finds the key file among the credentials of a service.
+// TestKeyFileFromSystemd finds the key file among the credentials of a service. Its group may read
+// it there.
 func TestKeyFileFromSystemd(t *testing.T) {
 	file := newKeyFile(t) // gatehouse.key
+	if err := os.Chmod(file, 0o440); err != nil {
+		t.Fatal(err)
+	}
 	env := []string{"CREDENTIALS_DIRECTORY=" + filepath.Dir(file),
 		"GATEHOUSE_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "g.db")}
 	if got := printed(t, env)["key-file"]; got.Value != file {
@@ -161,6 +165,14 @@ func TestKeyFileFromSystemd(t *testing.T) {
 	if got := runOnce(t, env, "init"); got.code != exitDone {
 		t.Fatalf("got code %d, stderr %q, want 0", got.code, got.stderr)
 	}
+	p := start(t, env, append([]string{"serve", "--roles=identity"}, anyPorts...)...)
+	p.ready(t)
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0; stderr:\n%s", got, p.stderr)
+	}
+	failsOnce(t, "the same file for another service", runOnce(t, []string{env[1],
+		"GATEHOUSE_KEY_FILE=" + file}, "init", "--new-operator"), exitUsage, "chmod 600")
 	failsOnce(t, "without the credential", runOnce(t, env[1:], "init", "--new-operator"), exitUsage,
 		"--key-file: ")
 	env[0] = "CREDENTIALS_DIRECTORY=" + t.TempDir()

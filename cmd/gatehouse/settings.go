@@ -205,7 +205,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 	}
 	if slices.Contains(s.Roles, "identity") {
 		c.Identity = s.identity()
-		c.Identity.Database.KeyFiles = keyFiles
+		c.Identity.Database.KeyFiles, c.Identity.Database.Credentials = keyFiles, p.credentials()
 	}
 	return c
 }

@@ -26,6 +26,9 @@ type Config struct {
 	// and two while Rewrap replaces it. None on SQLite is the file beside the database: its name
 	// with .key. PostgreSQL needs one.
 	KeyFiles []string
+	// Credentials is the folder of a service's credentials, where its group may read key files
+	// (systemd.exec(5)); "" = none.
+	Credentials string
 	// Exclusive makes Open fail (SQLite) or warn (PostgreSQL) if another exclusive Store has the
 	// database open.
 	Exclusive bool

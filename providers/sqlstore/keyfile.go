@@ -58,7 +58,7 @@ type keyFile struct {
 type keyFiles []*keyFile
 
 // readKeyFile reads a key file that must exist. missing says what to do if it does not.
-func readKeyFile(path, missing string) (*keyFile, error) {
+func readKeyFile(config Config, path, missing string) (*keyFile, error) {
 	info, err := os.Stat(path) // first, because opening a pipe blocks
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -68,7 +68,7 @@ func readKeyFile(path, missing string) (*keyFile, error) {
 	case !info.Mode().IsRegular():
 		return nil, keyFileError(path, "is not a file: name the file with the key")
 	}
-	if refused := info.Mode().Perm() & refusedBits(path); refused != 0 {
+	if refused := info.Mode().Perm() & config.refusedBits(path); refused != 0 {
 		return nil, keyFileError(path, fmt.Sprintf("has mode %04o, so that others may read or "+
 			"change it: run chmod 600, and replace the key if others had access", info.Mode().Perm()))
 	}
@@ -99,12 +99,11 @@ func makeKeyFile(path string) string {
 
 // refusedBits returns the mode bits that a key file must not have. The service manager gives the
 // group of a service access to its credentials.
-func refusedBits(path string) fs.FileMode {
-	folder := os.Getenv("CREDENTIALS_DIRECTORY")
-	if folder == "" {
+func (c Config) refusedBits(path string) fs.FileMode {
+	if c.Credentials == "" {
 		return 0o077
 	}
-	inside, err := filepath.Rel(folder, path)
+	inside, err := filepath.Rel(c.Credentials, path)
 	if err != nil || !filepath.IsLocal(inside) {
 		return 0o077
 	}

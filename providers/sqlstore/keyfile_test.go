@@ -105,7 +105,6 @@ func TestKeyFileAsCredential(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(folder, "deep"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("CREDENTIALS_DIRECTORY", folder)
 	for _, test := range []struct {
 		name   string
 		mode   os.FileMode
@@ -118,7 +117,7 @@ func TestKeyFileAsCredential(t *testing.T) {
 		{"credentials/../key", 0o440, "chmod 600"},
 	} {
 		name := filepath.Dir(path) + "/" + test.name
-		config := sqlstore.Config{URL: url, Migrate: true, Logger: quiet,
+		config := sqlstore.Config{URL: url, Migrate: true, Logger: quiet, Credentials: folder,
 			KeyFiles: []string{writeKey(t, name, someKey, test.mode)}}
 		if test.reason != "" {
 			refused(t, test.name, config, test.reason)

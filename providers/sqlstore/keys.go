@@ -262,7 +262,7 @@ func openKeyFiles(p pools, config Config, hasKeys bool) (files keyFiles, err err
 		if !hasKeys {
 			missing = makeKeyFile(path)
 		}
-		f, err := readKeyFile(path, missing)
+		f, err := readKeyFile(config, path, missing)
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +297,7 @@ func Rewrap(ctx context.Context, config Config, newKeyFile string) (n int, err e
 				return err
 			}
 		}
-		file, err := readKeyFile(newKeyFile, makeKeyFile(newKeyFile))
+		file, err := readKeyFile(config, newKeyFile, makeKeyFile(newKeyFile))
 		switch {
 		case err != nil && unwrapped != nil:
 			return unwrapped
