@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -21,6 +21,9 @@ const (
 	postgresConns      = 16
 	postgresMinVersion = 150000
 )
+
+// errNotPostgres replaces errors that quote the URL, which may contain a password.
+var errNotPostgres = errors.New("database URL is not a PostgreSQL URL")
 
 // openPostgres returns a pool. Its commits wait for the disk, regardless of the server's setting,
 // unless the URL sets synchronous_commit.
@@ -50,33 +53,45 @@ func openPostgres(config Config) (*sql.DB, error) {
 	return db, nil
 }
 
-// parsePostgres parses a URL. Unless it names an sslmode, or PGSSLMODE does, a server that is not on
-// this machine must prove who it is by TLS: the driver would send the password in clear text to
-// anybody who refuses TLS.
+// parsePostgres parses a URL. Unless it names an sslmode, the driver takes that of PGSSLMODE or of
+// a service file, else prefer. With prefer it would send the password in clear text to anybody who
+// refuses TLS. A server on another machine must prove its name by TLS then.
 func parsePostgres(text string) (*pgx.ConnConfig, error) {
-	errNotPostgres := errors.New("database URL is not a PostgreSQL URL") // others quote the URL
-	parsed, err := pgx.ParseConfig(text)
-	if err != nil {
-		return nil, errNotPostgres
-	}
 	location, err := url.Parse(text)
 	if err != nil {
 		return nil, errNotPostgres
 	}
-	query := location.Query()
-	hosts := []string{parsed.Host}
-	for _, other := range parsed.Fallbacks {
-		hosts = append(hosts, other.Host)
-	}
-	if query.Has("sslmode") || os.Getenv("PGSSLMODE") != "" || !slices.ContainsFunc(hosts, isRemote) {
+	parse := func(option, value string) (*pgx.ConnConfig, error) {
+		changed, query := *location, location.Query()
+		query.Set(option, value)
+		changed.RawQuery = query.Encode()
+		parsed, err := pgx.ParseConfig(changed.String())
+		if err != nil {
+			return nil, errNotPostgres
+		}
 		return parsed, nil
 	}
-	query.Set("sslmode", "verify-full")
-	location.RawQuery = query.Encode()
-	if parsed, err = pgx.ParseConfig(location.String()); err != nil {
+	// With direct negotiation the driver turns prefer into require.
+	parsed, err := parse("sslnegotiation", "postgres")
+	switch {
+	case err != nil:
+		return nil, err
+	case location.Query().Get("sslmode") == "" && mayRefuseTLS(parsed):
+		return parse("sslmode", "verify-full")
+	}
+	if parsed, err = pgx.ParseConfig(text); err != nil {
 		return nil, errNotPostgres
 	}
 	return parsed, nil
+}
+
+// mayRefuseTLS reports whether the sslmode is prefer: the driver tries a server on another machine
+// by TLS first, and then without it.
+func mayRefuseTLS(c *pgx.ConnConfig) bool {
+	tries := append([]*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+	tries = slices.DeleteFunc(tries, func(t *pgconn.FallbackConfig) bool { return !isRemote(t.Host) })
+	return len(tries) > 0 && tries[0].TLSConfig != nil &&
+		slices.ContainsFunc(tries, func(t *pgconn.FallbackConfig) bool { return t.TLSConfig == nil })
 }
 
 // isRemote reports whether host may be another machine. A socket begins with a slash.
