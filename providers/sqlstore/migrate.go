@@ -35,8 +35,11 @@ type Migration struct {
 // It only uses URL, Logger and WriteTimeout of config. It returns ErrNewer if the schema is newer.
 func Migrate(ctx context.Context, config Config) ([]Migration, error) {
 	var taken []Migration
-	err := withDatabase(ctx, config, func(p pools) (err error) {
-		taken, err = migrate(ctx, p.write, p.engine)
+	err := withDatabase(ctx, config, func(p pools) error {
+		provider, _, err := openProvider(ctx, p.write, p.engine)
+		if err == nil {
+			taken, err = migrate(ctx, provider)
+		}
 		return err
 	})
 	return taken, err
@@ -115,11 +118,7 @@ func openProvider(ctx context.Context, db *sql.DB, e engine) (provider *goose.Pr
 	return provider, current < target, nil
 }
 
-func migrate(ctx context.Context, db *sql.DB, e engine) ([]Migration, error) {
-	provider, _, err := openProvider(ctx, db, e)
-	if err != nil {
-		return nil, err
-	}
+func migrate(ctx context.Context, provider *goose.Provider) ([]Migration, error) {
 	results, err := provider.Up(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("migrate database: %w", err)
@@ -131,27 +130,20 @@ func migrate(ctx context.Context, db *sql.DB, e engine) ([]Migration, error) {
 	return taken, nil
 }
 
-// checkSchema returns ErrSchema or ErrNewer unless the schema has this program's version.
-func checkSchema(ctx context.Context, db *sql.DB, e engine) error {
-	_, old, err := openProvider(ctx, db, e)
-	if err == nil && old {
-		err = ErrSchema
-	}
-	return err
-}
-
-// settleSchema migrates the schema, or checks it if config does not ask for that. It does not migrate
-// for a process that could not start afterwards: the version before could no longer start either.
+// settleSchema returns ErrNewer if the schema is newer than this program. It migrates an older one,
+// or returns ErrSchema if config does not ask for that. It does not migrate for a process that
+// could not start afterwards: the version before could no longer start either.
 func settleSchema(ctx context.Context, p pools, config Config) error {
-	if !config.Migrate {
-		return checkSchema(ctx, p.write, p.engine)
+	provider, old, err := openProvider(ctx, p.write, p.engine)
+	switch {
+	case err != nil || !old:
+		return err
+	case !config.Migrate:
+		return ErrSchema
 	}
-	_, old, err := openProvider(ctx, p.write, p.engine)
-	if err == nil && old {
-		err = checkKeyFiles(p, config)
+	if err := checkKeyFiles(p, config); err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = migrate(ctx, p.write, p.engine)
-	}
+	_, err = migrate(ctx, provider)
 	return err
 }
