@@ -416,8 +416,8 @@ func TestServiceGoesOnWithStaleKnowledge(t *testing.T) {
 	}, "a line about the end of the outage")
 }
 
-// TestRewrapBesideServerWithOldKeyFile wraps the keys under another file. A service that has only the
-// old one goes on, but cannot start again.
+// TestRewrapBesideServerWithOldKeyFile wraps the keys under another file. A service that has only
+// the old one goes on beside a new one, but cannot start again.
 func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
 	database, old := pgtest.Start(t), pgtest.KeyFile(t)
 	r := server(t, database)
@@ -434,8 +434,10 @@ func TestRewrapBesideServerWithOldKeyFile(t *testing.T) {
 		t.Fatalf("got %d keys and %v, want all wrapped again", n, err)
 	}
 	other := r.issue(c, r.user(), oauth.ViewUser)
-	r.post("/oauth/revoke", clientForm(c, "token", other.access)).is(t, 200) // followed like all changes
-	time.Sleep(time.Second)
+	there := server(t, database, edgetest.Database(database, next))
+	there.wantVerdict("with the new file", before.access, token.Admitted)
+	there.post("/oauth/revoke", clientForm(c, "token", other.access)).is(t, 200)
+	r.wantVerdict("a change after the rewrap", other.access, token.TokenInvalid)
 	r.wantVerdict("before", before.access, token.Admitted)
 	r.wantVerdict("after", r.issue(c, r.user(), oauth.ViewUser).access, token.Admitted)
 	if _, err := sqlstore.Open(t.Context(), config); !errors.Is(err, sqlstore.ErrKeyFile) {
