@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	maxSessions  = 5                    // accounts that one browser is signed in to
-	maxCookie    = 128                  // bytes of a cookie value
-	secretMaxAge = 180 * 24 * time.Hour // of the cookie that forms are bound to
-	pageDeadline = 15 * time.Second     // of a request for a page
+	maxSessions  = 5                     // accounts that one browser is signed in to
+	maxCookie    = 128                   // bytes of a cookie value
+	secretMaxAge = 180 * 24 * time.Hour  // of the cookie that forms are bound to
+	knownMaxAge  = oauth.BrowserLifetime // of the cookie that marks a browser as known
+	pageDeadline = 15 * time.Second      // of a request for a page
 )
 
 // cookieNames are the names of the cookies. Under https, a prefix keeps other hosts and paths from
@@ -203,7 +204,7 @@ func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
 			all = append(all, kept)
 		}
 	}
-	s.cookies.write(ctx, s.cookies.known, all, oauth.BrowserLifetime)
+	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
 }
 
 // DropKnown removes this browser's mark for the account with that address.
@@ -214,7 +215,7 @@ func (s *Site) DropKnown(ctx *fasthttp.RequestCtx, email string) {
 			all = append(all, kept)
 		}
 	}
-	lasts := oauth.BrowserLifetime
+	lasts := knownMaxAge
 	if all == nil {
 		lasts = 0
 	}
