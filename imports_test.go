@@ -49,8 +49,8 @@ func mayImport(from, to string) bool {
 	return true
 }
 
-// usesStack reports whether a package may get its server from cmd/stack: the program, the tests, the
-// contracts and the measuring programs.
+// usesStack reports whether a package may get its server from cmd/stack: the program, the tests,
+// the contracts and the measuring programs.
 func usesStack(path string) bool {
 	return path == "cmd/gatehouse" || path == "httpedge/edgetest" || path == "contracts" ||
 		strings.HasPrefix(path, "loadtest/")
@@ -59,7 +59,8 @@ func usesStack(path string) bool {
 // below reports whether path is folder or stands in it.
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// provider returns the first two elements of a path below providers: those of one provider belong together.
+// provider returns the first two elements of a path below providers: those of one provider belong
+// together.
 func provider(path string) string {
 	elements := strings.SplitN(path, "/", 3)
 	return strings.Join(elements[:min(2, len(elements))], "/")

@@ -164,7 +164,8 @@ func TestCodePageTimingRevealsNothing(t *testing.T) {
 	}
 }
 
-// hashes begins with a new address or number, and enters a wrong code. It returns how many hashes each of the two took.
+// hashes begins with a new address or number, and enters a wrong code. It returns how many hashes
+// each of the two took.
 func (st reachable) hashes(t *testing.T, path, field string, has bool) (begun, confirmed int64) {
 	t.Helper()
 	u := &account.User{Name: "Oda", Email: fmt.Sprintf("oda%t@%s.example", has, path[1:6])}

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Listen opens a listener on HOST:PORT (port 0 = any free one) or on unix:/path, which may end with ?mode=0660&group=NAME. An
-// IPv4 address as the host takes IPv4 connections only, an IPv6 address IPv6 ones, no host both.
+// Listen opens a listener on HOST:PORT (port 0 = any free one) or on unix:/path, which may end with
+// ?mode=0660&group=NAME. An IPv4 address as the host takes IPv4 connections only, an IPv6 address
+// IPv6 ones, no host both.
 func Listen(address string) (net.Listener, error) {
 	unix, isSocket, err := parseSocket(address)
 	if err != nil {
@@ -46,8 +47,8 @@ func networkOf(address string) string {
 	return "tcp6"
 }
 
-// socket is a Unix socket to listen on. Its text form is unix:/path, unix:/path?mode=0660&group=NAME
-// with both or one of the options.
+// socket is a Unix socket to listen on. Its text form is unix:/path,
+// unix:/path?mode=0660&group=NAME with both or one of the options.
 type socket struct {
 	path  string
 	mode  fs.FileMode // permission bits
@@ -57,8 +58,8 @@ type socket struct {
 // socketMode is the mode of a socket whose text names none.
 const socketMode = 0o660
 
-// parseSocket parses the text form of a socket. isSocket is false for a text that does not begin with
-// unix:, and the error nil then.
+// parseSocket parses the text form of a socket. isSocket is false for a text that does not begin
+// with unix:, and the error nil then.
 func parseSocket(text string) (s socket, isSocket bool, err error) {
 	rest, isSocket := strings.CutPrefix(text, "unix:")
 	if !isSocket {

@@ -116,9 +116,9 @@ func TestSecondClickAfterTheCodeContinues(t *testing.T) {
 	}
 }
 
-// TestDoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in two times at once, until
-// the second one is handled while the first one still is. Both then lead on, to one session. The
-// first one waits for the second, so the first round nearly always does.
+// TestDoubleClickOnTheCodeSignsInOnce sends the code of each way to sign in two times at once,
+// until the second one is handled while the first one still is. Both then lead on, to one session.
+// The first one waits for the second, so the first round nearly always does.
 func TestDoubleClickOnTheCodeSignsInOnce(t *testing.T) {
 	st, pairs := newPairs(t)
 	c := st.NewClient(t, nil)

@@ -85,7 +85,8 @@ func TestThresholdsStandApartFromChecks(t *testing.T) {
 	}
 }
 
-// TestPagesNameTargetAndSettings reads what was asked, by which settings; keys and people are those of the scenario when none are given.
+// TestPagesNameTargetAndSettings reads what was asked, by which settings; keys and people are those
+// of the scenario when none are given.
 func TestPagesNameTargetAndSettings(t *testing.T) {
 	r := measured(1000)
 	r.Result.Settings = loadtest.Settings{Target: "http://127.0.0.1:18080", Version: "v1.2.3", Own: true, Timeout: 3 * time.Second, Connections: 1234, Keys: 500, Tokens: 7}
@@ -123,7 +124,8 @@ func TestHostileNamesAreText(t *testing.T) {
 	}
 }
 
-// TestOutagesAreMarked runs an outage, and finds when it began and ended in the result and in the charts over time.
+// TestOutagesAreMarked runs an outage, and finds when it began and ended in the result and in the
+// charts over time.
 func TestOutagesAreMarked(t *testing.T) {
 	t.Parallel()
 	local := startLocal(t)
@@ -146,7 +148,8 @@ func TestOutagesAreMarked(t *testing.T) {
 	if result.Settings.Target != local.Base || !result.Settings.Own || result.Settings.Version == "" {
 		t.Errorf("got %+v, want the target's address and version", result.Settings)
 	}
-	result.Periods[0].From, result.Periods[0].To = 2*time.Second, 4*time.Second // a busy machine begins and ends it later
+	// A busy machine begins and ends it later.
+	result.Periods[0].From, result.Periods[0].To = 2*time.Second, 4*time.Second
 	report := &loadtest.Report{Scenario: "outage", Schedule: "40:6s", Result: result}
 	page := pageOf(t, report)
 	bands := regexp.MustCompile(`<div class="band" style="left:([\d.]+)%;width:([\d.]+)%"><span>upstream down</span>`).FindAllStringSubmatch(page, -1)
@@ -156,7 +159,8 @@ func TestOutagesAreMarked(t *testing.T) {
 	for _, band := range bands {
 		left, err := strconv.ParseFloat(band[1], 64)
 		width, err2 := strconv.ParseFloat(band[2], 64)
-		if err != nil || err2 != nil || math.Abs(left-width) > 0.02 || left < 5 { // from 2 s to 4 s, whenever the chart ends
+		// From 2 s to 4 s, whenever the chart ends.
+		if err != nil || err2 != nil || math.Abs(left-width) > 0.02 || left < 5 {
 			t.Errorf("got a mark %s%% from the left and %s%% wide, want the outage", band[1], band[2])
 		}
 	}

@@ -22,7 +22,8 @@ func buildAndRun(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	gatehouse = filepath.Join(dir, "gatehouse")
 	build := exec.Command("go", "build", "-trimpath", "-o", gatehouse, "gatehouse/cmd/gatehouse")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, so that Go compiles once for both
+	// As make build does, so that Go compiles once for both.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build gatehouse: %v\n%s", err, text)
 		return 1

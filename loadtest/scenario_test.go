@@ -27,13 +27,14 @@ func startLocal(t *testing.T) *loadtest.Local {
 	return local
 }
 
-// unhurried makes hits at a rate for d. Its end is minutes later, so that hits that begin late on a busy machine make no
-// run invalid; the run itself ends with the last hit.
+// unhurried makes hits at a rate for d. Its end is minutes later, so that hits that begin late on a
+// busy machine make no run invalid; the run itself ends with the last hit.
 func unhurried(rate float64, d time.Duration) loadtest.Schedule {
 	return append(loadtest.Steady(rate, d), loadtest.Stage{For: 5 * time.Minute})
 }
 
-// TestEveryScenario runs each scenario for a moment: all of its requests must get the answers that they should have.
+// TestEveryScenario runs each scenario for a moment: all of its requests must get the answers that
+// they should have.
 func TestEveryScenario(t *testing.T) {
 	shared := startLocal(t)
 	for _, c := range []struct {
@@ -61,7 +62,8 @@ func TestEveryScenario(t *testing.T) {
 		t.Run(c.scenario, func(t *testing.T) {
 			t.Parallel()
 			local, schedule := shared, unhurried(c.rate, c.duration)
-			if c.duration > time.Second { // they look at the whole of their target, or break it, in parts of their time
+			// They look at the whole of their target, or break it, in parts of their time.
+			if c.duration > time.Second {
 				local, schedule = startLocal(t), loadtest.Steady(c.rate, c.duration)
 			}
 			scenario, err := loadtest.ScenarioNamed(c.scenario)
@@ -96,7 +98,8 @@ func TestEveryScenario(t *testing.T) {
 				t.Errorf("got %d checks, want %d", len(result.Checks), c.checks)
 			}
 			for _, check := range result.Checks {
-				measured := strings.Contains(check.What, "flat") // on this machine; TestSoaksCompareQuarters has the rule
+				// This depends on the machine; TestSoaksCompareQuarters has the rule.
+				measured := strings.Contains(check.What, "flat")
 				if !check.OK && !measured {
 					t.Errorf("got %s: %s", check.What, check.Seen)
 				}
@@ -190,7 +193,8 @@ func TestSetupSaysWhatItNeeds(t *testing.T) {
 	}
 }
 
-// endingAfter returns a context that ends when a run with the configuration has made hits for at least d.
+// endingAfter returns a context that ends when a run with the configuration has made hits for at
+// least d.
 func endingAfter(
 	t *testing.T, d time.Duration, schedule loadtest.Schedule,
 ) (context.Context, loadtest.Config) {
@@ -203,7 +207,8 @@ func endingAfter(
 	}}
 }
 
-// TestFaultsComeBack lets a simulator fail that has faults of its own, to the end and interrupted in the middle.
+// TestFaultsComeBack lets a simulator fail that has faults of its own, to the end and interrupted
+// in the middle.
 func TestFaultsComeBack(t *testing.T) {
 	local := startLocal(t)
 	scenario, err := loadtest.ScenarioNamed("outage")

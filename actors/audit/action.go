@@ -5,8 +5,8 @@ type Action string
 
 // What people do, or others in their name.
 const (
-	SignIn           Action = "sign_in"           // details: the means; new_browser for an unknown browser
-	SignOut          Action = "sign_out"          // a session was ended; details: others for all the others
+	SignIn           Action = "sign_in"           // details: the means; new_browser if unknown
+	SignOut          Action = "sign_out"          // details: others for all other sessions
 	BrowserConfirmed Action = "browser_confirmed" // a code made the browser known to the account
 	AccountCreated   Action = "account_created"   // details: the means
 	AccountChanged   Action = "account_changed"   // details: the changed members
@@ -23,7 +23,7 @@ const (
 // What happens to tokens.
 const (
 	TokensRevoked Action = "tokens_revoked" // details: token, family, user, client or consent
-	FamilyReused  Action = "family_reused"  // a used code or refresh token came again; target: the family
+	FamilyReused  Action = "family_reused"  // a code or token came again; target: the family
 )
 
 // What operators do.

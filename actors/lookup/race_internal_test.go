@@ -93,7 +93,7 @@ func TestDelayedMissReadsCacheAgain(t *testing.T) {
 		if s.cache.Get(q, now) != nil { // the delayed request's look
 			t.Fatal("got a hit in an empty cache")
 		}
-		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other request, from begin to end
+		if o := s.Lookup(q.String(), nobody, now); o.Err != nil { // the other request
 			t.Fatal(o.Err)
 		}
 		if got := s.missOne(q, netip.Addr{}, time.Now()); got.Err != nil || got.Entry == nil {

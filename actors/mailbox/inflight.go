@@ -15,7 +15,8 @@ type InFlight struct {
 	idle   chan struct{} // made by Close; closed when nothing is in flight
 }
 
-// Enter counts a request, or returns false once Close was called. Leave ends what Enter has counted.
+// Enter counts a request, or returns false once Close was called. Leave ends what Enter has
+// counted.
 func (f *InFlight) Enter() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,12 +1,12 @@
 // Package mailbox runs protoactor-go actors on the goroutines of those who send to them.
 //
 // It is the one kernel of the services: a mailbox that bounds the asks that wait, ask and tell,
-// recovery from panics, and a count of the requests in flight. It knows nothing of what the messages
-// mean.
+// recovery from panics, and a count of the requests in flight. It knows nothing of what the
+// messages mean.
 //
 // An actor here never blocks. So its messages need no goroutine of their own: the sender that finds
-// the actor idle runs it, one message at a time, and the messages that others send meanwhile wait in
-// a queue. Actors that wait for I/O use the library's own mailbox instead.
+// the actor idle runs it, one message at a time, and the messages that others send meanwhile wait
+// in a queue. Actors that wait for I/O use the library's own mailbox instead.
 package mailbox
 
 import (
@@ -29,7 +29,8 @@ var (
 	ErrFull = errors.New("too many requests wait for the actor")
 	// ErrStopped says that the actor, or the service, has stopped.
 	ErrStopped = errors.New("stopped")
-	// ErrPanicked says that the actor panicked. It goes on with the next message and keeps its state.
+	// ErrPanicked says that the actor panicked. It goes on with the next message and keeps its
+	// state.
 	ErrPanicked = errors.New("the actor panicked")
 )
 
@@ -106,8 +107,8 @@ func (m *Mailbox) Ask(message any) error {
 	return err
 }
 
-// Tell delivers message, possibly after it returns. Messages of one sender keep their order. An actor
-// that has stopped drops them.
+// Tell delivers message, possibly after it returns. Messages of one sender keep their order. An
+// actor that has stopped drops them.
 func (m *Mailbox) Tell(message any) { m.post(message, tell) }
 
 func (m *Mailbox) post(message any, kind kind) {
@@ -242,7 +243,8 @@ func (m *Mailbox) PostSystemMessage(message any) {
 	m.post(message, system)
 }
 
-// RegisterHandlers implements actor.Mailbox. The dispatcher has nothing to do: senders run the actor.
+// RegisterHandlers implements actor.Mailbox. The dispatcher has nothing to do: senders run the
+// actor.
 func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
 	m.invoker = invoker
 }

@@ -50,7 +50,8 @@ func spawn(t testing.TB) *script {
 	return s
 }
 
-// askAll asks n times, each on a goroutine, and returns where the errors arrive once all of them wait.
+// askAll asks n times, each on a goroutine, and returns where the errors arrive once all of them
+// wait.
 func (s *script) askAll(n int, do func()) chan error {
 	errs := make(chan error, n)
 	for range n {

@@ -156,8 +156,8 @@ func (t *AccessToken) append(dst []byte) []byte {
 	return dst
 }
 
-// parseUUID returns the UUID that id is, in the one spelling that String returns. uuid.Parse accepts
-// others, and takes a tenth of the time that a token does.
+// parseUUID returns the UUID that id is, in the one spelling that String returns. uuid.Parse
+// accepts others, and takes a tenth of the time that a token does.
 func parseUUID(id string) (parsed uuid.UUID, ok bool) {
 	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		return uuid.Nil, false

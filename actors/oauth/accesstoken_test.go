@@ -128,8 +128,8 @@ func TestForgedAccessTokensAreRefused(t *testing.T) {
 	}
 }
 
-// TestLineBreakIsAnotherSpelling adds a line break at each place of tokens of all lengths modulo 4. The
-// decoder skips line breaks.
+// TestLineBreakIsAnotherSpelling adds a line break at each place of tokens of all lengths modulo 4.
+// The decoder skips line breaks.
 func TestLineBreakIsAnotherSpelling(t *testing.T) {
 	key := tokenKey(1, 1)
 	for length := range 4 {

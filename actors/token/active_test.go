@@ -52,8 +52,8 @@ func TestTokensInUseAreLimited(t *testing.T) {
 	})
 }
 
-// TestOperatorsNeedNoRoom fills the room for tokens in use. The admin API admits operators still, and
-// nobody else.
+// TestOperatorsNeedNoRoom fills the room for tokens in use. The admin API admits operators still,
+// and nobody else.
 func TestOperatorsNeedNoRoom(t *testing.T) {
 	f := newFixture(t, func(c *token.Config) { c.MaxActive = 1 })
 	f.wantVerdict(t, "the only room", f.seal(nil), token.Admitted)

@@ -27,7 +27,7 @@ type Verdict int
 
 // The verdicts.
 const (
-	TokenInvalid      Verdict = iota // malformed, unknown or revoked, or its client or user is disabled: 401
+	TokenInvalid      Verdict = iota // malformed, unknown, revoked, or of a disabled client or user: 401
 	TokenExpired                     // 401 token_expired
 	RateLimited                      // 429
 	InsufficientScope                // 403 insufficient_scope
@@ -92,8 +92,8 @@ func (s *Service) admitInUse(
 	return result, true
 }
 
-// admitOpened opens a token and makes its actor. Where nothing is counted it goes on when there is no
-// room: operators must reach the admin API then.
+// admitOpened opens a token and makes its actor. Where nothing is counted it goes on when there is
+// no room: operators must reach the admin API then.
 func (s *Service) admitOpened(
 	token string, number uint16, endpoint Endpoint, now time.Time,
 ) (Admission, *session) {

@@ -296,8 +296,8 @@ func (a *clientActor) revoke(m *revocation) {
 	a.submit(&m.clientAsk, &m.op)
 }
 
-// count counts the access token that m asks for against the client's quota. When that is used up, it
-// sets m.fault and returns false. Call it last, before anything is taken.
+// count counts the access token that m asks for against the client's quota. When that is used up,
+// it sets m.fault and returns false. Call it last, before anything is taken.
 func (a *clientActor) count(m *tokenAsk) bool {
 	quota := m.client.TokensPerMinute
 	if quota == 0 {

@@ -340,8 +340,8 @@ func TestChangeDuringStartIsFollowed(t *testing.T) {
 	})
 }
 
-// TestSweptChangeIsNotLost deletes the row of a change before this process has read it: its clock stood
-// still for a while, or that of the process that deletes rows is ahead.
+// TestSweptChangeIsNotLost deletes the row of a change before this process has read it: its clock
+// stood still for a while, or that of the process that deletes rows is ahead.
 func TestSweptChangeIsNotLost(t *testing.T) {
 	for name, later := range map[string]int{"the last one": 0, "with later ones": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type index struct{ buckets []bucket }
 // bucket holds some of the actors whose IDs lead to it. It fills a cache line.
 type bucket struct {
 	actors [5]atomic.Pointer[tokenActor]
-	tags   [5]atomic.Uint32 // a part of each actor's ID, so that no other actor is read; may be outdated
+	tags   [5]atomic.Uint32 // a part of each actor's ID, to read no other actor; may be outdated
 	full   atomic.Uint32    // how often an actor found no room
 }
 

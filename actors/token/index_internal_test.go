@@ -15,7 +15,8 @@ func TestIndexDropsRemovedActors(t *testing.T) {
 	d := newDirectory(DefaultMaxActive)
 	var ids []oauth.TokenID
 	for i := range 7 {
-		ids = append(ids, addActor(t, d, oauth.TokenID{0: 5, 23: byte(i)}).id) // one bucket, one tag
+		// One bucket, one tag.
+		ids = append(ids, addActor(t, d, oauth.TokenID{0: 5, 23: byte(i)}).id)
 	}
 	for range 2 {
 		for i := range ids {

@@ -33,8 +33,8 @@ func (f *fixture) wantThrottled(
 	}
 }
 
-// TestQuotaCountsAllGrants uses up a quota with one token of each grant. What is refused then is not
-// taken, and is accepted in the next window.
+// TestQuotaCountsAllGrants uses up a quota with one token of each grant. What is refused then is
+// not taken, and is accepted in the next window.
 func TestQuotaCountsAllGrants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newQuotaFixture(t, 3)

@@ -121,7 +121,7 @@ func (r *records[K, V]) load(ctx context.Context, key K) (*record[K, V], *V, err
 			return nil, r.refresh(ctx, found)
 		})
 		ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-		if err != nil && (own || !ended || ctx.Err() != nil) { // else another's deadline: read again
+		if err != nil && (own || !ended || ctx.Err() != nil) { // else read again
 			return nil, nil, err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 type demoFile struct {
 	BaseURL     string       `json:"base_url"`             // of the public endpoints
 	AdminURL    string       `json:"admin_url"`            // of metrics, health and the admin API
-	UpstreamURL string       `json:"upstream_url"`         // of the simulator; its settings are at /_sim
-	User        *demoUser    `json:"user,omitempty"`       // signs in by e-mail address and password
+	UpstreamURL string       `json:"upstream_url"`         // of the simulator; settings at /_sim
+	User        *demoUser    `json:"user,omitempty"`       // signs in by e-mail and password
 	PhoneUser   *demoPhone   `json:"phone_user,omitempty"` // signs in by a code sent to the phone
 	Clients     *demoClients `json:"clients,omitempty"`
 }

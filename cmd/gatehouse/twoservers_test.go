@@ -34,8 +34,8 @@ func (s *fixture) tokens(t *testing.T) reply {
 	return got
 }
 
-// shows waits until the server at base responds with this status. The tests of package token show in
-// virtual time that a server sees another's change within a second.
+// shows waits until the server at base responds with this status. The tests of package token show
+// in virtual time that a server sees another's change within a second.
 func (s *fixture) shows(t *testing.T, base, path, token string, want int) {
 	t.Helper()
 	for from := time.Now(); ; <-time.After(50 * time.Millisecond) {

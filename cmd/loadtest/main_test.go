@@ -30,7 +30,7 @@ func buildAndRun(m *testing.M) int {
 	defer os.RemoveAll(built)
 	build := exec.Command("go", "build", "-trimpath", "-o", built, "gatehouse/cmd/gatehouse",
 		"gatehouse/cmd/loadtest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does: Go compiles once for both
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does, to compile once
 	if text, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %s\n", err, text)
 		return 1
@@ -38,8 +38,8 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// unhurried makes 20 hits in a second. The schedule ends minutes later, so that hits that begin late
-// on a busy machine make no run invalid. The run itself ends with the last hit.
+// unhurried makes 20 hits in a second. The schedule ends minutes later, so that hits that begin
+// late on a busy machine make no run invalid. The run itself ends with the last hit.
 const unhurried = "20:1s,0:5m"
 
 // fixed is a target that answers lookups after a delay.

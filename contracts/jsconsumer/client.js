@@ -26,7 +26,7 @@ export class Gatehouse {
     return this.#json(`/api/lookup?q=${encodeURIComponent(query)}`, {});
   }
 
-  /** Looks up 1 to 50 addresses and domains. The results are in order; ok is false for one that failed. */
+  /** Looks up 1 to 50 addresses and domains. Results are in order; ok is false for a failed one. */
   async bulk(queries) {
     const { results } = await this.#json('/api/bulk', {
       method: 'POST',

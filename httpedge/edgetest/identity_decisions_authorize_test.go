@@ -168,7 +168,8 @@ func TestDecisionsOfAuthorizationEndpoint(t *testing.T) {
 			b.authorize(c, "skip_account_chooser", "false").shows(200, "/accounts")
 			fresh := b.signIn(b.authorize(c, "prompt", "login"), one)
 			fresh.code()
-			b.open("GET", fresh.path+"?"+fresh.query, nil).shows(200, "/login") // a code needs a new sign-in
+			// A code needs a new sign-in.
+			b.open("GET", fresh.path+"?"+fresh.query, nil).shows(200, "/login")
 			consent := b.signIn(b.authorize(c, "prompt", "login consent"), one)
 			b.send(consent, "decision", "allow").code()
 			b.open("GET", "/oauth/authorize?"+consent.query, nil).shows(200, "/login")

@@ -239,7 +239,8 @@ func TestDecisionsOfTokenEndpoint(t *testing.T) {
 			}
 			r.profile(old(59*time.Minute).AccessToken).object(r.t, 200)
 			r.profile(old(61*time.Minute).AccessToken).denied(r.t, 401, "token_expired")
-			r.profile(old(time.Hour).AccessToken).denied(r.t, 401, "token_expired") // in the same second
+			// It expires in this second.
+			r.profile(old(time.Hour).AccessToken).denied(r.t, 401, "token_expired")
 			r.profile(old(time.Hour-10*time.Second).AccessToken).object(r.t, 200)
 			fresh := r.issue(c, u, oauth.ViewUser)
 			about := r.post("/oauth/introspect", []string{"token", fresh.access, "client_id", c.ID,

@@ -34,7 +34,8 @@ func server(t *testing.T, database string, options ...edgetest.Option) *row {
 	return &row{edgetest.NewIdentity(t, append(shared, options...)...), t, "198.51.100.1"}
 }
 
-// verdict asks about a token. A live one counts as admitted also at its limit, since tests ask often.
+// verdict asks about a token. A live one counts as admitted also at its limit, since tests ask
+// often.
 func (r *row) verdict(bearer string, at time.Time) token.Verdict {
 	got := r.Tokens.Admit(bearer, token.BasicProfile, at).Verdict
 	if got == token.RateLimited {

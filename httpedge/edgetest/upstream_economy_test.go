@@ -184,9 +184,10 @@ func TestNoRequestOnEmptyBudget(t *testing.T) {
 							case r.status == http.StatusOK:
 								served.Add(1)
 							case r.status == http.StatusTooManyRequests,
-								r.status == http.StatusBadGateway && r.took > 4500*time.Millisecond: // sent too late
-								refused.Add(1)
-								time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond) // a refusal takes no time
+								r.status == http.StatusBadGateway && r.took > 4500*time.Millisecond:
+								refused.Add(1) // or sent too late
+								// A refusal takes no time.
+								time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 							default:
 								t.Errorf("got %d %s, want 200 or 429, or 502 at the deadline", r.status, r.body)
 							}

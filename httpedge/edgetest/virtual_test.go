@@ -105,7 +105,7 @@ func TestFileResultsExpire(t *testing.T) {
 	t.Run("upstream still down", func(t *testing.T) {
 		inVirtualTime(t, emulator.Config{Key: apiKey}, ipapi.Pro,
 			func(t *testing.T, s *service, e *emulator.Emulator) {
-				e.SetFault(emulator.Status(http.StatusForbidden)) // opens the breaker for ten minutes
+				e.SetFault(emulator.Status(http.StatusForbidden)) // opens the breaker
 				s.lookup("9.0.0.1").offline(t, "miss", slack)
 				begun := time.Now()
 				for i, want := range []struct {

@@ -13,7 +13,7 @@ import (
 type trial struct {
 	name     string
 	requests int    // default for one measurement
-	tokens   int    // default for access tokens that the requests use in turn, each of them in the warm-up
+	tokens   int    // access tokens that the requests use in turn, each in the warm-up
 	proof    string // header line that every correct response has
 	// prepare writes what the servers need into a folder. It returns the requests to a host, which
 	// are sent in rotation.

@@ -13,8 +13,8 @@
 //   - the p99 of cached lookups over 64 connections, at half of the highest rate.
 //
 // It measures that p99 under four conditions: alone; while tokens are issued at half of their
-// highest rate (-token-share); while the upstream is down and 200 lookups a second need it; and during full
-// garbage collections, 100 ms apart.
+// highest rate (-token-share); while the upstream is down and 200 lookups a second need it; and
+// during full garbage collections, 100 ms apart.
 //
 // Latencies count from when a lookup was due. Each is the median of several rounds. Generator,
 // server and simulator share the machine. It ends by itself after about three minutes.

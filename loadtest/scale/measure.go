@@ -89,7 +89,8 @@ func latencies(ctx context.Context, c config, local *loadtest.Local, active []st
 		var p99 []time.Duration
 		invalid := 0
 		for range c.rounds {
-			if err := use(local.Base, active); err != nil { // a token idle for a minute leaves memory
+			// A token idle for a minute leaves memory.
+			if err := use(local.Base, active); err != nil {
 				return err
 			}
 			result, err := condition.during(ctx, func() (*loadtest.Result, error) {

@@ -143,8 +143,8 @@ func derive(key [keyFileLength]byte, info string, length int) []byte {
 }
 
 // createKeyFile creates a key file with a new key, for its owner only, unless the file exists: made
-// is false then. The file is durable when createKeyFile returns. It gets its name when it is complete, so that nobody
-// ever sees a part of it.
+// is false then. The file is durable when createKeyFile returns. It gets its name when it is
+// complete, so that nobody ever sees a part of it.
 func createKeyFile(path string) (made bool, err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return false, err

@@ -38,7 +38,7 @@ func openPostgres(config Config) (*sql.DB, error) {
 	for name, value := range map[string]string{
 		"application_name":                    "gatehouse",
 		"synchronous_commit":                  "on",
-		"default_transaction_isolation":       "read committed", // each statement sees what was committed
+		"default_transaction_isolation":       "read committed", // statements see commits
 		"timezone":                            "UTC",
 		"idle_in_transaction_session_timeout": "10s", // releases the locks of a frozen process
 	} {

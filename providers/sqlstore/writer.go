@@ -70,7 +70,8 @@ func end(ops []oauth.Operation, err error) {
 	}
 }
 
-// deadlockTries is how often a transaction is executed that another process's one keeps from ending.
+// deadlockTries is how often a transaction is executed that another process's one keeps from
+// ending.
 const deadlockTries = 5
 
 // transact executes ops in one transaction. If it returns an error, they had no effect, unless it

@@ -252,8 +252,8 @@ func TestStoreSweepsPeriodically(t *testing.T) {
 	open(t, sqlstore.Config{URL: url, Metrics: registry}) // Close unregistered the metrics
 }
 
-// TestWriteThatHasBegunIsAwaited lets a commit on SQLite take longer than any time limit. The caller
-// must learn of it: it makes requests read the user again, and nobody else would.
+// TestWriteThatHasBegunIsAwaited lets a commit on SQLite take longer than any time limit. The
+// caller must learn of it: it makes requests read the user again, and nobody else would.
 func TestWriteThatHasBegunIsAwaited(t *testing.T) {
 	url, _ := sqlite(t)
 	synctest.Test(t, func(t *testing.T) {
