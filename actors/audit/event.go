@@ -17,7 +17,8 @@ type Event struct {
 	Time    time.Time // set by the Store
 	Action  Action
 	Outcome Outcome // "" = OK
-	// Subject is the user or client that the event is about. The zero Subject is the service.
+	// Subject is the user or client that the event is about. The zero Subject is the service. The
+	// Store sets that of AccountCreated: the user whom the same write creates.
 	Subject Subject
 	// Target is what the action met, if it is not Subject: the other one of a user and a client, a
 	// token family, or the purpose of keys. "" = Subject.
@@ -26,6 +27,9 @@ type Event struct {
 	// was reached. Never a value that a person or client has sent.
 	Details []string
 	Count   int // events that the row stands for; 0 = 1
+	// From is what the Store keeps of Caller: an address, a prefix, or "". It is set by the Store,
+	// which returns no Caller.
+	From string
 	Source
 }
 
@@ -33,7 +37,7 @@ type Event struct {
 type Source struct {
 	Actor     Actor
 	RequestID string
-	Caller    netip.Addr // the Store keeps as much of it as its configuration says
+	Caller    netip.Addr
 }
 
 // Actor is who acts. The zero Actor is the service itself.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -21,6 +22,8 @@ type batch struct {
 	families []oauth.Family
 	refresh  []oauth.RefreshToken // only Family.ID is set of Family
 	changes  []change
+	events   []audit.Event // of the audit trail
+	created  int64         // the user whom the task has created; 0 = none
 
 	redeems  []*oauth.Redeem
 	redeemed map[oauth.Hash]*oauth.Epochs // codes of redeems; nil = not taken
@@ -42,6 +45,7 @@ func (b *batch) execute(op oauth.Operation) error {
 	switch op := op.(type) {
 	case *oauth.SaveCode:
 		b.codes = append(b.codes, op.Code)
+		b.record(op.Context)
 		return nil
 	case *oauth.Redeem:
 		op.Outcome, op.Epochs, op.Ended = 0, oauth.Epochs{}, nil
@@ -59,7 +63,7 @@ func (b *batch) execute(op oauth.Operation) error {
 }
 
 func (b *batch) executeTask(t *task) error {
-	t.refusal = nil
+	t.refusal, b.created = nil, 0
 	if err := b.settle(); err != nil {
 		return err
 	}
@@ -67,6 +71,8 @@ func (b *batch) executeTask(t *task) error {
 	var expected refusal
 	if errors.As(err, &expected) {
 		t.refusal, err = expected.error, nil
+	} else if err == nil {
+		b.record(t.Context)
 	}
 	return err
 }

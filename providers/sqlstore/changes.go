@@ -168,9 +168,9 @@ func (b *batch) hasEnded(id oauth.TokenID) (bool, error) {
 	return b.conn.has(b.ctx, hasTokenEnd, subject)
 }
 
-// settleChanges numbers and writes the collected changes. It is the last step of a transaction:
-// the counter's row stays locked until the commit, so that numbers become visible in their order,
-// and nobody may wait for another lock while others wait for that row.
+// settleChanges numbers and writes the collected changes. Only settleAudit comes after it: the
+// counter's row stays locked until the commit, so that numbers become visible in their order, and
+// nobody may wait for another lock while others wait for that row.
 func (b *batch) settleChanges() error {
 	if len(b.changes) == 0 {
 		return nil

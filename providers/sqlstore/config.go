@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/actors/audit"
 )
 
 // Defaults of Config.
@@ -39,6 +42,9 @@ type Config struct {
 	BatchSize     int           // limit of writes in a transaction; 0 = DefaultBatchSize
 	WriteTimeout  time.Duration // of a transaction, or SQLite's lock; 0 = DefaultWriteTimeout
 	SweepInterval time.Duration // between deletions of expired rows; 0 = DefaultSweepInterval
+
+	AuditAddresses audit.Addresses // of callers, in the audit trail; "" = audit.AddressPrefixes
+	AuditKeep      time.Duration   // how long the audit trail keeps events; 0 = forever
 }
 
 // Format prints c without its URL, for every verb.
@@ -53,8 +59,12 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.Logger == nil:
 		return c, errors.New("a logger is required")
-	case c.QueueLength < 0, c.BatchSize < 0, c.WriteTimeout < 0, c.SweepInterval < 0:
+	case c.QueueLength < 0, c.BatchSize < 0, c.WriteTimeout < 0, c.SweepInterval < 0,
+		c.AuditKeep < 0:
 		return c, errors.New("a limit must not be negative")
+	case !slices.Contains([]audit.Addresses{"", audit.NoAddresses, audit.AddressPrefixes,
+		audit.FullAddresses}, c.AuditAddresses):
+		return c, fmt.Errorf("audit addresses must be off, prefix or full, not %q", c.AuditAddresses)
 	}
 	c.QueueLength = orDefault(c.QueueLength, DefaultQueueLength)
 	c.BatchSize = orDefault(c.BatchSize, DefaultBatchSize)

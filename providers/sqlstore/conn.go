@@ -12,6 +12,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -22,6 +23,8 @@ type conn struct {
 	raw      *sql.Conn // nil = not open
 	prepared map[string]*sql.Stmt
 	fault    func(statement string) error // set by tests: its error replaces a statement's result
+
+	addresses audit.Addresses // what the audit trail keeps of a caller's
 }
 
 func newConn(p pools) *conn { return &conn{pools: p} }
@@ -94,6 +97,9 @@ func (c *conn) transact(ctx context.Context,
 	b := batch{ctx: ctx, conn: c}
 	if err = execute(&b); err == nil {
 		err = b.settleChanges()
+	}
+	if err == nil {
+		err = b.settleAudit()
 	}
 	start := time.Now()
 	if err == nil {

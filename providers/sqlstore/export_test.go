@@ -3,6 +3,9 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"time"
+
+	"gatehouse/actors/audit"
 )
 
 // SetFault sets a function that the writer calls before each statement. Its error replaces the
@@ -57,7 +60,7 @@ func Readers(s *Store) (open, idle int) {
 // Plan returns SQLite's query plan of a statement.
 func Plan(ctx context.Context, s *Store, text string) (steps []string, err error) {
 	rows, err := s.pools.checkpoint.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text,
-		make([]any, 40)...)
+		make([]any, 64)...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func Plan(ctx context.Context, s *Store, text string) (steps []string, err error
 
 // Statements returns the statements of a server in operation, except those that delete a client.
 func Statements() []string {
-	return append([]string{
+	texts := []string{
 		takeCodes.sqlite[8], usedCode, advanceFamily, repeatAdvance, liveFamily,
 		revokeFamily, raiseUserEpoch, revokeUserCodes, revokeUserFamilies, raiseClientEpoch,
 		revokeGrantCodes, revokeGrantFamilies, revokeConsent,
@@ -87,7 +90,28 @@ func Statements() []string {
 		updateUser, deleteUserCodes, deleteUserFamilies,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, upsertConsent,
-	}, sweepSteps...)
+		countEvents, moveCounts.sqlite[8], deleteEvents.sqlite[8], firstSince, sweepAudit,
+	}
+	for _, f := range auditFilters {
+		texts = append(texts, EventsStatement(f))
+	}
+	for _, step := range sweepSteps {
+		texts = append(texts, step.text)
+	}
+	return texts
+}
+
+// auditFilters are filters with each choice of an index.
+var auditFilters = []audit.Filter{
+	{}, {Newest: true}, {Since: time.Unix(1, 0)}, {Action: audit.SignIn}, {UserID: 1},
+	{ClientID: "app"}, {UserID: 1, Action: audit.SignIn, Since: time.Unix(1, 0), Newest: true},
+	{ClientID: "app", Action: audit.SignIn, Since: time.Unix(1, 0), Newest: true},
+}
+
+// EventsStatement returns the statement of a filter.
+func EventsStatement(f audit.Filter) string {
+	text, _ := selectEvents(f)
+	return text
 }
 
 // MigrateTo migrates an empty database to a version of the schema.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -353,6 +354,8 @@ func DropTokenKeys(ctx context.Context, config Config) (err error) {
 				return err
 			}
 			b.note(keysChange, string(oauth.TokenKeys))
+			b.record(audit.With(ctx, audit.Event{Action: audit.KeysDropped,
+				Target: string(oauth.TokenKeys)}))
 			return b.insertKey(fresh, file)
 		}))
 }

@@ -69,6 +69,7 @@ func (b *batch) settleRedeems() error {
 		if epochs := b.redeemed[op.Code]; epochs != nil {
 			b.keepFamily(op)
 			op.Outcome, op.Epochs = oauth.OutcomeDone, *epochs
+			b.record(op.Context)
 		} else if err := b.refuseRedeem(op); err != nil {
 			return err
 		}
@@ -92,6 +93,9 @@ func (b *batch) refuseRedeem(op *oauth.Redeem) error {
 	}
 	op.Ended, err = b.revokeFamily(family)
 	op.Outcome = oauth.OutcomeReused
+	if len(op.Ended) > 0 {
+		b.recordReuse(&op.Write, op.Family.UserID, family)
+	}
 	return err
 }
 

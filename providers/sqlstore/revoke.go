@@ -49,17 +49,23 @@ func (b *batch) revoke(op *oauth.Revoke) (err error) {
 	if n := selectors(op); n != 1 {
 		return fmt.Errorf("got %d fields that select tokens, want 1", n)
 	}
+	var changed bool
 	switch {
 	case op.Token != nil:
 		op.Ended, err = b.endToken(op.Token)
 	case op.FamilyID != uuid.Nil:
 		op.Ended, err = b.revokeFamily(op.FamilyID)
 	case op.UserID != 0:
-		_, err = b.revokeUser(op.UserID)
+		var epoch int64
+		epoch, err = b.revokeUser(op.UserID)
+		changed = epoch != 0
 	case op.ClientID != "":
-		err = b.revokeClient(op.ClientID)
+		changed, err = b.revokeClient(op.ClientID)
 	default:
-		op.Ended, err = b.revokeGrant(*op.Consent)
+		op.Ended, changed, err = b.revokeGrant(*op.Consent)
+	}
+	if err == nil && (changed || len(op.Ended) > 0) {
+		b.record(op.Context)
 	}
 	return err
 }
@@ -126,15 +132,16 @@ func (b *batch) revokeUser(id int64) (epoch int64, err error) {
 	return epoch, b.run(id, revokeUserCodes, revokeUserFamilies)
 }
 
-func (b *batch) revokeClient(id string) error {
+// revokeClient reports whether there is such a client.
+func (b *batch) revokeClient(id string) (bool, error) {
 	epoch, err := b.raiseEpoch(raiseClientEpoch, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if epoch != 0 {
 		b.note(clientChange, id)
 	}
-	return b.run(id, revokeClientCodes, revokeClientFamilies)
+	return epoch != 0, b.run(id, revokeClientCodes, revokeClientFamilies)
 }
 
 // raiseEpoch sets the next epoch of a user or client and returns it: the time in microseconds, or
@@ -147,16 +154,18 @@ func (b *batch) raiseEpoch(text string, id any) (epoch int64, err error) {
 	return epoch, err
 }
 
-func (b *batch) revokeGrant(g oauth.Grant) ([]oauth.End, error) {
-	if _, err := b.conn.exec(b.ctx, revokeGrantCodes, g.UserID, g.ClientID); err != nil {
-		return nil, err
-	}
-	ends, err := b.endFamilies(revokeGrantFamilies, g.UserID, g.ClientID)
+// revokeGrant returns the families that it ended, and whether there was a consent or an unused code.
+func (b *batch) revokeGrant(g oauth.Grant) (ends []oauth.End, changed bool, err error) {
+	codes, err := b.conn.exec(b.ctx, revokeGrantCodes, g.UserID, g.ClientID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	_, err = b.conn.exec(b.ctx, revokeConsent, g.UserID, g.ClientID)
-	return ends, err
+	ends, err = b.endFamilies(revokeGrantFamilies, g.UserID, g.ClientID)
+	if err != nil {
+		return nil, false, err
+	}
+	consents, err := b.conn.exec(b.ctx, revokeConsent, g.UserID, g.ClientID)
+	return ends, codes+consents > 0, err
 }
 
 // run executes statements about the user or client with that ID, in order.

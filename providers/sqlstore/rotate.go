@@ -24,7 +24,7 @@ const repeatAdvance = `UPDATE families SET expires = $2, ` + raiseAccess + `
 WHERE id = $4 AND generation = $5 AND advanced > $6 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives +
 	familyEpochs
 
-const liveFamily = `SELECT generation, advanced FROM families
+const liveFamily = `SELECT generation, advanced, user_id FROM families
 WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`
 
 // rotate advances the family, or repeats its last advance within the grace period.
@@ -48,6 +48,7 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 	case err == nil:
 		b.keepRefresh(op.Refresh, op.FamilyID, op.Generation+1)
 		op.Outcome = oauth.OutcomeDone
+		b.record(op.Context)
 		return nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
@@ -59,8 +60,9 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 // live and the token is not an accepted one, it was reused: refuseRotation revokes the family.
 // Otherwise the family has ended, or its user is disabled.
 func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
-	var generation, advanced int64
-	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID.String(), now}, &generation, &advanced)
+	var generation, advanced, userID int64
+	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID.String(), now}, &generation, &advanced,
+		&userID)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -72,5 +74,8 @@ func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
 	}
 	op.Ended, err = b.revokeFamily(op.FamilyID)
 	op.Outcome = oauth.OutcomeReused
+	if len(op.Ended) > 0 {
+		b.recordReuse(&op.Write, userID, op.FamilyID)
+	}
 	return err
 }

@@ -38,6 +38,15 @@ func (b *batch) change(text string, args ...any) error {
 	return err
 }
 
+// changeAny executes a statement. It returns noEffect if no row changed.
+func (b *batch) changeAny(text string, args ...any) error {
+	n, err := b.conn.exec(b.ctx, text, args...)
+	if err == nil && n == 0 {
+		err = noEffect
+	}
+	return err
+}
+
 // Session implements account.Store. It returns an expired session until it is swept, and then
 // ErrNotFound.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session *account.Session, err error) {
@@ -87,16 +96,14 @@ func (s *Store) UpdateSession(ctx context.Context, session *account.Session) err
 // DeleteSession implements account.Store. It returns nil if there is no such session.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	return wrap("delete session", s.do(ctx, func(b *batch) error {
-		_, err := b.conn.exec(b.ctx, deleteSession, hash[:])
-		return err
+		return b.changeAny(deleteSession, hash[:])
 	}))
 }
 
 // DeleteSessions implements account.Store.
 func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error {
 	return wrap("delete sessions", s.do(ctx, func(b *batch) error {
-		_, err := b.conn.exec(b.ctx, deleteSessions, userID, keep[:])
-		return err
+		return b.changeAny(deleteSessions, userID, keep[:])
 	}))
 }
 

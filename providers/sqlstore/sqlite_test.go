@@ -60,9 +60,10 @@ func TestStatementsUseAnIndex(t *testing.T) {
 	s := open(t, sqlstore.Config{URL: url})
 	few := []string{
 		"SCAN authorization_codes USING INDEX authorization_codes_unused", // unused codes
-		"SCAN c",                   // one page of clients
-		"SCAN 8-ROW VALUES CLAUSE", // the parameters
-		"SCAN keys",                // a few rows
+		"SCAN c",                        // one page of clients
+		"SCAN 8-ROW VALUES CLAUSE",      // the parameters
+		"SCAN keys",                     // a few rows
+		"SCAN e0", "SCAN e1", "SCAN e2", // one page of events each
 	}
 	for _, text := range sqlstore.Statements() {
 		steps, err := sqlstore.Plan(t.Context(), s, text)

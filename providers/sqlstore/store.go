@@ -1,5 +1,6 @@
 // Package sqlstore stores clients, users, codes, refresh tokens, what has ended, and wrapped keys
-// in SQLite or PostgreSQL. It implements oauth.Store and account.Store.
+// in SQLite or PostgreSQL, and the audit trail. It implements oauth.Store, account.Store and
+// audit.Store.
 //
 // One goroutine, the writer, executes all writes in the order of submission. It takes all queued
 // writes, executes them in one transaction, and ends them after the commit. So it waits for the
@@ -22,12 +23,14 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
 var (
 	_ oauth.Store   = (*Store)(nil)
 	_ account.Store = (*Store)(nil)
+	_ audit.Store   = (*Store)(nil)
 )
 
 // Store is an open database. Its methods may be called by many goroutines. Close it after use.
@@ -112,6 +115,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{},
 			1),
 	}
+	s.conn.addresses = config.AuditAddresses
 	if s.metrics, err = newStoreMetrics(s); err != nil {
 		return nil, errors.Join(err, p.close())
 	}

@@ -4,12 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/oauth"
 )
 
 const sweepRows = 200 // limit for one operation, so that other writes never wait long
+
+// sweepStep deletes rows that have expired, or have a given age.
+type sweepStep struct {
+	text string
+	age  time.Duration
+}
 
 // familyIsOver is true when a family and all its access tokens have expired long enough.
 var familyIsOver = fmt.Sprintf(`(CASE WHEN f.expires > f.access_expires THEN f.expires ELSE f.access_expires END)
@@ -19,37 +26,47 @@ var familyIsOver = fmt.Sprintf(`(CASE WHEN f.expires > f.access_expires THEN f.e
 // their family. A family is deleted after its access tokens have expired: the replay of a code, and
 // revoking a consent, end them through it. SQLite joins the tables of a CROSS JOIN in the written
 // order.
-var sweepSteps = []string{
-	`DELETE FROM changes WHERE number IN
-(SELECT number FROM changes WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
-	`DELETE FROM keys WHERE (purpose, number) IN
-(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`,
-	`DELETE FROM authorization_codes WHERE hash IN
-(SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`,
-	`DELETE FROM sessions WHERE hash IN
-(SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
-	`DELETE FROM challenges WHERE hash IN
-(SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`,
-	`DELETE FROM code_sends WHERE (recipient, number) IN
-(SELECT recipient, number FROM code_sends WHERE expires <= $1 ORDER BY expires LIMIT $2)`,
-	`DELETE FROM refresh_tokens WHERE hash IN
-(SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND ` + familyIsOver + ` LIMIT $2)`,
-	`DELETE FROM authorization_codes WHERE hash IN
+var sweepSteps = []sweepStep{
+	{text: `DELETE FROM changes WHERE number IN
+(SELECT number FROM changes WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: `DELETE FROM keys WHERE (purpose, number) IN
+(SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`},
+	{text: `DELETE FROM authorization_codes WHERE hash IN
+(SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: `DELETE FROM sessions WHERE hash IN
+(SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: `DELETE FROM challenges WHERE hash IN
+(SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
+	{text: `DELETE FROM code_sends WHERE (recipient, number) IN
+(SELECT recipient, number FROM code_sends WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: `DELETE FROM refresh_tokens WHERE hash IN
+(SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND ` + familyIsOver + ` LIMIT $2)`},
+	{text: `DELETE FROM authorization_codes WHERE hash IN
 (SELECT c.hash FROM families f CROSS JOIN authorization_codes c
-WHERE c.family_id = f.id AND c.family_id <> '' AND ` + familyIsOver + ` LIMIT $2)`,
-	`DELETE FROM families WHERE id IN
+WHERE c.family_id = f.id AND c.family_id <> '' AND ` + familyIsOver + ` LIMIT $2)`},
+	{text: `DELETE FROM families WHERE id IN
 (SELECT f.id FROM families f WHERE ` + familyIsOver + `
 AND NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.id)
-AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '') LIMIT $2)`,
+AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '') LIMIT $2)`},
+	{text: `DELETE FROM audit_counts WHERE (hour, subject, action, outcome) IN
+(SELECT hour, subject, action, outcome FROM audit_counts WHERE hour <= $1 ORDER BY hour LIMIT $2)`, age: countsKept},
 }
+
+// sweepAudit deletes events from the audit trail.
+const sweepAudit = `DELETE FROM audit WHERE number IN
+(SELECT number FROM audit WHERE time <= $1 ORDER BY time LIMIT $2)`
 
 // Sweep deletes the rows that have expired at now and returns their number. It works in small steps
 // between other writes. An open Store calls it every Config.SweepInterval.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
-	for _, text := range sweepSteps {
+	steps := sweepSteps
+	if s.config.AuditKeep > 0 {
+		steps = append(slices.Clip(steps), sweepStep{sweepAudit, s.config.AuditKeep})
+	}
+	for _, step := range steps {
 		for n := int64(sweepRows); n == sweepRows; removed += int(n) {
 			err := s.do(ctx, func(b *batch) (err error) {
-				n, err = b.conn.exec(b.ctx, text, millis(now), sweepRows)
+				n, err = b.conn.exec(b.ctx, step.text, millis(now.Add(-step.age)), sweepRows)
 				return err
 			})
 			if err != nil {

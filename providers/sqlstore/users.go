@@ -148,6 +148,7 @@ func (b *batch) insertUser(u *account.User) error {
 	if err == nil && n == 0 {
 		err = refusal{account.ErrTaken} // by another process since; the ID stays unused
 	}
+	b.created = u.ID
 	return err
 }
 

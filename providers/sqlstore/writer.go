@@ -118,11 +118,14 @@ type task struct {
 // refusal wraps an expected error of a task that had no effect, such as ErrNotFound.
 type refusal struct{ error }
 
+// noEffect is the refusal of a task that had nothing to do. Its caller gets no error.
+var noEffect = refusal{}
+
 // do has the writer execute a task and waits for its end. If ctx ends first, do cancels the task,
 // or waits for its end if it has begun. execute must not return a refusal after it changed
-// anything.
+// anything. Without one, the events of ctx are recorded.
 func (s *Store) do(ctx context.Context, execute func(*batch) error) error {
-	t := &task{execute: execute}
+	t := &task{Write: oauth.Write{Context: ctx}, execute: execute}
 	done := make(chan error, 1)
 	t.OnDone(func(err error) { done <- err })
 	s.Submit(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -19,6 +20,7 @@ import (
 type Store interface {
 	oauth.Store
 	account.Store
+	audit.Store
 	// Sweep deletes the rows that have expired at now and returns their number.
 	Sweep(ctx context.Context, now time.Time) (removed int, err error)
 }
@@ -28,7 +30,7 @@ type Store interface {
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
-		userTests, sessionTests, challengeTests, sweepTests,
+		userTests, sessionTests, challengeTests, sweepTests, auditTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {

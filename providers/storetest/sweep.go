@@ -62,7 +62,8 @@ func sweepKeepsUsedCodes(t *testing.T, f *fixture) {
 	replay := f.redeem(r.Code, r.Family.Expires)
 	f.do(replay)
 	f.outcome("replay", replay.Outcome, oauth.OutcomeReused)
-	f.sweep(next.AccessExpires.Add(oauth.EndKept), 1) // the change that tells of the end
+	// The change that tells of the end, and the count of such events in their hour.
+	f.sweep(next.AccessExpires.Add(oauth.EndKept), 2)
 	f.sweep(next.Expires.Add(oauth.EndKept-time.Millisecond), 0)
 	f.sweep(next.Expires.Add(oauth.EndKept), 4) // family, code and two refresh tokens
 	_, err = f.RefreshToken(f.ctx, next.Refresh)
