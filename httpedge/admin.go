@@ -32,7 +32,8 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 		{Pattern: patternProfiles, Methods: getPost, Handle: s.profile, Quiet: true},
 	}
 	if s.config.Tokens != nil {
-		all = append(all, adminapi.Endpoints(s.config.Tokens, s.config.People, s.log)...)
+		all = append(all, adminapi.Endpoints(
+			s.config.Tokens, s.config.People, s.clients.caller, s.log)...)
 	}
 	return all
 }

@@ -66,7 +66,7 @@ type Store interface {
 	Submit(op Operation)
 }
 
-// Operation is a change that the Store decides: *SaveCode, *Redeem, *Rotate or *Revoke. Its
+// Operation is a change that the Store decides: *SaveCode, *Redeem, *Rotate, *Revoke or *Record. Its
 // result fields are valid once it has ended without an error. Write, which every operation embeds,
 // has its methods.
 type Operation interface {
@@ -128,6 +128,9 @@ type Revoke struct {
 
 	Ended []End // what the database did not know as ended before; empty with UserID and ClientID
 }
+
+// Record changes nothing. It has the Store record the events of its Context (package audit).
+type Record struct{ Write }
 
 // Grant names a user's consent to a client.
 type Grant struct {

@@ -206,11 +206,12 @@ func (s *Service) signInByCode(
 	if err != nil {
 		return nil, err
 	}
+	known := s.known.knows(by.Known, owner, now) // before the password changes
 	u, err := confirm(c, owner)
 	if err != nil {
 		return nil, err
 	}
-	return s.startSession(ctx, u, by.Device, now)
+	return s.startSession(ctx, u, entry{by.Device, string(purpose), known}, now)
 }
 
 // checkCode checks the code that was entered for c. A browser that is known to u is not delayed; u
@@ -258,6 +259,9 @@ func (s *Service) undoTry(ctx context.Context, c *account.Challenge, reason erro
 func (s *Service) takeChallenge(
 	ctx context.Context, c *account.Challenge, create *account.User, now time.Time,
 ) error {
+	if create != nil {
+		ctx = ofCreation(ctx, string(c.Purpose))
+	}
 	err := s.config.Store.TakeChallenge(ctx, c, create, now)
 	if errors.Is(err, account.ErrNotFound) {
 		return ErrCodeExpired

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -46,6 +47,8 @@ func (s *Service) GrantConsent(
 		UserID: userID, ClientID: clientID, Scopes: before.Scopes | uint8(scopes),
 		Granted: now, Used: now,
 	}
+	ctx = audit.With(ctx, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
+		Target: clientID, Details: scopes.Names()})
 	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
 		return fmt.Errorf("save consent: %w", err)
 	}
@@ -100,6 +103,10 @@ func (s *Service) Disconnect(
 	consent, err := s.Consent(ctx, userID, clientID)
 	if err != nil {
 		return err
+	}
+	if !consent.Granted.IsZero() {
+		ctx = audit.With(ctx, audit.Event{Action: audit.ConsentWithdrawn,
+			Subject: audit.OfUser(userID), Target: clientID})
 	}
 	grant := oauth.Grant{UserID: userID, ClientID: clientID} // tokens may outlive a consent
 	if err := s.config.Tokens.RevokeAll(ctx, &oauth.Revoke{Consent: &grant}); err != nil {

@@ -14,6 +14,7 @@ const (
 	byPhone        = "phone"        // a code sent to a phone number
 	byRegistration = "registration" // the code of a registration
 	byReset        = "reset"        // the code of a password reset
+	byOperator     = "operator"     // an operator created the account; in the audit trail only
 )
 
 // Results of a message to a person, as values of the label result.

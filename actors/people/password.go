@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -101,11 +102,12 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}
-	changed, err := s.changeUser(ctx, u.ID, now, s.replacePassword(""), changeHash(u, hash))
+	changed, err := s.changeUser(ofUser(ctx, audit.PasswordChanged, u.ID), u.ID, now,
+		s.replacePassword(""), changeHash(u, hash))
 	if err != nil {
 		return nil, err
 	}
-	return s.startSession(ctx, changed, p.Session.Device, now)
+	return s.startSession(ctx, changed, entry{device: p.Session.Device}, now)
 }
 
 // changeHash returns a change of the password hash of u, as u was read. Its error is
@@ -153,6 +155,7 @@ func (s *Service) ResetPassword(
 func (s *Service) resetHash(
 	ctx context.Context, id int64, hash, keep string, now time.Time,
 ) (*account.User, error) {
+	ctx = ofUser(ctx, audit.PasswordReset, id)
 	return s.changeUser(ctx, id, now, s.replacePassword(keep), func(u *account.User) error {
 		u.PasswordHash = hash
 		return nil

@@ -65,6 +65,6 @@ func (s *Service) ConfirmReset(
 			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
 				return nil, err
 			}
-			return s.resetHash(ctx, owner.ID, hash, "", now)
+			return s.resetHash(byUser(ctx, owner.ID), owner.ID, hash, "", now)
 		})
 }

@@ -44,7 +44,8 @@ type Config struct {
 type Tokens interface {
 	// Client returns a client, disabled or not, or oauth.ErrNotFound. It must not be changed.
 	Client(ctx context.Context, id string) (*oauth.Client, error)
-	// RevokeAll revokes what op names. It is refused from the return on.
+	// RevokeAll revokes what op names. It is refused from the return on. Unless ctx has events for
+	// the audit trail, RevokeAll adds one.
 	RevokeAll(ctx context.Context, op *oauth.Revoke) error
 	// UserChanged makes every request read the user again, with the epoch that ends access tokens.
 	// Service calls it after the store has committed a change, and before it returns.

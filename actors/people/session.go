@@ -2,11 +2,13 @@ package people
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -51,11 +53,19 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	if !account.LooksLikeSecret(token) {
 		return nil
 	}
-	return s.endSession(ctx, oauth.HashOf(token))
+	session, err := s.config.Store.Session(ctx, oauth.HashOf(token))
+	if errors.Is(err, account.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read session: %w", err)
+	}
+	return s.endSession(ctx, session)
 }
 
-func (s *Service) endSession(ctx context.Context, hash oauth.Hash) error {
-	if err := s.config.Store.DeleteSession(ctx, hash); err != nil {
+func (s *Service) endSession(ctx context.Context, session *account.Session) error {
+	ctx = ofUser(byUser(ctx, session.UserID), audit.SignOut, session.UserID)
+	if err := s.config.Store.DeleteSession(ctx, session.Hash); err != nil {
 		return fmt.Errorf("end session: %w", err)
 	}
 	return nil
@@ -85,7 +95,7 @@ func (s *Service) EndSession(ctx context.Context, userID int64, id string, now t
 	}
 	for _, session := range all {
 		if session.ID() == id {
-			return s.endSession(ctx, session.Hash)
+			return s.endSession(ctx, session)
 		}
 	}
 	return account.ErrNotFound
@@ -93,6 +103,7 @@ func (s *Service) EndSession(ctx context.Context, userID int64, id string, now t
 
 // EndOtherSessions ends all sessions of a user except the one with the token keep.
 func (s *Service) EndOtherSessions(ctx context.Context, userID int64, keep string) error {
+	ctx = ofUser(ctx, audit.SignOut, userID, "others")
 	if err := s.config.Store.DeleteSessions(ctx, userID, oauth.HashOf(keep)); err != nil {
 		return fmt.Errorf("end sessions: %w", err)
 	}

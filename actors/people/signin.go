@@ -66,7 +66,7 @@ func (s *Service) SignIn(
 		known: s.known.knows(attempt.Known, u, now),
 	}
 	err = s.limitGuess(g, now, func() error {
-		in, err = s.authenticate(ctx, attempt, u, now)
+		in, err = s.authenticate(ctx, attempt, u, g.known, now)
 		return err
 	})
 	return in, err
@@ -85,7 +85,7 @@ func userOrZero(u *account.User, err error) (*account.User, error) {
 
 // authenticate starts a session for u if the password is right.
 func (s *Service) authenticate(
-	ctx context.Context, attempt SignIn, u *account.User, now time.Time,
+	ctx context.Context, attempt SignIn, u *account.User, known bool, now time.Time,
 ) (*SignedIn, error) {
 	ok, outdated, err := s.verify(ctx, u, attempt.Password)
 	if err != nil {
@@ -97,7 +97,14 @@ func (s *Service) authenticate(
 	if outdated {
 		u = s.rehash(ctx, u, attempt.Password, now)
 	}
-	return s.startSession(ctx, u, attempt.Device, now)
+	return s.startSession(ctx, u, entry{attempt.Device, byPassword, known}, now)
+}
+
+// entry is how a session begins.
+type entry struct {
+	device string
+	means  string // of the sign-in, as in the audit trail; "" = the session replaces another one
+	known  bool   // the browser has signed in to the account before
 }
 
 // rehash replaces an outdated hash of u's password. The password is the same, so sessions and
@@ -119,14 +126,14 @@ func (s *Service) rehash(
 
 // startSession starts a session for u, who has entered the password or a code.
 func (s *Service) startSession(
-	ctx context.Context, u *account.User, device string, now time.Time,
+	ctx context.Context, u *account.User, e entry, now time.Time,
 ) (*SignedIn, error) {
 	in := &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: now.Add(s.config.Session), Device: device,
+		Expires: now.Add(s.config.Session), Device: e.device,
 	}
-	if err := s.config.Store.CreateSession(ctx, session); err != nil {
+	if err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
 	if err := s.confirmSession(ctx, u, session); err != nil {
@@ -144,8 +151,8 @@ func (s *Service) confirmSession(
 	if err == nil && current.PasswordHash == u.PasswordHash {
 		return nil
 	}
-	if end := s.config.Store.DeleteSession(ctx, session.Hash); end != nil {
-		return fmt.Errorf("end session: %w", end)
+	if end := s.endSession(ctx, session); end != nil {
+		return end
 	}
 	if err != nil && !errors.Is(err, account.ErrNotFound) {
 		return fmt.Errorf("read user: %w", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -44,7 +45,7 @@ func (s *Service) CreateUser(
 	}
 	defer release()
 	u.Created, u.Updated = now, now
-	if err := s.config.Store.CreateUser(ctx, &u); err != nil {
+	if err := s.config.Store.CreateUser(ofCreation(ctx, byOperator), &u); err != nil {
 		return nil, fmt.Errorf("create user: %w", err)
 	}
 	return &u, nil
@@ -125,7 +126,7 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 		return err
 	}
 	defer release()
-	err = s.config.Store.DeleteUser(ctx, id)
+	err = s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, id), id)
 	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
@@ -171,7 +172,7 @@ func (s *Service) tryChangeUser(
 		return nil, err
 	}
 	u.Updated = now
-	err = save(ctx, &u)
+	err = save(ofChange(ctx, old, &u), &u)
 	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
 	if err != nil {
 		return nil, fmt.Errorf("update user: %w", err)

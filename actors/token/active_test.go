@@ -59,7 +59,7 @@ func TestOperatorsNeedNoRoom(t *testing.T) {
 	f.wantVerdict(t, "the only room", f.seal(nil), token.Admitted)
 	f.wantVerdict(t, "no room", f.seal(nil), token.TryLater)
 	ordinary := f.seal(func(a *oauth.AccessToken) { a.Scopes = oauth.ServerOperations })
-	if got := f.AdmitOperator(ordinary, time.Now()); got != token.InsufficientScope {
+	if got, _ := f.AdmitOperator(ordinary, time.Now()); got != token.InsufficientScope {
 		t.Errorf("another client: got %v, want %v", got, token.InsufficientScope)
 	}
 	var secret string
@@ -69,13 +69,13 @@ func TestOperatorsNeedNoRoom(t *testing.T) {
 	})
 	f.secret = secret
 	bearer := f.seal(func(a *oauth.AccessToken) { a.UserID, a.Scopes = 0, oauth.ServerOperations })
-	if got := f.AdmitOperator(bearer, time.Now()); got != token.Admitted {
+	if got, _ := f.AdmitOperator(bearer, time.Now()); got != token.Admitted {
 		t.Errorf("operator: got %v, want %v", got, token.Admitted)
 	}
 	if fault := f.Revoke(t.Context(), f.credentials(), bearer, time.Now()); fault != nil {
 		t.Fatal(fault)
 	}
-	if got := f.AdmitOperator(bearer, time.Now()); got != token.TokenInvalid {
+	if got, _ := f.AdmitOperator(bearer, time.Now()); got != token.TokenInvalid {
 		t.Errorf("revoked: got %v, want %v", got, token.TokenInvalid)
 	}
 }

@@ -53,11 +53,15 @@ func (s *Service) Admit(token string, endpoint Endpoint, now time.Time) Admissio
 	return result
 }
 
-// AdmitOperator returns Admitted when the token carries oauth.ServerOperations and its client is an
-// operator, so that it may use the admin API, and otherwise one of the verdicts of Admit. No window
-// counts it.
-func (s *Service) AdmitOperator(token string, now time.Time) Verdict {
-	return s.Admit(token, adminAPI, now).Verdict
+// AdmitOperator returns Admitted and the client's id when the token carries oauth.ServerOperations
+// and its client is an operator, so that it may use the admin API, and otherwise one of the verdicts
+// of Admit. No window counts it.
+func (s *Service) AdmitOperator(token string, now time.Time) (_ Verdict, clientID string) {
+	admission, x := s.admit(token, adminAPI, now)
+	if admission.Verdict != Admitted {
+		return admission.Verdict, ""
+	}
+	return Admitted, x.client.record.key
 }
 
 // admit is Admit, and returns the session of an admitted token.

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/ratelimit"
@@ -21,6 +23,7 @@ type clientActor struct {
 	record  *clientRecord // keeps it in use
 	service *Service
 	window  ratelimit.Window // of the quota
+	told    time.Duration    // when the window was opened whose end was recorded; -1 = none
 	active  atomic.Int64     // access tokens in use
 	issued  atomic.Int64     // access tokens since the start
 	used    atomic.Int64     // Unix seconds of the request for the last of them; 0 = none
@@ -51,7 +54,7 @@ func (c *clientActors) use(s *Service, record *clientRecord) *clientActor {
 		if c.byID == nil {
 			c.byID = map[string]*clientActor{}
 		}
-		a = &clientActor{record: record, service: s}
+		a = &clientActor{record: record, service: s, told: -1}
 		s.spawner.Spawn(a)
 		c.byID[record.key] = a
 	}
@@ -307,10 +310,28 @@ func (a *clientActor) count(m *tokenAsk) bool {
 	decision := a.window.Take(quota, ratelimit.Now{Clock: clock, Unix: m.now.UnixNano()})
 	if !decision.Allowed {
 		m.fault = quotaUsed(decision)
+		a.recordQuota(m)
 		return false
 	}
 	m.counted, m.opened = true, a.window.Opened
 	return true
+}
+
+// recordQuota records once for each window that the client has used up its quota. It does not wait
+// for the write.
+func (a *clientActor) recordQuota(m *tokenAsk) {
+	if a.told == a.window.Opened {
+		return
+	}
+	a.told = a.window.Opened
+	ctx := audit.WithSource(context.Background(), audit.Source{
+		Actor:  audit.Actor{Kind: audit.Client, ID: m.client.ID},
+		Caller: m.request.Caller,
+	})
+	op := &oauth.Record{}
+	op.Context = audit.With(ctx, audit.Event{Action: audit.BudgetReached, Outcome: audit.Refused,
+		Subject: audit.OfClient(m.client.ID), Details: []string{"tokens_per_minute"}})
+	a.service.config.Tokens.Submit(op)
 }
 
 // uncount takes back what count has counted, for an access token that was not issued. Any goroutine

@@ -18,7 +18,8 @@ const requestTimeout = 5 * time.Second
 
 // Token serves a token request (RFC 6749 sections 4.1.3, 4.4.2 and 6). What it returns is durable.
 // A request whose write was queued but not begun when ctx ends has had no effect. One that was
-// begun is awaited up to 5 s longer. The request must not share memory that changes.
+// begun is awaited up to 5 s longer. The request must not share memory that changes. The source of
+// ctx (package audit) is that of events, which are recorded after the client is authenticated only.
 func (s *Service) Token(
 	ctx context.Context, r *oauth.TokenRequest, now time.Time,
 ) (*oauth.TokenResponse, *oauth.Error) {
@@ -138,6 +139,7 @@ func (s *Service) redeem(
 			return nil, err
 		}
 	}
+	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, a.unwritten(&m.tokenAsk, err)
@@ -155,6 +157,7 @@ func (s *Service) rotate(
 			return nil, err
 		}
 	}
+	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, a.unwritten(&m.tokenAsk, err)
@@ -214,6 +217,7 @@ func (s *Service) issueCode(
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
 	m := &codeIssuance{op: oauth.SaveCode{Code: code}}
+	m.op.Context = ctx
 	m.write = newWrite(nil)
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -152,7 +153,11 @@ func (s *Service) RotateKeys(
 		Purpose: purpose, Now: now, Drop: drop,
 		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}
-	err = s.config.Tokens.RotateKeys(ctx, rotation)
+	event := audit.Event{Action: audit.KeysRotated, Target: string(purpose)}
+	if drop {
+		event.Details = []string{"now"}
+	}
+	err = s.config.Tokens.RotateKeys(audit.With(ctx, event), rotation)
 	// Read them also after an error, which may hide that they were rotated, and when ctx has ended.
 	reading, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()

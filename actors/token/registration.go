@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -62,7 +63,7 @@ func (s *Service) CreateClient(
 	if err := c.CheckRegistration(); err != nil {
 		return nil, "", err
 	}
-	if err := s.config.Tokens.CreateClient(ctx, &c); err != nil {
+	if err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c); err != nil {
 		return nil, "", fmt.Errorf("create client: %w", err)
 	}
 	return &c, secret, nil
@@ -126,7 +127,7 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 		return err
 	}
 	defer release()
-	err = s.config.Tokens.DeleteClient(ctx, id)
+	err = s.config.Tokens.DeleteClient(ofClient(ctx, audit.ClientDeleted, id), id)
 	s.clients.change(id) // also after an error, which may hide that it was deleted
 	if err != nil {
 		return fmt.Errorf("delete client: %w", err)
@@ -174,7 +175,7 @@ func (s *Service) tryChangeClient(
 	if err := c.CheckRegistration(); err != nil {
 		return nil, err
 	}
-	err = s.config.Tokens.UpdateClient(ctx, &c)
+	err = s.config.Tokens.UpdateClient(ofClientChange(ctx, old, &c), &c)
 	s.clients.change(id) // also after an error, which may hide that it was written
 	if err != nil {
 		return nil, fmt.Errorf("update client: %w", err)

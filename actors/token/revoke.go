@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
@@ -41,6 +42,7 @@ func (s *Service) revoke(
 		return err
 	}
 	m := &revocation{credentials: c}
+	m.op.Context = ctx
 	if err := s.findOwner(ctx, m, token, now); err != nil {
 		return err
 	}
@@ -68,6 +70,7 @@ func (s *Service) findOwner(
 			m.op.Token = &oauth.TokenEnd{
 				ID: t.ID, ClientID: t.ClientID, Expires: time.Unix(t.Expires, 0),
 			}
+			m.op.Context = audit.With(ctx, revoked(t.UserID, t.ClientID, "token"))
 		}
 		return nil
 	}
@@ -82,16 +85,22 @@ func (s *Service) findOwner(
 		return err
 	}
 	m.owner, m.op.FamilyID = row.Family.ClientID, row.Family.ID
+	m.op.Context = audit.With(ctx, revoked(row.Family.UserID, row.Family.ClientID, "family"))
 	m.family = oauth.End{FamilyID: row.Family.ID, Expires: row.Family.AccessExpires}
 	return nil
 }
 
-// RevokeAll ends what op names. It is refused from the return on.
+// RevokeAll ends what op names. It is refused from the return on. Unless ctx has events for the audit
+// trail, RevokeAll adds one.
 func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
+	if len(audit.Recorded(ctx)) == 0 {
+		ctx = audit.With(ctx, revokedAll(op))
+	}
+	op.Context = ctx
 	w := newWrite(func(err error) { s.honour(op, err) })
 	w.begin(op)
 	s.config.Tokens.Submit(op)

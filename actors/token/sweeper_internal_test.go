@@ -109,7 +109,7 @@ func TestSweepKeepsOpenWindow(t *testing.T) {
 func TestSweepKeepsOperatorInUse(t *testing.T) {
 	f := newFixture(t, nil)
 	token, now := f.token("ops", oauth.ServerOperations), time.Now()
-	if got := f.AdmitOperator(token, now); got != Admitted {
+	if got, _ := f.AdmitOperator(token, now); got != Admitted {
 		t.Fatalf("got verdict %d", got)
 	}
 	f.actor(token).Tell(&sweep{now: now.Add(idleTime - time.Second)})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 )
@@ -88,7 +89,9 @@ func (p *program) makeOperator(
 	if err := client.CheckRegistration(); err != nil {
 		return operator{}, err
 	}
-	if err := store.CreateClient(p.ctx, client); err != nil {
+	ctx := audit.With(p.ctx, audit.Event{Action: audit.ClientCreated,
+		Subject: audit.OfClient(client.ID)})
+	if err := store.CreateClient(ctx, client); err != nil {
 		return operator{}, fmt.Errorf("keep the operator client: %w", err)
 	}
 	return operator{client.ID, secret}, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
@@ -51,6 +52,8 @@ type identitySettings struct {
 	MessengerFrom        mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
 	Stale                duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
 	MaxActiveTokens      int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them. Requests with further tokens get 503 (${default})."`
+	AuditAddresses       choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
+	AuditKeep            duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
 	Migrate              choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
@@ -241,6 +244,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 	return &stack.Identity{
 		Database: sqlstore.Config{
 			URL: string(s.DatabaseURL), Migrate: s.Migrate == "true", Exclusive: true,
+			AuditAddresses: audit.Addresses(s.AuditAddresses), AuditKeep: s.AuditKeep.Duration,
 		},
 		Messenger: messenger.Config{
 			Targets: s.Messenger.targets(), Secret: string(s.MessengerSecret),

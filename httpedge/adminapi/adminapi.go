@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
@@ -37,6 +39,7 @@ const (
 type service struct {
 	tokens *token.Service
 	people *people.Service
+	caller func(*fasthttp.RequestCtx) netip.Addr
 	log    *slog.Logger
 }
 
@@ -51,11 +54,12 @@ type adminCall struct {
 // adminHandler handles a request. The response is rendered as JSON; nil is 204.
 type adminHandler func(*adminCall) (response any, err error)
 
-// Endpoints returns the endpoints.
+// Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
 func Endpoints(
-	tokens *token.Service, people *people.Service, log *slog.Logger,
+	tokens *token.Service, people *people.Service,
+	caller func(*fasthttp.RequestCtx) netip.Addr, log *slog.Logger,
 ) []endpoint.Endpoint {
-	s := &service{tokens, people, log}
+	s := &service{tokens, people, caller, log}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
@@ -104,7 +108,8 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 			endpoint.WriteError(ctx, endpoint.JSON, err)
 			return
 		}
-		if verdict := s.tokens.AdmitOperator(bearer, now); verdict != token.Admitted {
+		verdict, operator := s.tokens.AdmitOperator(bearer, now)
+		if verdict != token.Admitted {
 			endpoint.WriteError(ctx, endpoint.JSON,
 				&endpoint.Refusal{Verdict: verdict, Scope: oauth.ServerOperations.String(),
 					Advice: "Use a token of an operator client, requested with the scope server-operations."})
@@ -112,7 +117,11 @@ func (s *service) operatorOnly(methods map[string]adminHandler) fasthttp.Request
 		}
 		deadline, cancel := context.WithTimeout(context.Background(), adminTimeout)
 		defer cancel()
-		call := &adminCall{RequestCtx: ctx, service: s, context: deadline, now: now}
+		source := audit.WithSource(deadline, audit.Source{
+			Actor:     audit.Actor{Kind: audit.Operator, ID: operator},
+			RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+		})
+		call := &adminCall{RequestCtx: ctx, service: s, context: source, now: now}
 		response, err := methods[string(ctx.Method())](call)
 		if err != nil {
 			s.writeError(ctx, err)

@@ -82,6 +82,7 @@ func (s *service) personal(handle func(*person)) fasthttp.RequestHandler {
 			visit.Redirect(v.HTTP, pages.PathLogin)
 			return
 		}
+		v.By(visitors[0].User.ID)
 		handle(&person{v, visitors[0], visitors[1:]})
 	})
 }

@@ -3,10 +3,12 @@
 package oauthapi
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
@@ -48,6 +50,15 @@ func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Ad
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
 			Head: endpoint.SetPrivateJSON, ClientOrigins: true},
 	}
+}
+
+// source returns the context of a request by a client. Nothing is recorded unless the credentials are
+// the client's.
+func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.Context {
+	return audit.WithSource(context.Background(), audit.Source{
+		Actor:     audit.Actor{Kind: audit.Client, ID: c.ClientID},
+		RequestID: endpoint.RequestID(ctx), Caller: c.Caller,
+	})
 }
 
 // showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).

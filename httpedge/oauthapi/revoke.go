@@ -1,7 +1,6 @@
 package oauthapi
 
 import (
-	"context"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -18,7 +17,7 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	fault = s.tokens.Revoke(context.Background(), credentials, token, time.Now())
+	fault = s.tokens.Revoke(s.source(ctx, credentials), credentials, token, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

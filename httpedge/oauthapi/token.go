@@ -36,7 +36,11 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	request.Caller = s.caller(ctx)
-	response, fault := s.tokens.Token(context.Background(), request, time.Now())
+	source := context.Background()
+	if request.Grant != oauth.ClientCredentialsGrant { // which records nothing
+		source = s.source(ctx, request.Credentials)
+	}
+	response, fault := s.tokens.Token(source, request, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

@@ -164,6 +164,7 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 // issue redirects to the client with a code. It stores a new consent first. With prompt=login, one
 // sign-in yields one code.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decision) {
+	v.By(who.User.ID)
 	request := v.Pending.Request
 	if request.Prompt.Contains(oauth.PromptLogin) && !s.UseSignIn(v.Choice) {
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))

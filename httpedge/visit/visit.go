@@ -7,11 +7,13 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/httpedge/endpoint"
@@ -63,7 +65,7 @@ const TextStaleForm = "This form was open for too long, or was opened elsewhere 
 // Visit is one request for a page.
 type Visit struct {
 	HTTP    *fasthttp.RequestCtx
-	Ctx     context.Context // ends at pageDeadline
+	Ctx     context.Context // ends at pageDeadline; has the source of events (package audit)
 	Now     time.Time
 	Pending *Pending // nil = no client sent the browser
 	Choice  Choice   // zero = none, or not valid
@@ -79,11 +81,22 @@ func (s *Site) Handle(handle func(*Visit)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		deadline, cancel := context.WithTimeout(context.Background(), pageDeadline)
 		defer cancel()
-		v := &Visit{HTTP: ctx, Ctx: deadline, Now: time.Now(), keys: s.keys}
+		v := &Visit{HTTP: ctx, Now: time.Now(), keys: s.keys,
+			Ctx: audit.WithSource(deadline, audit.Source{
+				Actor:     audit.Actor{Kind: audit.User},
+				RequestID: endpoint.RequestID(ctx), Caller: s.caller(ctx),
+			}),
+		}
 		if !ctx.IsPost() || s.readPage(v) {
 			handle(v)
 		}
 	}
+}
+
+// By makes a signed-in user the actor of the events of this visit.
+func (v *Visit) By(userID int64) {
+	v.Ctx = audit.WithActor(v.Ctx, audit.Actor{Kind: audit.User,
+		ID: strconv.FormatInt(userID, 10)})
 }
 
 // readPage parses the form. When it is not valid, it responds and returns false.

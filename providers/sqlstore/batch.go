@@ -56,6 +56,9 @@ func (b *batch) execute(op oauth.Operation) error {
 	case *oauth.Revoke:
 		op.Ended = nil
 		return wrap("revoke tokens", b.revoke(op))
+	case *oauth.Record:
+		b.record(op.Context)
+		return nil
 	case *task:
 		return b.executeTask(op)
 	}

@@ -161,7 +161,7 @@ func (f *fixture) writes() []auditedWrite {
 		}},
 		{"update client", func(ctx context.Context) error { return f.UpdateClient(ctx, f.client) }},
 		{"rotate keys", func(ctx context.Context) error {
-			_, err := f.RotateKeys(ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,
+			err := f.RotateKeys(ctx, oauth.KeyRotation{Purpose: oauth.FormKeys, Now: f.now,
 				Expires: f.now})
 			return err
 		}},
