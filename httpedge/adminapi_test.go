@@ -14,6 +14,7 @@ type operator struct {
 	t     *testing.T
 	st    *edgetest.IdentityStack
 	token string
+	id    string // of the client
 }
 
 // newOperator returns one with a token of a new operator client.
@@ -29,7 +30,7 @@ func newOperator(t *testing.T, st *edgetest.IdentityStack) *operator {
 	if token == "" {
 		t.Fatalf("got %d %s, want an access token", a.status, a.body)
 	}
-	return &operator{t, st, token}
+	return &operator{t, st, token, c.ID}
 }
 
 // does sends one request and checks the status.
@@ -398,7 +399,7 @@ func TestInvalidAdminRequests(t *testing.T) {
 			[]string{"password"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := &operator{t, st, o.token}
+			o := &operator{t, st, o.token, o.id}
 			o.does(test.status, test.method, test.path, test.body).refused(t, test.code,
 				test.fields...)
 		})

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
@@ -71,12 +72,28 @@ func TestQuotaCountsAllGrants(t *testing.T) {
 		if f.store.writes != writes {
 			t.Errorf("got %d writes for refused requests, want none", f.store.writes-writes)
 		}
+		f.wantQuotaEvents(t, 1)
 		// 8 s of the next window have passed.
 		f.mustToken(t, f.codeRequest(unused))
 		f.mustToken(t, f.refreshRequest(second.RefreshToken))
 		f.mustToken(t, f.ownRequest())
 		f.wantThrottled(t, "the next window", f.ownRequest(), time.Minute)
+		f.wantQuotaEvents(t, 2)
 	})
+}
+
+// wantQuotaEvents checks that the audit trail has one event for each window that was used up.
+func (f *fixture) wantQuotaEvents(t *testing.T, want int) {
+	t.Helper()
+	for _, e := range f.store.recorded {
+		if e.Action != audit.BudgetReached || e.Subject != audit.OfClient(f.client.ID) ||
+			e.Actor != (audit.Actor{Kind: audit.Client, ID: f.client.ID}) {
+			t.Errorf("got event %+v, want the client's quota", e)
+		}
+	}
+	if got := len(f.store.recorded); got != want {
+		t.Errorf("got %d events, want %d", got, want)
+	}
 }
 
 // TestQuotaIsExact asks for tokens by two grants from many goroutines.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
@@ -41,7 +42,8 @@ type fakeStore struct {
 	last     int64 // number of the last change
 	paused   bool
 	queue    []oauth.Operation
-	writes   int // operations that were executed
+	writes   int // operations that were executed, but for those that only record events
+	recorded []audit.Event
 	epochs   int // epochs that were given
 
 	writeError   error  // of all operations, which are not executed then
@@ -125,7 +127,9 @@ func (s *fakeStore) finish(ops []oauth.Operation) {
 	for _, op := range ops {
 		if err == nil {
 			s.execute(op)
-			s.writes++
+			if _, ok := op.(*oauth.Record); !ok {
+				s.writes++
+			}
 		}
 	}
 	s.mu.Unlock()
@@ -147,6 +151,8 @@ func (s *fakeStore) execute(op oauth.Operation) {
 		s.rotate(op)
 	case *oauth.Revoke:
 		s.revoke(op)
+	case *oauth.Record:
+		s.recorded = append(s.recorded, audit.Recorded(op.Context)...)
 	}
 }
 
