@@ -21,7 +21,7 @@ import (
 // auditedElsewhere are the actions that TestEachActionIsRecorded does not do, and who tests them.
 var auditedElsewhere = map[audit.Action]string{
 	audit.BrowserConfirmed: "the tests of codes for unknown browsers",
-	audit.KeysDropped:      "TestKeysDrop of gatehouse keys drop: it works on the database itself",
+	audit.KeysDropped:      "TestDropTokenKeys: gatehouse keys drop works on the database itself",
 }
 
 // trail is a service whose audit trail is watched.

@@ -22,7 +22,8 @@ var databases = map[string]func(*testing.T) string{
 }
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All
-// acknowledged writes are there, and nothing is granted twice: after every crash, and at the end.
+// acknowledged writes are there, nothing is granted twice, and the audit trail has an event for each
+// change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
@@ -30,6 +31,7 @@ func TestCrash(t *testing.T) {
 			var history []*ledger
 			for range *crashes {
 				l := s.crash(t)
+				checkTrail(t, s.env)
 				s.serve(t)
 				s.checkTokens(t, l)
 				s.checkUsers(t, l)
@@ -50,6 +52,7 @@ func TestCrash(t *testing.T) {
 				t.Errorf("got code %d, want 0; stderr:\n%s", got, s.server.stderr)
 			}
 			checkRows(t, s.env)
+			checkTrail(t, s.env)
 		})
 	}
 }

@@ -151,9 +151,8 @@ func (s *fixture) checkFamilies(t *testing.T, l *ledger) {
 	})
 }
 
-// checkRows checks the database while no server uses it: nothing is damaged, and there are as many
-// families as redeemed codes, so no code was redeemed twice.
-func checkRows(t *testing.T, env []string) {
+// openDatabase opens the database of a server.
+func openDatabase(t *testing.T, env []string) (driver string, db *sql.DB) {
 	t.Helper()
 	_, url, _ := strings.Cut(env[0], "=")
 	driver, source := "pgx", url
@@ -164,6 +163,44 @@ func checkRows(t *testing.T, env []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return driver, db
+}
+
+// checkTrail checks that each change has its event in the audit trail, and each event its change.
+func checkTrail(t *testing.T, env []string) {
+	t.Helper()
+	_, db := openDatabase(t, env)
+	defer db.Close()
+	const events = `(SELECT COALESCE(SUM(count), 0) FROM audit WHERE action = '`
+	for what, query := range map[string]string{
+		"users": `SELECT (SELECT count(*) FROM users), ` + events + `account_created'),
+(SELECT count(DISTINCT a.user_id) FROM audit a JOIN users u ON u.id = a.user_id WHERE a.action = 'account_created')`,
+		"clients": `SELECT (SELECT count(*) FROM clients), ` + events + `client_created'),
+(SELECT count(DISTINCT a.client_id) FROM audit a JOIN clients c ON c.id = a.client_id WHERE a.action = 'client_created')`,
+		"revoked tokens": `SELECT (SELECT count(*) FROM changes WHERE kind = 'token'), ` + events +
+			`tokens_revoked'), -1`,
+		"revoked families": `SELECT (SELECT count(*) FROM families WHERE revoked), ` + events +
+			`family_reused'), -1`,
+		"last number": `SELECT (SELECT value FROM counters WHERE name = 'audit'),
+(SELECT max(number) FROM audit), -1`,
+		"counted events": `SELECT (SELECT SUM(events) FROM audit_counts), (SELECT SUM(count) FROM audit), -1`,
+	} {
+		var changes, recorded, matched int
+		if err := db.QueryRow(query).Scan(&changes, &recorded, &matched); err != nil {
+			t.Fatal(err)
+		}
+		if changes != recorded || matched != -1 && matched != changes {
+			t.Errorf("%s: got %d in the database and %d in the audit trail (%d of them match)", what,
+				changes, recorded, matched)
+		}
+	}
+}
+
+// checkRows checks the database while no server uses it: nothing is damaged, and there are as many
+// families as redeemed codes, so no code was redeemed twice.
+func checkRows(t *testing.T, env []string) {
+	t.Helper()
+	driver, db := openDatabase(t, env)
 	defer db.Close()
 	var families, redeemed, orphans, changes, counted int
 	if err := db.QueryRow(`SELECT (SELECT count(*) FROM families), (SELECT count(*) FROM authorization_codes WHERE used_at IS NOT NULL),

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
@@ -129,7 +130,10 @@ func Defaults() Config {
 			},
 		},
 		Identity: &Identity{
-			Database: sqlstore.Config{URL: "sqlite:gatehouse.db", Migrate: true, Exclusive: true},
+			Database: sqlstore.Config{
+				URL: "sqlite:gatehouse.db", Migrate: true, Exclusive: true,
+				AuditAddresses: audit.AddressPrefixes, AuditKeep: 400 * day,
+			},
 			Lifetimes: oauth.Lifetimes{
 				Code: time.Minute, AccessToken: time.Hour,
 				RefreshToken: 30 * day, RefreshFamily: 180 * day, RefreshGrace: 10 * time.Second,

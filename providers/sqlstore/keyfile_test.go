@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 	"gatehouse/providers/sqlstore/pgtest"
@@ -359,7 +360,13 @@ func TestDropTokenKeys(t *testing.T) {
 				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
 			}
-			after := allKeys(t, open(t, config))
+			s = open(t, config)
+			events, err := s.Events(t.Context(), audit.Filter{Limit: 10})
+			if err != nil || len(events) != 1 || events[0].Action != audit.KeysDropped ||
+				events[0].Target != "tokens" || events[0].Source != (audit.Source{}) {
+				t.Errorf("got events %+v, error %v, want one by the service itself", events, err)
+			}
+			after := allKeys(t, s)
 			if len(after) != len(oauth.Purposes) || after[0].Number != 3 ||
 				!slices.Equal(after[1:], before[2:]) {
 				t.Fatalf("got %v, want key 3 for tokens and the same others", after)
