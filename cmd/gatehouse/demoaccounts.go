@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
 )
@@ -20,6 +21,9 @@ const (
 	demoNumber   = "+12025550123"
 	demoRedirect = "http://127.0.0.1:8085/callback" // nobody has to listen there
 )
+
+// demoDetails are the details of events in the audit trail that say what settle did.
+var demoDetails = []string{"demo"}
 
 // settle makes the database hold what the file says, before anything is served. What is missing or
 // differs is set again, with a note for each, except the first time.
@@ -142,6 +146,7 @@ func (d *demo) create(ctx context.Context, u *account.User) {
 	if d.err != nil {
 		return
 	}
+	ctx = audit.With(ctx, audit.Event{Action: audit.AccountCreated, Details: demoDetails})
 	err := d.store.CreateUser(ctx, u)
 	if errors.Is(err, account.ErrTaken) {
 		u.Username = ""
@@ -153,6 +158,8 @@ func (d *demo) create(ctx context.Context, u *account.User) {
 func (d *demo) update(ctx context.Context, u *account.User) {
 	u.Updated = d.now
 	if d.err == nil {
+		ctx = audit.With(ctx, audit.Event{Action: audit.AccountChanged,
+			Subject: audit.OfUser(u.ID), Details: demoDetails})
 		d.fail("change the demo's user", d.store.UpdateUser(ctx, u))
 	}
 }
@@ -178,19 +185,19 @@ func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) 
 	switch {
 	case errors.Is(err, oauth.ErrNotFound):
 		want.Created = d.now
-		d.keep(ctx, file, want, d.store.CreateClient)
+		d.keep(ctx, file, want, audit.ClientCreated, d.store.CreateClient)
 		d.note("the client %s did not exist any more and is registered again", want.Name)
 	case err != nil:
 		d.fail("read the demo's client", err)
 	case !sameClient(there, &want, file.ClientSecret):
 		want.Created, want.Version = there.Created, there.Version
-		d.keep(ctx, file, want, d.store.UpdateClient)
+		d.keep(ctx, file, want, audit.ClientChanged, d.store.UpdateClient)
 		d.note("the client %s did not match and is set again", want.Name)
 	}
 }
 
 // keep stores a client whose only secret is the file's.
-func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client,
+func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client, action audit.Action,
 	write func(context.Context, *oauth.Client) error) {
 	c.ID = file.ClientID
 	if !c.Public {
@@ -200,6 +207,8 @@ func (d *demo) keep(ctx context.Context, file *demoClient, c oauth.Client,
 	}
 	d.fail("check the demo's client", c.CheckRegistration())
 	if d.err == nil {
+		ctx = audit.With(ctx, audit.Event{Action: action, Subject: audit.OfClient(c.ID),
+			Details: demoDetails})
 		d.fail("keep the demo's client", write(ctx, &c))
 	}
 }
