@@ -23,7 +23,7 @@ type batch struct {
 	refresh  []oauth.RefreshToken // only Family.ID is set of Family
 	changes  []change
 	events   []audit.Event // of the audit trail
-	created  int64         // the user whom the task has created; 0 = none
+	created  int64         // the user whom the last task has created; 0 = none
 
 	redeems  []*oauth.Redeem
 	redeemed map[oauth.Hash]*oauth.Epochs // codes of redeems; nil = not taken
@@ -66,7 +66,7 @@ func (b *batch) execute(op oauth.Operation) error {
 }
 
 func (b *batch) executeTask(t *task) error {
-	t.refusal, b.created = nil, 0
+	t.refusal = nil
 	if err := b.settle(); err != nil {
 		return err
 	}
