@@ -239,7 +239,8 @@ func (a *trail) newPeople(last int64) {
 	a.step("registration by phone", func() {
 		number := a.mark("another phone", "+14155550155")
 		p := b.send(b.get("/register/phone"), "phone_number", number)
-		b.send(p, "code", a.mail.Next(a.T, number).Code, "name", "Marked Ida").shows(a.T, 200, "/me")
+		code := a.mail.Next(a.T, number).Code
+		b.send(p, "code", code, "name", "Marked Ida").shows(a.T, 200, "/me")
 	}, about(next, nobody, audit.AccountCreated, "phone"),
 		about(next, person(next), audit.SignIn, "phone", "new_browser"))
 	if got := a.latestUser(); got != next {
@@ -375,15 +376,16 @@ func (a *trail) operators() {
 	rotated := o.does(201, "POST", client+"/secrets", "").object(a.T)
 	secret = rotated["secret_id"].(string)
 	a.mark("second secret", rotated["client_secret"].(string))
-	if got := a.events(audit.Filter{Newest: true, Limit: 1})[0]; got.Action != audit.SecretCreated ||
-		got.Subject != audit.OfClient(id) || got.Target != secret || got.Actor != by {
+	got := a.events(audit.Filter{Newest: true, Limit: 1})[0]
+	if got.Action != audit.SecretCreated || got.Subject != audit.OfClient(id) || got.Target != secret || got.Actor != by {
 		a.Errorf("got %+v, want secret %s of client %s", got, secret, id)
 	}
 	a.done = append(a.done, audit.SecretCreated)
 	a.step("third secret", does(409, "POST", client+"/secrets", ""))
 	a.step("secret", does(200, "DELETE", client+"/secrets/"+secret, ""),
 		withTarget(aboutClient(id, by, audit.SecretRevoked), secret))
-	a.step("client deletion", does(204, "DELETE", client, ""), aboutClient(id, by, audit.ClientDeleted))
+	a.step("client deletion", does(204, "DELETE", client, ""),
+		aboutClient(id, by, audit.ClientDeleted))
 	a.step("client deletion again", does(404, "DELETE", client, ""))
 
 	next := a.latestUser() + 1

@@ -66,9 +66,9 @@ type Store interface {
 	Submit(op Operation)
 }
 
-// Operation is a change that the Store decides: *SaveCode, *Redeem, *Rotate, *Revoke or *Record. Its
-// result fields are valid once it has ended without an error. Write, which every operation embeds,
-// has its methods.
+// Operation is a change that the Store decides: *SaveCode, *Redeem, *Rotate, *Revoke or *Record.
+// Its result fields are valid once it has ended without an error. Write, which every operation
+// embeds, has its methods.
 type Operation interface {
 	Take() bool
 	Cancel() bool

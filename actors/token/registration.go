@@ -63,7 +63,8 @@ func (s *Service) CreateClient(
 	if err := c.CheckRegistration(); err != nil {
 		return nil, "", err
 	}
-	if err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c); err != nil {
+	ctx = ofClient(ctx, audit.ClientCreated, c.ID)
+	if err := s.config.Tokens.CreateClient(ctx, &c); err != nil {
 		return nil, "", fmt.Errorf("create client: %w", err)
 	}
 	return &c, secret, nil

@@ -90,8 +90,8 @@ func (s *Service) findOwner(
 	return nil
 }
 
-// RevokeAll ends what op names. It is refused from the return on. Unless ctx has events for the audit
-// trail, RevokeAll adds one.
+// RevokeAll ends what op names. It is refused from the return on. Unless ctx has events for the
+// audit trail, RevokeAll adds one.
 func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped

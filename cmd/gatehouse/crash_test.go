@@ -22,8 +22,8 @@ var databases = map[string]func(*testing.T) string{
 }
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All
-// acknowledged writes are there, nothing is granted twice, and the audit trail has an event for each
-// change: after every crash, and at the end.
+// acknowledged writes are there, nothing is granted twice, and the audit trail has an event for
+// each change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Ad
 	}
 }
 
-// source returns the context of a request by a client. Nothing is recorded unless the credentials are
-// the client's.
+// source returns the context of a request by a client. Nothing is recorded unless the credentials
+// are the client's.
 func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.Context {
 	return audit.WithSource(context.Background(), audit.Source{
 		Actor:     audit.Actor{Kind: audit.Client, ID: c.ClientID},

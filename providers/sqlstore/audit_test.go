@@ -14,7 +14,7 @@ import (
 	"gatehouse/providers/storetest"
 )
 
-// TestEventNumbersOfTwoProcesses checks that a follower misses no event, whichever process wrote it.
+// TestEventNumbersOfTwoProcesses checks that a follower misses no event of either process.
 func TestEventNumbersOfTwoProcesses(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {

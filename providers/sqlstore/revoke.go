@@ -154,7 +154,8 @@ func (b *batch) raiseEpoch(text string, id any) (epoch int64, err error) {
 	return epoch, err
 }
 
-// revokeGrant returns the families that it ended, and whether there was a consent or an unused code.
+// revokeGrant returns the families that it ended, and whether there was a consent or an unused
+// code.
 func (b *batch) revokeGrant(g oauth.Grant) (ends []oauth.End, changed bool, err error) {
 	codes, err := b.conn.exec(b.ctx, revokeGrantCodes, g.UserID, g.ClientID)
 	if err != nil {

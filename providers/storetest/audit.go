@@ -132,8 +132,12 @@ func (f *fixture) writes() []auditedWrite {
 		}
 	}
 	return []auditedWrite{
-		{"create session", func(ctx context.Context) error { return f.CreateSession(ctx, session) }},
-		{"update session", func(ctx context.Context) error { return f.UpdateSession(ctx, session) }},
+		{"create session", func(ctx context.Context) error {
+			return f.CreateSession(ctx, session)
+		}},
+		{"update session", func(ctx context.Context) error {
+			return f.UpdateSession(ctx, session)
+		}},
 		{"delete session", func(ctx context.Context) error {
 			return f.DeleteSession(ctx, session.Hash)
 		}},
@@ -155,6 +159,11 @@ func (f *fixture) writes() []auditedWrite {
 		{"revoke consent", revoking(&oauth.Revoke{Consent: &grant})},
 		{"revoke user", revoking(&oauth.Revoke{UserID: f.user.ID})},
 		{"revoke client", revoking(&oauth.Revoke{ClientID: f.client.ID})},
+		{"record", func(ctx context.Context) error {
+			op := &oauth.Record{}
+			op.Context = ctx
+			return f.submit(op)()[0]
+		}},
 		{"update user", func(ctx context.Context) error { return f.UpdateUser(ctx, f.user) }},
 		{"replace password", func(ctx context.Context) error {
 			return f.ReplacePassword(ctx, f.user, [32]byte{})
@@ -168,7 +177,9 @@ func (f *fixture) writes() []auditedWrite {
 		{"create client", func(ctx context.Context) error {
 			return f.CreateClient(ctx, &oauth.Client{ID: uuid.NewString(), Created: f.now})
 		}},
-		{"delete client", func(ctx context.Context) error { return f.DeleteClient(ctx, f.client.ID) }},
+		{"delete client", func(ctx context.Context) error {
+			return f.DeleteClient(ctx, f.client.ID)
+		}},
 		{"delete user", func(ctx context.Context) error { return f.DeleteUser(ctx, f.user.ID) }},
 	}
 }
@@ -244,7 +255,7 @@ func noEffectRecordsNone(t *testing.T, f *fixture) {
 			if write.do(none) == nil {
 				t.Errorf("%s: got no error", write.name)
 			}
-		case "create client", "rotate keys", "save code": // these have one again
+		case "create client", "rotate keys", "save code", "record": // these have one again
 		default:
 			f.must(write.do(none))
 		}
