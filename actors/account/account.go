@@ -85,7 +85,7 @@ type Store interface {
 	UpdateUser(ctx context.Context, u *User) error
 	// ReplacePassword is UpdateUser for a user whose password is another one now. It also ends all
 	// sessions except the one whose hash is keep, all refresh families and codes, and all access
-	// tokens by a new epoch.
+	// tokens by a new epoch, and forgets the failed attempts at the account.
 	ReplacePassword(ctx context.Context, u *User, keep [32]byte) error
 	// DeleteUser deletes the user with all sessions, consents, challenges, codes and refresh
 	// tokens.
@@ -109,4 +109,5 @@ type Store interface {
 	UseConsent(ctx context.Context, c *Consent) error
 
 	ChallengeStore
+	GuessStore
 }

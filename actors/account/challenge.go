@@ -34,6 +34,7 @@ const (
 	ForPhone        Purpose = "phone"        // sign in by phone number, or create an account
 	ForReset        Purpose = "reset"        // choose a new password
 	ForChange       Purpose = "change"       // change an account's e-mail address or phone number
+	ForBrowser      Purpose = "browser"      // make a browser known to an account
 )
 
 // Challenge asks a person for a code, as the Store keeps it. A request about an account that does

@@ -45,20 +45,30 @@ const (
 	PhoneCode    Kind = "phone_code"    // signs in by phone number, or creates an account
 	ResetCode    Kind = "reset_code"    // allows a new password
 	ChangeCode   Kind = "change_code"   // confirms an account's new address or number
+	BrowserCode  Kind = "browser_code"  // makes a browser known to an account
 )
 
 // The kinds of messages without a code.
 const (
 	// AccountExists: somebody tried to register, or to use, the address or number of an account.
 	AccountExists Kind = "account_exists"
-	// NoAccount: somebody tried to reset a password at an address that has no account.
+	// NoAccount: somebody requested a new password, or tried to sign in often, at an address that has
+	// no account.
 	NoAccount Kind = "no_account"
 	// AddressLeft: the account of this address or number was changed to another one.
 	AddressLeft Kind = "address_left"
+	// ManyAttempts: somebody entered many wrong passwords of the account.
+	ManyAttempts Kind = "many_attempts"
 )
 
 // HasCode reports whether messages of the kind carry a code.
-func (k Kind) HasCode() bool { return k != AccountExists && k != NoAccount && k != AddressLeft }
+func (k Kind) HasCode() bool {
+	switch k {
+	case AccountExists, NoAccount, AddressLeft, ManyAttempts:
+		return false
+	}
+	return true
+}
 
 // Message is sent to a person by e-mail or SMS.
 type Message struct {

@@ -45,13 +45,17 @@ func longText(m account.Message, service string) text {
 	case account.ResetCode:
 		return text{"Your code for " + service,
 			code + "Enter it on the page where you requested a new password." + ignore}
+	case account.BrowserCode:
+		return text{"Your code for " + service,
+			code + "Enter it on the page where you tried to sign in. " +
+				"Then enter your password there." + ignore}
 	case account.AccountExists:
 		return text{"Your account at " + service,
 			"Someone, perhaps you, tried to use this address at " + service +
 				". It already has an account: sign in with it, or request a new password if you have forgotten yours." + ignore}
 	case account.NoAccount:
 		return text{"No account at " + service,
-			"Someone, perhaps you, requested a new password at " + service +
+			"Someone, perhaps you, requested a code to sign in, or for a new password, at " + service +
 				". There is no account with this address. Perhaps you registered with another one." +
 				ignore}
 	case account.AddressLeft:
@@ -60,6 +64,14 @@ func longText(m account.Message, service string) text {
 				" was changed. It is no longer this one.\n\n" +
 				"If you did not change it, tell the operators of " + service +
 				" at once: someone else is using your account.\n"}
+	case account.ManyAttempts:
+		return text{"Your account at " + service,
+			"Someone entered many wrong passwords for your account at " + service +
+				". Nobody got in that way.\n\n" +
+				"For now, a new browser needs a code that we send to this address. " +
+				"Browsers that you have signed in with before are not affected.\n\n" +
+				"If your password is short or used elsewhere, choose another one. " +
+				"Otherwise there is nothing to do.\n"}
 	}
 	return text{"Your code for " + service, code + "Enter it on the page where you requested it." +
 		ignore}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 )
 
@@ -39,6 +40,9 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM challenges WHERE ends <= $1 ORDER BY ends LIMIT $2)`},
 	{text: `DELETE FROM code_sends WHERE (recipient, number) IN
 (SELECT recipient, number FROM code_sends WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: fmt.Sprintf(`DELETE FROM guesses WHERE (account, known) IN
+(SELECT account, known FROM guesses WHERE paid <= $1 AND told <= CAST($1 AS BIGINT) - %d ORDER BY paid LIMIT $2)`,
+		account.GuessesTold.Milliseconds())},
 	{text: `DELETE FROM refresh_tokens WHERE hash IN
 (SELECT r.hash FROM families f CROSS JOIN refresh_tokens r WHERE r.family_id = f.id AND ` + familyIsOver + ` LIMIT $2)`},
 	{text: `DELETE FROM authorization_codes WHERE hash IN

@@ -179,6 +179,9 @@ func (s *Store) ReplacePassword(ctx context.Context, u *account.User, keep [32]b
 		if _, err = b.conn.exec(b.ctx, deleteSessions, u.ID, keep[:]); err != nil {
 			return err
 		}
+		if err = b.dropGuesses(u.Email); err != nil {
+			return err
+		}
 		epoch, err = b.revokeUser(u.ID)
 		return err
 	})

@@ -30,7 +30,7 @@ type Store interface {
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
-		userTests, sessionTests, challengeTests, sweepTests, auditTests,
+		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
