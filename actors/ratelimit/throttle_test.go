@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -42,15 +43,51 @@ func TestThrottleLimitsEachCaller(t *testing.T) {
 	}
 }
 
-func TestThrottleCountsIPv6NetworkAsOneCaller(t *testing.T) {
-	th := ratelimit.NewThrottle(1, time.Second, 100)
+// TestThrottleLimitsIPv6Networks uses up the burst of a /64, then twice as much in its /56 and four
+// times as much in its /48.
+func TestThrottleLimitsIPv6Networks(t *testing.T) {
+	th := ratelimit.NewThrottle(1, 8*time.Second, 100)
 	for _, c := range []struct {
 		caller string
 		want   time.Duration
-	}{{"2001:db8::1", 0}, {"2001:db8::ffff:1", time.Second}, {"2001:db8:0:1::1", 0}} {
+	}{
+		{"2001:db8::1", 0},
+		{"2001:db8::ffff:1", 8 * time.Second}, // the same /64
+		{"2001:db8:0:1::1", 0},
+		{"2001:db8:0:2::1", 4 * time.Second}, // the same /56
+		{"2001:db8:0:100::1", 0},
+		{"2001:db8:0:200::1", 0},
+		{"2001:db8:0:300::1", 2 * time.Second}, // the same /48
+		{"2001:db8:1::1", 0},
+	} {
 		if got := th.Take(netip.MustParseAddr(c.caller), noon); got != c.want {
 			t.Errorf("%s: got %v to wait, want %v", c.caller, got, c.want)
 		}
+	}
+	th.Forgive(netip.MustParseAddr("2001:db8:0:100::1"))
+	if th.Take(netip.MustParseAddr("2001:db8:0:300::1"), noon) != 0 {
+		t.Error("got a wait, want room in the /48 after an attempt was forgiven")
+	}
+}
+
+// TestThrottleMemoryIsBounded lets a million IPv4 addresses fail, and one IPv6 /48 for each 64 of
+// them.
+func TestThrottleMemoryIsBounded(t *testing.T) {
+	const size, flood = 10_000, 1_000_000
+	th := ratelimit.NewThrottle(20, 6*time.Second, size)
+	var v4 [4]byte
+	v6 := [16]byte{0x20, 0x01}
+	for i := range uint32(flood) {
+		now := noon.Add(time.Duration(i) * time.Microsecond)
+		binary.BigEndian.PutUint32(v4[:], 1<<24+i)
+		th.Take(netip.AddrFrom4(v4), now)
+		if i%64 == 0 {
+			binary.BigEndian.PutUint32(v6[2:6], i)
+			th.Take(netip.AddrFrom16(v6), now)
+		}
+	}
+	if got := th.Remembered(); got != 3*size {
+		t.Errorf("got %d callers in memory, want %d", got, 3*size)
 	}
 }
 
