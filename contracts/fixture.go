@@ -103,7 +103,7 @@ func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
 	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
 	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
 	c.Identity.Database = sqlstore.Config{URL: "sqlite:" + file}
-	c.Identity.Hasher = account.NewHasher(1, 64, account.CheapCost())
+	c.Identity.Hasher = account.NewHasher(account.CheapCost())
 	c.Identity.Stores = func(store *sqlstore.Store) (oauth.Store, account.Store) {
 		f.store = &busyStore{Store: store}
 		return f.store, f.store

@@ -62,7 +62,7 @@ func TestPasswordGuessesAreLimitedOnTheAccount(t *testing.T) {
 	cookie := "gatehouse=" + jar["gatehouse"] + "; gatehouse-form=" + jar["gatehouse-form"]
 	stolen := newBrowser(t, st)
 	last := page{}
-	for range 4 {
+	for range 11 {
 		p := stolen.once("GET", "/me/delete", nil, "Cookie", cookie)
 		_, fields := p.form(t)
 		fields.Set("confirm", "delete")

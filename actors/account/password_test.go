@@ -8,15 +8,12 @@ import (
 )
 
 func TestPasswordsAreHashedAndVerified(t *testing.T) {
-	h, ctx := account.NewHasher(2, 8, account.DefaultCost()), t.Context()
-	kept, err := h.Hash(ctx, "Caf\u00e9 au lait, twice")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := account.NewHasher(account.DefaultCost())
+	kept := h.Hash("Caf\u00e9 au lait, twice")
 	if !strings.HasPrefix(kept, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Errorf("got %s, want argon2id with the recommended parameters", kept)
 	}
-	if again, _ := h.Hash(ctx, "Caf\u00e9 au lait, twice"); again == kept {
+	if again := h.Hash("Caf\u00e9 au lait, twice"); again == kept {
 		t.Error("got the same hash twice, want a new salt each time")
 	}
 	for _, c := range []struct {
@@ -33,7 +30,7 @@ func TestPasswordsAreHashedAndVerified(t *testing.T) {
 		{"older parameters", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", "password", true, true},
 		{"older parameters, wrong", "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", "passwort", false, false},
 	} {
-		ok, outdated, err := h.Verify(ctx, c.kept, c.password)
+		ok, outdated, err := h.Verify(c.kept, c.password)
 		if ok != c.ok || outdated != c.outdated || err != nil {
 			t.Errorf("%s: got %v, %v, %v, want %v, %v, no error", c.name, ok, outdated, err, c.ok,
 				c.outdated)
@@ -42,7 +39,7 @@ func TestPasswordsAreHashedAndVerified(t *testing.T) {
 }
 
 func TestUnreadableHashes(t *testing.T) {
-	h := account.NewHasher(1, 1, account.CheapCost())
+	h := account.NewHasher(account.CheapCost())
 	for _, kept := range []string{
 		"x", "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ",
 		"$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
@@ -53,7 +50,7 @@ func TestUnreadableHashes(t *testing.T) {
 		"$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$",
 		"$argon2id$v=19$m=256,t=2,p=1$!$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
 	} {
-		if ok, _, err := h.Verify(t.Context(), kept, "password"); ok || err == nil {
+		if ok, _, err := h.Verify(kept, "password"); ok || err == nil {
 			t.Errorf("%s: got %v, %v, want an error", kept, ok, err)
 		}
 	}
@@ -121,13 +118,10 @@ func TestSecrets(t *testing.T) {
 
 func BenchmarkVerify(b *testing.B) {
 	b.ReportAllocs()
-	h := account.NewHasher(2, 2, account.DefaultCost())
-	kept, err := h.Hash(b.Context(), "tidal-otter-9-lamps")
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := account.NewHasher(account.DefaultCost())
+	kept := h.Hash("tidal-otter-9-lamps")
 	for b.Loop() {
-		if ok, _, err := h.Verify(b.Context(), kept, "tidal-otter-9-lamps"); !ok {
+		if ok, _, err := h.Verify(kept, "tidal-otter-9-lamps"); !ok {
 			b.Fatal(err)
 		}
 	}

@@ -73,6 +73,17 @@ func (q *Queue[C, T]) Pop() (item T, ok bool) {
 	return item, true
 }
 
+// PopIf is Pop without the lines of callers for which may returns false.
+func (q *Queue[C, T]) PopIf(may func(caller C) bool) (item T, ok bool) {
+	for i := range q.ring {
+		if at := (q.turn + i) % len(q.ring); may(q.ring[at].caller) {
+			q.turn = at
+			return q.Pop()
+		}
+	}
+	return item, false
+}
+
 // EvictLongest removes and returns the newest item of the longest line. ok is false if no line has
 // more than keep items.
 func (q *Queue[C, T]) EvictLongest(keep int) (item T, ok bool) {

@@ -59,6 +59,7 @@ func checkChange(u *account.User, channel account.Channel, address string) error
 func (s *Service) ConfirmChange(
 	ctx context.Context, userID int64, token, code string, now time.Time,
 ) (*account.User, error) {
+	ctx = paidBy(ctx, &account.User{ID: userID}, true, netip.Addr{})
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return nil, err

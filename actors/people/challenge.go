@@ -67,6 +67,7 @@ func (s *Service) requestCode(
 	ctx context.Context, c *account.Challenge, caller netip.Addr, now time.Time,
 	prepare func(owner *account.User) error,
 ) (token string, err error) {
+	ctx = paidBy(ctx, &account.User{}, false, caller)
 	token = account.NewSecret()
 	c.Hash, c.Ends = oauth.HashOf(token), now.Add(account.ChallengeLifetime)
 	err = s.limitRequest(c.Purpose, caller, now, func() error {
@@ -93,6 +94,7 @@ func (s *Service) requestCode(
 func (s *Service) Resend(
 	ctx context.Context, token string, caller netip.Addr, now time.Time,
 ) error {
+	ctx = paidBy(ctx, &account.User{}, false, caller)
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return err
@@ -170,7 +172,8 @@ func (s *Service) sendCode(
 // recipientOf returns the address for the message of c. A message about an account goes to the
 // address as its owner wrote it: in other upper and lower case it might be another mailbox.
 func recipientOf(c *account.Challenge, owner *account.User) string {
-	aboutAccount := c.Message == account.ResetCode || c.Message == account.AccountExists
+	aboutAccount := c.Message == account.ResetCode || c.Message == account.BrowserCode ||
+		c.Message == account.AccountExists
 	if c.Channel == account.Email && aboutAccount && owner.ID != 0 {
 		return owner.Email
 	}
@@ -189,42 +192,55 @@ func (s *Service) owner(ctx context.Context, c *account.Challenge) (*account.Use
 // purpose, and calls confirm, which checks the code and returns the user to sign in.
 func (s *Service) signInByCode(
 	ctx context.Context, token string, purpose account.Purpose, by Visitor, now time.Time,
-	confirm func(c *account.Challenge, owner *account.User) (*account.User, error),
+	confirm func(
+		ctx context.Context, c *account.Challenge, owner *account.User,
+	) (*account.User, error),
 ) (*SignedIn, error) {
 	if !s.inflight.Enter() {
 		return nil, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	c, err := s.challenge(ctx, token, now)
-	if err != nil {
-		return nil, err
-	}
-	if c.Purpose != purpose {
-		return nil, ErrCodeExpired
-	}
-	owner, err := s.owner(ctx, c)
+	c, owner, err := s.challengeFor(ctx, token, purpose, now)
 	if err != nil {
 		return nil, err
 	}
 	known := s.known.knows(by.Known, owner, now) // before the password changes
-	u, err := confirm(c, owner)
+	ctx = paidBy(ctx, owner, known, by.Caller)
+	u, err := confirm(ctx, c, owner)
 	if err != nil {
 		return nil, err
 	}
 	return s.startSession(ctx, u, entry{by.Device, string(purpose), known}, now)
 }
 
-// checkCode checks the code that was entered for c. A browser that is known to u is not delayed; u
-// is the zero User when c is about no account. The error is ErrWrongCode, ErrCodeExpired, a
-// *ThrottledError or a failure.
+// challengeFor returns the challenge of a cookie's token, which must have that purpose, and the
+// owner of its address, who is the zero User if there is none.
+func (s *Service) challengeFor(
+	ctx context.Context, token string, purpose account.Purpose, now time.Time,
+) (*account.Challenge, *account.User, error) {
+	c, err := s.challenge(ctx, token, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Purpose != purpose {
+		return nil, nil, ErrCodeExpired
+	}
+	owner, err := s.owner(ctx, c)
+	return c, owner, err
+}
+
+// checkCode checks the code that was entered for c. A browser that is known to u is not limited by
+// its address; u is the zero User when c is about no account. The error is ErrWrongCode,
+// ErrCodeExpired, a *ThrottledError or a failure.
 func (s *Service) checkCode(
 	ctx context.Context, c *account.Challenge, code string, u *account.User,
 	by Visitor, now time.Time,
 ) error {
-	g := guess{
-		account: c.Recipient(), caller: by.Caller, known: s.known.knows(by.Known, u, now),
-	}
-	err := s.limitGuess(g, now, func() error {
+	known := s.known.knows(by.Known, u, now)
+	err := s.limitCaller(by.Caller, known, now, func() error {
+		if err := s.hasher.checkRoom(ctx); err != nil {
+			return err
+		}
 		err := s.config.Store.CountTry(ctx, c, now)
 		if errors.Is(err, account.ErrNotFound) {
 			return ErrCodeExpired

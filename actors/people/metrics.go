@@ -32,7 +32,7 @@ var messageKinds = map[account.Channel][]account.Kind{
 	},
 	account.Email: {
 		account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists,
-		account.NoAccount, account.AddressLeft,
+		account.NoAccount, account.AddressLeft, account.BrowserCode, account.ManyAttempts,
 	},
 }
 
@@ -78,6 +78,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	}
 	for _, purpose := range []account.Purpose{
 		account.ForRegistration, account.ForPhone, account.ForReset, account.ForChange,
+		account.ForBrowser,
 	} {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -47,10 +46,9 @@ func (s *Service) Prove(ctx context.Context, u *account.User, p Proof, now time.
 		return nil
 	}
 	g := guess{
-		account: oauth.HashOf(strings.ToLower(u.Email)), caller: p.Caller,
-		known: s.known.knows(p.Known, u, now),
+		email: u.Email, owner: u, caller: p.Caller, known: s.known.knows(p.Known, u, now),
 	}
-	return s.limitGuess(g, now, func() error {
+	return s.limitGuess(ctx, g, now, func(ctx context.Context) error {
 		ok, _, err := s.verify(ctx, u, p.Password)
 		if err != nil {
 			return err
@@ -98,7 +96,7 @@ func (s *Service) ChangePassword(
 	if password == p.Password {
 		return nil, account.FieldError{Field: "password", Message: "is the one that you have now"}
 	}
-	hash, err := s.hasher.Hash(ctx, password)
+	hash, err := s.hasher.Hash(paidBy(ctx, u, true, p.Caller), password)
 	if err != nil {
 		return nil, fmt.Errorf("hash password: %w", err)
 	}

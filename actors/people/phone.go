@@ -34,7 +34,9 @@ func (s *Service) ConfirmPhone(
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byPhone, err) }()
 	return s.signInByCode(ctx, token, account.ForPhone, by, now,
-		func(c *account.Challenge, owner *account.User) (*account.User, error) {
+		func(
+			ctx context.Context, c *account.Challenge, owner *account.User,
+		) (*account.User, error) {
 			if err := s.checkCode(ctx, c, code, owner, by, now); err != nil {
 				return nil, err
 			}

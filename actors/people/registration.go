@@ -34,6 +34,7 @@ func (s *Service) Register(
 		Purpose: account.ForRegistration, Channel: account.Email, Address: u.Email,
 		Message: account.RegisterCode,
 	}
+	ctx = paidBy(ctx, &account.User{}, false, r.Caller)
 	return s.requestCode(ctx, c, r.Caller, now, func(owner *account.User) error {
 		hash, err := s.hasher.Hash(ctx, r.Password)
 		if err != nil {
@@ -75,7 +76,9 @@ func (s *Service) ConfirmRegistration(
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byRegistration, err) }()
 	return s.signInByCode(ctx, token, account.ForRegistration, by, now,
-		func(c *account.Challenge, _ *account.User) (*account.User, error) {
+		func(
+			ctx context.Context, c *account.Challenge, _ *account.User,
+		) (*account.User, error) {
 			if err := s.checkCode(ctx, c, code, &account.User{}, by, now); err != nil {
 				return nil, err
 			}

@@ -16,20 +16,7 @@ import (
 func (s *Service) BeginReset(
 	ctx context.Context, email string, caller netip.Addr, now time.Time,
 ) (token string, err error) {
-	address, err := parseAddress(account.Email, email, now)
-	if err != nil {
-		return "", err
-	}
-	c := &account.Challenge{
-		Purpose: account.ForReset, Channel: account.Email, Address: address,
-		Message: account.NoAccount,
-	}
-	return s.requestCode(ctx, c, caller, now, func(owner *account.User) error {
-		if owner.ID != 0 && !owner.Disabled {
-			c.UserID, c.Message = owner.ID, account.ResetCode
-		}
-		return nil
-	})
+	return s.requestOwnerCode(ctx, account.ForReset, account.ResetCode, email, caller, now)
 }
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
@@ -41,7 +28,9 @@ func (s *Service) ConfirmReset(
 ) (in *SignedIn, err error) {
 	defer func() { s.metrics.signedIn(byReset, err) }()
 	return s.signInByCode(ctx, token, account.ForReset, by, now,
-		func(c *account.Challenge, owner *account.User) (*account.User, error) {
+		func(
+			ctx context.Context, c *account.Challenge, owner *account.User,
+		) (*account.User, error) {
 			// Until the code is checked, the response must not depend on whose account it is.
 			if err := account.CheckPassword(password, &account.User{Email: c.Address}); err != nil {
 				return nil, err

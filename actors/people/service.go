@@ -6,7 +6,8 @@
 //
 //   - The store owns users, sessions, consents and challenges, and counts the codes sent to each
 //     recipient. A restart loses none of it.
-//   - Failed attempts, and code requests of each caller, are counted in memory. A restart forgets
+//   - The store counts wrong passwords with the account. A restart loses none of them.
+//   - Failed attempts and code requests of each caller are counted in memory. A restart forgets
 //     them.
 //   - The sender owns the queued messages. A restart loses them, and people request another code.
 package people
@@ -16,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +27,8 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config configures a Service. Messenger, Channels and Hasher are optional, all others required.
+// Config configures a Service. Messenger, Channels, Hasher, HashSlots and
+// Trail are optional, all others required.
 type Config struct {
 	Store     account.Store
 	Tokens    Tokens
@@ -36,6 +37,8 @@ type Config struct {
 	Messenger account.CodeSender // sends messages to people; nil = no messages
 	Channels  account.Channels   // channels of Messenger
 	Hasher    *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
+	HashSlots int                // hashes at once; 0 = one a core
+	Trail     Trail              // gets the failed sign-ins; nil = no trail
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
 }
@@ -52,6 +55,12 @@ type Tokens interface {
 	UserChanged(id int64)
 }
 
+// Trail is the part of audit.Store that Service needs, besides the events of its writes.
+type Trail interface {
+	// Record writes the events of ctx (see audit.With).
+	Record(ctx context.Context) error
+}
+
 // Limits on wrong passwords and codes from one caller: a burst, then one for each interval.
 const (
 	wrongPasswords      = 20
@@ -65,17 +74,14 @@ const (
 	codeRequestsEvery = 20 * time.Second
 )
 
-const (
-	limitedCallers = 10_000 // callers that each limit remembers
-	hashQueue      = 64     // passwords and codes that may wait to be hashed
-)
+// limitedCallers is how many callers each limit remembers, for each width of their networks.
+const limitedCallers = 10_000
 
 // Service is the service for people. Its methods may be called by many goroutines.
 type Service struct {
 	config         Config
 	metrics        *metrics
-	hasher         *account.Hasher
-	guesses        *guessLimiter
+	hasher         *hashScheduler
 	wrongPasswords *ratelimit.Throttle
 	codeRequests   *ratelimit.Throttle
 	known          knownBrowsers
@@ -84,22 +90,19 @@ type Service struct {
 	inflight       mailbox.InFlight
 }
 
-// New starts a Service, which needs Stop. Hashing uses at most half of the processors, at least
-// one.
+// New starts a Service, which needs Stop.
 func New(config Config) (*Service, error) {
 	metrics, err := newMetrics(config.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if config.Hasher == nil {
-		config.Hasher = account.NewHasher(max(1, runtime.GOMAXPROCS(0)/2), hashQueue,
-			account.DefaultCost())
+		config.Hasher = account.NewHasher(account.DefaultCost())
 	}
 	return &Service{
 		config:  config,
 		metrics: metrics,
-		hasher:  config.Hasher,
-		guesses: newGuessLimiter(),
+		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
 		wrongPasswords: ratelimit.NewThrottle(
 			wrongPasswords, wrongPasswordsEvery, limitedCallers),
 		codeRequests: ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers),

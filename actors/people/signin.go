@@ -18,7 +18,10 @@ import (
 var ErrWrongCredentials = errors.New("wrong e-mail address or password")
 
 // ThrottledError says that too many failed attempts, or requests for codes, came before.
-type ThrottledError struct{ RetryAfter time.Duration }
+type ThrottledError struct {
+	RetryAfter time.Duration
+	ByCode     bool // the owner's browser need not wait if it is made known, as by BeginBrowser
+}
 
 // Error implements error.
 func (e *ThrottledError) Error() string { return "too many attempts" }
@@ -62,10 +65,10 @@ func (s *Service) SignIn(
 		return nil, err
 	}
 	g := guess{
-		account: oauth.HashOf(attempt.Email), caller: attempt.Caller,
+		email: attempt.Email, owner: u, caller: attempt.Caller,
 		known: s.known.knows(attempt.Known, u, now),
 	}
-	err = s.limitGuess(g, now, func() error {
+	err = s.limitGuess(ctx, g, now, func(ctx context.Context) error {
 		in, err = s.authenticate(ctx, attempt, u, g.known, now)
 		return err
 	})

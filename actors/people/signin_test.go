@@ -87,45 +87,6 @@ func TestPasswordsHaveTheDefaultCost(t *testing.T) {
 	}
 }
 
-func TestWrongPasswordsAreDelayed(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	known := f.mustSignIn(t, password, now).Known
-	var throttled *people.ThrottledError
-	for i := range 4 {
-		_, err := f.signIn(t, wrongPassword, "", now)
-		if errors.As(err, &throttled) != (i == 3) {
-			t.Fatalf("guess %d: got %v", i+1, err)
-		}
-	}
-	if throttled.RetryAfter != time.Second {
-		t.Errorf("got %v to wait, want 1s", throttled.RetryAfter)
-	}
-	if _, err := f.signIn(t, password, "", now); !errors.As(err, &throttled) {
-		t.Errorf("the right password: got %v, want the same delay", err)
-	}
-	_, err := f.SignIn(t.Context(),
-		people.SignIn{Email: "nobody@example.com", Password: wrongPassword, Caller: browser}, now)
-	if errors.As(err, &throttled) {
-		t.Error("got another account delayed as well")
-	}
-	if _, err := f.signIn(t, password, known, now); err != nil {
-		t.Errorf("a known browser: got %v, want no delay", err)
-	}
-}
-
-// TestUnknownAddressIsDelayedToo checks that delays do not reveal whether an account exists.
-func TestUnknownAddressIsDelayedToo(t *testing.T) {
-	f, now := newFixture(t), time.Now()
-	for i := range 5 {
-		_, err := f.SignIn(t.Context(),
-			people.SignIn{Email: "nobody@example.com", Password: wrongPassword}, now)
-		var throttled *people.ThrottledError
-		if errors.As(err, &throttled) != (i >= 3) {
-			t.Errorf("guess %d: got %v", i+1, err)
-		}
-	}
-}
-
 func TestWrongPasswordsOfOneCallerAreLimited(t *testing.T) {
 	f, now := newFixture(t), time.Now()
 	var throttled *people.ThrottledError

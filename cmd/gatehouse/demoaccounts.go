@@ -79,7 +79,7 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 	was := f.User.ID
 	f.User.Email = demoEmail
 	u, err := d.store.UserByEmail(ctx, demoEmail)
-	hasher := account.NewHasher(1, 1, account.DefaultCost())
+	hasher := account.NewHasher(account.DefaultCost())
 	switch {
 	case errors.Is(err, account.ErrNotFound):
 		u = &account.User{
@@ -89,7 +89,7 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 			Address:        "12 St James's Square, London",
 			ProfilePicture: "https://example.com/ada.png",
 		}
-		d.setPassword(ctx, hasher, u, f.User.Password)
+		u.PasswordHash = hasher.Hash(f.User.Password)
 		d.create(ctx, u)
 		d.note("the user %s did not exist any more and is created again, with another id",
 			demoEmail)
@@ -97,11 +97,11 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 		d.fail("read the demo's user", err)
 		return
 	default:
-		right, _, err := hasher.Verify(ctx, u.PasswordHash, f.User.Password)
+		right, _, err := hasher.Verify(u.PasswordHash, f.User.Password)
 		d.fail("check the demo's password", err)
 		if !right || u.Disabled {
 			u.Disabled = false
-			d.setPassword(ctx, hasher, u, f.User.Password)
+			u.PasswordHash = hasher.Hash(f.User.Password)
 			d.update(ctx, u)
 			d.note("the password of %s did not match, or the user was disabled: both are set again",
 				demoEmail)
@@ -110,13 +110,6 @@ func (d *demo) user(ctx context.Context, f *demoFile) {
 		}
 	}
 	f.User.ID = u.ID
-}
-
-func (d *demo) setPassword(ctx context.Context, hasher *account.Hasher, u *account.User,
-	password string) {
-	hash, err := hasher.Hash(ctx, password)
-	d.fail("hash the demo's password", err)
-	u.PasswordHash = hash
 }
 
 func (d *demo) phoneUser(ctx context.Context, f *demoFile) {

@@ -50,7 +50,7 @@ func (f demoFile) works(t *testing.T, store *sqlstore.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, _, err := account.NewHasher(1, 1, account.DefaultCost()).Verify(t.Context(), u.PasswordHash, f.User.Password)
+	right, _, err := account.NewHasher(account.DefaultCost()).Verify(u.PasswordHash, f.User.Password)
 	if err != nil || !right || u.Email != f.User.Email || u.Disabled {
 		t.Errorf("got user %d disabled %v, password right %v, error %v, want one who can sign in",
 			u.ID, u.Disabled, right, err)

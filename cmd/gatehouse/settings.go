@@ -54,6 +54,7 @@ type identitySettings struct {
 	MaxActiveTokens      int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them. Requests with further tokens get 503 (${default})."`
 	AuditAddresses       choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
 	AuditKeep            duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
+	HashSlots            int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
 	Migrate              choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
@@ -258,6 +259,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		SessionTTL: s.SessionTTL.Duration, DefaultScopes: s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
+		HashSlots: s.HashSlots,
 	}
 }
 

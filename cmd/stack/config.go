@@ -107,6 +107,9 @@ type Identity struct {
 	// client may use an eighth.
 	MaxActiveTokens int
 
+	// HashSlots is how many passwords and codes are hashed at once; 0 = one a core.
+	HashSlots int
+
 	// Sender and Channels are for tests; optional: they take the place of Messenger.
 	Sender   account.CodeSender
 	Channels account.Channels

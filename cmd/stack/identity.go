@@ -40,7 +40,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	users := people.Config{
 		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL,
 		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
-		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher,
+		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
 		Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if c.Sender == nil {

@@ -33,7 +33,7 @@ type Client struct {
 // NewIdentity is New with the identity service, on SQLite in a folder of the test.
 func NewIdentity(t testing.TB, options ...Option) *IdentityStack {
 	t.Helper()
-	hasher := account.NewHasher(1, 64, account.CheapCost())
+	hasher := account.NewHasher(account.CheapCost())
 	identity := func(c *stack.Config) {
 		c.Identity = stack.Defaults().Identity
 		c.Identity.Database.URL, c.Identity.Hasher = sqlitetest.URL(t), hasher
@@ -78,11 +78,7 @@ func (st *IdentityStack) NewClient(t testing.TB, change func(*oauth.Client)) Cli
 // NewUser creates a user with this name and address, and Password.
 func (st *IdentityStack) NewUser(t testing.TB, name, email string) *account.User {
 	t.Helper()
-	hash, err := st.Hasher.Hash(t.Context(), Password)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &account.User{Name: name, Email: email, PasswordHash: hash, Created: time.Now(),
+	u := &account.User{Name: name, Email: email, PasswordHash: st.Hasher.Hash(Password), Created: time.Now(),
 		Updated: time.Now()}
 	if err := st.Store.CreateUser(t.Context(), u); err != nil {
 		t.Fatal(err)

@@ -68,6 +68,9 @@ var all = map[string]page{
 	"login_notice": pages.Login{Action: "/login", FormToken: "token", Notice: "Your account is deleted.", Register: "/register", Reset: "/reset"},
 	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
 		{Field: "email", Text: "Enter your email address."}, {Field: "password", Text: "Enter your password."}, {Text: "Too many attempts to sign in have failed. Try again in 9 seconds."}}},
+	"login_code": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, Email: "rosa@example.com", CodePath: "/login/code" + flowQuery, CodeToken: "token", Register: "/register" + flowQuery,
+		Reset: "/reset" + flowQuery, Problems: []pages.Problem{{Text: "Many attempts to sign in to this account have failed. First confirm that the address is yours."}}},
+	"login_code_hostile": pages.Login{Client: hostile, Action: "/login", Email: hostile, CodePath: "/login/code", CodeToken: hostile, Problems: wrong},
 	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: hostile,
 		Problems: []pages.Problem{{Field: "email", Text: hostile}}},
 	"login_long": pages.Login{Client: long.Name, Action: "/login", FormToken: "token", Email: long.Address, Register: "/register", Phone: "/register/phone", Reset: "/reset"},
@@ -98,6 +101,7 @@ var all = map[string]page{
 	"verify_reset": pages.Verify{Kind: pages.VerifyReset, Client: "Atlas", Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/reset"},
 	"verify_reset_again": pages.Verify{Kind: pages.VerifyReset, Action: "/reset/verify", FormToken: "token", Resend: "/reset/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 20000, Back: "/reset",
 		Problems: []pages.Problem{{Field: "code", Text: "Enter the code."}, {Field: "password", Text: "The password is too common and easy to guess."}}},
+	"verify_browser":      pages.Verify{Kind: pages.VerifyBrowser, Client: "Atlas", Action: "/login/verify" + flowQuery, FormToken: "token", Resend: "/login/resend" + flowQuery, ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/login" + flowQuery},
 	"verify_email_change": pages.Verify{Kind: pages.VerifyEmailChange, Action: "/me/email/verify", FormToken: "token", Resend: "/me/email/resend", ResendToken: "token", Address: "rosa@example.com", Wait: 30, Back: "/me/email"},
 	"verify_phone_change": pages.Verify{Kind: pages.VerifyPhoneChange, Action: "/me/phone/verify", FormToken: "token", Resend: "/me/phone/resend", ResendToken: "token", Address: "+4915112345678", Wait: 30, Back: "/me/phone"},
 	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,

@@ -2,7 +2,8 @@ package pages
 
 import "strconv"
 
-// Login is the page that asks for an email address and a password.
+// Login is the page that asks for an email address and a password. With CodePath, it asks the
+// owner of the account to request a code instead.
 type Login struct {
 	Client    string // name of the client that asked for it; "" = none did
 	Action    string // path and query that the form is sent to
@@ -11,6 +12,8 @@ type Login struct {
 	Register  string // path and query of the page to register by email; "" = not offered
 	Phone     string // path and query of the page to sign in by phone number; "" = not offered
 	Reset     string // path and query of the page for a forgotten password; "" = not offered
+	CodePath  string // path and query that the form to request a code is sent to; "" = not needed
+	CodeToken string // its anti-forgery token
 	Notice    string // something that has gone well, in one sentence; "" = nothing
 	Problems  Problems
 }
@@ -73,6 +76,7 @@ const (
 	VerifyReset       // a forgotten password: the page asks for a new one too
 	VerifyEmailChange // a new email address of an account
 	VerifyPhoneChange // a new phone number of an account
+	VerifyBrowser     // to sign in with a browser that is not known to the account
 )
 
 // Verify is the page that asks for the code that was sent to an address. Its fields are code, name

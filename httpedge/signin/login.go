@@ -55,6 +55,8 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	switch {
 	case err == nil:
 		s.finishSignIn(v, email, signedIn)
+	case needsCode(err):
+		s.offerCode(v, status)
 	case status != 0:
 		s.showLogin(v, status, problems...)
 	default:
@@ -85,12 +87,19 @@ func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *people.Si
 
 // showLogin shows the form, with the address that was entered.
 func (s *service) showLogin(v *visit.Visit, status int, problems ...pages.Problem) {
-	s.Show(v, status, pages.Login{
+	p := s.loginPage(v)
+	p.Problems = problems
+	s.Show(v, status, p)
+}
+
+// loginPage returns the form, with the address that was entered.
+func (s *service) loginPage(v *visit.Visit) pages.Login {
+	return pages.Login{
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email:     v.Shown("email"), Problems: problems,
+		Email:     v.Shown("email"), Notice: confirmed(v),
 		Register: s.pathIf(v, account.Email, pages.PathRegister),
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),
-	})
+	}
 }

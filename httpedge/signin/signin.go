@@ -50,6 +50,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		s.chooser = "skip_account_chooser"
 	}
 	register, phone, reset := s.registerFlow(), s.phoneFlow(), s.resetFlow()
+	browser := s.browserFlow()
 	email := func(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.flow(handle))
 	}
@@ -59,6 +60,9 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	show := []string{fasthttp.MethodGet, fasthttp.MethodHead, fasthttp.MethodPost}
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathLogin, Handle: s.flow(s.login)},
+		{Pattern: pages.PathLoginCode, Handle: s.Replay(email(s.loginCode))},
+		{Pattern: pages.PathLoginVerify, Handle: s.Coalesce(email(s.verifyBrowser(browser)))},
+		{Pattern: pages.PathLoginResend, Handle: email(s.ResendCode(browser))},
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
