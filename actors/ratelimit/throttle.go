@@ -33,7 +33,7 @@ type Throttle struct {
 }
 
 // NewThrottle returns a Throttle that remembers up to callers of them in each width. All arguments
-// are at least 1. A remembered caller takes about 250 bytes.
+// are at least 1. A remembered caller takes about 270 bytes.
 func NewThrottle(burst int, every time.Duration, callers int) *Throttle {
 	t := &Throttle{burst: burst, every: every}
 	for range widths {

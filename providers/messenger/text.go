@@ -67,10 +67,9 @@ func longText(m account.Message, service string) text {
 	case account.ManyAttempts:
 		return text{"Your account at " + service,
 			"Someone entered many wrong passwords for your account at " + service +
-				". Nobody got in that way.\n\n" +
-				"For now, a new browser needs a code that we send to this address. " +
-				"Browsers that you have signed in with before are not affected.\n\n" +
-				"If your password is short or used elsewhere, choose another one. " +
+				". Further attempts are limited now. To sign in with a new browser, " +
+				"you may need a code that we send to this address.\n\n" +
+				"If you use the same password elsewhere, choose another one. " +
 				"Otherwise there is nothing to do.\n"}
 	}
 	return text{"Your code for " + service, code + "Enter it on the page where you requested it." +

@@ -13,13 +13,17 @@ func TestMessageTexts(t *testing.T) {
 		account.SMS: {account.PhoneCode, account.ChangeCode, account.AccountExists,
 			account.AddressLeft},
 		account.Email: {account.RegisterCode, account.ResetCode, account.ChangeCode,
-			account.AccountExists, account.NoAccount, account.AddressLeft},
+			account.BrowserCode, account.AccountExists, account.NoAccount, account.AddressLeft,
+			account.ManyAttempts},
 	} {
 		for _, kind := range kinds {
 			m := account.Message{Channel: channel, To: "ada@example.com", Kind: kind}
 			wants := []string{service, "If this was not you, ignore"}
-			if kind == account.AddressLeft {
+			switch kind {
+			case account.AddressLeft:
 				wants[1] = "If you did not change it, tell"
+			case account.ManyAttempts:
+				wants[1] = "choose another one"
 			}
 			if kind.HasCode() {
 				m.Code = "271828"
