@@ -159,6 +159,31 @@ func BenchmarkBulkHit(b *testing.B) {
 	rotate(b, hot(b).Server.Handler(), bulkRequests())
 }
 
+// BenchmarkServedHit is BenchmarkLookupHit and BenchmarkBulkHit with the server's own settings of
+// connections.
+func BenchmarkServedHit(b *testing.B) {
+	for name, requests := range map[string][][]byte{
+		"lookup": lookupRequests(), "bulk": bulkRequests(),
+	} {
+		b.Run(name, func(b *testing.B) {
+			st := hot(b)
+			b.ReportAllocs()
+			i := -1
+			next := func() []byte {
+				if !b.Loop() {
+					return nil
+				}
+				i++
+				return requests[i%len(requests)]
+			}
+			conn := &connection{next: next, heard: wants(b, fasthttp.StatusOK)}
+			if err := st.Server.ServeConn(conn); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
 // BenchmarkNothing is what fasthttp costs without a handler.
 func BenchmarkNothing(b *testing.B) {
 	b.Run("lookup", func(b *testing.B) {

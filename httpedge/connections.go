@@ -261,11 +261,16 @@ func (c *connection) drain() {
 // connectionOf returns the connection of a request; nil when no tracking listener accepted it.
 func connectionOf(ctx *fasthttp.RequestCtx) *connection {
 	conn := ctx.Conn()
-	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok {
+	for {
+		if held, ok := conn.(*connection); ok {
+			return held
+		}
+		wrapped, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			return nil
+		}
 		conn = wrapped.NetConn()
 	}
-	held, _ := conn.(*connection)
-	return held
 }
 
 // lingerAfter makes the request's connection linger when it is closed.

@@ -201,6 +201,8 @@ func TestSlowClientsTimeOut(t *testing.T) {
 		conns[name].say(start)
 		stops = append(stops, trickle(conns[name].Conn, 20*time.Millisecond, start != ""))
 	}
+	conns["silent"].ends()
+	delete(conns, "silent")
 	for name, conn := range conns {
 		a := conn.hear()
 		if took := time.Since(begun); a.status != 408 || a.object(t)["error"] != "request_timeout" || took < read {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -159,51 +158,51 @@ func framingError(h *fasthttp.RequestHeader) string {
 	if bytes.IndexByte(h.RequestURI(), '#') >= 0 {
 		return "The request target must not have a fragment: remove the # and what follows, or write it as %23."
 	}
-	if !haveStrictLines(h.RawHeaders()) {
+	f := readFraming(h.RawHeaders())
+	switch {
+	case f.lax:
 		return "Each header line must end with CR and LF, and must not begin with a space."
-	}
-	coding, ok := rawHeader(h.RawHeaders(), "transfer-encoding")
-	if !ok {
-		return ""
-	}
-	if !bytes.EqualFold(coding, []byte("chunked")) {
+	case f.coded && !bytes.EqualFold(f.coding, []byte("chunked")):
 		return "The only supported Transfer-Encoding is chunked."
-	}
-	if _, ok := rawHeader(h.RawHeaders(), "content-length"); ok {
+	case f.coded && f.counted:
 		return "Content-Length and Transfer-Encoding must not be used together."
 	}
 	return ""
 }
 
-// haveStrictLines reports whether all lines of raw end with CR LF, and none goes on with the line
-// before (RFC 9112 sections 2.2 and 5.2). A proxy may read others in another way than fasthttp does.
-func haveStrictLines(raw []byte) bool {
-	for len(raw) > 0 {
-		end := bytes.IndexByte(raw, '\n')
-		if raw[0] == ' ' || raw[0] == '\t' || end == 0 || end > 0 && raw[end-1] != '\r' {
-			return false
-		}
-		if end < 0 {
-			return true
-		}
-		raw = raw[end+1:]
-	}
-	return true
+// framing is what the header lines say about the length of a request.
+type framing struct {
+	lax     bool   // not all lines are strict
+	coded   bool   // there is a Transfer-Encoding
+	coding  []byte // value of the first one
+	counted bool   // there is a Content-Length
 }
 
-// rawHeader returns the value of the first header with that name, which must be in lower case.
-func rawHeader(raw []byte, name string) (value []byte, ok bool) {
+// readFraming reads header lines. A line is strict when it ends with CR LF and does not go on with
+// the line before (RFC 9112 sections 2.2 and 5.2). A proxy may read others in another way than
+// fasthttp does.
+func readFraming(raw []byte) (f framing) {
 	for len(raw) > 0 {
 		line := raw
-		if end := bytes.IndexByte(raw, '\n'); end >= 0 {
-			line, raw = raw[:end], raw[end+1:]
-		} else {
+		if end := bytes.IndexByte(raw, '\n'); end < 0 {
 			raw = nil
+		} else if end == 0 || raw[end-1] != '\r' {
+			return framing{lax: true}
+		} else {
+			line, raw = raw[:end], raw[end+1:]
 		}
-		if len(line) > len(name) && line[0]|0x20 == name[0] && line[len(name)] == ':' &&
-			strings.EqualFold(endpoint.View(line[:len(name)]), name) {
-			return bytes.TrimSpace(line[len(name)+1:]), true
+		switch line[0] {
+		case ' ', '\t':
+			return framing{lax: true}
+		case 't', 'T':
+			if value, ok := headerValue(line, "transfer-encoding"); ok && !f.coded {
+				f.coded, f.coding = true, value
+			}
+		case 'c', 'C':
+			if _, ok := headerValue(line, "content-length"); ok {
+				f.counted = true
+			}
 		}
 	}
-	return nil, false
+	return f
 }

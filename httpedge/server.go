@@ -175,6 +175,7 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 		Concurrency:                  s.config.MaxConnections + 1024,
 		ReadBufferSize:               maxHeaderBytes,
 		MaxRequestBodySize:           maxBodyBytes,
+		ReduceMemoryUsage:            true, // holds nothing between two requests
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
 		NoDefaultServerHeader:        true,
@@ -201,8 +202,8 @@ func (s *Server) Serve(public, admin net.Listener) error {
 		ln = tls.NewListener(ln, s.tls)
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- serve(s.public, ln, "public") }()
-	go func() { ended <- serve(s.admin, bounded[1], "admin") }()
+	go func() { ended <- serve(s.public, arrivals{ln}, "public") }()
+	go func() { ended <- serve(s.admin, arrivals{bounded[1]}, "admin") }()
 	if first := <-ended; first != nil {
 		return errors.Join(first, s.closeListeners(), <-ended)
 	}
@@ -256,7 +257,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // such as one end of net.Pipe. It returns when the connection ends, and closes it. MaxConnections
 // and Shutdown ignore it.
 func (s *Server) ServeConn(conn net.Conn) error {
-	if err := s.public.ServeConn(conn); err != nil {
+	if err := s.public.ServeConn(newArrival(conn)); err != nil {
 		return fmt.Errorf("serve connection: %w", err)
 	}
 	return nil
