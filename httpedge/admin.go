@@ -1,7 +1,12 @@
 package httpedge
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net"
 	"net/http/pprof"
+	"net/netip"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -26,16 +31,38 @@ func (s *Server) adminEndpoints() []endpoint.Endpoint {
 	metrics := fasthttpadaptor.NewFastHTTPHandler(
 		promhttp.HandlerFor(s.metrics.gatherer, promhttp.HandlerOpts{}))
 	all := []endpoint.Endpoint{
-		{Pattern: "/metrics", Methods: get, Handle: metrics, Quiet: true},
+		{Pattern: "/metrics", Methods: get, Handle: s.metricsOnly(metrics), Quiet: true},
 		{Pattern: "/healthz", Methods: get, Handle: healthy, Quiet: true},
 		{Pattern: "/readyz", Methods: get, Handle: s.ready, Quiet: true},
 		{Pattern: patternProfiles, Methods: getPost, Handle: s.profile, Quiet: true},
 	}
 	if s.config.Tokens != nil {
 		all = append(all, adminapi.Endpoints(
-			s.config.Tokens, s.config.People, s.clients.caller, s.log)...)
+			s.config.Tokens, s.config.People, s.clients.caller, s.failures)...)
 	}
 	return all
+}
+
+// metricsOnly lets those read the metrics who have the token for them.
+func (s *Server) metricsOnly(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if s.config.MetricsToken == "" {
+		return handle
+	}
+	want := sha256.Sum256([]byte(s.config.MetricsToken))
+	return func(ctx *fasthttp.RequestCtx) {
+		token, err := endpoint.BearerToken(&ctx.Request.Header)
+		got := sha256.Sum256([]byte(token))
+		switch {
+		case err == nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1:
+			handle(ctx)
+		case errors.Is(err, endpoint.ErrNoToken):
+			endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrNoToken.Saying(
+				"Send the token of GATEHOUSE_METRICS_TOKEN in the header Authorization: Bearer."))
+		default:
+			endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrInvalidToken.Saying(
+				"This is not the token of GATEHOUSE_METRICS_TOKEN."))
+		}
+	}
 }
 
 // healthy responds that the process is alive.
@@ -49,12 +76,29 @@ func writeStatus(ctx *fasthttp.RequestCtx, code int, status string) {
 
 var profileIndex = fasthttpadaptor.NewFastHTTPHandlerFunc(pprof.Index)
 
+// errNoProfiles hides profiles from others.
+var errNoProfiles = endpoint.ErrNotFound.Saying("Profiles are served to this machine alone, on " +
+	"a loopback listener and at the host localhost or a loopback address.")
+
+// isLocalHost reports whether the request names this machine. A page of another site can send
+// requests here by a name of its own (DNS rebinding).
+func isLocalHost(ctx *fasthttp.RequestCtx) bool {
+	host := string(ctx.Host())
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+}
+
 // profile responds with profiles, which hold memory of the process. Only clients on this machine
 // get them.
 func (s *Server) profile(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
 	switch {
-	case !s.adminIsLocal.Load(), path == pathProfiles+"/cmdline": // the command line may hold a key
+	case !s.adminIsLocal.Load() || !isLocalHost(ctx):
+		endpoint.WriteError(ctx, endpoint.JSON, errNoProfiles)
+	case path == pathProfiles+"/cmdline": // the command line may hold a key
 		notFound(ctx)
 	case path == pathProfiles:
 		ctx.Redirect(pathProfiles+"/", fasthttp.StatusFound)

@@ -2,10 +2,12 @@ package httpedge
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 )
@@ -27,10 +29,13 @@ type clientAddresses struct {
 	trusted []netip.Prefix
 	header  string
 	parse   func(lines [][]byte) []netip.Addr
+	log     *slog.Logger
+	warned  atomic.Bool // that somebody who is not trusted names an address
 }
 
-func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader) (clientAddresses, error) {
-	c := clientAddresses{header: fasthttp.HeaderXForwardedFor, parse: parseXForwardedFor}
+func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader,
+	log *slog.Logger) (*clientAddresses, error) {
+	c := &clientAddresses{header: fasthttp.HeaderXForwardedFor, parse: parseXForwardedFor, log: log}
 	for _, p := range trusted {
 		if !p.IsValid() {
 			return c, fmt.Errorf("httpedge: %v is not a network", p)
@@ -56,7 +61,8 @@ func newClientAddresses(trusted []netip.Prefix, header ForwardedHeader) (clientA
 // A peer without an address has the zero Addr.
 func (c *clientAddresses) caller(ctx *fasthttp.RequestCtx) netip.Addr {
 	addr := peer(ctx.RemoteAddr())
-	if len(c.trusted) == 0 || !c.trusts(addr) {
+	if !c.trusts(addr) {
+		c.warn(&ctx.Request.Header)
 		return addr
 	}
 	for _, hop := range slices.Backward(c.parse(ctx.Request.Header.PeekAll(c.header))) {
@@ -69,6 +75,18 @@ func (c *clientAddresses) caller(ctx *fasthttp.RequestCtx) netip.Addr {
 		}
 	}
 	return addr
+}
+
+// warn logs, once, that a peer who is no trusted proxy has sent a forwarding header. It may be a
+// proxy that the settings forgot, or a client that tries to evade a limit.
+func (c *clientAddresses) warn(h *fasthttp.RequestHeader) {
+	if c.warned.Load() || len(h.Peek(fasthttp.HeaderXForwardedFor)) == 0 &&
+		len(h.Peek(fasthttp.HeaderForwarded)) == 0 || c.warned.Swap(true) {
+		return
+	}
+	c.log.Warn("a request names its client in X-Forwarded-For or Forwarded, but comes from no " +
+		"trusted proxy: if there is a proxy, name it in GATEHOUSE_TRUSTED_PROXIES, or all its " +
+		"clients count as one caller")
 }
 
 func (c *clientAddresses) trusts(addr netip.Addr) bool {

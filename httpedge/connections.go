@@ -6,28 +6,52 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/ratelimit"
 )
 
 // connections tracks the open connections of a listener: it limits their number and closes those
 // that would delay a shutdown.
 type connections struct {
-	max      int
-	timeouts timeouts // of each
-	log      *slog.Logger
-	refused  atomic.Uint64
+	max        int
+	perAddress int                   // of one ratelimit.CallerPrefix; 0 = no limit
+	exempt     func(netip.Addr) bool // from perAddress
+	timeouts   timeouts              // of each
+	log        *slog.Logger
+	refused    [len(limitNames)]atomic.Uint64 // by limit
 
 	mu      sync.Mutex
 	open    map[*connection]struct{}
-	closing bool // new connections are refused
+	from    map[netip.Prefix]int // how many are open, without the exempt
+	closing bool                 // new connections are refused
 }
 
+// limit is a limit of connections that refuses one.
+type limit int
+
+const (
+	noLimit limit = iota - 1
+	limitAll
+	limitAddress
+)
+
+var limitNames = [...]string{limitAll: "all", limitAddress: "address"}
+
 func newConnections(limit int, t timeouts, log *slog.Logger) *connections {
-	return &connections{max: limit, timeouts: t, log: log, open: make(map[*connection]struct{})}
+	return &connections{max: limit, timeouts: t, log: log,
+		open: make(map[*connection]struct{}), from: make(map[netip.Prefix]int)}
+}
+
+// limitAddresses limits the connections of one IPv4 address or IPv6 /64. Call it before there are
+// connections.
+func (c *connections) limitAddresses(most int, exempt func(netip.Addr) bool) {
+	c.perAddress, c.exempt = most, exempt
 }
 
 func (c *connections) count() int {
@@ -49,23 +73,48 @@ func (c *connections) busy() int {
 	return n
 }
 
-// add tracks conn, or returns false when there are too many.
-func (c *connections) add(conn net.Conn) (*connection, bool) {
+// add tracks conn, or returns the limit that is reached.
+func (c *connections) add(conn net.Conn) (*connection, limit) {
+	from := c.counts(conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing || len(c.open) >= c.max {
-		return nil, false
+	switch {
+	case c.closing || len(c.open) >= c.max:
+		return nil, limitAll
+	case from.IsValid() && c.from[from] >= c.perAddress:
+		return nil, limitAddress
 	}
-	held := &connection{Conn: conn, owner: c,
+	held := &connection{Conn: conn, owner: c, from: from,
 		times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
 	c.open[held] = struct{}{}
-	return held, true
+	if from.IsValid() {
+		c.from[from]++
+	}
+	return held, noLimit
+}
+
+// counts returns what conn counts for; the zero Prefix = nothing.
+func (c *connections) counts(conn net.Conn) netip.Prefix {
+	if c.perAddress == 0 {
+		return netip.Prefix{}
+	}
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok || c.exempt(peer(tcp)) {
+		return netip.Prefix{}
+	}
+	return ratelimit.CallerPrefix(peer(tcp))
 }
 
 func (c *connections) remove(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, conn)
+	if !conn.from.IsValid() {
+		return
+	}
+	if c.from[conn.from]--; c.from[conn.from] == 0 {
+		delete(c.from, conn.from)
+	}
 }
 
 // closeSilent refuses new connections and closes those that never sent a byte: fasthttp would wait
@@ -120,10 +169,11 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		conn, err := l.Listener.Accept()
 		switch {
 		case err == nil:
-			if held, ok := l.conns.add(conn); ok {
+			held, reached := l.conns.add(conn)
+			if reached == noLimit {
 				return held, nil
 			}
-			l.conns.refuse(conn)
+			l.conns.refuse(conn, reached)
 		case isTemporary(err):
 			l.conns.log.Warn(
 				"accept a connection: out of file descriptors or memory, or aborted by the peer",
@@ -151,8 +201,8 @@ var full = fmt.Sprintf(
 		"Cache-Control: no-store\r\nRetry-After: 1\r\nContent-Length: %d\r\n\r\n%s", len(fullBody),
 	fullBody)
 
-func (c *connections) refuse(conn net.Conn) {
-	c.refused.Add(1)
+func (c *connections) refuse(conn net.Conn, reached limit) {
+	c.refused[reached].Add(1)
 	err := conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	if err == nil {
 		_, err = io.WriteString(conn, full)
@@ -174,6 +224,7 @@ const (
 type connection struct {
 	net.Conn
 	owner    *connections
+	from     netip.Prefix // what it counts for; zero = nothing
 	times    connDeadlines
 	received atomic.Bool // a byte was received
 	linger   atomic.Bool

@@ -2,7 +2,6 @@ package httpedge
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 // How long the origins of public clients are cached.
@@ -24,8 +24,8 @@ const (
 // clientOrigins caches the origins of the web pages of public clients: those of their redirect
 // URIs. Its methods may be called by many goroutines.
 type clientOrigins struct {
-	list func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
-	log  *slog.Logger
+	list     func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
+	failures *endpoint.Failures
 
 	reading sync.Mutex
 	known   atomic.Pointer[originSet]
@@ -76,7 +76,7 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 	for after, more := "", true; more; {
 		page, err := c.list(ctx, after, originsPage)
 		if err != nil {
-			c.log.Error("read the origins of public clients", "error", err)
+			c.failures.Log("read the origins of public clients", err)
 			if old != nil {
 				set.origins = old.origins
 			}

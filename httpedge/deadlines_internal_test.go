@@ -36,8 +36,8 @@ func TestConnectionDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := timeouts{read: 10 * time.Second, write: 20 * time.Second, idle: 30 * time.Second}
 		inner := &timedConn{}
-		c, ok := newConnections(1, times, nil).add(inner)
-		if !ok {
+		c, reached := newConnections(1, times, nil).add(inner)
+		if reached != noLimit {
 			t.Fatal("got no connection")
 		}
 		byteOf := make([]byte, 1)

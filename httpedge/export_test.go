@@ -13,5 +13,5 @@ func (s *Server) Handler() fasthttp.RequestHandler { return s.public.Handler }
 func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
 	s.public.Handler = s.handler(
 		[]endpoint.Endpoint{{Pattern: pattern, Methods: []string{"GET"}, Handle: handle,
-			AnyOrigin: true, Format: endpoint.Lookup}}, s.publicNotFound)
+			AnyOrigin: true, Format: endpoint.Lookup}}, s.publicNotFound, true)
 }

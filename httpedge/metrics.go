@@ -49,12 +49,15 @@ func newMetrics(registry *prometheus.Registry, conns, control *connections,
 			Name: "gatehouse_http_connections_open",
 			Help: "Open connections of the public listener.",
 		}, func() float64 { return float64(conns.count()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "gatehouse_http_connections_refused_total",
-			Help: "Connections refused because too many were open.",
-		}, func() float64 { return float64(conns.refused.Load()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+	for reached, name := range limitNames {
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "gatehouse_http_connections_refused_total",
+			Help:        "Connections refused because too many were open, in all or of one address.",
+			ConstLabels: prometheus.Labels{"limit": name},
+		}, func() float64 { return float64(conns.refused[reached].Load()) }))
 	}
 	if log != nil {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{

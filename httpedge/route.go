@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -36,7 +37,8 @@ type route struct {
 	log     *accessLog
 }
 
-func (s *Server) newRoute(e endpoint.Endpoint) *route {
+// newRoute returns a route of the public server, or of the admin server.
+func (s *Server) newRoute(e endpoint.Endpoint, public bool) *route {
 	level := slog.LevelInfo
 	if e.Quiet {
 		level = slog.LevelDebug
@@ -52,10 +54,23 @@ func (s *Server) newRoute(e endpoint.Endpoint) *route {
 	if e.ClientOrigins {
 		r.head.SetCanonical(headerVary, varyOrigin)
 	}
+	if public && s.isSecure() {
+		r.head.Set(fasthttp.HeaderStrictTransportSecurity, "max-age=31536000")
+	}
 	if e.Head != nil {
 		e.Head(&r.head)
 	}
 	return r
+}
+
+// isSecure reports whether browsers must use TLS for the public server from now on (RFC 6797). For
+// localhost that would also reach other programs of the machine.
+func (s *Server) isSecure() bool {
+	u, err := url.Parse(s.config.Issuer)
+	if s.config.Issuer == "" || err != nil {
+		return s.tls != nil
+	}
+	return u.Scheme == "https" && u.Hostname() != "localhost"
 }
 
 // serve runs what all requests have in common, and the handler.

@@ -38,13 +38,13 @@ const unmatched = "(unmatched)"
 // handler dispatches to endpoints, and to missing when none matches. The path must match the
 // pattern byte for byte: no escapes, no empty segments, no trailing slash.
 func (s *Server) handler(endpoints []endpoint.Endpoint,
-	missing fasthttp.RequestHandler) fasthttp.RequestHandler {
+	missing fasthttp.RequestHandler, public bool) fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS, r.HandleMethodNotAllowed = false, false
-	r.NotFound = s.newRoute(endpoint.Endpoint{Pattern: unmatched, Handle: missing}).serve
+	r.NotFound = s.newRoute(endpoint.Endpoint{Pattern: unmatched, Handle: missing}, public).serve
 	for _, e := range endpoints {
-		serve := s.newRoute(e).serve
+		serve := s.newRoute(e, public).serve
 		for _, method := range e.Methods {
 			r.Handle(method, e.Pattern, serve)
 		}
@@ -53,8 +53,8 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
 			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
-		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight).serve)
-		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse).serve)
+		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight, public).serve)
+		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse, public).serve)
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		defer s.recovered(ctx)

@@ -1,6 +1,7 @@
 package httpedge
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -62,10 +63,17 @@ type Config struct {
 	WriteTimeout   time.Duration // to send a response
 	IdleTimeout    time.Duration // between two requests on a connection
 	MaxConnections int           // open public connections, at least 1; further ones get 503
+	// MaxConnectionsPerAddress limits those of one IPv4 address or IPv6 /64. Trusted proxies and
+	// Unix sockets have no such limit. Optional: 0 = an eighth of MaxConnections.
+	MaxConnectionsPerAddress int
 
 	// CertFile and KeyFile turn on TLS (1.2 and later, HTTP/1.1) for the public server. Optional,
 	// both or none. They are PEM files and are read again when they change.
 	CertFile, KeyFile string
+	// AdminCertFile and AdminKeyFile do so for the admin server. With AdminClientCA, a PEM file
+	// of certificates, its clients need a certificate that one of them has signed. Optional.
+	AdminCertFile, AdminKeyFile, AdminClientCA string
+	MetricsToken                               string // bearer token of /metrics; optional: "" = anyone may read them
 }
 
 // Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end
@@ -74,12 +82,14 @@ type Server struct {
 	config    Config
 	log       *slog.Logger
 	metrics   *metrics
-	clients   clientAddresses
+	clients   *clientAddresses
+	failures  *endpoint.Failures
 	site      *visit.Site
 	origins   *clientOrigins      // nil without Tokens
 	database  *databaseCheck      // nil without Tokens
 	endpoints []endpoint.Endpoint // of the public server
-	tls       *tls.Config         // nil without TLS
+	tls       *tls.Config         // of the public server; nil without TLS
+	adminTLS  *tls.Config         // nil without TLS
 
 	public, admin           *fasthttp.Server
 	publicConns, adminConns *connections
@@ -101,36 +111,47 @@ func New(config Config) (*Server, error) {
 	if config.Metrics == nil {
 		config.Metrics = prometheus.NewRegistry()
 	}
-	clients, err := newClientAddresses(config.TrustedProxies, config.ForwardedHeader)
+	clients, err := newClientAddresses(config.TrustedProxies, config.ForwardedHeader,
+		config.Logger)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: config.Logger, clients: clients}
-	site := visit.Config{People: config.People, Issuer: config.Issuer, Log: config.Logger,
+	s := &Server{config: config, log: config.Logger, clients: clients,
+		failures: endpoint.NewFailures(config.Logger)}
+	site := visit.Config{People: config.People, Issuer: config.Issuer, Failures: s.failures,
 		Caller: s.clients.caller}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
-		s.origins = &clientOrigins{list: config.Tokens.Clients, log: config.Logger}
+		s.origins = &clientOrigins{list: config.Tokens.Clients, failures: s.failures}
 		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
 	s.site = visit.New(site)
 	times := timeouts{read: config.ReadTimeout, write: config.WriteTimeout,
 		idle: config.IdleTimeout}
 	s.publicConns = newConnections(config.MaxConnections, times, config.Logger)
+	s.publicConns.limitAddresses(cmp.Or(config.MaxConnectionsPerAddress,
+		max(1, config.MaxConnections/8)), s.clients.trusts)
 	s.adminConns = newConnections(maxAdminConnections, times, config.Logger)
 	if s.metrics, err = newMetrics(config.Metrics, s.publicConns, s.adminConns,
 		config.Log); err != nil {
 		return nil, err
 	}
 	if config.CertFile != "" {
-		if s.tls, err = newTLSConfig(config.CertFile, config.KeyFile, config.Logger); err != nil {
+		if s.tls, err = newTLSConfig(config.CertFile, config.KeyFile, "",
+			config.Logger); err != nil {
+			return nil, err
+		}
+	}
+	if config.AdminCertFile != "" {
+		if s.adminTLS, err = newTLSConfig(config.AdminCertFile, config.AdminKeyFile,
+			config.AdminClientCA, config.Logger); err != nil {
 			return nil, err
 		}
 	}
 	s.endpoints = s.publicEndpoints()
-	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"})
-	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound))
-	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound))
+	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"}, true)
+	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound, true))
+	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound, false))
 	return s, nil
 }
 
@@ -150,8 +171,14 @@ func (c *Config) check() error {
 		return errors.New("httpedge: read, write and idle timeouts must be positive")
 	case c.MaxConnections < 1:
 		return errors.New("httpedge: MaxConnections must be at least 1")
+	case c.MaxConnectionsPerAddress < 0:
+		return errors.New("httpedge: MaxConnectionsPerAddress must not be negative")
 	case (c.CertFile == "") != (c.KeyFile == ""):
 		return errors.New("httpedge: CertFile and KeyFile must be set together")
+	case (c.AdminCertFile == "") != (c.AdminKeyFile == ""):
+		return errors.New("httpedge: AdminCertFile and AdminKeyFile must be set together")
+	case c.AdminClientCA != "" && c.AdminCertFile == "":
+		return errors.New("httpedge: AdminClientCA needs AdminCertFile")
 	}
 	return nil
 }
@@ -185,7 +212,7 @@ func (s *Server) newFastHTTP(handler fasthttp.RequestHandler) *fasthttp.Server {
 }
 
 // Serve serves both listeners until Shutdown and closes them. It returns nil after Shutdown, or an
-// error when a listener fails. The public listener is plain TCP or a Unix socket even when TLS is
+// error when a listener fails. The listeners are plain TCP or Unix sockets even when TLS is
 // configured. Call it once.
 func (s *Server) Serve(public, admin net.Listener) error {
 	s.adminIsLocal.Store(isLocal(admin.Addr()))
@@ -197,13 +224,9 @@ func (s *Server) Serve(public, admin net.Listener) error {
 	if stopped {
 		return s.closeListeners()
 	}
-	var ln net.Listener = bounded[0]
-	if s.tls != nil {
-		ln = tls.NewListener(ln, s.tls)
-	}
 	ended := make(chan error, 2)
-	go func() { ended <- serve(s.public, arrivals{ln}, "public") }()
-	go func() { ended <- serve(s.admin, arrivals{bounded[1]}, "admin") }()
+	go func() { ended <- serve(s.public, bounded[0], s.tls, "public") }()
+	go func() { ended <- serve(s.admin, bounded[1], s.adminTLS, "admin") }()
 	if first := <-ended; first != nil {
 		return errors.Join(first, s.closeListeners(), <-ended)
 	}
@@ -222,8 +245,12 @@ func (s *Server) closeListeners() error {
 	return errs
 }
 
-func serve(server *fasthttp.Server, ln net.Listener, name string) error {
-	if err := server.Serve(ln); err != nil {
+// serve serves the connections of ln, over TLS unless c is nil.
+func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, name string) error {
+	if c != nil {
+		ln = tls.NewListener(ln, c)
+	}
+	if err := server.Serve(arrivals{ln}); err != nil {
 		return fmt.Errorf("serve %s requests: %w", name, err)
 	}
 	return nil
@@ -246,6 +273,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = adminErr
 	}
 	s.adminConns.closeAll()
+	s.failures.Close()
 	err = errors.Join(err, s.closeListeners())
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)

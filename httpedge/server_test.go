@@ -241,7 +241,8 @@ func TestMetrics(t *testing.T) {
 		`gatehouse_http_request_duration_seconds_count{route="/api/lookup"} 3`,
 		`gatehouse_http_requests_in_flight 1`, // this one
 		`gatehouse_http_connections_open`,
-		`gatehouse_http_connections_refused_total 0`,
+		`gatehouse_http_connections_refused_total{limit="all"} 0`,
+		`gatehouse_http_connections_refused_total{limit="address"} 0`,
 		`gatehouse_log_lines_dropped_total 0`,
 		`go_goroutines`, `process_open_fds`,
 	} {

@@ -46,9 +46,15 @@ type Config struct {
 	WriteTimeout    time.Duration // for sending a response, above 0
 	IdleTimeout     time.Duration // between two requests of a connection, above 0
 	MaxConnections  int           // open public connections, at least 1
+	// MaxConnectionsPerAddress is the part of one address; optional: 0 = an eighth.
+	MaxConnectionsPerAddress int
 	// CertFile and KeyFile are PEM files that make the public listener speak TLS; optional, both or
 	// none.
 	CertFile, KeyFile string
+	// AdminCertFile and AdminKeyFile do so for the admin listener; optional. With AdminClientCA,
+	// its clients need a certificate signed by one in that PEM file; optional.
+	AdminCertFile, AdminKeyFile, AdminClientCA string
+	MetricsToken                               string // bearer token of /metrics; optional: "" = anyone may read them
 
 	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = it does not
 	DrainTimeout time.Duration // how long requests, lookups and token requests may then take to end

@@ -111,7 +111,10 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
 		ReadTimeout:     config.ReadTimeout, WriteTimeout: config.WriteTimeout,
 		IdleTimeout: config.IdleTimeout, MaxConnections: config.MaxConnections,
-		CertFile: config.CertFile, KeyFile: config.KeyFile,
+		MaxConnectionsPerAddress: config.MaxConnectionsPerAddress,
+		CertFile:                 config.CertFile, KeyFile: config.KeyFile,
+		AdminCertFile: config.AdminCertFile, AdminKeyFile: config.AdminKeyFile,
+		AdminClientCA: config.AdminClientCA, MetricsToken: config.MetricsToken,
 	}
 	if config.Identity != nil {
 		edge.Issuer = config.Issuer
@@ -205,7 +208,7 @@ func (s *Stack) bind() (err error) {
 	}
 	s.onStop(func() error { return closeListener(s.admin) })
 	s.Listen, s.URL = address(s.public), baseURL(s.public, s.config.CertFile != "")
-	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, false)
+	s.AdminListen, s.AdminURL = address(s.admin), baseURL(s.admin, s.config.AdminCertFile != "")
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -37,10 +36,10 @@ const (
 
 // service holds what the handlers share.
 type service struct {
-	tokens *token.Service
-	people *people.Service
-	caller func(*fasthttp.RequestCtx) netip.Addr
-	log    *slog.Logger
+	tokens   *token.Service
+	people   *people.Service
+	caller   func(*fasthttp.RequestCtx) netip.Addr
+	failures *endpoint.Failures
 }
 
 // adminCall is one admitted request of an operator.
@@ -57,9 +56,9 @@ type adminHandler func(*adminCall) (response any, err error)
 // Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
 func Endpoints(
 	tokens *token.Service, people *people.Service,
-	caller func(*fasthttp.RequestCtx) netip.Addr, log *slog.Logger,
+	caller func(*fasthttp.RequestCtx) netip.Addr, failures *endpoint.Failures,
 ) []endpoint.Endpoint {
-	s := &service{tokens, people, caller, log}
+	s := &service{tokens, people, caller, failures}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
@@ -213,7 +212,7 @@ func (c *adminCall) page() (after string, limit int, err error) {
 // data.
 func (s *service) writeError(ctx *fasthttp.RequestCtx, err error) {
 	if problem := endpoint.ProblemOf(err); problem.Unexpected {
-		s.log.Error("admin request failed", "error", err, "request_id", endpoint.RequestID(ctx))
+		s.failures.Log("admin request failed", err, "request_id", endpoint.RequestID(ctx))
 	}
 	endpoint.WriteError(ctx, endpoint.JSON, err)
 }

@@ -58,7 +58,7 @@ func prepare(t testing.TB, options []Option) (*Stack, stack.Config) {
 	c := stack.Defaults()
 	c.Listen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
 	c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = time.Minute, time.Minute, time.Minute
-	c.MaxConnections, c.DrainTimeout = 4096, time.Minute
+	c.MaxConnections, c.MaxConnectionsPerAddress, c.DrainTimeout = 4096, 4096, time.Minute
 	c.Log, c.LogLevel = st.Log, slog.LevelDebug
 	c.Lookups.Upstream, c.Lookups.Reverse = ipapi.Config{Tier: ipapi.Sim}, ptr.Config{}
 	c.Lookups.CacheEntries, c.Lookups.Timeout = 10_000, 30*time.Second

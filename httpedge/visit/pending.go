@@ -48,7 +48,7 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 // RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when
 // the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
 func (s *Site) RefuseFailure(v *Visit, step string, err error) {
-	s.log.Error(step, "error", err)
+	s.failures.Log(step, err)
 	fault := &oauth.Error{Code: oauth.TemporarilyUnavailable,
 		Description: "The service could not do this just now. Try again in a few seconds."}
 	if endpoint.Failure(err).Unexpected {

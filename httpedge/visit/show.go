@@ -92,7 +92,7 @@ func (s *Site) Show(v *Visit, status int, p page) {
 func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
 	body, err := p.Render()
 	if err != nil {
-		s.log.Error("write a page", "error", err)
+		s.failures.Log("write a page", err)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
@@ -119,7 +119,7 @@ func (s *Site) WriteMessage(ctx *fasthttp.RequestCtx, status int, m pages.Messag
 // is only busy.
 func (s *Site) WriteFailure(ctx *fasthttp.RequestCtx, step string, err error) {
 	if !errors.Is(err, account.ErrBusy) {
-		s.log.Error(step, "error", err)
+		s.failures.Log(step, err)
 	}
 	problem := endpoint.Failure(err)
 	endpoint.SetRetryAfter(&ctx.Response.Header, &problem)

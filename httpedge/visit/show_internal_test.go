@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/endpoint"
 )
 
 // noPage cannot be made.
@@ -19,7 +20,8 @@ func (noPage) Render() ([]byte, error) { return nil, errors.New("planted") }
 
 // TestPageThatCannotBeRendered tells the client when there is one to tell.
 func TestPageThatCannotBeRendered(t *testing.T) {
-	s := New(Config{Issuer: "https://id.example.com", Log: slog.New(slog.DiscardHandler)})
+	s := New(Config{Issuer: "https://id.example.com",
+		Failures: endpoint.NewFailures(slog.New(slog.DiscardHandler))})
 	var ctx fasthttp.RequestCtx
 	s.Show(&Visit{HTTP: &ctx}, fasthttp.StatusOK, noPage{})
 	if got := ctx.Response.StatusCode(); got != 500 ||

@@ -5,7 +5,6 @@ package visit
 
 import (
 	"context"
-	"log/slog"
 	"net/netip"
 	"strconv"
 	"time"
@@ -25,26 +24,27 @@ type Config struct {
 	People *people.Service
 	Keys   func() []oauth.Key // for oauth.FormKeys, the current one first
 	Issuer string             // base URL of the service, without a trailing slash
-	Log    *slog.Logger
-	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	// Failures logs requests that fail.
+	Failures *endpoint.Failures
+	Caller   func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
 }
 
 // Site holds what all pages share. Make it with New. Its methods may be called by many goroutines.
 type Site struct {
-	people  *people.Service
-	keys    func() []oauth.Key // for oauth.FormKeys
-	issuer  string
-	log     *slog.Logger
-	caller  func(*fasthttp.RequestCtx) netip.Addr
-	cookies cookieNames
-	used    *usedNonces // tokens of single-use forms
-	replays *replays
+	people   *people.Service
+	keys     func() []oauth.Key // for oauth.FormKeys
+	issuer   string
+	failures *endpoint.Failures
+	caller   func(*fasthttp.RequestCtx) netip.Addr
+	cookies  cookieNames
+	used     *usedNonces // tokens of single-use forms
+	replays  *replays
 }
 
 // New returns a Site.
 func New(config Config) *Site {
 	return &Site{
-		people: config.People, keys: config.Keys, issuer: config.Issuer, log: config.Log,
+		people: config.People, keys: config.Keys, issuer: config.Issuer, failures: config.Failures,
 		caller:  config.Caller,
 		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()),
 		replays: newReplays(),
