@@ -60,6 +60,33 @@ func (a response) refused(t *testing.T, code string, fields ...string) {
 	}
 }
 
+// A client's name cannot look like that of another. A client that has such a name already can
+// still be disabled and changed.
+func TestClientNamesAreVisible(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	o := newOperator(t, st)
+	const body = `{"name":"%s","redirect_uris":["https://a.example/"]}`
+	for name, ok := range map[string]bool{
+		"Shop": true, "Mağaza": true, "می\u200cخواهم": true, "👩\u200d💻": true, "متجر": true,
+		"Shop\u202epohs": false, "Sh\u2066op": false, "Sh\u200bop": false, "\u200eShop": false,
+		"\ufeffShop": false, "Sh\u00adop": false, "\u3164": false, "Shop\U000e0041": false,
+		"Shop\u2028": false, "Shop\u115f": false,
+	} {
+		if ok {
+			o.does(201, "POST", "/clients", fmt.Sprintf(body, name))
+			continue
+		}
+		o.does(400, "POST", "/clients", fmt.Sprintf(body, name)).refused(t, "invalid_request",
+			"name")
+		c := st.NewClient(t, func(c *oauth.Client) { c.Name = name })
+		o.does(200, "POST", "/clients/"+c.ID+"/disable", "")
+		o.does(200, "PATCH", "/clients/"+c.ID, `{"client_uri":"https://a.example/"}`)
+		o.does(400, "PATCH", "/clients/"+c.ID, `{"name":"`+name+`2"}`).refused(t,
+			"invalid_request", "name")
+		o.does(200, "PATCH", "/clients/"+c.ID, `{"name":"Shop"}`)
+	}
+}
+
 func TestAdminAPIIsForOperators(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	c, u := st.NewClient(t, nil), st.NewUser(t, "Ada", "ada@example.com")

@@ -3,6 +3,7 @@ package httpedge_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -88,6 +89,36 @@ func TestNoCodeAfterNewPassword(t *testing.T) {
 	}
 	codes.before.Store(&change)
 	b.send(consent, "decision", "allow").shows(t, 200, "/login")
+}
+
+// A full disk does not fill the log as well.
+func TestFailedRequestsAreLoggedOnce(t *testing.T) {
+	accounts := &failingAccounts{}
+	st := edgetest.NewIdentity(t, func(c *stack.Config) {
+		c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
+			accounts.Store = s
+			return s, accounts
+		}
+	})
+	c := st.NewClient(t, nil)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.signIn(asked(c), rosa)
+	full := errors.New("disk full")
+	accounts.reads.Store(&full)
+	for range 30 {
+		b.get("/oauth/authorize?"+asked(c, "skip_account_chooser", "true").Encode()).failsWith(t, st,
+			"server_error")
+	}
+	first := 0
+	for line := range strings.Lines(st.Log.String()) {
+		if strings.Contains(line, "disk full") && !strings.Contains(line, `"more":`) {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("got %d lines about 30 failed requests, want 1 and counts", first)
+	}
 }
 
 // TestAuthorizeServerErrors fails after the redirect URI was found to be the client's, with what

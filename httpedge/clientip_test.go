@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gatehouse/cmd/stack"
@@ -148,6 +149,33 @@ func TestMyIP(t *testing.T) {
 		a.has(t, "Cache-Control", "no-store")
 	}
 	get(t, st, "/api/lookup?q=8.8.8.8").has(t, "X-Cache", "hit")
+}
+
+// A forwarding header from somebody who is not trusted is one warning, without an address.
+func TestUntrustedForwardingHeadersWarn(t *testing.T) {
+	for _, test := range []struct {
+		trusted, header string
+		warnings        int
+	}{
+		{"10.0.0.0/8", "X-Forwarded-For", 1},
+		{"10.0.0.0/8", "Forwarded", 1},
+		{"10.0.0.0/8", "X-Other", 0},
+		{"127.0.0.0/8", "X-Forwarded-For", 0},
+	} {
+		st := start(t, func(c *stack.Config) { c.TrustedProxies = prefixes(t, test.trusted) })
+		for range 3 {
+			get(t, st, "/api/my-ip", test.header, "8.8.8.8")
+		}
+		got := strings.Count(st.Log.String(), "GATEHOUSE_TRUSTED_PROXIES")
+		if got != test.warnings {
+			t.Errorf("%s beside %s: got %d warnings, want %d", test.header, test.trusted, got,
+				test.warnings)
+		}
+		if log := st.Log.String(); strings.Contains(log, "8.8.8.8") ||
+			strings.Contains(log, "127.0.0.1") {
+			t.Errorf("got an address in the log: %s", log)
+		}
+	}
 }
 
 func TestUnixSocketPeersAreLocal(t *testing.T) {

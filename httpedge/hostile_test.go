@@ -1,6 +1,7 @@
 package httpedge_test
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"strings"
@@ -240,6 +241,67 @@ func trickle(conn net.Conn, every time.Duration, on bool) (stop func()) {
 		}
 	}()
 	return func() { close(quit); <-done }
+}
+
+// One address cannot take the connections of all.
+func TestConnectionLimitOfAnAddress(t *testing.T) {
+	own := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for _, test := range []struct {
+		name    string
+		trusted []string
+		limit   int
+		allowed int
+	}{
+		{"given", nil, 3, 3},
+		{"an eighth", nil, 0, 2},
+		{"trusted proxy", []string{"127.0.0.2/32"}, 3, 8},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			st := start(t, func(c *stack.Config) {
+				c.MaxConnections, c.MaxConnectionsPerAddress = 16, test.limit
+				c.TrustedProxies = prefixes(t, test.trusted...)
+			})
+			dialOwn := func() *raw {
+				conn, err := own.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { conn.Close() })
+				return &raw{conn, t, bufio.NewReader(conn)}
+			}
+			open := []*raw{}
+			for range test.allowed {
+				open = append(open, dialOwn())
+				open[len(open)-1].say(lookup)
+				if a := open[len(open)-1].hear(); a.status != 200 {
+					t.Errorf("got %d for connection %d, want 200", a.status, len(open))
+				}
+			}
+			if test.trusted == nil {
+				over := dialOwn()
+				if a := over.hear(); a.status != 503 || a.object(t)["error"] != "overloaded" {
+					t.Errorf("got %d %s beyond the limit, want 503 overloaded", a.status, a.body)
+				}
+				if body := metricsOf(t, st); !strings.Contains(body,
+					"gatehouse_http_connections_refused_total{limit=\"address\"} 1\n") {
+					t.Error("got another count of refused connections, want 1 by address")
+				}
+				open[0].say(strings.Replace(lookup, "Host", "Connection: close\r\nHost", 1))
+				open[0].hear()
+				open[0].ends()
+				again := dialOwn()
+				again.say(lookup)
+				if a := again.hear(); a.status != 200 {
+					t.Errorf("got %d after another connection ended, want 200", a.status)
+				}
+			}
+			other := dial(t, st)
+			other.say(lookup)
+			if a := other.hear(); a.status != 200 {
+				t.Errorf("got %d from another address, want 200", a.status)
+			}
+		})
+	}
 }
 
 func TestConnectionLimit(t *testing.T) {

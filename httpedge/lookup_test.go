@@ -3,11 +3,19 @@ package httpedge_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 func TestLookupIsCached(t *testing.T) {
@@ -166,5 +174,58 @@ func TestLookupWithTheSimulator(t *testing.T) {
 	items(t, postBulk(t, st, bulkOf(t, "1.1.1.1", "1.0.0.1", "example.com", "8.8.8.8")), 4, 0)
 	if s := st.Simulator.Stats(); s.Items != 4 || s.Violations != 0 || s.Requests > 3 {
 		t.Errorf("got %+v, want four items in at most three requests", s)
+	}
+}
+
+// Nobody learns from the files which internal names exist.
+func TestInternalNamesAreNotFound(t *testing.T) {
+	city := filepath.Join(t.TempDir(), "city.mmdb")
+	mmdbtest.WriteCity(t, city, map[string]geo.Location{"8.8.8.0/24": {City: "Boxford"}})
+	addresses := map[string]string{"public.example.com.": "8.8.8.8",
+		"internal.example.com.": "10.0.0.1", "looped.example.com.": "127.0.0.1"}
+	var asked sync.Map // "caller name"
+	resolver := func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+		asked.Store(geo.CallerOf(ctx).String()+" "+host, true)
+		if text, ok := addresses[host]; ok && network == "ip4" {
+			return []netip.Addr{netip.MustParseAddr(text)}, nil
+		}
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	for name, option := range map[string]edgetest.Option{
+		"the source": func(c *stack.Config) { c.Lookups.Upstream.Tier = "" },
+		"a fallback": func(c *stack.Config) {
+			c.Lookups.Provider = edgetest.NewProvider()
+			c.Lookups.Provider.(*edgetest.Provider).Ask = func(context.Context,
+				geo.Query) (geo.Answer, error) {
+				return geo.Answer{}, fmt.Errorf("planted: %w", geo.ErrForbidden)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked.Clear()
+			st := edgetest.New(t, option, func(c *stack.Config) {
+				c.Lookups.Files = mmdb.Config{Files: []string{city}, Resolver: resolver}
+				c.TrustedProxies = prefixes(t, "127.0.0.1/32")
+			})
+			get := func(name string) response {
+				a := get(t, st, "/api/lookup?q="+name, "X-Forwarded-For", "9.9.9.9")
+				a.body = strings.ReplaceAll(a.body, name, "NAME")
+				return a
+			}
+			if a := get("public.example.com"); a.status != 200 {
+				t.Errorf("got %d %s for a public name, want 200", a.status, a.body)
+			}
+			absent := get("absent.example.com")
+			for _, name := range []string{"internal.example.com", "looped.example.com"} {
+				if a := get(name); a.status != absent.status || a.body != absent.body ||
+					a.header.Get("Cache-Control") != absent.header.Get("Cache-Control") {
+					t.Errorf("got %d %s for %s, want %d %s as for an absent name", a.status,
+						a.body, name, absent.status, absent.body)
+				}
+				if _, ok := asked.Load("9.9.9.9/32 " + name + "."); !ok {
+					t.Errorf("got no resolution of %s for its caller", name)
+				}
+			}
+		})
 	}
 }

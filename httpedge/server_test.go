@@ -2,11 +2,13 @@ package httpedge_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
 	"gatehouse/httpedge"
 	"gatehouse/httpedge/edgetest"
 )
@@ -284,6 +287,82 @@ func TestProfilesAreLocalOnly(t *testing.T) {
 	}
 }
 
+// A page of another site cannot read profiles by a name that leads to this machine.
+func TestProfilesAreForLocalHosts(t *testing.T) {
+	st := start(t)
+	for host, status := range map[string]int{
+		"127.0.0.1:8081": 200, "localhost": 200, "LocalHost:80": 200, "[::1]:8081": 200,
+		"evil.example": 404, "localhost.evil.example:8081": 404, "127.0.0.1.evil.example": 404,
+		"10.0.0.1": 404,
+	} {
+		req, err := http.NewRequest("GET", st.AdminURL+"/debug/pprof/goroutine?debug=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := st.Client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := read(t, res); a.status != status {
+			t.Errorf("%s: got %d, want %d", host, a.status, status)
+		}
+	}
+}
+
+func TestMetricsToken(t *testing.T) {
+	const token = "correct-horse-battery"
+	st := start(t, func(c *stack.Config) { c.MetricsToken = token })
+	for sent, status := range map[string]int{"": 401, "Bearer " + token: 200, "Basic x": 401,
+		"Bearer " + token + "x": 401, "Bearer x": 401} {
+		var headers []string
+		if sent != "" {
+			headers = []string{"Authorization", sent}
+		}
+		a := send(t, st, "GET", st.AdminURL+"/metrics", "", headers...)
+		if a.status != status || (status == 401) != (a.header.Get("Www-Authenticate") != "") {
+			t.Errorf("%q: got %d %v, want %d", sent, a.status, a.header, status)
+		}
+	}
+	if a := send(t, st, "GET", st.AdminURL+"/healthz", ""); a.status != 200 {
+		t.Errorf("got %d for /healthz without a token, want 200", a.status)
+	}
+}
+
+func TestStrictTransportSecurity(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certificate(t, "first", certFile, keyFile)
+	const year = "max-age=31536000"
+	secure := func(c *stack.Config) { c.CertFile, c.KeyFile = certFile, keyFile }
+	issuer := func(url string) edgetest.Option {
+		return func(c *stack.Config) { c.Issuer = url }
+	}
+	for name, test := range map[string]struct {
+		st   *edgetest.Stack
+		want string
+	}{
+		"in the clear":    {start(t), ""},
+		"TLS":             {start(t, secure), year},
+		"https issuer":    {edgetest.NewIdentity(t, issuer("https://id.example.com")).Stack, year},
+		"http issuer":     {edgetest.NewIdentity(t).Stack, ""},
+		"https localhost": {edgetest.NewIdentity(t, issuer("https://localhost")).Stack, ""},
+	} {
+		test.st.Client.Transport = &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+		for _, path := range []string{"/api/lookup?q=8.8.8.8", "/nowhere"} {
+			if got := get(t, test.st, path).header.Get("Strict-Transport-Security"); got != test.want {
+				t.Errorf("%s: %s: got %q, want %q", name, path, got, test.want)
+			}
+		}
+		if a := send(t, test.st, "GET", test.st.AdminURL+"/healthz", ""); a.status != 200 ||
+			a.header.Get("Strict-Transport-Security") != "" {
+			t.Errorf("%s: got %d %v from the admin server, want 200 without it", name, a.status,
+				a.header)
+		}
+	}
+}
+
 func TestServeReturnsListenerErrors(t *testing.T) {
 	st := start(t)
 	server, err := httpedge.New(quiet(st))
@@ -306,6 +385,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"logger":    func(c *httpedge.Config) { c.Logger = nil },
 		"timeout":   func(c *httpedge.Config) { c.ReadTimeout = 0 },
 		"bound":     func(c *httpedge.Config) { c.MaxConnections = 0 },
+		"admin key": func(c *httpedge.Config) { c.AdminKeyFile = "key.pem" },
+		"signers":   func(c *httpedge.Config) { c.AdminClientCA = "ca.pem" },
 		"key alone": func(c *httpedge.Config) { c.KeyFile = "key.pem" },
 		"no files": func(c *httpedge.Config) {
 			c.CertFile, c.KeyFile = "/nowhere/cert.pem", "/nowhere/key.pem"

@@ -3,6 +3,7 @@ package geo
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -37,6 +38,21 @@ type Provider interface {
 	// Batch looks up 1 to Terms().BatchSize addresses. Reply.Answers has one element for each, in
 	// their order.
 	Batch(ctx context.Context, qs []Query) (Reply, error)
+}
+
+// callerKey is the context key of WithCaller.
+type callerKey struct{}
+
+// WithCaller returns a context for Provider.Single that says for whom it looks up. A provider may
+// limit what one caller takes.
+func WithCaller(ctx context.Context, caller netip.Prefix) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// CallerOf returns the caller of WithCaller, or the zero Prefix.
+func CallerOf(ctx context.Context) netip.Prefix {
+	caller, _ := ctx.Value(callerKey{}).(netip.Prefix)
+	return caller
 }
 
 // Terms holds the limits and properties of a provider.

@@ -28,17 +28,17 @@ func mayFallBackAfter(err error) bool {
 
 // fallBack puts results of the offline files in the place of errors, where it may and where the
 // files have a result.
-func (s *Service) fallBack(qs []geo.Query, outcomes []outcome, deadline time.Time) {
-	ctx, cancel := context.WithDeadline(s.lifetime, deadline)
+func (s *Service) fallBack(a *ask, outcomes []outcome) {
+	ctx, cancel := context.WithDeadline(geo.WithCaller(s.lifetime, a.caller), a.deadline)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, o := range outcomes {
 		switch {
 		case o.Err == nil || !o.mayFallBack:
-		case qs[i].IsDomain(): // the files need its address, which DNS has
-			wg.Go(func() { s.readFiles(ctx, qs[i], &outcomes[i]) })
+		case a.queries[i].IsDomain(): // the files need its address, which DNS has
+			wg.Go(func() { s.readFiles(ctx, a.queries[i], &outcomes[i]) })
 		default:
-			s.readFiles(ctx, qs[i], &outcomes[i])
+			s.readFiles(ctx, a.queries[i], &outcomes[i])
 		}
 	}
 	wg.Wait()

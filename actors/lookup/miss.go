@@ -86,6 +86,6 @@ func (s *Service) resolve(a *ask) []outcome {
 		return a.wait(a.deadline)
 	}
 	outcomes := a.wait(a.deadline.Add(-fallbackReserve))
-	s.fallBack(a.queries, outcomes, a.deadline)
+	s.fallBack(a, outcomes)
 	return outcomes
 }

@@ -18,7 +18,7 @@ const longestExchange = 3 * time.Second
 // exchange is one request to the upstream: the work that the batcher gives to a worker.
 type exchange struct {
 	endpoint geo.Endpoint
-	lookups  []*pendingLookup // a worker reads their queries only
+	lookups  []*pendingLookup // a worker reads their queries and callers only
 	ticket   geo.Ticket
 	started  time.Time
 }
@@ -80,7 +80,8 @@ func (w *worker) ask(e *exchange) (geo.Reply, error) {
 		if e.endpoint == geo.EndpointBatch {
 			reply, err = w.service.config.Provider.Batch(ctx, queries)
 		} else {
-			reply, err = w.service.config.Provider.Single(ctx, queries[0])
+			reply, err = w.service.config.Provider.Single(
+				geo.WithCaller(ctx, e.lookups[0].caller), queries[0])
 		}
 		if err == nil && len(reply.Answers) != len(queries) {
 			err = fmt.Errorf("got %d of %d results", len(reply.Answers), len(queries))

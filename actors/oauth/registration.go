@@ -3,6 +3,7 @@ package oauth
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -41,6 +42,24 @@ func (c *Client) CheckRegistration() error {
 		}
 	}
 	return nil
+}
+
+// CheckNewName returns a *RegistrationError if people cannot see all of c's name, or may see it in
+// another order than it is written. Check it when a client is created or renamed; older records may
+// break this rule.
+func (c *Client) CheckNewName() error {
+	if strings.ContainsFunc(c.Name, isUnseen) {
+		return &RegistrationError{"name", "all its characters must be visible"}
+	}
+	return nil
+}
+
+// isUnseen reports whether r is invisible or changes the direction of text, which can make one name
+// look like another. Joiners are allowed, since scripts and emoji need them.
+func isUnseen(r rune) bool {
+	const nonJoiner, joiner = 0x200C, 0x200D
+	return r != nonJoiner && r != joiner && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point)
 }
 
 func (c *Client) checkURI() *RegistrationError {

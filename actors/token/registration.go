@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (s *Service) CreateClient(
 		secret, kept = oauth.NewSecret(now)
 		c.Secrets = []oauth.Secret{kept}
 	}
-	if err := c.CheckRegistration(); err != nil {
+	if err := cmp.Or(c.CheckRegistration(), c.CheckNewName()); err != nil {
 		return nil, "", err
 	}
 	ctx = ofClient(ctx, audit.ClientCreated, c.ID)
@@ -175,6 +176,11 @@ func (s *Service) tryChangeClient(
 	}
 	if err := c.CheckRegistration(); err != nil {
 		return nil, err
+	}
+	if c.Name != old.Name {
+		if err := c.CheckNewName(); err != nil {
+			return nil, err
+		}
 	}
 	err = s.config.Tokens.UpdateClient(ofClientChange(ctx, old, &c), &c)
 	s.clients.change(id) // also after an error, which may hide that it was written

@@ -137,7 +137,7 @@ func tomlText(value any) (string, error) {
 
 // checkKey returns an error for a key that is no setting or is repeated.
 func checkKey(found map[string]string, key string) error {
-	if !slices.ContainsFunc(allSettings, func(s setting) bool { return s.name == key }) {
+	if !slices.ContainsFunc(slices.Concat(allSettings, operatorSettings), func(s setting) bool { return s.name == key }) {
 		return fmt.Errorf("%s: no such setting (gatehouse config lists them)", key)
 	}
 	if _, ok := found[key]; ok {

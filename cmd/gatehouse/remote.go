@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,15 +19,19 @@ import (
 type remoteSettings struct {
 	AdminURL     string     `name:"admin-url" variable:"GATEHOUSE_ADMIN_URL" default:"http://127.0.0.1:8081" group:"remote" placeholder:"URL" help:"Where the admin API is: a URL or unix:/path (${default})."`
 	ClientID     string     `name:"client-id" variable:"GATEHOUSE_CLIENT_ID" group:"remote" placeholder:"ID" help:"Operator client; gatehouse init creates the first."`
-	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable."`
+	CA           string     `name:"ca" variable:"GATEHOUSE_CA" group:"remote" placeholder:"FILE" help:"Certificates, PEM, that the server's certificate may be signed by (default: those of the system)."`
+	ClientCert   string     `name:"client-cert" variable:"GATEHOUSE_CLIENT_CERT" group:"remote" placeholder:"FILE" help:"Certificate to show to the server, PEM."`
+	ClientKey    string     `name:"client-key" variable:"GATEHOUSE_CLIENT_KEY" group:"remote" placeholder:"FILE" help:"Private key of that certificate, PEM."`
+	ClientSecret secretText `name:"client-secret" variable:"GATEHOUSE_CLIENT_SECRET" group:"remote" placeholder:"SECRET" help:"Secret of the operator client. Other users of this machine can see flags: use the variable or the file."`
 }
 
 // remoteFlags are the flags of all commands that call a running gatehouse.
 type remoteFlags struct {
 	remoteSettings
-	BaseURL string `name:"base-url" variable:"GATEHOUSE_BASE_URL" default:"http://127.0.0.1:8080" group:"remote" placeholder:"URL" help:"Where the token endpoint is: a URL or unix:/path (${default})."`
-	Demo    string `name:"demo" group:"remote" placeholder:"DIR" help:"Take addresses and operator from the demo in this folder."`
-	JSON    bool   `name:"json" help:"Print JSON."`
+	BaseURL    string     `name:"base-url" variable:"GATEHOUSE_BASE_URL" default:"http://127.0.0.1:8080" group:"remote" placeholder:"URL" help:"Where the token endpoint is: a URL or unix:/path (${default})."`
+	Demo       string     `name:"demo" group:"remote" placeholder:"DIR" help:"Take addresses and operator from the demo in this folder."`
+	JSON       bool       `name:"json" help:"Print JSON."`
+	ConfigFile configFile `name:"config" placeholder:"FILE" help:"Settings file, YAML (.yaml, .yml) or TOML (.toml), which may be that of the server. Flags and variables win over it."`
 }
 
 const (
@@ -67,11 +72,15 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 		return nil, refuse("client-secret", "", "must be given, best in GATEHOUSE_CLIENT_SECRET"+
 			" (gatehouse init creates the first operator)")
 	}
-	base, err := newSite("base-url", f.BaseURL)
+	secure, err := f.tls()
 	if err != nil {
 		return nil, err
 	}
-	admin, err := newSite("admin-url", f.AdminURL)
+	base, err := newSite("base-url", f.BaseURL, secure)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := newSite("admin-url", f.AdminURL, secure)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +88,28 @@ func (f *remoteFlags) connect(p *program) (*remote, error) {
 		p: p, json: f.JSON, base: base, admin: admin,
 		clientID: f.ClientID, clientSecret: string(f.ClientSecret),
 	}, nil
+}
+
+// tls returns how servers are checked, and what they are shown.
+func (f *remoteFlags) tls() (*tls.Config, error) {
+	var c tls.Config
+	if f.CA != "" {
+		var err error
+		if c.RootCAs, err = readCertificates(f.CA); err != nil {
+			return nil, refuse("ca", f.CA, "%v", err)
+		}
+	}
+	if err := checkPair("client", f.ClientCert, f.ClientKey); err != nil {
+		return nil, err
+	}
+	if f.ClientCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.ClientCert, f.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the client's certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return &c, nil
 }
 
 // site is a server to call.
@@ -89,10 +120,10 @@ type site struct {
 }
 
 // newSite checks the address that a setting names: a URL, or unix: and a path. Plain http is
-// allowed, since admin listeners speak nothing else.
-func newSite(setting, address string) (*site, error) {
+// allowed, since admin listeners on loopback speak it.
+func newSite(setting, address string, secure *tls.Config) (*site, error) {
 	address = strings.TrimSuffix(address, "/")
-	transport := &http.Transport{}
+	transport := &http.Transport{TLSClientConfig: secure}
 	s := &site{url: address, shown: redactURL(address), client: &http.Client{
 		Transport: transport, Timeout: remoteTimeout,
 		CheckRedirect: func(*http.Request,

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"reflect"
 	"slices"
 	"time"
@@ -75,18 +74,24 @@ type settings struct {
 	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
 	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
 
-	Listen          listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
-	AdminListen     listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
-	TrustedProxies  prefixes      `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" default:"${trusted_proxies}" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is trusted."`
-	ForwardedHeader choice        `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" oneof:"x-forwarded-for forwarded" group:"http" placeholder:"NAME" help:"Forwarding header that is read: x-forwarded-for or forwarded (${default})."`
-	TLSCert         string        `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
-	TLSKey          string        `name:"tls-key" variable:"GATEHOUSE_TLS_KEY" group:"http" placeholder:"FILE" help:"Private key of the certificate, PEM."`
-	ReadTimeout     duration      `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to read a request (${default})."`
-	WriteTimeout    duration      `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to write a response (${default})."`
-	IdleTimeout     duration      `name:"idle-timeout" variable:"GATEHOUSE_IDLE_TIMEOUT" default:"60s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"How long an idle connection is kept open (${default})."`
-	MaxConnections  int           `name:"max-connections" variable:"GATEHOUSE_MAX_CONNECTIONS" default:"65536" min:"1" max:"1000000" group:"http" placeholder:"N" help:"Public connections at once (${default})."`
-	DrainDelay      duration      `name:"drain-delay" variable:"GATEHOUSE_DRAIN_DELAY" default:"0s" min:"0s" max:"5m" group:"http" placeholder:"TIME" help:"When stopping: how long requests are still accepted after readiness fails (${default})."`
-	DrainTimeout    duration      `name:"drain-timeout" variable:"GATEHOUSE_DRAIN_TIMEOUT" default:"15s" min:"1ms" max:"10m" group:"http" placeholder:"TIME" help:"When stopping: how long requests under way may then take to end (${default})."`
+	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
+	AdminListen              listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
+	TrustedProxies           prefixes      `name:"trusted-proxies" variable:"GATEHOUSE_TRUSTED_PROXIES" default:"${trusted_proxies}" group:"http" placeholder:"CIDR" help:"Proxies whose forwarding header is trusted."`
+	ForwardedHeader          choice        `name:"forwarded-header" variable:"GATEHOUSE_FORWARDED_HEADER" default:"x-forwarded-for" oneof:"x-forwarded-for forwarded" group:"http" placeholder:"NAME" help:"Forwarding header that is read: x-forwarded-for or forwarded (${default})."`
+	TLSCert                  string        `name:"tls-cert" variable:"GATEHOUSE_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the public address, PEM."`
+	TLSKey                   string        `name:"tls-key" variable:"GATEHOUSE_TLS_KEY" group:"http" placeholder:"FILE" help:"Private key of the certificate, PEM."`
+	AdminTLSCert             string        `name:"admin-tls-cert" variable:"GATEHOUSE_ADMIN_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the admin address, PEM."`
+	AdminTLSKey              string        `name:"admin-tls-key" variable:"GATEHOUSE_ADMIN_TLS_KEY" group:"http" placeholder:"FILE" help:"Private key of that certificate, PEM."`
+	AdminClientCA            string        `name:"admin-client-ca" variable:"GATEHOUSE_ADMIN_CLIENT_CA" group:"http" placeholder:"FILE" help:"Certificates, PEM: clients of the admin address need one that is signed by one of them."`
+	AdminInsecure            choice        `name:"admin-insecure" variable:"GATEHOUSE_ADMIN_INSECURE" default:"false" oneof:"true false" group:"http" placeholder:"BOOL" help:"Serve the admin address in the clear beyond this machine: true or false (${default})."`
+	MetricsToken             secretText    `name:"metrics-token" variable:"GATEHOUSE_METRICS_TOKEN" min:"16" group:"http" placeholder:"TOKEN" help:"Bearer token that readers of /metrics must send, 16 to 256 characters (default: none is needed). Other users of this machine can see flags: use the variable or the file."`
+	ReadTimeout              duration      `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to read a request (${default})."`
+	WriteTimeout             duration      `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to write a response (${default})."`
+	IdleTimeout              duration      `name:"idle-timeout" variable:"GATEHOUSE_IDLE_TIMEOUT" default:"60s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"How long an idle connection is kept open (${default})."`
+	MaxConnections           int           `name:"max-connections" variable:"GATEHOUSE_MAX_CONNECTIONS" default:"65536" min:"1" max:"1000000" group:"http" placeholder:"N" help:"Public connections at once (${default})."`
+	MaxConnectionsPerAddress int           `name:"max-connections-per-address" variable:"GATEHOUSE_MAX_CONNECTIONS_PER_ADDRESS" default:"0" min:"0" max:"1000000" group:"http" placeholder:"N" help:"Public connections of one IPv4 address or IPv6 /64 at once, trusted proxies excepted; 0 = an eighth of all (${default})."`
+	DrainDelay               duration      `name:"drain-delay" variable:"GATEHOUSE_DRAIN_DELAY" default:"0s" min:"0s" max:"5m" group:"http" placeholder:"TIME" help:"When stopping: how long requests are still accepted after readiness fails (${default})."`
+	DrainTimeout             duration      `name:"drain-timeout" variable:"GATEHOUSE_DRAIN_TIMEOUT" default:"15s" min:"1ms" max:"10m" group:"http" placeholder:"TIME" help:"When stopping: how long requests under way may then take to end (${default})."`
 
 	LogFormat choice `name:"log-format" variable:"GATEHOUSE_LOG_FORMAT" default:"${log_format}" oneof:"json text" group:"log" placeholder:"FORMAT" help:"json or text (default: json; text in a demo)."`
 	LogLevel  choice `name:"log-level" variable:"GATEHOUSE_LOG_LEVEL" default:"info" oneof:"debug info warn error" group:"log" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
@@ -154,26 +159,59 @@ func (s *settings) Validate() error {
 		messenger.Target.IsMail):
 		return refuse("messenger", s.Messenger,
 			"needs the sender of e-mails in GATEHOUSE_MESSENGER_FROM (--messenger-from)")
-	case s.TLSCert != "" && s.TLSKey == "":
-		return refuse("tls-cert", s.TLSCert, "needs tls-key (GATEHOUSE_TLS_KEY) with it")
-	case s.TLSCert == "" && s.TLSKey != "":
-		return refuse("tls-key", s.TLSKey, "needs tls-cert (GATEHOUSE_TLS_CERT) with it")
-	case s.TLSCert != "":
-		if _, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey); err != nil {
-			return refuse("tls-cert", s.TLSCert,
-				"must be a certificate that goes with tls-key: %v", err)
+	}
+	if err := checkPair("tls", s.TLSCert, s.TLSKey); err != nil {
+		return err
+	}
+	return s.checkAdmin()
+}
+
+// checkAdmin returns an error about the settings of the admin address.
+func (s *settings) checkAdmin() error {
+	if err := checkPair("admin-tls", s.AdminTLSCert, s.AdminTLSKey); err != nil {
+		return err
+	}
+	switch {
+	case s.AdminTLSCert == "" && s.AdminInsecure != "true" && s.AdminListen.isRemote():
+		return refuse("admin-listen", s.AdminListen,
+			"is not on loopback, where operators' tokens would travel in the clear: set "+
+				"admin-tls-cert and admin-tls-key, or admin-insecure=true")
+	case s.AdminClientCA != "" && s.AdminTLSCert == "":
+		return refuse("admin-client-ca", s.AdminClientCA, "needs admin-tls-cert with it")
+	case s.AdminClientCA != "":
+		if _, err := readCertificates(s.AdminClientCA); err != nil {
+			return refuse("admin-client-ca", s.AdminClientCA, "%v", err)
 		}
+	case len(s.MetricsToken) > maxMetricsToken:
+		return refuse("metrics-token", "", "must have at most %d characters", maxMetricsToken)
+	}
+	return nil
+}
+
+// maxMetricsToken is the longest bearer token that the server reads.
+const maxMetricsToken = 256
+
+// checkPair returns an error unless a certificate and a key go together. name is what their
+// settings begin with.
+func checkPair(name, cert, key string) error {
+	switch {
+	case cert == "" && key == "":
+		return nil
+	case key == "":
+		return refuse(name+"-cert", cert, "needs %s-key with it", name)
+	case cert == "":
+		return refuse(name+"-key", key, "needs %s-cert with it", name)
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		return refuse(name+"-cert", cert, "must be a certificate that goes with %s-key: %v", name,
+			err)
 	}
 	return nil
 }
 
 // needsIssuer reports whether clients cannot know where the service is.
 func (s *settings) needsIssuer() bool {
-	if !slices.Contains(s.Roles, "identity") || s.BaseURL != "" || s.Listen.isSocket() {
-		return false
-	}
-	host, _, err := net.SplitHostPort(string(s.Listen))
-	return err == nil && !isLoopback(host)
+	return slices.Contains(s.Roles, "identity") && s.BaseURL == "" && s.Listen.isRemote()
 }
 
 // complete fills in the defaults that depend on the provider, the environment and the database.
@@ -200,7 +238,10 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		TrustedProxies: s.TrustedProxies, ForwardedHeader: string(s.ForwardedHeader),
 		ReadTimeout: s.ReadTimeout.Duration, WriteTimeout: s.WriteTimeout.Duration,
 		IdleTimeout: s.IdleTimeout.Duration, MaxConnections: s.MaxConnections,
-		CertFile: s.TLSCert, KeyFile: s.TLSKey,
+		MaxConnectionsPerAddress: s.MaxConnectionsPerAddress,
+		CertFile:                 s.TLSCert, KeyFile: s.TLSKey,
+		AdminCertFile: s.AdminTLSCert, AdminKeyFile: s.AdminTLSKey,
+		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -197,6 +198,12 @@ type listenAddress string
 
 func (a listenAddress) isSocket() bool { return strings.HasPrefix(string(a), "unix:") }
 
+// isRemote reports whether other machines may reach the address.
+func (a listenAddress) isRemote() bool {
+	host, _, err := net.SplitHostPort(string(a))
+	return !a.isSocket() && err == nil && !isLoopback(host)
+}
+
 func parseListenAddress(text string, _ *kong.Tag) (listenAddress, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		if path, _, _ := strings.Cut(socket, "?"); !isSocketPath(path) {
@@ -297,6 +304,20 @@ func list(text string) []string {
 		}
 	}
 	return parts
+}
+
+// readCertificates returns the certificates in a PEM file.
+func readCertificates(path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return nil, fmt.Errorf("must be a file that can be read: %w", pathError.Err)
+	}
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("must be a PEM file of certificates")
+	}
+	return pool, nil
 }
 
 func joined[T any](all []T, text func(T) string) string {

@@ -42,6 +42,7 @@ type Config struct {
 type Provider struct {
 	resolver  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	resolving chan struct{} // one element for each name being resolved
+	callers   callers
 	zones     zones
 	files     atomic.Pointer[[]*file]
 	logger    *slog.Logger

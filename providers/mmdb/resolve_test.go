@@ -59,9 +59,9 @@ func TestDomains(t *testing.T) {
 		{domain: "second.example.com", ip: "2.125.160.2"},
 		{domain: "mixed.example.com", ip: "2a02:ffc0::2"},
 		{domain: "mapped.example.com", ip: "2.125.160.3"},
-		{domain: "private.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonPrivateRange},
-		{domain: "looped.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonReservedRange},
-		{domain: "linked.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonReservedRange},
+		{domain: "private.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
+		{domain: "looped.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
+		{domain: "linked.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "unknown.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "absent.example.com", code: geo.CodeInvalidQuery, reason: geo.ReasonNotFound},
 		{domain: "down.example.com", code: geo.CodeProviderUnreachable},
@@ -174,6 +174,46 @@ func TestConcurrentNamesAreLimitedOverAllCallers(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
+	})
+}
+
+// One caller's slow names leave room for those of others.
+func TestSlowNamesOfOneCallerLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resolver := func(ctx context.Context, _, host string) ([]netip.Addr, error) {
+			if host == "dead.example.com." {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return addrs("2.125.160.216"), nil
+		}
+		city, _ := cityAndASN(t)
+		p := open(t, mmdb.Config{Resolver: resolver}, city)
+		defer p.Close()
+		ask := func(caller, domain string) geo.Answer {
+			ctx := geo.WithCaller(context.Background(), netip.MustParsePrefix(caller))
+			reply, err := p.Single(ctx, query(t, domain))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reply.Answers[0]
+		}
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				wantError(t, ask("192.0.2.1/32", "dead.example.com"), geo.CodeProviderUnreachable,
+					"")
+			})
+		}
+		synctest.Wait()
+		begin := time.Now()
+		if got := ask("198.51.100.1/32", "live.example.com"); got.Err != nil {
+			t.Errorf("got %v for another caller, want a result", got.Err)
+		}
+		if got := time.Since(begin); got != 0 {
+			t.Errorf("got a wait of %v for another caller, want none", got)
+		}
+		wg.Wait()
 	})
 }
 

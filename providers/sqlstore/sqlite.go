@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ var ErrLinked = errors.New("the database file has several names (hard links): re
 // openSQLite returns the pools of the writer, the readers and the checkpointer. The writer and the
 // checkpointer have one connection each. The readers cannot write.
 func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, err error) {
-	if err := createPrivate(path); err != nil {
+	if err := makePrivate(path, config.Logger); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := checkName(path); err != nil {
@@ -116,17 +117,32 @@ func sqliteDSN(path string, config Config, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + options.Encode()
 }
 
-// createPrivate creates the file, if it does not exist, with access for its owner only, because it
-// will contain password hashes. SQLite's other files get the same mode.
-func createPrivate(path string) error {
+// makePrivate creates the file, if it does not exist, with access for its owner only, because it
+// will contain password hashes. SQLite's other files get the same mode. Files that exist lose what
+// other users may do with them.
+func makePrivate(path string, log *slog.Logger) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if err == nil {
+		return f.Close()
 	}
-	if err != nil {
+	if !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("create database file: %w", err)
 	}
-	return f.Close()
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err == nil {
+			err = os.Chmod(name, info.Mode().Perm()&0o700)
+		}
+		if err != nil {
+			return fmt.Errorf("keep other users from the database file: %w", err)
+		}
+		log.Warn("other users could read or write a file of the database: they cannot any more",
+			"file", name, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
+	return nil
 }
 
 // checkName returns ErrLinked if the file exists and has several names.
