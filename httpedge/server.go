@@ -73,7 +73,8 @@ type Config struct {
 	// AdminCertFile and AdminKeyFile do so for the admin server. With AdminClientCA, a PEM file
 	// of certificates, its clients need a certificate that one of them has signed. Optional.
 	AdminCertFile, AdminKeyFile, AdminClientCA string
-	MetricsToken                               string // bearer token of /metrics; optional: "" = anyone may read them
+	// MetricsToken is the bearer token of /metrics. Optional: "" = anyone may read them.
+	MetricsToken string
 }
 
 // Server serves the public endpoints and the admin ones. Make it with New, run it with Serve, end

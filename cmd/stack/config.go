@@ -54,7 +54,8 @@ type Config struct {
 	// AdminCertFile and AdminKeyFile do so for the admin listener; optional. With AdminClientCA,
 	// its clients need a certificate signed by one in that PEM file; optional.
 	AdminCertFile, AdminKeyFile, AdminClientCA string
-	MetricsToken                               string // bearer token of /metrics; optional: "" = anyone may read them
+	// MetricsToken is the bearer token of /metrics. Optional: "" = anyone may read them.
+	MetricsToken string
 
 	DrainDelay   time.Duration // how long Serve accepts requests after readiness fails; 0 = it does not
 	DrainTimeout time.Duration // how long requests, lookups and token requests may then take to end

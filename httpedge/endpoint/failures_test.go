@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,25 @@ import (
 )
 
 // lines is a log without times.
-type lines struct{ bytes.Buffer }
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends a line.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns the lines since the last call.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return strings.ReplaceAll(l.text.String(), "level=ERROR msg=", "")
+}
 
 func (l *lines) logger() *slog.Logger {
 	drop := func(_ []string, a slog.Attr) slog.Attr {
@@ -29,11 +48,9 @@ func (l *lines) logger() *slog.Logger {
 // wants checks the lines since the last call.
 func (l *lines) wants(t *testing.T, want ...string) {
 	t.Helper()
-	got := strings.ReplaceAll(l.String(), "level=ERROR msg=", "")
-	if text := strings.Join(append(want, ""), "\n"); got != text {
+	if got, text := l.take(), strings.Join(append(want, ""), "\n"); got != text {
 		t.Errorf("got lines\n%swant\n%s", got, text)
 	}
-	l.Reset()
 }
 
 func TestFailuresAreCounted(t *testing.T) {
@@ -78,10 +95,9 @@ func TestKindsOfFailuresAreLimited(t *testing.T) {
 		for i := range 5000 {
 			f.Log("store", fmt.Errorf("row %d", i))
 		}
-		if got := strings.Count(log.String(), "\n"); got != 101 {
+		if got := strings.Count(log.take(), "\n"); got != 101 {
 			t.Errorf("got %d lines, want 101", got)
 		}
-		log.Reset()
 		time.Sleep(10*time.Second + 1)
 		synctest.Wait()
 		log.wants(t, `"requests fail in many ways" error=various more=4899`)
