@@ -391,7 +391,7 @@ func (st reachable) planted(t *testing.T, b *browser, change func(*account.Chall
 		PasswordHash: hash, Message: account.RegisterCode, Ends: at.Add(account.ChallengeLifetime)}
 	c.Renew(hash, at)
 	change(c)
-	if err := st.Store.CreateChallenge(t.Context(), c); err != nil {
+	if _, err := st.Store.CreateChallenge(t.Context(), c, [32]byte{}); err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(st.URL)

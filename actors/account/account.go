@@ -25,11 +25,19 @@ type User struct {
 	Address        string
 	ProfilePicture string // URL
 	PasswordHash   string // argon2id in PHC form; "" = no password
+	PhoneSignIn    bool   // a code to Phone may replace the password
 	Disabled       bool
 	Created        time.Time
 	Updated        time.Time
 	Version        int64 // grows with each change; set by the Store
 	Epoch          int64 // as in oauth.Epochs; set by the Store
+}
+
+// MustUsePassword reports whether the password alone signs in to u, and not a code to the phone.
+// Without an e-mail address, the phone is the only way in. allowed says whether the operators leave
+// the choice to people.
+func (u *User) MustUsePassword(allowed bool) bool {
+	return u.PasswordHash != "" && u.Email != "" && !(allowed && u.PhoneSignIn)
 }
 
 // Session is a browser's sign-in as the Store keeps it.

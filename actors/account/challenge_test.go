@@ -9,41 +9,92 @@ import (
 	"gatehouse/actors/account"
 )
 
-func TestNextSend(t *testing.T) {
-	sends := func(ages ...time.Duration) (all []account.CodeSend) {
-		for _, age := range ages {
-			all = append(all, account.CodeSend{At: today.Add(-age)})
-		}
-		return all
+// sends returns messages of one requester, sent so long before today.
+func sends(by account.Requester, ages ...time.Duration) (all []account.CodeSend) {
+	for _, age := range ages {
+		all = append(all, account.CodeSend{Requester: by, At: today.Add(-age)})
 	}
-	entered := func(all []account.CodeSend) []account.CodeSend {
-		for i := range all {
-			all[i].Entered = true
+	return all
+}
+
+// changed changes all messages.
+func changed(all []account.CodeSend, change func(*account.CodeSend)) []account.CodeSend {
+	for i := range all {
+		change(&all[i])
+	}
+	return all
+}
+
+func TestPlanSend(t *testing.T) {
+	const minute, hour = time.Minute, time.Hour
+	known, own, other := account.KnownBrowsers, account.Requester{1}, account.Requester{2}
+	entered := func(s *account.CodeSend) { s.Entered = true }
+	free := func(s *account.CodeSend) { s.Free = true }
+	hours := func(n int) (all []time.Duration) {
+		for i := range n {
+			all = append(all, time.Duration(2+2*i)*hour)
 		}
 		return all
 	}
 	for _, c := range []struct {
 		name   string
+		by     account.Requester
 		before []account.CodeSend
-		want   time.Duration // after today; 0 = now
+		plan   account.Plan
+		wait   time.Duration // 0 = none
 	}{
-		{"none", nil, 0},
-		{"one", sends(10 * time.Second), 20 * time.Second},
-		{"one, entered", entered(sends(10 * time.Second)), 0},
-		{"two at once", sends(10*time.Second, 10*time.Second), 20 * time.Second},
-		{"one long ago", sends(time.Minute), 0},
-		{"five in an hour", sends(50*time.Minute, 40*time.Minute, 30*time.Minute, 20*time.Minute, 10*time.Minute), 10 * time.Minute},
-		{"five in an hour, unordered", sends(10*time.Minute, 50*time.Minute, 20*time.Minute, 40*time.Minute, 30*time.Minute), 10 * time.Minute},
-		{"five in an hour, entered", entered(sends(50*time.Minute, 40*time.Minute, 30*time.Minute, 20*time.Minute, time.Second)), 10 * time.Minute},
-		{"four in an hour", sends(70*time.Minute, 40*time.Minute, 30*time.Minute, 20*time.Minute, 10*time.Minute), 0},
-		{"ten in a day", sends(23*time.Hour, 22*time.Hour, 21*time.Hour, 20*time.Hour, 19*time.Hour,
-			18*time.Hour, 17*time.Hour, 16*time.Hour, 15*time.Hour, 14*time.Hour), time.Hour},
-		{"nine in a day", sends(22*time.Hour, 21*time.Hour, 20*time.Hour, 19*time.Hour,
-			18*time.Hour, 17*time.Hour, 16*time.Hour, 15*time.Hour, 14*time.Hour), 0},
+		{"none", own, nil, account.SendCode, 0},
+		{"one", own, sends(own, 10*time.Second), account.SendCode, 20 * time.Second},
+		{"one, entered", own, changed(sends(own, 10*time.Second), entered), account.SendCode, 0},
+		{"one long ago", own, sends(own, minute), account.SendCode, 0},
+		{"one of another", own, sends(other, 10*time.Second), account.SendCode, 0},
+		{"two in an hour", own, sends(own, 40*minute, 20*minute), account.SendCode, 0},
+		{"three in an hour, unordered", own, sends(own, 20*minute, 50*minute, 40*minute),
+			account.SendCode, 10 * minute},
+		{"three in an hour, entered", own,
+			changed(sends(own, 50*minute, 40*minute, time.Second), entered), account.SendCode, 10 * minute},
+		{"three in an hour of another", own, sends(other, 50*minute, 40*minute, 10*minute),
+			account.SendCode, 0},
+		{"four in a day", own, sends(own, hours(4)...), account.SendLongCode, 0},
+		{"five in a day", own, sends(own, hours(5)...), account.SendNothing, 0},
+		{"five in a day, one free", own, append(sends(own, hours(4)...),
+			changed(sends(own, 30*minute), free)...), account.SendLongCode, 0},
+		{"nine of others", own, sends(other, hours(9)...), account.SendLongCode, 0},
+		{"ten of others", own, sends(other, hours(10)...), account.SendNothing, 0},
+		{"ten of others, one free", own, append(sends(other, hours(9)...),
+			changed(sends(other, minute), free)...), account.SendLongCode, 0},
+		{"ten of known browsers", own, sends(known, hours(10)...), account.SendCode, 0},
+		{"ten of strangers", known, sends(other, hours(10)...), account.SendCode, 0},
+		{"five in an hour of known browsers", known,
+			sends(known, 50*minute, 40*minute, 30*minute, 20*minute, 10*minute), account.SendCode, 10 * minute},
+		{"nine in a day of known browsers", known, sends(known, hours(9)...), account.SendLongCode, 0},
+		{"ten in a day of known browsers", known, sends(known, hours(10)...), account.SendNothing, 0},
 	} {
-		got := account.NextSend(c.before)
-		if c.want > 0 && !got.Equal(today.Add(c.want)) || c.want <= 0 && got.After(today) {
-			t.Errorf("%s: got %v, want %v after %v", c.name, got, c.want, today)
+		plan, again := account.PlanSend(c.before, c.by, today)
+		if plan != c.plan || max(0, again.Sub(today)) != c.wait {
+			t.Errorf("%s: got plan %d after %v, want %d after %v", c.name, plan, again.Sub(today),
+				c.plan, c.wait)
+		}
+	}
+}
+
+func TestLongCode(t *testing.T) {
+	code := account.NewLongCode()
+	if len(code) != 29 || code == account.NewLongCode() {
+		t.Fatalf("got %q, want 25 random digits in groups", code)
+	}
+	want, ok := account.LongCodeHash(code)
+	if !ok {
+		t.Fatalf("%s: got no hash", code)
+	}
+	for _, text := range []string{strings.ReplaceAll(code, "-", " "), " " + code + "\t"} {
+		if got, ok := account.LongCodeHash(text); !ok || got != want {
+			t.Errorf("%q: got another hash than that of %q", text, code)
+		}
+	}
+	for _, text := range []string{"", "123456", code[1:], code + "0", "U" + code[1:]} {
+		if _, ok := account.LongCodeHash(text); ok {
+			t.Errorf("%q: got a hash, want none", text)
 		}
 	}
 }
@@ -69,6 +120,9 @@ func TestRecipient(t *testing.T) {
 	if of(account.Email, "Ada@Example.org") != of(account.Email, "ada@example.ORG") {
 		t.Error("got different recipients for addresses that differ in case")
 	}
+	if of(account.SMS, "+5491123456789") != of(account.SMS, "+541123456789") {
+		t.Error("got two recipients for one number")
+	}
 	if of(account.Email, "+1") == of(account.SMS, "+1") ||
 		of(account.SMS, "+12") == of(account.SMS, "+1") {
 		t.Error("got one recipient for two addresses")
@@ -78,6 +132,9 @@ func TestRecipient(t *testing.T) {
 func TestParsePhone(t *testing.T) {
 	for text, want := range map[string]string{
 		"+14155550123":        "+14155550123",
+		"+52 1 55 1234 5678":  "+525512345678",
+		"+52 55 1234 5678":    "+525512345678",
+		"+54 9 11 2345 6789":  "+5491123456789",
 		" +1 (415) 555-0123 ": "+14155550123",
 		"0014155550123":       "+14155550123",
 		"+49 (0)170 1234567":  "+491701234567",
@@ -121,4 +178,58 @@ func FuzzParsePhone(f *testing.F) {
 			t.Errorf("%q: got %q, %v when parsed again", phone, again, err)
 		}
 	})
+}
+
+func TestCheckSMS(t *testing.T) {
+	for phone, countries := range map[string]string{
+		"+14155550123": "", "+14155550124": "US,DE", "+4915112345678": "DE", "+442079460018": "GB",
+		"+18765551234": "JM", "+541123456789": "AR",
+	} {
+		if err := account.CheckSMS(phone, list(countries)); err != nil {
+			t.Errorf("%s with %q: got %v, want it allowed", phone, countries, err)
+		}
+	}
+	for phone, countries := range map[string]string{
+		"+19005551234": "", "+449012345678": "", "+491801234567": "", "+498001234567": "",
+		"+447012345678": "", "+443012345678": "", // premium, shared cost, toll free, personal, UAN
+		"+870772001234": "", "+881612345678": "", "+88213123456": "", "+883510012345": "",
+		"+97912345678": "", "+80812345678": "", "+88812345678901": "",
+		"+18765551234": "US,CA", "+4915112345678": "US", "+14155550123": "DE",
+	} {
+		var wrong account.FieldError
+		err := account.CheckSMS(phone, list(countries))
+		if !errors.As(err, &wrong) || wrong.Field != "phone_number" ||
+			strings.Contains(err.Error(), phone) {
+			t.Errorf("%s with %q: got %v, want an error about phone_number", phone, countries, err)
+		}
+	}
+	if !account.IsCountry("DE") || account.IsCountry("de") || account.IsCountry("XX") {
+		t.Error("got DE, de and XX not told apart")
+	}
+}
+
+// list returns the parts of a comma list; "" has none.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+func TestMustUsePassword(t *testing.T) {
+	for _, c := range []struct {
+		user          account.User
+		allowed, must bool
+	}{
+		{account.User{Phone: "+1"}, true, false},
+		{account.User{Phone: "+1", Email: "a@b.example", PasswordHash: "x"}, true, true},
+		{account.User{Phone: "+1", Email: "a@b.example", PasswordHash: "x", PhoneSignIn: true}, true, false},
+		{account.User{Phone: "+1", Email: "a@b.example", PasswordHash: "x", PhoneSignIn: true}, false, true},
+		{account.User{Phone: "+1", PasswordHash: "x"}, false, false},
+		{account.User{Phone: "+1", Email: "a@b.example"}, false, false},
+	} {
+		if got := c.user.MustUsePassword(c.allowed); got != c.must {
+			t.Errorf("%+v, allowed %t: got %t, want %t", c.user, c.allowed, got, c.must)
+		}
+	}
 }

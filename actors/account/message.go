@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // Channel is a way to reach a person.
@@ -46,6 +47,8 @@ const (
 	ResetCode    Kind = "reset_code"    // allows a new password
 	ChangeCode   Kind = "change_code"   // confirms an account's new address or number
 	BrowserCode  Kind = "browser_code"  // makes a browser known to an account
+	// LongCode is the last message of a day, in place of another. Its code serves every purpose.
+	LongCode Kind = "long_code"
 )
 
 // The kinds of messages without a code.
@@ -70,12 +73,23 @@ func (k Kind) HasCode() bool {
 	return true
 }
 
+// Lifetime returns how long the code of a message is valid; 0 = it has none.
+func (k Kind) Lifetime() time.Duration {
+	switch {
+	case k == LongCode:
+		return LongCodeLifetime
+	case k.HasCode():
+		return CodeLifetime
+	}
+	return 0
+}
+
 // Message is sent to a person by e-mail or SMS.
 type Message struct {
 	Channel Channel
 	To      string // e-mail address, or E.164 number
 	Kind    Kind
-	Code    string // 6 digits; "" unless Kind.HasCode
+	Code    string // 6 digits, or what NewLongCode returns; "" unless Kind.HasCode
 }
 
 // CodeSender sends messages to people. Its methods may be called by many goroutines.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nyaruka/phonenumbers"
@@ -20,7 +21,7 @@ func ParsePhone(text string) (string, error) {
 	phone := ""
 	if len(text) <= maxPhoneText && strings.LastIndexByte(text, '+') == 0 &&
 		!strings.ContainsFunc(text, notInPhone) {
-		phone = toE164(text)
+		phone = toE164(withoutMexicanOne(text))
 	}
 	if phone == "" || phoneProblem(phone) != "" || toE164(phone) != phone {
 		return "", FieldError{Field: "phone_number",
@@ -28,6 +29,76 @@ func ParsePhone(text string) (string, error) {
 	}
 	return phone, nil
 }
+
+// PhoneKey returns the form of an E.164 number that users are told apart by. Argentina's mobile
+// numbers have a 9 after the country code, which is optional in part of the world.
+func PhoneKey(phone string) string {
+	if local, ok := strings.CutPrefix(phone, "+549"); ok && len(local) == 10 {
+		return "+54" + local
+	}
+	return phone
+}
+
+// withoutMexicanOne removes the 1 after Mexico's country code, which mobile numbers had until 2019.
+func withoutMexicanOne(text string) string {
+	digits := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, text)
+	if local, ok := strings.CutPrefix(digits, "521"); ok && len(local) == 10 {
+		return "+52" + local
+	}
+	return text
+}
+
+// otherNetworks is the region of numbers that belong to no country: satellite networks,
+// international premium and shared-cost numbers, and others.
+const otherNetworks = "001"
+
+// costlyTypes are the types of numbers that cost the sender or a caller more than a phone call, or
+// that no person reads messages at.
+var costlyTypes = []phonenumbers.PhoneNumberType{
+	phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.TOLL_FREE,
+	phonenumbers.PERSONAL_NUMBER, phonenumbers.PAGER, phonenumbers.UAN, phonenumbers.VOICEMAIL,
+}
+
+// CheckSMS returns a FieldError if no text message may be sent to an E.164 number: because of the
+// number's type, or because countries (ISO 3166 codes; none = all) do not include its country.
+func CheckSMS(phone string, countries []string) error {
+	refused := func(message string) error {
+		return FieldError{Field: "phone_number", Message: message}
+	}
+	number, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
+	country := PhoneCountry(phone)
+	switch {
+	case err != nil || country == otherNetworks,
+		slices.Contains(costlyTypes, phonenumbers.GetNumberType(number)):
+		return refused("must be an ordinary mobile number, not a premium, shared-cost, " +
+			"satellite or service number")
+	case len(countries) > 0 && !slices.Contains(countries, country):
+		return refused("is in a country that this service does not send messages to")
+	}
+	return nil
+}
+
+// PhoneCountry returns the ISO 3166 code of an E.164 number's country, or "001" if it belongs to
+// none. Of the countries that share a country code, a number that is in use in none of them counts
+// for the largest.
+func PhoneCountry(phone string) string {
+	number, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
+	if err != nil {
+		return otherNetworks
+	}
+	if country := phonenumbers.GetRegionCodeForNumber(number); country != "" {
+		return country
+	}
+	return phonenumbers.GetRegionCodeForCountryCode(int(number.GetCountryCode()))
+}
+
+// IsCountry reports whether code is the ISO 3166 code of a country that has phone numbers.
+func IsCountry(code string) bool { return phonenumbers.GetSupportedRegions()[code] }
 
 // toE164 returns the E.164 form of text, or "" if it is not a possible number of any country.
 func toE164(text string) string {

@@ -17,9 +17,9 @@ import (
 // oauth.ErrBusy or a failure.
 func (s *Service) BeginChange(
 	ctx context.Context, userID int64, channel account.Channel, address string,
-	caller netip.Addr, now time.Time,
+	by Visitor, now time.Time,
 ) (token string, err error) {
-	if address, err = parseAddress(channel, address, now); err != nil {
+	if address, err = s.parseAddress(channel, address, now); err != nil {
 		return "", err
 	}
 	u, err := s.config.Store.User(ctx, userID)
@@ -33,7 +33,7 @@ func (s *Service) BeginChange(
 		Purpose: account.ForChange, Channel: channel, Address: address, UserID: userID,
 		Message: account.ChangeCode,
 	}
-	return s.requestCode(ctx, c, caller, now, func(owner *account.User) error {
+	return s.requestCode(ctx, c, by, now, func(_ context.Context, owner *account.User) error {
 		if owner.ID != 0 && owner.ID != userID {
 			c.Message = account.AccountExists
 		}
@@ -98,10 +98,16 @@ func (s *Service) notify(m account.Message) {
 	}
 }
 
-// parseAddress returns the form of an address or number that is saved, or account.FieldErrors.
-func parseAddress(channel account.Channel, text string, now time.Time) (string, error) {
+// parseAddress returns the form of an address or number that is saved, or account.FieldErrors if it
+// is malformed or cannot get messages.
+func (s *Service) parseAddress(
+	channel account.Channel, text string, now time.Time,
+) (string, error) {
 	if channel == account.SMS {
 		phone, err := account.ParsePhone(text)
+		if err == nil {
+			err = account.CheckSMS(phone, s.config.SMSCountries)
+		}
 		var wrong account.FieldError
 		if errors.As(err, &wrong) {
 			return "", account.FieldErrors{wrong}

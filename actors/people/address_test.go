@@ -14,7 +14,7 @@ func TestChangeAddress(t *testing.T) {
 	other := f.signUp(t, "other@example.com")
 	begin := func(channel account.Channel, address string, kind account.Kind) (token, code string) {
 		t.Helper()
-		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, browser, f.now)
+		token, err := f.BeginChange(t.Context(), in.User.ID, channel, address, visitor, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,10 +48,10 @@ func TestChangeAddress(t *testing.T) {
 		{account.Email, "new@example.com", "email"}, {account.Email, "x", "email"},
 		{account.SMS, evePhone, "phone_number"}, {account.SMS, "+1", "phone_number"},
 	} {
-		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, browser, f.now)
+		_, err := f.BeginChange(t.Context(), in.User.ID, c.channel, c.address, visitor, f.now)
 		wantField(t, c.address, err, c.field)
 	}
-	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", browser, f.now)
+	_, err = f.BeginChange(t.Context(), 99, account.Email, "x@example.com", visitor, f.now)
 	wantError(t, "nobody", err, account.ErrNotFound)
 	f.wantNoMessage(t)
 }

@@ -18,6 +18,11 @@ var (
 	// ErrCodeExpired says that the person needs another code. The code was used, replaced or tried
 	// too often, or it has expired, or none was requested.
 	ErrCodeExpired = errors.New("the code is no longer valid")
+	// ErrNoAccount says that the address has no account. It is returned after the right code only.
+	ErrNoAccount = errors.New("no account")
+	// ErrPasswordNeeded says that a code to the phone does not replace the account's password. It
+	// is returned after the right code only.
+	ErrPasswordNeeded = errors.New("the account signs in with its password")
 	// ErrDisabled says that the account is disabled. It is returned after the right code only.
 	ErrDisabled = errors.New("the account is disabled")
 )
@@ -64,19 +69,18 @@ func (s *Service) challenge(
 // prepare completes c, given the owner of its address, who is the zero User if there is none; nil
 // does nothing. The time of a request must not depend on whether the address has an owner.
 func (s *Service) requestCode(
-	ctx context.Context, c *account.Challenge, caller netip.Addr, now time.Time,
-	prepare func(owner *account.User) error,
+	ctx context.Context, c *account.Challenge, by Visitor, now time.Time,
+	prepare func(ctx context.Context, owner *account.User) error,
 ) (token string, err error) {
-	ctx = paidBy(ctx, &account.User{}, false, caller)
 	token = account.NewSecret()
 	c.Hash, c.Ends = oauth.HashOf(token), now.Add(account.ChallengeLifetime)
-	err = s.limitRequest(c.Purpose, caller, now, func() error {
-		owner, err := s.owner(ctx, c)
-		if err != nil {
-			return err
-		}
+	owner, err := s.owner(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	err = s.limitRequest(ctx, c, owner, by, now, func(ctx context.Context) error {
 		if prepare != nil {
-			if err := prepare(owner); err != nil {
+			if err := prepare(ctx, owner); err != nil {
 				return err
 			}
 		}
@@ -89,55 +93,74 @@ func (s *Service) requestCode(
 }
 
 // Resend sends another code for the challenge of a cookie's token. The code before is no longer
-// valid. The error is ErrCodeExpired, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a
-// failure.
-func (s *Service) Resend(
-	ctx context.Context, token string, caller netip.Addr, now time.Time,
-) error {
-	ctx = paidBy(ctx, &account.User{}, false, caller)
+// valid, unless the messages of the day are used up. The error is ErrCodeExpired, a
+// *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
+func (s *Service) Resend(ctx context.Context, token string, by Visitor, now time.Time) error {
 	c, err := s.challenge(ctx, token, now)
 	if err != nil {
 		return err
 	}
-	return s.limitRequest(c.Purpose, caller, now, func() error {
+	owner, err := s.owner(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.limitRequest(ctx, c, owner, by, now, func(ctx context.Context) error {
 		if c.Again.After(now) {
 			return &ThrottledError{RetryAfter: c.Again.Sub(now)}
-		}
-		owner, err := s.owner(ctx, c)
-		if err != nil {
-			return err
 		}
 		return s.sendCode(ctx, c, owner, s.config.Store.RenewChallenge, now)
 	})
 }
 
-// limitRequest calls request, which sends a code, unless caller has requested too many. It counts
-// the request, except one that fails through no fault of caller.
+// limitRequest sets the requester of c and calls request, which sends a code, unless the caller has
+// requested too many. It counts the request, except one that fails through no fault of the caller,
+// and charges its hashes. A browser that is known to owner is not limited by its address.
 func (s *Service) limitRequest(
-	purpose account.Purpose, caller netip.Addr, now time.Time, request func() error,
+	ctx context.Context, c *account.Challenge, owner *account.User, by Visitor, now time.Time,
+	request func(context.Context) error,
 ) (err error) {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	defer func() { s.metrics.requested(purpose, err) }()
-	if caller.IsValid() {
-		if wait := s.codeRequests.Take(caller, now); wait > 0 {
-			return &ThrottledError{RetryAfter: wait}
-		}
+	defer func() { s.metrics.requested(c.Purpose, err) }()
+	known := s.known.knows(by.Known, owner, now)
+	ctx = paidBy(ctx, owner, known, by.Caller)
+	if known {
+		c.Requester = account.KnownBrowsers
+		return request(ctx)
 	}
-	err = request()
-	if caller.IsValid() && err != nil && resultOf(err) == "failed" {
-		s.codeRequests.Forgive(caller)
+	c.Requester = s.known.stranger(c.Recipient(), networkOf(by.Caller))
+	if !by.Caller.IsValid() {
+		return request(ctx)
+	}
+	if wait := s.codeRequests.Take(by.Caller, now); wait > 0 {
+		return &ThrottledError{RetryAfter: wait}
+	}
+	if err = request(ctx); err != nil && resultOf(err) == "failed" {
+		s.codeRequests.Forgive(by.Caller)
 	}
 	return err
 }
 
-// sendCode gives c another code, saves it with save and enqueues its message. A message without a
-// code takes the same time: then the code of c is a secret that nobody learns.
+// networkOf returns the first address of the IPv6 /48 of caller, which one customer may have whole,
+// and an IPv4 address as it is.
+func networkOf(caller netip.Addr) netip.Addr {
+	caller = caller.Unmap().WithZone("")
+	if !caller.Is6() {
+		return caller
+	}
+	return netip.PrefixFrom(caller, 48).Masked().Addr()
+}
+
+// save stores a challenge with another code, as CreateChallenge and RenewChallenge do.
+type save func(context.Context, *account.Challenge, [32]byte) (account.Plan, error)
+
+// sendCode gives c another code, saves it and enqueues its message. A message without a code takes
+// the same time: then the code of c is a secret that nobody learns. The last message of the day has
+// a long code in place of the one of c, and further requests send nothing.
 func (s *Service) sendCode(
-	ctx context.Context, c *account.Challenge, owner *account.User,
-	save func(context.Context, *account.Challenge) error, now time.Time,
+	ctx context.Context, c *account.Challenge, owner *account.User, save save, now time.Time,
 ) error {
 	if !s.Channels().Has(c.Channel) {
 		return fmt.Errorf("send code: %w", errNoMessenger)
@@ -153,20 +176,56 @@ func (s *Service) sendCode(
 		return fmt.Errorf("hash code: %w", err)
 	}
 	c.Renew(hash, now)
-	err = save(ctx, c)
+	last := account.Message{
+		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
+	}
+	plan, err := s.saveChallenge(ctx, c, last, save, now)
+	if err != nil || plan == account.SendNothing {
+		return err
+	}
+	if plan == account.SendLongCode {
+		message = last
+	}
+	if err := s.sender.enqueue(message); err != nil {
+		return fmt.Errorf("send code: %w", errors.Join(err, s.freeLongCode(ctx, message)))
+	}
+	return nil
+}
+
+// saveChallenge saves c, for which last may be sent, within the budget of text messages.
+func (s *Service) saveChallenge(
+	ctx context.Context, c *account.Challenge, last account.Message, save save, now time.Time,
+) (account.Plan, error) {
+	ctx, undo, err := s.smsBudget.take(ctx, c, now)
+	if err != nil {
+		return 0, err
+	}
+	longCode, _ := account.LongCodeHash(last.Code)
+	plan, err := save(ctx, c, longCode)
+	if err != nil || plan == account.SendNothing {
+		undo()
+	}
 	var limit *account.SendLimitError
 	switch {
 	case errors.As(err, &limit):
-		return &ThrottledError{RetryAfter: limit.Next.Sub(now)}
+		return 0, &ThrottledError{RetryAfter: limit.Next.Sub(now)}
 	case errors.Is(err, account.ErrNotFound):
-		return ErrCodeExpired
+		return 0, ErrCodeExpired
 	case err != nil:
-		return fmt.Errorf("save challenge: %w", err)
+		return 0, fmt.Errorf("save challenge: %w", err)
 	}
-	if err := s.sender.enqueue(message); err != nil {
-		return fmt.Errorf("send code: %w", err)
+	return plan, nil
+}
+
+// freeLongCode makes room for another message with a long code after m was not sent. Else nobody
+// would have a code for the rest of the day.
+func (s *Service) freeLongCode(ctx context.Context, m account.Message) error {
+	if m.Kind != account.LongCode {
+		return nil
 	}
-	return nil
+	c := account.Challenge{Channel: m.Channel, Address: m.To}
+	longCode, _ := account.LongCodeHash(m.Code)
+	return s.config.Store.FreeSend(ctx, c.Recipient(), longCode)
 }
 
 // recipientOf returns the address for the message of c. A message about an account goes to the
@@ -229,15 +288,18 @@ func (s *Service) challengeFor(
 	return c, owner, err
 }
 
-// checkCode checks the code that was entered for c. A browser that is known to u is not limited by
-// its address; u is the zero User when c is about no account. The error is ErrWrongCode,
-// ErrCodeExpired, a *ThrottledError or a failure.
+// checkCode checks the code that was entered for c: its own, or a long one. A browser that is known
+// to u is not limited by its address; u is the zero User when c is about no account. The error is
+// ErrWrongCode, ErrCodeExpired, a *ThrottledError or a failure.
 func (s *Service) checkCode(
 	ctx context.Context, c *account.Challenge, code string, u *account.User,
 	by Visitor, now time.Time,
 ) error {
 	known := s.known.knows(by.Known, u, now)
 	err := s.limitCaller(by.Caller, known, now, func() error {
+		if longCode, ok := account.LongCodeHash(code); ok {
+			return s.checkLongCode(ctx, c, longCode, now)
+		}
 		if err := s.hasher.checkRoom(ctx); err != nil {
 			return err
 		}
@@ -261,9 +323,28 @@ func (s *Service) checkCode(
 	return err
 }
 
+// checkLongCode checks a long code that was entered for c. Attempts are not counted: in the lifetime
+// of the code, nobody can try a noticeable part of 80 bits.
+func (s *Service) checkLongCode(
+	ctx context.Context, c *account.Challenge, longCode [32]byte, now time.Time,
+) error {
+	ok, err := s.config.Store.HasLongCode(ctx, c.Recipient(), longCode, now)
+	if err != nil {
+		return fmt.Errorf("check long code: %w", err)
+	}
+	if !ok {
+		return ErrWrongCode
+	}
+	c.LongCode = longCode
+	return nil
+}
+
 // undoTry takes back an attempt that failed for a reason other than its code, which stays valid. It
 // returns that reason, or the error of the store.
 func (s *Service) undoTry(ctx context.Context, c *account.Challenge, reason error) error {
+	if c.LongCode != [32]byte{} {
+		return reason // no attempt was counted
+	}
 	if err := s.config.Store.UndoTry(context.WithoutCancel(ctx), c); err != nil {
 		return fmt.Errorf("undo try: %w", err)
 	}

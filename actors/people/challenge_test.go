@@ -17,7 +17,7 @@ func TestCodesExpire(t *testing.T) {
 	f.advance(5 * time.Minute)
 	_, err := f.confirm(t, token, code)
 	wantError(t, "after 5 minutes", err, people.ErrCodeExpired)
-	if err := f.Resend(t.Context(), token, browser, f.now); err != nil {
+	if err := f.Resend(t.Context(), token, visitor, f.now); err != nil {
 		t.Fatal(err)
 	}
 	second := f.receive(t, eve, account.RegisterCode)
@@ -33,7 +33,7 @@ func TestCodesExpire(t *testing.T) {
 	f.advance(time.Hour)
 	_, err = f.Challenge(t.Context(), token, f.now)
 	wantError(t, "after an hour", err, people.ErrCodeExpired)
-	wantError(t, "resend after an hour", f.Resend(t.Context(), token, browser, f.now),
+	wantError(t, "resend after an hour", f.Resend(t.Context(), token, visitor, f.now),
 		people.ErrCodeExpired)
 	for _, token := range []string{"", "x", account.NewSecret()} {
 		_, err := f.Challenge(t.Context(), token, f.now)
@@ -84,12 +84,12 @@ func TestCodeIsValidForOnePurpose(t *testing.T) {
 	wantError(t, "registration, as reset", err, people.ErrCodeExpired)
 	_, err = f.ConfirmChange(t.Context(), in.User.ID, token, code, f.now)
 	wantError(t, "registration, as change", err, people.ErrCodeExpired)
-	if token, err = f.BeginReset(t.Context(), "other@example.com", browser, f.now); err != nil {
+	if token, err = f.BeginReset(t.Context(), "other@example.com", visitor, f.now); err != nil {
 		t.Fatal(err)
 	}
 	_, err = f.confirm(t, token, f.receive(t, "other@example.com", account.ResetCode))
 	wantError(t, "reset, as registration", err, people.ErrCodeExpired)
-	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, browser, f.now)
+	token, err = f.BeginChange(t.Context(), in.User.ID, account.SMS, evePhone, visitor, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}

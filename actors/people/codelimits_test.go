@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -27,24 +28,31 @@ func TestGuessOneCode(t *testing.T) {
 	wantError(t, "the right code afterwards", err, people.ErrCodeExpired)
 }
 
-// TestGuessesPerDay requests codes for one number and guesses them, as often as allowed, for a day.
+// TestGuessesPerDay requests codes for one number from many networks and guesses them, as often as
+// allowed, for a day.
 func TestGuessesPerDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := openCodeFixture(t, sqlitetest.File(t), 100)
 		defer f.close(t)
-		codes, guesses := 0, 0
-		for end := f.now.Add(24 * time.Hour); f.now.Before(end); {
-			token, err := f.BeginPhone(t.Context(), evePhone, netip.Addr{}, f.now)
+		codes, long, guesses := 0, 0, 0
+		for step, end := 0, f.now.Add(24*time.Hour); f.now.Before(end); step++ {
+			caller := people.Visitor{Caller: network(step % 16)}
+			f.advance(10 * time.Minute)
+			token, err := f.BeginPhone(t.Context(), evePhone, caller, f.now)
 			var throttled *people.ThrottledError
 			if errors.As(err, &throttled) {
-				f.now = f.now.Add(throttled.RetryAfter)
 				continue
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			codes++
-			code := f.receive(t, evePhone, account.PhoneCode)
+			code := f.newest(t, evePhone)
+			switch len(code) {
+			case 6:
+				codes++
+			case 29:
+				long++
+			}
 			for {
 				_, err := f.ConfirmPhone(t.Context(), token, wrongCode(code), "Eve",
 					people.Visitor{}, f.now)
@@ -55,13 +63,35 @@ func TestGuessesPerDay(t *testing.T) {
 				if !errors.Is(err, people.ErrWrongCode) {
 					break
 				}
-				guesses++
+				if len(code) == 6 {
+					guesses++
+				}
 			}
 		}
-		if codes != 10 || guesses != 50 {
-			t.Errorf("got %d codes and %d guesses, want 10 and 50", codes, guesses)
+		if codes != 9 || guesses != 45 || long != 1 {
+			t.Errorf("got %d codes with %d guesses and %d long codes, want 9 with 45, and 1",
+				codes, guesses, long)
 		}
 	})
+}
+
+// network returns an address of a network of its own.
+func network(n int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(n), 15: 1})
+}
+
+// newest returns the code of the last message, which goes to that address; "" = no message came.
+func (f *codeFixture) newest(t *testing.T, to string) (code string) {
+	t.Helper()
+	synctest.Wait()
+	for len(f.messages) > 0 {
+		m := <-f.messages
+		if m.To != to {
+			t.Errorf("got %+v, want a message to %s", m, to)
+		}
+		code = m.Code
+	}
+	return code
 }
 
 func TestConcurrentTriesAreLimited(t *testing.T) {
@@ -89,41 +119,46 @@ func TestConcurrentTriesAreLimited(t *testing.T) {
 	}
 }
 
-// TestCodesOfOneRecipientAreLimited requests codes for an address with an account and for one
-// without.
-func TestCodesOfOneRecipientAreLimited(t *testing.T) {
+// TestCodesForOneRecipientAreLimited requests codes for an address with an account and for one
+// without: in one browser, until it gets a long code.
+func TestCodesForOneRecipientAreLimited(t *testing.T) {
 	f := newCodeFixture(t)
 	f.signUp(t, eve)
 	for _, email := range []string{eve, "nobody@example.com"} {
 		f.advance(24 * time.Hour)
 		start := f.now
 		request := func() error {
-			_, err := f.BeginReset(t.Context(), strings.ToUpper(email), browser, f.now)
+			_, err := f.BeginReset(t.Context(), strings.ToUpper(email), visitor, f.now)
 			return err
 		}
-		for i := range 5 {
+		for i := range account.StrangerPerHour {
 			if err := request(); err != nil {
 				t.Fatalf("%s: code %d: %v", email, i+1, err)
 			}
 			<-f.messages
-			if i < 4 {
+			if i < account.StrangerPerHour-1 {
 				wantThrottled(t, "at once", request(), 30*time.Second)
 			}
 			f.advance(30 * time.Second)
 		}
-		wantThrottled(t, "sixth in an hour", request(), start.Add(time.Hour).Sub(f.now))
+		wantThrottled(t, "fourth in an hour", request(), start.Add(time.Hour).Sub(f.now))
 		_, err := f.Register(t.Context(), registration(email), f.now)
 		wantThrottled(t, "for another purpose", err, start.Add(time.Hour).Sub(f.now))
 		f.now = start.Add(2 * time.Hour)
-		for range 5 {
+		for _, last := range []bool{false, true} {
 			if err := request(); err != nil {
 				t.Fatal(err)
 			}
-			<-f.messages
+			if m := <-f.messages; (m.Kind == account.LongCode) != last {
+				t.Errorf("got %s, want a long code in the last message of the day", m.Kind)
+			}
 			f.advance(time.Minute)
 		}
-		f.advance(2 * time.Hour)
-		wantThrottled(t, "eleventh in a day", request(), start.Add(24*time.Hour).Sub(f.now))
+		for range 2 {
+			if err := request(); err != nil {
+				t.Errorf("sixth in a day: %v", err)
+			}
+		}
 	}
 	f.wantNoMessage(t)
 }
@@ -135,7 +170,7 @@ func TestCodeRequestsOfOneCallerAreLimited(t *testing.T) {
 	var throttled *people.ThrottledError
 	for i := range 99 {
 		number := "+1415555" + string([]byte{'0', '1', byte('0' + i/10), byte('0' + i%10)})
-		_, err := f.BeginPhone(t.Context(), number, browser, f.now)
+		_, err := f.BeginPhone(t.Context(), number, visitor, f.now)
 		if errors.As(err, &throttled) {
 			break
 		}
@@ -149,13 +184,35 @@ func TestCodeRequestsOfOneCallerAreLimited(t *testing.T) {
 		t.Errorf("got %d codes, then %v to wait, want 60 and less than a minute",
 			requested, throttled)
 	}
-	_, err := f.BeginPhone(t.Context(), "+14155559998", netip.MustParseAddr("198.51.100.1"), f.now)
+	_, err := f.BeginPhone(t.Context(), "+14155559998",
+		people.Visitor{Caller: netip.MustParseAddr("198.51.100.1")}, f.now)
 	if err != nil {
 		t.Errorf("another caller: %v", err)
 	}
 	f.advance(throttled.RetryAfter)
-	if _, err := f.BeginPhone(t.Context(), "+14155559999", browser, f.now); err != nil {
+	if _, err := f.BeginPhone(t.Context(), "+14155559999", visitor, f.now); err != nil {
 		t.Errorf("after the wait: %v", err)
+	}
+}
+
+// TestCodeRequestsOfOneNetworkAreLimited requests codes for many numbers from one IPv6 /48.
+func TestCodeRequestsOfOneNetworkAreLimited(t *testing.T) {
+	f := newCodeFixture(t)
+	request := func(i int, site byte) error {
+		caller := netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, site, byte(i / 100), byte(i), 15: 1})
+		_, err := f.BeginPhone(t.Context(), fmt.Sprintf("+1415555%04d", i),
+			people.Visitor{Caller: caller}, f.now)
+		return err
+	}
+	for i := range 120 {
+		if err := request(i, 1); err != nil {
+			t.Fatalf("request %d: %v", i+1, err)
+		}
+		<-f.messages
+	}
+	wantThrottled(t, "another of the network", request(120, 1), 10*time.Second)
+	if err := request(121, 2); err != nil {
+		t.Errorf("another network: %v", err)
 	}
 }
 
@@ -164,7 +221,7 @@ func TestWrongCodesOfOneCallerAreLimited(t *testing.T) {
 	f := newCodeFixture(t)
 	for i := range 21 {
 		number := "+1415555" + string([]byte{'0', '2', byte('0' + i/10), byte('0' + i%10)})
-		token, err := f.BeginPhone(t.Context(), number, netip.Addr{}, f.now)
+		token, err := f.BeginPhone(t.Context(), number, people.Visitor{}, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +263,7 @@ func TestTimeDoesNotRevealAccounts(t *testing.T) {
 				return err
 			},
 			"reset": func(email string) error {
-				_, err := f.BeginReset(t.Context(), email, netip.Addr{}, f.now)
+				_, err := f.BeginReset(t.Context(), email, people.Visitor{}, f.now)
 				return err
 			},
 		} {
@@ -226,7 +283,7 @@ func TestNoCodesWithoutMessenger(t *testing.T) {
 	}
 	now := time.Now()
 	for i := range 61 { // one more than a caller may request
-		_, err := f.BeginPhone(t.Context(), evePhone, browser, now)
+		_, err := f.BeginPhone(t.Context(), evePhone, visitor, now)
 		var throttled *people.ThrottledError
 		if err == nil || errors.As(err, &throttled) {
 			t.Fatalf("request %d: got %v, want a failure that does not count", i+1, err)

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
@@ -15,25 +14,25 @@ import (
 // ConfirmBrowser needs. Only the message reveals that the address has no account: response and time
 // are the same. The errors are those of BeginReset.
 func (s *Service) BeginBrowser(
-	ctx context.Context, email string, caller netip.Addr, now time.Time,
+	ctx context.Context, email string, by Visitor, now time.Time,
 ) (token string, err error) {
-	return s.requestOwnerCode(ctx, account.ForBrowser, account.BrowserCode, email, caller, now)
+	return s.requestOwnerCode(ctx, account.ForBrowser, account.BrowserCode, email, by, now)
 }
 
 // requestOwnerCode requests a code of that purpose and kind for the owner of an address. Somebody at
 // an address without an account, or with a disabled one, gets a message without a code.
 func (s *Service) requestOwnerCode(
 	ctx context.Context, purpose account.Purpose, kind account.Kind, email string,
-	caller netip.Addr, now time.Time,
+	by Visitor, now time.Time,
 ) (token string, err error) {
-	address, err := parseAddress(account.Email, email, now)
+	address, err := s.parseAddress(account.Email, email, now)
 	if err != nil {
 		return "", err
 	}
 	c := &account.Challenge{
 		Purpose: purpose, Channel: account.Email, Address: address, Message: account.NoAccount,
 	}
-	return s.requestCode(ctx, c, caller, now, func(owner *account.User) error {
+	return s.requestCode(ctx, c, by, now, func(_ context.Context, owner *account.User) error {
 		if owner.ID != 0 && !owner.Disabled {
 			c.UserID, c.Message = owner.ID, kind
 		}

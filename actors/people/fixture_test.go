@@ -362,7 +362,7 @@ func (f *codeFixture) wantNoMessage(t *testing.T) {
 
 // registration returns a request from browser.
 func registration(email string) people.Registration {
-	return people.Registration{Name: "Eve", Email: email, Password: password, Caller: browser}
+	return people.Registration{Name: "Eve", Email: email, Password: password, By: visitor}
 }
 
 // register requests a registration and returns its token.

@@ -178,7 +178,7 @@ func TestOwnerSignsInByCode(t *testing.T) {
 		Details: []string{"password", "new_browser"},
 	})
 
-	code, err := f.BeginBrowser(t.Context(), " EVE@example.com", browser, f.now)
+	code, err := f.BeginBrowser(t.Context(), " EVE@example.com", people.Visitor{Caller: browser}, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestUnknownAddressIsLimitedToo(t *testing.T) {
 	for _, email := range []string{"eve@example.com", "nobody@example.com"} {
 		before := f.hasher.Hashes()
 		checked, end := f.exhaust(t, email)
-		code, err := f.BeginBrowser(t.Context(), email, browser, f.now)
+		code, err := f.BeginBrowser(t.Context(), email, people.Visitor{Caller: browser}, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestNewPasswordForgetsAttempts(t *testing.T) {
 	}
 	f.exhaust(t, "eve@example.com")
 	f.messages.drain(t, account.ManyAttempts)
-	code, err := f.BeginReset(t.Context(), "eve@example.com", browser, f.now)
+	code, err := f.BeginReset(t.Context(), "eve@example.com", people.Visitor{Caller: browser}, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -50,4 +51,14 @@ func markMAC(key *oauth.Key, minutes []byte, u *account.User) []byte {
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(u.ID)))
 	mac.Write([]byte(u.PasswordHash))
 	return mac.Sum(nil)[:markLength-4]
+}
+
+// stranger returns the requester of an unknown caller at a network who asks for a code for a
+// recipient. The store gets a MAC, so that a copy of the database does not reveal who asked.
+func (k knownBrowsers) stranger(recipient [32]byte, network netip.Addr) account.Requester {
+	mac := hmac.New(sha256.New, k.keys()[0].Secret[:])
+	mac.Write([]byte("requester of a code "))
+	mac.Write(recipient[:])
+	mac.Write(network.AsSlice())
+	return account.Requester(mac.Sum(nil)[:len(account.Requester{})])
 }

@@ -28,11 +28,13 @@ const (
 // messageKinds are the kinds of messages of each channel.
 var messageKinds = map[account.Channel][]account.Kind{
 	account.SMS: {
-		account.PhoneCode, account.ChangeCode, account.AccountExists, account.AddressLeft,
+		account.PhoneCode, account.ChangeCode, account.LongCode, account.AccountExists,
+		account.AddressLeft,
 	},
 	account.Email: {
-		account.RegisterCode, account.ResetCode, account.ChangeCode, account.AccountExists,
-		account.NoAccount, account.AddressLeft, account.BrowserCode, account.ManyAttempts,
+		account.RegisterCode, account.ResetCode, account.ChangeCode, account.BrowserCode,
+		account.LongCode, account.AccountExists, account.NoAccount, account.AddressLeft,
+		account.ManyAttempts,
 	},
 }
 
@@ -43,6 +45,7 @@ type metrics struct {
 	codeRequests  *prometheus.CounterVec
 	codeEntries   *prometheus.CounterVec
 	messages      *prometheus.CounterVec
+	smsRefused    *prometheus.CounterVec
 	panics        prometheus.Counter
 }
 
@@ -68,6 +71,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			"Messages to people by channel, kind and result: sent, failed, "+
 				"refused because the queue was full, or stale after a long wait.",
 			"channel", "kind", "result"),
+		smsRefused: vector("gatehouse_sms_refused_total",
+			"Text messages refused because a budget was used up, by budget: all or country.",
+			"budget"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
@@ -83,12 +89,16 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		m.codeRequests.WithLabelValues(string(purpose), resultOf(nil))
 		m.codeEntries.WithLabelValues(string(purpose), resultOf(nil))
 	}
+	for _, key := range []string{allCountries, ""} {
+		m.smsRefused.WithLabelValues(budgetName(key))
+	}
 	for _, channel := range []account.Channel{account.Email, account.SMS} {
 		m.registrations.WithLabelValues(string(channel))
 	}
 	var err error
 	for _, c := range []prometheus.Collector{
-		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.panics,
+		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
+		m.panics,
 	} {
 		err = errors.Join(err, registry.Register(c))
 	}
@@ -142,7 +152,8 @@ func resultOf(err error) string {
 	case errors.As(err, &throttled):
 		return "throttled"
 	case errors.As(err, &field), errors.As(err, &fields),
-		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled):
+		errors.Is(err, account.ErrTaken), errors.Is(err, ErrDisabled),
+		errors.Is(err, ErrNoAccount), errors.Is(err, ErrPasswordNeeded):
 		return "refused"
 	}
 	return "failed"

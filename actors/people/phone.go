@@ -3,32 +3,32 @@ package people
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 )
 
 // BeginPhone sends a code to a phone number and returns the token for the cookie, which
 // ConfirmPhone needs. It does the same whether the number has an account or not. The error is
 // account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy or a failure.
 func (s *Service) BeginPhone(
-	ctx context.Context, number string, caller netip.Addr, now time.Time,
+	ctx context.Context, number string, by Visitor, now time.Time,
 ) (token string, err error) {
-	phone, err := parseAddress(account.SMS, number, now)
+	phone, err := s.parseAddress(account.SMS, number, now)
 	if err != nil {
 		return "", err
 	}
 	c := &account.Challenge{
 		Purpose: account.ForPhone, Channel: account.SMS, Address: phone, Message: account.PhoneCode,
 	}
-	return s.requestCode(ctx, c, caller, now, nil)
+	return s.requestCode(ctx, c, by, now, nil)
 }
 
 // ConfirmPhone signs in to the account of the number that the code was sent to. If there is none,
 // it creates the account, which needs a name. The error is ErrWrongCode, ErrCodeExpired,
-// ErrDisabled, a *ThrottledError, account.ErrBusy or a failure. After account.FieldErrors about the
-// name, the code stays valid.
+// ErrDisabled, ErrPasswordNeeded, a *ThrottledError, account.ErrBusy or a failure. After
+// account.FieldErrors about the name, the code stays valid.
 func (s *Service) ConfirmPhone(
 	ctx context.Context, token, code, name string, by Visitor, now time.Time,
 ) (in *SignedIn, err error) {
@@ -52,7 +52,13 @@ func (s *Service) ConfirmPhone(
 			if owner.Disabled {
 				return nil, ErrDisabled
 			}
-			return owner, s.takeChallenge(ctx, c, nil, now)
+			if err := s.takeChallenge(ctx, c, nil, now); err != nil {
+				return nil, err
+			}
+			if owner.MustUsePassword(s.config.PhoneReplacesPassword) {
+				return nil, ErrPasswordNeeded
+			}
+			return owner, nil
 		})
 }
 
@@ -67,4 +73,26 @@ func (s *Service) registerPhone(
 		return nil, s.undoTry(ctx, c, err)
 	}
 	return u, s.takeChallenge(ctx, c, u, now)
+}
+
+// PhoneReplacesPassword reports whether people may let a code to their phone replace the password.
+func (s *Service) PhoneReplacesPassword() bool { return s.config.PhoneReplacesPassword }
+
+// SetPhoneSignIn sets whether a code to the phone may replace the password of u, when p proves the
+// password. The error is one of Prove, account.ErrNotFound or a failure.
+func (s *Service) SetPhoneSignIn(
+	ctx context.Context, u *account.User, p Proof, allowed bool, now time.Time,
+) error {
+	if err := s.Prove(ctx, u, p, now); err != nil {
+		return err
+	}
+	ctx = audit.With(ctx, audit.Event{
+		Action: audit.AccountChanged, Subject: audit.OfUser(u.ID),
+		Details: []string{"phone_sign_in"},
+	})
+	_, err := s.changeUser(ctx, u.ID, now, s.config.Store.UpdateUser, func(u *account.User) error {
+		u.PhoneSignIn = allowed
+		return nil
+	})
+	return err
 }

@@ -11,7 +11,7 @@ func TestPhoneSignInAndRegistration(t *testing.T) {
 	f := newCodeFixture(t)
 	begin := func() (string, string) {
 		t.Helper()
-		token, err := f.BeginPhone(t.Context(), "+1 415 555-0123", browser, f.now)
+		token, err := f.BeginPhone(t.Context(), "+1 415 555-0123", visitor, f.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,6 +44,6 @@ func TestPhoneSignInAndRegistration(t *testing.T) {
 	wantError(t, "a wrong code for a disabled account", err, people.ErrWrongCode)
 	_, err = confirm(token, code, "")
 	wantError(t, "disabled", err, people.ErrDisabled)
-	_, err = f.BeginPhone(t.Context(), "415", browser, f.now)
+	_, err = f.BeginPhone(t.Context(), "415", visitor, f.now)
 	wantField(t, "no number", err, "phone_number")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
@@ -15,7 +14,7 @@ type Registration struct {
 	Name     string
 	Email    string
 	Password string
-	Caller   netip.Addr
+	By       Visitor
 }
 
 // Register requests a code that creates an account. It returns the token for the cookie, which
@@ -34,8 +33,7 @@ func (s *Service) Register(
 		Purpose: account.ForRegistration, Channel: account.Email, Address: u.Email,
 		Message: account.RegisterCode,
 	}
-	ctx = paidBy(ctx, &account.User{}, false, r.Caller)
-	return s.requestCode(ctx, c, r.Caller, now, func(owner *account.User) error {
+	return s.requestCode(ctx, c, r.By, now, func(ctx context.Context, owner *account.User) error {
 		hash, err := s.hasher.Hash(ctx, r.Password)
 		if err != nil {
 			return fmt.Errorf("hash password: %w", err)
@@ -81,6 +79,9 @@ func (s *Service) ConfirmRegistration(
 		) (*account.User, error) {
 			if err := s.checkCode(ctx, c, code, &account.User{}, by, now); err != nil {
 				return nil, err
+			}
+			if c.PasswordHash == "" { // the address had an account already; the code was a long one
+				return nil, account.ErrTaken
 			}
 			u := &account.User{
 				Name: c.Name, Email: c.Address, PasswordHash: c.PasswordHash,

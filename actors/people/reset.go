@@ -3,7 +3,6 @@ package people
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
@@ -14,14 +13,14 @@ import (
 // are the same. The error is account.FieldErrors, a *ThrottledError, account.ErrBusy, oauth.ErrBusy
 // or a failure.
 func (s *Service) BeginReset(
-	ctx context.Context, email string, caller netip.Addr, now time.Time,
+	ctx context.Context, email string, by Visitor, now time.Time,
 ) (token string, err error) {
-	return s.requestOwnerCode(ctx, account.ForReset, account.ResetCode, email, caller, now)
+	return s.requestOwnerCode(ctx, account.ForReset, account.ResetCode, email, by, now)
 }
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
-// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrDisabled, a *ThrottledError,
-// account.ErrBusy or a failure. After an account.FieldError about the password, the code stays
+// and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a
+// *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password, the code stays
 // valid.
 func (s *Service) ConfirmReset(
 	ctx context.Context, token, code, password string, by Visitor, now time.Time,
@@ -39,6 +38,8 @@ func (s *Service) ConfirmReset(
 				return nil, err
 			}
 			switch {
+			case c.UserID == 0 && owner.ID == 0: // the code was a long one
+				return nil, ErrNoAccount
 			case c.UserID == 0 || owner.ID != c.UserID: // the owner of the address has changed
 				return nil, ErrCodeExpired
 			case owner.Disabled:

@@ -12,7 +12,7 @@ import (
 func TestResetByCode(t *testing.T) {
 	f := newCodeFixture(t)
 	before := f.signUp(t, eve)
-	token, err := f.BeginReset(t.Context(), " EVE@example.com ", browser, f.now)
+	token, err := f.BeginReset(t.Context(), " EVE@example.com ", visitor, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestResetChecksCodeBeforeName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := f.BeginReset(t.Context(), eve, browser, f.now)
+	token, err := f.BeginReset(t.Context(), eve, visitor, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +76,15 @@ func TestResetChecksCodeBeforeName(t *testing.T) {
 func TestResetUnknownAddress(t *testing.T) {
 	f := newCodeFixture(t)
 	in := f.signUp(t, eve)
-	_, err := f.BeginReset(t.Context(), "nobody", browser, f.now)
+	_, err := f.BeginReset(t.Context(), "nobody", visitor, f.now)
 	wantField(t, "no address", err, "email")
-	if _, err := f.BeginReset(t.Context(), "nobody@example.com", browser, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "nobody@example.com", visitor, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, "nobody@example.com", account.NoAccount)
 
 	// The user changes the address after the code was sent.
-	token, err := f.BeginReset(t.Context(), eve, browser, f.now)
+	token, err := f.BeginReset(t.Context(), eve, visitor, f.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestResetUnknownAddress(t *testing.T) {
 	if err := f.DisableUser(t.Context(), in.User.ID, f.now); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.BeginReset(t.Context(), "new@example.com", browser, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), "new@example.com", visitor, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, "new@example.com", account.NoAccount)
@@ -109,7 +109,7 @@ func TestResetUnknownAddress(t *testing.T) {
 func TestMessagesKeepCaseOfAddress(t *testing.T) {
 	f := newCodeFixture(t)
 	f.signUp(t, eve)
-	if _, err := f.BeginReset(t.Context(), strings.ToUpper(eve), browser, f.now); err != nil {
+	if _, err := f.BeginReset(t.Context(), strings.ToUpper(eve), visitor, f.now); err != nil {
 		t.Fatal(err)
 	}
 	f.receive(t, eve, account.ResetCode)

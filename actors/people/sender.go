@@ -18,7 +18,8 @@ const (
 	queueSize   = 1000                 // queued messages of each channel
 	sendWorkers = 4                    // concurrent sends of each channel
 	sendTimeout = 30 * time.Second     // of one message
-	staleTime   = account.CodeLifetime // a message queued for longer is dropped
+	dropTimeout = 5 * time.Second      // of the note that a message was not sent
+	staleTime   = account.CodeLifetime // a message queued for longer is dropped, but no long code
 )
 
 // errNoMessenger says that no messenger is configured for the channel.
@@ -32,8 +33,9 @@ type sender struct {
 	messenger account.CodeSender
 	metrics   *metrics
 	logger    *slog.Logger
-	queues    map[account.Channel]chan queued // empty without a messenger
-	ctx       context.Context                 // of all sends; cancel ends it
+	dropped   func(context.Context, account.Message) error // called after a message was not sent
+	queues    map[account.Channel]chan queued              // empty without a messenger
+	ctx       context.Context                              // of all sends; cancel ends it
 	cancel    context.CancelFunc
 	workers   sync.WaitGroup
 
@@ -48,9 +50,13 @@ type queued struct {
 }
 
 // newSender returns a sender, which needs stop. Without a messenger (nil) it refuses every message.
-func newSender(messenger account.CodeSender, metrics *metrics, logger *slog.Logger) *sender {
+// It calls dropped for each message that it has accepted and could not send.
+func newSender(
+	messenger account.CodeSender, metrics *metrics, logger *slog.Logger,
+	dropped func(context.Context, account.Message) error,
+) *sender {
 	s := &sender{
-		messenger: messenger, metrics: metrics, logger: logger,
+		messenger: messenger, metrics: metrics, logger: logger, dropped: dropped,
 		queues: map[account.Channel]chan queued{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -124,7 +130,8 @@ func (s *sender) work(queue <-chan queued) {
 		switch {
 		case s.ctx.Err() != nil:
 			s.metrics.message(m.Message, messageFailed)
-		case time.Since(m.since) >= staleTime:
+			s.drop(m.Message)
+		case time.Since(m.since) >= staleTime && m.Kind != account.LongCode:
 			s.metrics.message(m.Message, messageStale)
 		default:
 			s.send(m.Message)
@@ -141,14 +148,25 @@ func (s *sender) send(m account.Message) {
 			s.metrics.panics.Inc()
 			s.metrics.message(m, messageFailed)
 			s.logger.Error("messenger panicked", "stack", string(debug.Stack()))
+			s.drop(m)
 		}
 	}()
 	if err := s.messenger.Send(ctx, m); err != nil {
 		s.metrics.message(m, messageFailed)
 		s.logFailure(m, err)
+		s.drop(m)
 		return
 	}
 	s.metrics.message(m, messageSent)
+}
+
+// drop tells that m was not sent, also while the sender stops.
+func (s *sender) drop(m account.Message) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), dropTimeout)
+	defer cancel()
+	if err := s.dropped(ctx, m); err != nil {
+		s.logger.Warn("a message that was not sent still counts", "error", err)
+	}
 }
 
 func (s *sender) logFailure(m account.Message, err error) {

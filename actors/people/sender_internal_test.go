@@ -41,8 +41,11 @@ func newSenderFixture(t *testing.T, send sendFunc) senderFixture {
 	}
 	log := &bytes.Buffer{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	return senderFixture{newSender(send, metrics, logger), t, registry, log}
+	return senderFixture{newSender(send, metrics, logger, noDrop), t, registry, log}
 }
+
+// noDrop does nothing after a message that was not sent.
+func noDrop(context.Context, account.Message) error { return nil }
 
 // wantCount checks the number of messages with a result, of all channels and kinds.
 func (f senderFixture) wantCount(result string, want int) {
@@ -323,7 +326,7 @@ func TestEnqueueWithoutMessenger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newSender(nil, metrics, slog.New(slog.DiscardHandler))
+	f := newSender(nil, metrics, slog.New(slog.DiscardHandler), noDrop)
 	if err := f.enqueue(account.Message{Channel: account.SMS}); !errors.Is(err, errNoMessenger) {
 		t.Errorf("got %v, want errNoMessenger", err)
 	}

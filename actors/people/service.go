@@ -7,8 +7,8 @@
 //   - The store owns users, sessions, consents and challenges, and counts the codes sent to each
 //     recipient. A restart loses none of it.
 //   - The store counts wrong passwords with the account. A restart loses none of them.
-//   - Failed attempts and code requests of each caller are counted in memory. A restart forgets
-//     them.
+//   - Failed attempts, code requests of each caller, and the budgets of text messages are counted in
+//     memory. A restart forgets them.
 //   - The sender owns the queued messages. A restart loses them, and people request another code.
 package people
 
@@ -27,8 +27,8 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config configures a Service. Messenger, Channels, Hasher, HashSlots and
-// Trail are optional, all others required.
+// Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail and those after Metrics
+// are optional, all others required.
 type Config struct {
 	Store     account.Store
 	Tokens    Tokens
@@ -41,6 +41,14 @@ type Config struct {
 	Trail     Trail              // gets the failed sign-ins; nil = no trail
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer
+
+	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
+	PhoneReplacesPassword bool
+	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; nil = all.
+	SMSCountries []string
+	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not
+	// known to an account; SMSPerCountry limits those to one country. 0 = no limit.
+	SMSPerHour, SMSPerCountry int
 }
 
 // Tokens is the part of the token service that Service needs.
@@ -84,6 +92,7 @@ type Service struct {
 	hasher         *hashScheduler
 	wrongPasswords *ratelimit.Throttle
 	codeRequests   *ratelimit.Throttle
+	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
 	changing       chan struct{} // holds one element while a user is being changed
@@ -99,17 +108,19 @@ func New(config Config) (*Service, error) {
 	if config.Hasher == nil {
 		config.Hasher = account.NewHasher(account.DefaultCost())
 	}
-	return &Service{
+	s := &Service{
 		config:  config,
 		metrics: metrics,
 		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
 		wrongPasswords: ratelimit.NewThrottle(
 			wrongPasswords, wrongPasswordsEvery, limitedCallers),
 		codeRequests: ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers),
+		smsBudget:    newSMSBudget(&config, metrics),
 		known:        knownBrowsers{keys: config.Keys},
-		sender:       newSender(config.Messenger, metrics, config.Logger),
 		changing:     make(chan struct{}, 1),
-	}, nil
+	}
+	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)
+	return s, nil
 }
 
 // Stop refuses new requests, waits for those in flight and sends the queued messages, until ctx

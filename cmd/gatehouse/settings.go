@@ -37,24 +37,28 @@ type databaseSettings struct {
 
 // identitySettings are the other settings of the identity service.
 type identitySettings struct {
-	BaseURL              issuerURL       `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"URL that clients know the public endpoints by: the issuer (default: the public address, if that is on loopback)."`
-	CodeTTL              duration        `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" min:"1s" max:"10m" group:"identity" placeholder:"TIME" help:"Lifetime of an authorization code (${default})."`
-	AccessTokenTTL       duration        `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" min:"1s" max:"720h" group:"identity" placeholder:"TIME" help:"Lifetime of an access token (${default})."`
-	RefreshTokenTTL      duration        `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token from its last use (${default})."`
-	RefreshFamilyTTL     duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
-	RefreshGrace         duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
-	SessionTTL           duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
-	DefaultScope         grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
-	SkipChooserParameter parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
-	Messenger            messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
-	MessengerSecret      secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
-	MessengerFrom        mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
-	Stale                duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
-	MaxActiveTokens      int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them. Requests with further tokens get 503 (${default})."`
-	AuditAddresses       choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
-	AuditKeep            duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
-	HashSlots            int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
-	Migrate              choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
+	BaseURL               issuerURL       `name:"base-url" variable:"GATEHOUSE_BASE_URL" group:"identity" placeholder:"URL" help:"URL that clients know the public endpoints by: the issuer (default: the public address, if that is on loopback)."`
+	CodeTTL               duration        `name:"code-ttl" variable:"GATEHOUSE_CODE_TTL" default:"60s" min:"1s" max:"10m" group:"identity" placeholder:"TIME" help:"Lifetime of an authorization code (${default})."`
+	AccessTokenTTL        duration        `name:"access-token-ttl" variable:"GATEHOUSE_ACCESS_TOKEN_TTL" default:"1h" min:"1s" max:"720h" group:"identity" placeholder:"TIME" help:"Lifetime of an access token (${default})."`
+	RefreshTokenTTL       duration        `name:"refresh-token-ttl" variable:"GATEHOUSE_REFRESH_TOKEN_TTL" default:"720h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token from its last use (${default})."`
+	RefreshFamilyTTL      duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
+	RefreshGrace          duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
+	SessionTTL            duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
+	DefaultScope          grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
+	SkipChooserParameter  parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
+	Messenger             messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
+	MessengerSecret       secretText      `name:"messenger-secret" variable:"GATEHOUSE_MESSENGER_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that webhooks are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
+	MessengerFrom         mailAddress     `name:"messenger-from" variable:"GATEHOUSE_MESSENGER_FROM" group:"identity" placeholder:"ADDRESS" help:"Sender of e-mails by SMTP."`
+	PhoneReplacesPassword choice          `name:"phone-replaces-password" variable:"GATEHOUSE_PHONE_REPLACES_PASSWORD" default:"allow" oneof:"allow forbid" group:"identity" placeholder:"RULE" help:"Whether people may choose that a code to their phone replaces the password: allow or forbid (${default})."`
+	SMSCountries          countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
+	SMSPerHour            int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
+	SMSPerCountry         int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
+	Stale                 duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
+	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them. Requests with further tokens get 503 (${default})."`
+	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
+	AuditKeep             duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
+	HashSlots             int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
+	Migrate               choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
 
 // settings are those that serve and demo share.
@@ -300,7 +304,10 @@ func (s *serviceSettings) identity() *stack.Identity {
 		SessionTTL: s.SessionTTL.Duration, DefaultScopes: s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
-		HashSlots: s.HashSlots,
+		HashSlots:             s.HashSlots,
+		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",
+		SMSCountries:          s.SMSCountries,
+		SMSPerHour:            s.SMSPerHour, SMSPerCountry: s.SMSPerCountry,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/sim"
@@ -32,7 +33,7 @@ func settingTypes() []kong.Option {
 		settingType(parseDuration), settingType(parseNumber), settingType(parseFraction),
 		settingType(parseChoice), settingType(parseSecret),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
-		settingType(parsePrefixes), settingType(parseFiles), settingType(parseKeyFiles),
+		settingType(parsePrefixes), settingType(parseCountries), settingType(parseFiles), settingType(parseKeyFiles),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault),
@@ -275,6 +276,23 @@ func parsePrefixes(text string, _ *kong.Tag) (prefixes, error) {
 				"must be CIDR prefixes such as 10.0.0.0/8, with commas between them")
 		}
 		all = append(all, prefix.Masked())
+	}
+	return all, nil
+}
+
+// countries are ISO 3166 codes, written with commas between them; none = all countries.
+type countries []string
+
+// String returns the codes as they are written.
+func (c countries) String() string { return strings.Join(c, ",") }
+
+func parseCountries(text string, _ *kong.Tag) (countries, error) {
+	all := list(strings.ToUpper(text))
+	for _, code := range all {
+		if !account.IsCountry(code) {
+			return nil, fmt.Errorf(
+				"must be country codes such as DE,AT with commas between them; %q is none", code)
+		}
 	}
 	return all, nil
 }

@@ -102,6 +102,14 @@ type Identity struct {
 
 	Lifetimes  oauth.Lifetimes
 	SessionTTL time.Duration // how long a browser stays signed in from its last use
+	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
+	PhoneReplacesPassword bool
+	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:
+	// nil = all.
+	SMSCountries []string
+	// SMSPerHour limits the text messages with codes an hour that strangers may cause, and
+	// SMSPerCountry those to one country; 0 = no limit.
+	SMSPerHour, SMSPerCountry int
 	// DefaultScopes are granted to an authorization request without scope; 0 = it is refused.
 	DefaultScopes oauth.Scopes
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
@@ -149,8 +157,9 @@ func Defaults() Config {
 				RefreshToken: 30 * day, RefreshFamily: 180 * day, RefreshGrace: 10 * time.Second,
 			},
 			SessionTTL: 14 * day, DefaultScopes: oauth.ViewUser,
-			MaxActiveTokens:      token.DefaultMaxActive,
-			SkipChooserParameter: "skip_account_chooser",
+			MaxActiveTokens:       token.DefaultMaxActive,
+			SkipChooserParameter:  "skip_account_chooser",
+			PhoneReplacesPassword: true, SMSPerHour: 1000, SMSPerCountry: 100,
 		},
 		ForwardedHeader: "x-forwarded-for",
 		ReadTimeout:     10 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: time.Minute,

@@ -42,6 +42,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
 		Logger: s.Logger, Metrics: s.Metrics,
+		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
+		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)

@@ -22,6 +22,7 @@ type userRecord struct {
 	Address        *string `json:"address"`
 	ProfilePicture *string `json:"profile_picture"`
 	HasPassword    bool    `json:"has_password"`
+	PhoneSignIn    bool    `json:"phone_sign_in"`
 	Disabled       bool    `json:"disabled"`
 	CreatedAt      string  `json:"created_at"`
 	UpdatedAt      string  `json:"updated_at"`
@@ -34,7 +35,7 @@ func newUserRecord(u *account.User) userRecord {
 		Gender: orNull(u.Gender), Bio: orNull(u.Bio), PlaceOfBirth: orNull(u.PlaceOfBirth),
 		DateOfBirth: orNull(u.DateOfBirth),
 		Address:     orNull(u.Address), ProfilePicture: orNull(u.ProfilePicture),
-		HasPassword: u.PasswordHash != "", Disabled: u.Disabled,
+		HasPassword: u.PasswordHash != "", PhoneSignIn: u.PhoneSignIn, Disabled: u.Disabled,
 		CreatedAt: timestamp(u.Created), UpdatedAt: timestamp(u.Updated),
 	}
 }

@@ -168,6 +168,11 @@ func signInProblem(err error) (Problem, bool) {
 		p.Message = "This is not the code that we sent. Check it and try again."
 	case errors.Is(err, people.ErrCodeExpired):
 		p.Message = "This code is no longer valid: it has expired, was used or was tried too often. Ask for a new one."
+	case errors.Is(err, people.ErrNoAccount):
+		p.Message = "There is no account with this address. Perhaps you registered with another one."
+	case errors.Is(err, people.ErrPasswordNeeded):
+		p.Status, p.Message = fasthttp.StatusForbidden,
+			"This account has a password, and a code to the phone does not replace it."
 	case errors.Is(err, people.ErrDisabled):
 		p.Status, p.Message = fasthttp.StatusForbidden, "Nobody can sign in to it at the moment."
 	case errors.Is(err, people.ErrSignInAgain):

@@ -65,7 +65,8 @@ func (s *service) takeAddress(p *person, f *addressChange) {
 		return
 	}
 	token, err := s.people.BeginChange(p.Ctx, p.User.ID, f.Channel,
-		p.Field(addressField(f.Channel)), s.Caller(p.Visit), p.Now)
+		p.Field(addressField(f.Channel)), s.Visitor(p.Visit, p.Field(addressField(f.Channel))),
+		p.Now)
 	s.GoToCode(p.Visit, &f.CodeFlow, token, err)
 }
 
@@ -133,8 +134,8 @@ func (s *service) confirmAddress(p *person, f *addressChange, token, code string
 	switch {
 	case err == nil:
 		s.DropCode(p.HTTP)
-		if mark := s.KnownMark(p.HTTP, p.User.Email); mark != "" && f.Channel == account.Email {
-			s.KeepKnown(p.HTTP, c.Address, mark)
+		if mark := s.KnownMark(p.HTTP, p.Account().Address); mark != "" {
+			s.KeepKnown(p.HTTP, mark, c.Address)
 		}
 		visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, f.done))
 	case errors.Is(err, account.ErrTaken):

@@ -21,6 +21,8 @@ const (
 	noticeSessionEnded
 	noticeSessionsEnded
 	noticeDeleted
+	noticePhoneSignIn
+	noticePasswordOnly
 )
 
 var noticeTexts = map[notice]string{
@@ -31,6 +33,8 @@ var noticeTexts = map[notice]string{
 	noticeAppRemoved:    "The app can no longer use your account.",
 	noticeSessionEnded:  "The session is ended.",
 	noticeSessionsEnded: "All other sessions are ended.",
+	noticePhoneSignIn:   "A code to your phone can now replace your password.",
+	noticePasswordOnly:  "Only your password signs you in now.",
 }
 
 const (

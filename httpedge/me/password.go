@@ -61,6 +61,6 @@ func (s *service) renewSession(p *person, in *people.SignedIn) {
 	}
 	s.KeepSessions(p.Visit, append([]visit.Visitor{{Token: in.Token, Session: session, User: user}},
 		p.others...))
-	s.KeepKnown(p.HTTP, user.Email, in.Known)
+	s.KeepKnown(p.HTTP, in.Known, user.Email, user.Phone)
 	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticePassword))
 }

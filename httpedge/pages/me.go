@@ -5,7 +5,7 @@ import "slices"
 // Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
 // go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
 // (field session, or all=true), all with FormToken; its links to /me/apps, /me/password, /me/email,
-// /me/phone and /me/delete.
+// /me/phone, /me/phone/sign-in and /me/delete.
 type Me struct {
 	Account         Account
 	FormToken       string
@@ -15,6 +15,8 @@ type Me struct {
 	EmailOffered    bool    // the email address can be changed
 	PhoneOffered    bool    // the phone number can be changed
 	HasPassword     bool    // the account has one, which can be changed
+	PhoneSignIn     bool    // a code to the phone can replace the password
+	PhoneChoice     bool    // the person can choose that
 	Connections     []Connection
 	MoreConnections int // that are not among Connections
 	Sessions        []Session
@@ -93,6 +95,20 @@ type MePassword struct {
 
 // Render returns the page.
 func (p MePassword) Render() ([]byte, error) { return render(mePassword, p) }
+
+// MePhoneSignIn is the page that asks whether a code to the phone may replace the password. Its
+// fields are allow, which is true or false, and current_password.
+type MePhoneSignIn struct {
+	Account   Account
+	Phone     string
+	Allowed   bool // it may now
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p MePhoneSignIn) Render() ([]byte, error) { return render(mePhoneSignIn, p) }
 
 // MeAddress is the page that asks for a new email address or phone number. Its fields are email or
 // phone_number, and current_password.

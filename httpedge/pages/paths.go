@@ -31,6 +31,7 @@ const (
 	PathMePhone       = "/me/phone"
 	PathMePhoneVerify = "/me/phone/verify"
 	PathMePhoneResend = "/me/phone/resend"
+	PathMePhoneSignIn = "/me/phone/sign-in"
 	PathMeDelete      = "/me/delete"
 	PathMeDeleted     = "/me/deleted"
 )

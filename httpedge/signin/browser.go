@@ -48,7 +48,8 @@ func (s *service) loginCode(v *visit.Visit) {
 	case !v.CheckForm(v.Bind("login code")):
 		s.showLogin(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	default:
-		token, err := s.people.BeginBrowser(v.Ctx, v.Field("email"), s.Caller(v), v.Now)
+		token, err := s.people.BeginBrowser(v.Ctx, v.Field("email"),
+			s.Visitor(v, v.Field("email")), v.Now)
 		s.GoToCode(v, s.browserFlow(), token, err)
 	}
 }
@@ -64,15 +65,14 @@ func (s *service) verifyBrowser(f *visit.CodeFlow) func(*visit.Visit) {
 		if !ok {
 			return
 		}
-		known, err := s.people.ConfirmBrowser(v.Ctx, token, code, people.Visitor{
-			Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, c.Address),
-		}, v.Now)
+		known, err := s.people.ConfirmBrowser(v.Ctx, token, code, s.Visitor(v, c.Address),
+			v.Now)
 		if err != nil {
 			s.RefuseCode(v, f, token, c, err)
 			return
 		}
 		s.DropCode(v.HTTP)
-		s.KeepKnown(v.HTTP, c.Address, known)
+		s.KeepKnown(v.HTTP, known, c.Address)
 		visit.Redirect(v.HTTP, pathConfirmed(v))
 	}
 }

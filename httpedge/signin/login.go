@@ -54,7 +54,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 	status, problems := visit.Again(v, err, "email", "Too many attempts to sign in have failed.")
 	switch {
 	case err == nil:
-		s.finishSignIn(v, email, signedIn)
+		s.finishSignIn(v, signedIn)
 	case needsCode(err):
 		s.offerCode(v, status)
 	case status != 0:
@@ -65,7 +65,7 @@ func (s *service) signIn(v *visit.Visit, email, password string) {
 }
 
 // finishSignIn stores the new session in the browser and continues the flow.
-func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *people.SignedIn) {
+func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	session, user, err := s.people.Session(v.Ctx, signedIn.Token, v.Now)
 	if err != nil {
 		s.WriteFailure(v.HTTP, "read a new session", err)
@@ -76,7 +76,7 @@ func (s *service) finishSignIn(v *visit.Visit, email string, signedIn *people.Si
 		s.WriteFailure(v.HTTP, "join a session to others", err)
 		return
 	}
-	s.KeepKnown(v.HTTP, email, signedIn.Known)
+	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
 	if v.Pending == nil {
 		visit.Redirect(v.HTTP, pages.PathMe)

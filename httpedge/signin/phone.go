@@ -39,7 +39,7 @@ func (s *service) phone(v *visit.Visit) {
 			account.FieldError{Field: "phone_number", Message: "is missing"}, "", "")
 		s.showPhone(v, status, problems...)
 	default:
-		token, err := s.people.BeginPhone(v.Ctx, number, s.Caller(v), v.Now)
+		token, err := s.people.BeginPhone(v.Ctx, number, s.Visitor(v, number), v.Now)
 		s.GoToCode(v, &s.phoneFlow().CodeFlow, token, err)
 	}
 }

@@ -39,7 +39,7 @@ func (s *service) register(v *visit.Visit) {
 	}
 	token, err := s.people.Register(v.Ctx, people.Registration{
 		Name: v.Field("name"), Email: v.Field("email"), Password: v.Field("password"),
-		Caller: s.Caller(v),
+		By: s.Visitor(v, v.Field("email")),
 	}, v.Now)
 	s.GoToCode(v, &s.registerFlow().CodeFlow, token, err)
 }

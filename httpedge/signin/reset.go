@@ -35,7 +35,8 @@ func (s *service) reset(v *visit.Visit) {
 		s.showReset(v, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
-	token, err := s.people.BeginReset(v.Ctx, v.Field("email"), s.Caller(v), v.Now)
+	email := v.Field("email")
+	token, err := s.people.BeginReset(v.Ctx, email, s.Visitor(v, email), v.Now)
 	s.GoToCode(v, &s.resetFlow().CodeFlow, token, err)
 }
 

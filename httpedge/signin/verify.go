@@ -64,18 +64,24 @@ func (s *service) resume(v *visit.Visit) bool {
 
 func (s *service) confirmCode(v *visit.Visit, f *codeFlow, token, code string,
 	c *account.Challenge) {
-	in, err := f.confirm(v, token, code, people.Visitor{
-		Caller: s.Caller(v), Device: device(string(v.HTTP.UserAgent())),
-		Known: s.KnownMark(v.HTTP, c.Address),
-	})
+	by := s.Visitor(v, c.Address)
+	by.Device = device(string(v.HTTP.UserAgent()))
+	in, err := f.confirm(v, token, code, by)
 	switch {
 	case err == nil:
 		s.DropCode(v.HTTP)
-		s.finishSignIn(v, c.Address, in)
+		s.finishSignIn(v, in)
 	case errors.Is(err, account.ErrTaken):
 		s.DropCode(v.HTTP)
 		s.showLogin(v, fasthttp.StatusUnprocessableEntity,
 			pages.Problem{Text: "This address already has an account. Sign in to it."})
+	case errors.Is(err, people.ErrPasswordNeeded):
+		s.DropCode(v.HTTP)
+		problem := endpoint.ProblemOf(err)
+		s.WriteMessage(v.HTTP, problem.Status,
+			pages.Message{Title: "Sign in with your password", Text: problem.Message,
+				Advice: "If you have forgotten it, you can set a new one with a code to your email address.",
+				Link:   v.Path(pages.PathLogin), LinkText: "Sign in with your password"})
 	case errors.Is(err, people.ErrDisabled):
 		s.DropCode(v.HTTP)
 		problem := endpoint.ProblemOf(err)

@@ -14,7 +14,7 @@ import (
 // What people are told about codes.
 const (
 	textCodeGone     = "This code is no longer valid. Please start again."
-	textCodeSent     = "We sent a new code. Only the new one works now."
+	textCodeSent     = "If today's messages are not used up, we sent a new code. Only the new one works then."
 	textTooManyCodes = "Too many codes were requested."
 )
 
@@ -142,7 +142,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 				pages.Problem{Text: TextStaleForm})
 			return
 		}
-		err := s.people.Resend(v.Ctx, token, s.Caller(v), v.Now)
+		err := s.people.Resend(v.Ctx, token, s.Visitor(v, c.Address), v.Now)
 		status, problems := Again(v, err, "", textTooManyCodes)
 		switch {
 		case err == nil:

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/people"
 	"gatehouse/httpedge/pages"
 )
 
 const (
 	maxSessions  = 5                     // accounts that one browser is signed in to
+	maxKnown     = 2 * maxSessions       // marks of known accounts: each by email address and number
 	maxCookie    = 128                   // bytes of a cookie value
 	secretMaxAge = 180 * 24 * time.Hour  // of the cookie that forms are bound to
 	knownMaxAge  = oauth.BrowserLifetime // of the cookie that marks a browser as known
@@ -176,42 +179,59 @@ func (s *Site) Join(v *Visit, newcomer Visitor) error {
 	return nil
 }
 
-// tagOf returns the MAC of an email address under a mark. A browser keeps a mark for each account
-// that has signed in with it, as mark~tag: the tag finds the account's mark without revealing whose
-// it is.
-func tagOf(mark, email string) string {
+// tagOf returns the MAC of an email address or phone number under a mark. A browser keeps a mark
+// for each account that has signed in with it, as mark~tag: the tag finds the account's mark
+// without revealing whose it is.
+func tagOf(mark, address string) string {
 	m := hmac.New(sha256.New, []byte(mark))
-	m.Write([]byte(strings.ToLower(email)))
+	if phone, err := account.ParsePhone(address); err == nil {
+		address = account.PhoneKey(phone)
+	}
+	m.Write([]byte(strings.ToLower(strings.TrimSpace(address))))
 	return base64url.EncodeToString(m.Sum(nil)[:9])
 }
 
-// KnownMark returns this browser's mark for the account with that address; "" = none.
-func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, email string) string {
-	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
-		if mark, tag, _ := strings.Cut(kept, "~"); tag == tagOf(mark, email) {
+// KnownMark returns this browser's mark for the account with that address or number; "" = none.
+func (s *Site) KnownMark(ctx *fasthttp.RequestCtx, address string) string {
+	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxKnown) {
+		if mark, tag, _ := strings.Cut(kept, "~"); tag == tagOf(mark, address) {
 			return mark
 		}
 	}
 	return ""
 }
 
-// KeepKnown stores a new mark in place of the account's earlier one.
-func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, email, mark string) {
-	all := []string{mark + "~" + tagOf(mark, email)}
-	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
-		if mark, tag, _ := strings.Cut(kept, "~"); len(all) < maxSessions &&
-			tag != tagOf(mark, email) {
+// Visitor returns the browser, which may be known to the account with that address or number.
+func (s *Site) Visitor(v *Visit, address string) people.Visitor {
+	return people.Visitor{Caller: s.Caller(v), Known: s.KnownMark(v.HTTP, address)}
+}
+
+// KeepKnown stores a mark for addresses of an account, of which "" is none, in place of those that
+// it had.
+func (s *Site) KeepKnown(ctx *fasthttp.RequestCtx, mark string, addresses ...string) {
+	var all []string
+	for _, address := range addresses {
+		if address != "" {
+			all = append(all, mark+"~"+tagOf(mark, address))
+		}
+	}
+	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxKnown) {
+		mark, tag, _ := strings.Cut(kept, "~")
+		replaced := slices.ContainsFunc(addresses, func(address string) bool {
+			return tag == tagOf(mark, address)
+		})
+		if len(all) < maxKnown && !replaced {
 			all = append(all, kept)
 		}
 	}
 	s.cookies.write(ctx, s.cookies.known, all, knownMaxAge)
 }
 
-// DropKnown removes this browser's mark for the account with that address.
-func (s *Site) DropKnown(ctx *fasthttp.RequestCtx, email string) {
+// DropKnown removes this browser's mark for the account with that address or number.
+func (s *Site) DropKnown(ctx *fasthttp.RequestCtx, address string) {
 	var all []string
-	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxSessions) {
-		if mark, tag, _ := strings.Cut(kept, "~"); tag != tagOf(mark, email) {
+	for _, kept := range s.cookies.read(ctx, s.cookies.known, maxKnown) {
+		if mark, tag, _ := strings.Cut(kept, "~"); tag != tagOf(mark, address) {
 			all = append(all, kept)
 		}
 	}

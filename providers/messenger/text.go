@@ -21,6 +21,10 @@ func compose(m account.Message, service string) text {
 // expiry tells when a code expires.
 var expiry = fmt.Sprintf("It expires in %d minutes.", account.CodeLifetime/time.Minute)
 
+// longExpiry tells when a long code expires.
+var longExpiry = fmt.Sprintf("It works for %d hours, in any browser.",
+	account.LongCodeLifetime/time.Hour)
+
 // shortText fits into one text message of 160 characters if service has at most 40.
 func shortText(m account.Message, service string) string {
 	const ignore = " If this was not you, ignore it."
@@ -31,6 +35,8 @@ func shortText(m account.Message, service string) string {
 	case account.AddressLeft:
 		return "The number of your account at " + service +
 			" was changed. If you did not change it, tell " + service + "."
+	case account.LongCode:
+		return m.Code + " is your code for " + service + ". " + longExpiry + " Tell it to nobody."
 	}
 	return m.Code + " is your code for " + service + ". " + expiry + ignore
 }
@@ -49,6 +55,12 @@ func longText(m account.Message, service string) text {
 		return text{"Your code for " + service,
 			code + "Enter it on the page where you tried to sign in. " +
 				"Then enter your password there." + ignore}
+	case account.LongCode:
+		return text{"Your code for " + service,
+			"Your code for " + service + " is " + m.Code + ". " + longExpiry + "\n\n" +
+				"Enter it on the page that asks for a code. Tell it to nobody.\n\n" +
+				"Many codes were requested for this address. This is the last message with one " +
+				"today, so keep it if you want to use " + service + "." + ignore}
 	case account.AccountExists:
 		return text{"Your account at " + service,
 			"Someone, perhaps you, tried to use this address at " + service +

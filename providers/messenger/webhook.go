@@ -74,10 +74,8 @@ func (w *webhook) close() { w.http.CloseIdleConnections() }
 func (w *webhook) Send(ctx context.Context, m account.Message) error {
 	text := compose(m, w.service)
 	p := payload{ID: uuid.NewString(), Service: w.service, Channel: string(m.Channel), To: m.To,
-		Kind: string(m.Kind), Code: m.Code, Subject: text.subject, Text: text.body}
-	if m.Kind.HasCode() {
-		p.ExpiresIn = int(account.CodeLifetime / time.Second)
-	}
+		Kind: string(m.Kind), Code: m.Code, Subject: text.subject, Text: text.body,
+		ExpiresIn: int(m.Kind.Lifetime() / time.Second)}
 	body, err := json.Marshal(p)
 	if err != nil {
 		return errors.New("the message cannot be encoded as JSON")

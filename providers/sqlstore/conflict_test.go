@@ -96,7 +96,8 @@ func TestConcurrentChallenges(t *testing.T) {
 							round), Ends: now.Add(account.ChallengeLifetime)}
 					c.Renew("code", now)
 					challenges[i] = c
-					return stores[i%2].CreateChallenge(t.Context(), c)
+					_, err := stores[i%2].CreateChallenge(t.Context(), c, [32]byte{})
+					return err
 				})
 				if len(counts) != 1 {
 					t.Fatalf("got %d codes sent, want 1", len(counts))

@@ -14,13 +14,15 @@ import (
 )
 
 const selectUser = `SELECT id, service_id, name, email, phone, username, gender, bio, place_of_birth, date_of_birth, address,
-profile_picture, password_hash, disabled, created, updated, version, epoch FROM users `
+profile_picture, password_hash, disabled, created, updated, version, epoch, phone_sign_in FROM users `
 
 const (
 	selectUserByID    = selectUser + `WHERE id = $1`
 	selectUserByEmail = selectUser + `WHERE email_key = $1`
-	selectUserByPhone = selectUser + `WHERE phone_key = $1`
-	selectUsers       = selectUser + `WHERE id > $1 ORDER BY id LIMIT $2`
+	// Two users from before may have keys that mean one number: then each has the number as it is.
+	selectUserByPhone = selectUser + `WHERE phone_key IN ($1, $2)
+ORDER BY CASE WHEN phone_key = $1 THEN 0 ELSE 1 END LIMIT 1`
+	selectUsers = selectUser + `WHERE id > $1 ORDER BY id LIMIT $2`
 )
 
 // User implements account.Store.
@@ -41,11 +43,12 @@ func (s *Store) UserByPhone(ctx context.Context, phone string) (*account.User, e
 	if phone == "" || !isText(phone) {
 		return nil, fmt.Errorf("read user: %w", account.ErrNotFound)
 	}
-	return s.readUser(ctx, selectUserByPhone, phone)
+	return s.readUser(ctx, selectUserByPhone, phone, account.PhoneKey(phone))
 }
 
-func (s *Store) readUser(ctx context.Context, text string, key any) (u *account.User, err error) {
-	err = readOne(ctx, s, account.ErrNotFound, text, []any{key}, func(r row) error {
+func (s *Store) readUser(ctx context.Context, text string,
+	keys ...any) (u *account.User, err error) {
+	err = readOne(ctx, s, account.ErrNotFound, text, keys, func(r row) error {
 		u, err = scanUser(r)
 		return err
 	})
@@ -71,7 +74,7 @@ func scanUser(r row) (*account.User, error) {
 	var created, updated int64
 	err := r.Scan(&u.ID, &u.ServiceID, &u.Name, &u.Email, &u.Phone, &u.Username, &u.Gender, &u.Bio,
 		&u.PlaceOfBirth, &u.DateOfBirth, &u.Address, &u.ProfilePicture, &u.PasswordHash,
-		&u.Disabled, &created, &updated, &u.Version, &u.Epoch)
+		&u.Disabled, &created, &updated, &u.Version, &u.Epoch, &u.PhoneSignIn)
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
@@ -85,16 +88,17 @@ func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s !=
 const (
 	nextUserID = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
 	insertUser = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
-bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, disabled, created, updated, version, epoch)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) ON CONFLICT DO NOTHING`
+bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, phone_sign_in, disabled, created, updated, version,
+epoch) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING`
 	userVersion = `SELECT version FROM users WHERE id = $1`
-	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR phone_key = $3 OR username_key = $4) LIMIT 1`
-	updateUser  = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5, phone_key = $6, username = $7,
-username_key = $8, gender = $9, bio = $10, place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14,
-password_hash = $15, disabled = $16, created = $17, updated = $18,
-version = version + 1 WHERE id = $1 AND version = $19 RETURNING epoch`
-	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0
-OR lower(address) IN (SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone_key FROM users WHERE id = $1)`
+	otherUser   = `SELECT id FROM users WHERE id <> $1 AND (email_key = $2 OR username_key = $4
+OR phone_key = $3 AND NOT EXISTS (SELECT 1 FROM users own WHERE own.id = $1 AND own.phone = $5)) LIMIT 1`
+	updateUser = `UPDATE users SET name = $2, email = $3, email_key = $4, phone = $5,
+phone_key = CASE WHEN phone = $5 THEN phone_key ELSE $6 END, username = $7, username_key = $8, gender = $9, bio = $10,
+place_of_birth = $11, date_of_birth = $12, address = $13, profile_picture = $14, password_hash = $15, phone_sign_in = $16,
+disabled = $17, created = $18, updated = $19, version = version + 1 WHERE id = $1 AND version = $20 RETURNING epoch`
+	deleteUserChallenges = `DELETE FROM challenges WHERE user_id = $1 AND user_id <> 0 OR lower(address) IN
+(SELECT email_key FROM users WHERE id = $1 UNION ALL SELECT phone FROM users WHERE id = $1 AND phone <> '')`
 	deleteUser      = `DELETE FROM users WHERE id = $1`
 	deleteUserCodes = `DELETE FROM authorization_codes
 WHERE family_id <> '' AND family_id IN (SELECT id FROM families WHERE user_id = $1)`
@@ -246,8 +250,8 @@ func checkUser(u *account.User) error {
 // checkFree returns a refusal if another user has the e-mail address, phone number or username.
 // Without it, the write would fail and abort the whole transaction.
 func (b *batch) checkFree(u *account.User) error {
-	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(fold(u.Email)), key(u.Phone),
-		key(fold(u.Username))}, new(int64))
+	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(fold(u.Email)),
+		key(account.PhoneKey(u.Phone)), key(fold(u.Username)), u.Phone}, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -258,9 +262,9 @@ func (b *batch) checkFree(u *account.User) error {
 }
 
 func userValues(u *account.User) []any {
-	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(u.Phone), u.Username,
-		key(fold(u.Username)), u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth, u.Address,
-		u.ProfilePicture, u.PasswordHash, u.Disabled, millis(u.Created), millis(u.Updated),
+	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(account.PhoneKey(u.Phone)),
+		u.Username, key(fold(u.Username)), u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth,
+		u.Address, u.ProfilePicture, u.PasswordHash, u.PhoneSignIn, u.Disabled, millis(u.Created), millis(u.Updated),
 		u.Version}
 }
 

@@ -212,7 +212,8 @@ func writesRecord(t *testing.T, f *fixture) {
 	challenge := &account.Challenge{Hash: newHash(), Purpose: account.ForPhone, CodeHash: "code",
 		Channel: account.SMS, Address: "+12025550100", Sent: f.now, Expires: f.now.Add(time.Hour),
 		Ends: f.now.Add(time.Hour)}
-	f.must(f.CreateChallenge(f.ctx, challenge))
+	_, err := f.CreateChallenge(f.ctx, challenge, [32]byte{})
+	f.must(err)
 	before, created = f.lastEvent(), &account.User{Name: "Ada", Phone: "+12025550100"}
 	f.must(f.TakeChallenge(ctx, challenge, created, f.now))
 	want.Subject = audit.OfUser(created.ID)

@@ -20,6 +20,10 @@ var challengeTests = map[string]func(*testing.T, *fixture){
 	"ChallengeCreatesUser":            challengeCreatesUser,
 	"ChallengeStaysIfAddressIsTaken":  challengeStaysIfAddressIsTaken,
 	"CodesOfOneRecipientAreLimited":   codesAreLimited,
+	"LastMessageHasLongCode":          lastMessageHasLongCode,
+	"UnsentLongCodeIsReplaced":        longCodeThatWasNotSentIsReplaced,
+	"RenewalKeepsCode":                renewalKeepsCode,
+	"KnownBrowsersHaveOwnLimits":      knownBrowsersHaveLimitsOfTheirOwn,
 	"ConcurrentCodesSendOne":          concurrentCodesSendOne,
 	"EnteredCodeEndsSendInterval":     enteredCodeEndsSendInterval,
 	"RecipientsAreLimitedSeparately":  recipientsAreLimitedSeparately,
@@ -34,15 +38,34 @@ func (f *fixture) challenge(address string, sent time.Time) *account.Challenge {
 		PasswordHash: "$argon2id$password", Message: account.RegisterCode,
 		Ends: sent.Add(account.ChallengeLifetime),
 	}
+	c.Requester[0] = 1
 	c.Renew("$argon2id$"+address, sent)
 	return c
+}
+
+// create inserts a challenge whose message has no long code.
+func (f *fixture) create(c *account.Challenge) error {
+	plan, err := f.CreateChallenge(f.ctx, c, newHash())
+	if err == nil && plan != account.SendCode {
+		f.Errorf("create: got plan %d, want %d", plan, account.SendCode)
+	}
+	return err
+}
+
+// renew is create for another code.
+func (f *fixture) renew(c *account.Challenge) error {
+	plan, err := f.RenewChallenge(f.ctx, c, newHash())
+	if err == nil && plan != account.SendCode {
+		f.Errorf("renew: got plan %d, want %d", plan, account.SendCode)
+	}
+	return err
 }
 
 // newChallenge inserts a challenge for an address.
 func (f *fixture) newChallenge(address string) *account.Challenge {
 	f.Helper()
 	c := f.challenge(address, f.now)
-	f.must(f.CreateChallenge(f.ctx, c))
+	f.must(f.create(c))
 	return c
 }
 
@@ -73,14 +96,14 @@ func challengeRoundTrip(t *testing.T, f *fixture) {
 	c.Tries++
 	f.sameChallenge(c, f.now.Add(30*time.Second))
 	c.Renew("$argon2id$second", f.now.Add(time.Minute))
-	f.must(f.RenewChallenge(f.ctx, c))
+	f.must(f.renew(c))
 	f.sameChallenge(c, f.now.Add(90*time.Second))
 	if c.Tries != 0 {
 		t.Errorf("got %d tries of the new code, want 0", c.Tries)
 	}
 	late := *c
 	late.Renew("$argon2id$third", f.now.Add(58*time.Minute))
-	f.must(f.RenewChallenge(f.ctx, &late))
+	f.must(f.renew(&late))
 	if !late.Expires.Equal(c.Ends) {
 		t.Errorf("got a code that expires at %v, want the end of the challenge, %v",
 			late.Expires, c.Ends)
@@ -91,7 +114,7 @@ func unknownChallenge(t *testing.T, f *fixture) {
 	c := f.challenge("nobody@example.org", f.now)
 	_, err := f.Challenge(f.ctx, c.Hash)
 	f.wantError("read", err, account.ErrNotFound)
-	f.wantError("renew", f.RenewChallenge(f.ctx, c), account.ErrNotFound)
+	f.wantError("renew", f.renew(c), account.ErrNotFound)
 	f.wantError("try", f.CountTry(f.ctx, c, f.now), account.ErrNotFound)
 	f.wantError("take", f.TakeChallenge(f.ctx, c, nil, f.now), account.ErrNotFound)
 	f.wantError("take for a user", f.TakeChallenge(f.ctx, c, f.fullUser(), f.now),
@@ -99,11 +122,11 @@ func unknownChallenge(t *testing.T, f *fixture) {
 	f.must(f.UndoTry(f.ctx, c))
 	_, err = f.UserByEmail(f.ctx, f.fullUser().Email)
 	f.wantError("user", err, account.ErrNotFound)
-	f.must(f.CreateChallenge(f.ctx, c)) // no code was counted so far
+	f.must(f.create(c)) // no code was counted so far
 	ended := *c
 	ended.Renew("x", c.Ends)
-	f.wantError("renew an ended challenge", f.RenewChallenge(f.ctx, &ended), account.ErrNotFound)
-	if err := f.CreateChallenge(f.ctx, f.challenge("a\x00b@example.org", f.now)); err == nil {
+	f.wantError("renew an ended challenge", f.renew(&ended), account.ErrNotFound)
+	if err := f.create(f.challenge("a\x00b@example.org", f.now)); err == nil {
 		t.Error("address with a NUL: got no error")
 	}
 }
@@ -119,7 +142,7 @@ func challengeAllowsFiveTries(t *testing.T, f *fixture) {
 	f.wantError("sixth try", f.CountTry(f.ctx, c, f.now), account.ErrNotFound)
 	first := *c
 	c.Renew("$argon2id$second", f.now.Add(time.Minute))
-	f.must(f.RenewChallenge(f.ctx, c))
+	f.must(f.renew(c))
 	f.wantError("try of the first code", f.CountTry(f.ctx, &first, c.Sent), account.ErrNotFound)
 	f.wantError("take with the first code", f.TakeChallenge(f.ctx, &first, nil, c.Sent),
 		account.ErrNotFound)
@@ -205,28 +228,142 @@ func codesAreLimited(_ *testing.T, f *fixture) {
 	at := func(d time.Duration) *account.Challenge {
 		return f.challenge("ADA@example.ORG", f.now.Add(d))
 	}
-	f.limited("at once", f.CreateChallenge(f.ctx, at(0)), f.now.Add(30*time.Second))
-	f.limited("too early", f.CreateChallenge(f.ctx, at(30*time.Second-time.Millisecond)),
+	f.limited("at once", f.create(at(0)), f.now.Add(30*time.Second))
+	f.limited("too early", f.create(at(30*time.Second-time.Millisecond)),
 		f.now.Add(30*time.Second))
 	var last *account.Challenge
-	for i := 1; i < account.SendsPerHour; i++ {
+	for i := 1; i < account.StrangerPerHour; i++ {
 		last = at(time.Duration(i) * 30 * time.Second)
-		f.must(f.CreateChallenge(f.ctx, last))
+		f.must(f.create(last))
 	}
 	f.sameChallenge(last, f.now.Add(time.Hour))
 	last.Renew("x", f.now.Add(30*time.Minute))
-	f.limited("sixth in an hour", f.RenewChallenge(f.ctx, last), f.now.Add(time.Hour))
-	for i := range account.SendsPerHour {
-		f.must(f.CreateChallenge(f.ctx, at(2*time.Hour+time.Duration(i)*time.Minute)))
+	f.limited("fourth in an hour", f.renew(last), f.now.Add(time.Hour))
+	f.must(f.create(at(2 * time.Hour)))
+	f.plan("fifth in a day", at(3*time.Hour), account.SendLongCode)
+	f.plan("sixth in a day", at(3*time.Hour), account.SendNothing)
+	f.plan("seventh in a day", at(24*time.Hour-time.Millisecond), account.SendNothing)
+	f.plan("after a day", at(24*time.Hour), account.SendLongCode)
+	f.plan("after two days", at(48*time.Hour), account.SendCode)
+}
+
+// plan creates c and returns the hash of its long code.
+func (f *fixture) plan(what string, c *account.Challenge, want account.Plan) [32]byte {
+	f.Helper()
+	longCode := newHash()
+	plan, err := f.CreateChallenge(f.ctx, c, longCode)
+	f.must(err)
+	if plan != want || (c.CodeHash == "") != (want != account.SendCode) {
+		f.Errorf("%s: got plan %d and code %q, want plan %d", what, plan, c.CodeHash, want)
 	}
-	f.limited("eleventh in a day", f.CreateChallenge(f.ctx, at(23*time.Hour)),
-		f.now.Add(24*time.Hour))
-	f.must(f.CreateChallenge(f.ctx, at(24*time.Hour)))
+	return longCode
+}
+
+// useUp uses up the day's messages of strangers, each from a caller of its own. It returns the last
+// challenge and the hash of its long code.
+func (f *fixture) useUp(address string) (last *account.Challenge, longCode [32]byte) {
+	f.Helper()
+	for i := range account.StrangersPerDay {
+		last = f.challenge(address, f.now.Add(time.Duration(i)*time.Second))
+		last.Requester[1] = byte(i)
+		want := account.SendCode
+		if i == account.StrangersPerDay-1 {
+			want = account.SendLongCode
+		}
+		longCode = f.plan(fmt.Sprintf("stranger %d", i+1), last, want)
+	}
+	return last, longCode
+}
+
+func (f *fixture) hasLongCode(what string, c *account.Challenge, longCode [32]byte, now time.Time,
+	want bool) {
+	f.Helper()
+	got, err := f.HasLongCode(f.ctx, c.Recipient(), longCode, now)
+	f.must(err)
+	if got != want {
+		f.Errorf("%s: got %t for a long code, want %t", what, got, want)
+	}
+}
+
+func lastMessageHasLongCode(_ *testing.T, f *fixture) {
+	last, longCode := f.useUp("ada@example.org")
+	day := last.Sent.Add(account.LongCodeLifetime)
+	f.hasLongCode("at once", last, longCode, last.Sent, true)
+	f.hasLongCode("within a day", last, longCode, day.Add(-time.Millisecond), true)
+	f.hasLongCode("after a day", last, longCode, day, false)
+	f.hasLongCode("another", last, newHash(), last.Sent, false)
+	f.hasLongCode("another recipient", f.challenge("eve@example.org", f.now), longCode, last.Sent,
+		false)
+	own := f.challenge("ada@example.org", f.now.Add(time.Minute))
+	f.plan("the owner", own, account.SendNothing)
+	f.sameChallenge(own, own.Sent.Add(account.SendInterval))
+	own.LongCode = newHash()
+	f.wantError("take with another long code", f.TakeChallenge(f.ctx, own, nil, own.Sent),
+		account.ErrNotFound)
+	own = f.challenge("ada@example.org", f.now.Add(2*time.Minute))
+	f.plan("the owner again", own, account.SendNothing)
+	own.LongCode = longCode
+	if taken := f.race(16, func(int) error {
+		return f.TakeChallenge(f.ctx, own, nil, own.Sent)
+	}); taken != 1 {
+		f.Errorf("got it taken %d times, want 1", taken)
+	}
+	f.hasLongCode("used", last, longCode, last.Sent, false)
+	next := f.challenge("ada@example.org", f.now.Add(3*time.Minute))
+	f.plan("after it was entered", next, account.SendLongCode)
+	f.plan("after that", f.challenge("ada@example.org", f.now.Add(4*time.Minute)),
+		account.SendNothing)
+}
+
+func longCodeThatWasNotSentIsReplaced(_ *testing.T, f *fixture) {
+	last, longCode := f.useUp("ada@example.org")
+	f.must(f.FreeSend(f.ctx, last.Recipient(), longCode))
+	f.hasLongCode("not sent", last, longCode, last.Sent, false)
+	f.plan("the next", f.challenge("ada@example.org", f.now.Add(time.Minute)),
+		account.SendLongCode)
+}
+
+// renewalKeepsCode requests another code after strangers have used up the day's messages.
+func renewalKeepsCode(t *testing.T, f *fixture) {
+	own := f.newChallenge("ada@example.org")
+	for i := range account.StrangersPerDay - 1 {
+		c := f.challenge("ada@example.org", f.now)
+		c.Requester[1] = byte(1 + i)
+		_, err := f.CreateChallenge(f.ctx, c, newHash())
+		f.must(err)
+	}
+	renewed := *own
+	renewed.Renew("$argon2id$second", f.now.Add(time.Minute))
+	plan, err := f.RenewChallenge(f.ctx, &renewed, newHash())
+	f.must(err)
+	if plan != account.SendNothing {
+		t.Errorf("got plan %d, want %d", plan, account.SendNothing)
+	}
+	f.must(f.CountTry(f.ctx, own, renewed.Sent))
+	f.must(f.TakeChallenge(f.ctx, own, nil, renewed.Sent))
+}
+
+func knownBrowsersHaveLimitsOfTheirOwn(_ *testing.T, f *fixture) {
+	f.useUp("ada@example.org")
+	known := func(d time.Duration) *account.Challenge {
+		c := f.challenge("ada@example.org", f.now.Add(d))
+		c.Requester = account.KnownBrowsers
+		return c
+	}
+	for i := range account.KnownPerHour {
+		f.must(f.create(known(time.Duration(i) * 30 * time.Second)))
+	}
+	f.limited("sixth in an hour", f.create(known(time.Minute*10)), f.now.Add(time.Hour))
+	for i := range account.KnownPerHour - 1 {
+		f.must(f.create(known(time.Hour*2 + time.Duration(i)*30*time.Second)))
+	}
+	f.plan("tenth in a day", known(3*time.Hour), account.SendLongCode)
+	f.plan("eleventh in a day", known(4*time.Hour), account.SendNothing)
 }
 
 func concurrentCodesSendOne(t *testing.T, f *fixture) {
 	sent := f.race(16, func(int) error {
-		return f.CreateChallenge(f.ctx, f.challenge("ada@example.org", f.now))
+		return f.create(f.challenge("ada@example.org", f.now))
 	})
 	if sent != 1 {
 		t.Errorf("got %d codes, want 1", sent)
@@ -234,13 +371,13 @@ func concurrentCodesSendOne(t *testing.T, f *fixture) {
 }
 
 func enteredCodeEndsSendInterval(_ *testing.T, f *fixture) {
-	for i := range account.SendsPerHour {
+	for i := range account.StrangerPerHour {
 		c := f.challenge("ada@example.org", f.now.Add(time.Duration(i)*time.Second))
-		f.must(f.CreateChallenge(f.ctx, c))
+		f.must(f.create(c))
 		f.must(f.TakeChallenge(f.ctx, c, nil, c.Sent))
 	}
-	f.limited("sixth in an hour", f.CreateChallenge(f.ctx,
-		f.challenge("ada@example.org", f.now.Add(time.Minute))), f.now.Add(time.Hour))
+	f.limited("fourth in an hour",
+		f.create(f.challenge("ada@example.org", f.now.Add(time.Minute))), f.now.Add(time.Hour))
 }
 
 func recipientsAreLimitedSeparately(_ *testing.T, f *fixture) {
@@ -249,7 +386,7 @@ func recipientsAreLimitedSeparately(_ *testing.T, f *fixture) {
 	}
 	sms := f.challenge("ada0@example.org", f.now)
 	sms.Channel = account.SMS
-	f.must(f.CreateChallenge(f.ctx, sms))
+	f.must(f.create(sms))
 }
 
 func sweepDeletesChallenges(_ *testing.T, f *fixture) {
@@ -259,7 +396,7 @@ func sweepDeletesChallenges(_ *testing.T, f *fixture) {
 	_, err := f.Challenge(f.ctx, c.Hash)
 	f.wantError("challenge", err, account.ErrNotFound)
 	f.limited("after the challenge was swept",
-		f.CreateChallenge(f.ctx, f.challenge("ada@example.org", f.now)), f.now.Add(30*time.Second))
+		f.create(f.challenge("ada@example.org", f.now)), f.now.Add(30*time.Second))
 	f.sweep(f.now.Add(24*time.Hour), 1)
 	f.newChallenge("ada@example.org")
 }

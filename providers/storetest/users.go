@@ -18,6 +18,7 @@ var userTests = map[string]func(*testing.T, *fixture){
 	"UserUpdateConflict":                   userUpdateConflict,
 	"UserLookupIgnoresCase":                userLookupIgnoresCase,
 	"UserIdentifiersAreUnique":             userIdentifiersAreUnique,
+	"OptionalDigitOfPhoneIsIgnored":        optionalDigitOfPhone,
 	"UserIDsAreNeverReused":                userIDsAreNeverReused,
 	"UnknownUser":                          unknownUser,
 	"UserPages":                            userPages,
@@ -33,7 +34,8 @@ func (f *fixture) fullUser() *account.User {
 		Gender: "female", Bio: "Line\nbreak 🧮",
 		PlaceOfBirth: "London", DateOfBirth: "1815-12-10", Address: "St James's Square",
 		ProfilePicture: "https://x.example/a.png",
-		PasswordHash:   "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", Created: f.now,
+		PasswordHash:   "$argon2id$v=19$m=65536,t=3,p=4$c2FsdA$aGFzaA", PhoneSignIn: true,
+		Created: f.now,
 		Updated: f.now.Add(time.Second),
 	}
 }
@@ -113,6 +115,29 @@ func userLookupIgnoresCase(t *testing.T, f *fixture) {
 	if got.ID != u.ID {
 		t.Errorf("phone: got user %d, want %d", got.ID, u.ID)
 	}
+}
+
+// optionalDigitOfPhone writes an Argentine mobile number with and without the 9.
+func optionalDigitOfPhone(t *testing.T, f *fixture) {
+	const short, long = "+541123456789", "+5491123456789"
+	u := &account.User{Name: "Ada", Phone: long}
+	f.must(f.CreateUser(f.ctx, u))
+	for _, phone := range []string{short, long} {
+		got, err := f.UserByPhone(f.ctx, phone)
+		f.must(err)
+		if got.ID != u.ID || got.Phone != long {
+			t.Errorf("%s: got user %d with %s, want %d with %s", phone, got.ID, got.Phone, u.ID, long)
+		}
+		f.wantError("another user", f.CreateUser(f.ctx, &account.User{Name: "Eve", Phone: phone}),
+			account.ErrTaken)
+	}
+	f.newChallenge(long) // not text messages: other recipients
+	sms := f.challenge(short, f.now)
+	sms.Channel = account.SMS
+	f.must(f.create(sms))
+	other := f.challenge(long, f.now)
+	other.Channel = account.SMS
+	f.limited("the same number", f.create(other), f.now.Add(account.SendInterval))
 }
 
 func userIdentifiersAreUnique(t *testing.T, f *fixture) {

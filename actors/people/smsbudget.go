@@ -1,0 +1,145 @@
+package people
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+)
+
+// smsPeriod is the period of a budget of text messages, counted from its first message.
+const smsPeriod = time.Hour
+
+// allCountries is the key of the budget of text messages to all countries together.
+const allCountries = "all"
+
+// smsBudget limits the text messages with codes that strangers cause, in all and for each country.
+// Browsers that are known to the account are not limited, so that nobody can use up their way in.
+// Its methods may be called by many goroutines.
+type smsBudget struct {
+	perHour, perCountry int // 0 = no limit
+	metrics             *metrics
+	logger              *slog.Logger
+
+	mu   sync.Mutex
+	used map[string]smsUse // by country, and allCountries
+}
+
+// networkShare is the part of a budget that one network may use: one in so many.
+const networkShare = 5
+
+// smsUse is what is used of a budget in its current period.
+type smsUse struct {
+	since    time.Time
+	n        int
+	networks map[netip.Addr]int // of n
+	told     bool               // that the budget is reached
+}
+
+func newSMSBudget(config *Config, metrics *metrics) *smsBudget {
+	return &smsBudget{
+		perHour: config.SMSPerHour, perCountry: config.SMSPerCountry,
+		metrics: metrics, logger: config.Logger, used: map[string]smsUse{},
+	}
+}
+
+// take counts the message of c, unless it is no text message or the browser is known. It returns a
+// *ThrottledError if a budget is used up. The context makes the write that uses up a budget record
+// that. undo takes the message back, after it was not sent.
+func (b *smsBudget) take(
+	ctx context.Context, c *account.Challenge, now time.Time,
+) (_ context.Context, undo func(), err error) {
+	if c.Channel != account.SMS || c.Requester == account.KnownBrowsers {
+		return ctx, func() {}, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	country, network := account.PhoneCountry(c.Address), networkOf(audit.SourceOf(ctx).Caller)
+	for _, key := range []string{allCountries, country} {
+		if wait := b.wait(key, network, now); wait > 0 {
+			return ctx, nil, &ThrottledError{RetryAfter: wait}
+		}
+	}
+	for _, key := range []string{allCountries, country} {
+		use := b.used[key]
+		if use.n++; use.n == 1 {
+			use.since, use.networks = now, map[netip.Addr]int{}
+		}
+		if b.limit(key) > 0 { // else nothing bounds the number of networks
+			use.networks[network]++
+		}
+		b.used[key] = use
+		if use.n == b.limit(key) {
+			ctx = audit.With(ctx, audit.Event{
+				Action: audit.BudgetReached, Details: []string{"sms", key},
+			})
+		}
+	}
+	return ctx, func() { b.undo(country, network) }, nil
+}
+
+// limit returns the limit of a budget; 0 = none.
+func (b *smsBudget) limit(key string) int {
+	if key == allCountries {
+		return b.perHour
+	}
+	return b.perCountry
+}
+
+// wait returns how long a budget, or the share of a network (if it is known), is used up; 0 = it is
+// not. It begins a new period if the last one has ended.
+func (b *smsBudget) wait(key string, network netip.Addr, now time.Time) time.Duration {
+	use := b.used[key]
+	end := use.since.Add(smsPeriod)
+	if !now.Before(end) {
+		delete(b.used, key)
+		return 0
+	}
+	limit := b.limit(key)
+	switch {
+	case limit == 0:
+		return 0
+	case use.n >= limit:
+		b.tell(key)
+	case !network.IsValid() || use.networks[network] < max(1, limit/networkShare):
+		return 0
+	}
+	return end.Sub(now)
+}
+
+// tell counts a refusal, and logs the first one of a period.
+func (b *smsBudget) tell(key string) {
+	b.metrics.smsRefused.WithLabelValues(budgetName(key)).Inc()
+	if use := b.used[key]; !use.told {
+		use.told = true
+		b.used[key] = use
+		b.logger.Warn("the budget of text messages for this hour is used up", "country", key)
+	}
+}
+
+// budgetName returns the value of the label budget.
+func budgetName(key string) string {
+	if key == allCountries {
+		return allCountries
+	}
+	return "country"
+}
+
+// undo takes back a message.
+func (b *smsBudget) undo(country string, network netip.Addr) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range []string{allCountries, country} {
+		if use, ok := b.used[key]; ok && use.n > 0 {
+			use.n--
+			if use.networks[network] > 0 {
+				use.networks[network]--
+			}
+			b.used[key] = use
+		}
+	}
+}
