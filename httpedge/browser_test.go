@@ -241,7 +241,7 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	b := newBrowser(t, st)
 	var first string
-	for i := range 6 {
+	for i := range 11 {
 		email := "user" + strconv.Itoa(i) + "@example.com"
 		st.NewUser(t, "User", email)
 		b.send(b.get("/login"), "email", email, "password", edgetest.Password).shows(t, 200, "/me")
@@ -252,8 +252,8 @@ func TestBrowserKeepsFiveAccounts(t *testing.T) {
 	if got := len(strings.Split(b.cookies()["gatehouse"], ".")); got != 5 {
 		t.Errorf("got %d sessions, want 5", got)
 	}
-	if got := len(strings.Split(b.cookies()["gatehouse-known"], ".")); got != 5 {
-		t.Errorf("got %d marks, want 5", got)
+	if got := len(strings.Split(b.cookies()["gatehouse-known"], ".")); got != 10 {
+		t.Errorf("got %d marks, want 10", got)
 	}
 	old := newBrowser(t, st)
 	if p := old.once("GET", "/accounts", nil, "Cookie", "gatehouse="+first); !strings.Contains(

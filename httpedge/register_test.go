@@ -28,10 +28,12 @@ type reachable struct {
 	mail *edgetest.Mailbox
 }
 
-func newReachable(t *testing.T) reachable {
+func newReachable(t *testing.T, options ...edgetest.Option) reachable {
 	t.Helper()
 	mail := edgetest.NewMailbox()
-	return reachable{edgetest.NewIdentity(t, mail.Deliver), mail}
+	return reachable{
+		edgetest.NewIdentity(t, append([]edgetest.Option{mail.Deliver}, options...)...), mail,
+	}
 }
 
 // register sends the registration form and returns what follows, which is the page for the code.

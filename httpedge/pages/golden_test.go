@@ -145,6 +145,10 @@ var all = map[string]page{
 	}(),
 	"me_phone":  pages.Me{Account: kofi, FormToken: "token", Fields: pages.Profile{Name: "Kofi"}, Phone: kofi.Address, EmailOffered: true, Sessions: rosaMe.Sessions[:2], MoreSessions: 7},
 	"me_closed": pages.Me{Account: rosa, FormToken: "token", Fields: pages.Profile{Name: "Rosa"}, Email: rosa.Address, HasPassword: true, Sessions: rosaMe.Sessions[:2]},
+	"me_phone_choice": pages.Me{Account: rosa, FormToken: "token", Fields: pages.Profile{Name: "Rosa"}, Email: rosa.Address, Phone: kofi.Address,
+		EmailOffered: true, PhoneOffered: true, HasPassword: true, PhoneChoice: true, PhoneSignIn: true, Sessions: rosaMe.Sessions[:1]},
+	"me_phone_only_way": pages.Me{Account: kofi, FormToken: "token", Fields: pages.Profile{Name: "Kofi"}, Phone: kofi.Address,
+		PhoneOffered: true, HasPassword: true, PhoneSignIn: true, Sessions: rosaMe.Sessions[:1]},
 	"me_again": func() pages.Me {
 		me := rosaMe
 		me.Fields = pages.Profile{Name: "", Username: "r!", DateOfBirth: "31.12.1990", ProfilePicture: "rosa.png", Gender: strings.Repeat("x", 120), Bio: "b", Address: "a"}
@@ -187,6 +191,11 @@ var all = map[string]page{
 	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
 		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, email address, phone number or username."}}},
 	"me_password_hostile": pages.MePassword{Account: rogue, Action: "/me/password", FormToken: hostile, Problems: wrong},
+
+	"me_phone_sign_in": pages.MePhoneSignIn{Account: rosa, Phone: kofi.Address, Action: "/me/phone/sign-in", FormToken: "token"},
+	"me_phone_sign_in_again": pages.MePhoneSignIn{Account: rosa, Phone: kofi.Address, Allowed: true, Action: "/me/phone/sign-in", FormToken: "token",
+		Problems: []pages.Problem{{Field: "current_password", Text: "This is not your password."}}},
+	"me_phone_sign_in_hostile": pages.MePhoneSignIn{Account: rogue, Phone: hostile, Action: "/me/phone/sign-in", FormToken: hostile, Problems: wrong},
 
 	"me_email":     pages.MeAddress{Account: rosa, Channel: "email", Current: rosa.Address, NeedsPassword: true, Action: "/me/email", FormToken: "token"},
 	"me_email_add": pages.MeAddress{Account: kofi, Channel: "email", Action: "/me/email", FormToken: "token"},

@@ -14,7 +14,7 @@ import (
 // What people are told about codes.
 const (
 	textCodeGone     = "This code is no longer valid. Please start again."
-	textCodeSent     = "If today's messages are not used up, we sent a new code. Only the new one works then."
+	textCodeSent     = "We sent a new code, unless today's messages are used up. Only the newest code works."
 	textTooManyCodes = "Too many codes were requested."
 )
 

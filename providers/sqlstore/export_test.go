@@ -88,6 +88,7 @@ func Statements() []string {
 		clientExists, updateClient,
 		selectUserByID, selectUserByEmail, selectUserByPhone, selectUsers, userVersion, otherUser,
 		updateUser, deleteUserCodes, deleteUserFamilies,
+		countTry, hasCode, takeChallenge, selectSends, lastSend, enterSends, hasLongCode, freeSend,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, upsertConsent,
 		countEvents, moveCounts.sqlite[8], deleteEvents.sqlite[8], firstSince, sweepAudit,
