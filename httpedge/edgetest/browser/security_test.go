@@ -99,6 +99,20 @@ func TestAddPhone(t *testing.T) {
 	q.alter(t, "UPDATE code_sends SET sent = 1")
 	q.byPhone()
 	q.press("Continue")
+	q.refused("/register/phone/verify", "", "Sign in with your password")
+	q.follow("Sign in with your password")
+	q.sees("/login", "Sign in")
+
+	p.follow("Change sign-in by phone")
+	p.sees("/me/phone/sign-in", "Sign in with a code to your phone", number)
+	p.fill("current_password", edgetest.Password)
+	p.press("Allow codes to my phone")
+	p.sees("/me", "Your account", "A code to your phone can now replace your password.")
+
+	q.visit("/register/phone")
+	q.alter(t, "UPDATE code_sends SET sent = 1")
+	q.byPhone()
+	q.press("Continue")
 	q.sees("/me", "Your account", "Ada")
 }
 
