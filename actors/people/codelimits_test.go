@@ -204,14 +204,14 @@ func TestCodeRequestsOfOneNetworkAreLimited(t *testing.T) {
 			people.Visitor{Caller: caller}, f.now)
 		return err
 	}
-	for i := range 120 {
+	for i := range 240 {
 		if err := request(i, 1); err != nil {
 			t.Fatalf("request %d: %v", i+1, err)
 		}
 		<-f.messages
 	}
-	wantThrottled(t, "another of the network", request(120, 1), 10*time.Second)
-	if err := request(121, 2); err != nil {
+	wantThrottled(t, "another of the network", request(240, 1), 5*time.Second)
+	if err := request(241, 2); err != nil {
 		t.Errorf("another network: %v", err)
 	}
 }

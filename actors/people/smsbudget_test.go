@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,28 @@ func newAudited(
 func (f *codeFixture) begin(t *testing.T, n int, number, known string) (string, error) {
 	return f.BeginPhone(t.Context(), number,
 		people.Visitor{Caller: network(n), Known: known}, f.now)
+}
+
+func TestOneNetworkHasAShareOfTheBudget(t *testing.T) {
+	f, _, log := newAudited(t, func(c *people.Config) { c.SMSPerHour, c.SMSPerCountry = 100, 10 })
+	request := func(n int, caller string) error {
+		by := people.Visitor{Caller: netip.MustParseAddr(caller)}
+		ctx := audit.WithSource(t.Context(), audit.Source{Caller: by.Caller})
+		_, err := f.BeginPhone(ctx, fmt.Sprintf("+4915112345%03d", n), by, f.now)
+		return err
+	}
+	for i := range 2 {
+		if err := request(i, fmt.Sprintf("2001:db8:0:%d::1", i)); err != nil {
+			t.Errorf("message %d: %v", i+1, err)
+		}
+	}
+	wantThrottled(t, "third of one /48", request(2, "2001:db8:0:2::1"), time.Hour)
+	if err := request(3, "2001:db8:1::1"); err != nil {
+		t.Errorf("another network: %v", err)
+	}
+	if strings.Contains(log.String(), "budget") {
+		t.Errorf("got log %s, want none of a budget", log)
+	}
 }
 
 func TestBudgetOfTextMessages(t *testing.T) {
