@@ -66,7 +66,11 @@ func parseConsent(a arguments) (setUp, error) {
 		if err := f.needSession(ctx); err != nil {
 			return err
 		}
-		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, time.Now())
+		before, err := f.People.Consent(ctx, f.user.ID, f.client.ID)
+		if err != nil {
+			return err
+		}
+		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, before.Granted, time.Now())
 	}, nil
 }
 

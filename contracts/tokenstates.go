@@ -114,6 +114,15 @@ func (f *fixture) saveCode(ctx context.Context, code *oauth.AuthorizationCode) e
 			cmp.Or(strings.Join(f.client.RedirectURIs, " "), "none"))
 	}
 	code.ClientID, code.UserID = f.client.ID, f.user.ID
+	client, err := f.store.Client(ctx, f.client.ID)
+	if err != nil {
+		return err
+	}
+	user, err := f.store.User(ctx, f.user.ID)
+	if err != nil {
+		return err
+	}
+	code.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 	if code.RedirectURI == "" && len(f.client.RedirectURIs) > 0 {
 		code.RedirectURI = f.client.RedirectURIs[0]
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
@@ -28,11 +29,12 @@ func (s *failingAccounts) Consent(ctx context.Context, userID int64,
 	return s.Store.Consent(ctx, userID, clientID)
 }
 
-func (s *failingAccounts) SaveConsent(ctx context.Context, c *account.Consent) error {
+func (s *failingAccounts) GrantConsent(ctx context.Context, c *account.Consent,
+	before time.Time) error {
 	if err := s.writes.Load(); err != nil {
 		return *err
 	}
-	return s.Store.SaveConsent(ctx, c)
+	return s.Store.GrantConsent(ctx, c, before)
 }
 
 // failingCodes is a store whose operations on codes and tokens can be made to fail; nil = not.

@@ -25,8 +25,12 @@ func basic(id, secret string) string {
 func newCode(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, userID int64,
 	scopes oauth.Scopes) string {
 	t.Helper()
+	user, err := st.Store.User(t.Context(), userID)
+	if err != nil {
+		t.Fatal(err)
+	}
 	code, fault := st.Tokens.IssueCode(t.Context(),
-		oauth.AuthorizationCode{ClientID: c.ID, UserID: userID,
+		oauth.AuthorizationCode{ClientID: c.ID, UserID: userID, Epochs: oauth.Epochs{User: user.Epoch},
 			RedirectURI: edgetest.RedirectURI, Scopes: scopes, CodeChallenge: challenge()}, time.Now())
 	if fault != nil {
 		t.Fatal(fault)

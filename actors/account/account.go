@@ -40,6 +40,9 @@ func (u *User) MustUsePassword(allowed bool) bool {
 	return u.PasswordHash != "" && u.Email != "" && !(allowed && u.PhoneSignIn)
 }
 
+// MaxSessions is how many sessions a user may have.
+const MaxSessions = 100
+
 // Session is a browser's sign-in as the Store keeps it.
 type Session struct {
 	Hash     [32]byte // SHA-256 of the cookie's value
@@ -48,7 +51,8 @@ type Session struct {
 	SignedIn time.Time // when the password or code was last entered
 	Seen     time.Time // last use, to the minute
 	Expires  time.Time
-	Device   string // short name of the browser and system; never an IP address
+	Used     time.Time // the SignedIn that UseSignIn has used; zero = none
+	Device   string    // short name of the browser and system; never an IP address
 }
 
 // ID returns the name by which a user refers to a session. It reveals neither the cookie's value
@@ -99,11 +103,16 @@ type Store interface {
 	// tokens.
 	DeleteUser(ctx context.Context, id int64) error
 
+	// CreateSession inserts s. Beyond MaxSessions of its user, it ends those whose last use is the
+	// longest ago.
 	CreateSession(ctx context.Context, s *Session) error
 	Session(ctx context.Context, hash [32]byte) (*Session, error)
 	Sessions(ctx context.Context, userID int64) ([]*Session, error)
 	// UpdateSession replaces SignedIn, Seen and Expires.
 	UpdateSession(ctx context.Context, s *Session) error
+	// UseSignIn marks the sign-in at s.SignedIn as used. It returns ErrConflict if it was used
+	// before, or if the session has another sign-in or has ended.
+	UseSignIn(ctx context.Context, s *Session) error
 	DeleteSession(ctx context.Context, hash [32]byte) error
 	// DeleteSessions deletes all sessions of the user except the one whose hash is keep.
 	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error
@@ -112,7 +121,10 @@ type Store interface {
 	// Consents returns all consents of a user. Their Used includes the client's last use of a
 	// refresh token.
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
-	SaveConsent(ctx context.Context, c *Consent) error
+	// GrantConsent adds c's Scopes to those granted before, and replaces Granted and Used. It
+	// returns ErrConflict unless the stored Granted is before, zero for no consent. The stored
+	// Granted always grows.
+	GrantConsent(ctx context.Context, c *Consent, before time.Time) error
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 

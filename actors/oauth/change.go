@@ -16,14 +16,17 @@ const EndKept = time.Minute
 type TokenEnd struct {
 	ID       TokenID
 	ClientID string
+	UserID   int64 // 0 = none
 	Expires  time.Time
 }
 
-// End is what ended before it expired: an access token, or a family with its access tokens.
+// End is what ended before it expired: an access token, a family with its access tokens, or all
+// access tokens of a user by a new epoch.
 type End struct {
 	Token    TokenID   // zero = none
 	ClientID string    // of Token
 	FamilyID uuid.UUID // uuid.Nil = none
+	UserID   int64     // whose epoch is a later one; 0 = none
 	Expires  time.Time // when the last access token that it ends expires
 }
 

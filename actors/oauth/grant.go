@@ -18,6 +18,9 @@ type AuthorizationCode struct {
 	Expires       time.Time
 	Used          time.Time // zero = not used
 	FamilyID      uuid.UUID // family of the tokens issued for it; uuid.Nil = not used
+	// Epochs are those of client and user as they were read before the code was issued. When one of
+	// them has a later epoch, the code is gone.
+	Epochs Epochs
 }
 
 // Family is a token family: the refresh tokens that grew out of one authorization code, and their
@@ -34,6 +37,7 @@ type Family struct {
 	// AccessExpires is when the last of its access tokens expires.
 	AccessExpires time.Time
 	Revoked       bool
+	Repeats       int64 // tokens issued for the previous generation since Advanced
 }
 
 // RefreshToken is a stored refresh token (RFC 6749 section 1.5) with the current state of its

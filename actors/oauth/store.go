@@ -60,8 +60,9 @@ type Store interface {
 	// what it ends has expired, and for ChangesKept.
 	Changes(ctx context.Context, after int64, limit int) (last int64, changes []Change, err error)
 
-	// Submit enqueues op and returns at once. The Store executes operations in the order of
-	// submission; each sees the effects of those before it. It decides op inside a transaction that
+	// Submit enqueues op and returns at once. The Store executes the operations on one user's
+	// tokens, and those on the tokens of a client without a user, in the order of submission; each
+	// sees the effects of those before it. It decides op inside a transaction that
 	// it may share with other operations, commits it, and then calls op.Done, in the same order.
 	Submit(op Operation)
 }
@@ -97,13 +98,17 @@ type Redeem struct {
 	Ended   []End  // with OutcomeReused
 }
 
+// MaxRepeats is how often a refresh token of the previous generation gets tokens.
+const MaxRepeats = 3
+
 // Rotate exchanges a refresh token for the next tokens of its family (RFC 6749 section 6, RFC 9700
 // section 4.14). A token of the current generation advances the family. A token of the previous
-// generation is accepted within Grace after the advance and gets tokens of the current generation.
-// Any other token ends the family.
+// generation is accepted within Grace after the advance, MaxRepeats times, and gets tokens of the
+// current generation. Any other token ends the family.
 type Rotate struct {
 	Write
 	FamilyID   uuid.UUID
+	Grant      Grant // whose family it is
 	Generation int64 // generation of the presented token
 	Now        time.Time
 	Grace      time.Duration // 0 = none
@@ -117,7 +122,11 @@ type Rotate struct {
 	Ended   []End  // with OutcomeReused
 }
 
-// Revoke revokes tokens (RFC 7009). Exactly one field selects them.
+// MaxGrantEnds is how many ends of one user's tokens at one client a Store keeps at a time. In
+// place of a further one it raises the user's epoch, which ends all access tokens of the user.
+const MaxGrantEnds = 1000
+
+// Revoke revokes tokens (RFC 7009). Exactly one of the fields up to Consent selects them.
 type Revoke struct {
 	Write
 	Token    *TokenEnd // one access token; it may have been ended before
@@ -125,6 +134,9 @@ type Revoke struct {
 	UserID   int64     // all families and codes of a user, and all access tokens by a new epoch
 	ClientID string    // all families and codes of a client, and all access tokens by a new epoch
 	Consent  *Grant    // a consent, and the user's families and codes at the client
+
+	Grant   Grant // with FamilyID: whose family it is
+	ByEpoch bool  // with Token: raise the epoch of its user in place of keeping the end
 
 	Ended []End // what the database did not know as ended before; empty with UserID and ClientID
 }
@@ -143,7 +155,8 @@ type Outcome int
 
 // The outcomes.
 const (
-	OutcomeDone   Outcome = iota + 1 // the tokens were issued
-	OutcomeReused                    // it was used before: its family was revoked
-	OutcomeGone                      // it is expired or revoked, or its user is disabled or deleted
+	OutcomeDone     Outcome = iota + 1 // the tokens were issued
+	OutcomeReused                      // it was used before: its family was revoked
+	OutcomeGone                        // it is expired or revoked, or its user is disabled or deleted
+	OutcomeRepeated                    // it was repeated MaxRepeats times; nothing has ended
 )

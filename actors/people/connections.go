@@ -11,6 +11,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
 
@@ -30,27 +31,23 @@ func (s *Service) Consent(
 }
 
 // GrantConsent adds scopes to those that the user has granted the client. Call it before the code
-// that needs them is issued.
+// that needs them is issued. before is the Granted of the consent that the user was shown. When the
+// consent was changed since, the error is account.ErrConflict: so one decision of the user counts
+// once, in all processes.
 func (s *Service) GrantConsent(
-	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, now time.Time,
+	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, before, now time.Time,
 ) error {
-	release, err := s.beginUserChange(ctx)
-	if err != nil {
-		return err
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
 	}
-	defer release()
-	before, err := s.Consent(ctx, userID, clientID)
-	if err != nil {
-		return err
-	}
-	consent := &account.Consent{
-		UserID: userID, ClientID: clientID, Scopes: before.Scopes | uint8(scopes),
-		Granted: now, Used: now,
-	}
+	defer s.inflight.Leave()
 	ctx = audit.With(ctx, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
 		Target: clientID, Details: scopes.Names()})
-	if err := s.config.Store.SaveConsent(ctx, consent); err != nil {
-		return fmt.Errorf("save consent: %w", err)
+	err := s.config.Store.GrantConsent(ctx, &account.Consent{
+		UserID: userID, ClientID: clientID, Scopes: uint8(scopes), Granted: now, Used: now,
+	}, before)
+	if err != nil {
+		return fmt.Errorf("grant consent: %w", err)
 	}
 	return nil
 }

@@ -21,14 +21,27 @@ func TestGrantConsentAddsScopes(t *testing.T) {
 		{oauth.ViewUser, oauth.UserScopes},
 	} {
 		if c.grant != 0 {
-			if err := f.GrantConsent(t.Context(), f.ann.ID, f.app.ID, c.grant, now); err != nil {
-				t.Fatal(err)
-			}
+			f.grant(t, f.ann.ID, f.app.ID, c.grant, now)
 		}
 		got, err := f.Consent(t.Context(), f.ann.ID, f.app.ID)
 		if oauth.Scopes(got.Scopes) != c.want || err != nil {
 			t.Errorf("got %v, %v, want %v", got, err, c.want)
 		}
+	}
+}
+
+// grant grants a client scopes, beside those that it has.
+func (f *fixture) grant(
+	t *testing.T, userID int64, clientID string, scopes oauth.Scopes, now time.Time,
+) {
+	t.Helper()
+	before, err := f.Consent(t.Context(), userID, clientID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.GrantConsent(t.Context(), userID, clientID, scopes, before.Granted, now)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -38,9 +51,7 @@ func (f *fixture) connect(
 ) *oauth.Client {
 	t.Helper()
 	c := f.newClient(t, name)
-	if err := f.GrantConsent(t.Context(), f.ann.ID, c.ID, scopes, now); err != nil {
-		t.Fatal(err)
-	}
+	f.grant(t, f.ann.ID, c.ID, scopes, now)
 	return c
 }
 
@@ -57,7 +68,7 @@ func (f *fixture) codeFor(
 	t *testing.T, clientID string, scopes oauth.Scopes, now time.Time,
 ) (string, *oauth.Error) {
 	return f.tokens.IssueConsentedCode(t.Context(), oauth.AuthorizationCode{
-		ClientID: clientID, UserID: f.ann.ID, RedirectURI: "https://app.example/", Scopes: scopes,
+		ClientID: clientID, UserID: f.ann.ID, Epochs: f.epochs(t), RedirectURI: "https://app.example/", Scopes: scopes,
 	}, now)
 }
 
@@ -76,9 +87,7 @@ func TestConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.GrantConsent(t.Context(), bo.ID, f.app.ID, oauth.ViewUser, now); err != nil {
-		t.Fatal(err)
-	}
+	f.grant(t, bo.ID, f.app.ID, oauth.ViewUser, now)
 	if _, fault := f.codeFor(t, zoo.ID, oauth.ViewUser, now.Add(time.Minute)); fault != nil {
 		t.Fatal(fault)
 	}
@@ -97,9 +106,7 @@ func TestConnections(t *testing.T) {
 
 func TestDisconnectRevokesTokens(t *testing.T) {
 	f, now := newFixture(t), time.Now()
-	if err := f.GrantConsent(t.Context(), f.ann.ID, f.app.ID, oauth.ViewUser, now); err != nil {
-		t.Fatal(err)
-	}
+	f.grant(t, f.ann.ID, f.app.ID, oauth.ViewUser, now)
 	other := f.connect(t, "Other", oauth.ViewUser, now)
 	bearer := f.token(t)
 	f.wantVerdict(t, "before", bearer, token.Admitted)
@@ -138,16 +145,12 @@ func TestCodeNeedsCurrentConsent(t *testing.T) {
 	if fault == nil || fault.Code != oauth.AccessDenied {
 		t.Errorf("got %v, want access_denied", fault)
 	}
-	if err := f.GrantConsent(t.Context(), f.ann.ID, app.ID, oauth.ViewUser, now); err != nil {
-		t.Fatal(err)
-	}
+	f.grant(t, f.ann.ID, app.ID, oauth.ViewUser, now)
 	_, fault = f.codeFor(t, app.ID, oauth.UserScopes, now)
 	if fault == nil || fault.Code != oauth.AccessDenied {
 		t.Errorf("more than was granted: got %v, want access_denied", fault)
 	}
-	if err := f.GrantConsent(t.Context(), f.ann.ID, app.ID, oauth.ViewUser, now); err != nil {
-		t.Fatal(err)
-	}
+	f.grant(t, f.ann.ID, app.ID, oauth.ViewUser, now)
 	code, fault := f.codeFor(t, app.ID, oauth.ViewUser, now)
 	if fault != nil {
 		t.Fatal(fault)

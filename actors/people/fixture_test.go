@@ -76,7 +76,7 @@ func startServices(
 		},
 	}
 	config := people.Config{
-		Store: store, Session: 14 * 24 * time.Hour, Hasher: s.hasher,
+		Store: store, Session: 14 * 24 * time.Hour, SessionMax: 90 * 24 * time.Hour, Hasher: s.hasher,
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}
 	for _, change := range changes {
@@ -206,12 +206,22 @@ func (f *fixture) request(grant oauth.GrantTypes) *oauth.TokenRequest {
 	}
 }
 
+// epochs returns the current epoch of Ann.
+func (f *fixture) epochs(t *testing.T) oauth.Epochs {
+	t.Helper()
+	u, err := f.User(t.Context(), f.ann.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oauth.Epochs{User: u.Epoch}
+}
+
 // code issues an authorization code of Ann.
 func (f *fixture) code(t *testing.T) string {
 	t.Helper()
 	challenge := sha256.Sum256([]byte(verifier))
 	code, fault := f.tokens.IssueCode(t.Context(), oauth.AuthorizationCode{
-		ClientID: f.app.ID, UserID: f.ann.ID, RedirectURI: "https://app.example/",
+		ClientID: f.app.ID, UserID: f.ann.ID, Epochs: f.epochs(t), RedirectURI: "https://app.example/",
 		Scopes: oauth.ViewUser, CodeChallenge: base64.RawURLEncoding.EncodeToString(challenge[:]),
 	}, time.Now())
 	if fault != nil {

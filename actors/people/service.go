@@ -30,17 +30,19 @@ import (
 // Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail and those after Metrics
 // are optional, all others required.
 type Config struct {
-	Store     account.Store
-	Tokens    Tokens
-	Keys      func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
-	Session   time.Duration      // lifetime of a session after its last use
-	Messenger account.CodeSender // sends messages to people; nil = no messages
-	Channels  account.Channels   // channels of Messenger
-	Hasher    *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
-	HashSlots int                // hashes at once; 0 = one a core
-	Trail     Trail              // gets the failed sign-ins; nil = no trail
-	Logger    *slog.Logger
-	Metrics   prometheus.Registerer
+	Store   account.Store
+	Tokens  Tokens
+	Keys    func() []oauth.Key // keys for oauth.BrowserKeys, the current one first
+	Session time.Duration      // lifetime of a session after its last use
+	// SessionMax is the lifetime of a session after its sign-in, however often it is used.
+	SessionMax time.Duration
+	Messenger  account.CodeSender // sends messages to people; nil = no messages
+	Channels   account.Channels   // channels of Messenger
+	Hasher     *account.Hasher    // of passwords and codes; nil = one at account.DefaultCost
+	HashSlots  int                // hashes at once; 0 = one a core
+	Trail      Trail              // gets the failed sign-ins; nil = no trail
+	Logger     *slog.Logger
+	Metrics    prometheus.Registerer
 
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
@@ -95,7 +97,6 @@ type Service struct {
 	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
-	changing       chan struct{} // holds one element while a user is being changed
 	inflight       mailbox.InFlight
 }
 
@@ -117,7 +118,6 @@ func New(config Config) (*Service, error) {
 		codeRequests: ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers),
 		smsBudget:    newSMSBudget(&config, metrics),
 		known:        knownBrowsers{keys: config.Keys},
-		changing:     make(chan struct{}, 1),
 	}
 	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)
 	return s, nil
@@ -135,19 +135,4 @@ func (s *Service) CheckStore(ctx context.Context) error {
 		return fmt.Errorf("check database: %w", err)
 	}
 	return nil
-}
-
-// beginUserChange waits until this process changes no other user. A change reads a record and
-// writes it back, so concurrent changes would conflict. release ends the change.
-func (s *Service) beginUserChange(ctx context.Context) (release func(), err error) {
-	if !s.inflight.Enter() {
-		return nil, mailbox.ErrStopped
-	}
-	select {
-	case s.changing <- struct{}{}:
-		return func() { <-s.changing; s.inflight.Leave() }, nil
-	case <-ctx.Done():
-		s.inflight.Leave()
-		return nil, fmt.Errorf("wait for another change: %w", ctx.Err())
-	}
 }

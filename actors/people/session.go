@@ -9,6 +9,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
 
@@ -27,7 +28,7 @@ func (s *Service) Session(
 	if err != nil {
 		return nil, nil, fmt.Errorf("read session: %w", err)
 	}
-	if !now.Before(session.Expires) {
+	if !now.Before(session.Expires) || !now.Before(session.SignedIn.Add(s.config.SessionMax)) {
 		return nil, nil, account.ErrNotFound
 	}
 	u, err := s.config.Store.User(ctx, session.UserID)
@@ -40,12 +41,34 @@ func (s *Service) Session(
 	if now.Sub(session.Seen) < seenInterval {
 		return session, u, nil
 	}
-	session.Seen, session.Expires = now, now.Add(s.config.Session)
+	session.Seen, session.Expires = now, s.sessionExpiry(session.SignedIn, now)
 	if err := s.config.Store.UpdateSession(ctx, session); err != nil {
 		// account.ErrNotFound: a concurrent request has ended the session
 		return nil, nil, fmt.Errorf("extend session: %w", err)
 	}
 	return session, u, nil
+}
+
+// sessionExpiry returns when a session ends that is used now.
+func (s *Service) sessionExpiry(signedIn, now time.Time) time.Time {
+	idle, last := now.Add(s.config.Session), signedIn.Add(s.config.SessionMax)
+	if last.Before(idle) {
+		return last
+	}
+	return idle
+}
+
+// UseSignIn uses the sign-in of a session for a code. The error is account.ErrConflict when it was
+// used before, in any process.
+func (s *Service) UseSignIn(ctx context.Context, session *account.Session) error {
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	if err := s.config.Store.UseSignIn(ctx, session); err != nil {
+		return fmt.Errorf("use sign-in: %w", err)
+	}
+	return nil
 }
 
 // SignOut ends the session of a cookie's token, if there is one.

@@ -72,3 +72,18 @@ func TestListAndEndSessions(t *testing.T) {
 	f.wantSession(t, "kept", third.Token, now, true)
 	f.wantSession(t, "one of the others", first.Token, now, false)
 }
+
+// TestSessionEndsAfterMaximum uses a session each day.
+func TestSessionEndsAfterMaximum(t *testing.T) {
+	f, now := newFixture(t), time.Now()
+	in := f.mustSignIn(t, password, now)
+	for day := 1; day < 90; day++ {
+		f.wantSession(t, "before the maximum", in.Token, now.AddDate(0, 0, day), true)
+	}
+	end := now.Add(90 * 24 * time.Hour)
+	session, _, err := f.Session(t.Context(), in.Token, end.Add(-time.Second))
+	if err != nil || session.Expires.After(end) {
+		t.Errorf("got %+v, %v, want it to expire 90 days after the sign-in", session, err)
+	}
+	f.wantSession(t, "at the maximum", in.Token, end, false)
+}

@@ -134,7 +134,7 @@ func (s *Service) startSession(
 	in := &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: now.Add(s.config.Session), Device: e.device,
+		Expires: s.sessionExpiry(now, now), Device: e.device,
 	}
 	if err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)

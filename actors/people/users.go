@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 )
 
@@ -39,11 +40,10 @@ func (s *Service) CreateUser(
 			return nil, fmt.Errorf("hash password: %w", err)
 		}
 	}
-	release, err := s.beginUserChange(ctx)
-	if err != nil {
-		return nil, err
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
 	}
-	defer release()
+	defer s.inflight.Leave()
 	u.Created, u.Updated = now, now
 	if err := s.config.Store.CreateUser(ofCreation(ctx, byOperator), &u); err != nil {
 		return nil, fmt.Errorf("create user: %w", err)
@@ -81,7 +81,7 @@ func checkUser(u *account.User, now time.Time) error {
 
 // UpdateUser replaces a user's record by a copy that change has altered. Every request sees it from
 // the return on. ID, ServiceID, PasswordHash, Created and Version stay as they are. change is
-// called again, on another copy, when another process changed the user meanwhile. The error is
+// called again, on another copy, when another request changed the user meanwhile. The error is
 // account.ErrNotFound, account.FieldErrors, account.ErrTaken, oauth.ErrBusy, that of change, or a
 // failure.
 func (s *Service) UpdateUser(
@@ -121,12 +121,11 @@ func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, now 
 // DeleteUser deletes a user with all sessions, consents, codes and tokens, or returns
 // account.ErrNotFound. When it returns nil, they are refused from the next request on.
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	release, err := s.beginUserChange(ctx)
-	if err != nil {
-		return err
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
 	}
-	defer release()
-	err = s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, id), id)
+	defer s.inflight.Leave()
+	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, id), id)
 	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
@@ -134,21 +133,20 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 	return nil
 }
 
-// changeTries is how often changeUser tries, when another process keeps changing the user.
+// changeTries is how often changeUser tries, when others keep changing the user.
 const changeTries = 20
 
-// changeUser replaces a user's record by a changed copy, which save stores. When another process
+// changeUser replaces a user's record by a changed copy, which save stores. When another request
 // changed the user meanwhile, change is called again on the new record, up to changeTries times.
 // Then the error is oauth.ErrBusy.
 func (s *Service) changeUser(
 	ctx context.Context, id int64, now time.Time,
 	save func(context.Context, *account.User) error, change func(*account.User) error,
 ) (*account.User, error) {
-	release, err := s.beginUserChange(ctx)
-	if err != nil {
-		return nil, err
+	if !s.inflight.Enter() {
+		return nil, mailbox.ErrStopped
 	}
-	defer release()
+	defer s.inflight.Leave()
 	for range changeTries {
 		u, err := s.tryChangeUser(ctx, id, now, save, change)
 		if !errors.Is(err, account.ErrConflict) {
@@ -158,7 +156,7 @@ func (s *Service) changeUser(
 	return nil, fmt.Errorf("update user: others keep changing it: %w", oauth.ErrBusy)
 }
 
-// tryChangeUser returns account.ErrConflict when another process changed the user meanwhile.
+// tryChangeUser returns account.ErrConflict when another request changed the user meanwhile.
 func (s *Service) tryChangeUser(
 	ctx context.Context, id int64, now time.Time,
 	save func(context.Context, *account.User) error, change func(*account.User) error,

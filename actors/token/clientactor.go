@@ -262,6 +262,7 @@ func (a *clientActor) rotate(m *rotation) {
 	}
 	f := &m.token.Family
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
+	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
 	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
 	a.grant(&m.tokenAsk, scopes)
@@ -291,10 +292,11 @@ func (a *clientActor) revoke(m *revocation) {
 	}
 	if m.op.Token != nil {
 		var ok bool
-		if m.release, ok = a.service.ends.reserve(m.owner); !ok {
+		if m.release, ok = a.service.ends.reserve(m.owner); !ok && m.op.Token.UserID == 0 {
 			m.fault = errTooManyEnds
 			return
 		}
+		m.op.ByEpoch = !ok // so that others who have used up the room keep nobody from ending a token
 	}
 	a.submit(&m.clientAsk, &m.op)
 }

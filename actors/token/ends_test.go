@@ -18,25 +18,33 @@ func TestEndsOfOneClientAreLimited(t *testing.T) {
 		revoke := func(bearer string) *oauth.Error {
 			return f.Revoke(t.Context(), f.credentials(), bearer, time.Now())
 		}
-		brief := func(t *oauth.AccessToken) { t.Expires = t.Issued + 60 }
+		own := func(t *oauth.AccessToken) { t.UserID = 0 }
+		brief := func(t *oauth.AccessToken) { t.UserID, t.Expires = 0, t.Issued+60 }
 		if fault := revoke(f.seal(brief)); fault != nil {
 			t.Fatal(fault)
 		}
 		for range 9_999 {
-			if fault := revoke(f.seal(nil)); fault != nil {
+			if fault := revoke(f.seal(own)); fault != nil {
 				t.Fatal(fault)
 			}
 		}
-		next := f.seal(nil)
+		next := f.seal(own)
 		refuse := func(what string) {
 			t.Helper()
 			fault := revoke(next)
 			if fault == nil || fault.Status() != 503 || fault.RetryAfter <= 0 {
 				t.Errorf("%s: got %v, want 503 and when to retry", what, fault)
 			}
-			f.wantVerdict(t, what, next, token.Admitted)
+			f.wantVerdict(t, what, next, token.InsufficientScope) // it has no user
 		}
 		refuse("number 10,001")
+		users, others := f.seal(nil), f.seal(nil)
+		if fault := revoke(users); fault != nil {
+			t.Errorf("a user's token: got %v", fault)
+		}
+		f.wantVerdict(t, "a user's token", users, token.TokenInvalid)
+		f.wantVerdict(t, "the user's other token", others, token.TokenInvalid)
+		f.wantVerdict(t, "the user's next token", f.newTokens(t).AccessToken, token.Admitted)
 		wrong := f.credentials()
 		wrong.Secret = "x"
 		if fault := f.Revoke(t.Context(), wrong, next, time.Now()); fault == nil || fault.Status() != 401 {
@@ -60,7 +68,7 @@ func TestEndsOfOneClientAreLimited(t *testing.T) {
 			t.Errorf("after the first has expired: got %v", fault)
 		}
 		f.wantVerdict(t, "after its revocation", next, token.TokenInvalid)
-		next = f.seal(nil)
+		next = f.seal(own)
 		refuse("the next")
 	})
 }

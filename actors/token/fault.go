@@ -27,6 +27,16 @@ var errTooManyEnds = &oauth.Error{
 	RetryAfter:  time.Minute,
 }
 
+// errRepeated is what a client is told that has sent a replaced refresh token too often within the
+// grace period.
+var errRepeated = &oauth.Error{
+	Code:        oauth.TemporarilyUnavailable,
+	Description: "The refresh token was replaced, and its replacement was repeated too often.",
+	Hint:        "Use the refresh token of the latest response, also in parallel requests.",
+	Throttled:   true,
+	RetryAfter:  time.Second,
+}
+
 // errFailed is what clients of the authorization endpoint are told of a failure.
 var errFailed = &oauth.Error{Code: oauth.ServerError, Description: "Something went wrong on our side."}
 

@@ -184,14 +184,19 @@ func (a *clientActor) decided(
 		return &m.response, nil
 	}
 	a.uncount(m)
-	if outcome == oauth.OutcomeReused {
+	switch outcome {
+	case oauth.OutcomeReused:
 		return nil, oauth.ErrGrantReused
+	case oauth.OutcomeRepeated:
+		return nil, errRepeated
 	}
 	return nil, oauth.ErrGrantGone
 }
 
 // IssueCode saves a new authorization code for what the user has granted and returns it (RFC 6749
-// section 4.1.2). It sets Hash and Expires of code. The error is for a redirect.
+// section 4.1.2). It sets Hash, Expires and the epoch of the client of code. The caller sets the
+// epoch of the user, as it was read with the session: a password that is changed since ends the code.
+// The error is for a redirect.
 func (s *Service) IssueCode(
 	ctx context.Context, code oauth.AuthorizationCode, now time.Time,
 ) (string, *oauth.Error) {
@@ -206,7 +211,7 @@ func (s *Service) issueCode(
 		return "", mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	a, _, err := s.client(ctx, code.ClientID)
+	a, client, err := s.client(ctx, code.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return "", &oauth.Error{Code: oauth.UnauthorizedClient,
 			Description: "The client is unknown.", Hint: "Check client_id."}
@@ -214,6 +219,7 @@ func (s *Service) issueCode(
 	if err != nil {
 		return "", err
 	}
+	code.Epochs.Client = client.Epoch
 	plain := oauth.NewAuthorizationCode()
 	code.Hash, code.Expires = oauth.HashOf(plain), now.Add(s.config.Lifetimes.Code)
 	m := &codeIssuance{op: oauth.SaveCode{Code: code}}

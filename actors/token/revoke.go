@@ -48,7 +48,8 @@ func (s *Service) revoke(
 	}
 	m.write = newWrite(func(err error) {
 		s.honour(&m.op, err)
-		if m.op.FamilyID != uuid.Nil { // another process may have ended it, which this one does not know yet
+		if m.op.FamilyID != uuid.Nil && len(m.op.Ended) == 0 && m.family.Expires.After(now) {
+			// Another process has ended it, which this one may not know yet.
 			s.ended([]oauth.End{m.family}, err)
 		}
 	})
@@ -68,7 +69,7 @@ func (s *Service) findOwner(
 		if t, verdict := s.check(token, number, now); verdict == Admitted {
 			m.owner = t.ClientID
 			m.op.Token = &oauth.TokenEnd{
-				ID: t.ID, ClientID: t.ClientID, Expires: time.Unix(t.Expires, 0),
+				ID: t.ID, ClientID: t.ClientID, UserID: t.UserID, Expires: time.Unix(t.Expires, 0),
 			}
 			m.op.Context = audit.With(ctx, revoked(t.UserID, t.ClientID, "token"))
 		}
@@ -86,6 +87,7 @@ func (s *Service) findOwner(
 	}
 	m.owner, m.op.FamilyID = row.Family.ClientID, row.Family.ID
 	m.op.Context = audit.With(ctx, revoked(row.Family.UserID, row.Family.ClientID, "family"))
+	m.op.Grant = oauth.Grant{UserID: row.Family.UserID, ClientID: row.Family.ClientID}
 	m.family = oauth.End{FamilyID: row.Family.ID, Expires: row.Family.AccessExpires}
 	return nil
 }
@@ -118,7 +120,7 @@ func (s *Service) honour(op *oauth.Revoke, err error) {
 	case op.ClientID != "":
 		s.clients.change(op.ClientID)
 	}
-	if err == nil && op.Token != nil { // also if the store knew of it: this process may not
+	if err == nil && op.Token != nil && len(op.Ended) == 0 { // this process may not know of it
 		s.ended([]oauth.End{{
 			Token: op.Token.ID, ClientID: op.Token.ClientID, Expires: op.Token.Expires,
 		}}, nil)
@@ -126,13 +128,17 @@ func (s *Service) honour(op *oauth.Revoke, err error) {
 	s.ended(op.Ended, err)
 }
 
-// ended makes this process refuse the tokens and families that an operation has ended. It does
-// nothing after an error: a retry must find that they have not ended.
+// ended makes this process refuse what an operation has ended. It does nothing after an error: a
+// retry must find that it has not ended.
 func (s *Service) ended(all []oauth.End, err error) {
 	if err != nil {
 		return
 	}
 	for i := range all {
+		if all[i].UserID != 0 {
+			s.users.change(all[i].UserID)
+			continue
+		}
 		s.ends.add(&all[i])
 	}
 }

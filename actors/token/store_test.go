@@ -159,6 +159,11 @@ func (s *fakeStore) execute(op oauth.Operation) {
 func (s *fakeStore) revoke(op *oauth.Revoke) {
 	switch {
 	case op.Token != nil:
+		if op.ByEpoch {
+			s.newUserEpoch(op.Token.UserID)
+			op.Ended = []oauth.End{{UserID: op.Token.UserID}}
+			return
+		}
 		op.Ended = s.endToken(op.Token)
 	case op.FamilyID != uuid.Nil:
 		op.Ended = s.revokeFamily(op.FamilyID)

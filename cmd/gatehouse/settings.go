@@ -44,6 +44,7 @@ type identitySettings struct {
 	RefreshFamilyTTL      duration        `name:"refresh-family-ttl" variable:"GATEHOUSE_REFRESH_FAMILY_TTL" default:"4320h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"Lifetime of a refresh token in all, however often it is used (${default})."`
 	RefreshGrace          duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
 	SessionTTL            duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
+	SessionMax            duration        `name:"session-max" variable:"GATEHOUSE_SESSION_MAX" default:"2160h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after the sign-in, however often it is used (${default})."`
 	DefaultScope          grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
 	SkipChooserParameter  parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
 	Messenger             messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
@@ -301,7 +302,8 @@ func (s *serviceSettings) identity() *stack.Identity {
 			RefreshToken: s.RefreshTokenTTL.Duration, RefreshFamily: s.RefreshFamilyTTL.Duration,
 			RefreshGrace: s.RefreshGrace.Duration,
 		},
-		SessionTTL: s.SessionTTL.Duration, DefaultScopes: s.DefaultScope.Scopes,
+		SessionTTL: s.SessionTTL.Duration, SessionMax: s.SessionMax.Duration,
+		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,

@@ -102,6 +102,7 @@ type Identity struct {
 
 	Lifetimes  oauth.Lifetimes
 	SessionTTL time.Duration // how long a browser stays signed in from its last use
+	SessionMax time.Duration // how long it does so from the sign-in
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:
@@ -156,7 +157,7 @@ func Defaults() Config {
 				Code: time.Minute, AccessToken: time.Hour,
 				RefreshToken: 30 * day, RefreshFamily: 180 * day, RefreshGrace: 10 * time.Second,
 			},
-			SessionTTL: 14 * day, DefaultScopes: oauth.ViewUser,
+			SessionTTL: 14 * day, SessionMax: 90 * day, DefaultScopes: oauth.ViewUser,
 			MaxActiveTokens:       token.DefaultMaxActive,
 			SkipChooserParameter:  "skip_account_chooser",
 			PhoneReplacesPassword: true, SMSPerHour: 1000, SMSPerCountry: 100,

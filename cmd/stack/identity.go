@@ -38,7 +38,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return nil
 	})
 	users := people.Config{
-		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL,
+		Store: tokens.Accounts, Tokens: s.Tokens, Session: c.SessionTTL, SessionMax: c.SessionMax,
 		Keys:      func() []oauth.Key { return s.Tokens.Keys(oauth.BrowserKeys) },
 		Messenger: c.Sender, Channels: c.Channels, Hasher: c.Hasher, HashSlots: c.HashSlots, Trail: s.Store,
 		Logger: s.Logger, Metrics: s.Metrics,

@@ -77,6 +77,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	now := time.Now()
 	code, fault := st.Tokens.IssueCode(f.Context(),
 		oauth.AuthorizationCode{ClientID: s.client.ID, UserID: s.user.ID,
+			Epochs:      oauth.Epochs{User: s.user.Epoch},
 			RedirectURI: edgetest.RedirectURI, Scopes: oauth.ViewUser}, now)
 	if fault != nil {
 		f.Fatal(fault)

@@ -178,7 +178,12 @@ func (r *row) person() *account.User {
 func (r *row) code(c edgetest.Client, u *account.User, at time.Time,
 	change func(*oauth.AuthorizationCode)) string {
 	r.t.Helper()
-	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID, RedirectURI: edgetest.RedirectURI,
+	current, err := r.Store.User(r.t.Context(), u.ID)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	code := oauth.AuthorizationCode{ClientID: c.ID, UserID: u.ID,
+		Epochs: oauth.Epochs{User: current.Epoch}, RedirectURI: edgetest.RedirectURI,
 		Scopes: oauth.UserScopes, CodeChallenge: challenge}
 	if change != nil {
 		change(&code)

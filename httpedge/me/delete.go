@@ -23,7 +23,7 @@ func (s *service) deleteAccount(p *person) {
 	case !s.fresh(p):
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.UseForm(p.Visit, form):
+	case !p.CheckForm(form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case p.Field("confirm") != "delete":
 		show(fasthttp.StatusUnprocessableEntity,

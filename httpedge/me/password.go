@@ -25,7 +25,7 @@ func (s *service) changePassword(p *person) {
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.UseForm(p.Visit, form):
+	case !p.CheckForm(form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	case next == "":
 		show(fasthttp.StatusUnprocessableEntity,

@@ -32,7 +32,7 @@ func (s *service) changePhoneSignIn(p *person) {
 		visit.Redirect(p.HTTP, pages.PathMe)
 	case !p.HTTP.IsPost():
 		show(fasthttp.StatusOK)
-	case !s.UseForm(p.Visit, form):
+	case !p.CheckForm(form):
 		show(fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 	default:
 		s.takePhoneSignIn(p, show)

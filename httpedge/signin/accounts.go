@@ -46,8 +46,7 @@ func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}
-	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize,
-		visit.NewChoice(chosen.User.ID, false)))
+	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, chosen.User.ID))
 }
 
 // putFirst makes the chosen account the current one of this browser.

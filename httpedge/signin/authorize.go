@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -32,7 +33,7 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 			return
 		}
 		v.Secret = s.BrowserSecret(v.HTTP)
-		v.Choice = s.OpenChoice(v)
+		v.OpenPending()
 		handle(v)
 	})
 }
@@ -115,13 +116,20 @@ func (s *service) authorize(v *visit.Visit) {
 	if len(visitors) > 0 {
 		s.KeepSessions(v, visitors)
 	}
-	s.advance(v, visitors, 0)
+	s.advance(v, visitors, answer{})
+}
+
+// answer is what the user decided on the consent page. The zero answer is none.
+type answer struct {
+	decision oauth.Decision
+	// before is when the user had last granted the client something, as the page was shown.
+	before time.Time
 }
 
 // advance takes the next step of the flow.
-func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oauth.Decision) {
+func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 	browser, current := browserOf(v, visitors)
-	browser.Decision = decision
+	browser.Decision = a.decision
 	if browser.SignedIn {
 		consent, err := s.people.Consent(v.Ctx, current.User.ID, v.Pending.Client.ID)
 		if err != nil {
@@ -137,13 +145,9 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 	case oauth.StepChooseAccount:
 		visit.Redirect(v.HTTP, v.Path(pages.PathAccounts))
 	case oauth.StepConsent:
-		next := v.Choice
-		if next.UserID != current.User.ID {
-			next = visit.NewChoice(current.User.ID, false)
-		}
-		visit.Redirect(v.HTTP, v.PathChosen(pages.PathConsent, next))
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathConsent, current.User.ID))
 	case oauth.StepIssue:
-		s.issue(v, current, decision)
+		s.issue(v, current, a)
 	default:
 		s.Refuse(v, fault)
 	}
@@ -152,8 +156,9 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, decision oau
 // browserOf returns the state of the browser for oauth.NextStep, and the account that continues:
 // the chosen one, or the one that signed in last.
 func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.Visitor) {
-	if chosen, ok := visit.FindVisitor(visitors, v.Choice.UserID); ok {
-		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: v.Choice.SignedIn}, chosen
+	if chosen, ok := visit.FindVisitor(visitors, v.Chosen); ok {
+		fresh := v.Pending.IsFresh(chosen.Session)
+		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: fresh}, chosen
 	}
 	if len(visitors) == 0 {
 		return oauth.Browser{}, visit.Visitor{}
@@ -163,30 +168,41 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 
 // issue redirects to the client with a code. It stores a new consent first. With prompt=login, one
 // sign-in yields one code.
-func (s *service) issue(v *visit.Visit, who visit.Visitor, decision oauth.Decision) {
+func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
 	request := v.Pending.Request
-	if request.Prompt.Contains(oauth.PromptLogin) && !s.UseSignIn(v.Choice) {
-		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
-		return
-	}
-	if decision == oauth.Allowed {
-		if err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes,
-			v.Now); err != nil {
+	if a.decision == oauth.Allowed {
+		err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes, a.before,
+			v.Now)
+		switch {
+		case errors.Is(err, account.ErrConflict): // the form was sent more than once
+			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+			return
+		case err != nil:
 			s.RefuseFailure(v, "remember a consent", err)
+			return
+		}
+	}
+	if request.Prompt.Contains(oauth.PromptLogin) {
+		switch err := s.people.UseSignIn(v.Ctx, who.Session); {
+		case errors.Is(err, account.ErrConflict):
+			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+			return
+		case err != nil:
+			s.RefuseFailure(v, "use a sign-in", err)
 			return
 		}
 	}
 	code, fault := s.tokens.IssueConsentedCode(v.Ctx, oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
-		CodeChallenge: request.CodeChallenge,
+		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
 	}, v.Now)
 	if fault != nil {
 		s.Refuse(v, fault)
 		return
 	}
-	// A new password ends the codes of that moment. A code that was saved after it is never shown.
+	// A new password ends the code, also if it was saved later. Then the person has to sign in again.
 	switch _, _, err := s.people.Session(v.Ctx, who.Token, v.Now); {
 	case errors.Is(err, account.ErrNotFound):
 		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -21,7 +22,7 @@ func (s *service) consent(v *visit.Visit) {
 		s.RefuseFailure(v, "read sessions", err)
 		return
 	}
-	who, ok := visit.FindVisitor(visitors, v.Choice.UserID)
+	who, ok := visit.FindVisitor(visitors, v.Chosen)
 	if !ok {
 		visit.Redirect(v.HTTP, v.Path(pages.PathAuthorize))
 		return
@@ -37,23 +38,24 @@ func (s *service) consent(v *visit.Visit) {
 			pages.Problem{Text: "Choose Allow or Deny."})
 		return
 	}
-	form, err := s.consentForm(v, who)
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
 	if err != nil {
 		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
-	if !s.UseForm(v, form) {
+	if !v.CheckForm(consentForm(v, who, consent)) {
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
-	s.advance(v, visitors, decision)
+	s.advance(v, visitors, answer{decision, consent.Granted})
 }
 
 // consentForm binds the form to the session and to the time of the last consent as well. A form
-// that granted something is then no longer valid, on another server either.
-func (s *service) consentForm(v *visit.Visit, who visit.Visitor) (visit.Binding, error) {
-	consent, err := s.people.Consent(v.Ctx, who.User.ID, v.Pending.Client.ID)
-	return v.Bind("consent " + who.Token + " " + strconv.FormatInt(consent.Granted.UnixMilli(), 10)), err
+// that granted something is then no longer valid: GrantConsent compares that time in the database,
+// so this holds for forms that are sent at the same time, and on all servers.
+func consentForm(v *visit.Visit, who visit.Visitor, consent account.Consent) visit.Binding {
+	return v.Bind("consent " + who.Token + " " +
+		strconv.FormatInt(consent.Granted.UnixMilli(), 10))
 }
 
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
@@ -64,17 +66,13 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
-	form, err := s.consentForm(v, who)
-	if err != nil {
-		s.RefuseFailure(v, "read a consent", err)
-		return
-	}
 	s.Show(v, status, pages.Consent{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
 		Permissions: pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
-		Action:      v.PathChosen(pages.PathConsent, v.Choice), FormToken: form.NewFormToken(v.Now),
-		Another: v.Path(pages.PathAccounts), Problems: problems,
+		Action:      v.PathChosen(pages.PathConsent, who.User.ID),
+		FormToken:   consentForm(v, who, consent).NewFormToken(v.Now),
+		Another:     v.Path(pages.PathAccounts), Problems: problems,
 	})
 }

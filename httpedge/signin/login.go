@@ -82,7 +82,7 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}
-	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visit.NewChoice(user.ID, true)))
+	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, user.ID))
 }
 
 // showLogin shows the form, with the address that was entered.

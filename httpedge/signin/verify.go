@@ -56,8 +56,7 @@ func (s *service) resume(v *visit.Visit) bool {
 	case v.Pending == nil:
 		visit.Redirect(v.HTTP, pages.PathMe)
 	default:
-		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize,
-			visit.NewChoice(visitors[0].User.ID, false)))
+		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visitors[0].User.ID))
 	}
 	return true
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -18,7 +17,6 @@ import (
 const (
 	nonceSize = 16 // bytes
 	macSize   = sha256.Size
-	maxUsed   = 1 << 16 // nonces in memory
 
 	clockDifference = 5 * time.Second // at most, between servers
 )
@@ -87,7 +85,8 @@ func (b Binding) Open(sealed string, size int, lifetime time.Duration,
 	return head[8:], made, age >= -clockDifference && age < lifetime
 }
 
-// NewFormToken returns a token for one rendering of a form.
+// NewFormToken returns a token for one rendering of a form. It differs from that of any other, so
+// that two clicks on one form can be told from one click on each of two.
 func (b Binding) NewFormToken(now time.Time) string {
 	var nonce [nonceSize]byte
 	rand.Read(nonce[:])
@@ -98,64 +97,6 @@ func (b Binding) NewFormToken(now time.Time) string {
 func (b Binding) checkFormToken(token string, now time.Time) bool {
 	_, _, ok := b.Open(token, nonceSize, oauth.FormLifetime, now)
 	return ok
-}
-
-// useFormToken is checkFormToken for single-use forms.
-func (b Binding) useFormToken(s *usedNonces, token string, now time.Time) bool {
-	nonce, made, ok := b.Open(token, nonceSize, oauth.FormLifetime, now)
-	return ok && s.use(made, [nonceSize]byte(nonce))
-}
-
-// usedNonces remembers the nonces of single-use tokens. Tokens older than its memory, or than the
-// process, count as used. Its methods may be called by many goroutines.
-type usedNonces struct {
-	mu    sync.Mutex
-	since time.Time // tokens made before count as used
-	made  map[[nonceSize]byte]time.Time
-	order [][nonceSize]byte // ring buffer of the keys of made; when full, the oldest is at next
-	next  int
-}
-
-func newUsedNonces(now time.Time) *usedNonces {
-	return &usedNonces{since: now.Truncate(time.Second), made: make(map[[nonceSize]byte]time.Time)}
-}
-
-// use marks the token as used. It returns false when it was used before.
-func (s *usedNonces) use(made time.Time, nonce [nonceSize]byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isUsedLocked(made, nonce) {
-		return false
-	}
-	if len(s.order) < maxUsed {
-		s.order = append(s.order, nonce)
-	} else {
-		s.forget(s.order[s.next])
-		s.order[s.next] = nonce
-		s.next = (s.next + 1) % maxUsed
-	}
-	s.made[nonce] = made
-	return true
-}
-
-// isUsed reports whether the token was used before, or is too old to know.
-func (s *usedNonces) isUsed(made time.Time, nonce [nonceSize]byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isUsedLocked(made, nonce)
-}
-
-// isUsedLocked is isUsed for a caller that holds the mutex.
-func (s *usedNonces) isUsedLocked(made time.Time, nonce [nonceSize]byte) bool {
-	_, used := s.made[nonce]
-	return used || made.Before(s.since)
-}
-
-func (s *usedNonces) forget(nonce [nonceSize]byte) {
-	if after := s.made[nonce].Add(time.Second); after.After(s.since) {
-		s.since = after
-	}
-	delete(s.made, nonce)
 }
 
 // isCrossSite reports whether the browser says that another site sent the form (Fetch Metadata).

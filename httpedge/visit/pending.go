@@ -1,21 +1,23 @@
 package visit
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/endpoint"
 )
 
 const (
 	choiceLifetime = 10 * time.Minute // from choosing an account, or signing in, to consent
-	choiceSize     = 9 + nonceSize    // bytes of a sealed choice
 )
 
-// ParamChoice is the parameter that carries a choice from page to page.
-const ParamChoice = "chosen"
+// The parameters that carry what belongs to a pending request from page to page, sealed.
+const (
+	ParamChoice = "chosen" // the user that continues
+	ParamBegun  = "begun"  // when a request with prompt=login arrived
+)
 
 // Pending is an authorization request in progress. It travels in the URLs of the pages and is
 // checked again on each.
@@ -23,21 +25,16 @@ type Pending struct {
 	Request *oauth.AuthorizationRequest
 	Client  *oauth.Client
 	Query   string // its parameters, encoded
+	// Begun is when the request arrived, in whole milliseconds as sign-ins are stored: a sign-in
+	// before does not count for prompt=login. It is zero without prompt=login.
+	Begun time.Time
 }
 
-// Choice is the account that a person continues a pending request with.
-type Choice struct {
-	UserID   int64
-	SignedIn bool // for this request
-	nonce    [nonceSize]byte
-	made     time.Time // time of the seal; set by OpenChoice
-}
-
-// NewChoice returns the choice of a user.
-func NewChoice(userID int64, signedIn bool) Choice {
-	c := Choice{UserID: userID, SignedIn: signedIn}
-	rand.Read(c.nonce[:])
-	return c
+// IsFresh reports whether a session was signed in for this request, and no code was issued for that
+// sign-in before.
+func (p *Pending) IsFresh(session *account.Session) bool {
+	return !p.Begun.IsZero() && !session.SignedIn.Before(p.Begun) &&
+		!session.Used.Equal(session.SignedIn)
 }
 
 // Refuse redirects to the client with an error.
@@ -59,43 +56,51 @@ func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 
 // Path returns the path of a page, with the pending request in its query.
 func (v *Visit) Path(page string) string {
-	if v.Pending == nil {
+	switch {
+	case v.Pending == nil:
 		return page
+	case v.Pending.Begun.IsZero():
+		return page + "?" + v.Pending.Query
 	}
-	return page + "?" + v.Pending.Query
+	return page + "?" + v.Pending.Query + v.sealed(ParamBegun, v.Pending.Begun.UnixMilli())
 }
 
-// PathChosen is Path with a choice. It needs a pending request.
-func (v *Visit) PathChosen(page string, c Choice) string {
-	payload := binary.BigEndian.AppendUint64(nil, uint64(c.UserID))
-	if c.SignedIn {
-		payload = append(payload, 1)
-	} else {
-		payload = append(payload, 0)
-	}
-	payload = append(payload, c.nonce[:]...)
-	return v.Path(page) + "&" + ParamChoice + "=" + v.Bind("choice").Seal(payload, v.Now)
+// PathChosen is Path with the user that continues. It needs a pending request.
+func (v *Visit) PathChosen(page string, userID int64) string {
+	return v.Path(page) + v.sealed(ParamChoice, userID)
 }
 
-// OpenChoice returns the choice in the URL of the request; zero = none, or not a valid one. A
-// sign-in that a code was issued for is not counted again.
-func (s *Site) OpenChoice(v *Visit) Choice {
-	sealed := v.HTTP.QueryArgs().Peek(ParamChoice)
-	payload, made, ok := v.Bind("choice").Open(string(sealed), choiceSize, choiceLifetime, v.Now)
-	if !ok || v.Pending == nil {
-		return Choice{}
-	}
-	c := Choice{int64(binary.BigEndian.Uint64(payload)), payload[8] == 1,
-		[nonceSize]byte(payload[9:]), made}
-	if c.SignedIn && s.used.isUsed(c.made, c.nonce) {
-		c.SignedIn = false
-	}
-	return c
+// sealed returns a parameter with a number that only this browser can send, for this request.
+func (v *Visit) sealed(name string, number int64) string {
+	payload := binary.BigEndian.AppendUint64(nil, uint64(number))
+	return "&" + name + "=" + v.Bind(name).Seal(payload, v.Now)
 }
 
-// UseSignIn marks the choice's sign-in as used for a code. It returns false when it was used
-// before.
-func (s *Site) UseSignIn(c Choice) bool { return s.used.use(c.made, c.nonce) }
+// open returns the number in a sealed parameter; false = there is none, or not a valid one.
+func (v *Visit) open(name string, lifetime time.Duration) (int64, bool) {
+	sealed := string(v.HTTP.QueryArgs().Peek(name))
+	payload, _, ok := v.Bind(name).Open(sealed, 8, lifetime, v.Now)
+	if !ok {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(payload)), true
+}
+
+// OpenPending reads what the URL of the request says of the pending request besides its parameters.
+// A request with prompt=login that does not say when it arrived has arrived now.
+func (v *Visit) OpenPending() {
+	if v.Pending == nil {
+		return
+	}
+	v.Chosen, _ = v.open(ParamChoice, choiceLifetime)
+	if !v.Pending.Request.Prompt.Contains(oauth.PromptLogin) {
+		return
+	}
+	v.Pending.Begun = v.Now.Truncate(time.Millisecond)
+	if begun, ok := v.open(ParamBegun, oauth.FormLifetime); ok {
+		v.Pending.Begun = time.UnixMilli(begun)
+	}
+}
 
 // ClientName returns the name of the client of the pending request; "" = none.
 func (v *Visit) ClientName() string {

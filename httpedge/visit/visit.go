@@ -37,7 +37,6 @@ type Site struct {
 	failures *endpoint.Failures
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	cookies  cookieNames
-	used     *usedNonces // tokens of single-use forms
 	replays  *replays
 }
 
@@ -46,7 +45,7 @@ func New(config Config) *Site {
 	return &Site{
 		people: config.People, keys: config.Keys, issuer: config.Issuer, failures: config.Failures,
 		caller:  config.Caller,
-		cookies: newCookieNames(config.Issuer), used: newUsedNonces(time.Now()),
+		cookies: newCookieNames(config.Issuer),
 		replays: newReplays(),
 	}
 }
@@ -68,7 +67,7 @@ type Visit struct {
 	Ctx     context.Context // ends at pageDeadline; has the source of events (package audit)
 	Now     time.Time
 	Pending *Pending // nil = no client sent the browser
-	Choice  Choice   // zero = none, or not valid
+	Chosen  int64    // the user that continues the pending request; 0 = not chosen
 	Secret  string   // of the browser
 	Form    []oauth.Parameter
 
@@ -146,11 +145,6 @@ func (v *Visit) Shown(field string) string {
 // CheckForm reports whether the token of the form is valid for that binding.
 func (v *Visit) CheckForm(form Binding) bool {
 	return form.checkFormToken(v.Field(fieldFormToken), v.Now)
-}
-
-// UseForm is CheckForm for single-use forms.
-func (s *Site) UseForm(v *Visit, form Binding) bool {
-	return form.useFormToken(s.used, v.Field(fieldFormToken), v.Now)
 }
 
 // Offered wraps the handler of a page that needs a messenger for channel. Without one, the page

@@ -49,6 +49,7 @@ func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
 	err = submitAll(len(codes), fillConcurrency, func(i int) oauth.Operation {
 		return &oauth.SaveCode{Code: oauth.AuthorizationCode{
 			Hash: oauth.HashOf(codes[i]), ClientID: client.ID, UserID: user.ID,
+			Epochs:      oauth.Epochs{Client: client.Epoch, User: user.Epoch},
 			RedirectURI: client.RedirectURIs[0],
 			Scopes:      oauth.ViewUser, CodeChallenge: codeChallenge, Expires: now.Add(time.Hour),
 		}}

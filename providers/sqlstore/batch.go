@@ -105,7 +105,8 @@ func (b *batch) settleCodes() error {
 			used = millis(c.Used)
 		}
 		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes),
-			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, familyText(c.FamilyID))
+			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, familyText(c.FamilyID),
+			c.Epochs.Client, c.Epochs.User)
 	})
 	b.codes = b.codes[:0]
 	return wrap("save code", err)

@@ -112,7 +112,7 @@ func BenchmarkRedeem(b *testing.B) {
 				b.Fatal(err)
 			}
 			client := uuid.NewString()
-			codes := saveCodes(b, s, client, user.ID)
+			codes := saveCodes(b, s, client, user)
 			var next atomic.Int64
 			run(b, "codes/s", func() oauth.Operation {
 				refresh, now := newHash(), time.Now()
@@ -127,14 +127,15 @@ func BenchmarkRedeem(b *testing.B) {
 	}
 }
 
-func saveCodes(b *testing.B, s *sqlstore.Store, client string, user int64) []oauth.Hash {
+func saveCodes(b *testing.B, s *sqlstore.Store, client string, user *account.User) []oauth.Hash {
 	codes := make([]oauth.Hash, b.N)
 	var saved sync.WaitGroup
 	for i := range codes {
 		codes[i] = newHash()
 		saved.Add(1)
 		op := &oauth.SaveCode{Code: oauth.AuthorizationCode{
-			Hash: codes[i], ClientID: client, UserID: user, RedirectURI: "https://app.example/back",
+			Hash: codes[i], ClientID: client, UserID: user.ID, RedirectURI: "https://app.example/back",
+			Epochs:  oauth.Epochs{User: user.Epoch},
 			Expires: time.Now().Add(time.Hour),
 		}}
 		op.OnDone(func(err error) {

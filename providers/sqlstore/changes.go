@@ -25,7 +25,7 @@ const (
 // change is a row of changes without its number.
 type change struct {
 	kind, subject, clientID string
-	expires                 int64
+	userID, expires         int64
 }
 
 const (
@@ -37,11 +37,12 @@ WHERE expires > $1 AND kind IN ('token', 'family')`
 WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3`
 
 	countChanges = `UPDATE counters SET value = value + $1 WHERE name = 'change' RETURNING value`
+	countEnds    = `SELECT COUNT(*) FROM changes WHERE user_id = $1 AND user_id <> 0 AND client_id = $2 AND expires > $3`
 	hasTokenEnd  = `SELECT number FROM changes WHERE kind = 'token' AND subject = $1 LIMIT 1`
 )
 
-var changesTable = newRowsText("INSERT INTO changes (number, kind, subject, client_id, expires) ",
-	"", "bigint", "text", "text", "text", "bigint")
+var changesTable = newRowsText("INSERT INTO changes (number, kind, subject, client_id, user_id, expires) ",
+	"", "bigint", "text", "text", "text", "bigint", "bigint")
 
 // Ends implements oauth.Store. It reads the counter before the rows: all changes up to that number
 // are committed then, so none is missing, and the rows may have later ones too.
@@ -124,10 +125,11 @@ func scanChange(r row) (c oauth.Change, err error) {
 
 // parseEnd returns the end that a row of kind token or family is about.
 func parseEnd(kind, subject, clientID string, expires int64) (end oauth.End, err error) {
-	end = oauth.End{ClientID: clientID, Expires: fromMillis(expires).Add(-oauth.EndKept)}
+	end.Expires = fromMillis(expires).Add(-oauth.EndKept)
 	ok := false
 	switch kind {
 	case tokenChange:
+		end.ClientID = clientID
 		end.Token, ok = oauth.ParseTokenID(subject)
 	case familyChange:
 		end.FamilyID, err = uuid.Parse(subject)
@@ -139,10 +141,22 @@ func parseEnd(kind, subject, clientID string, expires int64) (end oauth.End, err
 	return end, nil
 }
 
-// noteEnd collects the change that tells of an end.
-func (b *batch) noteEnd(end oauth.End) {
-	c := change{kind: familyChange, subject: end.FamilyID.String(), clientID: end.ClientID,
-		expires: end.Expires.Add(oauth.EndKept).UnixMilli()}
+// countEnds returns how many tokens and families of a user at a client have ended and not expired.
+func (b *batch) countEnds(g oauth.Grant) (n int, err error) {
+	now := time.Now().UnixMilli()
+	err = b.conn.one(b.ctx, countEnds, []any{g.UserID, g.ClientID, now}, &n)
+	for _, c := range b.changes {
+		if c.userID == g.UserID && c.clientID == g.ClientID {
+			n++
+		}
+	}
+	return n, err
+}
+
+// noteEnd collects the change that tells of an end of g's tokens.
+func (b *batch) noteEnd(end oauth.End, g oauth.Grant) {
+	c := change{kind: familyChange, subject: end.FamilyID.String(), clientID: g.ClientID,
+		userID: g.UserID, expires: end.Expires.Add(oauth.EndKept).UnixMilli()}
 	if end.FamilyID == uuid.Nil {
 		c.kind, c.subject = tokenChange, end.Token.String()
 	}
@@ -182,7 +196,7 @@ func (b *batch) settleChanges() error {
 	number -= int64(len(b.changes))
 	err := insertAll(b, changesTable, b.changes, func(args []any, c *change) []any {
 		number++
-		return append(args, number, c.kind, c.subject, c.clientID, c.expires)
+		return append(args, number, c.kind, c.subject, c.clientID, c.userID, c.expires)
 	})
 	return wrap("save changes", err)
 }

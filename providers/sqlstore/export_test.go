@@ -90,7 +90,8 @@ func Statements() []string {
 		updateUser, deleteUserCodes, deleteUserFamilies,
 		countTry, hasCode, takeChallenge, selectSends, lastSend, enterSends, hasLongCode, freeSend,
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
-		selectConsent, selectConsents, upsertConsent,
+		selectConsent, selectConsents, grantConsent, hasGrantParties, trimSessions, useSignIn,
+		countEnds, dropAccess,
 		countEvents, moveCounts.sqlite[8], deleteEvents.sqlite[8], firstSince, sweepAudit,
 	}
 	for _, f := range auditFilters {

@@ -67,7 +67,8 @@ func (f *faulty) prepare() *scenario {
 	s.replay = &oauth.Redeem{Code: s.redeem.Code, Now: s.redeem.Now, Family: s.redeem.Family}
 	s.replay.Family.ID = uuid.New()
 	s.rotate, s.reuse = f.rotation(s.survivor), f.rotation(s.survivor)
-	s.revoke = &oauth.Revoke{FamilyID: s.other.Family.ID}
+	s.revoke = &oauth.Revoke{FamilyID: s.other.Family.ID,
+		Grant: oauth.Grant{UserID: f.user.ID, ClientID: "app"}}
 	return s
 }
 
@@ -85,7 +86,8 @@ func (f *faulty) redeem() *oauth.Redeem {
 
 func (f *faulty) rotation(r *oauth.Redeem) *oauth.Rotate {
 	return &oauth.Rotate{
-		FamilyID: r.Family.ID, Generation: 1, Now: r.Now, Expires: r.Family.Expires,
+		FamilyID: r.Family.ID, Grant: oauth.Grant{UserID: f.user.ID, ClientID: "app"},
+		Generation: 1, Now: r.Now, Expires: r.Family.Expires,
 		AccessExpires: r.Family.AccessExpires, Refresh: newHash(),
 	}
 }
@@ -93,6 +95,7 @@ func (f *faulty) rotation(r *oauth.Redeem) *oauth.Rotate {
 func (f *faulty) save(r *oauth.Redeem) {
 	f.must(&oauth.SaveCode{Code: oauth.AuthorizationCode{
 		Hash: r.Code, ClientID: "app", UserID: f.user.ID, Expires: r.Now.Add(time.Minute),
+		Epochs: oauth.Epochs{User: f.user.Epoch},
 	}})
 }
 

@@ -31,8 +31,9 @@ func newRowsText(head, tail string, types ...string) *rowsText {
 
 var (
 	codesTable = newRowsText(`INSERT INTO authorization_codes
-(hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id) `, "",
-		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text")
+(hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id,
+client_epoch, user_epoch) `, "",
+		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text", "bigint", "bigint")
 	familiesTable = newRowsText(`INSERT INTO families
 (id, client_id, user_id, scopes, generation, advanced, expires, ends, access_expires, revoked) `, "",
 		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")

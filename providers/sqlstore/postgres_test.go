@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
@@ -181,6 +183,48 @@ func TestClaimRace(t *testing.T) {
 	}
 	if err := submit(t, s, save()); err != nil {
 		t.Errorf("next write: got %v, want none", err)
+	}
+}
+
+// TestCodeSavedDuringPasswordChange saves a code through another Store while the change of a password
+// has ended the user's codes and has not committed. The user was read before.
+func TestCodeSavedDuringPasswordChange(t *testing.T) {
+	url := pgtest.Start(t)
+	a, b := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url})
+	user := &account.User{Name: "Ada"}
+	if err := a.CreateUser(t.Context(), user); err != nil {
+		t.Fatal(err)
+	}
+	changed, now := *user, time.Now()
+	block, err := connect(t, url).Begin() // the last step of the change waits for this row
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := block.Exec("SELECT value FROM counters WHERE name = 'change' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- a.ReplacePassword(t.Context(), &changed, [32]byte{}) }()
+	waitForLock(t, block)
+	code := save()
+	code.Code.UserID, code.Code.Epochs = user.ID, oauth.Epochs{User: user.Epoch}
+	if err := submit(t, b, code); err != nil {
+		t.Fatal(err)
+	}
+	if err := block.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	for what, s := range map[string]*sqlstore.Store{"the same": b, "the other": a} {
+		redeem := &oauth.Redeem{Code: code.Code.Hash, Now: now, Family: oauth.Family{
+			ID: uuid.New(), ClientID: "app", UserID: user.ID, Generation: 1,
+			Expires: now.Add(time.Hour), Ends: now.Add(time.Hour)}}
+		if err := submit(t, s, redeem); err != nil || redeem.Outcome != oauth.OutcomeGone {
+			t.Errorf("code redeemed at %s Store: got outcome %d, error %v, want it gone", what,
+				redeem.Outcome, err)
+		}
 	}
 }
 

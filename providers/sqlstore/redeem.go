@@ -13,11 +13,14 @@ const usedCode = `SELECT family_id FROM authorization_codes
 WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
 // takeCodes marks codes as used, one code a row, and returns those that it marked with the epochs
-// for the access token: codes that were unused and not expired, and whose user exists and is not
-// disabled.
+// for the access token: codes that were unused and not expired, whose user exists and is not
+// disabled, and whose user and client have no later epoch than the code.
 var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
 WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
-AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled) RETURNING hash,
+AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled
+AND users.epoch <= authorization_codes.user_epoch)
+AND NOT EXISTS (SELECT 1 FROM clients WHERE clients.id = authorization_codes.client_id
+AND clients.epoch > authorization_codes.client_epoch) RETURNING hash,
 COALESCE((SELECT epoch FROM clients WHERE clients.id = authorization_codes.client_id), 0),
 COALESCE((SELECT epoch FROM users WHERE users.id = authorization_codes.user_id), 0)`,
 	"bigint", "text", "bytea", "text", "bigint")

@@ -38,7 +38,8 @@ func TestRedemptionsShareStatements(t *testing.T) {
 				ops = append(ops, r)
 			}
 			ops = append(ops, &oauth.SaveCode{Code: oauth.AuthorizationCode{Hash: late.Code,
-				ClientID: "app", UserID: f.user.ID, Expires: late.Now.Add(time.Minute)}}, late,
+				ClientID: "app", UserID: f.user.ID, Epochs: oauth.Epochs{User: f.user.Epoch},
+				Expires: late.Now.Add(time.Minute)}}, late,
 				replay)
 			f.inOneBatch(ops)
 

@@ -20,13 +20,17 @@ import (
 //     A redemption inserts its family before the statement for families begins, which sees it.
 //   - If the statement here has the lock first, the other waits for the commit here. It then finds
 //     the code deleted or the family revoked and issues nothing.
-//   - A code that is saved after the statement for codes is a new one, and its family lives. Its
-//     access token is refused if the epochs were read before the commit here.
+//   - A code that is saved after the statement for codes is refused if the epochs were read before
+//     the commit here: they are saved with the code, and a redemption compares them. Else it is a
+//     new one, and its family lives.
 //
 // Codes come before families for the first reason, and the user or client before both, as in
 // UpdateUser and ReplacePassword: all lock in one order.
 const (
-	revokeFamily = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked RETURNING id, access_expires`
+	revokeFamily = `UPDATE families SET revoked = TRUE WHERE id = $1 AND NOT revoked
+RETURNING id, access_expires, user_id, client_id`
+
+	dropAccess = `UPDATE families SET access_expires = 0 WHERE id = $1`
 
 	raiseUserEpoch     = `UPDATE users SET epoch = CASE WHEN epoch >= $2 THEN epoch + 1 ELSE $2 END WHERE id = $1 RETURNING epoch`
 	revokeUserCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1`
@@ -38,7 +42,7 @@ const (
 
 	revokeGrantCodes    = `DELETE FROM authorization_codes WHERE used_at IS NULL AND user_id = $1 AND client_id = $2`
 	revokeGrantFamilies = `UPDATE families SET revoked = TRUE WHERE user_id = $1 AND client_id = $2 AND NOT revoked
-RETURNING id, access_expires`
+RETURNING id, access_expires, user_id, client_id`
 	revokeConsent = `DELETE FROM consents WHERE user_id = $1 AND client_id = $2`
 )
 
@@ -52,7 +56,7 @@ func (b *batch) revoke(op *oauth.Revoke) (err error) {
 	var changed bool
 	switch {
 	case op.Token != nil:
-		op.Ended, err = b.endToken(op.Token)
+		op.Ended, err = b.endToken(op.Token, op.ByEpoch)
 	case op.FamilyID != uuid.Nil:
 		op.Ended, err = b.revokeFamily(op.FamilyID)
 	case op.UserID != 0:
@@ -81,17 +85,58 @@ func selectors(op *oauth.Revoke) (n int) {
 	return n
 }
 
-// endToken ends an access token, unless it has ended or expired before.
-func (b *batch) endToken(t *oauth.TokenEnd) ([]oauth.End, error) {
+// endToken ends an access token, unless it has ended or expired before. With byEpoch, it raises the
+// epoch of the token's user.
+func (b *batch) endToken(t *oauth.TokenEnd, byEpoch bool) ([]oauth.End, error) {
 	if !t.Expires.After(time.Now()) {
 		return nil, nil
 	}
 	if ended, err := b.hasEnded(t.ID); err != nil || ended {
 		return nil, err
 	}
-	end := oauth.End{Token: t.ID, ClientID: t.ClientID, Expires: t.Expires}
-	b.noteEnd(end)
-	return []oauth.End{end}, nil
+	grant := oauth.Grant{UserID: t.UserID, ClientID: t.ClientID}
+	if byEpoch {
+		return b.endByEpoch(grant)
+	}
+	return b.keepEnds(grant,
+		[]oauth.End{{Token: t.ID, ClientID: t.ClientID, Expires: t.Expires}})
+}
+
+// keepEnds notes the ends of a user's tokens at a client and returns them. It raises the user's
+// epoch in place of them if they would be too many: each is kept in the memory of all processes.
+func (b *batch) keepEnds(g oauth.Grant, ends []oauth.End) ([]oauth.End, error) {
+	if g.UserID != 0 && len(ends) > 0 {
+		kept, err := b.countEnds(g)
+		if err != nil {
+			return nil, err
+		}
+		if kept+len(ends) > oauth.MaxGrantEnds {
+			return b.endByEpoch(g, ends...)
+		}
+	}
+	for _, end := range ends {
+		b.noteEnd(end, g)
+	}
+	return ends, nil
+}
+
+// endByEpoch ends all access tokens of a user in place of some ends. The user's other families live
+// on. A family that ends so has no access token whose end somebody would have to keep.
+func (b *batch) endByEpoch(g oauth.Grant, ends ...oauth.End) ([]oauth.End, error) {
+	for _, end := range ends {
+		if end.FamilyID == uuid.Nil {
+			continue
+		}
+		if _, err := b.conn.exec(b.ctx, dropAccess, end.FamilyID.String()); err != nil {
+			return nil, err
+		}
+	}
+	epoch, err := b.raiseEpoch(raiseUserEpoch, g.UserID)
+	if err != nil || epoch == 0 {
+		return nil, err
+	}
+	b.noteUser(g.UserID)
+	return []oauth.End{{UserID: g.UserID}}, nil
 }
 
 func (b *batch) revokeFamily(id uuid.UUID) ([]oauth.End, error) {
@@ -101,12 +146,14 @@ func (b *batch) revokeFamily(id uuid.UUID) ([]oauth.End, error) {
 	return b.endFamilies(revokeFamily, id.String())
 }
 
-// endFamilies executes a statement that returns the families that it revoked.
+// endFamilies executes a statement that returns the families that it revoked, all of one user and
+// client.
 func (b *batch) endFamilies(text string, args ...any) (ends []oauth.End, err error) {
+	var grant oauth.Grant
 	err = b.conn.rows(b.ctx, text, args, func(r row) error {
 		var end oauth.End
 		var expires int64
-		err := r.Scan(&end.FamilyID, &expires)
+		err := r.Scan(&end.FamilyID, &expires, &grant.UserID, &grant.ClientID)
 		end.Expires = fromMillis(expires)
 		ends = append(ends, end)
 		return err
@@ -114,10 +161,7 @@ func (b *batch) endFamilies(text string, args ...any) (ends []oauth.End, err err
 	if err != nil {
 		return nil, err
 	}
-	for _, end := range ends {
-		b.noteEnd(end)
-	}
-	return ends, nil
+	return b.keepEnds(grant, ends)
 }
 
 // revokeUser returns the user's new epoch, or 0 if there is no such user.

@@ -17,14 +17,14 @@ const raiseAccess = `access_expires = CASE WHEN access_expires > $3 THEN access_
 const familyEpochs = ` RETURNING COALESCE((SELECT epoch FROM clients WHERE clients.id = families.client_id), 0),
 COALESCE((SELECT epoch FROM users WHERE users.id = families.user_id), 0)`
 
-const advanceFamily = `UPDATE families SET generation = generation + 1, advanced = $1, expires = $2, ` + raiseAccess + `
+const advanceFamily = `UPDATE families SET generation = generation + 1, repeats = 0, advanced = $1, expires = $2, ` + raiseAccess + `
 WHERE id = $4 AND generation = $5 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives + familyEpochs
 
-const repeatAdvance = `UPDATE families SET expires = $2, ` + raiseAccess + `
-WHERE id = $4 AND generation = $5 AND advanced > $6 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives +
+const repeatAdvance = `UPDATE families SET repeats = repeats + 1, expires = $2, ` + raiseAccess + `
+WHERE id = $4 AND generation = $5 AND advanced > $6 AND repeats < $7 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives +
 	familyEpochs
 
-const liveFamily = `SELECT generation, advanced, user_id FROM families
+const liveFamily = `SELECT generation, advanced, repeats, user_id, ` + userLives + ` FROM families
 WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`
 
 // rotate advances the family, or repeats its last advance within the grace period.
@@ -41,7 +41,7 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 	err := b.conn.one(b.ctx, advanceFamily, args, &op.Epochs.Client, &op.Epochs.User)
 	if errors.Is(err, sql.ErrNoRows) && op.Grace > 0 {
 		args[4] = op.Generation + 1
-		err = b.conn.one(b.ctx, repeatAdvance, append(args, graceStart), &op.Epochs.Client,
+		err = b.conn.one(b.ctx, repeatAdvance, append(args, graceStart, oauth.MaxRepeats), &op.Epochs.Client,
 			&op.Epochs.User)
 	}
 	switch {
@@ -58,17 +58,21 @@ func (b *batch) rotate(op *oauth.Rotate) error {
 
 // refuseRotation sets the outcome of a rotation that did not advance the family. If the family is
 // live and the token is not an accepted one, it was reused: refuseRotation revokes the family.
-// Otherwise the family has ended, or its user is disabled.
+// Otherwise the token was repeated too often, the family has ended, or its user is disabled.
 func (b *batch) refuseRotation(op *oauth.Rotate, now, graceStart int64) error {
-	var generation, advanced, userID int64
+	var generation, advanced, repeats, userID int64
+	var userLives bool
 	err := b.conn.one(b.ctx, liveFamily, []any{op.FamilyID.String(), now}, &generation, &advanced,
-		&userID)
+		&repeats, &userID, &userLives)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	accepted := generation == op.Generation || generation == op.Generation+1 && op.Grace > 0 &&
-		advanced > graceStart
-	if err != nil || accepted {
+	previous := generation == op.Generation+1 && op.Grace > 0 && advanced > graceStart
+	switch {
+	case err == nil && previous && userLives && repeats >= oauth.MaxRepeats:
+		op.Outcome = oauth.OutcomeRepeated
+		return nil
+	case err != nil, previous, generation == op.Generation:
 		op.Outcome = oauth.OutcomeGone
 		return nil
 	}

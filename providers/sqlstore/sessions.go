@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"gatehouse/actors/account"
 )
@@ -10,10 +11,14 @@ import (
 const (
 	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device)
 SELECT $1, id, $3, $4, $5, $6, $7 FROM users WHERE id = $2`
-	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, device FROM sessions WHERE hash = $1`
-	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, device FROM sessions
+	// trimSessions keeps the new session and those that were used last.
+	trimSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2 AND hash NOT IN
+(SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`
 	updateSession  = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
+	useSignIn      = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
 	deleteSession  = `DELETE FROM sessions WHERE hash = $1`
 	deleteSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`
 )
@@ -24,8 +29,14 @@ func (s *Store) CreateSession(ctx context.Context, session *account.Session) err
 		if !isText(session.Device) {
 			return refusal{errText}
 		}
-		return b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
+		err := b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
 			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device)
+		if err != nil {
+			return err
+		}
+		_, err = b.conn.exec(b.ctx, trimSessions, session.UserID, session.Hash[:],
+			account.MaxSessions-1)
+		return err
 	}))
 }
 
@@ -74,14 +85,14 @@ func (s *Store) Sessions(ctx context.Context,
 func scanSession(r row) (*account.Session, error) {
 	var s account.Session
 	var hash []byte
-	var created, signedIn, seen, expires int64
-	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires,
+	var created, signedIn, seen, expires, used int64
+	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &used,
 		&s.Device); err != nil {
 		return nil, err
 	}
 	s.Hash = [32]byte(hash)
 	s.Created, s.SignedIn = fromMillis(created), fromMillis(signedIn)
-	s.Seen, s.Expires = fromMillis(seen), fromMillis(expires)
+	s.Seen, s.Expires, s.Used = fromMillis(seen), fromMillis(expires), fromMillis(used)
 	return &s, nil
 }
 
@@ -90,6 +101,17 @@ func (s *Store) UpdateSession(ctx context.Context, session *account.Session) err
 	return wrap("update session", s.do(ctx, func(b *batch) error {
 		return b.change(updateSession, session.Hash[:], millis(session.SignedIn),
 			millis(session.Seen), millis(session.Expires))
+	}))
+}
+
+// UseSignIn implements account.Store.
+func (s *Store) UseSignIn(ctx context.Context, session *account.Session) error {
+	return wrap("use sign-in", s.do(ctx, func(b *batch) error {
+		n, err := b.conn.exec(b.ctx, useSignIn, session.Hash[:], millis(session.SignedIn))
+		if err == nil && n == 0 {
+			err = refusal{account.ErrConflict}
+		}
+		return err
 	}))
 }
 
@@ -113,10 +135,15 @@ const (
 	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.granted, c.used,
 COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
 FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
-	upsertConsent = `INSERT INTO consents (user_id, client_id, scopes, granted, used)
+	// It inserts the first consent, or changes the one that was granted at $6.
+	grantConsent = `INSERT INTO consents (user_id, client_id, scopes, granted, used)
 SELECT u.id, c.id, $3, $4, $5 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
-ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes, granted = excluded.granted, used = excluded.used`
-	useConsent = `UPDATE consents SET used = CASE WHEN used > $3 THEN used ELSE $3 END WHERE user_id = $1 AND client_id = $2`
+AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM consents o WHERE o.user_id = $1 AND o.client_id = $2))
+ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = consents.scopes | excluded.scopes, used = excluded.used,
+granted = CASE WHEN consents.granted < excluded.granted THEN excluded.granted ELSE consents.granted + 1 END
+WHERE consents.granted = $6`
+	hasGrantParties = `SELECT u.id FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2`
+	useConsent      = `UPDATE consents SET used = CASE WHEN used > $3 THEN used ELSE $3 END WHERE user_id = $1 AND client_id = $2`
 )
 
 // Consent implements account.Store. It returns ErrNotFound if nothing was granted.
@@ -155,15 +182,24 @@ func scanConsent(r row) (*account.Consent, error) {
 	return &c, err
 }
 
-// SaveConsent implements account.Store. It replaces an earlier consent. It returns ErrNotFound if
-// there is no such user or client.
-func (s *Store) SaveConsent(ctx context.Context, c *account.Consent) error {
-	return wrap("save consent", s.do(ctx, func(b *batch) error {
+// GrantConsent implements account.Store. It returns ErrNotFound if there is no such user or client.
+func (s *Store) GrantConsent(ctx context.Context, c *account.Consent, before time.Time) error {
+	return wrap("grant consent", s.do(ctx, func(b *batch) error {
 		if !isText(c.ClientID) {
 			return refusal{account.ErrNotFound}
 		}
-		return b.change(upsertConsent, c.UserID, c.ClientID, int64(c.Scopes), millis(c.Granted),
-			millis(c.Used))
+		n, err := b.conn.exec(b.ctx, grantConsent, c.UserID, c.ClientID, int64(c.Scopes),
+			millis(c.Granted), millis(c.Used), millis(before))
+		if err != nil || n > 0 {
+			return err
+		}
+		switch found, err := b.conn.has(b.ctx, hasGrantParties, c.UserID, c.ClientID); {
+		case err != nil:
+			return err
+		case found:
+			return refusal{account.ErrConflict}
+		}
+		return refusal{account.ErrNotFound}
 	}))
 }
 

@@ -234,7 +234,7 @@ func redeemThroughTwo(t *testing.T, url string) {
 	}
 	for range 5 {
 		code := oauth.AuthorizationCode{Hash: newHash(), ClientID: "app", UserID: u.ID,
-			Expires: time.Now().Add(time.Minute)}
+			Epochs: oauth.Epochs{User: u.Epoch}, Expires: time.Now().Add(time.Minute)}
 		if err := submit(t, b, &oauth.SaveCode{Code: code}); err != nil {
 			t.Fatal(err)
 		}

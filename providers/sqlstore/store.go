@@ -2,8 +2,9 @@
 // in SQLite or PostgreSQL, and the audit trail. It implements oauth.Store, account.Store and
 // audit.Store.
 //
-// One goroutine, the writer, executes all writes in the order of submission. It takes all queued
-// writes, executes them in one transaction, and ends them after the commit. So it waits for the
+// One goroutine, the writer, executes all writes. It serves those who ask for them in turn, and the
+// writes of each in the order of submission. It takes the queued writes up to a limit, executes them
+// in one transaction, and ends them after the commit. So it waits for the
 // disk once for each batch, not once for each write. Decisions (is this code unused, is this
 // refresh token current) are conditions of an UPDATE, so that they are atomic across processes too.
 //

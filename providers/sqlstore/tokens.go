@@ -8,8 +8,8 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-const selectCode = `SELECT client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id
-FROM authorization_codes WHERE hash = $1`
+const selectCode = `SELECT client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id,
+client_epoch, user_epoch FROM authorization_codes WHERE hash = $1`
 
 // AuthorizationCode implements oauth.Store.
 func (s *Store) AuthorizationCode(ctx context.Context,
@@ -19,7 +19,8 @@ func (s *Store) AuthorizationCode(ctx context.Context,
 	var used sql.NullInt64
 	err := readOne(ctx, s, oauth.ErrNotFound, selectCode, []any{hash[:]}, func(r row) error {
 		return r.Scan(&c.ClientID, &c.UserID, &c.RedirectURI, &c.Scopes, &c.DefaultScopes,
-			&c.CodeChallenge, &expires, &used, &c.FamilyID)
+			&c.CodeChallenge, &expires, &used, &c.FamilyID,
+			&c.Epochs.Client, &c.Epochs.User)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read authorization code: %w", err)
@@ -28,7 +29,7 @@ func (s *Store) AuthorizationCode(ctx context.Context,
 	return &c, nil
 }
 
-const selectRefreshToken = `SELECT r.generation, f.id, f.client_id, f.user_id, f.scopes, f.generation, f.advanced, f.expires, f.ends, f.access_expires, f.revoked
+const selectRefreshToken = `SELECT r.generation, f.id, f.client_id, f.user_id, f.scopes, f.generation, f.advanced, f.expires, f.ends, f.access_expires, f.revoked, f.repeats
 FROM refresh_tokens r JOIN families f ON f.id = r.family_id WHERE r.hash = $1`
 
 // RefreshToken implements oauth.Store.
@@ -39,7 +40,7 @@ func (s *Store) RefreshToken(ctx context.Context, hash oauth.Hash) (*oauth.Refre
 	err := readOne(ctx, s, oauth.ErrNotFound, selectRefreshToken, []any{hash[:]},
 		func(r row) error {
 			return r.Scan(&t.Generation, &f.ID, &f.ClientID, &f.UserID, &f.Scopes, &f.Generation,
-				&advanced, &expires, &ends, &access, &f.Revoked)
+				&advanced, &expires, &ends, &access, &f.Revoked, &f.Repeats)
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read refresh token: %w", err)

@@ -10,10 +10,20 @@ import (
 )
 
 // Submit implements oauth.Store. If op cannot be enqueued, Submit ends it with ErrBusy or ErrClosed
-// before it returns.
+// before it returns. In a full queue, it ends the newest operation of the longest line with ErrBusy.
 func (s *Store) Submit(op oauth.Operation) {
-	err := s.queue.push(op)
-	if err != nil && op.Take() {
+	evicted, err := s.queue.push(op)
+	if err != nil {
+		s.refuse(op, err)
+	}
+	if evicted != nil {
+		s.refuse(evicted, oauth.ErrBusy)
+	}
+}
+
+// refuse ends an operation that is not queued.
+func (s *Store) refuse(op oauth.Operation, err error) {
+	if op.Take() {
 		s.metrics.refused.Inc()
 		op.Done(err)
 	}
@@ -23,15 +33,13 @@ func (s *Store) Submit(op oauth.Operation) {
 func (s *Store) write() {
 	defer close(s.written)
 	for {
-		ops, ok := s.queue.take()
+		ops, ok := s.queue.take(s.config.BatchSize)
 		if !ok {
 			return
 		}
-		for chunk := range slices.Chunk(ops, s.config.BatchSize) {
-			s.writeBatch(slices.DeleteFunc(chunk, func(op oauth.Operation) bool {
-				return !op.Take()
-			}))
-		}
+		s.writeBatch(slices.DeleteFunc(ops, func(op oauth.Operation) bool {
+			return !op.Take()
+		}))
 	}
 }
 

@@ -30,35 +30,6 @@ func hold(s *sqlstore.Store) (release func()) {
 	return func() { close(free) }
 }
 
-func TestFullQueueReturnsBusy(t *testing.T) {
-	url, _ := sqlite(t)
-	s := open(t, sqlstore.Config{URL: url, QueueLength: 2})
-	release := hold(s)
-	ends := make(chan error, 2)
-	for range 2 {
-		op := save()
-		op.OnDone(func(err error) { ends <- err })
-		s.Submit(op)
-	}
-	refused := save()
-	if err := submit(t, s, refused); !errors.Is(err, oauth.ErrBusy) {
-		t.Errorf("third operation: got %v, want %v", err, oauth.ErrBusy)
-	}
-	if refused.Cancel() {
-		t.Error("cancel of a refused operation: got accepted, want refused")
-	}
-	if err := s.CreateUser(t.Context(), &account.User{Name: "Ada"}); !errors.Is(err,
-		oauth.ErrBusy) {
-		t.Errorf("create user: got %v, want %v", err, oauth.ErrBusy)
-	}
-	release()
-	for range 2 {
-		if err := <-ends; err != nil {
-			t.Errorf("queued operation: got %v, want none", err)
-		}
-	}
-}
-
 func TestCloseWritesQueue(t *testing.T) {
 	for _, d := range databases {
 		t.Run(d.name, func(t *testing.T) {

@@ -144,8 +144,9 @@ func (f *fixture) writes() []auditedWrite {
 		{"delete sessions", func(ctx context.Context) error {
 			return f.DeleteSessions(ctx, f.user.ID, [32]byte{})
 		}},
-		{"save consent", func(ctx context.Context) error {
-			return f.SaveConsent(ctx, &account.Consent{UserID: f.user.ID, ClientID: f.client.ID})
+		{"grant consent", func(ctx context.Context) error {
+			return f.GrantConsent(ctx, &account.Consent{UserID: f.user.ID, ClientID: f.client.ID,
+				Granted: f.now}, time.Time{})
 		}},
 		{"save code", func(ctx context.Context) error {
 			op := &oauth.SaveCode{Code: code}

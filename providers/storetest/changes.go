@@ -61,7 +61,7 @@ func eachKindOfChange(t *testing.T, f *fixture) {
 			[]oauth.Change{client}},
 		{"revoke token", f.running(&oauth.Revoke{Token: &token.end}),
 			[]oauth.Change{ended(tokenEnd(token))}},
-		{"revoke family", f.running(&oauth.Revoke{FamilyID: family.Family.ID}),
+		{"revoke family", f.running(familyRevocation(family.Family)),
 			[]oauth.Change{ended(f.familyEnd(family.Family))}},
 		{"reuse", f.running(f.rotate(reused.Family, 1, f.now, 0)),
 			[]oauth.Change{ended(f.familyEnd(reused.Family))}},
@@ -159,7 +159,7 @@ func endsNotExpired(t *testing.T, f *fixture) {
 	long.end.Expires = f.now.Add(3 * time.Hour)
 	r := f.family()
 	f.do(&oauth.Revoke{Token: &token.end}, &oauth.Revoke{Token: &long.end},
-		&oauth.Revoke{FamilyID: r.Family.ID}, &oauth.Revoke{UserID: f.user.ID})
+		familyRevocation(r.Family), &oauth.Revoke{UserID: f.user.ID})
 	all := []oauth.End{tokenEnd(token), tokenEnd(long), f.familyEnd(r.Family)}
 	for at, want := range map[time.Time][]oauth.End{
 		f.now:                                   all,

@@ -56,8 +56,8 @@ func clientRoundTrip(t *testing.T, f *fixture) {
 func clientIsReplaced(t *testing.T, f *fixture) {
 	c := f.fullClient()
 	f.must(f.CreateClient(f.ctx, c))
-	f.must(f.SaveConsent(f.ctx, &account.Consent{UserID: f.user.ID, ClientID: c.ID, Scopes: 1,
-		Granted: f.now}))
+	f.must(f.GrantConsent(f.ctx, &account.Consent{UserID: f.user.ID, ClientID: c.ID, Scopes: 1,
+		Granted: f.now}, time.Time{}))
 	for _, change := range []func(*oauth.Client){
 		func(c *oauth.Client) { c.Secrets = c.Secrets[1:] },
 		func(c *oauth.Client) { c.RedirectURIs = []string{"https://b.example/"} },
@@ -177,8 +177,8 @@ func deleteClient(t *testing.T, f *fixture) {
 	gone := func(_, client int) bool { return client == 1 }
 	c.check(f, gone)
 	c.consents(f, gone)
-	if !errors.Is(f.SaveConsent(f.ctx, &account.Consent{UserID: f.user.ID,
-		ClientID: c.clients[1].ID}), account.ErrNotFound) {
+	if !errors.Is(f.GrantConsent(f.ctx, &account.Consent{UserID: f.user.ID,
+		ClientID: c.clients[1].ID}, time.Time{}), account.ErrNotFound) {
 		t.Error("consent to a deleted client: got no ErrNotFound")
 	}
 }

@@ -20,6 +20,22 @@ var codeTests = map[string]func(*testing.T, *fixture){
 	"ExpiredUnknownOrDisabledIsGone":  codeIsGone,
 	"CodeWithoutRefreshToken":         codeWithoutRefreshToken,
 	"RedeemReturnsEpochs":             redeemReturnsEpochs,
+	"CodeOfFormerEpochIsGone":         codeOfFormerEpoch,
+}
+
+// codeOfFormerEpoch saves codes for which the user and the client were read before all their tokens
+// ended.
+func codeOfFormerEpoch(t *testing.T, f *fixture) {
+	for what, end := range map[string]*oauth.Revoke{
+		"user": {UserID: f.user.ID}, "client": {ClientID: f.client.ID},
+	} {
+		before := f.code()
+		f.do(end, &oauth.SaveCode{Code: before})
+		late := f.redeem(before.Hash, f.now)
+		f.do(late)
+		f.outcome("code of a "+what+" that was read before", late.Outcome, oauth.OutcomeGone)
+		f.family() // with a code that is issued after the end
+	}
 }
 
 func codeRoundTrip(t *testing.T, f *fixture) {
@@ -208,14 +224,4 @@ func redeemReturnsEpochs(t *testing.T, f *fixture) {
 			}
 		}
 	}
-}
-
-// epochs returns those of the fixture's client and user.
-func (f *fixture) epochs() oauth.Epochs {
-	f.Helper()
-	user, err := f.User(f.ctx, f.user.ID)
-	f.must(err)
-	client, err := f.Client(f.ctx, f.client.ID)
-	f.must(err)
-	return oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }

@@ -34,7 +34,7 @@ func batchOfTwoRedemptions(t *testing.T, f *fixture) {
 func batchOfRotateReuseRevoke(t *testing.T, f *fixture) {
 	r := f.family()
 	rotate, reuse := f.rotate(r.Family, 1, f.now, 0), f.rotate(r.Family, 1, f.now, 0)
-	revoke, after := &oauth.Revoke{FamilyID: r.Family.ID}, f.rotate(r.Family, 2, f.now, 0)
+	revoke, after := familyRevocation(r.Family), f.rotate(r.Family, 2, f.now, 0)
 	f.must(errors.Join(f.inOneBatch(rotate, reuse, revoke, after)...))
 	f.outcome("rotate", rotate.Outcome, oauth.OutcomeDone)
 	f.outcome("reuse", reuse.Outcome, oauth.OutcomeReused)
@@ -60,7 +60,7 @@ func batchSeesEarlierOperations(t *testing.T, f *fixture) {
 	redeem := f.redeem(code.Hash, f.now)
 	rotate := f.rotate(redeem.Family, 1, f.now, 0)
 	revokeToken, again := &oauth.Revoke{Token: &direct.end}, &oauth.Revoke{Token: &direct.end}
-	revoke := &oauth.Revoke{FamilyID: redeem.Family.ID}
+	revoke := familyRevocation(redeem.Family)
 	f.must(errors.Join(f.inOneBatch(&oauth.SaveCode{Code: code}, redeem, rotate, revokeToken,
 		again, revoke)...))
 	f.outcome("redeem", redeem.Outcome, oauth.OutcomeDone)

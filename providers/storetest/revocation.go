@@ -21,6 +21,76 @@ var revocationTests = map[string]func(*testing.T, *fixture){
 	"EpochsGrow":              epochsGrow,
 	"ReplacePassword":         replacePassword,
 	"ReplacePasswordConflict": replacePasswordConflict,
+	"EndsOfGrantAreLimited":   endsOfGrantAreLimited,
+	"RevokeTokenByEpoch":      revokeTokenByEpoch,
+}
+
+// endsOfGrantAreLimited ends as many access tokens of one user at one client as are kept. Then the
+// epoch of this user grows, and nothing of others ends.
+func endsOfGrantAreLimited(t *testing.T, f *fixture) {
+	r, other, redeemed := f.family(), f.family(), f.family()
+	crowd := f.newCrowd()
+	var ops []oauth.Operation
+	for range oauth.MaxGrantEnds {
+		token := first(r)
+		token.end.UserID = f.user.ID
+		ops = append(ops, &oauth.Revoke{Token: &token.end})
+	}
+	f.do(ops...)
+	for what, op := range map[string]*oauth.Revoke{
+		"a user's token elsewhere": {Token: &oauth.TokenEnd{ID: newTokenID(), UserID: f.user.ID,
+			ClientID: crowd.clients[1].ID, Expires: f.now.Add(time.Hour)}},
+		"another user's token": {Token: &oauth.TokenEnd{ID: newTokenID(), UserID: crowd.users[1].ID,
+			ClientID: f.client.ID, Expires: f.now.Add(time.Hour)}},
+		"the client's token": {Token: &oauth.TokenEnd{ID: newTokenID(), ClientID: f.client.ID,
+			Expires: f.now.Add(time.Hour)}},
+	} {
+		f.do(op)
+		f.ended(what, op.Ended, tokenEnd(access{end: *op.Token}))
+	}
+	before := f.lastChange()
+	_, kept, err := f.Ends(f.ctx, f.now)
+	f.must(err)
+	byEpoch := oauth.End{UserID: f.user.ID}
+	family := familyRevocation(r.Family)
+	replay := f.redeem(redeemed.Code, f.now)
+	f.do(family, replay)
+	f.ended("family", family.Ended, byEpoch)
+	f.outcome("replay", replay.Outcome, oauth.OutcomeReused)
+	f.ended("replay", replay.Ended, byEpoch)
+	f.changed("beyond the limit", before, oauth.Change{UserID: f.user.ID},
+		oauth.Change{UserID: f.user.ID})
+	if _, after, err := f.Ends(f.ctx, f.now); err != nil || len(after) != len(kept) {
+		t.Errorf("got %d ends, error %v, want %d as before", len(after), err, len(kept))
+	}
+	for what, ended := range map[string]*oauth.Redeem{"revoked": r, "replayed": redeemed} {
+		f.alive(what, first(ended), false)
+		got, err := f.RefreshToken(f.ctx, *ended.Refresh)
+		f.must(err)
+		if !got.Family.Revoked || !got.Family.AccessExpires.IsZero() {
+			t.Errorf("%s: got %+v, want it revoked without access tokens", what, got.Family)
+		}
+	}
+	f.alive("other access token of the user", first(other), false)
+	next := f.rotate(other.Family, 1, f.now, 0)
+	f.do(next)
+	f.outcome("other refresh token of the user", next.Outcome, oauth.OutcomeDone)
+	f.alive("its access token", issued(other.Family, next.Epochs), true)
+	f.alive("another user's access token", first(crowd.family[1][0]), true)
+}
+
+// revokeTokenByEpoch ends a token of a user by the user's epoch.
+func revokeTokenByEpoch(t *testing.T, f *fixture) {
+	r := f.family()
+	token := first(r)
+	token.end.UserID = f.user.ID
+	op := &oauth.Revoke{Token: &token.end, ByEpoch: true}
+	f.do(op)
+	f.ended("token", op.Ended, oauth.End{UserID: f.user.ID})
+	f.alive("token", token, false)
+	next := f.rotate(r.Family, 1, f.now, 0)
+	f.do(next)
+	f.alive("after the use of the refresh token", issued(r.Family, next.Epochs), true)
 }
 
 // crowd holds two users at two clients. Each pair has a family and an unused code.
@@ -43,8 +113,8 @@ func (f *fixture) newCrowd() *crowd {
 			c.family[i][j] = f.family()
 			c.code[i][j], c.machine[j] = f.code(), f.machine()
 			f.do(&oauth.SaveCode{Code: c.code[i][j]})
-			f.must(f.SaveConsent(f.ctx, &account.Consent{UserID: u.ID, ClientID: client.ID,
-				Scopes: 1, Granted: f.now}))
+			f.must(f.GrantConsent(f.ctx, &account.Consent{UserID: u.ID, ClientID: client.ID,
+				Scopes: 1, Granted: f.now}, time.Time{}))
 		}
 	}
 	f.user, f.client = c.users[0], c.clients[0]
@@ -119,7 +189,7 @@ func revokeAccessToken(t *testing.T, f *fixture) {
 func revokeFamily(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	r := c.family[0][0]
-	op, again := &oauth.Revoke{FamilyID: r.Family.ID}, &oauth.Revoke{FamilyID: r.Family.ID}
+	op, again := familyRevocation(r.Family), familyRevocation(r.Family)
 	f.do(op)
 	f.do(again)
 	f.ended("revoke", op.Ended, f.familyEnd(r.Family))
@@ -162,7 +232,7 @@ func revokeConsent(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	f.user, f.client = c.users[1], c.clients[0]
 	second, before := f.family(), f.family()
-	f.do(&oauth.Revoke{FamilyID: before.Family.ID})
+	f.do(familyRevocation(before.Family))
 	op := &oauth.Revoke{Consent: &oauth.Grant{UserID: c.users[1].ID, ClientID: c.clients[0].ID}}
 	f.do(op)
 	f.ended("revoke", op.Ended, f.familyEnd(c.family[1][0].Family), f.familyEnd(second.Family))

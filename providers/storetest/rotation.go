@@ -20,6 +20,7 @@ var rotationTests = map[string]func(*testing.T, *fixture){
 	"GracePeriodBeginsWithAdvance":      gracePeriodBeginsWithAdvance,
 	"RotationOfFutureGenerationIsReuse": rotationOfFutureGeneration,
 	"RotationNeverLowersAccessExpiry":   rotationNeverLowersAccessExpiry,
+	"RotationRepeatsAreLimited":         rotationRepeatsAreLimited,
 }
 
 func rotationAdvancesFamily(t *testing.T, f *fixture) {
@@ -139,14 +140,56 @@ func concurrentRotations(t *testing.T, f *fixture) {
 	for _, err := range f.submit(ops...)() {
 		f.must(err)
 	}
+	done := 0
 	for _, op := range ops {
-		f.outcome("rotate", op.(*oauth.Rotate).Outcome, oauth.OutcomeDone)
+		outcome := op.(*oauth.Rotate).Outcome
+		if outcome != oauth.OutcomeDone {
+			f.outcome("rotate", outcome, oauth.OutcomeRepeated)
+			continue
+		}
+		done++
 		got, err := f.RefreshToken(f.ctx, op.(*oauth.Rotate).Refresh)
 		f.must(err)
 		if got.Generation != 2 || got.Family.Generation != 2 {
 			t.Fatalf("got generation %d of %d, want 2 of 2", got.Generation, got.Family.Generation)
 		}
 	}
+	if want := 1 + oauth.MaxRepeats; done != want {
+		t.Errorf("got tokens %d times, want %d", done, want)
+	}
+}
+
+// rotationRepeatsAreLimited repeats the use of a replaced token within the grace period. That ends
+// nothing, and each generation has repeats of its own.
+func rotationRepeatsAreLimited(t *testing.T, f *fixture) {
+	const grace = time.Minute
+	r := f.family()
+	for generation := range int64(3) {
+		next := f.rotate(r.Family, generation+1, f.now, grace)
+		f.do(next)
+		f.outcome("rotate", next.Outcome, oauth.OutcomeDone)
+		for i := range oauth.MaxRepeats + 2 {
+			want := oauth.OutcomeDone
+			if i >= oauth.MaxRepeats {
+				want = oauth.OutcomeRepeated
+			}
+			repeat := f.rotate(r.Family, generation+1, f.now.Add(time.Second), grace)
+			f.do(repeat)
+			f.outcome("repeat", repeat.Outcome, want)
+			f.ended("repeat", repeat.Ended)
+			if want == oauth.OutcomeRepeated {
+				_, err := f.RefreshToken(f.ctx, repeat.Refresh)
+				f.wantError("refresh token of a refused repeat", err, oauth.ErrNotFound)
+			}
+		}
+		f.alive("access token", issued(r.Family, next.Epochs), true)
+	}
+	disabled := *f.user
+	disabled.Disabled = true
+	f.must(f.UpdateUser(f.ctx, &disabled))
+	gone := f.rotate(r.Family, 3, f.now, grace)
+	f.do(gone)
+	f.outcome("repeat by a disabled user", gone.Outcome, oauth.OutcomeGone)
 }
 
 func rotationByDisabledUser(t *testing.T, f *fixture) {

@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"errors"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,12 +13,15 @@ import (
 )
 
 var sessionTests = map[string]func(*testing.T, *fixture){
-	"SessionRoundTrip":  sessionRoundTrip,
-	"DeleteSessions":    deleteSessions,
-	"UnknownSession":    unknownSession,
-	"ConsentIsReplaced": consentIsReplaced,
-	"UseConsent":        useConsent,
-	"ConsentsOfUser":    consentsOfUser,
+	"SessionRoundTrip":              sessionRoundTrip,
+	"DeleteSessions":                deleteSessions,
+	"UnknownSession":                unknownSession,
+	"ConsentGrows":                  consentGrows,
+	"ConcurrentGrantsOfOneDecision": concurrentGrants,
+	"SignInIsUsedOnce":              signInIsUsedOnce,
+	"SessionsOfUserAreLimited":      sessionsOfUserAreLimited,
+	"UseConsent":                    useConsent,
+	"ConsentsOfUser":                consentsOfUser,
 }
 
 func (f *fixture) newSession(created time.Time) *account.Session {
@@ -81,29 +87,107 @@ func unknownSession(t *testing.T, f *fixture) {
 	f.must(f.DeleteSessions(f.ctx, 4711, newHash()))
 }
 
-func consentIsReplaced(t *testing.T, f *fixture) {
+func consentGrows(t *testing.T, f *fixture) {
 	_, err := f.Consent(f.ctx, f.user.ID, f.client.ID)
 	f.wantError("consent", err, account.ErrNotFound)
-	for _, scopes := range []uint8{1, 3} {
-		want := &account.Consent{UserID: f.user.ID, ClientID: f.client.ID, Scopes: scopes,
-			Granted: f.now.Add(time.Duration(scopes) * time.Second),
-			Used:    f.now.Add(time.Duration(scopes) * time.Minute)}
-		f.must(f.SaveConsent(f.ctx, want))
+	var before time.Time
+	for i, step := range []struct {
+		scopes, want uint8
+		granted      time.Duration
+		wantGranted  time.Duration
+	}{
+		{2, 2, time.Second, time.Second},
+		{1, 3, 2 * time.Second, 2 * time.Second},
+		{1, 3, time.Second, 2*time.Second + time.Millisecond}, // by a clock that is behind
+	} {
+		c := &account.Consent{UserID: f.user.ID, ClientID: f.client.ID, Scopes: step.scopes,
+			Granted: f.now.Add(step.granted), Used: f.now.Add(time.Duration(i) * time.Minute)}
+		f.must(f.GrantConsent(f.ctx, c, before))
+		f.wantError("the same decision again", f.GrantConsent(f.ctx, c, before), account.ErrConflict)
+		want := *c
+		want.Scopes, want.Granted = step.want, f.now.Add(step.wantGranted)
 		got, err := f.Consent(f.ctx, f.user.ID, f.client.ID)
 		f.must(err)
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v, want %+v", got, want)
+		if !reflect.DeepEqual(got, &want) {
+			t.Errorf("step %d: got %+v, want %+v", i+1, got, &want)
 		}
 		all, err := f.Consents(f.ctx, f.user.ID)
 		f.must(err)
-		if len(all) != 1 || !reflect.DeepEqual(all[0], want) {
-			t.Errorf("got %d consents, want the last", len(all))
+		if len(all) != 1 || !reflect.DeepEqual(all[0], &want) {
+			t.Errorf("step %d: got %d consents, want the last", i+1, len(all))
 		}
+		before = got.Granted
 	}
-	f.wantError("of an unknown user", f.SaveConsent(f.ctx,
-		&account.Consent{UserID: 4711, ClientID: f.client.ID}), account.ErrNotFound)
-	f.wantError("to an unknown client", f.SaveConsent(f.ctx,
-		&account.Consent{UserID: f.user.ID, ClientID: "none\x00"}), account.ErrNotFound)
+	f.do(&oauth.Revoke{Consent: &oauth.Grant{UserID: f.user.ID, ClientID: f.client.ID}})
+	f.wantError("of a consent that was withdrawn since", f.GrantConsent(f.ctx,
+		&account.Consent{UserID: f.user.ID, ClientID: f.client.ID, Granted: f.now}, before),
+		account.ErrConflict)
+	f.wantError("of an unknown user", f.GrantConsent(f.ctx,
+		&account.Consent{UserID: 4711, ClientID: f.client.ID}, time.Time{}), account.ErrNotFound)
+	f.wantError("to an unknown client", f.GrantConsent(f.ctx,
+		&account.Consent{UserID: f.user.ID, ClientID: "none\x00"}, time.Time{}), account.ErrNotFound)
+}
+
+// concurrentGrants grants many times by one decision.
+func concurrentGrants(t *testing.T, f *fixture) {
+	var granted atomic.Int64
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			err := f.GrantConsent(f.ctx, &account.Consent{UserID: f.user.ID, ClientID: f.client.ID,
+				Scopes: 1, Granted: f.now}, time.Time{})
+			if err == nil {
+				granted.Add(1)
+			} else if !errors.Is(err, account.ErrConflict) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+		})
+	}
+	callers.Wait()
+	if granted.Load() != 1 {
+		t.Errorf("got %d grants, want 1", granted.Load())
+	}
+}
+
+// signInIsUsedOnce uses the sign-in of a session for a code.
+func signInIsUsedOnce(t *testing.T, f *fixture) {
+	s := f.newSession(f.now)
+	f.must(f.UseSignIn(f.ctx, s))
+	f.wantError("again", f.UseSignIn(f.ctx, s), account.ErrConflict)
+	got, err := f.Session(f.ctx, s.Hash)
+	f.must(err)
+	if !got.Used.Equal(s.SignedIn) {
+		t.Errorf("got a sign-in used at %v, want %v", got.Used, s.SignedIn)
+	}
+	renewed := *s
+	renewed.SignedIn = f.now.Add(time.Minute)
+	f.must(f.UpdateSession(f.ctx, &renewed))
+	f.wantError("the former sign-in", f.UseSignIn(f.ctx, s), account.ErrConflict)
+	f.must(f.UseSignIn(f.ctx, &renewed))
+	f.must(f.DeleteSession(f.ctx, s.Hash))
+	f.wantError("of an ended session", f.UseSignIn(f.ctx, &renewed), account.ErrConflict)
+}
+
+// sessionsOfUserAreLimited begins more sessions than a user may have. Those that were used last
+// live on, and so does each new one, even by a clock that is behind.
+func sessionsOfUserAreLimited(t *testing.T, f *fixture) {
+	other := *f
+	other.user = f.newUser()
+	theirs := other.newSession(f.now.Add(-time.Hour))
+	var all []*account.Session
+	for i := range account.MaxSessions {
+		all = append(all, f.newSession(f.now.Add(time.Duration(i)*time.Second)))
+	}
+	f.sessions(all...)
+	used := *all[0]
+	used.Seen = f.now.Add(time.Hour)
+	f.must(f.UpdateSession(f.ctx, &used))
+	late := f.newSession(f.now.Add(-time.Minute))
+	want := append([]*account.Session{late, &used}, all[2:]...)
+	f.sessions(want...)
+	last := f.newSession(f.now.Add(2 * time.Hour))
+	f.sessions(append(want[1:], last)...)
+	other.sessions(theirs)
 }
 
 func (f *fixture) consent(c *account.Consent) *account.Consent {
@@ -121,7 +205,7 @@ func (f *fixture) consent(c *account.Consent) *account.Consent {
 
 func useConsent(t *testing.T, f *fixture) {
 	c := &account.Consent{UserID: f.user.ID, ClientID: f.client.ID, Scopes: 1, Granted: f.now}
-	f.must(f.SaveConsent(f.ctx, c))
+	f.must(f.GrantConsent(f.ctx, c, time.Time{}))
 	if got := f.consent(c); !got.Used.IsZero() {
 		t.Errorf("before any use: got %v, want never", got.Used)
 	}

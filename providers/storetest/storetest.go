@@ -156,13 +156,29 @@ func issued(family oauth.Family, epochs oauth.Epochs) access {
 // first returns the access token of a redemption.
 func first(r *oauth.Redeem) access { return issued(r.Family, r.Epochs) }
 
+// code returns a code that is issued now, for the fixture's user and client.
 func (f *fixture) code() oauth.AuthorizationCode {
 	return oauth.AuthorizationCode{
-		Hash: newHash(), ClientID: f.client.ID, UserID: f.user.ID,
+		Epochs: f.epochs(),
+		Hash:   newHash(), ClientID: f.client.ID, UserID: f.user.ID,
 		RedirectURI: "https://app.example/back?a=b", Scopes: oauth.ViewUser,
 		DefaultScopes: true, CodeChallenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
 		Expires: f.now.Add(time.Minute),
 	}
+}
+
+// epochs returns the epochs of the fixture's user and client, 0 for one that was deleted.
+func (f *fixture) epochs() (now oauth.Epochs) {
+	f.Helper()
+	if client, err := f.Client(f.ctx, f.client.ID); !errors.Is(err, oauth.ErrNotFound) {
+		f.must(err)
+		now.Client = client.Epoch
+	}
+	if user, err := f.User(f.ctx, f.user.ID); !errors.Is(err, account.ErrNotFound) {
+		f.must(err)
+		now.User = user.Epoch
+	}
+	return now
 }
 
 // redeem returns the redemption of a code for the fixture's user and client.
@@ -190,9 +206,16 @@ func (f *fixture) family() *oauth.Redeem {
 func (f *fixture) rotate(family oauth.Family, generation int64, now time.Time,
 	grace time.Duration) *oauth.Rotate {
 	return &oauth.Rotate{
-		FamilyID: family.ID, Generation: generation, Now: now, Grace: grace,
+		FamilyID: family.ID, Grant: oauth.Grant{UserID: family.UserID, ClientID: family.ClientID},
+		Generation: generation, Now: now, Grace: grace,
 		Expires: now.Add(24 * time.Hour), AccessExpires: now.Add(time.Hour), Refresh: newHash(),
 	}
+}
+
+// familyRevocation returns the revocation of a family.
+func familyRevocation(family oauth.Family) *oauth.Revoke {
+	return &oauth.Revoke{FamilyID: family.ID,
+		Grant: oauth.Grant{UserID: family.UserID, ClientID: family.ClientID}}
 }
 
 func (f *fixture) outcome(what string, got, want oauth.Outcome) {
