@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 )
@@ -240,22 +241,51 @@ func TestSessionOfAnotherIsNotEnded(t *testing.T) {
 	bo.get("/me").shows(t, 200, "/me")
 }
 
-// TestManySessionsAreCut keeps the page small, and shows this session always.
-func TestManySessionsAreCut(t *testing.T) {
+// TestManySessionsArePaged signs in more often than a person may be signed in. The session that was
+// used the longest time ago ends with each new one, and the pages show each of the others once.
+func TestManySessionsArePaged(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	st.NewUser(t, "Ada", ada)
-	b, _ := atHome(t, st, ada)
-	for range 30 {
+	first, _ := atHome(t, st, ada)
+	second, _ := atHome(t, st, ada)
+	for range account.MaxSessions - 2 {
 		atHome(t, st, ada)
 	}
-	p := b.get("/me")
-	p.says(t, "And 19 more.", "this browser", "End all other sessions")
-	if n := strings.Count(p.body, `name="session"`); n != 12 {
+	first.get("/me").shows(t, 200, "/me")
+	b, p := atHome(t, st, ada) // the newest of one too many
+	p.says(t, "Show all sessions (100)", "this browser", "End all other sessions")
+	if n := len(sessionIDs(p)); n != 12 {
 		t.Errorf("got %d sessions to end, want 12", n)
 	}
-	b.sendTo(p, "/me/sessions", "all", "true").shows(t, 200, "/me")
-	if p := b.get("/me"); strings.Count(p.body, `name="session"`) != 1 ||
-		strings.Contains(p.body, " more.") {
+	first.get("/me").shows(t, 200, "/login")
+	second.get("/me").shows(t, 200, "/me")
+	var found []string
+	p = b.get("/me/sessions")
+	for next := ""; ; p = b.get(next) {
+		p.shows(t, 200, "/me/sessions")
+		found = append(found, sessionIDs(p)...)
+		var ok bool
+		if next, ok = linkTo(p, "next"); !ok {
+			break
+		}
+	}
+	slices.Sort(found)
+	if n := len(slices.Compact(found)); n != 100 {
+		t.Errorf("got %d sessions on all pages, want 100", n)
+	}
+	p = b.sendTo(b.get("/me/sessions?from=12"), "/me/sessions", "session",
+		sessionIDs(b.get("/me/sessions?from=12"))[0])
+	p.shows(t, 200, "/me/sessions")
+	p.says(t, "The session is ended.", "13 to 24 of 99")
+	b.sendTo(p, "/me/sessions", "session", "x").shows(t, 422, "/me/sessions")
+	b.sendTo(b.get("/me"), "/me/sessions", "all", "true").shows(t, 200, "/me")
+	if p := b.get("/me"); len(sessionIDs(p)) != 1 || strings.Contains(p.body, "Show all sessions") {
 		t.Errorf("got %s, want this session alone", p.body)
 	}
+}
+
+// linkTo returns the target of the page's link with that rel.
+func linkTo(p page, rel string) (target string, ok bool) {
+	before, _, ok := strings.Cut(p.body, `" rel="`+rel+`"`)
+	return before[strings.LastIndex(before, `"`)+1:], ok
 }

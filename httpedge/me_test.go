@@ -57,7 +57,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 	}
 	p := b.get("/login?return_to=https://evil.example/")
 	b.send(p, "email", ada, "password", edgetest.Password).shows(t, 200, "/me")
-	for path, to := range map[string]string{"/me/apps": "/me/apps", "/me/sessions": "/me",
+	for path, to := range map[string]string{"/me/apps": "/me/apps", "/me/sessions": "/me/sessions",
 		"/me/email/resend": "/me/email", "/login": "/login"} {
 		b.get(path).shows(t, 200, to)
 	}

@@ -32,7 +32,7 @@ func Endpoints(site *visit.Site, people *people.Service) []endpoint.Endpoint {
 	all := []endpoint.Endpoint{
 		{Pattern: pages.PathMe, Handle: s.personal(s.me)},
 		{Pattern: pages.PathMeApps, Handle: s.Replay(s.personal(s.apps))},
-		{Pattern: pages.PathMeSessions, Handle: s.Replay(s.personal(s.endSessions))},
+		{Pattern: pages.PathMeSessions, Handle: s.Replay(s.personal(s.sessions))},
 		{Pattern: pages.PathMePassword, Handle: s.Replay(s.personal(s.changePassword))},
 		{Pattern: pages.PathMeEmail, Handle: s.Replay(email(s.changeAddress(toEmail)))},
 		{Pattern: pages.PathMeEmailVerify, Handle: s.Replay(email(s.verifyAddress(toEmail)))},
@@ -114,7 +114,7 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		s.WriteFailure(p.HTTP, "read connections", err)
 		return
 	}
-	sessions, err := s.people.Sessions(p.Ctx, p.User.ID, p.Now)
+	sessions, err := s.sessionsOf(p)
 	if err != nil {
 		s.WriteFailure(p.HTTP, "read sessions", err)
 		return
@@ -131,7 +131,7 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
 		Connections:     shownConnections(latest, p.Now),
 		MoreConnections: len(connections) - len(latest),
-		Sessions:        p.shownSessions(sessions), MoreSessions: max(0, len(sessions)-maxShown),
+		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]), MoreSessions: max(0, len(sessions)-maxShown),
 		Accounts: pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
 		Problems: problems,
 	})

@@ -187,6 +187,13 @@ var all = map[string]page{
 	"me_apps_hostile": pages.MeApps{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
 		Connections: []pages.Connection{{ClientID: hostile, Name: hostile, URI: "javascript:alert(1)", Permissions: []string{hostile}, Granted: hostile, LastUsed: hostile}}},
 
+	"me_sessions": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaMe.Sessions, From: 12, More: 3, Step: 12,
+		Notice: "The session is ended."},
+	"me_sessions_again": pages.MeSessions{Account: rosa, FormToken: "token", Sessions: rosaMe.Sessions, Step: 12,
+		Problems: []pages.Problem{{Text: "This session has ended already."}}},
+	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
+		Sessions: []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+
 	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{
 		{Field: "current_password", Text: "This is not your password."}, {Field: "new_password", Text: "The password must not contain the name, email address, phone number or username."}}},

@@ -4,8 +4,8 @@ import "slices"
 
 // Me is the page of one's own account, which shows fewer rows when there is much in them. Its forms
 // go to /me (the profile's documented field names), /me/apps (field client_id) and /me/sessions
-// (field session, or all=true), all with FormToken; its links to /me/apps, /me/password, /me/email,
-// /me/phone, /me/phone/sign-in and /me/delete.
+// (field session, or all=true), all with FormToken; its links to /me/apps, /me/sessions,
+// /me/password, /me/email, /me/phone, /me/phone/sign-in and /me/delete.
 type Me struct {
 	Account         Account
 	FormToken       string
@@ -42,6 +42,9 @@ func (p Me) Render() ([]byte, error) {
 
 // AllConnections returns how many there are, shown or not.
 func (p Me) AllConnections() int { return len(p.Connections) + p.MoreConnections }
+
+// AllSessions returns how many there are, shown or not.
+func (p Me) AllSessions() int { return len(p.Sessions) + p.MoreSessions }
 
 // Others reports whether a session besides this browser's can be ended.
 func (p Me) Others() bool {

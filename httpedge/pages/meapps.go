@@ -41,35 +41,72 @@ func (p MeApps) Render() ([]byte, error) {
 	})
 }
 
+// Span returns which part of the list is shown.
+func (p MeApps) Span() Span { return Span{PathMeApps, p.From, len(p.Connections), p.More, p.Step} }
+
+// MeSessions is the page of all sessions, some at a time. Its form goes to /me/sessions with
+// FormToken and field session, and the parameter from as in MeApps.
+type MeSessions struct {
+	Account   Account
+	FormToken string
+	Sessions  []Session // from From on
+	From      int       // how many are before Sessions
+	More      int       // how many are behind Sessions
+	Step      int       // how many the link to those before goes back, at least 1
+	Notice    string    // something that has gone well, in one sentence; "" = nothing
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p MeSessions) Render() ([]byte, error) {
+	return fit(len(p.Sessions), func(rows int) ([]byte, error) {
+		fewer := p
+		fewer.Sessions = p.Sessions[:min(max(rows, 1), len(p.Sessions))]
+		fewer.More += len(p.Sessions) - len(fewer.Sessions)
+		return render(meSessions, fewer)
+	})
+}
+
+// Span returns which part of the list is shown.
+func (p MeSessions) Span() Span {
+	return Span{PathMeSessions, p.From, len(p.Sessions), p.More, p.Step}
+}
+
+// Span is the part of a list that a page shows.
+type Span struct {
+	path                    string
+	from, shown, more, step int
+}
+
 // Paged reports whether there are others than those that are shown.
-func (p MeApps) Paged() bool { return p.From > 0 || p.More > 0 }
+func (s Span) Paged() bool { return s.from > 0 || s.more > 0 }
 
 // First returns the place of the first that is shown, from 1 on.
-func (p MeApps) First() int { return p.From + 1 }
+func (s Span) First() int { return s.from + 1 }
 
 // Last returns the place of the last that is shown.
-func (p MeApps) Last() int { return p.From + len(p.Connections) }
+func (s Span) Last() int { return s.from + s.shown }
 
 // All returns how many there are, shown or not.
-func (p MeApps) All() int { return p.Last() + p.More }
+func (s Span) All() int { return s.Last() + s.more }
 
 // Action returns where the form goes: back to what is shown.
-func (p MeApps) Action() string { return appsFrom(p.From) }
+func (s Span) Action() string { return s.at(s.from) }
 
 // Previous returns the path of those before; "" = none.
-func (p MeApps) Previous() string {
-	if p.From == 0 {
+func (s Span) Previous() string {
+	if s.from == 0 {
 		return ""
 	}
-	return appsFrom(max(0, p.From-p.Step))
+	return s.at(max(0, s.from-s.step))
 }
 
 // Next returns the path of those behind; "" = none.
-func (p MeApps) Next() string {
-	if p.More == 0 {
+func (s Span) Next() string {
+	if s.more == 0 {
 		return ""
 	}
-	return appsFrom(p.Last())
+	return s.at(s.Last())
 }
 
-func appsFrom(from int) string { return "/me/apps?from=" + strconv.Itoa(from) }
+func (s Span) at(from int) string { return s.path + "?from=" + strconv.Itoa(from) }

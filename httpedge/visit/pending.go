@@ -9,9 +9,8 @@ import (
 	"gatehouse/httpedge/endpoint"
 )
 
-const (
-	choiceLifetime = 10 * time.Minute // from choosing an account, or signing in, to consent
-)
+// choiceLifetime is the time from choosing an account, or signing in, to consent.
+const choiceLifetime = 10 * time.Minute
 
 // The parameters that carry what belongs to a pending request from page to page, sealed.
 const (

@@ -252,7 +252,7 @@ func noEffectRecordsNone(t *testing.T, f *fixture) {
 	none := audit.With(f.request(), audit.Event{Action: audit.AccountChanged})
 	for _, write := range writes {
 		switch write.name {
-		case "save consent", "update session", "create session", "update user", "update client",
+		case "grant consent", "update session", "create session", "update user", "update client",
 			"replace password", "delete client", "delete user":
 			if write.do(none) == nil {
 				t.Errorf("%s: got no error", write.name)

@@ -1,0 +1,118 @@
+package me
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/account"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+// sessionsOf returns the sessions of the account: the current one first, then by last use.
+func (s *service) sessionsOf(p *person) ([]*account.Session, error) {
+	all, err := s.people.Sessions(p.Ctx, p.User.ID, p.Now)
+	slices.SortStableFunc(all, func(a, b *account.Session) int {
+		switch p.Session.Hash {
+		case a.Hash:
+			return -1
+		case b.Hash:
+			return 1
+		}
+		return 0
+	})
+	return all, err
+}
+
+// shownSessions returns sessions for display.
+func (p *person) shownSessions(all []*account.Session) []pages.Session {
+	var shown []pages.Session
+	for _, session := range all {
+		shown = append(shown, pages.Session{ID: session.ID(), Device: session.Device,
+			Since: day(session.Created), Seen: ago(session.Seen, p.Now),
+			Current: session.Hash == p.Session.Hash})
+	}
+	return shown
+}
+
+// sessions shows all sessions, or ends one or all but this one.
+func (s *service) sessions(p *person) {
+	switch {
+	case !p.HTTP.IsPost():
+		s.showSessions(p, fasthttp.StatusOK)
+	case !p.sentMe():
+		s.refuseSession(p, fasthttp.StatusForbidden, visit.TextStaleForm)
+	case p.Field("all") == "true":
+		s.endOtherSessions(p)
+	default:
+		s.endSession(p)
+	}
+}
+
+// showSessions shows one page of all sessions.
+func (s *service) showSessions(p *person, status int, problems ...pages.Problem) {
+	all, err := s.sessionsOf(p)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read sessions", err)
+		return
+	}
+	from, to := p.span(len(all))
+	s.WritePage(p.HTTP, status, pages.MeSessions{
+		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now),
+		Sessions: p.shownSessions(all[from:to]),
+		From:     from, More: len(all) - to, Step: maxShown, Notice: p.notice(),
+		Problems: problems,
+	})
+}
+
+// refuseSession shows the page of the form again, with a problem.
+func (s *service) refuseSession(p *person, status int, text string) {
+	if _, all := p.listFrom(); all {
+		s.showSessions(p, status, pages.Problem{Text: text})
+		return
+	}
+	s.showMe(p, status, profileOf(p.User), pages.Problem{Text: text})
+}
+
+func (s *service) endOtherSessions(p *person) {
+	if err := s.people.EndOtherSessions(p.Ctx, p.User.ID, p.Token); err != nil {
+		s.WriteFailure(p.HTTP, "end sessions", err)
+		return
+	}
+	visit.Redirect(p.HTTP, toNotice(p.Visit, pages.PathMe, noticeSessionsEnded))
+}
+
+// endSession ends one session, and returns to the page of the form.
+func (s *service) endSession(p *person) {
+	back := pages.PathMe
+	if from, all := p.listFrom(); all {
+		back = pages.PathMeSessions + "?" + paramFrom + "=" + strconv.Itoa(from)
+	}
+	id := p.Field("session")
+	err := s.people.EndSession(p.Ctx, p.User.ID, id, p.Now)
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		s.refuseSession(p, fasthttp.StatusUnprocessableEntity, "This session has ended already.")
+	case err != nil:
+		s.WriteFailure(p.HTTP, "end a session", err)
+	case id == p.Session.ID():
+		s.leave(p)
+	default:
+		visit.Redirect(p.HTTP, toNotice(p.Visit, back, noticeSessionEnded))
+	}
+}
+
+// leave removes the account from this browser after its session has ended.
+func (s *service) leave(p *person) {
+	if len(p.others) == 0 {
+		s.DropSessions(p.Visit)
+		p.Secret = s.RenewBrowserSecret(p.HTTP)
+		visit.Redirect(p.HTTP, pages.PathLogout)
+		return
+	}
+	s.KeepSessions(p.Visit, p.others)
+	visit.Redirect(p.HTTP, pages.PathAccounts)
+}
