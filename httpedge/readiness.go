@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -19,78 +20,105 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	switch {
 	case s.draining.Load():
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "draining")
-	case s.config.People != nil && !s.config.Tokens.ToleratesOutage() && !s.database.isReadable():
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database unreadable")
-	case s.config.Tokens != nil && !s.config.Tokens.IsCurrent():
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
-	default:
-		writeStatus(ctx, fasthttp.StatusOK, "ready")
+		return
+	case s.config.People != nil && !s.config.Tokens.ToleratesOutage():
+		if what := s.database.missing(); what != "" {
+			writeStatus(ctx, fasthttp.StatusServiceUnavailable, "database un"+what)
+			return
+		}
 	}
+	if s.config.Tokens != nil && !s.config.Tokens.IsCurrent() {
+		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
+		return
+	}
+	writeStatus(ctx, fasthttp.StatusOK, "ready")
 }
 
-// databaseCheck checks whether the database can be read. All callers share one read; while it
-// hangs, no other one starts. Its methods may be called by many goroutines.
+// What a database can be.
+const (
+	readable = "readable"
+	writable = "writable"
+)
+
+// databaseCheck checks whether the database can be read and written. All callers share one check;
+// while it hangs, no other one starts. Its methods may be called by many goroutines.
 type databaseCheck struct {
 	people *people.Service
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	current *databaseRead // nil = none in progress
-	failed  bool          // the last result that was logged
+	current *databaseProbe // nil = none in progress
+	lost    string         // the last result that was logged
 }
 
-// databaseRead is a read in progress.
-type databaseRead struct {
+// databaseProbe is a check in progress.
+type databaseProbe struct {
+	read atomic.Bool   // it can be read
 	done chan struct{} // closed at the end
 	err  error         // set when done is closed
 }
 
-// isReadable waits at most checkDeadline.
-func (d *databaseCheck) isReadable() bool {
-	read := d.join()
+// missing returns what the database is not: readable or writable; "" = it is both. It waits at most
+// checkDeadline.
+func (d *databaseCheck) missing() string {
+	probe := d.join()
 	timer := time.NewTimer(checkDeadline)
 	defer timer.Stop()
 	err := context.DeadlineExceeded
 	select {
-	case <-read.done:
-		err = read.err
+	case <-probe.done:
+		err = probe.err
 	case <-timer.C:
 	}
-	d.report(err)
-	return err == nil
+	what := ""
+	if err != nil {
+		what = readable
+		if probe.read.Load() {
+			what = writable
+		}
+	}
+	d.report(what, err)
+	return what
 }
 
-// join returns the read in progress, or starts one.
-func (d *databaseCheck) join() *databaseRead {
+// join returns the check in progress, or starts one.
+func (d *databaseCheck) join() *databaseProbe {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.current == nil {
-		d.current = &databaseRead{done: make(chan struct{})}
+		d.current = &databaseProbe{done: make(chan struct{})}
 		go d.run(d.current)
 	}
 	return d.current
 }
 
-func (d *databaseCheck) run(read *databaseRead) {
+func (d *databaseCheck) run(probe *databaseProbe) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkDeadline)
 	defer cancel()
-	read.err = d.people.CheckStore(ctx)
+	if probe.err = d.people.CheckStore(ctx); probe.err == nil {
+		probe.read.Store(true)
+		probe.err = d.people.CheckWrites(ctx)
+	}
 	d.mu.Lock()
 	d.current = nil
 	d.mu.Unlock()
-	close(read.done)
+	close(probe.done)
 }
 
 // report logs err when the result has changed.
-func (d *databaseCheck) report(err error) {
+func (d *databaseCheck) report(what string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if failed := err != nil; failed != d.failed {
-		d.failed = failed
-		if failed {
-			d.log.Error("the database cannot be read: /readyz fails", "error", err)
-		} else {
-			d.log.Info("the database can be read again")
-		}
+	if what == d.lost {
+		return
+	}
+	d.lost = what
+	switch what {
+	case readable:
+		d.log.Error("the database cannot be read: /readyz fails", "error", err)
+	case writable:
+		d.log.Error("the database cannot be written: /readyz fails", "error", err)
+	default:
+		d.log.Info("the database can be read and written again")
 	}
 }

@@ -15,16 +15,28 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// sickAccounts is a store of accounts whose reads of users can be made to fail or to hang.
+// sickAccounts is a store of accounts whose reads of users, or writes, can be made to fail or to
+// hang.
 type sickAccounts struct {
 	account.Store
 	reading func() error
 	reads   atomic.Int32
 	sick    atomic.Bool
+	writes  bool // they are sick, and reads are not
+}
+
+func (s *sickAccounts) CheckWritable(ctx context.Context) error {
+	if s.sick.Load() && s.writes {
+		s.reads.Add(1)
+		if err := s.reading(); err != nil {
+			return err
+		}
+	}
+	return s.Store.CheckWritable(ctx)
 }
 
 func (s *sickAccounts) User(ctx context.Context, id int64) (*account.User, error) {
-	if s.sick.Load() {
+	if s.sick.Load() && !s.writes {
 		s.reads.Add(1)
 		if err := s.reading(); err != nil {
 			return nil, err
@@ -33,19 +45,22 @@ func (s *sickAccounts) User(ctx context.Context, id int64) (*account.User, error
 	return s.Store.User(ctx, id)
 }
 
-// TestNotReadyWithoutDatabase: /readyz fails in time while the database cannot be read, says why,
-// and recovers with it.
+// TestNotReadyWithoutDatabase: /readyz fails in time while the database cannot be read or written,
+// says why, and recovers with it.
 func TestNotReadyWithoutDatabase(t *testing.T) {
-	heal := make(chan struct{})
+	heal, healWrites := make(chan struct{}), make(chan struct{})
 	for name, test := range map[string]struct {
 		reading func() error
 		least   time.Duration
+		writes  bool
 	}{
-		"fails": {func() error { return errors.New("connection refused") }, 0},
-		"hangs": {func() error { <-heal; return nil }, time.Second},
+		"fails":       {func() error { return errors.New("connection refused") }, 0, false},
+		"hangs":       {func() error { <-heal; return nil }, time.Second, false},
+		"write fails": {func() error { return errors.New("disk full") }, 0, true},
+		"write hangs": {func() error { <-healWrites; return nil }, time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			accounts := &sickAccounts{reading: test.reading}
+			accounts := &sickAccounts{reading: test.reading, writes: test.writes}
 			st := edgetest.NewIdentity(t, func(c *stack.Config) {
 				c.Identity.Stores = func(s *sqlstore.Store) (oauth.Store, account.Store) {
 					accounts.Store = s
@@ -65,9 +80,13 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 			}
 			ready(200, "ready")
 			accounts.sick.Store(true)
+			status, line := "database unreadable", "the database cannot be read: /readyz fails"
+			if test.writes {
+				status, line = "database unwritable", "the database cannot be written: /readyz fails"
+			}
 			var probes sync.WaitGroup
 			for range 8 {
-				probes.Go(func() { ready(503, "database unreadable") })
+				probes.Go(func() { ready(503, status) })
 			}
 			probes.Wait()
 			if a := send(t, st.Stack, "GET", st.AdminURL+"/healthz", ""); a.status != 200 {
@@ -78,7 +97,7 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 			}
 			accounts.sick.Store(false)
 			if test.least > 0 {
-				close(heal)
+				close(map[bool]chan struct{}{false: heal, true: healWrites}[test.writes])
 			}
 			for end := time.Now().Add(patience); time.Now().Before(end); {
 				if a := send(t, st.Stack, "GET", st.AdminURL+"/readyz", ""); a.status == 200 {
@@ -86,8 +105,8 @@ func TestNotReadyWithoutDatabase(t *testing.T) {
 				}
 			}
 			ready(200, "ready")
-			if lost, back := len(st.Log.Records("the database cannot be read: /readyz fails")),
-				len(st.Log.Records("the database can be read again")); lost != 1 || back != 1 {
+			if lost, back := len(st.Log.Records(line)),
+				len(st.Log.Records("the database can be read and written again")); lost != 1 || back != 1 {
 				t.Errorf("got %d lines of its loss and %d of its return, want one each", lost, back)
 			}
 		})

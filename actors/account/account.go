@@ -85,6 +85,10 @@ var (
 // goroutines. A write is durable when its method returns nil, and every read that begins later sees
 // it. E-mail addresses and usernames are compared case-insensitively.
 type Store interface {
+	// CheckWritable returns why nothing can be written, or nil. It may know that from a write of the
+	// last second.
+	CheckWritable(ctx context.Context) error
+
 	User(ctx context.Context, id int64) (*User, error)
 	UserByEmail(ctx context.Context, email string) (*User, error)
 	UserByPhone(ctx context.Context, phone string) (*User, error)

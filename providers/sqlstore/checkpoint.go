@@ -8,9 +8,20 @@ import (
 
 const (
 	checkpointInterval = 250 * time.Millisecond
-	passiveBytes       = 32 << 20  // size of the log for a PASSIVE checkpoint
-	truncateBytes      = 256 << 20 // size for a TRUNCATE checkpoint, which the writer waits for
+	// truncatePause follows a TRUNCATE that a reader has prevented: each one blocks the writer.
+	truncatePause = 5 * time.Second
+	// checkpointWait is how long a checkpoint waits for readers, such as a backup.
+	checkpointWait = 100 * time.Millisecond
+
+	leastLog, smallLog, mostLog = 1 << 20, 16 << 20, 256 << 20 // bytes
+	passiveShare                = 8                            // see checkpoint
 )
+
+// logLimit returns the size from which SQLite's log is emptied: the size of the database, but at most
+// a quarter of the space that the log can have.
+func (v volume) logLimit() int64 {
+	return max(leastLog, min(mostLog, max(smallLog, v.database), (v.free+v.log)/4))
+}
 
 // checkpointUntil copies SQLite's log into the database file from time to time until ctx ends. It
 // has its own connection, because SQLite's default checkpoints delay a commit.
@@ -39,23 +50,23 @@ func (s *Store) checkpointUntil(ctx context.Context) {
 	}
 }
 
+// checkpoint copies the log at an eighth of its limit. At the limit it also empties the file, which
+// the writer waits for.
 func (s *Store) checkpoint(ctx context.Context) error {
-	empty := s.emptyLog.Swap(false)
-	size, _, err := s.walSize(ctx, "NOOP")
-	if err == nil && size < passiveBytes && !empty {
-		return nil
-	}
-	mode := "PASSIVE"
-	if size >= truncateBytes || empty {
-		mode = "TRUNCATE"
+	v := s.measure()
+	limit := v.logLimit()
+	empty := s.emptyLog.Load()
+	truncate := (empty || v.log >= limit) && time.Now().After(s.truncateFrom)
+	if !truncate {
+		pending, _, err := s.runCheckpoint(ctx, "NOOP")
+		if err != nil || pending < limit/passiveShare {
+			return err
+		}
 	}
 	start := time.Now()
-	busy := false
-	if err == nil {
-		_, busy, err = s.walSize(ctx, mode)
-	}
-	if empty && (err != nil || busy) {
-		s.emptyLog.Store(true) // try again after the next commit
+	_, _, err := s.runCheckpoint(ctx, "PASSIVE") // so that the writer does not wait for the most of it
+	if err == nil && truncate {
+		err = s.emptyTheLog(ctx)
 	}
 	if err != nil {
 		return err
@@ -64,20 +75,30 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	return nil
 }
 
-// walSize runs a checkpoint in the given mode (NOOP changes nothing). It returns the size in bytes
-// of the log that is not copied yet, and whether another connection prevented the checkpoint.
-func (s *Store) walSize(ctx context.Context, mode string) (size int64, prevented bool, err error) {
+func (s *Store) emptyTheLog(ctx context.Context) error {
+	s.turn.Lock() // else the writer would hardly let SQLite's lock go
+	defer s.turn.Unlock()
+	empty := s.emptyLog.Swap(false)
+	_, prevented, err := s.runCheckpoint(ctx, "TRUNCATE")
+	if err != nil || prevented {
+		s.truncateFrom = time.Now().Add(truncatePause)
+		if empty {
+			s.eraseDeleted() // later
+		}
+	}
+	return err
+}
+
+// runCheckpoint runs a checkpoint in the given mode (NOOP changes nothing). It returns the bytes of
+// the log that are not copied yet, and whether another connection prevented the checkpoint.
+func (s *Store) runCheckpoint(ctx context.Context,
+	mode string) (pending int64, prevented bool, err error) {
 	var busy, frames, copied int64
 	if err := s.pools.checkpoint.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy,
 		&frames, &copied); err != nil {
 		return 0, false, fmt.Errorf("checkpoint %s: %w", mode, err)
 	}
-	if frames == copied {
-		frames = 0 // the next write overwrites the log
-	}
-	size = max(0, frames) * s.pageSize
-	s.metrics.walSize.Set(float64(size))
-	return size, busy != 0, nil
+	return max(0, frames-copied) * s.pageSize, busy != 0, nil
 }
 
 // eraseDeleted makes the checkpointer empty the log soon: deleted data is overwritten in the
@@ -101,6 +122,14 @@ func (s *Store) truncateWAL() error {
 	if s.pools.checkpoint == nil {
 		return nil
 	}
-	_, _, err := s.walSize(context.Background(), "TRUNCATE")
+	_, _, err := s.runCheckpoint(context.Background(), "TRUNCATE")
 	return err
+}
+
+// logSize returns the size of SQLite's log file in bytes; 0 on PostgreSQL.
+func (s *Store) logSize() float64 {
+	if s.pools.engine != sqliteEngine {
+		return 0
+	}
+	return float64(fileSize(s.pools.path + "-wal"))
 }

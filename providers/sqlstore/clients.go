@@ -209,7 +209,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string) error {
 	if !isText(id) {
 		return fmt.Errorf("delete client: %w", oauth.ErrNotFound)
 	}
-	return wrap("delete client", s.do(ctx, func(b *batch) error {
+	return wrap("delete client", s.delete(ctx, func(b *batch) error {
 		n, err := b.conn.exec(b.ctx, deleteClient, id)
 		if err != nil {
 			return err

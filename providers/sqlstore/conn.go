@@ -107,6 +107,9 @@ func (c *conn) transact(ctx context.Context,
 	}
 	if err != nil {
 		c.rollback(ctx)
+		if isReadOnly(err) && c.raw != nil {
+			c.discard() // another server may be the one to write to by now
+		}
 		return 0, err
 	}
 	return time.Since(start), nil
@@ -202,6 +205,12 @@ func isDeadlock(err error) bool {
 	return errors.As(err, &refused) && refused.Code == "40P01"
 }
 
+// isReadOnly reports whether err is PostgreSQL's error for a write to a read-only server.
+func isReadOnly(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "25006"
+}
+
 // one scans the only row of a statement into into, or returns sql.ErrNoRows.
 func (c *conn) one(ctx context.Context, text string, args []any, into ...any) error {
 	s, err := c.statement(ctx, text)
@@ -259,7 +268,7 @@ func (s *Store) isFatal(err error) bool {
 		return true
 	case errors.As(err, &refused):
 		// A read-only server, or no disk, memory or connections left.
-		return refused.Code == "25006" || refused.Code[:2] == "53"
+		return isReadOnly(err) || refused.Code[:2] == "53"
 	}
 	return false
 }

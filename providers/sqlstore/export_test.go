@@ -131,3 +131,6 @@ func MigrateTo(ctx context.Context, config Config, version int64) error {
 		return err
 	})
 }
+
+// LogLimit returns the size from which SQLite's log is emptied.
+func LogLimit(free, database, log int64) int64 { return volume{free, database, log}.logLimit() }

@@ -14,7 +14,6 @@ type storeMetrics struct {
 	batchSize      prometheus.Histogram
 	commitTime     prometheus.Histogram
 	checkpointTime prometheus.Histogram
-	walSize        prometheus.Gauge
 	refused        prometheus.Counter
 	retries        prometheus.Counter
 	swept          prometheus.Counter
@@ -37,10 +36,6 @@ func newStoreMetrics(s *Store) (*storeMetrics, error) {
 			Help:    "Time of a checkpoint of SQLite's log.",
 			Buckets: prometheus.ExponentialBuckets(.001, 2, 14),
 		}),
-		walSize: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "gatehouse_store_wal_bytes",
-			Help: "Size of SQLite's log that is not yet in the database file; 0 on PostgreSQL.",
-		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_store_refused_total",
 			Help: "Writes refused because the queue was full or the store was closed.",
@@ -59,8 +54,12 @@ func newStoreMetrics(s *Store) (*storeMetrics, error) {
 	queued := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gatehouse_store_queue_length", Help: "Writes in the writer's queue.",
 	}, func() float64 { return float64(s.queue.len()) })
+	logSize := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gatehouse_store_wal_bytes",
+		Help: "Size of the file of SQLite's log; 0 on PostgreSQL.",
+	}, s.logSize)
 	for _, c := range []prometheus.Collector{
-		m.batchSize, m.commitTime, m.checkpointTime, m.walSize, m.refused, m.retries,
+		m.batchSize, m.commitTime, m.checkpointTime, logSize, m.refused, m.retries,
 		m.swept, queued,
 	} {
 		if err := m.registry.Register(c); err != nil {

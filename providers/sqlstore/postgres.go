@@ -3,11 +3,13 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,19 +20,22 @@ import (
 )
 
 const (
-	postgresConns      = 16
+	postgresReaders    = 12
+	postgresWriters    = 4
 	postgresMinVersion = 150000
 )
 
 // errNotPostgres replaces errors that quote the URL, which may contain a password.
 var errNotPostgres = errors.New("database URL is not a PostgreSQL URL")
 
-// openPostgres returns a pool. Its commits wait for the disk, regardless of the server's setting,
-// unless the URL sets synchronous_commit.
-func openPostgres(config Config) (*sql.DB, error) {
+// openPostgres returns the pools of the writer and the readers. Unless the URL says otherwise, they
+// connect to a server that can be written. If it names one server only, it is also read while it is
+// read-only; a standby is not, since it lags behind. Commits wait for the disk, regardless of the
+// server's setting, unless the URL sets synchronous_commit.
+func openPostgres(config Config) (write, read *sql.DB, err error) {
 	parsed, err := parsePostgres(config.URL)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = config.WriteTimeout
@@ -46,11 +51,32 @@ func openPostgres(config Config) (*sql.DB, error) {
 			parsed.RuntimeParams[name] = value
 		}
 	}
-	db := stdlib.OpenDB(*parsed)
-	db.SetMaxOpenConns(postgresConns)
-	db.SetMaxIdleConns(postgresConns)
+	writer, reader := parsed.Copy(), parsed
+	if parsed.ValidateConnect == nil && !namesServer(config.URL) {
+		writer.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+		reader.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+		if slices.ContainsFunc(parsed.Fallbacks, func(other *pgconn.FallbackConfig) bool {
+			return other.Host != parsed.Host || other.Port != parsed.Port
+		}) {
+			reader.ValidateConnect = writer.ValidateConnect
+		}
+	}
+	return openPool(writer, postgresWriters), openPool(reader, postgresReaders), nil
+}
+
+func openPool(config *pgx.ConnConfig, conns int) *sql.DB {
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	return db, nil
+	return db
+}
+
+// namesServer reports whether a URL or the environment says which of several servers is the one.
+func namesServer(text string) bool {
+	location, err := url.Parse(text)
+	return err == nil && location.Query().Has("target_session_attrs") ||
+		os.Getenv("PGTARGETSESSIONATTRS") != ""
 }
 
 // parsePostgres parses a URL. Unless it names an sslmode, the driver takes that of PGSSLMODE or of
@@ -121,25 +147,74 @@ func checkPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-const serverLock = 0x6761746568 // "gateh": key of an advisory lock
+const (
+	serverLock  = 0x6761746568    // "gateh": key of an advisory lock
+	serverCheck = 2 * time.Second // between checks of the lock
+)
 
-// markServer takes the lock of a running server. The lock is held until the returned connection is
-// closed. If another server has it, markServer logs what is guaranteed then, and returns no
-// connection.
-func markServer(ctx context.Context, db *sql.DB, logger *slog.Logger) (*sql.Conn, error) {
-	conn, err := db.Conn(ctx)
+// serverMark is the lock of a running server. It is lost with its connection and taken again.
+type serverMark struct {
+	db      *sql.DB
+	timeout time.Duration
+	log     *slog.Logger
+
+	conn   *sql.Conn // holds the lock; nil = it is not held
+	warned bool      // another server holds it, and the log says so
+}
+
+// keep takes the lock again when it was lost or another server has released it, until ctx ends.
+func (m *serverMark) keep(ctx context.Context) {
+	ticker := time.NewTicker(serverCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		limited, cancel := context.WithTimeout(ctx, m.timeout)
+		if m.conn != nil && m.conn.PingContext(limited) != nil && ctx.Err() == nil {
+			_ = m.release() // the connection is broken
+		}
+		if m.conn == nil {
+			_ = m.take(limited) // without a database there is no lock to take; others report that
+		}
+		cancel()
+	}
+}
+
+// take takes the lock. If another server has it, take logs what is guaranteed then, once.
+func (m *serverMark) take(ctx context.Context) error {
+	conn, err := m.db.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect to database: %w", err)
+		return fmt.Errorf("connect to database: %w", err)
 	}
 	var alone bool
 	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)",
 		serverLock).Scan(&alone); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
+		return errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
 	}
-	if !alone {
-		logger.Warn("another server uses this database: codes, refresh tokens and all stored data are consistent; " +
+	if alone {
+		m.conn, m.warned = conn, false
+		return nil
+	}
+	if !m.warned {
+		m.warned = true
+		m.log.Warn("another server uses this database: codes, refresh tokens and all stored data are consistent; " +
 			"rate limits count separately in each server, and a change at one takes up to a second to reach the other")
-		return nil, conn.Close()
 	}
-	return conn, nil
+	return conn.Close()
+}
+
+// release gives the lock back with its connection. A lost connection has lost the lock too.
+func (m *serverMark) release() error {
+	conn := m.conn
+	if m.conn = nil; conn == nil {
+		return nil
+	}
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool would keep it, and the lock
+	if err := conn.Close(); !errors.Is(err, driver.ErrBadConn) && !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
 }

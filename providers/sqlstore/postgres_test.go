@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -51,25 +52,158 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
+// TestSecondServerLogsWarning also ends all connections, as a restart of PostgreSQL does, and with
+// them the first server's lock.
 func TestSecondServerLogsWarning(t *testing.T) {
 	url := pgtest.Start(t)
-	for i, want := range []int{0, 1, 0} {
+	db := connect(t, url)
+	for i, want := range []int{0, 1, 1} {
 		var log strings.Builder
 		s := open(t, sqlstore.Config{URL: url, Exclusive: true,
 			Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if got := strings.Count(log.String(), "another server"); got != want {
 			t.Errorf("server %d: got %d warnings, want %d", i+1, got, want)
 		}
-		if i == 1 { // the first server loses its connections, and the lock
-			_, err := connect(t, url).Exec(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+		if i == 0 {
+			_, err := db.Exec(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(); err != nil {
+			awaitLock(t, db)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitLock waits until a server has taken its lock again.
+func awaitLock(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+		var held int
+		if err := db.QueryRow(`SELECT count(*) FROM pg_locks
+WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(
+			&held); err != nil {
+			t.Fatal(err)
+		}
+		if held == 1 {
+			return
+		}
+	}
+	t.Fatal("got no lock for a minute, want the server to take it again")
+}
+
+// TestLockIsTakenOver: the second server takes the lock when the first has ended, so that the third
+// gets its warning.
+func TestLockIsTakenOver(t *testing.T) {
+	url := pgtest.Start(t)
+	first := open(t, sqlstore.Config{URL: url, Exclusive: true})
+	open(t, sqlstore.Config{URL: url, Exclusive: true})
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitLock(t, connect(t, url))
+	var log strings.Builder
+	open(t, sqlstore.Config{URL: url, Exclusive: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if got := strings.Count(log.String(), "another server"); got != 1 {
+		t.Errorf("got %d warnings, want 1", got)
+	}
+}
+
+// TestServerBecomesReadOnly turns a server read-only and back, as managed ones do when their disk is full.
+func TestServerBecomesReadOnly(t *testing.T) {
+	url := pgtest.Start(t)
+	db := connect(t, url)
+	db.SetMaxOpenConns(1) // for SET
+	s := open(t, sqlstore.Config{URL: url})
+	kept := save()
+	if err := submit(t, s, kept); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want bool) {
+		t.Helper()
+		var err error
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+			if err = s.CheckWritable(t.Context()); (err == nil) == want {
+				return
+			}
+		}
+		t.Fatalf("got %v for a minute, want writable %t", err, want)
+	}
+	check(true)
+	set := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			if _, err := db.Exec(statement); err != nil {
 				t.Error(err)
 			}
 		}
+	}
+	defer func() { // the server is that of all tests
+		set("SET default_transaction_read_only = off",
+			"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+		check(true)
+		if err := submit(t, s, save()); err != nil {
+			t.Errorf("write to a server that is writable again: got %v, want none", err)
+		}
+	}()
+	set("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+	check(false)
+	for range 20 { // more than there are connections: each goes to a new one
+		if err := submit(t, s, save()); err == nil {
+			t.Fatal("write to a read-only server: got no error")
+		}
+	}
+	if err := s.CheckWritable(t.Context()); err == nil {
+		t.Error("got a server that can be written, want the error of the writes")
+	}
+	if _, err := s.AuthorizationCode(t.Context(), kept.Code.Hash); err != nil {
+		t.Errorf("read from a read-only server: got %v, want none", err)
+	}
+}
+
+// TestWritableServerIsChosen names two servers, the first of which is read-only.
+func TestWritableServerIsChosen(t *testing.T) {
+	t.Setenv("PGTARGETSESSIONATTRS", "")
+	first, err := url.Parse(pgtest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(first.Path, "/")
+	other := pgtest.StartDurable(t)
+	second, err := url.Parse(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = connect(t, first.String()).Exec("ALTER DATABASE " + name +
+		" SET default_transaction_read_only = on")
+	if _, createErr := connect(t, other).Exec("CREATE DATABASE " + name); err != nil ||
+		createErr != nil {
+		t.Fatal(err, createErr)
+	}
+	t.Cleanup(func() {
+		if _, err := connect(t, other).Exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	both := *first
+	both.Host += "," + second.Host
+	s := open(t, sqlstore.Config{URL: both.String()})
+	kept := save()
+	if err := submit(t, s, kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AuthorizationCode(t.Context(), kept.Code.Hash); err != nil {
+		t.Errorf("read what was written to the second server: got %v, want none", err)
+	}
+	config := sqlstore.Config{URL: both.String() + "&target_session_attrs=any",
+		Logger: slog.New(slog.DiscardHandler)}
+	if _, err := sqlstore.Open(t.Context(), config); err == nil ||
+		!strings.Contains(err.Error(), "read-only") {
+		t.Errorf("got %v for the first server, want one that says read-only", err)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // statements holds the prepared statements of a pool. Each is prepared at its first use.
@@ -41,11 +43,13 @@ func (s *statements) close() error {
 // readOne reads the only row of a query, or returns missing.
 func readOne(ctx context.Context, s *Store, missing error, text string, args []any,
 	scan func(row) error) error {
-	stmt, err := s.reads.get(ctx, text)
-	if err != nil {
-		return err
-	}
-	err = scan(stmt.QueryRowContext(ctx, args...))
+	err := overEnded(func() error {
+		stmt, err := s.reads.get(ctx, text)
+		if err != nil {
+			return err
+		}
+		return scan(stmt.QueryRowContext(ctx, args...))
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return missing
 	}
@@ -55,11 +59,14 @@ func readOne(ctx context.Context, s *Store, missing error, text string, args []a
 // readAll calls scan for each row of a query.
 func readAll(ctx context.Context, s *Store, text string, args []any,
 	scan func(row) error) (err error) {
-	stmt, err := s.reads.get(ctx, text)
-	if err != nil {
+	var rows *sql.Rows
+	err = overEnded(func() error {
+		stmt, err := s.reads.get(ctx, text)
+		if err == nil {
+			rows, err = stmt.QueryContext(ctx, args...)
+		}
 		return err
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
+	})
 	if err != nil {
 		return err
 	}
@@ -70,6 +77,20 @@ func readAll(ctx context.Context, s *Store, text string, args []any,
 		}
 	}
 	return rows.Err()
+}
+
+// overEnded calls read again, on another connection, while its error is what PostgreSQL tells idle
+// connections when it ends them, such as for a restart.
+func overEnded(read func() error) error {
+	err := read()
+	for range postgresReaders {
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "57P01" {
+			break
+		}
+		err = read()
+	}
+	return err
 }
 
 // row is a *sql.Row or *sql.Rows.

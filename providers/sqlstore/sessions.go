@@ -117,14 +117,14 @@ func (s *Store) UseSignIn(ctx context.Context, session *account.Session) error {
 
 // DeleteSession implements account.Store. It returns nil if there is no such session.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return wrap("delete session", s.do(ctx, func(b *batch) error {
+	return wrap("delete session", s.delete(ctx, func(b *batch) error {
 		return b.changeAny(deleteSession, hash[:])
 	}))
 }
 
 // DeleteSessions implements account.Store.
 func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error {
-	return wrap("delete sessions", s.do(ctx, func(b *batch) error {
+	return wrap("delete sessions", s.delete(ctx, func(b *batch) error {
 		return b.changeAny(deleteSessions, userID, keep[:])
 	}))
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -35,8 +36,12 @@ func openSQLite(path string, config Config) (write, read, checkpoint *sql.DB, er
 		return nil, nil, nil, err
 	}
 	var opened [3]*sql.DB
-	for i, pragma := range []string{"query_only(0)", "query_only(1)", "query_only(0)"} {
-		if opened[i], err = sql.Open("sqlite", sqliteDSN(path, config, pragma)); err != nil {
+	for i, kind := range []struct {
+		pragma string
+		wait   time.Duration
+	}{{"query_only(0)", config.WriteTimeout}, {"query_only(1)", config.WriteTimeout},
+		{"query_only(0)", checkpointWait}} {
+		if opened[i], err = sql.Open("sqlite", sqliteDSN(path, kind.wait, kind.pragma)); err != nil {
 			return nil, nil, nil, fmt.Errorf("open database: %w", err)
 		}
 		opened[i].SetMaxOpenConns(1)
@@ -102,11 +107,11 @@ func resolve(path string) (string, error) {
 }
 
 // sqliteDSN returns the data source name of a file. It escapes the path, so that no part of it can
-// be an option.
-func sqliteDSN(path string, config Config, pragmas ...string) string {
+// be an option. wait is how long a statement waits for a lock.
+func sqliteDSN(path string, wait time.Duration, pragmas ...string) string {
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{
 		// First, because the others may have to wait for a lock.
-		"busy_timeout(" + strconv.FormatInt(config.WriteTimeout.Milliseconds(), 10) + ")",
+		"busy_timeout(" + strconv.FormatInt(wait.Milliseconds(), 10) + ")",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
 		"foreign_keys(1)",

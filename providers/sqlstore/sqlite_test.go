@@ -30,7 +30,7 @@ func TestPragmas(t *testing.T) {
 		"journal_mode":       {"wal"},
 		"synchronous":        {"2"}, // FULL
 		"foreign_keys":       {"1"},
-		"busy_timeout":       {"3000"},
+		"busy_timeout":       {"3000", "3000", "3000", "3000", "3000", "100"},
 		"wal_autocheckpoint": {"0"},
 		"secure_delete":      {"1"},
 		"query_only":         {"0", "1", "1", "1", "1", "0"},

@@ -15,7 +15,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -39,15 +38,21 @@ type Store struct {
 	config   Config
 	pools    pools
 	keyFiles keyFiles
-	lock     *os.File  // on SQLite; nil = none
-	server   *sql.Conn // holds the lock on PostgreSQL; nil = none
+	lock     *os.File    // on SQLite; nil = none
+	mark     *serverMark // on PostgreSQL; nil = none
 	queue    *queue
 	conn     *conn // used by the writer only
 	metrics  *storeMetrics
 	pageSize int64         // of SQLite, in bytes
 	logGrew  chan struct{} // wakes the checkpointer after a commit
+	turn     sync.Mutex    // held by the writer's transactions, and to empty the log
 	emptyLog atomic.Bool   // the next checkpoint must empty SQLite's log, which has deleted data
-	reads    statements
+	// truncateFrom is when the checkpointer may block the writer again. The checkpointer alone uses
+	// it.
+	truncateFrom time.Time
+	full         bool // new data is refused; used by the writer only
+	health       health
+	reads        statements
 
 	stop       context.CancelFunc // stops the sweeper and the checkpointer
 	background sync.WaitGroup
@@ -127,7 +132,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		}
 	}
 	if p.engine == postgresEngine && config.Exclusive {
-		if s.server, err = markServer(ctx, p.write, config.Logger); err != nil {
+		s.mark = &serverMark{db: p.read, timeout: config.WriteTimeout, log: config.Logger}
+		if err := s.mark.take(ctx); err != nil {
 			s.metrics.unregister()
 			return nil, errors.Join(err, p.close())
 		}
@@ -142,7 +148,11 @@ func (s *Store) start() {
 	go s.write()
 	s.background.Go(func() { s.sweepUntil(ctx) })
 	if s.pools.checkpoint != nil {
+		s.wakeCheckpointer() // the process before may have left a log
 		s.background.Go(func() { s.checkpointUntil(ctx) })
+	}
+	if s.mark != nil {
+		s.background.Go(func() { s.mark.keep(ctx) })
 	}
 }
 
@@ -156,11 +166,8 @@ func (s *Store) Close() error {
 		s.background.Wait()
 		s.metrics.unregister()
 		errs := []error{s.conn.close(), s.reads.close()}
-		if s.server != nil {
-			// A lost connection has lost the lock too.
-			if err := s.server.Close(); !errors.Is(err, driver.ErrBadConn) {
-				errs = append(errs, err)
-			}
+		if s.mark != nil {
+			errs = append(errs, s.mark.release())
 		}
 		if s.config.Exclusive {
 			errs = append(errs, s.truncateWAL())
@@ -174,8 +181,7 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// pools holds the connections to a database. On PostgreSQL write and read are the same pool, and
-// checkpoint is nil.
+// pools holds the connections to a database. On PostgreSQL checkpoint is nil.
 type pools struct {
 	engine                  engine
 	path                    string
@@ -187,11 +193,10 @@ func openPools(ctx context.Context, config Config) (p pools, err error) {
 		return p, err
 	}
 	if p.engine == postgresEngine {
-		if p.write, err = openPostgres(config); err != nil {
+		if p.write, p.read, err = openPostgres(config); err != nil {
 			return p, err
 		}
-		p.read = p.write
-		if err = checkPostgres(ctx, p.write); err != nil {
+		if err = checkPostgres(ctx, p.read); err != nil {
 			return p, errors.Join(err, p.close())
 		}
 		return p, nil
@@ -216,7 +221,7 @@ func (p pools) checkWritable(ctx context.Context) error {
 		return nil
 	}
 	var readOnly string
-	if err := p.write.QueryRowContext(ctx,
+	if err := p.read.QueryRowContext(ctx,
 		"SELECT current_setting('transaction_read_only')").Scan(&readOnly); err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
@@ -228,7 +233,7 @@ func (p pools) checkWritable(ctx context.Context) error {
 
 func (p pools) close() error {
 	if p.engine == postgresEngine {
-		return p.write.Close()
+		return errors.Join(p.read.Close(), p.write.Close())
 	}
 	return errors.Join(p.read.Close(), p.checkpoint.Close(), p.write.Close())
 }

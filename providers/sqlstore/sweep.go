@@ -69,7 +69,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (removed int, err erro
 	}
 	for _, step := range steps {
 		for n := int64(sweepRows); n == sweepRows; removed += int(n) {
-			err := s.do(ctx, func(b *batch) (err error) {
+			err := s.delete(ctx, func(b *batch) (err error) {
 				n, err = b.conn.exec(b.ctx, step.text, millis(now.Add(-step.age)), sweepRows)
 				return err
 			})

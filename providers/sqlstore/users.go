@@ -270,7 +270,7 @@ func userValues(u *account.User) []any {
 
 // DeleteUser implements account.Store. It returns ErrNotFound if there is no such user.
 func (s *Store) DeleteUser(ctx context.Context, id int64) error {
-	err := s.do(ctx, func(b *batch) error {
+	err := s.delete(ctx, func(b *batch) error {
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
 			return err
 		}

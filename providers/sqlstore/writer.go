@@ -50,6 +50,11 @@ func (s *Store) writeBatch(ops []oauth.Operation) {
 	if len(ops) == 0 {
 		return
 	}
+	if s.pools.engine == sqliteEngine {
+		if ops = s.withSpace(ops); len(ops) == 0 {
+			return
+		}
+	}
 	s.metrics.batchSize.Observe(float64(len(ops)))
 	err := s.transact(ops)
 	if err == nil || len(ops) == 1 || s.isFatal(err) {
@@ -87,6 +92,9 @@ const deadlockTries = 5
 func (s *Store) transact(ops []oauth.Operation) (err error) {
 	for range deadlockTries {
 		if err = s.transactOnce(ops); !isDeadlock(err) {
+			if err != nil && s.isFatal(err) {
+				s.health.failed(err)
+			}
 			return err
 		}
 		s.metrics.retries.Inc()
@@ -97,11 +105,16 @@ func (s *Store) transact(ops []oauth.Operation) (err error) {
 func (s *Store) transactOnce(ops []oauth.Operation) error {
 	ctx, cancel := s.transactionContext()
 	defer cancel()
+	s.turn.Lock()
 	commit, err := s.conn.transact(ctx, func(b *batch) error { return b.executeAll(ops) })
+	s.turn.Unlock()
 	if err != nil {
 		return err
 	}
 	s.metrics.commitTime.Observe(commit.Seconds())
+	if !slices.ContainsFunc(ops, makesSpace) { // the sweeper often changes nothing
+		s.health.succeeded()
+	}
 	s.wakeCheckpointer()
 	return nil
 }
@@ -119,8 +132,9 @@ func (s *Store) transactionContext() (context.Context, context.CancelFunc) {
 // task is an operation of this package, besides those of package oauth.
 type task struct {
 	oauth.Write
-	execute func(*batch) error
-	refusal error // why it had no effect; nil = it had one
+	execute    func(*batch) error
+	makesSpace bool  // it deletes data
+	refusal    error // why it had no effect; nil = it had one
 }
 
 // refusal wraps an expected error of a task that had no effect, such as ErrNotFound.
@@ -133,7 +147,16 @@ var noEffect = refusal{}
 // or waits for its end if it has begun. execute must not return a refusal after it changed
 // anything. Without one, the events of ctx are recorded.
 func (s *Store) do(ctx context.Context, execute func(*batch) error) error {
-	t := &task{Write: oauth.Write{Context: ctx}, execute: execute}
+	return s.perform(ctx, &task{execute: execute})
+}
+
+// delete is do for a task that deletes data. It is executed on a full volume too.
+func (s *Store) delete(ctx context.Context, execute func(*batch) error) error {
+	return s.perform(ctx, &task{execute: execute, makesSpace: true})
+}
+
+func (s *Store) perform(ctx context.Context, t *task) error {
+	t.Context = ctx
 	done := make(chan error, 1)
 	t.OnDone(func(err error) { done <- err })
 	s.Submit(t)
