@@ -31,7 +31,7 @@ func (p *program) confirm(what string, yes bool) error {
 }
 
 // isTerminal reports whether r is a terminal.
-func isTerminal(r io.Reader) bool {
+func isTerminal(r any) bool {
 	file, ok := r.(*os.File)
 	if !ok {
 		return false

@@ -34,6 +34,7 @@ type commands struct {
 	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
 	Init    initCommand    `cmd:"" help:"Prepare the database and create the first operator client."`
 	Migrate migrateCommand `cmd:"" help:"Show the database's schema version, or bring it up to date."`
+	Backup  backupCommand  `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
 	Client  clientCommand  `cmd:"" help:"Manage client applications."`
 	User    userCommand    `cmd:"" help:"Manage users."`
 	Keys    keysCommand    `cmd:"" help:"Manage the secret keys."`

@@ -140,7 +140,7 @@ func TestBareCommandPrintsUsage(t *testing.T) {
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	all := [][]string{{}, {"serve"}, {"demo"}, {"sim"}, {"init"}, {"migrate"},
 		{"migrate", "status"}, {"migrate", "up"}, {"client"}, {"user"}, {"keys"}, {"keys", "rewrap"},
-		{"keys", "drop"}, {"config"}, {"version"}}
+		{"keys", "drop"}, {"backup"}, {"config"}, {"version"}}
 	for _, args := range append(all, remoteCommands...) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			got := runOnce(t, nil, append(args, "--help")...)

@@ -168,15 +168,13 @@ func createKeyFile(path string) (made bool, err error) {
 	return err == nil, syncFolder(folder)
 }
 
+// syncFolder makes the names in a folder durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("create key file: %w", err)
+	if err == nil {
+		err = errors.Join(folder.Sync(), folder.Close())
 	}
-	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
-		return fmt.Errorf("create key file: %w", err)
-	}
-	return nil
+	return wrap("write folder", err)
 }
 
 // wrap returns the stored form of a key: the name of the key file, a nonce and the sealed secret.

@@ -31,13 +31,19 @@ type volume struct {
 
 // measure returns the present volume. What cannot be measured does not count as full.
 func (s *Store) measure() volume {
-	v := volume{free: math.MaxInt64 / 2, database: fileSize(s.pools.path),
+	return volume{free: freeSpace(s.pools.path), database: fileSize(s.pools.path),
 		log: fileSize(s.pools.path + "-wal")}
+}
+
+// freeSpace returns the bytes that this process may write to the file system of a file; much if that
+// cannot be measured.
+func freeSpace(path string) int64 {
+	const much = math.MaxInt64 / 2
 	var stat syscall.Statfs_t
-	if syscall.Statfs(s.pools.path, &stat) == nil {
-		v.free = int64(min(uint64(math.MaxInt64/2), uint64(stat.Bavail)*uint64(stat.Bsize)))
+	if err := syscall.Statfs(path, &stat); err != nil {
+		return much
 	}
-	return v
+	return int64(min(much, uint64(stat.Bavail)*uint64(stat.Bsize)))
 }
 
 // fileSize returns the size of a file, or 0 if there is none.
