@@ -188,8 +188,8 @@ func TestBulkWithoutUpstream(t *testing.T) {
 	st := start(t, withProvider(provider))
 	results := items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 2)
 	for _, r := range results {
-		if r["error"] != "provider_unreachable" || r["retry_after"] != nil {
-			t.Errorf("got %v, want provider_unreachable and no retry_after", r)
+		if r["error"] != "provider_unreachable" || r["retry_after"] != 1.0 {
+			t.Errorf("got %v, want provider_unreachable and retry_after 1", r)
 		}
 	}
 }

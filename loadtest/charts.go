@@ -188,11 +188,10 @@ func (r *Report) process(x axis) []chart {
 	memory := line("resident memory", "strong", all, func(r Resource) float64 {
 		return r.Memory / 1e6
 	})
-	during := all[:len(all)-1] // the last reading is after the run: its connections are closed
-	goroutines := line("goroutines", "strong", during, func(r Resource) float64 {
+	goroutines := line("goroutines", "strong", all, func(r Resource) float64 {
 		return r.Goroutines
 	})
-	connections := line("connections", "s4", during, func(r Resource) float64 {
+	connections := line("connections", "s4", all, func(r Resource) float64 {
 		return r.Connections
 	})
 	cpu := series{name: "processors", class: "strong", samples: cpuUse(all)}

@@ -103,11 +103,8 @@ func (sc Scenario) checkQueries(s Setup, config Config, alone bool) error {
 		return nil
 	}
 	for _, text := range s.Queries {
-		if _, err := geo.ParseQuery(text); err != nil {
-			return fmt.Errorf("--queries: %.100q is not a valid query: %s", text, err)
-		}
-		if _, err := netip.ParseAddr(strings.TrimSpace(text)); err != nil && sc.Name == "my-ip" {
-			return fmt.Errorf("--queries: %.100q is not an IP address, as my-ip needs", text)
+		if err := sc.checkQuery(text); err != nil {
+			return fmt.Errorf("--queries: %w", err)
 		}
 	}
 	if sc.Name == "lookup-cold" && alone && s.Queries != nil && config.Schedule != nil {
@@ -115,6 +112,26 @@ func (sc Scenario) checkQueries(s Setup, config Config, alone bool) error {
 			return fmt.Errorf("--queries: there are %d different queries and %d hits, and each hit needs a new one: give more, or lower --rate or --duration",
 				given, hits)
 		}
+	}
+	return nil
+}
+
+// CheckQuery returns an error if the scenario, with mix as its mix, cannot look text up.
+func (sc Scenario) CheckQuery(text string, mix map[string]float64) error {
+	for _, part := range sc.parts(mix) {
+		if err := part.checkQuery(text); err != nil && slices.Contains(part.uses, "queries") {
+			return err
+		}
+	}
+	return nil
+}
+
+func (sc Scenario) checkQuery(text string) error {
+	if _, err := geo.ParseQuery(text); err != nil {
+		return fmt.Errorf("%.100q is not a valid query: %s", text, err)
+	}
+	if _, err := netip.ParseAddr(strings.TrimSpace(text)); err != nil && sc.Name == "my-ip" {
+		return fmt.Errorf("%.100q is not an IP address, as my-ip needs", text)
 	}
 	return nil
 }

@@ -332,7 +332,6 @@ func (r *run) do(ctx context.Context) Result {
 	result.Took = time.Since(r.began)
 	close(done)
 	watching.Wait()
-	r.client.CloseIdleConnections()
 	result.UsedUp = errors.Is(context.Cause(ctx), errUsedUp)
 	r.finish(&result, ctx.Err() != nil)
 	return result

@@ -133,7 +133,9 @@ func (sc Scenario) Run(ctx context.Context, s Setup, config Config) (*Result, er
 	r.steps = sc.Steps(s.Mix)
 	background := startBackground(ctx, s.Target, p, r.planned())
 	result := r.do(ctx)
-	if result.Resources, err = background.stop(); err != nil {
+	result.Resources, err = background.stop()
+	r.client.CloseIdleConnections() // after the last reading of the target's metrics
+	if err != nil {
 		return nil, err
 	}
 	result.Periods, result.Settings = background.periods, settings(&s, r.config)

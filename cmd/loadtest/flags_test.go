@@ -12,7 +12,8 @@ import (
 func TestFlagsThatDoNotFitAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	queries := write(t, filepath.Join(dir, "queries"), "8.8.8.8\nexample.com\nEXAMPLE.com\n")
-	wrong := write(t, filepath.Join(dir, "wrong"), "8.8.8.8\nnot a query\n")
+	wrong := write(t, filepath.Join(dir, "wrong"), "8.8.8.8\n\n10.0.0.1\nnot a query\n")
+	few := write(t, filepath.Join(dir, "few"), "8.8.8.8\n10.0.0.1\n")
 	program := write(t, filepath.Join(dir, "program"), "")
 	asked := func(scenario string) []string {
 		return []string{scenario, "--target",
@@ -61,8 +62,12 @@ func TestFlagsThatDoNotFitAreRefused(t *testing.T) {
 		{asked("bulk"), "--connections=-1", "--connections: cannot be negative"},
 		{asked("lookup-zipf"), "--keys 1", "--keys: lookup-zipf needs at least 2"},
 
-		{asked("bulk"), "--queries " + wrong, `--queries: "not a query" is not a valid query`},
-		{asked("my-ip"), "--queries " + queries, `--queries: "example.com" is not an IP address`},
+		{asked("bulk"), "--queries " + wrong, `: line 3: "10.0.0.1" is not a valid query`},
+		{asked("bulk"), "--queries " + wrong, "--skip-bad"},
+		{asked("mixed"), "--mix bulk=1,lookup-hot=1 --queries " + wrong, ": line 3: "},
+		{asked("bulk"), "--skip-bad --queries " + few, "needs at least two lines"},
+		{asked("bulk"), "--skip-bad", "--skip-bad: is of use with --queries only"},
+		{asked("my-ip"), "--queries " + queries, `: line 2: "example.com" is not an IP address`},
 		{asked("lookup-cold"), "--queries " + queries + " --rate 3 --duration 1s",
 			"2 different queries and 3 hits"},
 		{asked("bulk"), "--expect errors<1% --expect lookup\tp99<1s",

@@ -136,6 +136,9 @@ func TestExitCodes(t *testing.T) {
 		{"queries of the own", []string{"run", "lookup-hot", "--target", quick, "--queries",
 			file("queries", "8.8.8.8\n\nexample.com\n"), "--rate", unhurried}, 0,
 			"200 × 20"},
+		{"some bad queries", []string{"run", "lookup-hot", "--target", quick, "--skip-bad", "--queries",
+			file("some", "8.8.8.8\n10.0.0.1\nexample.com\n::1\n"), "--rate", unhurried}, 0,
+			"some: 2; the first is line 2: "},
 		{"too few queries", one(quick, "--queries", file("query", "8.8.8.8\n")), 2, "two lines"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

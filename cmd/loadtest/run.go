@@ -39,6 +39,7 @@ type runCommand struct {
 	Keys        int           `name:"keys" placeholder:"N" group:"Load:" help:"Lookups: number of different queries (default: the scenario's own)."`
 	People      int           `name:"people" placeholder:"N" group:"Load:" help:"Number of clients, users or tokens to create (default: the scenario's own)."`
 	Queries     string        `name:"queries" placeholder:"FILE" group:"Load:" help:"Lookups: read the queries from a file, one a line, at least two; lookup-cold sends each once."`
+	SkipBad     bool          `name:"skip-bad" group:"Load:" help:"With --queries: leave out lines that are no valid query, such as private addresses, and say how many."`
 	Tokens      string        `name:"tokens" placeholder:"FILE" group:"Load:" help:"profile: read the access tokens from a file, one a line, at least two; no operator is needed then."`
 	Mix         string        `name:"mix" placeholder:"NAME=WEIGHT,…" group:"Load:" help:"mixed and soak: the scenarios and their weights."`
 	Expect      []string      `name:"expect" sep:"none" placeholder:"THRESHOLD" group:"Report:" help:"[STEP ]METRIC<VALUE, such as 'lookup p99<10ms', 'errors<0.1%', 'rate>900'; exit 1 when crossed. May be repeated; errors<1% is expected unless a threshold of errors is given."`
@@ -73,6 +74,11 @@ func (c *runCommand) Run(p *program, parsed *kong.Context) error {
 	}
 	if err := job.check(); err != nil {
 		return err
+	}
+	if job.skipped != "" {
+		if _, err := fmt.Fprintln(p.stderr, job.skipped); err != nil {
+			return err
+		}
 	}
 	files, err := c.openOutputs()
 	if err != nil {
@@ -117,6 +123,7 @@ type job struct {
 	expect   []loadtest.Expectation
 	baseline *loadtest.Baseline
 	named    string // the baseline's file
+	skipped  string // what was left out of the queries; "" = nothing
 }
 
 // job checks the flags.
@@ -143,16 +150,16 @@ func (c *runCommand) job(scenario loadtest.Scenario) (*job, error) {
 		}
 	}
 	j.setup.Keys, j.setup.People = c.Keys, c.People
-	if j.setup.Queries, err = readLines("--queries", c.Queries); err != nil {
-		return nil, err
-	}
-	if j.setup.Tokens, err = readLines("--tokens", c.Tokens); err != nil {
-		return nil, err
-	}
 	if c.Mix != "" {
 		if j.setup.Mix, err = loadtest.ParseMix(c.Mix); err != nil {
 			return nil, usagef("--mix: %s", err)
 		}
+	}
+	if err := c.readQueries(j); err != nil {
+		return nil, err
+	}
+	if j.setup.Tokens, err = readLines("--tokens", c.Tokens, nil); err != nil {
+		return nil, err
 	}
 	for _, text := range c.Expect {
 		e, err := loadtest.ParseExpectation(text)
@@ -179,8 +186,39 @@ func (j *job) readBaseline(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// readLines returns the lines of a file that are not empty; nil if no file is named.
-func readLines(flag, name string) ([]string, error) {
+// readQueries reads the queries of --queries. With --skip-bad it leaves out those that the scenario
+// cannot look up.
+func (c *runCommand) readQueries(j *job) (err error) {
+	if c.SkipBad && c.Queries == "" {
+		return usagef("--skip-bad: is of use with --queries only")
+	}
+	skipped, first := 0, error(nil)
+	j.setup.Queries, err = readLines("--queries", c.Queries,
+		func(number int, text string) (bool, error) {
+			err := j.scenario.CheckQuery(text, j.setup.Mix)
+			if err == nil {
+				return true, nil
+			}
+			err = fmt.Errorf("line %d: %w", number, err)
+			if !c.SkipBad {
+				return false, usagef("--queries %s: %s (--skip-bad leaves out such lines)", c.Queries, err)
+			}
+			if skipped++; first == nil {
+				first = err
+			}
+			return false, nil
+		})
+	if skipped > 0 {
+		j.skipped = fmt.Sprintf("loadtest: --skip-bad: lines left out of %s: %d; the first is %s",
+			c.Queries, skipped, first)
+	}
+	return err
+}
+
+// readLines returns the lines of a file that are not empty and that keep wants, which may be nil. It
+// returns nil if no file is named.
+func readLines(flag, name string,
+	keep func(number int, text string) (bool, error)) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -191,8 +229,15 @@ func readLines(flag, name string) ([]string, error) {
 	defer f.Close()
 	var all []string
 	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if text := strings.TrimSpace(lines.Text()); text != "" {
+	for number := 1; lines.Scan(); number++ {
+		text := strings.TrimSpace(lines.Text())
+		wanted := text != ""
+		if wanted && keep != nil {
+			if wanted, err = keep(number, text); err != nil {
+				return nil, err
+			}
+		}
+		if wanted {
 			all = append(all, text)
 		}
 	}

@@ -23,10 +23,12 @@ type View struct {
 	Dark  bool   // prefers-color-scheme: dark
 }
 
-// Views are the views for tests of all pages: a small phone and a desktop, light and dark.
+// Views are the views for tests of all pages: a small phone and a desktop, light and dark, and
+// the width of most phones.
 var Views = []View{
 	{"320-light", 320, false},
 	{"320-dark", 320, true},
+	{"390-light", 390, false},
 	{"1280-light", 1280, false},
 	{"1280-dark", 1280, true},
 }

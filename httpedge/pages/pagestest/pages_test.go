@@ -131,3 +131,30 @@ func TestAxeFindsWhatIsWrong(t *testing.T) {
 		t.Errorf("got a page %d pixels wider than the window, %v, want some", over, err)
 	}
 }
+
+// TestAddressesAreNotBroken shows the chooser on phones of all widths: the addresses of its accounts
+// fit in one line.
+func TestAddressesAreNotBroken(t *testing.T) {
+	tab, url := browser.Open(t, chromium), serve(t)
+	const lines = `Math.max(...[...document.querySelectorAll(".who bdi")].map(address => {
+	const range = document.createRange();
+	range.selectNodeContents(address);
+	return new Set([...range.getClientRects()].map(line => Math.round(line.top))).size;
+}))`
+	for _, name := range []string{"accounts", "accounts_shown"} {
+		for width := int64(320); width <= 480; width += 2 {
+			if err := browser.Look(tab, browser.View{Width: width}); err != nil {
+				t.Fatal(err)
+			}
+			if width == 320 {
+				if err := chromedp.Do(tab, chromedp.Navigate(url+"/"+name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := chromedp.Run(tab, chromedp.Evaluate[int](lines)); err != nil || got != 1 {
+				t.Errorf("%s: got an address in %d lines at %d pixels, %v, want one line", name, got,
+					width, err)
+			}
+		}
+	}
+}
