@@ -244,3 +244,23 @@ func TestFaultsComeBack(t *testing.T) {
 		}
 	}
 }
+
+// TestLastReadingIsOfTheRun: the last reading of the target's metrics comes before the connections of
+// the run are closed.
+func TestLastReadingIsOfTheRun(t *testing.T) {
+	local := startLocal(t)
+	scenario, err := loadtest.ScenarioNamed("lookup-hot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := scenario.Run(t.Context(), loadtest.Setup{Target: local.Target, Keys: 100},
+		loadtest.Config{Schedule: loadtest.Steady(50, time.Second), Timeout: 10 * time.Second,
+			Connections: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := result.Resources
+	if len(all) < 2 || all[len(all)-1].Connections < 1 {
+		t.Errorf("got readings %+v, want open connections in the last", all)
+	}
+}

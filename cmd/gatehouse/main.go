@@ -45,6 +45,7 @@ type commands struct {
 // program is the process that a command runs in.
 type program struct {
 	ctx            context.Context // ends when the program is asked to stop
+	args           []string        // the command line
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environment    environment
@@ -54,7 +55,7 @@ type program struct {
 // run runs the command that args name and returns the exit code. A command stops when ctx ends. env
 // is in the form of os.Environ.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
+	p := &program{ctx: ctx, args: args, stdin: stdin, stdout: stdout, stderr: stderr,
 		environment: newEnvironment(env)}
 	p.resolver = newResolver(p.environment)
 	helped := false
@@ -115,7 +116,16 @@ func (p *program) fail(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	code, line := exitFailed, err.Error()
+	code, line := p.explain(err)
+	if _, err := fmt.Fprintf(p.stderr, "gatehouse: %s\n", line); err != nil {
+		return exitFailed
+	}
+	return code
+}
+
+// explain returns the exit code of an error and the line that says what is wrong.
+func (p *program) explain(err error) (code int, line string) {
+	code, line = exitFailed, err.Error()
 	var wrong *usageError
 	var setting *settingError
 	switch {
@@ -124,8 +134,5 @@ func (p *program) fail(err error) int {
 	case errors.As(err, &wrong):
 		code, line = exitUsage, wrong.message
 	}
-	if _, err := fmt.Fprintf(p.stderr, "gatehouse: %s\n", oneLine(line)); err != nil {
-		return exitFailed
-	}
-	return code
+	return code, oneLine(line)
 }

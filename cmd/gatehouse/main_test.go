@@ -101,6 +101,13 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// clear forgets what was written.
+func (l *lines) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = nil
+}
+
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,11 +34,20 @@ var environ = []string{"GORACE=" + gorace}
 // start runs the binary with env as its environment. It is killed at the end of the test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startTo(t, nil, env, args...)
+}
+
+// startTo is start with stderr as a file; nil = the process keeps it.
+func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stdout: newLines(), stderr: newLines(),
 		ended: make(chan struct{})}
 	p.cmd.Dir = t.TempDir() // for the default database
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(slices.Clone(environ), env...), p.stdout,
 		p.stderr
+	if stderr != nil {
+		p.cmd.Stderr = stderr
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -232,13 +241,38 @@ func TestTrustedPeers(t *testing.T) {
 	}
 }
 
-// TestSIGHUPChangesNothing sends a signal that a closed terminal or log rotation sends.
-func TestSIGHUPChangesNothing(t *testing.T) {
-	p := start(t, nil, append([]string{"serve", "--ip-provider=sim"}, anyPorts...)...)
+// TestSIGHUP changes the settings file of a server: the log level is in force at once, what needs a
+// restart is named, and a wrong file changes nothing.
+func TestSIGHUP(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "gatehouse.yaml")
+	set := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("log-level: info\n")
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--config", file}, anyPorts...)...)
 	listen, admin := p.ready(t)
-	for range 2 {
+	for _, step := range []struct{ file, want string }{
+		{"log-level: info\n", `"changed":[],"need_restart":[]`},
+		{"log-level: debug\ngeo-limit: 5\nmax-connections: 7\nmessenger-secret: " +
+			strings.Repeat("secret", 6) + "\n",
+			`"changed":["log-level"],"need_restart":["geo-limit","max-connections","messenger-secret"]`},
+		{"log-level: loud\n", `"msg":"SIGHUP: no setting is changed, since one is wrong","cause":"log-level in ` + file},
+		{"log-level: debug\n", `"changed":[],"need_restart":[]`},
+	} {
+		set(step.file)
+		p.stderr.clear()
 		p.signal(t, syscall.SIGHUP)
-		p.stderr.await(t, "SIGHUP changes nothing")
+		if line := p.stderr.await(t, "SIGHUP"); !strings.Contains(line, step.want) {
+			t.Errorf("got %s, want %s", line, step.want)
+		}
+	}
+	get(t, newClient(t, ""), "http://"+admin+"/healthz")
+	p.stderr.await(t, `"level":"DEBUG"`)
+	if strings.Contains(p.stderr.String(), "secret"+"secret") {
+		t.Errorf("got a secret in the log:\n%s", p.stderr)
 	}
 	for _, url := range []string{"http://" + admin + "/readyz", "http://" + listen + "/api/my-ip"} {
 		response, err := http.Get(url)

@@ -18,7 +18,8 @@ type serveCommand struct {
 // Help is shown by gatehouse serve --help.
 func (*serveCommand) Help() string {
 	return "Runs until SIGTERM or SIGINT. Then requests under way may end. A second signal ends " +
-		"the process at once. SIGHUP changes nothing.\n\n" +
+		"the process at once. After SIGHUP, changed certificates and the log level of the settings " +
+		"file are in force.\n\n" +
 		"Example:\n\n    gatehouse serve --listen :8080 --base-url https://id.example.com --database-url sqlite:gatehouse.db"
 }
 
@@ -38,12 +39,22 @@ func (c *serveCommand) Run(p *program) error {
 // serve starts a service, calls started, and serves until the program is asked to stop.
 func (p *program) serve(c stack.Config, started func(*stack.Stack) error) (err error) {
 	c.Log = p.stderr
+	arrived, end := hangups() // from here on: a start may take a while
+	defer end()
 	s, err := stack.Start(p.ctx, c)
 	if err != nil {
 		return p.startError(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	defer ignoreHangups(s.Logger)()
+	reload, err := p.reloader(s)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for range arrived {
+			reload()
+		}
+	}()
 	if err := started(s); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,24 +22,13 @@ func interruptible(parent context.Context) context.Context {
 	return ctx
 }
 
-// ignoreHangups keeps a terminal that is closed, and programs that expect a reload, from ending the
-// process, until end is called.
-func ignoreHangups(log *slog.Logger) (end func()) {
-	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		for {
-			select {
-			case <-hangups:
-				log.Info("SIGHUP changes nothing: changed certificate files are read without it, " +
-					"and other settings at the next start")
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		close(ended)
+// hangups returns the SIGHUPs that arrive until end is called. A service manager sends one after it has
+// changed a file, and so does a terminal that is closed. None of them ends the process.
+func hangups() (arrived <-chan os.Signal, end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	return signals, func() {
+		signal.Stop(signals)
+		close(signals)
 	}
 }

@@ -54,6 +54,7 @@ type Stack struct {
 	Metrics *prometheus.Registry
 
 	config        Config
+	level         slog.LevelVar // of Logger
 	actors        *actor.ActorSystem
 	public, admin net.Listener
 	deadline      time.Time // the end of DrainTimeout; zero before it has begun
@@ -86,7 +87,8 @@ func wrong(field string, err error) error {
 func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	s := &Stack{config: config, Metrics: config.Metrics, Log: httpedge.NewLogBuffer(config.Log)}
 	s.onStop(s.Log.Close)
-	s.Logger = slog.New(httpedge.NewLogHandler(s.Log, config.LogLevel, !config.LogText))
+	s.level.Set(config.LogLevel)
+	s.Logger = slog.New(httpedge.NewLogHandler(s.Log, &s.level, !config.LogText))
 	if s.Metrics == nil {
 		s.Metrics = prometheus.NewRegistry()
 	}
@@ -133,6 +135,9 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	}
 	return s, nil
 }
+
+// SetLogLevel changes which records Logger writes, while the service runs.
+func (s *Stack) SetLogLevel(level slog.Level) { s.level.Set(level) }
 
 // onStop registers how to stop a part that was started.
 func (s *Stack) onStop(stop func() error) { s.stops = append(s.stops, stop) }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"io"
+	"reflect"
+	"slices"
+
+	"gatehouse/cmd/stack"
+)
+
+// reloader returns a function that reads the settings file and the certificates again. The log level
+// changes at once. The function logs which other settings have changed, which need a restart.
+func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
+	before, _, err := p.values()
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.Server.CheckCertificate()
+		after, wrong, err := p.values()
+		if err != nil {
+			s.Logger.Warn("SIGHUP: no setting is changed, since one is wrong", "cause", wrong)
+			return
+		}
+		changed, later := []string{}, []string{}
+		for name, value := range after {
+			switch {
+			case reflect.DeepEqual(value, before[name]):
+			case name == "log-level":
+				s.SetLogLevel(logLevels[value.(choice)])
+				before[name] = value
+				changed = append(changed, name)
+			default:
+				later = append(later, name)
+			}
+		}
+		slices.Sort(later)
+		s.Logger.Info("SIGHUP: settings and certificates are read again", "changed", changed,
+			"need_restart", later)
+	}, nil
+}
+
+// values returns the value of each flag by name, as the command line, the environment and the settings
+// file give it now. With an error it returns the line that says what is wrong.
+func (p *program) values() (values map[string]any, wrong string, err error) {
+	now := &program{ctx: p.ctx, args: p.args, stdin: p.stdin, stdout: io.Discard, stderr: io.Discard,
+		environment: p.environment, resolver: newResolver(p.environment)}
+	parser, err := newParser(now, io.Discard, func(int) {})
+	if err != nil {
+		return nil, err.Error(), err
+	}
+	parsed, err := parser.Parse(p.args)
+	if err != nil {
+		err = commandLineError(err)
+		_, wrong = now.explain(err)
+		return nil, wrong, err
+	}
+	values = map[string]any{}
+	for _, flag := range parsed.Flags() {
+		values[flag.Name] = flag.Target.Interface()
+	}
+	return values, "", nil
+}
