@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -163,24 +164,35 @@ func limitedFile(t *testing.T) *disk {
 	return d
 }
 
-// smallDisk mounts a disk of four megabytes; false = this user has no right to.
-func smallDisk(t *testing.T) (*disk, bool) {
-	d := &disk{dir: t.TempDir()}
-	err := syscall.Mount("gatehouse", d.dir, "tmpfs", 0, "size=4m")
+// mountVolume mounts a volume of some megabytes; false = this user has no right to.
+func mountVolume(t *testing.T, megabytes int) (dir string, ok bool) {
+	t.Helper()
+	dir = t.TempDir()
+	err := syscall.Mount("gatehouse", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes))
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-		return nil, false
+		return "", false
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(d.dir, 0); err != nil {
+		if err := syscall.Unmount(dir, 0); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
 	})
+	return dir, true
+}
+
+// smallDisk mounts a disk of 32 megabytes; false = this user has no right to.
+func smallDisk(t *testing.T) (*disk, bool) {
+	dir, ok := mountVolume(t, 32)
+	if !ok {
+		return nil, false
+	}
+	d := &disk{dir: dir}
 	ballast := filepath.Join(d.dir, "ballast")
 	d.fill = func(t *testing.T, _ *fixture) {
-		if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); !errors.Is(err,
+		if err := os.WriteFile(ballast, make([]byte, 32<<20), 0o600); !errors.Is(err,
 			syscall.ENOSPC) {
 			t.Fatalf("got error %v from a disk that has less room, want %v", err, syscall.ENOSPC)
 		}
