@@ -257,7 +257,8 @@ func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, name string)
 	return nil
 }
 
-// CheckCertificate reads the certificate again if its files have changed, as the next handshake would.
+// CheckCertificate reads the certificate again if its files have changed, as the next handshake
+// would.
 func (s *Server) CheckCertificate() {
 	if s.tls != nil {
 		_, _ = s.tls.GetCertificate(nil) // it logs what is wrong, and keeps the old one

@@ -245,8 +245,8 @@ func TestFaultsComeBack(t *testing.T) {
 	}
 }
 
-// TestLastReadingIsOfTheRun: the last reading of the target's metrics comes before the connections of
-// the run are closed.
+// TestLastReadingIsOfTheRun: the last reading of the target's metrics comes before the connections
+// of the run are closed.
 func TestLastReadingIsOfTheRun(t *testing.T) {
 	local := startLocal(t)
 	scenario, err := loadtest.ScenarioNamed("lookup-hot")

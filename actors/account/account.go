@@ -85,8 +85,8 @@ var (
 // goroutines. A write is durable when its method returns nil, and every read that begins later sees
 // it. E-mail addresses and usernames are compared case-insensitively.
 type Store interface {
-	// CheckWritable returns why nothing can be written, or nil. It may know that from a write of the
-	// last second.
+	// CheckWritable returns why nothing can be written, or nil. It may know that from a write of
+	// the last second.
 	CheckWritable(ctx context.Context) error
 
 	User(ctx context.Context, id int64) (*User, error)

@@ -138,4 +138,6 @@ func (s *Service) CheckStore(ctx context.Context) error {
 }
 
 // CheckWrites returns an error when the database cannot be written.
-func (s *Service) CheckWrites(ctx context.Context) error { return s.config.Store.CheckWritable(ctx) }
+func (s *Service) CheckWrites(ctx context.Context) error {
+	return s.config.Store.CheckWritable(ctx)
+}

@@ -8,8 +8,8 @@ import (
 	"gatehouse/cmd/stack"
 )
 
-// reloader returns a function that reads the settings file and the certificates again. The log level
-// changes at once. The function logs which other settings have changed, which need a restart.
+// reloader returns a function that reads the settings file and the certificates again. The log
+// level changes at once. The function logs which other settings have changed, which need a restart.
 func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 	before, _, err := p.values()
 	if err != nil {
@@ -40,8 +40,8 @@ func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 	}, nil
 }
 
-// values returns the value of each flag by name, as the command line, the environment and the settings
-// file give it now. With an error it returns the line that says what is wrong.
+// values returns the value of each flag by name, as the command line, the environment and the
+// settings file give it now. With an error it returns the line that says what is wrong.
 func (p *program) values() (values map[string]any, wrong string, err error) {
 	now := &program{ctx: p.ctx, args: p.args, stdin: p.stdin, stdout: io.Discard, stderr: io.Discard,
 		environment: p.environment, resolver: newResolver(p.environment)}

@@ -163,8 +163,8 @@ http {
 }
 `
 
-// TestUnixSocketBehindNginx serves on a socket that nginx reaches as another user, by its group, and
-// restarts the server behind it.
+// TestUnixSocketBehindNginx serves on a socket that nginx reaches as another user, by its group,
+// and restarts the server behind it.
 func TestUnixSocketBehindNginx(t *testing.T) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {

@@ -22,8 +22,8 @@ func interruptible(parent context.Context) context.Context {
 	return ctx
 }
 
-// hangups returns the SIGHUPs that arrive until end is called. A service manager sends one after it has
-// changed a file, and so does a terminal that is closed. None of them ends the process.
+// hangups returns the SIGHUPs that arrive until end is called. A service manager sends one after it
+// has changed a file, and so does a terminal that is closed. None of them ends the process.
 func hangups() (arrived <-chan os.Signal, end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)

@@ -215,8 +215,8 @@ func (c *runCommand) readQueries(j *job) (err error) {
 	return err
 }
 
-// readLines returns the lines of a file that are not empty and that keep wants, which may be nil. It
-// returns nil if no file is named.
+// readLines returns the lines of a file that are not empty and that keep wants, which may be nil.
+// It returns nil if no file is named.
 func readLines(flag, name string,
 	keep func(number int, text string) (bool, error)) ([]string, error) {
 	if name == "" {

@@ -17,12 +17,12 @@ var ErrNotSQLite = errors.New("the database is on a PostgreSQL server: back it u
 
 const backupProgress = 500 * time.Millisecond
 
-// Backup writes a copy of a SQLite database to a new file and returns its size in bytes. The copy is
-// consistent and has every write that was acknowledged before the call, also while a server uses the
-// database. It is on disk when Backup returns, and its mode is 0600. progress is called with the
-// bytes that are written and those expected in all; nil = it is not. It only uses URL, Logger and
-// WriteTimeout of config. The error is ErrNotSQLite, wraps fs.ErrExist, or is a failure; then there
-// is no file.
+// Backup writes a copy of a SQLite database to a new file and returns its size in bytes. The copy
+// is consistent and has every write that was acknowledged before the call, also while a server uses
+// the database. It is on disk when Backup returns, and its mode is 0600. progress is called with
+// the bytes that are written and those expected in all; nil = it is not. It only uses URL, Logger
+// and WriteTimeout of config. The error is ErrNotSQLite, wraps fs.ErrExist, or is a failure; then
+// there is no file.
 func Backup(ctx context.Context, config Config, file string,
 	progress func(written, all int64)) (size int64, err error) {
 	config, err = config.complete()

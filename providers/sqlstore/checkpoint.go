@@ -17,8 +17,8 @@ const (
 	passiveShare                = 8                            // see checkpoint
 )
 
-// logLimit returns the size from which SQLite's log is emptied: the size of the database, but at most
-// a quarter of the space that the log can have.
+// logLimit returns the size from which SQLite's log is emptied: the size of the database, but at
+// most a quarter of the space that the log can have.
 func (v volume) logLimit() int64 {
 	return max(leastLog, min(mostLog, max(smallLog, v.database), (v.free+v.log)/4))
 }

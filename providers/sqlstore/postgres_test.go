@@ -113,7 +113,8 @@ func TestLockIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestServerBecomesReadOnly turns a server read-only and back, as managed ones do when their disk is full.
+// TestServerBecomesReadOnly turns a server read-only and back, as managed ones do when their disk
+// is full.
 func TestServerBecomesReadOnly(t *testing.T) {
 	url := pgtest.Start(t)
 	db := connect(t, url)

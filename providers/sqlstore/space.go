@@ -35,8 +35,8 @@ func (s *Store) measure() volume {
 		log: fileSize(s.pools.path + "-wal")}
 }
 
-// freeSpace returns the bytes that this process may write to the file system of a file; much if that
-// cannot be measured.
+// freeSpace returns the bytes that this process may write to the file system of a file; much if
+// that cannot be measured.
 func freeSpace(path string) int64 {
 	const much = math.MaxInt64 / 2
 	var stat syscall.Statfs_t
@@ -106,8 +106,8 @@ func (s *Store) checkSpace(v volume, need int64) error {
 	return nil
 }
 
-// pages returns by how much the database file grows when the log is copied to it, and how much space
-// in it is unused, in bytes.
+// pages returns by how much the database file grows when the log is copied to it, and how much
+// space in it is unused, in bytes.
 func (s *Store) pages(ctx context.Context, v volume) (growth, unused int64, err error) {
 	err = s.pools.checkpoint.QueryRowContext(ctx,
 		"SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count").Scan(&growth,

@@ -132,8 +132,8 @@ func TestAxeFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAddressesAreNotBroken shows the chooser on phones of all widths: the addresses of its accounts
-// fit in one line.
+// TestAddressesAreNotBroken shows the chooser on phones of all widths: the addresses of its
+// accounts fit in one line.
 func TestAddressesAreNotBroken(t *testing.T) {
 	tab, url := browser.Open(t, chromium), serve(t)
 	const lines = `Math.max(...[...document.querySelectorAll(".who bdi")].map(address => {
