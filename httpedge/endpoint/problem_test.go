@@ -42,7 +42,7 @@ func TestLookupErrors(t *testing.T) {
 		{geo.Error{Code: geo.CodeRateLimited, RetryAfter: -time.Minute}, 429, "1", 1.0},
 		{geo.Error{Code: geo.CodeOverloaded, RetryAfter: 2 * time.Second}, 503, "2", 2.0},
 		{geo.Error{Code: geo.CodeOverloaded}, 503, "1", 1.0},
-		{geo.Error{Code: geo.CodeProviderUnreachable}, 502, "", nil},
+		{geo.Error{Code: geo.CodeProviderUnreachable}, 502, "", 1.0},
 		{geo.Error{Code: geo.CodeProviderUnreachable, RetryAfter: 9500 * time.Millisecond}, 502,
 			"10", 10.0},
 	} {
