@@ -37,7 +37,7 @@ func TestOwnerUnderAttackSignsInByCode(t *testing.T) {
 	b := newBrowser(t, st.IdentityStack)
 	p := b.signIn(asked(c), rosa)
 	p.shows(t, 429, "/login")
-	p.says(t, "Many attempts to sign in to this account have failed.")
+	p.says(t, "Many attempts to sign in to this account, or from your network, have failed.")
 	if wait, err := strconv.Atoi(p.header.Get("Retry-After")); err != nil || wait < 1 || wait > 72 {
 		t.Errorf("got Retry-After %q, want 1 to 72 seconds", p.header.Get("Retry-After"))
 	}

@@ -288,15 +288,16 @@ func (s *Service) challengeFor(
 	return c, owner, err
 }
 
-// checkCode checks the code that was entered for c: its own, or a long one. A browser that is known
-// to u is not limited by its address; u is the zero User when c is about no account. The error is
-// ErrWrongCode, ErrCodeExpired, a *ThrottledError or a failure.
+// checkCode checks the code that was entered for c: its own, or a long one. The first try, and a
+// browser that is known to u, are not limited by the caller's address; u is the zero User when c is
+// about no account. The error is ErrWrongCode, ErrCodeExpired, a *ThrottledError or a failure.
 func (s *Service) checkCode(
 	ctx context.Context, c *account.Challenge, code string, u *account.User,
 	by Visitor, now time.Time,
 ) error {
 	known := s.known.knows(by.Known, u, now)
-	err := s.limitCaller(by.Caller, known, now, func() error {
+	exempt := known || c.Tries == 0 // the first try of each code, so that a flood shuts nobody out
+	err := s.limitCaller(by.Caller, exempt, false, now, func() error {
 		if longCode, ok := account.LongCodeHash(code); ok {
 			return s.checkLongCode(ctx, c, longCode, now)
 		}

@@ -26,7 +26,7 @@ func (s *Service) limitGuess(
 	ctx context.Context, g guess, now time.Time, check func(context.Context) error,
 ) error {
 	ctx = paidBy(ctx, g.owner, g.known, g.caller)
-	return s.limitCaller(g.caller, g.known, now, func() error {
+	return s.limitCaller(g.caller, g.known, s.takesCode(g), now, func() error {
 		if err := s.hasher.checkRoom(ctx); err != nil {
 			return err
 		}
@@ -49,21 +49,27 @@ func (s *Service) limitGuess(
 
 // limitCaller calls check unless too many attempts of the caller have failed. An attempt has failed
 // when check returns ErrWrongCredentials or ErrWrongCode. Known browsers are exempt: many people may
-// share an address.
+// share an address. byCode says whether a code helps.
 func (s *Service) limitCaller(
-	caller netip.Addr, known bool, now time.Time, check func() error,
+	caller netip.Addr, exempt, byCode bool, now time.Time, check func() error,
 ) error {
-	if known || !caller.IsValid() {
+	if exempt || !caller.IsValid() {
 		return check()
 	}
 	if wait := s.wrongPasswords.Take(caller, now); wait > 0 {
-		return &ThrottledError{RetryAfter: wait}
+		return &ThrottledError{RetryAfter: wait, ByCode: byCode}
 	}
 	err := check()
 	if !errors.Is(err, ErrWrongCredentials) && !errors.Is(err, ErrWrongCode) {
 		s.wrongPasswords.Forgive(caller)
 	}
 	return err
+}
+
+// takesCode reports whether a code makes the browser of g known, so that it is no longer limited
+// with others.
+func (s *Service) takesCode(g guess) bool {
+	return !g.known && s.Channels().Has(account.Email)
 }
 
 // guessRate returns the limit on attempts like g.
@@ -89,7 +95,7 @@ func (s *Service) countGuess(ctx context.Context, g guess, counted account.Guess
 	}
 	return &ThrottledError{
 		RetryAfter: limit.Next.Sub(counted.At),
-		ByCode:     !g.known && s.Channels().Has(account.Email),
+		ByCode:     s.takesCode(g),
 	}
 }
 

@@ -69,7 +69,7 @@ var all = map[string]page{
 	"login_again": pages.Login{Action: "/login", FormToken: "token", Email: "rosa@example.com", Problems: []pages.Problem{
 		{Field: "email", Text: "Enter your email address."}, {Field: "password", Text: "Enter your password."}, {Text: "Too many attempts to sign in have failed. Try again in 9 seconds."}}},
 	"login_code": pages.Login{Client: "Atlas", Action: "/login" + flowQuery, Email: "rosa@example.com", CodePath: "/login/code" + flowQuery, CodeToken: "token", Register: "/register" + flowQuery,
-		Reset: "/reset" + flowQuery, Problems: []pages.Problem{{Text: "Many attempts to sign in to this account have failed. First confirm that the address is yours."}}},
+		Reset: "/reset" + flowQuery, Problems: []pages.Problem{{Text: "Many attempts to sign in to this account, or from your network, have failed. First confirm that the address is yours."}}},
 	"login_code_hostile": pages.Login{Client: hostile, Action: "/login", Email: hostile, CodePath: "/login/code", CodeToken: hostile, Problems: wrong},
 	"login_hostile": pages.Login{Client: hostile, Action: "/login?state=" + `%22%3E%3Cscript%3E`, FormToken: hostile, Email: hostile, Notice: hostile,
 		Problems: []pages.Problem{{Field: "email", Text: hostile}}},

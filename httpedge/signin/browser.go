@@ -28,7 +28,7 @@ func needsCode(err error) bool {
 	return errors.As(err, &throttled) && throttled.ByCode
 }
 
-const textManyAttempts = "Many attempts to sign in to this account have failed. " +
+const textManyAttempts = "Many attempts to sign in to this account, or from your network, have failed. " +
 	"First confirm that the address is yours."
 
 // offerCode shows the form that requests a code, in place of the one for the password.
