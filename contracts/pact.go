@@ -1,9 +1,7 @@
 package contracts
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -29,6 +27,8 @@ type Interaction struct {
 	Path        string     // of the example, with its query
 	HTTP        bool       // false = a message, which gatehouse does not support
 	Pending     bool       // a failure does not count (version 4)
+	// Problem says why no service can be tried with it, such as a plugin; "" = one can.
+	Problem string
 
 	body map[string]any
 }
@@ -37,91 +37,6 @@ type Interaction struct {
 type StateUse struct {
 	Name       string
 	Parameters map[string]any
-}
-
-// ReadPact parses a pact. Errors and reports name it by source.
-func ReadPact(data []byte, source string) (*Pact, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var whole map[string]any
-	if err := d.Decode(&whole); err != nil {
-		return nil, fmt.Errorf("%s is not a pact: %w", source, err)
-	}
-	p := &Pact{Source: source, Consumer: nameOf(whole["consumer"]),
-		Provider: nameOf(whole["provider"]), whole: whole}
-	if p.Consumer == "" || p.Provider == "" {
-		return nil, fmt.Errorf("%s is not a pact: it names no consumer or no provider", source)
-	}
-	all, _ := whole["interactions"].([]any)
-	messages, _ := whole["messages"].([]any)
-	for i, one := range append(all[:len(all):len(all)], messages...) {
-		body, ok := one.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("%s is not a pact: interaction %d is no object", source, i+1)
-		}
-		interaction := readInteraction(body)
-		interaction.HTTP = interaction.HTTP && i < len(all)
-		p.Interactions = append(p.Interactions, interaction)
-	}
-	return p, nil
-}
-
-func nameOf(v any) string {
-	party, _ := v.(map[string]any)
-	name, _ := party["name"].(string)
-	return name
-}
-
-func readInteraction(body map[string]any) Interaction {
-	it := Interaction{body: body, States: readStates(body)}
-	it.ID, _ = body["_id"].(string)
-	it.Description, _ = body["description"].(string)
-	it.Pending, _ = body["pending"].(bool)
-	request, ok := body["request"].(map[string]any)
-	kind, typed := body["type"].(string)
-	if it.HTTP = ok && (!typed || kind == "Synchronous/HTTP"); !it.HTTP {
-		return it
-	}
-	it.Method, _ = request["method"].(string)
-	it.Path, _ = request["path"].(string)
-	if query, ok := request["query"].(string); ok && query != "" {
-		it.Path += "?" + query
-	}
-	return it
-}
-
-func readStates(body map[string]any) []StateUse {
-	var uses []StateUse
-	if list, ok := body["providerStates"].([]any); ok {
-		for _, one := range list {
-			state, _ := one.(map[string]any)
-			name, _ := state["name"].(string)
-			params, _ := state["params"].(map[string]any)
-			uses = append(uses, StateUse{name, params})
-		}
-		return uses
-	}
-	for _, member := range []string{"providerState", "provider_state"} {
-		if name, ok := body[member].(string); ok && name != "" {
-			return []StateUse{{Name: name}}
-		}
-	}
-	return nil
-}
-
-// Check returns an error for unknown states and wrong parameters. It joins one *StateError for
-// each, with the name of the interaction.
-func (p *Pact) Check() error {
-	var all []error
-	for _, it := range p.Interactions {
-		for _, state := range it.States {
-			if err := CheckState(state.Name, state.Parameters); err != nil {
-				all = append(all, fmt.Errorf("%s: interaction %q: %w", p.Source, it.Description,
-					err))
-			}
-		}
-	}
-	return errors.Join(all...)
 }
 
 // Prepared returns the pact for a verifier that follows redirects. Its requests have HideLocation,
@@ -173,13 +88,19 @@ func (p *Pact) prepared(interactions []Interaction) ([]byte, error) {
 	list := []any{}
 	for _, it := range interactions {
 		body := maps.Clone(it.body)
-		if it.HTTP {
+		if it.HTTP && it.Problem == "" {
 			body["request"] = hideLocation(it.body["request"])
 			body["response"] = renameLocation(it.body["response"])
 		}
 		list = append(list, body)
 	}
 	whole["interactions"] = list
+	if metadata, ok := whole["metadata"].(map[string]any); ok {
+		// The verifier would load them. What needs one is not tried.
+		metadata = maps.Clone(metadata)
+		delete(metadata, "plugins")
+		whole["metadata"] = metadata
+	}
 	return json.Marshal(whole)
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httputil"
+	"time"
 )
 
 const (
@@ -27,11 +29,13 @@ const (
 const maxStateChange = 1 << 20
 
 // transport keeps no connections: a fixture lives for one interaction.
-var transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+var transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+	DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext}
 
 // Proxy returns a reverse proxy that keeps forwarding headers as they are. rewrite sets the URL of
-// each outgoing request. The response is 502 when the service does not respond.
-func Proxy(rewrite func(*httputil.ProxyRequest)) http.Handler {
+// each outgoing request. The response is 502 when the service does not respond; then failed gets the
+// error, unless it is nil.
+func Proxy(rewrite func(*httputil.ProxyRequest), failed func(error)) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -47,6 +51,9 @@ func Proxy(rewrite func(*httputil.ProxyRequest)) http.Handler {
 			}
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if failed != nil {
+				failed(err)
+			}
 			http.Error(w, "the service did not respond: "+err.Error(), http.StatusBadGateway)
 		},
 	}

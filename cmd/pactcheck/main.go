@@ -18,6 +18,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"gatehouse/contracts"
+	"gatehouse/contracts/report"
 	"gatehouse/contracts/verify"
 )
 
@@ -25,7 +27,7 @@ import (
 const (
 	exitOK     = 0 // everything was verified
 	exitFailed = 1 // a contract fails, or a result could not be published or written
-	exitUsage  = 2 // wrong usage, or nothing to verify
+	exitUsage  = 2 // wrong usage, no service, or nothing to verify
 )
 
 func main() {
@@ -74,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&commands{},
 		kong.Name("pactcheck"),
 		kong.Description("pactcheck checks whether gatehouse does what a client program expects. gatehouse is inside pactcheck.\n\n"+
-			"Exit codes: 0 everything was verified; 1 a contract fails; 2 wrong usage, or nothing to verify.\n\n"+
+			"Exit codes: 0 everything was verified; 1 a contract fails; 2 wrong usage, no service, or nothing to verify.\n\n"+
 			"Example:\n\n    pactcheck verify pacts/my-app-gatehouse.json"),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { helped = true }),
@@ -102,22 +104,39 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 var errUnverified = errors.New("a contract fails")
 
 // usageError means wrong usage, or nothing to verify.
-type usageError struct{ message string }
+type usageError struct {
+	message string
+	causes  []error // optional; each is a line of its own
+}
 
 func (e *usageError) Error() string { return e.message }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+// Unwrap returns the message and the causes.
+func (e *usageError) Unwrap() []error {
+	return append([]error{errors.New(e.message)}, e.causes...)
+}
 
-// fail prints err and returns its exit code.
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...), nil}
+}
+
+// unverified returns a usageError for what err joins.
+func unverified(err error) error {
+	return &usageError{"nothing was verified:", contracts.Errors(err)}
+}
+
+// fail prints err and returns its exit code. Each error is one line, whatever it says of a pact.
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if !errors.Is(err, errUnverified) {
-		for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") {
-			if _, werr := fmt.Fprintf(p.stderr, "pactcheck: %s\n", line); werr != nil {
-				return exitFailed
-			}
+	for _, one := range contracts.Errors(err) {
+		if errors.Is(one, errUnverified) {
+			continue
+		}
+		if _, werr := fmt.Fprintf(p.stderr, "pactcheck: %s\n",
+			report.Line(strings.TrimSpace(one.Error()))); werr != nil {
+			return exitFailed
 		}
 	}
 	var wrong *usageError

@@ -65,6 +65,10 @@ func TestExitCodes(t *testing.T) {
 		return write(t, "p.json",
 			pactText("gatehouse", interactions...))
 	}
+	link := filepath.Join(t.TempDir(), "r.json")
+	if err := os.Symlink("/nowhere/r.json", link); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct {
 		name string
 		args []string
@@ -90,6 +94,25 @@ func TestExitCodes(t *testing.T) {
 		{"value out of range", []string{"verify",
 			pact(good, given("the upstream's budget is empty", `{"seconds":600}`))}, 2,
 			"seconds: got 600, want 1 to 60"},
+		{"unknown value", []string{"verify", pact(good, strings.Replace(good, `"request":{`,
+			`"request":{"generators":{"header":{"Authorization":{"type":"ProviderState","expression":"Bearer ${no_such}"}}},`, 1))}, 2,
+			`interaction "a lookup": it uses the value "no_such", and its states give none`},
+		{"string as status", []string{"verify",
+			pact(good, strings.Replace(good, `"status":200`, `"status":"200"`, 1))}, 2,
+			`interaction "a lookup": the status is "200"`},
+		{"no response", []string{"verify",
+			pact(good, `{"description":"x","request":{"method":"GET","path":"/"}}`)}, 2,
+			`interaction "x": it has no response`},
+		{"copies of no response", []string{"prepare", "--out", t.TempDir(),
+			pact(`{"description":"x","request":{"method":"GET","path":"/"}}`)}, 2,
+			`interaction "x": it has no response`},
+		{"no response of another service", []string{"verify", "--base-url", "http://127.0.0.1:1",
+			pact(`{"description":"x","request":{"method":"GET","path":"/"}}`)}, 2,
+			`interaction "x": it has no response`},
+		{"trailing text", []string{"verify", write(t, "p.json",
+			pactText("gatehouse", good)+"\n  x")}, 2, "p.json is not a pact: line 4, column 3: "},
+		{"byte order mark", []string{"verify", write(t, "p.json",
+			"\ufeff"+pactText("gatehouse", good))}, 2, "byte order mark"},
 		{"publish what", []string{"verify", "--publish", pact(good)}, 2, "--provider-version"},
 		{"matching what", []string{"verify", "--matching-branch", pact(good)}, 2,
 			"--provider-branch"},
@@ -103,6 +126,10 @@ func TestExitCodes(t *testing.T) {
 			"--json"},
 		{"report to a folder", []string{"verify", "--junit", t.TempDir(), pact(good)}, 2,
 			"is a folder"},
+		{"report where nobody can write", []string{"verify", "--markdown", "/proc/r.md",
+			pact(good)}, 2, "/proc/r.md cannot be written"},
+		{"report at a link to nowhere", []string{"verify", "--json", link, pact(good)}, 2,
+			"cannot be written"},
 		{"copies below a file", []string{"prepare", "--out", pact() + "/ready", pact(good)}, 2,
 			"not a directory"},
 		{"no port", []string{"serve", "--port", "70000"}, 2, "0 to 65535"},
@@ -115,6 +142,9 @@ func TestExitCodes(t *testing.T) {
 		}
 		if got.code != row.want || !strings.Contains(said, row.said) {
 			t.Errorf("%s: got %+v, want %d and %q", row.name, got, row.want, row.said)
+		}
+		if row.want == 2 && strings.Contains(got.stdout, "✓") {
+			t.Errorf("%s: got %s, want nothing verified", row.name, got.stdout)
 		}
 	}
 }
@@ -197,5 +227,55 @@ func TestVersion(t *testing.T) {
 	if got := pactcheck(t, "version"); got.code != 0 ||
 		!strings.Contains(got.stdout, "libpact_ffi 0.4.28") {
 		t.Errorf("got %+v, want the pinned library", got)
+	}
+}
+
+// TestReportIsTriedBeforeTheRun requires that the check of a report leaves nothing behind, and
+// nothing changed.
+func TestReportIsTriedBeforeTheRun(t *testing.T) {
+	folder := t.TempDir()
+	kept := filepath.Join(folder, "kept.json")
+	if err := os.WriteFile(kept, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := pactcheck(t, "verify", "--json", kept, "--junit", filepath.Join(folder, "new.xml"),
+		"/nowhere/p.json")
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.code != 2 || len(files) != 1 || string(read(t, kept)) != "before" {
+		t.Errorf("got %+v and %v, want the folder as it was", got, files)
+	}
+}
+
+// TestForeignTextIsOneLine verifies pacts whose names and files contain lines for CI systems.
+func TestForeignTextIsOneLine(t *testing.T) {
+	const forged = "\\n::error::forged\\n##vso[task.complete]\\u001b[31m\\u202e"
+	folder := t.TempDir()
+	named := strings.Replace(strings.Replace(pactText("gatehouse", good, bad), `"a lookup`,
+		`"a lookup`+forged, 2), `"shop"`, `"::error::shop`+forged+`"`, 1)
+	for name, text := range map[string]string{"a.json": named,
+		"b\n::error::file\x1b.json": strings.Replace(named, `"gatehouse"`,
+			`"other`+forged+`"`, 1)} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unknown := strings.Replace(pactText("gatehouse", interaction("x", "y", "{}")), `"y"`,
+		`"y`+forged+`"`, 1)
+	for _, args := range [][]string{{"verify", folder},
+		{"verify", write(t, "p\n::error::p\x1b.json", unknown)},
+		{"verify", "/nowhere\n::error::x"}, {"coverage", "--pinned", folder}} {
+		got := pactcheck(t, args...)
+		for line := range strings.Lines(got.stdout + got.stderr) {
+			if strings.ContainsAny(line, "\x1b\u202e") || strings.Contains(line, "::error") ||
+				strings.Contains(line, "##vso[") {
+				t.Errorf("%q: got %q, want text alone", args, line)
+			}
+		}
+		if args[1] == folder && !strings.Contains(got.stdout, "forged") {
+			t.Errorf("%q: got %+v, want the names", args, got)
+		}
 	}
 }

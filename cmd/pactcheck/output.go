@@ -16,18 +16,43 @@ import (
 // output is the name of a file that a command writes; "" = none.
 type output string
 
-// Validate returns an error unless the file can be written. It writes nothing.
+// Validate returns an error unless the file can be written. It leaves the file as it is.
 func (o output) Validate() error {
+	if o == "" {
+		return nil
+	}
 	info, err := os.Stat(string(o))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return checkFolder(filepath.Dir(string(o)))
+		return o.create()
 	case err == nil && info.IsDir():
 		return fmt.Errorf("%s is a folder", o)
-	case err == nil:
-		err = checkWritable(string(o))
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return checkWritable(string(o)) // opening a pipe would wait for its reader
 	}
-	return err
+	return o.open(os.O_WRONLY)
+}
+
+// create creates the file and removes it. A superuser may write where no file can be.
+func (o output) create() error {
+	if err := o.open(os.O_WRONLY | os.O_CREATE); err != nil {
+		return err
+	}
+	file, err := filepath.EvalSymlinks(string(o)) // a link stays, and so does its target's folder
+	if err != nil {
+		return err
+	}
+	return os.Remove(file)
+}
+
+func (o output) open(flags int) error {
+	f, err := os.OpenFile(string(o), flags, 0o644)
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", o, err)
+	}
+	return f.Close()
 }
 
 // write writes the file, if there is one.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"gatehouse/contracts"
 	"gatehouse/contracts/broker"
+	"gatehouse/contracts/report"
 )
 
 // pact is a pact to verify.
@@ -22,7 +24,7 @@ type pact struct {
 }
 
 // read returns the pacts that the command line names. It reads and checks all files before it asks
-// a broker. No interaction to verify is a usageError, as is every problem with a pact.
+// a broker. No interaction to verify is a usageError, as is every problem with a file.
 func (c *verifyCommand) read(p *program) ([]pact, error) {
 	found, brokers := make([][]pact, len(c.Sources)), make([]*broker.Client, len(c.Sources))
 	var problems []error
@@ -33,11 +35,12 @@ func (c *verifyCommand) read(p *program) ([]pact, error) {
 				Username: c.Username, Password: c.Password})
 		} else if found[i], err = readPacts(name); err == nil {
 			found[i], err = c.choose(p, found[i])
+			err = errors.Join(err, c.check(found[i]))
 		}
 		problems = append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, usagef("nothing was verified:\n%s", err)
+		return nil, unverified(err)
 	}
 	for i, client := range brokers {
 		if client == nil {
@@ -45,7 +48,7 @@ func (c *verifyCommand) read(p *program) ([]pact, error) {
 		}
 		var err error
 		if found[i], err = c.fetch(p, client); err != nil {
-			return nil, usagef("nothing was verified:\n%s", err)
+			return nil, unverified(err)
 		}
 	}
 	all := slices.Concat(found...)
@@ -56,7 +59,8 @@ func (c *verifyCommand) read(p *program) ([]pact, error) {
 	return all, nil
 }
 
-// fetch returns the pacts that a broker wants to be verified.
+// fetch returns the pacts that a broker wants to be verified. What is wrong with one of them is a
+// failure of that pact: it does not keep the others from being verified.
 func (c *verifyCommand) fetch(p *program, client *broker.Client) ([]pact, error) {
 	offers, err := client.Pacts(p.ctx, c.query(c.Provider))
 	if err != nil {
@@ -66,16 +70,22 @@ func (c *verifyCommand) fetch(p *program, client *broker.Client) ([]pact, error)
 	for _, offered := range offers {
 		one, err := contracts.ReadPact(offered.Content, offered.Source)
 		if err != nil {
-			return nil, err
+			one = unreadable(offered, c.Provider, err)
 		}
 		all = append(all, pact{one, client, offered})
 	}
 	return c.choose(p, all)
 }
 
+// unreadable returns a pact whose only interaction fails because of err.
+func unreadable(offered broker.Pact, provider string, err error) *contracts.Pact {
+	return &contracts.Pact{Source: offered.Source, Consumer: cmp.Or(offered.Consumer, "unknown"),
+		Provider: provider, Interactions: []contracts.Interaction{{
+			Description: "the pact itself", HTTP: true, Problem: err.Error()}}}
+}
+
 // choose returns the pacts of the wanted provider and consumers. It prints which ones it leaves
-// out. Its error joins every state that does not exist or whose parameters are wrong; those of a
-// remote service are unknown.
+// out.
 func (c *verifyCommand) choose(p *program, all []pact) (chosen []pact, err error) {
 	for _, one := range all {
 		if len(c.Consumers) > 0 && !slices.Contains(c.Consumers, one.Consumer) {
@@ -83,16 +93,26 @@ func (c *verifyCommand) choose(p *program, all []pact) (chosen []pact, err error
 		}
 		if one.Provider != c.Provider {
 			_, werr := fmt.Fprintf(p.stdout, "left out: %s is a contract with the provider %s\n",
-				one.Source, one.Provider)
+				report.Line(one.Source), report.Line(one.Provider))
 			err = errors.Join(err, werr)
 			continue
 		}
 		chosen = append(chosen, one)
-		if c.BaseURL == nil {
-			err = errors.Join(err, one.Check())
-		}
 	}
 	return chosen, err
+}
+
+// check returns an error for interactions that cannot be tried. It joins every problem; the states
+// of a remote service are unknown.
+func (c *verifyCommand) check(all []pact) (err error) {
+	for _, one := range all {
+		if c.BaseURL == nil {
+			err = errors.Join(err, one.Check())
+		} else {
+			err = errors.Join(err, one.Malformed())
+		}
+	}
+	return err
 }
 
 // readPacts reads a pact file, or those of a folder.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"gatehouse/contracts"
+	"gatehouse/contracts/report"
 )
 
 type prepareCommand struct {
@@ -31,6 +34,9 @@ func (c *prepareCommand) Run(p *program) error {
 			return usagef("%s", err)
 		}
 		for _, one := range pacts {
+			if err := one.Malformed(); err != nil {
+				return &usageError{"nothing was prepared:", contracts.Errors(err)}
+			}
 			to := filepath.Join(string(c.Out), filepath.Base(one.Source))
 			if _, again := copies[to]; again {
 				return usagef("--out: two pacts would become %s", to)
@@ -54,7 +60,7 @@ func (c *prepareCommand) Run(p *program) error {
 		if err := os.WriteFile(to, copies[to], 0o644); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(p.stdout, to); err != nil {
+		if _, err := fmt.Fprintln(p.stdout, report.Line(to)); err != nil {
 			return err
 		}
 	}

@@ -59,8 +59,8 @@ func TestReports(t *testing.T) {
 		r.Pacts[0].Interactions[1].Problems[0].Where != "body $" {
 		t.Errorf("got %+v, want the results of two interactions", r)
 	}
-	if text := string(read(t, markdown)); !strings.Contains(text, "| shop | 1 | 1 | 0 |") ||
-		!strings.Contains(text, "## ✗ shop: a lookup of a planet") {
+	if text := string(read(t, markdown)); !strings.Contains(text, "| `shop` | 1 | 1 | 0 |") ||
+		!strings.Contains(text, "## ✗ `shop`: `a lookup of a planet`") {
 		t.Errorf("got %s, want a table and the failure", text)
 	}
 }

@@ -69,6 +69,17 @@ func TestUnknownStateOfRemoteService(t *testing.T) {
 	}
 }
 
+// TestUnknownValueOfRemoteService uses a value that is unknown until the state is set up.
+func TestUnknownValueOfRemoteService(t *testing.T) {
+	s := serve(t)
+	got := pactcheck(t, "verify", "--base-url", s.URL, "--state-url", s.StateURL,
+		write(t, "p.json", pactText("gatehouse", strings.Replace(interaction("x", "an access token",
+			"{}"), `"request":{`, `"request":{"generators":{"header":{"Authorization":{"type":"ProviderState","expression":"Bearer ${no_such}"}}},`, 1))))
+	if got.code != 1 || !strings.Contains(got.stdout, `state: it uses the value "no_such", and its states give access_token`) {
+		t.Errorf("got %+v, want the value as the reason", got)
+	}
+}
+
 func TestStatesCommand(t *testing.T) {
 	got := pactcheck(t, "states", "--json")
 	var all []contracts.State

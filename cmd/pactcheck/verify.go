@@ -40,7 +40,8 @@ var groups = []kong.Group{
 func (*verifyCommand) Help() string {
 	return "Each interaction runs on a gatehouse of its own, which is put into the interaction's states. The result is one line. " +
 		"A failure also shows what was expected, what came, and where. " +
-		"Unknown states and wrong parameters are found before anything runs; pactcheck states lists all states.\n\n" +
+		"Unknown states, wrong parameters and unknown values in files are found before anything runs; pactcheck states lists all states. " +
+		"In a pact of a broker they are failures of their interactions: the other pacts are verified.\n\n" +
 		"Examples:\n\n    pactcheck verify pacts/my-app-gatehouse.json\n" +
 		"    pactcheck verify --junit report.xml pacts/\n" +
 		"    pactcheck verify --publish --provider-version 1.4.0 --provider-branch main https://broker.example"
@@ -117,6 +118,10 @@ func (c *verifyCommand) verifyAll(p *program, pacts []pact, r *report.Run,
 		r.Pacts = append(r.Pacts, result)
 		live.Pact(result)
 		result.Interactions, err = verifier.Pact(p.ctx, one.Pact, result.Pending, live.Interaction)
+		var absent *verify.AbsentError
+		if errors.As(err, &absent) {
+			return usagef("%s; the pact of %s was not verified", absent, one.Consumer)
+		}
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}

@@ -22,9 +22,16 @@ func client(t *testing.T, config broker.Config) *broker.Client {
 	return c
 }
 
+// newBroker returns a broker with the pact of a main branch, which no version has verified.
+func newBroker(t *testing.T) *brokertest.Broker {
+	t.Helper()
+	b := brokertest.New(t)
+	b.Publish([]byte(pact), "c1", "main")
+	return b
+}
+
 func TestSelectorsAreSent(t *testing.T) {
-	b := brokertest.New(t, "gatehouse")
-	b.Add([]byte(pact), true)
+	b := newBroker(t)
 	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(),
 		broker.Query{Provider: "gatehouse", Branch: "feature", Tags: []string{"dev"},
 			Selectors: []broker.Selector{{MainBranch: true},
@@ -34,8 +41,10 @@ func TestSelectorsAreSent(t *testing.T) {
 		!strings.Contains(string(got[0].Content), "web shop") {
 		t.Fatalf("got %v and error %v, want the pending pact", got, err)
 	}
-	if len(got[0].Notices) != 1 || !strings.Contains(got[0].Notices[0], "matches a selector") {
-		t.Errorf("got notices %q, want that of the time before", got[0].Notices)
+	if len(got[0].Notices) != 2 ||
+		!strings.Contains(got[0].Notices[0], "latest version from the main branch 'main'") ||
+		!strings.Contains(got[0].Notices[1], "pending state") || got[0].Consumer != "web shop" {
+		t.Errorf("got %q, want those of the time before", got[0].Notices)
 	}
 	want := "map[consumerVersionSelectors:[map[mainBranch:true] map[consumer:web shop deployedOrReleased:true]] includePendingStatus:true " +
 		"includeWipPactsSince:2026-11-01T00:00:00Z providerVersionBranch:feature providerVersionTags:[dev]]"
@@ -45,17 +54,16 @@ func TestSelectorsAreSent(t *testing.T) {
 }
 
 func TestNoPacts(t *testing.T) {
-	b := brokertest.New(t, "gatehouse")
+	b := newBroker(t)
 	got, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(),
-		broker.Query{Provider: "gatehouse"})
+		broker.Query{Provider: "gatehouse", Selectors: []broker.Selector{{Branch: "other"}}})
 	if err != nil || len(got) != 0 {
 		t.Errorf("got %v and error %v, want nothing", got, err)
 	}
 }
 
 func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
-	b := brokertest.New(t, "gatehouse")
-	b.Add([]byte(pact), false)
+	b := newBroker(t)
 	c := client(t, broker.Config{URL: b.URL})
 	pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 	if err != nil {
@@ -86,9 +94,8 @@ func TestResultIsPublishedWithBranchAndTags(t *testing.T) {
 func TestRejectedResultIsAnError(t *testing.T) {
 	for _, failing := range []string{"/verification-results", "/branches/main/versions/1",
 		"/tags/dev", "/pacticipants/gatehouse"} {
-		b := brokertest.New(t, "gatehouse")
+		b := newBroker(t)
 		b.Fail(failing)
-		b.Add([]byte(pact), false)
 		c := client(t, broker.Config{URL: b.URL})
 		pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 		if err != nil {
@@ -116,7 +123,7 @@ func TestCredentials(t *testing.T) {
 			broker.Config{Username: "u", Password: "p"}, false},
 		{"none", broker.Config{Username: "u", Password: "p"}, broker.Config{}, true},
 	} {
-		b := brokertest.New(t, "gatehouse")
+		b := newBroker(t)
 		b.WantToken(row.wanted.Token)
 		b.WantPassword(row.wanted.Username, row.wanted.Password)
 		row.config.URL = b.URL
@@ -141,10 +148,9 @@ func TestInvalidAddresses(t *testing.T) {
 // TestPactByAddress reads a pact by its own address, as a webhook names it, and publishes its
 // result.
 func TestPactByAddress(t *testing.T) {
-	b := brokertest.New(t, "gatehouse")
-	b.Add([]byte(pact), false)
+	b := newBroker(t)
 	c := client(t, broker.Config{URL: b.URL +
-		"/pacts/provider/gatehouse/consumer/web%20shop/version/1"})
+		"/pacts/provider/gatehouse/consumer/web%20shop/version/c1"})
 	pacts, err := c.Pacts(t.Context(), broker.Query{Provider: "gatehouse"})
 	if err != nil || len(pacts) != 1 {
 		t.Fatalf("got %v and error %v, want the pact", pacts, err)
@@ -152,5 +158,23 @@ func TestPactByAddress(t *testing.T) {
 	if err := c.Publish(t.Context(), pacts[0], broker.Version{Number: "1"}, true,
 		nil); err != nil || len(b.Published()) != 1 {
 		t.Errorf("got %v and %v, want a result", err, b.Published())
+	}
+}
+
+// TestBrokerSaysWhatIsWrong asks for an unknown provider and an unknown environment.
+func TestBrokerSaysWhatIsWrong(t *testing.T) {
+	b := newBroker(t)
+	for _, row := range []struct {
+		query broker.Query
+		want  string
+	}{
+		{broker.Query{Provider: "nope"}, "404: \"No provider with name 'nope' found\""},
+		{broker.Query{Provider: "gatehouse", Selectors: []broker.Selector{{Environment: "moon"}}},
+			"environment with name 'moon' does not exist (at index 0)"},
+	} {
+		if _, err := client(t, broker.Config{URL: b.URL}).Pacts(t.Context(),
+			row.query); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("got %v, want %s", err, row.want)
+		}
 	}
 }

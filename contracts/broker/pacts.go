@@ -35,8 +35,10 @@ type Query struct {
 type Pact struct {
 	Content []byte // for contracts.ReadPact
 	Source  string // its URL
-	Pending bool   // a failure does not count
-	Notices []string
+	// Consumer is its name in the broker's links, "" = unknown.
+	Consumer string
+	Pending  bool // a failure does not count
+	Notices  []string
 
 	links document
 }
@@ -123,6 +125,9 @@ func (c *Client) fetch(ctx context.Context, found *document) ([]Pact, error) {
 			return nil, err
 		}
 		p.links = *d
+		if link := d.Links["pb:consumer"]; len(link) > 0 {
+			p.Consumer = link[0].Name
+		}
 		for _, n := range one.Properties.Notices {
 			if n.When == "" || n.When == "before_verification" {
 				p.Notices = append(p.Notices, n.Text)

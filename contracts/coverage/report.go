@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"gatehouse/contracts/report"
 )
 
 // Report is the result of Measure.
@@ -87,7 +89,7 @@ func (r *Report) Summary() string {
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Missing() {
-		fmt.Fprintf(&b, "✗ %s\n", p.Name)
+		fmt.Fprintf(&b, "✗ %s\n", report.Line(p.Name))
 	}
 	for _, name := range r.Stale {
 		fmt.Fprintf(&b,
@@ -102,7 +104,8 @@ func (r *Report) WritePinned(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Parts {
 		if len(p.PinnedBy) > 0 {
-			fmt.Fprintf(&b, "✓ %s  [%s]\n", p.Name, strings.Join(p.PinnedBy, "; "))
+			fmt.Fprintf(&b, "✓ %s  [%s]\n", report.Line(p.Name),
+				report.Line(strings.Join(p.PinnedBy, "; ")))
 		}
 	}
 	_, err := io.WriteString(w, b.String()+r.Summary()+"\n")
@@ -140,4 +143,4 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+func cell(s string) string { return strings.ReplaceAll(report.Line(s), "|", "\\|") }

@@ -6,45 +6,50 @@ import (
 	"strings"
 )
 
-// Live writes results during a verification, one line for each interaction. It removes control
-// characters of pacts and responses. Err is the first error of W.
+// Live writes results during a verification, one line for each fact. Err is the first error of W.
 type Live struct {
 	W   io.Writer
 	Err error
 }
 
+// printf writes a line. Arguments that are strings become Lines.
 func (l *Live) printf(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = strings.TrimSpace(Line(text))
+		}
+	}
 	if l.Err == nil {
-		_, l.Err = io.WriteString(l.W, clean(fmt.Sprintf(format, args...)))
+		_, l.Err = fmt.Fprintf(l.W, format+"\n", args...)
 	}
 }
 
 // Pact writes the heading of a pact.
 func (l *Live) Pact(p *Pact) {
-	mark := ""
 	if p.Pending {
-		mark = ", pending"
+		l.printf("%s (%s, pending)", p.Consumer, p.Source)
+	} else {
+		l.printf("%s (%s)", p.Consumer, p.Source)
 	}
-	l.printf("%s (%s%s)\n", p.Consumer, p.Source, mark)
 	for _, notice := range p.Notices {
-		l.printf("  note: %s\n", notice)
+		l.printf("  note: %s", notice)
 	}
 }
 
 // Interaction writes the result of an interaction and all its problems.
 func (l *Live) Interaction(it *Interaction) {
-	l.printf("  %s %s  [%s]\n", mark(it.Result), it.Description, it.Request)
+	l.printf("  %s %s  [%s]", mark(it.Result), it.Description, it.Request)
 	if it.Result == Verified {
 		return
 	}
 	for _, p := range it.Problems {
-		l.printf("      %s\n", indented(p.String()))
+		l.printf("      %s", p.String())
 	}
 	if len(it.States) > 0 {
-		l.printf("      given:    %s\n", strings.Join(it.States, "; "))
+		l.printf("      given:    %s", strings.Join(it.States, "; "))
 	}
 	if it.Response != "" {
-		l.printf("      response: %s\n", indented(it.Response))
+		l.printf("      response: %s", it.Response)
 	}
 }
 
@@ -52,14 +57,14 @@ func (l *Live) Interaction(it *Interaction) {
 func (l *Live) Published(p *Pact) {
 	switch {
 	case p.PublishError != "":
-		l.printf("  ✗ the broker rejected the result: %s\n", p.PublishError)
+		l.printf("  ✗ the broker rejected the result: %s", p.PublishError)
 	case p.Published:
-		l.printf("  published to the broker\n")
+		l.printf("  published to the broker")
 	}
 }
 
 // End writes the summary.
-func (l *Live) End(r *Run) { l.printf("\n%s\n", r.Summary()) }
+func (l *Live) End(r *Run) { l.printf("\n%s", r.Summary()) }
 
 func mark(r Result) string {
 	switch r {
@@ -70,5 +75,3 @@ func mark(r Result) string {
 	}
 	return "✗"
 }
-
-func indented(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n      ") }

@@ -2,11 +2,14 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"gatehouse/contracts/report"
 )
@@ -120,10 +123,77 @@ func TestMarkdownIsSafe(t *testing.T) {
 	if err := run().WriteMarkdown(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`| shop \| co | 1 | 1 | 1 |`, "## ✗ shop \\| co: two &lt;b>",
+	for _, want := range []string{"| `shop \\| co` | 1 | 1 | 1 |", "## ✗ `shop | co`: `two <b>`",
 		`body $.id: expected 5, got "5" (a number is due)`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("got %s, want %s in it", b.String(), want)
+		}
+	}
+}
+
+// forged is a text that tries to be more than text.
+const forged = "x\n::error::forged\r\n##vso[task.complete]\u2028##[error]\x1b[31mred\u202etxt\u200b\x00 " +
+	"[a](https://evil.example) @root `</b>` ``` ::warning file=a::b"
+
+// TestForeignTextIsOneLine puts forged into every text of a run.
+func TestForeignTextIsOneLine(t *testing.T) {
+	r := &report.Run{Pacts: []*report.Pact{{Source: forged, Consumer: "::error::" + forged,
+		Provider: forged, Pending: true, Notices: []string{forged}, PublishError: forged,
+		Interactions: []*report.Interaction{{Description: forged, States: []string{forged},
+			Request: forged, Result: report.Failed, Response: forged,
+			Problems: []report.Problem{{Where: forged, Expected: forged, Actual: forged,
+				Reason: forged}}}}}}}
+	var live, junit, markdown, text strings.Builder
+	l := &report.Live{W: &live}
+	l.Pact(r.Pacts[0])
+	l.Interaction(r.Pacts[0].Interactions[0])
+	l.Published(r.Pacts[0])
+	if err := errors.Join(l.Err, r.WriteJUnit(&junit), r.WriteMarkdown(&markdown),
+		r.WriteJSON(&text)); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(live.String(), "\n"); lines != 7 {
+		t.Errorf("got %d lines, want 7: %s", lines, &live)
+	}
+	for name, got := range map[string]string{"live": live.String(), "JUnit": junit.String(),
+		"Markdown": markdown.String(), "JSON": text.String()} {
+		if i := strings.IndexFunc(got, func(r rune) bool {
+			return r != '\n' && unicode.Is(unicode.C, r) || r == 0x2028
+		}); i >= 0 {
+			t.Errorf("%s: got %q, want no control and format characters", name, got[i:])
+		}
+		for _, command := range []string{"::error", "::warning", "##vso[", "##["} {
+			if strings.Contains(got, command) {
+				t.Errorf("%s: got %s, want no %s", name, got, command)
+			}
+		}
+	}
+	inside := false
+	for line := range strings.Lines(markdown.String()) {
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+		}
+		outside := regexp.MustCompile("`[^`]*`").ReplaceAllString(line, "")
+		if !inside && strings.ContainsAny(outside, "[@<`") && !strings.HasPrefix(line, "```") {
+			t.Errorf("Markdown: got %s, want foreign text as code", line)
+		}
+	}
+	var back report.Run
+	if err := json.Unmarshal([]byte(text.String()), &back); err != nil ||
+		back.Pacts[0].Source != strings.ToValidUTF8(forged, "") {
+		t.Errorf("JSON: got %+v and error %v, want the text as it was", back, err)
+	}
+}
+
+func TestLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"2001:db8::cafe and fe80::1": "2001:db8::cafe and fe80::1",
+		"::group::a":                 ": :group::a", "::set-output name=a::b": ": :set-output name=a::b",
+		"##[debug]": "# #[debug]", "# a ## b [c]": "# a ## b [c]", "a\tb\r\nc": "a b  c",
+		"\xff": "\uFFFD", "grün ✓": "grün ✓",
+	} {
+		if got := report.Line(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

@@ -1,20 +1,49 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 )
 
-// WriteJSON writes the run as one object.
+// WriteJSON writes the run as one object. Texts are complete: format characters are escaped.
 func (r *Run) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, escapeFormat(b.String()))
+	return err
+}
+
+// commandParts are what commands to CI systems start with.
+var commandParts = strings.NewReplacer("::", `:\u003a`, "##", `#\u0023`)
+
+// escapeFormat escapes control and format characters of JSON, and the starts of commands. They
+// occur inside strings only.
+func escapeFormat(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || !unicode.Is(unicode.C, r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return commandParts.Replace(b.String())
 }
 
 type junitSuites struct {
@@ -77,14 +106,14 @@ func (r *Run) WriteJUnit(w io.Writer) error {
 }
 
 func (r *Run) suite(p *Pact) junitSuite {
-	s := junitSuite{Name: clean(p.Consumer + " and " + p.Provider),
+	s := junitSuite{Name: Line(p.Consumer + " and " + p.Provider),
 		Timestamp: r.Started.UTC().Format(time.RFC3339)}
 	var took time.Duration
 	for _, it := range p.Interactions {
-		c := junitCase{Class: clean(p.Consumer), Name: clean(it.Description),
+		c := junitCase{Class: Line(p.Consumer), Name: Line(it.Description),
 			Time: seconds(it.Took)}
-		note := &junitNote{Message: clean(it.headline()), Type: string(it.Result),
-			Text: clean(it.details())}
+		note := &junitNote{Message: Line(it.headline()), Type: string(it.Result),
+			Text: it.details()}
 		switch it.Result {
 		case Failed:
 			c.Failure = note
@@ -98,26 +127,15 @@ func (r *Run) suite(p *Pact) junitSuite {
 	}
 	if p.PublishError != "" {
 		s.Errors++
-		s.Cases = append(s.Cases, junitCase{Class: clean(p.Consumer), Name: "publish the result",
+		s.Cases = append(s.Cases, junitCase{Class: Line(p.Consumer), Name: "publish the result",
 			Time:  "0.000",
-			Error: &junitNote{Message: clean(p.PublishError), Type: "publish"}})
+			Error: &junitNote{Message: Line(p.PublishError), Type: "publish"}})
 	}
 	s.Tests, s.Time = len(s.Cases), seconds(took)
 	return s
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
-
-// clean removes the characters that XML 1.0 forbids. Terminals interpret the same ones.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7F && r < 0xA0 || r == 0xFFFE ||
-			r == 0xFFFF {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
 
 // headline returns the first problem.
 func (it *Interaction) headline() string {
@@ -130,20 +148,21 @@ func (it *Interaction) headline() string {
 // details returns everything known about a failure, one fact a line.
 func (it *Interaction) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nrequest: %s\n", it.Request)
+	fmt.Fprintf(&b, "\nrequest: %s\n", Line(it.Request))
 	for _, s := range it.States {
-		fmt.Fprintf(&b, "given: %s\n", s)
+		fmt.Fprintf(&b, "given: %s\n", Line(s))
 	}
 	for _, p := range it.Problems {
-		fmt.Fprintf(&b, "%s\n", p)
+		fmt.Fprintf(&b, "%s\n", Line(p.String()))
 	}
 	if it.Response != "" {
-		fmt.Fprintf(&b, "response: %s\n", it.Response)
+		fmt.Fprintf(&b, "response: %s\n", Line(it.Response))
 	}
 	return b.String()
 }
 
 // WriteMarkdown writes a table of pacts and all failures, for a pull request or a job summary.
+// Texts of pacts and responses are code: they have no links, mentions or markup.
 func (r *Run) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -157,19 +176,15 @@ func (r *Run) WriteMarkdown(w io.Writer) error {
 		for _, it := range p.Interactions {
 			if it.Result != Verified {
 				fmt.Fprintf(&b, "\n## %s %s: %s\n\n```\n%s\n```\n", mark(it.Result),
-					cell(p.Consumer), cell(it.Description),
+					code(p.Consumer), code(it.Description),
 					strings.ReplaceAll(strings.TrimSpace(it.details()), "```", "'''"))
 			}
 		}
 		if p.PublishError != "" {
-			fmt.Fprintf(&b, "\n## ✗ %s: the broker rejected the result\n\n%s\n", cell(p.Consumer), cell(p.PublishError))
+			fmt.Fprintf(&b, "\n## ✗ %s: the broker rejected the result\n\n%s\n",
+				code(p.Consumer), code(p.PublishError))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// cell returns s on one line, escaped for a table.
-func cell(s string) string {
-	return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ", "<", "&lt;", "`", "'").Replace(s)
 }

@@ -3,8 +3,12 @@
 package verify
 
 import (
+	"cmp"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -12,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"gatehouse/contracts"
 )
@@ -20,22 +25,69 @@ import (
 type Target struct {
 	Service http.Handler
 	States  http.Handler // handles state changes; nil = the service already has its states
+
+	check  func(*contracts.Interaction) error // of the states; nil = they are unknown
+	absent *atomic.Pointer[AbsentError]       // nil = the service is in this process
 }
 
 // Of returns a Provider as a target.
-func Of(p *contracts.Provider) Target { return Target{p, http.HandlerFunc(p.ChangeState)} }
+func Of(p *contracts.Provider) Target {
+	return Target{Service: p, States: http.HandlerFunc(p.ChangeState),
+		check: (*contracts.Interaction).Check}
+}
 
 // Remote returns the service at base as a target. Its state changes go to states, nil = it has
 // none.
 func Remote(base, states *url.URL) Target {
-	t := Target{Service: contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) { r.SetURL(base) }))}
+	t := Target{absent: new(atomic.Pointer[AbsentError])}
+	t.Service = contracts.HideRedirects(contracts.Proxy(func(r *httputil.ProxyRequest) {
+		r.SetURL(base)
+	}, t.failed(base)))
 	if states != nil {
 		t.States = contracts.Proxy(func(r *httputil.ProxyRequest) {
-			r.Out.URL, r.Out.Host = states,
-				""
-		})
+			r.Out.URL, r.Out.Host = states, ""
+		}, t.failed(states))
 	}
 	return t
+}
+
+// AbsentError means that there is no service at a URL: it says nothing about a contract.
+type AbsentError struct {
+	URL *url.URL
+	Err error
+}
+
+// Error names the URL.
+func (e *AbsentError) Error() string {
+	return fmt.Sprintf("there is no service at %s: %s", e.URL.Redacted(), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *AbsentError) Unwrap() error { return e.Err }
+
+// failed keeps errors of connecting to u. A connection that ends during a request is a failure of
+// the service instead.
+func (t Target) failed(u *url.URL) func(error) {
+	return func(err error) {
+		var connect *net.OpError
+		var certificate *tls.CertificateVerificationError
+		var plain tls.RecordHeaderError
+		if errors.As(err, &connect) && connect.Op == "dial" || errors.As(err, &certificate) ||
+			errors.As(err, &plain) {
+			t.absent.CompareAndSwap(nil, &AbsentError{u, err})
+		}
+	}
+}
+
+// absence returns an *AbsentError if the service could not be reached, else nil.
+func (t Target) absence() error {
+	if t.absent == nil {
+		return nil
+	}
+	if err := t.absent.Load(); err != nil {
+		return err
+	}
+	return nil
 }
 
 // statePath is where the recorder takes state changes. No service has this path.
@@ -56,6 +108,7 @@ type recorder struct {
 	mu     sync.Mutex
 	last   *recording // of the service; nil = none yet
 	states []string   // failed state changes
+	values map[string]any
 }
 
 // recording keeps a response that goes through it.
@@ -97,18 +150,26 @@ func (r *recorder) stateURL() string {
 func (r *recorder) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last, r.states = nil, nil
+	r.last, r.states, r.values = nil, nil, map[string]any{}
 }
 
-// recorded returns the last response, "" = none, and the failed state changes.
-func (r *recorder) recorded() (response string, states []string) {
+// recorded returns the last response, "" = none, and the failed state changes. It counts each of
+// the uses that no state has given a value as one.
+func (r *recorder) recorded(uses []string) (response string, states []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	states = r.states
+	for _, name := range uses {
+		if _, ok := r.values[name]; !ok && len(states) == 0 && r.target.States != nil {
+			states = []string{fmt.Sprintf("it uses the value %q, and its states give %s", name,
+				cmp.Or(strings.Join(slices.Sorted(maps.Keys(r.values)), ", "), "none"))}
+		}
+	}
 	if r.last != nil {
 		response = strings.TrimSpace(fmt.Sprintf("%d %s", r.last.status,
 			legible(r.last.body.String())))
 	}
-	return response, r.states
+	return response, states
 }
 
 // ServeHTTP implements http.Handler.
@@ -123,6 +184,10 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	r.target.States.ServeHTTP(got, request)
 	if got.status < http.StatusBadRequest {
+		var values map[string]any
+		if json.Unmarshal([]byte(got.body.String()), &values) == nil {
+			maps.Copy(r.values, values)
+		}
 		return
 	}
 	failure := fmt.Sprintf("%d %s", got.status, shortened(strings.TrimSpace(got.body.String())))

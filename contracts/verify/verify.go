@@ -70,9 +70,11 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	it := &report.Interaction{Description: expected.Description,
 		States:  stateNames(expected.States),
 		Request: expected.Method + " " + expected.Path, Result: report.Verified}
-	if !expected.HTTP {
-		it.Request, it.Result = "no HTTP request", report.Failed
-		it.Problems = []report.Problem{{Reason: "gatehouse responds to HTTP requests; it sends and receives no messages"}}
+	if it.Problems = v.untried(expected); len(it.Problems) > 0 {
+		it.Result = report.Failed
+		if !expected.HTTP {
+			it.Request = "no HTTP request"
+		}
 		return it, nil
 	}
 	pact, err := p.Alone(i)
@@ -89,17 +91,37 @@ func (v *Verifier) interaction(p *contracts.Pact, i int) (*report.Interaction, e
 	if err != nil {
 		return nil, err
 	}
+	if err := v.recorder.target.absence(); err != nil {
+		return nil, err
+	}
 	it.Took = time.Since(began)
-	return it, v.explain(it, text, passed)
+	return it, v.explain(it, expected.Uses(), text, passed)
 }
 
-// explain sets the result that the library found.
-func (v *Verifier) explain(it *report.Interaction, text []byte, passed bool) error {
+// untried returns why an interaction cannot be tried; nil = it can.
+func (v *Verifier) untried(expected *contracts.Interaction) []report.Problem {
+	switch {
+	case !expected.HTTP:
+		return []report.Problem{{Reason: "gatehouse responds to HTTP requests; it sends and receives no messages"}}
+	case expected.Problem != "":
+		return []report.Problem{{Reason: expected.Problem}}
+	case v.recorder.target.check == nil:
+		return nil
+	}
+	var all []report.Problem
+	for _, err := range contracts.Errors(v.recorder.target.check(expected)) {
+		all = append(all, report.Problem{Where: "state", Reason: err.Error()})
+	}
+	return all
+}
+
+// explain sets the result that the library found. uses are the values that it takes from states.
+func (v *Verifier) explain(it *report.Interaction, uses []string, text []byte, passed bool) error {
 	problems, err := problemsOf(text)
 	if err != nil {
 		return err
 	}
-	response, states := v.recorder.recorded()
+	response, states := v.recorder.recorded(uses)
 	if passed && len(problems) == 0 && len(states) == 0 {
 		return nil
 	}

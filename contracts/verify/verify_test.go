@@ -160,6 +160,19 @@ func TestFailedStateIsTheReason(t *testing.T) {
 	}
 }
 
+// TestValueThatNoStateGives uses the id of a user, but the token is for the client itself.
+func TestValueThatNoStateGives(t *testing.T) {
+	got := try(t, pactOf(t, `{"type":"Synchronous/HTTP","description":"x","providerStates":[
+{"name":"an access token","params":{"user":false,"scope":""}}],
+"request":{"method":"GET","path":"/api/lookup","query":{"q":["8.8.8.8"]},"headers":{"X-User":["17"]},
+"generators":{"header":{"X-User":{"type":"ProviderState","expression":"${user_id}"}}}},
+"response":{"status":200}}`), false)[0]
+	if got.Result != report.Failed || len(got.Problems) != 1 || !strings.Contains(
+		got.Problems[0].String(), `state: it uses the value "user_id", and its states give access_token`) {
+		t.Errorf("got %+v, want the value as the reason", got)
+	}
+}
+
 // TestPageIsShownAsText gets a page as the response.
 func TestPageIsShownAsText(t *testing.T) {
 	got := try(t, pactOf(t,

@@ -19,9 +19,9 @@ const pact = `{"consumer":{"name":"web shop"},"provider":{"name":"gatehouse"},"i
 
 // TestReferenceVerifier uses the fake broker with libpact_ffi, which is made for the real broker.
 func TestReferenceVerifier(t *testing.T) {
-	b := brokertest.New(t, "gatehouse")
+	b := brokertest.New(t)
 	b.WantToken("secret")
-	b.Add([]byte(pact), false)
+	b.Publish([]byte(pact), "c1", "main")
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := io.WriteString(w, "hello"); err != nil {
 			t.Error(err)
