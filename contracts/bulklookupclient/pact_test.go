@@ -29,6 +29,8 @@ func TestPact(t *testing.T) {
 	batchRefusals(t, p)
 	otherRequests(t, p)
 	webPages(t, p)
+	exactResults(t, p)
+	failingPages(t, p)
 }
 
 // ask runs call with a client of the mock at base.

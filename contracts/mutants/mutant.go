@@ -38,7 +38,8 @@ func (m Mutant) String() string {
 func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
 		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
-		lookupMutants(), bulkMutants(), edgeMutants())
+		lookupMutants(), bulkMutants(), edgeMutants(), valueMutants(), ageMutants(),
+		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants())
 }
 
 // response is the correct response, which a change breaks.
@@ -72,6 +73,14 @@ func spoiled(operation string, status int, name string, f change) Mutant {
 			a.send(w)
 		})
 	}}
+}
+
+// Control returns a service without a defect, which writes its responses as the Mutants do. No
+// interaction may fail with it.
+func Control(operation string) Mutant {
+	return spoiled(operation, 0, "nothing", func(r *response) {
+		r.object("", func(map[string]any) {})
+	})
 }
 
 // of returns m with a Word.

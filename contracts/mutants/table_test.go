@@ -19,8 +19,8 @@ func TestTable(t *testing.T) {
 		names[m.String()] = true
 		operations[m.Operation]++
 	}
-	if len(all) < 60 {
-		t.Errorf("got %d mutants, want 60 or more", len(all))
+	if len(all) < 750 {
+		t.Errorf("got %d mutants, want 750 or more", len(all))
 	}
 	contract, err := coverage.Operations(httpedge.OpenAPI())
 	if err != nil {

@@ -59,6 +59,7 @@ func TestPact(t *testing.T) {
 	profileRefusals(t, p)
 	otherRequests(t, p)
 	webPages(t, p)
+	failingPages(t, p)
 }
 
 // confidential returns the state of the application's client, with further parameters.

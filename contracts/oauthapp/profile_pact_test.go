@@ -81,7 +81,6 @@ func profiles(t *testing.T, p *pacttest.Pact) {
 	for i := 0; i < len(everything); i += 2 {
 		full[everything[i].(string)] = everything[i+1]
 	}
-	full["date_of_birth"] = pacttest.Date("1990-12-10")
 	full["phone_number"] = pacttest.Pattern("+12025550123", `^\+[0-9]{5,15}$`)
 	text := func(s string) *string { return &s }
 	ada := oauthapp.Details{Profile: oauthapp.Profile{ID: 17, Name: "Ada Lovelace",

@@ -39,11 +39,6 @@ func Integer(example int) any { return rules(example, Object{"pact:matcher:type"
 // Number returns a matcher of numbers, including integers.
 func Number(example float64) any { return rules(example, Object{"pact:matcher:type": "number"}) }
 
-// Date returns a matcher of valid dates, as YYYY-MM-DD.
-func Date(example string) any {
-	return Object{"pact:matcher:type": "date", "format": "yyyy-MM-dd", "value": example}
-}
-
 // List returns a matcher of arrays of least to most elements with the types of the examples.
 func List(least, most int, examples ...any) any {
 	return Object{"pact:matcher:type": "type", "min": least, "max": most, "value": examples}

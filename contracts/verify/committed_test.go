@@ -4,6 +4,7 @@ package verify_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/pact-foundation/pact-go/v2/provider"
 
 	"gatehouse/contracts"
+	"gatehouse/contracts/coverage"
 )
 
 // gatehousePacts returns the committed pacts with the provider gatehouse.
@@ -41,9 +43,16 @@ func gatehousePacts(t *testing.T) []*contracts.Pact {
 	return all
 }
 
-// TestCommittedPacts uses the verifier of pact-go, as the team of a provider would.
+// TestCommittedPacts uses the verifier of pact-go, as the team of a provider would. It checks the
+// relations between members on every response.
 func TestCommittedPacts(t *testing.T) {
-	p, err := contracts.Start(contracts.Config{})
+	checked := 0
+	p, err := contracts.Start(contracts.Config{Wrap: func(service http.Handler) http.Handler {
+		return coverage.Checked(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			checked++
+			service.ServeHTTP(w, r)
+		}), func(err error) { t.Error(err) })
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +61,9 @@ func TestCommittedPacts(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	interactions := 0
 	for _, pact := range gatehousePacts(t) {
+		interactions += len(pact.Interactions)
 		t.Run(pact.Consumer, func(t *testing.T) {
 			if err := pact.Check(); err != nil {
 				t.Fatal(err)
@@ -74,6 +85,9 @@ func TestCommittedPacts(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+	if checked < interactions {
+		t.Errorf("got %d responses checked, want those of %d interactions", checked, interactions)
 	}
 }
 
