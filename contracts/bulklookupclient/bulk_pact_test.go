@@ -91,6 +91,23 @@ func batches(t *testing.T, p *pacttest.Pact) {
 			}
 		})
 	})
+	spelled := []string{" 9.9.9.9 ", "Example.COM."}
+	p.Test(t, pacttest.Interaction{
+		Name: "a bulk lookup of queries with space and capitals",
+		Given: []pacttest.State{pacttest.Given("the upstream knows a query", "query",
+			spelled[0]), pacttest.Given("the upstream knows a query", "query", spelled[1])},
+		Request: postQueries(spelled...),
+		Response: pacttest.Response{Status: 200, Header: header(),
+			JSON: object{"ok": true, "count": 2, "failed": 0, "results": []any{
+				object{"ok": true, "query": spelled[0]}, object{"ok": true, "query": spelled[1]}}}},
+	}, func(t *testing.T, base string) {
+		ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+			got, err := c.Bulk(ctx, spelled)
+			if err != nil || got.Items[0].Query != spelled[0] || got.Items[1].Query != spelled[1] {
+				t.Errorf("got %+v, %v, want the queries as they were", got, err)
+			}
+		})
+	})
 	p.Test(t, pacttest.Interaction{
 		Name:    "a bulk lookup with a member that the service does not know",
 		Given:   []pacttest.State{pacttest.Given("the upstream knows a query", "query", "8.8.8.8")},

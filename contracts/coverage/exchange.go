@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -27,7 +28,8 @@ type Exchange struct {
 	// Ask sends the service another request, after the response.
 	Ask func(method, path string, header http.Header, form url.Values) *Exchange
 
-	size int // of the body in bytes
+	size int  // of the body in bytes
+	seen bool // an earlier response had the same request ID
 }
 
 // object returns the body as an object; nil = it is none.
@@ -51,6 +53,7 @@ func (e *Exchange) broken() []error {
 // Checked returns service with a check of all Relations on every response. failed gets an error for
 // each that a response breaks. The response stays the same.
 func Checked(service http.Handler, failed func(error)) http.Handler {
+	var ids sync.Map // request IDs of responses
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -68,6 +71,7 @@ func Checked(service http.Handler, failed func(error)) http.Handler {
 		service.ServeHTTP(recorder, r)
 		e.Received, e.Status, e.Header = time.Now(), recorder.Code, recorder.Header()
 		e.Body, e.size = parsed(recorder.Body.Bytes()), recorder.Body.Len()
+		_, e.seen = ids.LoadOrStore(recorder.Header().Get("X-Request-Id"), true)
 		for _, err := range e.broken() {
 			failed(err)
 		}

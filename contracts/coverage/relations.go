@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ const (
 const leeway = 15 * time.Minute
 
 var (
+	programPaths  = slices.Concat(resultPaths, identityPaths, metadataPath)
+	identityPaths = slices.Concat(profilePaths, tokenPath, introspected, []string{"/oauth/revoke"})
+
 	profilePaths = []string{"/api/user", "/api/user/details"}
 	resultPaths  = []string{"/api/lookup", "/api/my-ip", "/api/bulk"}
 	tokenPath    = []string{"/oauth/token"}
@@ -67,7 +71,11 @@ func Relations() []Relation {
 		{"web pages may read every lookup", resultPaths, readableByAll},
 		{"Access-Control-Allow-Origin is the page's origin", nil, readableByPage},
 		{"endpoints are below the issuer", metadataPath, endpoints},
+		{"only codes, refresh tokens and client credentials are offered", metadataPath, offers},
 		{"ok is false for errors", resultPaths, okOfStatus},
+		{"programs get no cookies and no guesses", programPaths, headers},
+		{"what is about people and tokens is not stored", identityPaths, notStored},
+		{"X-Request-Id is new", nil, newID},
 		{"Content-Length is the length of the body", nil, length},
 	}
 }
@@ -439,10 +447,50 @@ func endpoints(e *Exchange) error {
 	return nil
 }
 
+// offers compares the metadata with what the service ever issues tokens for.
+func offers(e *Exchange) error {
+	for name, known := range map[string][]any{"response_types_supported": {"code"},
+		"grant_types_supported": {"authorization_code", "refresh_token", "client_credentials"}} {
+		for _, value := range list(e.object()[name]) {
+			if !slices.Contains(known, value) {
+				return fmt.Errorf("got %v in %s, want only %v", value, name, known)
+			}
+		}
+	}
+	return nil
+}
+
+func headers(e *Exchange) error {
+	if cookie := e.Header.Get("Set-Cookie"); cookie != "" {
+		return errors.New("got a cookie, want none")
+	}
+	if e.Header.Get("X-Content-Type-Options") != "nosniff" {
+		return fmt.Errorf("got X-Content-Type-Options %q, want nosniff",
+			e.Header.Get("X-Content-Type-Options"))
+	}
+	return nil
+}
+
+func notStored(e *Exchange) error {
+	if e.Header.Get("Cache-Control") != "no-store" {
+		return fmt.Errorf("got Cache-Control %q, want no-store", e.Header.Get("Cache-Control"))
+	}
+	return nil
+}
+
 func okOfStatus(e *Exchange) error {
 	ok, there := e.object()["ok"].(bool)
 	if there && ok != (e.Status == http.StatusOK) {
 		return fmt.Errorf("got ok %v with %d", ok, e.Status)
+	}
+	return nil
+}
+
+// newID leaves out requests that have an ID of their own.
+func newID(e *Exchange) error {
+	if id := e.Header.Get("X-Request-Id"); id != "" && e.seen &&
+		e.Request.Get("X-Request-Id") == "" {
+		return fmt.Errorf("got X-Request-Id %s again", id)
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ func brokenBy(t *testing.T, method, path string, request said, responses map[str
 	t.Helper()
 	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response := responses[r.URL.Path]
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		for i := 0; i < len(response.header); i += 2 {
 			w.Header().Set(response.header[i], response.header[i+1])
 		}
@@ -170,6 +172,17 @@ func TestRelations(t *testing.T) {
 		{"endpoints are below the issuer", "GET", "/.well-known/oauth-authorization-server", said{},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a/t"}`},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a.example/t"}`}, nil},
+		{"only codes, refresh tokens and client credentials are offered", "GET",
+			"/.well-known/oauth-authorization-server", said{},
+			said{200, nil, `{"response_types_supported":["code"]}`},
+			said{200, nil, `{"response_types_supported":["code","token"]}`}, nil},
+		{"programs get no cookies and no guesses", "GET", "/api/user", said{},
+			said{200, nil, `{}`}, said{200, []string{"Set-Cookie", "a=b"}, `{}`}, nil},
+		{"programs get no cookies and no guesses", "GET", "/api/lookup", said{},
+			said{200, cors, `{}`},
+			said{200, with(cors, "X-Content-Type-Options", "sniff"), `{}`}, nil},
+		{"what is about people and tokens is not stored", "POST", "/oauth/revoke", said{},
+			said{503, nil, `{}`}, said{503, []string{"Cache-Control", "max-age=60"}, `{}`}, nil},
 		{"ok is false for errors", "GET", "/api/lookup", said{}, said{400, cors, `{"ok":false}`},
 			said{400, cors, `{"ok":true}`}, nil},
 		{"Content-Length is the length of the body", "GET", "/x", said{},
@@ -197,10 +210,27 @@ func TestRelations(t *testing.T) {
 			}
 		}
 	}
+	tested["X-Request-Id is new"] = true // by TestRequestIDIsNew
 	for _, r := range coverage.Relations() {
 		if !tested[r.Name] {
 			t.Errorf("got no test of the relation %q, want one", r.Name)
 		}
+	}
+}
+
+// TestRequestIDIsNew sends three requests to a service that uses one request ID.
+func TestRequestIDIsNew(t *testing.T) {
+	broken := 0
+	service := coverage.Checked(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "a")
+	}), func(error) { broken++ })
+	for _, own := range []string{"", "", "a"} {
+		r := httptest.NewRequest("GET", "/x", nil)
+		r.Header.Set("X-Request-Id", own)
+		service.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if broken != 1 {
+		t.Errorf("got %d broken, want the second, which has no ID of its own", broken)
 	}
 }
 

@@ -39,7 +39,7 @@ func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
 		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
 		lookupMutants(), bulkMutants(), edgeMutants(), valueMutants(), ageMutants(),
-		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants())
+		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(), secondStrangers())
 }
 
 // response is the correct response, which a change breaks.

@@ -148,6 +148,58 @@ func strangerMutants() []Mutant {
 	return all
 }
 
+// secondStrangers returns mutants that were invented after the first had been mended.
+func secondStrangers() []Mutant {
+	var all []Mutant
+	for _, o := range []string{token, introspect, basic, lookup, bulk} {
+		all = append(all,
+			spoiled(o, 200, "every request has the same id", header("X-Request-Id", "4bf92f3577b3")),
+			spoiled(o, 200, "a cookie is set", header("Set-Cookie", "sid=1; Path=/")),
+			spoiled(o, 200, "browsers may guess its type", without("X-Content-Type-Options")))
+	}
+	for o, statuses := range map[string][]int{token: {429, 503}, introspect: {401, 503},
+		basic: {403, 429}, detailed: {401, 429}} {
+		for _, status := range statuses {
+			all = append(all, spoiled(o, status, "it may be stored", header("Cache-Control",
+				"private, max-age=60")))
+		}
+	}
+	for _, o := range []string{lookup, "HEAD /api/lookup"} {
+		all = append(all, spoiled(o, 200, "what was just cached is five minutes old", when(
+			func(r *response) bool { return r.header.Get("X-Cache") == "hit" },
+			recalculated("Age", plus(300)))).of(`"hit"`))
+	}
+	return append(all,
+		spoiled(revoke, 200, "the body is empty", func(r *response) { r.body = nil }),
+		spoiled(metadata, 200, "tokens in redirects are offered",
+			set("response_types_supported", []string{"code", "token"})),
+		spoiled(metadata, 200, "passwords are offered", set("grant_types_supported",
+			[]string{"authorization_code", "refresh_token", "client_credentials", "password"})),
+		spoiled(metadata, 200, "operators are not offered", set("scopes_supported",
+			[]string{"view-user", "detail-user"})),
+		spoiled(authorize, 302, "the code is the state", parameter(func(q url.Values) {
+			if q.Has("code") {
+				q.Set("code", q.Get("state"))
+			}
+		})),
+		spoiled(authorize, 302, "errors have a code as well", parameter(func(q url.Values) {
+			if q.Has("error") {
+				q.Set("code", "gtac_"+strings.Repeat("A1b2", 12))
+			}
+		})),
+		spoiled(introspect, 200, "active tokens have expired", calculated("exp", plus(-40*86400))),
+		spoiled(token, 200, "there is an error in a good response", add("error", "")),
+		spoiled(lookup, 200, "the reverse name ends with a dot", changedText("network", "reverse",
+			func(s string) string { return s + "." })),
+		spoiled(myIP, 200, "query is empty", set("query", "")),
+		spoiled(lookup, 200, "AS numbers lose their prefix", changedText("network", "as",
+			func(s string) string { return strings.TrimPrefix(s, "AS") })),
+		spoiled(bulk, 200, "queries are looked up in small letters and without space",
+			each("results.*", "query", func(v any) any {
+				return strings.ToLower(strings.TrimSpace(fmt.Sprint(v)))
+			})))
+}
+
 // changedText changes a string in the object at a path.
 func changedText(path, name string, f func(string) string) change {
 	return each(path, name, func(v any) any {
