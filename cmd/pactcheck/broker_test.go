@@ -228,7 +228,7 @@ func TestWhatCannotBeTriedChangesNothingElse(t *testing.T) {
 		{"an unknown value", string(pactOf("middle", "", unknown)), `the value "no_such"`, 2},
 		{"a broken rule", string(pactOf("middle", "", strings.Replace(good, `"status":200`,
 			`"status":200,"matchingRules":{"body":{"$.ok":{"matchers":[{"match":"x"}]}}}`, 1))),
-			"Could not parse matcher", 2},
+			"Failed to load pact 'pact.json' - Could not parse matcher", 2},
 		{"no interactions", string(pactOf("middle", `"messages":5,`, good)),
 			"messages is no array", 2},
 	} {

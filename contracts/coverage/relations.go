@@ -275,7 +275,8 @@ func rotated(e *Exchange) error {
 	if refresh == nil || e.Form.Get("grant_type") == "" {
 		return nil
 	}
-	if reflect.DeepEqual(refresh, access) || refresh == e.Form.Get("refresh_token") || refresh == e.Form.Get("code") {
+	if reflect.DeepEqual(refresh, access) || refresh == e.Form.Get("refresh_token") ||
+		refresh == e.Form.Get("code") {
 		return errors.New("got a refresh token that the client already has, want a new one")
 	}
 	return nil

@@ -39,7 +39,8 @@ func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
 		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
 		lookupMutants(), bulkMutants(), edgeMutants(), valueMutants(), ageMutants(),
-		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(), secondStrangers())
+		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(),
+		secondStrangers())
 }
 
 // response is the correct response, which a change breaks.

@@ -21,7 +21,8 @@ func strangerMutants() []Mutant {
 			calculated("location.lon", math.Round)(r)
 		}),
 		spoiled(lookup, 200, "the zip is a number without leading zeros",
-			changedText("location", "zip", func(s string) string { return strings.TrimLeft(s, "0") })),
+			changedText("location", "zip",
+				func(s string) string { return strings.TrimLeft(s, "0") })),
 		spoiled(lookup, 200, "accents are lost", func(r *response) {
 			r.body = []byte(strings.Map(func(c rune) rune {
 				if c > 127 {
@@ -31,7 +32,8 @@ func strangerMutants() []Mutant {
 			}, string(r.body)))
 		}),
 		spoiled(lookup, 200, "the time zone is an abbreviation",
-			changedText("location", "timezone", func(s string) string { return s[:min(3, len(s))] })),
+			changedText("location", "timezone",
+				func(s string) string { return s[:min(3, len(s))] })),
 		spoiled(lookup, 200, "IPv6 addresses are written in full", each("", "ip", func(v any) any {
 			ip, err := netip.ParseAddr(fmt.Sprint(v))
 			if err != nil {
@@ -153,7 +155,8 @@ func secondStrangers() []Mutant {
 	var all []Mutant
 	for _, o := range []string{token, introspect, basic, lookup, bulk} {
 		all = append(all,
-			spoiled(o, 200, "every request has the same id", header("X-Request-Id", "4bf92f3577b3")),
+			spoiled(o, 200, "every request has the same id",
+				header("X-Request-Id", "4bf92f3577b3")),
 			spoiled(o, 200, "a cookie is set", header("Set-Cookie", "sid=1; Path=/")),
 			spoiled(o, 200, "browsers may guess its type", without("X-Content-Type-Options")))
 	}

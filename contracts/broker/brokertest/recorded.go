@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-//go:embed recorded/index.json recorded/pact.json recorded/pacticipant.json recorded/branch-version.json recorded/version-tag.json recorded/verification-result.json
+//go:embed recorded/*.json
 var recordings embed.FS
 
 // recordedAt is the address of the broker that was recorded.
