@@ -8,6 +8,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/ratelimit"
 )
 
 // guess is an attempt to enter the password of an account.
@@ -33,18 +34,45 @@ func (s *Service) limitGuess(
 		counted := account.Guess{
 			Account: account.GuessedAccount(g.email), Known: g.known, At: now, Rate: s.guessRate(g),
 		}
-		if err := s.countGuess(ctx, g, counted); err != nil {
+		forgive, err := s.pace(g, now)
+		if err != nil {
 			return err
 		}
-		err := check(ctx)
+		if err := s.countGuess(ctx, g, counted); err != nil {
+			forgive()
+			return err
+		}
+		err = check(ctx)
 		if errors.Is(err, ErrWrongCredentials) {
 			s.recordFailure(ctx, g)
-		} else if undo := s.config.Store.UndoGuess(context.WithoutCancel(ctx), counted); undo != nil {
+			return err
+		}
+		forgive()
+		if undo := s.config.Store.UndoGuess(context.WithoutCancel(ctx), counted); undo != nil {
 			s.config.Logger.Warn("an attempt to sign in that did not fail counts as failed",
 				"error", undo)
 		}
 		return err
 	})
+}
+
+// guesser is a caller who guesses the password of an account.
+type guesser struct {
+	account [32]byte
+	caller  netip.Prefix
+}
+
+// pace counts an attempt of a caller at an account, and returns a function that takes it back. It
+// returns a *ThrottledError after too many. Known browsers are exempt.
+func (s *Service) pace(g guess, now time.Time) (forgive func(), err error) {
+	if g.known || !g.caller.IsValid() {
+		return func() {}, nil
+	}
+	by := guesser{account.GuessedAccount(g.email), ratelimit.CallerPrefix(g.caller)}
+	if wait := s.guesses.Take(by, now); wait > 0 {
+		return nil, &ThrottledError{RetryAfter: wait, ByCode: s.takesCode(g)}
+	}
+	return func() { s.guesses.Forgive(by) }, nil
 }
 
 // limitCaller calls check unless too many attempts of the caller have failed. An attempt has failed

@@ -77,6 +77,13 @@ const (
 	wrongPasswordsEvery = 6 * time.Second
 )
 
+// Limits on wrong passwords of one account from one caller: a burst, then one for each interval.
+const (
+	guesses      = 5
+	guessesEvery = 10 * time.Second
+	guessers     = 50_000 // pairs of account and caller that are remembered
+)
+
 // Limits on code requests from one caller, for any recipient: a burst, then one for each interval.
 // Many people may share an address, so the limits of each recipient are narrower.
 const (
@@ -92,6 +99,7 @@ type Service struct {
 	config         Config
 	metrics        *metrics
 	hasher         *hashScheduler
+	guesses        *ratelimit.Pacer[guesser]
 	wrongPasswords *ratelimit.Throttle
 	codeRequests   *ratelimit.Throttle
 	smsBudget      *smsBudget
@@ -113,6 +121,7 @@ func New(config Config) (*Service, error) {
 		config:  config,
 		metrics: metrics,
 		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
+		guesses: ratelimit.NewPacer[guesser](guesses, guessesEvery, guessers),
 		wrongPasswords: ratelimit.NewThrottle(
 			wrongPasswords, wrongPasswordsEvery, limitedCallers),
 		codeRequests: ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers),

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // widths are the networks of a caller that a Throttle limits. An IPv4 caller has the first only.
@@ -23,51 +21,35 @@ var widths = [...]struct {
 // It is not x/time/rate, which cannot take back exactly one event among others: an attempt counts
 // as failed from its start, and Forgive undoes that when it succeeds.
 type Throttle struct {
-	burst int
-	every time.Duration
-
-	mu sync.Mutex
-	// paid has, for each of widths, the time from which a caller owes nothing. An attempt adds the
-	// interval to it.
-	paid []*simplelru.LRU[netip.Prefix, time.Time]
+	mu    sync.Mutex
+	paces []pace[netip.Prefix] // for each of widths
 }
 
 // NewThrottle returns a Throttle that remembers up to callers of them in each width. All arguments
 // are at least 1. A remembered caller takes about 270 bytes.
 func NewThrottle(burst int, every time.Duration, callers int) *Throttle {
-	t := &Throttle{burst: burst, every: every}
-	for range widths {
-		paid, err := simplelru.NewLRU[netip.Prefix, time.Time](callers, nil)
-		if err != nil {
-			panic(err) // callers is below 1
-		}
-		t.paid = append(t.paid, paid)
+	t := &Throttle{}
+	for _, w := range widths {
+		t.paces = append(t.paces,
+			newPace[netip.Prefix](burst*w.wide, every/time.Duration(w.wide), callers))
 	}
 	return t
 }
 
 // Take counts an attempt of caller as failed and returns 0, or returns how long caller has to wait.
 // It is called before the outcome is known, so that attempts at the same time count each other.
-func (t *Throttle) Take(caller netip.Addr, now time.Time) time.Duration {
+func (t *Throttle) Take(caller netip.Addr, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	networks, n := networksOf(caller)
-	var owed [len(widths)]time.Time
-	var wait time.Duration
 	for i, network := range networks[:n] {
-		burst, every := t.limit(i)
-		owed[i] = now
-		if paid, ok := t.paid[i].Peek(network); ok && paid.After(now) {
-			owed[i] = paid
-		}
-		wait = max(wait, owed[i].Sub(now)-time.Duration(burst-1)*every)
+		wait = max(wait, t.paces[i].wait(network, now))
 	}
 	if wait > 0 {
 		return wait
 	}
 	for i, network := range networks[:n] {
-		_, every := t.limit(i)
-		t.paid[i].Add(network, owed[i].Add(every))
+		t.paces[i].add(network, now)
 	}
 	return 0
 }
@@ -78,16 +60,8 @@ func (t *Throttle) Forgive(caller netip.Addr) {
 	defer t.mu.Unlock()
 	networks, n := networksOf(caller)
 	for i, network := range networks[:n] {
-		if paid, ok := t.paid[i].Peek(network); ok {
-			_, every := t.limit(i)
-			t.paid[i].Add(network, paid.Add(-every))
-		}
+		t.paces[i].takeBack(network)
 	}
-}
-
-// limit returns the burst and the interval of the networks of widths[i].
-func (t *Throttle) limit(i int) (burst int, every time.Duration) {
-	return t.burst * widths[i].wide, t.every / time.Duration(widths[i].wide)
 }
 
 // networksOf returns the first n networks of a caller, in the order of widths.

@@ -239,7 +239,7 @@ func TestMixedBulk(t *testing.T) {
 			if err := e.Down(); err != nil {
 				t.Fatal(err)
 			}
-		}, "provider_unreachable", 0, 0},
+		}, "provider_unreachable", 1, 1},
 		{"breaker open", pro, ipapi.Pro, func(t *testing.T, s *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Status(http.StatusInternalServerError))
 			for i := range failures {
@@ -248,10 +248,10 @@ func TestMixedBulk(t *testing.T) {
 		}, "provider_unreachable", 9, 10},
 		{"slow", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Hang)
-		}, "provider_unreachable", 0, 0},
+		}, "provider_unreachable", 1, 1},
 		{"garbage", pro, ipapi.Pro, func(_ *testing.T, _ *service, e *emulator.Emulator) {
 			e.SetFault(emulator.Body("<html>"))
-		}, "provider_unreachable", 0, 0},
+		}, "provider_unreachable", 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inVirtualTime(t, test.upstream, test.tier, func(t *testing.T, s *service, e *emulator.Emulator) {
