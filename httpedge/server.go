@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
@@ -46,7 +47,8 @@ type Config struct {
 	// after Shutdown.
 	Tokens *token.Service
 	People *people.Service
-	Issuer string // base URL without a trailing slash; required with Tokens
+	Audit  audit.Reader // the audit trail; required with Tokens
+	Issuer string       // base URL without a trailing slash; required with Tokens
 	// SkipChooserParameter is the name of the authorization parameter that skips the account
 	// chooser. Optional: "" = "skip_account_chooser".
 	SkipChooserParameter string

@@ -25,6 +25,11 @@ const MaxRows = 100
 type Store interface {
 	// Record writes the events of ctx (see With) in a transaction of their own.
 	Record(ctx context.Context) error
+	Reader
+}
+
+// Reader reads the trail.
+type Reader interface {
 	// Events returns the events that f selects.
 	Events(ctx context.Context, f Filter) ([]Event, error)
 }

@@ -126,7 +126,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		if err := s.startIdentity(ctx, edge.Issuer); err != nil {
 			return nil, err
 		}
-		edge.Tokens, edge.People = s.Tokens, s.People
+		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
 		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}

@@ -1,4 +1,5 @@
-// Package adminapi serves the endpoints with which operators manage clients, users and keys.
+// Package adminapi serves the endpoints with which operators manage clients, users and keys,
+// and read the audit trail.
 package adminapi
 
 import (
@@ -26,6 +27,7 @@ const (
 	pathAdminClients = "/admin/v1/clients"
 	pathAdminUsers   = "/admin/v1/users"
 	pathAdminKeys    = "/admin/v1/keys"
+	pathAdminAudit   = "/admin/v1/audit"
 )
 
 const (
@@ -38,6 +40,7 @@ const (
 type service struct {
 	tokens   *token.Service
 	people   *people.Service
+	audit    audit.Reader
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	failures *endpoint.Failures
 }
@@ -55,10 +58,10 @@ type adminHandler func(*adminCall) (response any, err error)
 
 // Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
 func Endpoints(
-	tokens *token.Service, people *people.Service,
+	tokens *token.Service, people *people.Service, trail audit.Reader,
 	caller func(*fasthttp.RequestCtx) netip.Addr, failures *endpoint.Failures,
 ) []endpoint.Endpoint {
-	s := &service{tokens, people, caller, failures}
+	s := &service{tokens, people, trail, caller, failures}
 	row := func(pattern string, methods map[string]adminHandler) endpoint.Endpoint {
 		if read := methods[fasthttp.MethodGet]; read != nil {
 			methods[fasthttp.MethodHead] = read
@@ -94,6 +97,7 @@ func Endpoints(
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
+		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),
 	}
 }
 
@@ -198,14 +202,20 @@ func (c *adminCall) page() (after string, limit int, err error) {
 	if !ok {
 		return "", 0, endpoint.ErrInvalidRequest.Saying("The query is malformed.")
 	}
-	limit = defaultPage
-	if text := endpoint.Value(params, "limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return "", 0, account.FieldError{Field: "limit",
-				Message: "must be a number from 1 to 200"}
-		}
+	limit, err = pageLimit(endpoint.Value(params, "limit"))
+	return endpoint.Value(params, "after"), limit, err
+}
+
+// pageLimit returns the value of the parameter limit; "" = defaultPage.
+func pageLimit(text string) (int, error) {
+	if text == "" {
+		return defaultPage, nil
 	}
-	return endpoint.Value(params, "after"), limit, nil
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > maxPage {
+		return 0, account.FieldError{Field: "limit", Message: "must be a number from 1 to 200"}
+	}
+	return limit, nil
 }
 
 // writeError responds with the problem of err. Errors of the stores hold no secrets and no personal

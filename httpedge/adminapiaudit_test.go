@@ -1,0 +1,142 @@
+package httpedge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/audit"
+	"gatehouse/httpedge/edgetest"
+)
+
+// eventPage is a response of /admin/v1/audit.
+type eventPage struct {
+	Events []audit.Event
+	Next   string
+}
+
+func (o *operator) events(query string) (page eventPage) {
+	o.t.Helper()
+	a := o.does(200, "GET", "/audit?"+query, "")
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
+		o.t.Fatal(err)
+	}
+	return page
+}
+
+// numbers returns the numbers of all pages. key is the parameter that gets next.
+func (o *operator) numbers(query, key string) (all []int64) {
+	o.t.Helper()
+	for next := ""; len(all) < 1000; {
+		page := o.events(query + "&" + key + "=" + next)
+		for _, e := range page.Events {
+			all = append(all, e.Number)
+		}
+		if next = page.Next; next == "" {
+			return all
+		}
+	}
+	o.t.Fatal("got no end of the pages")
+	return nil
+}
+
+func TestOperatorReadsAuditTrail(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	d := describe(t, st.Stack)
+	o := newOperator(t, st)
+	c := st.NewClient(t, nil)
+	ada, bo := st.NewUser(t, "Ada", "ada@example.com"), st.NewUser(t, "Bo", "bo@example.com")
+	before := time.Now().Add(-time.Second)
+	for i := range 5 {
+		o.does(200, "PATCH", fmt.Sprintf("/users/%d", ada.ID), fmt.Sprintf(`{"bio":"%d"}`, i))
+	}
+	o.does(200, "PATCH", fmt.Sprintf("/users/%d", bo.ID), `{"name":"Bob","bio":"x"}`)
+	o.does(200, "POST", "/clients/"+c.ID+"/approve", "")
+
+	all := o.numbers("limit=200", "after")
+	if len(all) != 7 || !slices.IsSorted(all) {
+		t.Fatalf("got events %v, want 7 in their order", all)
+	}
+	newest := slices.Clone(all)
+	slices.Reverse(newest)
+	now := url.QueryEscape(time.Now().Add(time.Minute).Format(time.RFC3339))
+	for query, want := range map[string][]int64{
+		"limit=2":      all,
+		"limit=7":      all,
+		"order=oldest": all,
+		"user=":        all,
+		"unknown=1":    all,
+		"before=" + strconv.FormatInt(all[2], 10):                   all[:2],
+		fmt.Sprintf("user=%d&limit=2", ada.ID):                      all[:5],
+		fmt.Sprintf("user=%d&action=client_approved", bo.ID):        nil,
+		"action=account_changed&limit=3":                            all[:6],
+		"client=" + c.ID:                                            all[6:],
+		"client=" + o.id + "&limit=3":                               all,
+		"since=" + url.QueryEscape(before.Format(time.RFC3339Nano)): all,
+		"since=" + now: nil,
+	} {
+		if got := o.numbers(query, "after"); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", query, got, want)
+		}
+	}
+	if got := o.numbers("order=newest&limit=2", "before"); !slices.Equal(got, newest) {
+		t.Errorf("got %v, want %v", got, newest)
+	}
+	between := fmt.Sprintf("after=%d&before=%d&order=newest", all[1], all[4])
+	if got := o.events(between).Events; len(got) != 2 || got[0].Number != all[3] {
+		t.Errorf("got %v, want events %d and %d", got, all[3], all[2])
+	}
+	got := o.events(fmt.Sprintf("user=%d", bo.ID)).Events[0]
+	if got.Action != audit.AccountChanged || got.Outcome != audit.OK || got.Count != 1 ||
+		got.Subject != audit.OfUser(bo.ID) || !slices.Equal(got.Details, []string{"name", "bio"}) ||
+		got.Actor != (audit.Actor{Kind: audit.Operator, ID: o.id}) || got.RequestID == "" ||
+		got.From != "127.0.0.0/24" || time.Since(got.Time).Abs() > time.Hour {
+		t.Errorf("got %+v, want the change of Bo by the operator", got)
+	}
+	o.does(200, "HEAD", "/audit", "")
+	d.covers("GET /admin/v1/audit 200", "HEAD /admin/v1/audit 200")
+}
+
+func TestAuditQueriesAreChecked(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	d := describe(t, st.Stack)
+	o := newOperator(t, st)
+	for _, row := range []struct{ query, field string }{
+		{"after=x", "after"}, {"after=-1", "after"}, {"after=9223372036854775808", "after"},
+		{"before=0", "before"}, {"since=24h", "since"}, {"since=2026-05-03", "since"},
+		{"user=0", "user"}, {"user=ada", "user"}, {"client=x", "client"}, {"client=%00", "client"},
+		{"action=login", "action"}, {"order=up", "order"}, {"limit=0", "limit"},
+		{"limit=201", "limit"}, {"user=1&user=2", "user"}, {"user=&user=2", "user"},
+	} {
+		o.does(400, "GET", "/audit?"+row.query, "").refused(t, "invalid_request", row.field)
+	}
+	o.does(400, "GET", "/audit?user=%zz", "").refused(t, "invalid_request")
+	if got := o.does(400, "GET", "/audit?action=login", "").body; !strings.Contains(got,
+		"sign_in, sign_out, ") {
+		t.Errorf("got %s, want the vocabulary", got)
+	}
+	for _, action := range audit.Actions {
+		o.does(200, "GET", "/audit?action="+string(action), "")
+	}
+	if a := send(t, st.Stack, "GET", st.AdminURL+"/admin/v1/audit", ""); a.status != 401 {
+		t.Errorf("got %d without a token, want 401", a.status)
+	}
+	d.covers("GET /admin/v1/audit 400", "GET /admin/v1/audit 401")
+}
+
+// TestOpenAPIHasAllActions compares the vocabulary with that of the document.
+func TestOpenAPIHasAllActions(t *testing.T) {
+	d := describe(t, edgetest.New(t))
+	var got []audit.Action
+	for _, name := range d.doc.Components.Schemas["AuditAction"].Value.Enum {
+		got = append(got, audit.Action(name.(string)))
+	}
+	if !slices.Equal(got, audit.Actions) {
+		t.Errorf("got %v in the document, want %v", got, audit.Actions)
+	}
+}
