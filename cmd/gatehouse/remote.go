@@ -236,6 +236,15 @@ func reason(err error) error {
 	return err
 }
 
+// statusError is a response that is not successful.
+type statusError struct {
+	status  int
+	message string
+}
+
+// Error says where the response came from, and what it describes.
+func (e *statusError) Error() string { return e.message }
+
 // refusal returns the error that a response describes.
 func refusal(where string, status int, text []byte) error {
 	var response struct {
@@ -244,11 +253,11 @@ func refusal(where string, status int, text []byte) error {
 		Fields  map[string]string `json:"fields"`
 	}
 	if err := json.Unmarshal(text, &response); err != nil || response.Message == "" {
-		return fmt.Errorf("%s: status %d", where, status)
+		return &statusError{status, fmt.Sprintf("%s: status %d", where, status)}
 	}
 	message := strings.TrimSpace(response.Message + " " + response.Hint)
 	if len(response.Fields) > 0 {
 		message = fieldList(response.Fields)
 	}
-	return fmt.Errorf("%s: %s", where, message)
+	return &statusError{status, where + ": " + message}
 }

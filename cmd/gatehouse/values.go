@@ -37,6 +37,7 @@ func settingTypes() []kong.Option {
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault),
+		settingType(parseAuditAction), settingType(parseSince),
 	}
 }
 
