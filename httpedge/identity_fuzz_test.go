@@ -90,7 +90,7 @@ func FuzzBrowserFlow(f *testing.F) {
 	c := st.NewClient(f, nil)
 	good := asked(c).Encode()
 	for _, path := range []string{"/oauth/authorize", "/login", "/accounts", "/consent", "/logout",
-		"/me", "/me/apps", "/me/sessions", "/me/password", "/me/delete", "/me/deleted"} {
+		"/me", "/me/apps", "/me/sessions", "/me/password", "/me/history", "/me/delete", "/me/deleted"} {
 		f.Add("GET", path, good, "", "")
 		f.Add("POST", path, good, "form_token=x&decision=allow&account=1&email=a&password=b",
 			"gatehouse=a.b; gatehouse-form="+strings.Repeat("A", 43))
@@ -104,7 +104,7 @@ func FuzzBrowserFlow(f *testing.F) {
 		}
 		switch path {
 		case "/oauth/authorize", "/login", "/accounts", "/consent", "/me", "/me/apps",
-			"/me/sessions", "/me/password", "/me/delete", "/me/deleted":
+			"/me/sessions", "/me/password", "/me/history", "/me/delete", "/me/deleted":
 		default:
 			path = "/logout"
 		}

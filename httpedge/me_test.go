@@ -35,7 +35,7 @@ func TestSignInReturnsToTheAccount(t *testing.T) {
 	st.NewUser(t, "Ada", ada)
 	b := newBrowser(t, st.IdentityStack)
 	for _, path := range []string{"/me", "/me/password", "/me/email", "/me/phone",
-		"/me/email/verify", "/me/delete", "/me/deleted",
+		"/me/email/verify", "/me/history", "/me/delete", "/me/deleted",
 		"/me?return_to=https://evil.example/&next=//evil.example"} {
 		p := b.get(path)
 		p.shows(t, 200, "/login")

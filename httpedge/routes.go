@@ -24,7 +24,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 		all = append(all, signin.Endpoints(
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
-		all = append(all, me.Endpoints(s.site, c.People)...)
+		all = append(all, me.Endpoints(s.site, c.People, c.Tokens, c.Audit)...)
 	}
 	if c.Lookups != nil {
 		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller)...)

@@ -1,12 +1,14 @@
 // Package me serves the pages of a person's own account: profile, ways to sign in, connected apps,
-// sessions and deletion.
+// sessions, security history and deletion.
 package me
 
 import (
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
 	"gatehouse/actors/people"
+	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
 	"gatehouse/httpedge/pages"
 	"gatehouse/httpedge/visit"
@@ -16,11 +18,15 @@ import (
 type service struct {
 	*visit.Site
 	people *people.Service
+	tokens *token.Service
+	audit  audit.Reader
 }
 
 // Endpoints returns the endpoints.
-func Endpoints(site *visit.Site, people *people.Service) []endpoint.Endpoint {
-	s := &service{site, people}
+func Endpoints(
+	site *visit.Site, people *people.Service, tokens *token.Service, trail audit.Reader,
+) []endpoint.Endpoint {
+	s := &service{site, people, tokens, trail}
 	toEmail, toPhone := s.emailChange(), s.phoneChange()
 	email := func(handle func(*person)) fasthttp.RequestHandler {
 		return s.Offered(account.Email, s.personal(handle))
@@ -47,6 +53,9 @@ func Endpoints(site *visit.Site, people *people.Service) []endpoint.Endpoint {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
 	return append(all, endpoint.Endpoint{
+		Pattern: pages.PathMeHistory, Methods: show[:2], Handle: s.personal(s.history),
+		Format: endpoint.Page,
+	}, endpoint.Endpoint{
 		Pattern: pages.PathMeDeleted, Methods: show[:2], Handle: s.Handle(s.showDeleted),
 		Format: endpoint.Page,
 	})

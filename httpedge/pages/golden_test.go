@@ -193,6 +193,15 @@ var all = map[string]page{
 		Problems: []pages.Problem{{Text: "This session has ended already."}}},
 	"me_sessions_hostile": pages.MeSessions{Account: rogue, FormToken: hostile, Notice: hostile, Problems: wrong, More: 1, Step: 12,
 		Sessions: []pages.Session{{ID: hostile, Device: hostile, Since: hostile, Seen: hostile}}},
+	"me_history": pages.MeHistory{Account: rosa, Later: true, More: true, Events: []pages.HistoryEvent{
+		{Number: 71, Time: "3 May 2026, 12:04 UTC", At: "2026-05-03T12:04:59Z", Text: "You signed in with your password in a new browser", Count: 1, Place: "192.0.2.0/24"},
+		{Number: 64, Time: "3 May 2026, 12:01 UTC", At: "2026-05-03T12:01:07Z", Text: "Somebody entered a wrong password", Count: 12, Place: "2001:db8:1::/48"},
+		{Number: 9, Time: "12 December 2025, 08:30 UTC", At: "2025-12-12T08:30:00Z", Text: "You let", App: "Atlas", End: " " + basic.Text, Count: 1},
+	}},
+	"me_history_none": pages.MeHistory{Account: kofi},
+	"me_history_end":  pages.MeHistory{Account: kofi, Later: true},
+	"me_history_hostile": pages.MeHistory{Account: rogue, Events: []pages.HistoryEvent{
+		{Number: 1, Time: hostile, At: hostile, Text: hostile, App: hostile, End: hostile, Count: 2, Place: hostile}}},
 
 	"me_password": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token"},
 	"me_password_again": pages.MePassword{Account: rosa, Action: "/me/password", FormToken: "token", Problems: []pages.Problem{

@@ -32,6 +32,7 @@ var (
 	mePhoneSignIn = parse("mephonesignin.html")
 	meAddress     = parse("meaddress.html")
 	meApps        = parse("meapps.html")
+	meHistory     = parse("mehistory.html")
 	meSessions    = parse("mesessions.html")
 	meDelete      = parse("medelete.html")
 	message       = parse("message.html")

@@ -32,6 +32,7 @@ const (
 	PathMePhoneVerify = "/me/phone/verify"
 	PathMePhoneResend = "/me/phone/resend"
 	PathMePhoneSignIn = "/me/phone/sign-in"
+	PathMeHistory     = "/me/history"
 	PathMeDelete      = "/me/delete"
 	PathMeDeleted     = "/me/deleted"
 )

@@ -93,6 +93,20 @@ func TestEndAnotherSession(t *testing.T) {
 	})
 }
 
+// TestSecurityHistory checks that the page tells what the person did.
+func TestSecurityHistory(t *testing.T) {
+	withAndWithoutScripts(t, func(t *testing.T, p *person) {
+		p.signedIn("Ada", "ada@example.com")
+		p.allow(p.app)
+		p.visit("/me")
+		p.follow("Security history")
+		p.sees("/me/history", "Security history", "You let Atlas see your name",
+			"You signed in", "in a new browser", "from 127.0.0.0/24")
+		p.follow("Back to your account")
+		p.sees("/me", "Your account")
+	})
+}
+
 func TestEndOneSession(t *testing.T) {
 	p := newService(t).person(t, true)
 	left := p.person(t, true)

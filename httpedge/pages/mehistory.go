@@ -1,0 +1,43 @@
+package pages
+
+import "strconv"
+
+// MeHistory is the page with the security history of an account, the newest event first, some at a
+// time.
+type MeHistory struct {
+	Account Account
+	Events  []HistoryEvent // as many as have room are shown
+	More    bool           // there are older ones behind Events
+	Later   bool           // there are newer ones before Events
+}
+
+// HistoryEvent is something that happened to an account: Text, then App and End.
+type HistoryEvent struct {
+	Number int64
+	Time   string // such as "3 May 2026, 12:04 UTC"
+	At     string // the same by RFC 3339
+	Text   string // the begin of the sentence, or all of it
+	App    string // name of a client in the sentence; "" = none
+	End    string // what follows App
+	Count  int    // how often it happened, at least 1
+	Place  string // an address or a prefix; "" = unknown
+}
+
+// Render returns the page.
+func (p MeHistory) Render() ([]byte, error) {
+	return fit(len(p.Events), func(rows int) ([]byte, error) {
+		fewer := p
+		// so that each page leads on
+		fewer.Events = p.Events[:min(max(rows, 1), len(p.Events))]
+		fewer.More = p.More || len(fewer.Events) < len(p.Events)
+		return render(meHistory, fewer)
+	})
+}
+
+// Older returns the path of the events behind those that are shown; "" = none.
+func (p MeHistory) Older() string {
+	if !p.More || len(p.Events) == 0 {
+		return ""
+	}
+	return PathMeHistory + "?before=" + strconv.FormatInt(p.Events[len(p.Events)-1].Number, 10)
+}
