@@ -18,6 +18,7 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 
 	"gatehouse/actors/account"
+	"gatehouse/providers/messenger/webhook"
 )
 
 var (
@@ -54,7 +55,7 @@ func newMailer(t Target, from *mail.Address, service string) *mailer {
 		host: host, address: net.JoinHostPort(host,
 			port), login: t.url.User, from: from, service: service,
 		implicit: t.scheme == "smtps", mustTLS: t.scheme == "smtps" || t.scheme == "smtp" &&
-			!isLoopback(host),
+			!webhook.IsLoopback(host),
 	}
 	p.open = p.dial
 	return p
@@ -191,7 +192,7 @@ func mailKind(ctx context.Context, err error) error {
 	if code := replyCode(err); code > 0 {
 		return fmt.Errorf("the mail server replied %d", code)
 	}
-	return kindOf(ctx, err)
+	return webhook.KindOf(ctx, err)
 }
 
 // replyCode returns the mail server's reply code; 0 = the error is not a reply.

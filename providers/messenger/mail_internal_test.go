@@ -15,6 +15,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"gatehouse/actors/account"
+	"gatehouse/providers/messenger/webhook"
 )
 
 var resetCode = account.Message{Channel: account.Email, To: "ada@example.com",
@@ -91,12 +92,12 @@ func TestMailEncryption(t *testing.T) {
 		{"smtp on loopback with TLS", "smtp://localhost", true, false, nil, true},
 		{"smtp without TLS", "smtp://atlas:s3cr3t@example.com", false, false, errNoTLS, false},
 		{"smtp with TLS", "smtp://atlas:s3cr3t@example.com", true, false, nil, true},
-		{"smtp with a wrong certificate", "smtp://atlas:s3cr3t@example.org", true, false, errTLS, false},
+		{"smtp with a wrong certificate", "smtp://atlas:s3cr3t@example.org", true, false, webhook.ErrTLS, false},
 		{"smtp+insecure without TLS", "smtp+insecure://atlas:s3cr3t@example.com", false, false, nil, false},
 		{"smtp+insecure with a wrong certificate", "smtp+insecure://atlas:s3cr3t@example.org", true, false, nil, true},
 		{"smtps", "smtps://atlas:s3cr3t@example.com", true, true, nil, true},
-		{"smtps with a wrong certificate", "smtps://atlas:s3cr3t@example.org", true, true, errTLS, false},
-		{"smtps without TLS", "smtps://atlas:s3cr3t@example.com", false, false, errTLS, false},
+		{"smtps with a wrong certificate", "smtps://atlas:s3cr3t@example.org", true, true, webhook.ErrTLS, false},
+		{"smtps without TLS", "smtps://atlas:s3cr3t@example.com", false, false, webhook.ErrTLS, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			change := login

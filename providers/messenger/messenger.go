@@ -10,15 +10,13 @@ import (
 	"net/mail"
 
 	"gatehouse/actors/account"
+	"gatehouse/providers/messenger/webhook"
 )
-
-// MinSecret is the minimum length of the webhook secret, in bytes.
-const MinSecret = 32
 
 // Config configures a Messenger. It is printed without the Secret and the Targets.
 type Config struct {
 	Targets []Target // the first one that serves a channel gets its messages; optional
-	// Secret is the key of the webhook signatures, at least MinSecret bytes; required with a
+	// Secret is the key of the webhook signatures, at least webhook.MinSecret bytes; required with a
 	// webhook.
 	Secret string `json:"-"`
 	// From is the sender of e-mails, such as "Atlas <no-reply@example.com>"; required with an SMTP
@@ -61,11 +59,11 @@ func (m *Messenger) open(t Target, config Config) (account.CodeSender, error) {
 	case t.IsLog():
 		return &logSender{config.Logger}, nil
 	case t.IsWebhook():
-		if len(config.Secret) < MinSecret {
-			return nil, fmt.Errorf("a webhook needs a secret of at least %d characters", MinSecret)
+		if len(config.Secret) < webhook.MinSecret {
+			return nil, fmt.Errorf("a webhook needs a secret of at least %d characters", webhook.MinSecret)
 		}
 		w := newWebhook(t.url.String(), config.Secret, config.Service)
-		m.close = append(m.close, w.close)
+		m.close = append(m.close, w.Close)
 		return w, nil
 	case t.IsMail():
 		from, err := ParseSender(config.From)

@@ -2,12 +2,11 @@ package messenger
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"gatehouse/actors/account"
+	"gatehouse/providers/messenger/webhook"
 )
 
 // Target is a destination of messages: log, an http or https URL, or an smtp, smtp+insecure or
@@ -26,7 +25,6 @@ var (
 	errMailOnly = errors.New("must not send text messages by SMTP")
 	errHost     = errors.New("must have a host, and a port from 1 to 65535 if any")
 	errFragment = errors.New("must have no fragment")
-	errClear    = errors.New("must be https, or http on loopback")
 	errMailPath = errors.New("must have neither path nor query for SMTP")
 	errLogin    = errors.New("must have a user and a password for SMTP, or neither")
 )
@@ -54,7 +52,7 @@ func ParseTarget(text string) (Target, error) {
 	t.scheme, t.url = u.Scheme, u
 	switch u.Scheme {
 	case "http", "https":
-		return t, t.validateWebhook()
+		return t, webhook.CheckURL(t.url)
 	case "smtp", "smtp+insecure", "smtps":
 		if !t.serves.Email {
 			return Target{}, errMailOnly
@@ -65,22 +63,10 @@ func ParseTarget(text string) (Target, error) {
 	return Target{}, errTarget
 }
 
-func (t Target) validateWebhook() error {
-	switch {
-	case !validHost(t.url):
-		return errHost
-	case t.url.Fragment != "":
-		return errFragment
-	case t.url.Scheme == "http" && !isLoopback(t.url.Hostname()):
-		return errClear
-	}
-	return nil
-}
-
 func (t Target) validateMail() error {
 	password, _ := t.url.User.Password()
 	switch {
-	case !validHost(t.url):
+	case !webhook.HasValidHost(t.url):
 		return errHost
 	case t.url.Fragment != "":
 		return errFragment
@@ -90,20 +76,6 @@ func (t Target) validateMail() error {
 		return errLogin
 	}
 	return nil
-}
-
-// validHost reports whether u has a host and, if any, a port from 1 to 65535.
-func validHost(u *url.URL) bool {
-	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
-		return false
-	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
-	return u.Port() == "" || err == nil && n > 0
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // IsLog reports whether the target writes codes to the log.

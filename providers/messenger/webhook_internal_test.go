@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/providers/messenger/webhook"
 )
 
 // fakeReceiver is a webhook receiver without a network, for tests with a fake clock. It records the
@@ -39,7 +40,7 @@ func (a *fakeReceiver) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	a.at = append(a.at, time.Since(a.began))
 	a.ids = append(a.ids, r.Header.Get("Idempotency-Key"))
-	a.signed = append(a.signed, r.Header.Get(signatureHeader))
+	a.signed = append(a.signed, r.Header.Get(webhook.SignatureHeader))
 	a.bodies = append(a.bodies, string(body))
 	next := a.responses[min(len(a.at), len(a.responses))-1]
 	switch {
@@ -59,7 +60,7 @@ func sentTo(t *testing.T, responses ...response) (*fakeReceiver, error) {
 	t.Helper()
 	a := &fakeReceiver{t: t, responses: responses, began: time.Now()}
 	w := newWebhook("https://sms.example.com/", strings.Repeat("k", 32), "id.example.com")
-	w.http.Transport = a
+	w.HTTP.Transport = a
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	err := w.Send(ctx, account.Message{Channel: account.SMS, To: "+12025550123",

@@ -1,4 +1,4 @@
-package messenger
+package webhook
 
 import (
 	"context"
@@ -14,12 +14,12 @@ var (
 	errNoName    = errors.New("the name does not resolve")
 	errNoConnect = errors.New("cannot connect")
 	errTimedOut  = errors.New("timed out")
-	errTLS       = errors.New("cannot set up TLS")
+	ErrTLS       = errors.New("cannot set up TLS") // such as a certificate of another name
 	errBroken    = errors.New("the connection broke")
 )
 
-// kindOf returns the context's error if it has ended, or else the kind of a network error.
-func kindOf(ctx context.Context, err error) error {
+// KindOf returns the context's error if it has ended, or else the kind of a network error.
+func KindOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -36,7 +36,7 @@ func kindOf(ctx context.Context, err error) error {
 		return errNoName
 	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err,
 		&alert), errors.Is(err, http.ErrSchemeMismatch):
-		return errTLS
+		return ErrTLS
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return errTimedOut
 	case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
