@@ -263,7 +263,7 @@ func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, name string)
 // would.
 func (s *Server) CheckCertificate() {
 	if s.tls != nil {
-		_, _ = s.tls.GetCertificate(nil) // it logs what is wrong, and keeps the old one
+		_, _ = s.tls.GetConfigForClient(nil) // it logs what is wrong, and keeps the old one
 	}
 }
 
