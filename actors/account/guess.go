@@ -34,8 +34,13 @@ type Guess struct {
 }
 
 // GuessedAccount returns the key by which attempts at an account are counted: a hash of its e-mail
-// address in lower case.
-func GuessedAccount(email string) [32]byte { return sha256.Sum256([]byte(strings.ToLower(email))) }
+// address, folded as for UserByEmail. Else each spelling that finds the account had a limit of its
+// own.
+func GuessedAccount(email string) [32]byte { return sha256.Sum256([]byte(Fold(email))) }
+
+// Fold returns the form of an e-mail address or username for case-insensitive comparison. Upper case
+// comes first: letters such as the long s are then the same as the usual one.
+func Fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
 // GuessLimitError is returned when no attempt is allowed before Next.
 type GuessLimitError struct {

@@ -224,6 +224,28 @@ func (f *limitedFixture) wantEvent(
 	}
 }
 
+// TestSpellingsOfOneAccountShareLimit signs in by spellings of one address that find its account:
+// with the dotless i, the long s and the sign for kelvin.
+func TestSpellingsOfOneAccountShareLimit(t *testing.T) {
+	f := newLimitedFixture(t, account.Channels{Email: true})
+	kis := account.User{Name: "Kis", Email: "kis@example.com"}
+	_, err := f.CreateUser(t.Context(), kis, password, f.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.enter(t, "\u212aı\u017f@example.com", password, "", browser); err != nil {
+		t.Fatalf("the right password by another spelling: got %v, want a session", err)
+	}
+	f.exhaust(t, "kis@example.com")
+	for _, local := range []string{"KIS", "kıs", "ki\u017f", "\u212ais"} {
+		email := local + "@example.com"
+		var limit *people.ThrottledError
+		if _, err := f.enter(t, email, wrongPassword, "", attackers(2000)); !errors.As(err, &limit) {
+			t.Errorf("%s: got %v, want the limit of kis@example.com", email, err)
+		}
+	}
+}
+
 // TestUnknownAddressIsLimitedToo checks that limits do not reveal whether an account exists.
 func TestUnknownAddressIsLimitedToo(t *testing.T) {
 	f := newLimitedFixture(t, account.Channels{Email: true})

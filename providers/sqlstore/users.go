@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,7 +34,7 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (*account.User, e
 	if email == "" || !isText(email) {
 		return nil, fmt.Errorf("read user: %w", account.ErrNotFound)
 	}
-	return s.readUser(ctx, selectUserByEmail, fold(email))
+	return s.readUser(ctx, selectUserByEmail, account.Fold(email))
 }
 
 // UserByPhone implements account.Store.
@@ -78,9 +77,6 @@ func scanUser(r row) (*account.User, error) {
 	u.Created, u.Updated = fromMillis(created), fromMillis(updated)
 	return &u, err
 }
-
-// fold returns the form of an e-mail address or username for case-insensitive comparison.
-func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
 // key returns the value of a unique column: NULL for "", which several users may have.
 func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
@@ -250,8 +246,8 @@ func checkUser(u *account.User) error {
 // checkFree returns a refusal if another user has the e-mail address, phone number or username.
 // Without it, the write would fail and abort the whole transaction.
 func (b *batch) checkFree(u *account.User) error {
-	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(fold(u.Email)),
-		key(account.PhoneKey(u.Phone)), key(fold(u.Username)), u.Phone}, new(int64))
+	err := b.conn.one(b.ctx, otherUser, []any{u.ID, key(account.Fold(u.Email)),
+		key(account.PhoneKey(u.Phone)), key(account.Fold(u.Username)), u.Phone}, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -262,8 +258,8 @@ func (b *batch) checkFree(u *account.User) error {
 }
 
 func userValues(u *account.User) []any {
-	return []any{u.Name, u.Email, key(fold(u.Email)), u.Phone, key(account.PhoneKey(u.Phone)),
-		u.Username, key(fold(u.Username)), u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth,
+	return []any{u.Name, u.Email, key(account.Fold(u.Email)), u.Phone, key(account.PhoneKey(u.Phone)),
+		u.Username, key(account.Fold(u.Username)), u.Gender, u.Bio, u.PlaceOfBirth, u.DateOfBirth,
 		u.Address, u.ProfilePicture, u.PasswordHash, u.PhoneSignIn, u.Disabled, millis(u.Created), millis(u.Updated),
 		u.Version}
 }
