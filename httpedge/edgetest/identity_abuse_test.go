@@ -110,14 +110,17 @@ func TestSignInCountsOnce(t *testing.T) {
 	}
 }
 
-// TestStolenSessionIsNotFresh has a browser with a stolen session cookie ask with prompt=login.
+// TestStolenSessionIsNotFresh has a browser with a stolen session cookie ask with prompt=login. It
+// began the request before the owner signed in, and has proof of another account's sign-in for it.
 func TestStolenSessionIsNotFresh(t *testing.T) {
 	r := &row{edgetest.NewIdentity(t), t, ""}
 	c, u, eve := r.client(), r.person(), r.person()
 	b, thief := r.browser(), r.browser()
-	own := thief.authorize(c, "prompt", "login", "state", "other") // has a start before the sign-in
+	login := thief.authorize(c, "prompt", "login")
+	login.shows(200, "/login")
 	b.consented(c, u)
-	thief.signIn(own, eve).shows(200, "/consent")
+	own := thief.signIn(login, eve)
+	own.shows(200, "/consent")
 	home, err := url.Parse(r.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -131,13 +134,21 @@ func TestStolenSessionIsNotFresh(t *testing.T) {
 		t.Fatal("got no code with the stolen cookie, want one")
 	}
 	asked := authorizationQuery(c, "prompt", "login")
-	thief.open("GET", "/oauth/authorize?"+asked, nil).shows(200, "/login")
-	started, err := url.ParseQuery(own.query)
-	if err != nil || started.Get("begun") == "" {
-		t.Fatalf("got %q, error %v, want a start", own.query, err)
+	proved, err := url.ParseQuery(own.query)
+	if err != nil || proved.Get("proof") == "" {
+		t.Fatalf("got %q, error %v, want proof of the sign-in", own.query, err)
 	}
-	chooser := thief.open("GET", "/accounts?"+asked+"&begun="+started.Get("begun"), nil)
-	thief.send(chooser, "account", strconv.FormatInt(u.ID, 10)).shows(200, "/login")
+	for name, query := range map[string]string{
+		"a request begun before": login.query, "no proof": asked,
+		"proof of another sign-in": asked + "&proof=" + proved.Get("proof"),
+	} {
+		thief.open("GET", "/oauth/authorize?"+query, nil).shows(200, "/login")
+		chooser := thief.open("GET", "/accounts?"+query, nil)
+		next := thief.send(chooser, "account", strconv.FormatInt(u.ID, 10))
+		if next.path != "/login" {
+			t.Errorf("%s: got %s, want the sign-in", name, next.path)
+		}
+	}
 }
 
 // TestParallelTabsWithPromptLogin has two tabs of one browser ask for a sign-in each.

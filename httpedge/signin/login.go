@@ -82,6 +82,7 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 		visit.Redirect(v.HTTP, pages.PathMe)
 		return
 	}
+	v.Pending.Prove(session)
 	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, user.ID))
 }
 

@@ -91,5 +91,5 @@ var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // chooser; "" = the default.
 func IsChooserParameter(name string) bool {
 	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice &&
-		name != visit.ParamBegun && !slices.Contains(pendingParameters, name)
+		name != visit.ParamProof && !slices.Contains(pendingParameters, name)
 }

@@ -15,7 +15,7 @@ const choiceLifetime = 10 * time.Minute
 // The parameters that carry what belongs to a pending request from page to page, sealed.
 const (
 	ParamChoice = "chosen" // the user that continues
-	ParamBegun  = "begun"  // when a request with prompt=login arrived
+	ParamProof  = "proof"  // the sign-in for a request with prompt=login
 )
 
 // Pending is an authorization request in progress. It travels in the URLs of the pages and is
@@ -24,16 +24,28 @@ type Pending struct {
 	Request *oauth.AuthorizationRequest
 	Client  *oauth.Client
 	Query   string // its parameters, encoded
-	// Begun is when the request arrived, in whole milliseconds as sign-ins are stored: a sign-in
-	// before does not count for prompt=login. It is zero without prompt=login.
-	Begun time.Time
+	// proof stands for the session that was signed in for this request, with prompt=login; 0 = none.
+	// Only a sign-in gives one: the time of a sign-in would also let a thief of the session pass, who
+	// has begun a request before.
+	proof int64
 }
 
 // IsFresh reports whether a session was signed in for this request, and no code was issued for that
 // sign-in before.
 func (p *Pending) IsFresh(session *account.Session) bool {
-	return !p.Begun.IsZero() && !session.SignedIn.Before(p.Begun) &&
-		!session.Used.Equal(session.SignedIn)
+	return p.proof != 0 && p.proof == proofOf(session) && !session.Used.Equal(session.SignedIn)
+}
+
+// Prove notes that a session has just been signed in for this request.
+func (p *Pending) Prove(session *account.Session) {
+	if p.Request.Prompt.Contains(oauth.PromptLogin) {
+		p.proof = proofOf(session)
+	}
+}
+
+// proofOf returns 64 bits of the hash of a session's token.
+func proofOf(session *account.Session) int64 {
+	return int64(binary.BigEndian.Uint64(session.Hash[:]))
 }
 
 // Refuse redirects to the client with an error.
@@ -58,10 +70,10 @@ func (v *Visit) Path(page string) string {
 	switch {
 	case v.Pending == nil:
 		return page
-	case v.Pending.Begun.IsZero():
+	case v.Pending.proof == 0:
 		return page + "?" + v.Pending.Query
 	}
-	return page + "?" + v.Pending.Query + v.sealed(ParamBegun, v.Pending.Begun.UnixMilli())
+	return page + "?" + v.Pending.Query + v.sealed(ParamProof, v.Pending.proof)
 }
 
 // PathChosen is Path with the user that continues. It needs a pending request.
@@ -75,29 +87,20 @@ func (v *Visit) sealed(name string, number int64) string {
 	return "&" + name + "=" + v.Bind(name).Seal(payload, v.Now)
 }
 
-// open returns the number in a sealed parameter; false = there is none, or not a valid one.
-func (v *Visit) open(name string, lifetime time.Duration) (int64, bool) {
+// open returns the number in a sealed parameter; 0 = there is none, or not a valid one.
+func (v *Visit) open(name string) int64 {
 	sealed := string(v.HTTP.QueryArgs().Peek(name))
-	payload, _, ok := v.Bind(name).Open(sealed, 8, lifetime, v.Now)
+	payload, _, ok := v.Bind(name).Open(sealed, 8, choiceLifetime, v.Now)
 	if !ok {
-		return 0, false
+		return 0
 	}
-	return int64(binary.BigEndian.Uint64(payload)), true
+	return int64(binary.BigEndian.Uint64(payload))
 }
 
 // OpenPending reads what the URL of the request says of the pending request besides its parameters.
-// A request with prompt=login that does not say when it arrived has arrived now.
 func (v *Visit) OpenPending() {
-	if v.Pending == nil {
-		return
-	}
-	v.Chosen, _ = v.open(ParamChoice, choiceLifetime)
-	if !v.Pending.Request.Prompt.Contains(oauth.PromptLogin) {
-		return
-	}
-	v.Pending.Begun = v.Now.Truncate(time.Millisecond)
-	if begun, ok := v.open(ParamBegun, oauth.FormLifetime); ok {
-		v.Pending.Begun = time.UnixMilli(begun)
+	if v.Pending != nil {
+		v.Chosen, v.Pending.proof = v.open(ParamChoice), v.open(ParamProof)
 	}
 }
 
