@@ -20,7 +20,7 @@ import (
 // that would delay a shutdown.
 type connections struct {
 	max        int
-	perAddress int                   // of one ratelimit.CallerPrefix; 0 = no limit
+	perAddress int                   // of one address, see ratelimit.Networks; 0 = no limit
 	exempt     func(netip.Addr) bool // from perAddress
 	timeouts   timeouts              // of each
 	log        *slog.Logger
@@ -48,7 +48,8 @@ func newConnections(limit int, t timeouts, log *slog.Logger) *connections {
 		open: make(map[*connection]struct{}), from: make(map[netip.Prefix]int)}
 }
 
-// limitAddresses limits the connections of one IPv4 address or IPv6 /64. Call it before there are
+// limitAddresses limits the connections of one IPv4 address or IPv6 /64. An IPv6 /56 may have twice
+// as many, and a /48 four times: providers hand out such networks. Call it before there are
 // connections.
 func (c *connections) limitAddresses(most int, exempt func(netip.Addr) bool) {
 	c.perAddress, c.exempt = most, exempt
@@ -78,42 +79,43 @@ func (c *connections) add(conn net.Conn) (*connection, limit) {
 	from := c.counts(conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.closing || len(c.open) >= c.max:
+	if c.closing || len(c.open) >= c.max {
 		return nil, limitAll
-	case from.IsValid() && c.from[from] >= c.perAddress:
-		return nil, limitAddress
+	}
+	for _, network := range from {
+		if c.from[network.Prefix] >= c.perAddress*network.Wide {
+			return nil, limitAddress
+		}
 	}
 	held := &connection{Conn: conn, owner: c, from: from,
 		times: connDeadlines{timeouts: &c.timeouts, arriving: true}}
 	c.open[held] = struct{}{}
-	if from.IsValid() {
-		c.from[from]++
+	for _, network := range from {
+		c.from[network.Prefix]++
 	}
 	return held, noLimit
 }
 
-// counts returns what conn counts for; the zero Prefix = nothing.
-func (c *connections) counts(conn net.Conn) netip.Prefix {
+// counts returns the networks that conn counts for; nil = none.
+func (c *connections) counts(conn net.Conn) []ratelimit.Network {
 	if c.perAddress == 0 {
-		return netip.Prefix{}
+		return nil
 	}
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || c.exempt(peer(tcp)) {
-		return netip.Prefix{}
+		return nil
 	}
-	return ratelimit.CallerPrefix(peer(tcp))
+	return ratelimit.Networks(peer(tcp))
 }
 
 func (c *connections) remove(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, conn)
-	if !conn.from.IsValid() {
-		return
-	}
-	if c.from[conn.from]--; c.from[conn.from] == 0 {
-		delete(c.from, conn.from)
+	for _, network := range conn.from {
+		if c.from[network.Prefix]--; c.from[network.Prefix] == 0 {
+			delete(c.from, network.Prefix)
+		}
 	}
 }
 
@@ -224,7 +226,7 @@ const (
 type connection struct {
 	net.Conn
 	owner    *connections
-	from     netip.Prefix // what it counts for; zero = nothing
+	from     []ratelimit.Network // that it counts for
 	times    connDeadlines
 	received atomic.Bool // a byte was received
 	linger   atomic.Bool

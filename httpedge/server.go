@@ -65,8 +65,9 @@ type Config struct {
 	WriteTimeout   time.Duration // to send a response
 	IdleTimeout    time.Duration // between two requests on a connection
 	MaxConnections int           // open public connections, at least 1; further ones get 503
-	// MaxConnectionsPerAddress limits those of one IPv4 address or IPv6 /64. Trusted proxies and
-	// Unix sockets have no such limit. Optional: 0 = an eighth of MaxConnections.
+	// MaxConnectionsPerAddress limits those of one IPv4 address or IPv6 /64; a /56 may have twice as
+	// many, a /48 four times. Trusted proxies and Unix sockets have no such limit. Optional: 0 = an
+	// eighth of MaxConnections.
 	MaxConnectionsPerAddress int
 
 	// CertFile and KeyFile turn on TLS (1.2 and later, HTTP/1.1) for the public server. Optional,

@@ -76,6 +76,23 @@ func networksOf(caller netip.Addr) (networks [len(widths)]netip.Prefix, n int) {
 	return networks, len(widths)
 }
 
+// Network is a network of a caller, which may have Wide times what one caller may.
+type Network struct {
+	netip.Prefix
+	Wide int
+}
+
+// Networks returns the networks that count what a caller has: an IPv4 address, or an IPv6 /64 with
+// its /56 and /48.
+func Networks(caller netip.Addr) []Network {
+	prefixes, n := networksOf(caller)
+	var all []Network
+	for i, prefix := range prefixes[:n] {
+		all = append(all, Network{prefix, widths[i].wide})
+	}
+	return all
+}
+
 // CallerPrefix returns what counts as one caller: an IPv4 address or an IPv6 /64. All callers
 // without an address are one.
 func CallerPrefix(caller netip.Addr) netip.Prefix { return prefixOf(caller, widths[0].bits) }
