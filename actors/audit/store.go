@@ -17,8 +17,9 @@ type Filter struct {
 	Limit    int  // at least 1
 }
 
-// MaxRows is how many rows of one subject, action and outcome the trail gets in an hour. Further
-// events are counted in one more row, which gets a new number with each of them.
+// MaxRows is how many rows of one subject, action and outcome the trail gets in an hour, and of
+// consents to one client. Further events are counted in one more row, which gets a new number with
+// each of them, and the details of all.
 const MaxRows = 100
 
 // Store keeps the trail.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,8 @@ RETURNING subject, action, outcome, events, counted, number`,
 	moveCounts = newRowsText("UPDATE audit_counts SET counted = v.column1, number = v.column2 FROM (", `) AS v
 WHERE hour = v.column3 AND subject = v.column4 AND action = v.column5 AND outcome = v.column6`,
 		"bigint", "bigint", "bigint", "text", "text", "text")
-	deleteEvents = newRowsText("DELETE FROM audit WHERE number IN (SELECT v.column1 FROM (", ") AS v)", "bigint")
+	takeEvents = newRowsText("DELETE FROM audit WHERE number IN (SELECT v.column1 FROM (",
+		") AS v) RETURNING number, details", "bigint")
 )
 
 // record collects the events of a write that had an effect.
@@ -64,9 +66,16 @@ type countKey struct {
 	subject audit.Subject
 	action  audit.Action
 	outcome audit.Outcome
+	client  string // of a consent, so that many for one client do not hide one for another
 }
 
-func keyOf(e *audit.Event) countKey { return countKey{e.Subject, e.Action, e.Outcome} }
+func keyOf(e *audit.Event) countKey {
+	key := countKey{subject: e.Subject, action: e.Action, outcome: e.Outcome}
+	if e.Action == audit.ConsentGiven || e.Action == audit.ConsentWithdrawn {
+		key.client = e.Target
+	}
+	return key
+}
 
 // eventCount counts the events of a key in this transaction and in the hour.
 type eventCount struct {
@@ -77,6 +86,7 @@ type eventCount struct {
 	former  int64 // number of the shared row before this transaction; 0 = none
 	number  int64 // number of the shared row since this transaction; 0 = unchanged
 	shared  *audit.Event
+	details []string // of all events of the shared row
 }
 
 // settleAudit numbers and writes the collected events. It comes after settleChanges, for the same
@@ -98,6 +108,9 @@ func (b *batch) settleAudit() error {
 	}
 	counts, err := b.countEvents(hour)
 	if err != nil {
+		return fmt.Errorf("count events: %w", err)
+	}
+	if err := b.takeShared(counts); err != nil {
 		return fmt.Errorf("count events: %w", err)
 	}
 	rows := placeEvents(b.events, counts, last-int64(len(b.events)))
@@ -156,11 +169,39 @@ func (b *batch) countEvents(hour int64) (counts []*eventCount, err error) {
 
 // texts returns the stored form of a key.
 func (k countKey) texts() [3]string {
-	return [3]string{k.subject.String(), string(k.action), string(k.outcome)}
+	subject := k.subject.String()
+	if k.client != "" {
+		subject += " client:" + k.client
+	}
+	return [3]string{subject, string(k.action), string(k.outcome)}
+}
+
+// takeShared deletes the shared rows that get further events, and keeps their details.
+func (b *batch) takeShared(counts []*eventCount) error {
+	former := map[int64]*eventCount{}
+	var numbers []int64
+	for _, c := range counts {
+		if c.former != 0 && c.before+c.added > audit.MaxRows {
+			former[c.former], numbers = c, append(numbers, c.former)
+		}
+	}
+	return inRows(b, takeEvents, numbers, func(args []any, number *int64) []any {
+		return append(args, *number)
+	}, func(text string, args []any) error {
+		return b.conn.rows(b.ctx, text, args, func(r row) error {
+			var number int64
+			var details string
+			err := r.Scan(&number, &details)
+			if c := former[number]; err == nil && c != nil {
+				c.details = strings.Fields(details)
+			}
+			return err
+		})
+	})
 }
 
 // placeEvents numbers events from above last and returns the rows to insert. Events above the limit
-// of their key share one row, with the number of the newest.
+// of their key share one row, with the number of the newest and the details of all.
 func placeEvents(events []audit.Event, counts []*eventCount, last int64) (rows []audit.Event) {
 	byKey := map[countKey]*eventCount{}
 	for _, c := range counts {
@@ -177,34 +218,28 @@ func placeEvents(events []audit.Event, counts []*eventCount, last int64) (rows [
 		}
 		c.counted += int64(e.Count)
 		c.number, c.shared = last, e
+		for _, word := range e.Details {
+			if !slices.Contains(c.details, word) {
+				c.details = append(c.details, word)
+			}
+		}
 	}
 	for _, c := range counts {
 		if c.shared != nil {
-			c.shared.Count = int(c.counted)
+			c.shared.Count, c.shared.Details = int(c.counted), c.details
 			rows = append(rows, *c.shared)
 		}
 	}
 	return rows
 }
 
-// moveShared deletes the former shared rows and stores where the new ones are.
+// moveShared stores where the new shared rows are.
 func (b *batch) moveShared(counts []*eventCount, hour int64) error {
 	var moved []*eventCount
-	var former []int64
 	for _, c := range counts {
-		if c.shared == nil {
-			continue
+		if c.shared != nil {
+			moved = append(moved, c)
 		}
-		moved = append(moved, c)
-		if c.former != 0 {
-			former = append(former, c.former)
-		}
-	}
-	err := insertAll(b, deleteEvents, former, func(args []any, number *int64) []any {
-		return append(args, *number)
-	})
-	if err != nil {
-		return err
 	}
 	return insertAll(b, moveCounts, moved, func(args []any, c **eventCount) []any {
 		key := (*c).texts()

@@ -92,7 +92,7 @@ func Statements() []string {
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, grantConsent, hasGrantParties, trimSessions, useSignIn,
 		countEnds, dropAccess,
-		countEvents, moveCounts.sqlite[8], deleteEvents.sqlite[8], firstSince, sweepAudit,
+		countEvents, moveCounts.sqlite[8], takeEvents.sqlite[8], firstSince, sweepAudit,
 	}
 	for _, f := range auditFilters {
 		texts = append(texts, EventsStatement(f))

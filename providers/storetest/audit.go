@@ -26,6 +26,7 @@ var auditTests = map[string]func(*testing.T, *fixture){
 	"EventsOutliveTheirUser":      eventsOutliveUser,
 	"SelectEvents":                selectEvents,
 	"ManyEventsBecomeACount":      manyEventsCount,
+	"ManyConsentsHideNone":        manyConsentsHideNone,
 	"ManyEventsOfOneTransaction":  manyEventsOfOneTransaction,
 	"EventNumbersAreInOrder":      eventNumbersInOrder,
 	"CountsAreDeletedAfterHours":  countsAreDeleted,
@@ -357,7 +358,7 @@ func manyEventsCount(t *testing.T, f *fixture) {
 		for i := range audit.MaxRows + surplus {
 			ctx := audit.With(f.request(),
 				audit.Event{Action: audit.SignIn, Outcome: audit.Failed,
-					Subject: audit.OfUser(user.ID), Details: []string{fmt.Sprint(i)}, Count: 2},
+					Subject: audit.OfUser(user.ID), Details: []string{fmt.Sprint(i), "all"}, Count: 2},
 				audit.Event{Action: audit.SignOut, Subject: audit.OfUser(user.ID)})
 			if i%2 == 0 {
 				ctx = audit.With(ctx, audit.Event{Action: audit.SignIn,
@@ -389,9 +390,38 @@ func manyEventsCount(t *testing.T, f *fixture) {
 				all/2)
 		}
 		newest := events[len(events)-1]
-		if newest.Count != 2*surplus || newest.Details[0] != fmt.Sprint(all-1) {
-			t.Errorf("got a last row of %d events up to %v, want %d up to the last", newest.Count,
-				newest.Details, 2*surplus)
+		want := []string{fmt.Sprint(audit.MaxRows), "all"}
+		for i := range surplus - 1 {
+			want = append(want, fmt.Sprint(audit.MaxRows+1+i))
+		}
+		if newest.Count != 2*surplus || !slices.Equal(newest.Details, want) {
+			t.Errorf("got a last row of %d events with %v, want %d with %v", newest.Count,
+				newest.Details, 2*surplus, want)
+		}
+	})
+}
+
+// manyConsentsHideNone gives consent to a second client among many consents to a first.
+func manyConsentsHideNone(t *testing.T, f *fixture) {
+	inOneHour(func() {
+		user := f.newUser()
+		consent := func(client string) audit.Event {
+			return audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(user.ID), Target: client}
+		}
+		for i := range 2 * audit.MaxRows {
+			events := []audit.Event{consent("first")}
+			if i == audit.MaxRows+10 {
+				events = append(events, consent("second"), consent("first"))
+			}
+			f.must(f.Record(audit.With(f.ctx, events...)))
+		}
+		rows := map[string]int{}
+		for _, e := range f.events(audit.Filter{UserID: user.ID}) {
+			rows[e.Target]++
+		}
+		if rows["first"] != audit.MaxRows+1 || rows["second"] != 1 {
+			t.Errorf("got rows %v, want %d for the first client and 1 for the second", rows,
+				audit.MaxRows+1)
 		}
 	})
 }
