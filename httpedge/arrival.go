@@ -100,15 +100,54 @@ func (a *arrival) gather() {
 	if left <= arrivalRoom && cap(a.buf) > arrivalRoom+arrivalStep {
 		a.buf = append(make([]byte, 0, arrivalRoom), a.buf[:left]...)
 	}
-	a.buf, a.from, a.to, a.request = a.buf[:left], 0, 0, arriving{}
-	if left > 0 && a.isReady() {
+	a.buf, a.from, a.to = a.buf[:left], 0, 0
+	if left == 0 {
+		if !a.fill() {
+			return
+		}
+		if isWhole(a.buf) { // as most requests are
+			a.to = len(a.buf)
+			return
+		}
+	}
+	a.request = arriving{}
+	if a.isReady() {
 		return
 	}
+	a.partial.Store(true)
 	for a.fill() && !a.isReady() {
-		a.partial.Store(true)
 	}
-	if a.partial.Load() {
-		a.partial.Store(false)
+	a.partial.Store(false)
+}
+
+// isWhole reports whether buf is one request without a body and with strict lines. It is false for
+// a request that expects something.
+func isWhole(buf []byte) bool {
+	if !bytes.HasSuffix(buf, []byte("\r\n\r\n")) || buf[0] == '\r' {
+		return false
+	}
+	for rest := buf; ; {
+		end := bytes.IndexByte(rest, '\n') // there is one, since the last line is empty
+		if end == 0 || rest[end-1] != '\r' {
+			return false
+		}
+		rest = rest[end+1:]
+		ok := false
+		switch rest[0] {
+		case '\r':
+			return len(rest) == len("\r\n")
+		case ' ', '\t':
+			return false
+		case 'c', 'C':
+			_, ok = headerValue(rest, "content-length")
+		case 't', 'T':
+			_, ok = headerValue(rest, "transfer-encoding")
+		case 'e', 'E':
+			_, ok = headerValue(rest, "expect")
+		}
+		if ok {
+			return false
+		}
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // Errors about a code that a person entered.
@@ -84,7 +84,7 @@ func (s *Service) requestCode(
 				return err
 			}
 		}
-		return s.sendCode(ctx, c, owner, s.config.Store.CreateChallenge, now)
+		return s.sendCode(ctx, c, owner, by.Caller, s.config.Store.CreateChallenge, now)
 	})
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (s *Service) Resend(ctx context.Context, token string, by Visitor, now time
 		if c.Again.After(now) {
 			return &ThrottledError{RetryAfter: c.Again.Sub(now)}
 		}
-		return s.sendCode(ctx, c, owner, s.config.Store.RenewChallenge, now)
+		return s.sendCode(ctx, c, owner, by.Caller, s.config.Store.RenewChallenge, now)
 	})
 }
 
@@ -130,7 +130,7 @@ func (s *Service) limitRequest(
 		c.Requester = account.KnownBrowsers
 		return request(ctx)
 	}
-	c.Requester = s.known.stranger(c.Recipient(), networkOf(by.Caller))
+	c.Requester = s.known.stranger(c.Recipient(), ratelimit.SitePrefix(by.Caller))
 	if !by.Caller.IsValid() {
 		return request(ctx)
 	}
@@ -141,16 +141,6 @@ func (s *Service) limitRequest(
 		s.codeRequests.Forgive(by.Caller)
 	}
 	return err
-}
-
-// networkOf returns the first address of the IPv6 /48 of caller, which one customer may have whole,
-// and an IPv4 address as it is.
-func networkOf(caller netip.Addr) netip.Addr {
-	caller = caller.Unmap().WithZone("")
-	if !caller.Is6() {
-		return caller
-	}
-	return netip.PrefixFrom(caller, 48).Masked().Addr()
 }
 
 // save stores a challenge with another code, as CreateChallenge and RenewChallenge do.
