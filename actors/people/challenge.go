@@ -84,7 +84,7 @@ func (s *Service) requestCode(
 				return err
 			}
 		}
-		return s.sendCode(ctx, c, owner, by.Caller, s.config.Store.CreateChallenge, now)
+		return s.sendCode(ctx, c, owner, by, s.config.Store.CreateChallenge, now)
 	})
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (s *Service) Resend(ctx context.Context, token string, by Visitor, now time
 		if c.Again.After(now) {
 			return &ThrottledError{RetryAfter: c.Again.Sub(now)}
 		}
-		return s.sendCode(ctx, c, owner, by.Caller, s.config.Store.RenewChallenge, now)
+		return s.sendCode(ctx, c, owner, by, s.config.Store.RenewChallenge, now)
 	})
 }
 
@@ -150,7 +150,8 @@ type save func(context.Context, *account.Challenge, [32]byte) (account.Plan, err
 // the same time: then the code of c is a secret that nobody learns. The last message of the day has
 // a long code in place of the one of c, and further requests send nothing.
 func (s *Service) sendCode(
-	ctx context.Context, c *account.Challenge, owner *account.User, save save, now time.Time,
+	ctx context.Context, c *account.Challenge, owner *account.User, by Visitor, save save,
+	now time.Time,
 ) error {
 	if !s.Channels().Has(c.Channel) {
 		return fmt.Errorf("send code: %w", errNoMessenger)
@@ -169,7 +170,7 @@ func (s *Service) sendCode(
 	last := account.Message{
 		Channel: c.Channel, To: message.To, Kind: account.LongCode, Code: account.NewLongCode(),
 	}
-	plan, err := s.saveChallenge(ctx, c, last, save, now)
+	plan, err := s.saveChallenge(ctx, c, last, by, save, now)
 	if err != nil || plan == account.SendNothing {
 		return err
 	}
@@ -184,9 +185,10 @@ func (s *Service) sendCode(
 
 // saveChallenge saves c, for which last may be sent, within the budget of text messages.
 func (s *Service) saveChallenge(
-	ctx context.Context, c *account.Challenge, last account.Message, save save, now time.Time,
+	ctx context.Context, c *account.Challenge, last account.Message, by Visitor, save save,
+	now time.Time,
 ) (account.Plan, error) {
-	ctx, undo, err := s.smsBudget.take(ctx, c, now)
+	ctx, undo, err := s.smsBudget.take(ctx, c, ratelimit.SitePrefix(by.Caller), now)
 	if err != nil {
 		return 0, err
 	}

@@ -55,10 +55,10 @@ func markMAC(key *oauth.Key, minutes []byte, u *account.User) []byte {
 
 // stranger returns the requester of an unknown caller at a network who asks for a code for a
 // recipient. The store gets a MAC, so that a copy of the database does not reveal who asked.
-func (k knownBrowsers) stranger(recipient [32]byte, network netip.Addr) account.Requester {
+func (k knownBrowsers) stranger(recipient [32]byte, network netip.Prefix) account.Requester {
 	mac := hmac.New(sha256.New, k.keys()[0].Secret[:])
 	mac.Write([]byte("requester of a code "))
 	mac.Write(recipient[:])
-	mac.Write(network.AsSlice())
+	mac.Write(network.Addr().AsSlice())
 	return account.Requester(mac.Sum(nil)[:len(account.Requester{})])
 }

@@ -36,8 +36,8 @@ const networkShare = 5
 type smsUse struct {
 	since    time.Time
 	n        int
-	networks map[netip.Addr]int // of n
-	told     bool               // that the budget is reached
+	networks map[netip.Prefix]int // of n
+	told     bool                 // that the budget is reached
 }
 
 func newSMSBudget(config *Config, metrics *metrics) *smsBudget {
@@ -47,18 +47,18 @@ func newSMSBudget(config *Config, metrics *metrics) *smsBudget {
 	}
 }
 
-// take counts the message of c, unless it is no text message or the browser is known. It returns a
+// take counts the message of c for a network, unless it is no text message or the browser is known. It returns a
 // *ThrottledError if a budget is used up. The context makes the write that uses up a budget record
 // that. undo takes the message back, after it was not sent.
 func (b *smsBudget) take(
-	ctx context.Context, c *account.Challenge, now time.Time,
+	ctx context.Context, c *account.Challenge, network netip.Prefix, now time.Time,
 ) (_ context.Context, undo func(), err error) {
 	if c.Channel != account.SMS || c.Requester == account.KnownBrowsers {
 		return ctx, func() {}, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	country, network := account.PhoneCountry(c.Address), networkOf(audit.SourceOf(ctx).Caller)
+	country := account.PhoneCountry(c.Address)
 	for _, key := range []string{allCountries, country} {
 		if wait := b.wait(key, network, now); wait > 0 {
 			return ctx, nil, &ThrottledError{RetryAfter: wait}
@@ -67,7 +67,7 @@ func (b *smsBudget) take(
 	for _, key := range []string{allCountries, country} {
 		use := b.used[key]
 		if use.n++; use.n == 1 {
-			use.since, use.networks = now, map[netip.Addr]int{}
+			use.since, use.networks = now, map[netip.Prefix]int{}
 		}
 		if b.limit(key) > 0 { // else nothing bounds the number of networks
 			use.networks[network]++
@@ -92,7 +92,7 @@ func (b *smsBudget) limit(key string) int {
 
 // wait returns how long a budget, or the share of a network (if it is known), is used up; 0 = it is
 // not. It begins a new period if the last one has ended.
-func (b *smsBudget) wait(key string, network netip.Addr, now time.Time) time.Duration {
+func (b *smsBudget) wait(key string, network netip.Prefix, now time.Time) time.Duration {
 	use := b.used[key]
 	end := use.since.Add(smsPeriod)
 	if !now.Before(end) {
@@ -130,7 +130,7 @@ func budgetName(key string) string {
 }
 
 // undo takes back a message.
-func (b *smsBudget) undo(country string, network netip.Addr) {
+func (b *smsBudget) undo(country string, network netip.Prefix) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, key := range []string{allCountries, country} {

@@ -71,8 +71,7 @@ func TestOneNetworkHasAShareOfTheBudget(t *testing.T) {
 	f, _, log := newAudited(t, func(c *people.Config) { c.SMSPerHour, c.SMSPerCountry = 100, 10 })
 	request := func(n int, caller string) error {
 		by := people.Visitor{Caller: netip.MustParseAddr(caller)}
-		ctx := audit.WithSource(t.Context(), audit.Source{Caller: by.Caller})
-		_, err := f.BeginPhone(ctx, fmt.Sprintf("+4915112345%03d", n), by, f.now)
+		_, err := f.BeginPhone(t.Context(), fmt.Sprintf("+4915112345%03d", n), by, f.now)
 		return err
 	}
 	for i := range 2 {

@@ -12,6 +12,7 @@ import (
 	"gatehouse/actors/audit"
 	"gatehouse/actors/fair"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
 )
 
 // ErrClosed: the Store was closed before the write; nothing was written.
@@ -116,7 +117,7 @@ func (q *queue) len() int {
 type asker struct {
 	user   int64
 	client string
-	caller netip.Prefix
+	caller netip.Prefix // ratelimit.SitePrefix
 }
 
 // askerOf returns who asks for op. An operation on tokens belongs to their user, or to the client if
@@ -162,24 +163,10 @@ func askerFor(g oauth.Grant, ctx context.Context) asker {
 	}
 	source := audit.SourceOf(ctx)
 	if source.Actor.ID == "" {
-		return asker{caller: callerPrefix(source.Caller)}
+		return asker{caller: ratelimit.SitePrefix(source.Caller)}
 	}
 	if id, err := strconv.ParseInt(source.Actor.ID, 10, 64); err == nil && source.Actor.Kind == audit.User {
 		return asker{user: id}
 	}
 	return asker{client: source.Actor.ID}
-}
-
-// callerPrefix returns the network of a caller: an IPv4 address or an IPv6 /48.
-func callerPrefix(caller netip.Addr) netip.Prefix {
-	caller = caller.Unmap()
-	bits := 48
-	if caller.Is4() {
-		bits = 32
-	}
-	network, err := caller.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // not known
-	}
-	return network
 }
