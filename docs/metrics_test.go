@@ -22,11 +22,12 @@ func metricOf(_ *testing.T, row []string) []string {
 }
 
 // metrics returns "name type labels" of each metric of a demo whose upstream fails and that
-// resolves reverse names, so that each metric has had its event.
+// resolves reverse names and posts its audit trail, so that each metric has had its event.
 func metrics(t *testing.T) []string {
 	dir := t.TempDir()
 	startServer(t, built, "bin/gatehouse demo --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0"+
-		" --breaker-failures 1 --ptr 127.0.0.1:9 --dir "+dir, environment(), "serving")
+		" --breaker-failures 1 --ptr 127.0.0.1:9 --audit-webhook http://127.0.0.1:9/"+
+		" --audit-webhook-secret 0123456789abcdef0123456789abcdef --dir "+dir, environment(), "serving")
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if err != nil {
 		t.Fatal(err)

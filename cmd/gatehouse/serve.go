@@ -107,7 +107,7 @@ func (p *program) startError(err error) error {
 	}
 	setting, ok := map[string]string{
 		"Listen": "listen", "AdminListen": "admin-listen", "Lookups.Simulator": "sim-listen",
-		"Identity.Messenger": "messenger",
+		"Identity.Messenger": "messenger", "Identity.AuditWebhook": "audit-webhook",
 	}[wrong.Field]
 	if !ok {
 		return err

@@ -15,6 +15,7 @@ import (
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sqlstore"
@@ -58,6 +59,8 @@ type identitySettings struct {
 	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them. Requests with further tokens get 503 (${default})."`
 	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
 	AuditKeep             duration        `name:"audit-keep" variable:"GATEHOUSE_AUDIT_KEEP" default:"9600h" min:"0s" max:"876000h" group:"identity" placeholder:"TIME" help:"How long the audit trail keeps events; 0s = forever (${default}, which is 400 days)."`
+	AuditWebhook          hookURL         `name:"audit-webhook" variable:"GATEHOUSE_AUDIT_WEBHOOK" group:"identity" placeholder:"URL" help:"Where the events of the audit trail are posted as they come: https, or http on loopback (default: nowhere)."`
+	AuditWebhookSecret    secretText      `name:"audit-webhook-secret" variable:"GATEHOUSE_AUDIT_WEBHOOK_SECRET" min:"32" group:"identity" placeholder:"SECRET" help:"Secret that these requests are signed with, at least 32 characters. Other users of this machine can see flags: use the variable or the file."`
 	HashSlots             int             `name:"hash-slots" variable:"GATEHOUSE_HASH_SLOTS" default:"0" min:"0" max:"1024" group:"identity" placeholder:"N" help:"Passwords and codes that are hashed at once; 0 = one a core (${default})."`
 	Migrate               choice          `name:"migrate" variable:"GATEHOUSE_MIGRATE" default:"true" oneof:"true false" group:"identity" placeholder:"BOOL" help:"At the start, bring the database's schema up to date: true, or false to refuse an old one (${default})."`
 }
@@ -160,6 +163,9 @@ func (s *settings) Validate() error {
 		messenger.Target.IsWebhook):
 		return refuse("messenger", s.Messenger,
 			"needs the secret of webhooks in GATEHOUSE_MESSENGER_SECRET (--messenger-secret)")
+	case s.AuditWebhook != "" && s.AuditWebhookSecret == "":
+		return refuse("audit-webhook", s.AuditWebhook,
+			"needs a secret in GATEHOUSE_AUDIT_WEBHOOK_SECRET (--audit-webhook-secret)")
 	case s.MessengerFrom == "" && slices.ContainsFunc(s.Messenger.targets(),
 		messenger.Target.IsMail):
 		return refuse("messenger", s.Messenger,
@@ -296,6 +302,9 @@ func (s *serviceSettings) identity() *stack.Identity {
 		Messenger: messenger.Config{
 			Targets: s.Messenger.targets(), Secret: string(s.MessengerSecret),
 			From: string(s.MessengerFrom),
+		},
+		AuditWebhook: trail.Config{
+			URL: string(s.AuditWebhook), Secret: string(s.AuditWebhookSecret),
 		},
 		Lifetimes: oauth.Lifetimes{
 			Code: s.CodeTTL.Duration, AccessToken: s.AccessTokenTTL.Duration,

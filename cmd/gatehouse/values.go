@@ -21,6 +21,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sim"
 )
 
@@ -36,7 +37,7 @@ func settingTypes() []kong.Option {
 		settingType(parsePrefixes), settingType(parseCountries), settingType(parseFiles), settingType(parseKeyFiles),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
-		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault),
+		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
 		settingType(parseAuditAction), settingType(parseSince),
 	}
 }
@@ -557,6 +558,21 @@ func parseMessengers(text string, _ *kong.Tag) (messengers, error) {
 		all = append(all, messengerTarget{target, redactURL(t)})
 	}
 	return all, nil
+}
+
+// hookURL is where a webhook's requests go; "" = there is none.
+type hookURL string
+
+// String hides what may be a password.
+func (u hookURL) String() string { return u.redact(string(u)) }
+
+func (hookURL) redact(text string) string { return redactURL(text) }
+
+func parseHookURL(text string, _ *kong.Tag) (hookURL, error) {
+	if text == "" {
+		return "", nil
+	}
+	return hookURL(text), trail.CheckURL(text)
 }
 
 // mailAddress is the address that e-mails are from; "" = there is none.

@@ -17,6 +17,7 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/ptr"
 	"gatehouse/providers/sim"
@@ -99,6 +100,10 @@ type Identity struct {
 	// Messenger sends codes to people. No Targets = nobody can be reached: no registration, no
 	// reset. Service and Logger are set by Start.
 	Messenger messenger.Config
+
+	// AuditWebhook gets the events of the audit trail. URL "" = nobody does. Service, Store, Logger
+	// and Metrics are set by Start.
+	AuditWebhook trail.Config
 
 	Lifetimes  oauth.Lifetimes
 	SessionTTL time.Duration // how long a browser stays signed in from its last use

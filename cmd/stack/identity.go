@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
 )
 
@@ -59,6 +60,22 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.People.Stop, "requests of people were cut off")
 		return nil
 	})
+	return s.startAuditWebhook(ctx, issuer)
+}
+
+// startAuditWebhook starts to post the audit trail, if somebody wants it.
+func (s *Stack) startAuditWebhook(ctx context.Context, issuer string) error {
+	c := s.config.Identity.AuditWebhook
+	if c.URL == "" {
+		return nil
+	}
+	_, c.Service, _ = strings.Cut(issuer, "://")
+	c.Store, c.Logger, c.Metrics = s.Store, s.Logger, s.Metrics
+	sender, err := trail.New(ctx, c)
+	if err != nil {
+		return wrong("Identity.AuditWebhook", err)
+	}
+	s.onStop(func() error { sender.Stop(); return nil })
 	return nil
 }
 

@@ -15,7 +15,8 @@ func TestConformance(t *testing.T) {
 		"PostgreSQL": pgtest.Start} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Store {
-				return open(t, sqlstore.Config{URL: database(t), SweepInterval: time.Hour})
+				return open(t, sqlstore.Config{URL: database(t), SweepInterval: time.Hour,
+					AuditKeep: 400 * 24 * time.Hour})
 			})
 		})
 	}

@@ -54,11 +54,14 @@ AND NOT EXISTS (SELECT 1 FROM refresh_tokens r WHERE r.family_id = f.id)
 AND NOT EXISTS (SELECT 1 FROM authorization_codes c WHERE c.family_id = f.id AND c.family_id <> '') LIMIT $2)`},
 	{text: `DELETE FROM audit_counts WHERE (hour, subject, action, outcome) IN
 (SELECT hour, subject, action, outcome FROM audit_counts WHERE hour <= $1 ORDER BY hour LIMIT $2)`, age: countsKept},
+	{text: `DELETE FROM leases WHERE name IN
+(SELECT name FROM leases WHERE until <= $1 ORDER BY until LIMIT $2)`, age: leaseKept},
 }
 
-// sweepAudit deletes events from the audit trail.
+// sweepAudit deletes events from the audit trail, but not those that a sender has still to send.
 const sweepAudit = `DELETE FROM audit WHERE number IN
-(SELECT number FROM audit WHERE time <= $1 ORDER BY time LIMIT $2)`
+(SELECT number FROM audit WHERE time <= $1 AND number <= COALESCE((SELECT MIN(c.number) FROM audit_cursors c
+JOIN leases l ON l.name = c.name), 9223372036854775807) ORDER BY time LIMIT $2)`
 
 // Sweep deletes the rows that have expired at now and returns their number. It works in small steps
 // between other writes. An open Store calls it every Config.SweepInterval.

@@ -23,14 +23,20 @@ type Store interface {
 	audit.Store
 	// Sweep deletes the rows that have expired at now and returns their number.
 	Sweep(ctx context.Context, now time.Time) (removed int, err error)
+	// The leases and cursors of those who send the audit trail; see sqlstore.
+	TakeLease(ctx context.Context, name, holder string, now, until time.Time) (held bool, err error)
+	EndLease(ctx context.Context, name, holder string, now time.Time) error
+	AuditCursor(ctx context.Context, name string) (number int64, err error)
+	MoveAuditCursor(ctx context.Context, name, holder string, number int64) (moved bool, err error)
 }
 
-// Run runs all tests, each with a Store from open. It must be empty, and must not sweep during the
-// test.
+// Run runs all tests, each with a Store from open. It must be empty, keep the audit trail for 400
+// days, and must not sweep during the test.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
+		leaseTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
