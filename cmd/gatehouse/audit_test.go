@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -144,6 +147,75 @@ func TestAuditReadsAllPages(t *testing.T) {
 			strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%s: got code %d, stderr %q, want 1 and one line", wrong, got.code, got.stderr)
 		}
+	}
+}
+
+// TestAuditFollowBeginsAtTheEnd follows a trail with 5 events until it is asked to stop, in the
+// middle of a request.
+func TestAuditFollowBeginsAtTheEnd(t *testing.T) {
+	for _, row := range []struct {
+		args  []string
+		after []string // of the requests in their order
+	}{
+		{nil, []string{"", "5", "5"}},
+		{[]string{"--since=1h"}, []string{"", "0", "5"}},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		var after []string
+		env := fakeServer(t, func(w http.ResponseWriter, r *http.Request) {
+			after = append(after, r.FormValue("after"))
+			switch {
+			case r.FormValue("order") == "newest":
+				fmt.Fprint(w, `{"events":[{"number":5,"time":"2026-05-03T12:00:00Z"}],"next":"5"}`)
+			case len(after) < len(row.after):
+				fmt.Fprint(w, `{"events":[],"next":""}`)
+			default:
+				stop()
+				<-r.Context().Done()
+			}
+		})
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, append([]string{"audit", "--follow"}, row.args...), env,
+			strings.NewReader(""), &stdout, &stderr)
+		if code != exitDone || stderr.Len() != 0 || !slices.Equal(after, row.after) {
+			t.Errorf("%v: got code %d, stderr %q and requests after %q, want 0 and after %q",
+				row.args, code, &stderr, after, row.after)
+		}
+	}
+}
+
+// TestAuditFollowRenewsItsToken has an access token that expires, and then an operator who is
+// refused for good.
+func TestAuditFollowRenewsItsToken(t *testing.T) {
+	tokens, polls := 0, 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, _ *http.Request) {
+		if tokens++; tokens > 2 {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_client","message":"The secret is revoked."}`)
+			return
+		}
+		fmt.Fprintf(w, `{"access_token":"t%d","token_type":"Bearer","expires_in":300}`, tokens)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		polls++
+		valid := map[bool]string{true: "Bearer t1", false: "Bearer t2"}[polls <= 2]
+		if r.Header.Get("Authorization") != valid || polls > 5 {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_token","message":"The token has expired."}`)
+			return
+		}
+		fmt.Fprint(w, `{"events":[],"next":""}`)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	got := runOnce(t, []string{"GATEHOUSE_BASE_URL=" + server.URL, "GATEHOUSE_ADMIN_URL=" + server.URL,
+		"GATEHOUSE_CLIENT_ID=x", "GATEHOUSE_CLIENT_SECRET=" + secret}, "audit", "--follow")
+	if got.code != exitFailed || tokens != 3 || polls != 6 ||
+		!strings.Contains(got.stderr, "The secret is revoked.") ||
+		strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("got code %d, stderr %q, %d tokens and %d polls, want 1 after 3 and 6", got.code,
+			got.stderr, tokens, polls)
 	}
 }
 

@@ -384,6 +384,36 @@ func TestOneSenderAtATime(t *testing.T) {
 	}
 }
 
+// TestLostLeaseDropsTheBatch has another server send what a sender could not, and stop.
+func TestLostLeaseDropsTheBatch(t *testing.T) {
+	run(t, func(f *fixture) {
+		must := func(ok bool, err error) {
+			t.Helper()
+			if err != nil || !ok {
+				t.Fatalf("got %t and error %v, want true", ok, err)
+			}
+		}
+		s := f.sender("a", f.store)
+		defer s.Stop()
+		wait(0)
+		f.receiver.set(func(*http.Request) (int, error) { return 500, nil })
+		f.record(3)
+		wait(8 * time.Second)
+		now := time.Now()
+		must(true, f.store.EndLease(f.Context(), leaseName, s.holder, now))
+		must(f.store.TakeLease(f.Context(), leaseName, "x", now, now.Add(time.Hour)))
+		must(f.store.MoveAuditCursor(f.Context(), leaseName, "x", f.trail()[2]))
+		wait(8 * time.Second)
+		f.receiver.set(nil)
+		wait(2 * time.Minute)
+		f.gets(nil)
+		must(true, f.store.EndLease(f.Context(), leaseName, "x", time.Now()))
+		f.record(1)
+		wait(8 * time.Second)
+		f.gets(f.trail()[3:])
+	})
+}
+
 // failingStore fails while fails is true.
 type failingStore struct {
 	*sqlstore.Store
