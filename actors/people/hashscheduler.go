@@ -177,8 +177,12 @@ func (s *hashScheduler) enqueue(payer hashPayer, now time.Time) (*waitingHash, e
 	}
 	queue := s.waiting[payer.lane]
 	if queue.Len() == hashQueue {
-		newest, _ := queue.EvictLongest(1)
-		newest.start <- account.ErrBusy
+		evicted, ok := queue.EvictLongest(1)
+		if !ok { // each payer has one
+			evicted = s.usedLast(payer.lane)
+			queue.Filter(func(other *waitingHash) bool { return other != evicted })
+		}
+		evicted.start <- account.ErrBusy
 	}
 	w := &waitingHash{payer: payer, start: make(chan error, 1)}
 	queue.Push(payer, w)
@@ -187,7 +191,8 @@ func (s *hashScheduler) enqueue(payer hashPayer, now time.Time) (*waitingHash, e
 }
 
 // hasRoom reports whether a hash of payer may wait. A full lane makes room for a payer that has
-// none waiting, if another has several.
+// none waiting, if another has several, or has had a hash since: else some hundred addresses that
+// ask again and again would keep all others out.
 func (s *hashScheduler) hasRoom(payer hashPayer, now time.Time) bool {
 	queue := s.waiting[payer.lane]
 	if payer.lane == operatorLane {
@@ -195,7 +200,25 @@ func (s *hashScheduler) hasRoom(payer hashPayer, now time.Time) bool {
 	}
 	held := queue.Held(payer)
 	return held < hashesWaiting && !s.overdrawn(payer, now) &&
-		(queue.Len() < hashQueue || held == 0 && queue.Excess(1) > 0)
+		(queue.Len() < hashQueue || held == 0 && (queue.Excess(1) > 0 ||
+			s.used(payer).Before(s.used(s.usedLast(payer.lane).payer))))
+}
+
+// used returns about when payer had its last hash; the zero time if that is not remembered.
+func (s *hashScheduler) used(payer hashPayer) time.Time {
+	paid, _ := s.paid.Peek(payer)
+	return paid
+}
+
+// usedLast returns the waiting hash of the payer that has had the last hash; nil = none waits.
+func (s *hashScheduler) usedLast(lane hashLane) (last *waitingHash) {
+	s.waiting[lane].Filter(func(w *waitingHash) bool {
+		if last == nil || s.used(w.payer).After(s.used(last.payer)) {
+			last = w
+		}
+		return true
+	})
+	return last
 }
 
 // overdrawn reports whether payer has used its CPU time.

@@ -179,6 +179,37 @@ func TestFullLaneMakesRoom(t *testing.T) {
 	})
 }
 
+// TestAddressesThatComeAgainMakeRoom floods a slot from more addresses than may wait, without a
+// pause. Another one always gets a place.
+func TestAddressesThatComeAgainMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newHashScheduler(nil, 1)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for i := range 3 * hashQueue {
+			caller := netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
+			paying := paidBy(ctx, &account.User{}, false, caller)
+			go func() {
+				for ctx.Err() == nil {
+					if hash(paying, s) != nil {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+			}()
+		}
+		time.Sleep(20 * time.Second) // each has had a hash
+		for i := range 10 {
+			asked := time.Now()
+			err := hash(stranger(t, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})), s)
+			if took := time.Since(asked); err != nil || took > (hashQueue+2)*hashTime {
+				t.Errorf("got %v after %v, want a hash within %v", err, took, (hashQueue+2)*hashTime)
+			}
+		}
+		stop()
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestCallerMayStopWaiting ends the request of a hash that waits, and of one that has its slot.
 func TestCallerMayStopWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
