@@ -52,6 +52,25 @@ func TestTokensInUseAreLimited(t *testing.T) {
 	})
 }
 
+// TestTokensInUseOfOneUserAreLimited has one user keep as many tokens in use as possible. Another
+// token of the same client works, and the user's do again after a pause.
+func TestTokensInUseOfOneUserAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, func(c *token.Config) { c.MaxActive = 1000 })
+		for range 100 {
+			f.wantVerdict(t, "with room", f.seal(nil), token.Admitted)
+		}
+		f.wantVerdict(t, "the user's token 101", f.seal(nil), token.TryLater)
+		own := f.seal(func(a *oauth.AccessToken) { a.UserID = 0 })
+		f.wantVerdict(t, "a token of the client itself", own, token.InsufficientScope)
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		for range 100 {
+			f.wantVerdict(t, "room again", f.seal(nil), token.Admitted)
+		}
+	})
+}
+
 // TestOperatorsNeedNoRoom fills the room for tokens in use. The admin API admits operators still,
 // and nobody else.
 func TestOperatorsNeedNoRoom(t *testing.T) {

@@ -149,7 +149,7 @@ func (s *Service) check(
 // use returns the actor of a token, in use from now on. It returns nil when there is no room for
 // it.
 func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
-	if a := s.directory.find(&id); a != nil || !s.directory.hasRoom(x.client) {
+	if a := s.directory.find(&id); a != nil || !s.directory.hasRoom(x) {
 		return a
 	}
 	a := &tokenActor{

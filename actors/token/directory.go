@@ -52,7 +52,7 @@ func (d *directory) find(id *oauth.TokenID) *tokenActor {
 }
 
 // insert puts an actor in use and returns it, or the one that the token has already. It returns nil
-// when there is no room: max actors are in use, or an eighth of them for the actor's client.
+// when there is no room: max actors are in use, or the part of the actor's client or user.
 func (d *directory) insert(a *tokenActor) *tokenActor {
 	shard := d.shard(&a.id)
 	shard.mu.Lock()
@@ -69,19 +69,27 @@ func (d *directory) insert(a *tokenActor) *tokenActor {
 	return a
 }
 
-// hasRoom reports whether insert would take another actor of a client.
-func (d *directory) hasRoom(client *clientActor) bool {
-	return d.size.Load() < d.max && client.active.Load() < max(1, d.max/8)
+// ofClient and ofUser are the parts of one client and one user, who may use many clients. A user
+// who keeps many tokens in use must not keep the others of a client from theirs.
+func (d *directory) ofClient() int64 { return max(1, d.max/8) }
+func (d *directory) ofUser() int64   { return max(100, d.max/64) }
+
+// hasRoom reports whether insert would take another actor with that session.
+func (d *directory) hasRoom(x *session) bool {
+	return d.size.Load() < d.max && x.client.active.Load() < d.ofClient() &&
+		(x.user == nil || x.user.active.Load() < d.ofUser())
 }
 
 // count counts an actor in (1) or out (-1). It returns false and counts nothing when there is no
 // room.
 func (d *directory) count(a *tokenActor, n int64) bool {
-	active := &a.session.client.active
-	all, own := d.size.Add(n), active.Add(n)
-	if n > 0 && (all > d.max || own > max(1, d.max/8)) {
-		d.size.Add(-n)
-		active.Add(-n)
+	x, users := &a.session, int64(0)
+	all, own := d.size.Add(n), x.client.active.Add(n)
+	if x.user != nil {
+		users = x.user.active.Add(n)
+	}
+	if n > 0 && (all > d.max || own > d.ofClient() || users > d.ofUser()) {
+		d.count(a, -1)
 		return false
 	}
 	return true

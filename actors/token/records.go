@@ -33,6 +33,7 @@ type record[K comparable, V any] struct {
 	current atomic.Pointer[V] // what the row said, which is never changed; nil = has to be read
 	mu      sync.Mutex        // held while current is replaced
 	changes uint64            // how often it was changed since it is in use
+	active  atomic.Int64      // a user's tokens in use
 }
 
 type (

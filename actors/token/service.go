@@ -53,7 +53,8 @@ type Config struct {
 	// 2 seconds; optional.
 	Stale time.Duration
 	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
-	// may have an eighth of them. Optional: 0 = DefaultMaxActive.
+	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
+	// DefaultMaxActive.
 	MaxActive int
 	Actors    *actor.ActorSystem // outlives the Service
 	Logger    *slog.Logger

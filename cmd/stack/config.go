@@ -125,7 +125,7 @@ type Identity struct {
 	// cannot be read; 0 = they are refused after 2 s.
 	Stale time.Duration
 	// MaxActiveTokens limits the access tokens in use; optional: 0 = token.Config's default. One
-	// client may use an eighth.
+	// client may use an eighth, one user a 64th.
 	MaxActiveTokens int
 
 	// HashSlots is how many passwords and codes are hashed at once; 0 = one a core.
