@@ -9,8 +9,8 @@ import (
 	"gatehouse/actors/mailbox"
 )
 
-// BeginBrowser requests a code that makes the browser known to an account, and so lets its owner
-// sign in when too many attempts of others have failed. It returns the token for the cookie, which
+// BeginBrowser requests a code that makes the browser known to an account. Its owner can then sign
+// in when too many attempts of others have failed. It returns the token for the cookie, which
 // ConfirmBrowser needs. Only the message reveals that the address has no account: response and time
 // are the same. The errors are those of BeginReset.
 func (s *Service) BeginBrowser(

@@ -20,8 +20,8 @@ func (s *Service) BeginReset(
 
 // ConfirmReset replaces the password of the account that the code is for, as ResetPassword does,
 // and signs in. The error is ErrWrongCode, ErrCodeExpired, ErrNoAccount, ErrDisabled, a
-// *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password, the code stays
-// valid.
+// *ThrottledError, account.ErrBusy or a failure. After an account.FieldError about the password,
+// the code stays valid.
 func (s *Service) ConfirmReset(
 	ctx context.Context, token, code, password string, by Visitor, now time.Time,
 ) (in *SignedIn, err error) {

@@ -7,8 +7,8 @@
 //   - The store owns users, sessions, consents and challenges, and counts the codes sent to each
 //     recipient. A restart loses none of it.
 //   - The store counts wrong passwords with the account. A restart loses none of them.
-//   - Failed attempts, code requests of each caller, and the budgets of text messages are counted in
-//     memory. A restart forgets them.
+//   - Failed attempts and code requests of each caller, and the budgets of text messages, are
+//     counted in memory. A restart forgets them.
 //   - The sender owns the queued messages. A restart loses them, and people request another code.
 package people
 
@@ -27,8 +27,8 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail and those after Metrics
-// are optional, all others required.
+// Config configures a Service. Messenger, Channels, Hasher, HashSlots, Trail and those after
+// Metrics are optional, all others required.
 type Config struct {
 	Store   account.Store
 	Tokens  Tokens

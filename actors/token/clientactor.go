@@ -219,7 +219,8 @@ func (a *clientActor) redeem(m *redemption) {
 		hash := m.refreshToken()
 		m.op.Refresh = &hash
 	}
-	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes || differs(m.request.Scope, scopes)
+	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes ||
+		differs(m.request.Scope, scopes)
 	a.submit(&m.clientAsk, &m.op)
 }
 

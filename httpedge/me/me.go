@@ -140,8 +140,9 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
 		Connections:     shownConnections(latest, p.Now),
 		MoreConnections: len(connections) - len(latest),
-		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]), MoreSessions: max(0, len(sessions)-maxShown),
-		Accounts: pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
+		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]),
+		MoreSessions:    max(0, len(sessions)-maxShown),
+		Accounts:        pages.PathAccounts, Logout: pages.PathLogout, Notice: p.notice(),
 		Problems: problems,
 	})
 }

@@ -90,7 +90,7 @@ type eventCount struct {
 }
 
 // settleAudit numbers and writes the collected events. It comes after settleChanges, for the same
-// reason, and always in this order, so that no two processes wait for each other. Whoever has the
+// reason, and always in this order, so that no two processes wait for each other. The one that has the
 // counter's row is alone with the counts.
 func (b *batch) settleAudit() error {
 	if len(b.events) == 0 {
