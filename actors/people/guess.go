@@ -148,6 +148,9 @@ func (s *Service) tellOwner(ctx context.Context, owner *account.User, g account.
 	return nil
 }
 
+// recordTimeout is how long the record of a failed attempt may take.
+const recordTimeout = 5 * time.Second
+
 // recordFailure enters a wrong password in the audit trail, if there is one. It does not wait: the
 // time of a response must not reveal whether the account exists.
 func (s *Service) recordFailure(ctx context.Context, g guess) {
@@ -161,9 +164,11 @@ func (s *Service) recordFailure(ctx context.Context, g guess) {
 	if !g.known {
 		failure.Details = append(failure.Details, "new_browser")
 	}
-	ctx = audit.With(context.WithoutCancel(ctx), failure)
+	ctx, cancel := context.WithTimeout(
+		audit.With(context.WithoutCancel(ctx), failure), recordTimeout)
 	go func() {
 		defer s.inflight.Leave()
+		defer cancel()
 		if err := s.config.Trail.Record(ctx); err != nil {
 			s.config.Logger.Warn("a failed attempt to sign in is missing in the audit trail",
 				"error", err)
