@@ -48,7 +48,7 @@ type hashPayer struct {
 type payerKey struct{}
 
 // paidBy returns a context whose hashes are charged to a known browser of user u. If known is false,
-// they are charged to the network of caller. Without it, hashes are an operator's.
+// they are charged to the network of caller.
 func paidBy(ctx context.Context, u *account.User, known bool, caller netip.Addr) context.Context {
 	payer := hashPayer{lane: strangerLane, site: ratelimit.SitePrefix(caller)}
 	if known {
@@ -57,11 +57,17 @@ func paidBy(ctx context.Context, u *account.User, known bool, caller netip.Addr)
 	return context.WithValue(ctx, payerKey{}, payer)
 }
 
+// paidByOperator returns a context whose hashes are an operator's.
+func paidByOperator(ctx context.Context) context.Context {
+	return context.WithValue(ctx, payerKey{}, hashPayer{lane: operatorLane})
+}
+
+// payerOf returns who pays for the hashes of ctx. Those of nobody share the limits of one stranger.
 func payerOf(ctx context.Context) hashPayer {
 	if payer, ok := ctx.Value(payerKey{}).(hashPayer); ok {
 		return payer
 	}
-	return hashPayer{lane: operatorLane}
+	return hashPayer{lane: strangerLane}
 }
 
 // hashScheduler shares the slots for hashes among payers. A lane serves its payers in turn, and free

@@ -128,9 +128,10 @@ func (s *Service) replacePassword(keep string) func(context.Context, *account.Us
 	}
 }
 
-// ResetPassword replaces the password of a user. The same transaction ends all sessions except the
-// one with the token keep ("" = none), and all refresh families, codes and access tokens. The error
-// is an account.FieldError about the password, account.ErrNotFound, account.ErrBusy or a failure.
+// ResetPassword replaces the password of a user, for an operator. The same transaction ends all
+// sessions except the one with the token keep ("" = none), and all refresh families, codes and
+// access tokens. The error is an account.FieldError about the password, account.ErrNotFound,
+// account.ErrBusy or a failure.
 func (s *Service) ResetPassword(
 	ctx context.Context, id int64, password, keep string, now time.Time,
 ) error {
@@ -141,7 +142,7 @@ func (s *Service) ResetPassword(
 	if err := account.CheckPassword(password, u); err != nil {
 		return err
 	}
-	hash, err := s.hasher.Hash(ctx, password)
+	hash, err := s.hasher.Hash(paidByOperator(ctx), password)
 	if err != nil {
 		return fmt.Errorf("hash password: %w", err)
 	}

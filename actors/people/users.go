@@ -36,7 +36,7 @@ func (s *Service) CreateUser(
 	u.PasswordHash = ""
 	if password != "" {
 		var err error
-		if u.PasswordHash, err = s.hasher.Hash(ctx, password); err != nil {
+		if u.PasswordHash, err = s.hasher.Hash(paidByOperator(ctx), password); err != nil {
 			return nil, fmt.Errorf("hash password: %w", err)
 		}
 	}
