@@ -58,6 +58,7 @@ func ofChange(ctx context.Context, old, u *account.User) context.Context {
 		{"place_of_birth", old.PlaceOfBirth, u.PlaceOfBirth},
 		{"date_of_birth", old.DateOfBirth, u.DateOfBirth}, {"address", old.Address, u.Address},
 		{"profile_picture", old.ProfilePicture, u.ProfilePicture},
+		{"phone_sign_in", strconv.FormatBool(old.PhoneSignIn), strconv.FormatBool(u.PhoneSignIn)},
 	}); changed != nil {
 		ctx = ofUser(ctx, audit.AccountChanged, u.ID, changed...)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
-	"gatehouse/actors/audit"
 )
 
 // BeginPhone sends a code to a phone number and returns the token for the cookie, which
@@ -86,10 +85,6 @@ func (s *Service) SetPhoneSignIn(
 	if err := s.Prove(ctx, u, p, now); err != nil {
 		return err
 	}
-	ctx = audit.With(ctx, audit.Event{
-		Action: audit.AccountChanged, Subject: audit.OfUser(u.ID),
-		Details: []string{"phone_sign_in"},
-	})
 	_, err := s.changeUser(ctx, u.ID, now, s.config.Store.UpdateUser, func(u *account.User) error {
 		u.PhoneSignIn = allowed
 		return nil

@@ -8,8 +8,8 @@
 //     nothing of it.
 //   - Access tokens are sealed and stored nowhere. What ends one before it expires is in memory,
 //     read at the start: the token or its family in ends, and the epochs of its client and user.
-//   - The records of clients and users in use are in memory, shared by all their tokens. Whoever
-//     changes one makes every request read it again.
+//   - The records of clients and users in use are in memory, shared by all their tokens. A
+//     change of one makes every request read it again.
 //   - Processes that share a database follow each other's changes. One that cannot refuses tokens.
 //   - A client actor, one for each client in use, hands the store the operations on the client's
 //     codes and tokens in the order of its messages. It owns the window of the client's quota, and

@@ -214,7 +214,7 @@ func (s *Sender) step(ctx context.Context) (more bool) {
 	return s.held
 }
 
-// renew takes or renews the lease. Whoever takes it reads the cursor.
+// renew takes or renews the lease. With a new lease it reads the cursor.
 func (s *Sender) renew(ctx context.Context, now time.Time) error {
 	if now.Sub(s.renewed) < renewEvery {
 		return nil
