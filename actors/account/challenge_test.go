@@ -183,7 +183,7 @@ func FuzzParsePhone(f *testing.F) {
 func TestCheckSMS(t *testing.T) {
 	for phone, countries := range map[string]string{
 		"+14155550123": "", "+14155550124": "US,DE", "+4915112345678": "DE", "+442079460018": "GB",
-		"+18765551234": "JM", "+541123456789": "AR",
+		"+18765551234": "JM", "+541123456789": "AR", "+331234567890": "FR", // too long
 	} {
 		if err := account.CheckSMS(phone, list(countries)); err != nil {
 			t.Errorf("%s with %q: got %v, want it allowed", phone, countries, err)
@@ -194,6 +194,7 @@ func TestCheckSMS(t *testing.T) {
 		"+447012345678": "", "+443012345678": "", // premium, shared cost, toll free, personal, UAN
 		"+870772001234": "", "+881612345678": "", "+88213123456": "", "+883510012345": "",
 		"+97912345678": "", "+80812345678": "", "+88812345678901": "",
+		"+4990012345678": "", "+19005551234567": "", // premium, too long
 		"+18765551234": "US,CA", "+4915112345678": "US", "+14155550123": "DE",
 	} {
 		var wrong account.FieldError

@@ -72,6 +72,9 @@ func CheckSMS(phone string, countries []string) error {
 	}
 	number, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
 	country := PhoneCountry(phone)
+	if err == nil {
+		phonenumbers.TruncateTooLongNumber(number) // networks ignore digits after a complete number
+	}
 	switch {
 	case err != nil || country == otherNetworks,
 		slices.Contains(costlyTypes, phonenumbers.GetNumberType(number)):
