@@ -259,8 +259,9 @@ func TestSIGHUP(t *testing.T) {
 		{"log-level: debug\ngeo-limit: 5\nmax-connections: 7\nmessenger-secret: " +
 			strings.Repeat("secret", 6) + "\n",
 			`"changed":["log-level"],"need_restart":["geo-limit","max-connections","messenger-secret"]`},
+		{"log-level: warn\ngeo-limit: 5\n", `"changed":["log-level"],"need_restart":["geo-limit"]`},
 		{"log-level: loud\n", `"msg":"SIGHUP: no setting is changed, since one is wrong","cause":"log-level in ` + file},
-		{"log-level: debug\n", `"changed":[],"need_restart":[]`},
+		{"log-level: debug\n", `"changed":["log-level"],"need_restart":[]`},
 	} {
 		set(step.file)
 		p.stderr.clear()

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"io"
+	"log/slog"
 	"reflect"
 	"slices"
 
@@ -35,8 +37,12 @@ func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 			}
 		}
 		slices.Sort(later)
-		s.Logger.Info("SIGHUP: settings and certificates are read again", "changed", changed,
-			"need_restart", later)
+		level := slog.LevelInfo
+		if len(later) > 0 {
+			level = slog.LevelWarn // a server that logs warnings only must say so too
+		}
+		s.Logger.Log(context.Background(), level, "SIGHUP: settings and certificates are read again",
+			"changed", changed, "need_restart", later)
 	}, nil
 }
 
