@@ -56,7 +56,7 @@ func (c *initCommand) Run(p *program) error {
 	_, err = fmt.Fprintf(p.stdout,
 		"The operator client is created. Keep its secret: it is not shown again.\n\n"+
 			"    export GATEHOUSE_CLIENT_ID=%s\n    export GATEHOUSE_CLIENT_SECRET=%s\n\n"+
-			"With these, gatehouse client, gatehouse user and gatehouse keys work.\n",
+			"With these, gatehouse client, user, keys and audit work.\n",
 		made.ClientID, made.ClientSecret)
 	return err
 }
