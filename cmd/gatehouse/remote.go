@@ -216,7 +216,11 @@ func (s *site) do(name string, request *http.Request) (json.RawMessage, error) {
 	}
 	s.client.CloseIdleConnections()
 	if response.StatusCode/100 != 2 {
-		return nil, refusal(fmt.Sprintf("%s at %s", name, s.shown), response.StatusCode, text)
+		err := refusal(fmt.Sprintf("%s at %s", name, s.shown), response.StatusCode, text)
+		if id := response.Header.Get("X-Request-Id"); response.StatusCode >= 500 && id != "" {
+			return nil, fmt.Errorf("%w (request id %s)", err, id)
+		}
+		return nil, err
 	}
 	if len(text) == 0 {
 		return nil, nil

@@ -79,3 +79,15 @@ func TestUnexpectedResponses(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestIDOfFailure prints the id that the message asks people to give.
+func TestRequestIDOfFailure(t *testing.T) {
+	env := fakeServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "4f2a")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"message":"Give the request id when you ask for help."}`)
+	})
+	if got := runOnce(t, env, "client", "list"); !strings.Contains(got.stderr, "request id 4f2a") {
+		t.Errorf("got %q, want the request id", got.stderr)
+	}
+}
