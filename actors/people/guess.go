@@ -131,7 +131,10 @@ func (s *Service) countGuess(ctx context.Context, g guess, counted account.Guess
 // reached, unless a concurrent request does.
 func (s *Service) tellOwner(ctx context.Context, owner *account.User, g account.Guess) error {
 	if owner.ID != 0 {
-		ctx = ofUser(ctx, audit.BudgetReached, owner.ID, "passwords")
+		ctx = audit.With(ctx, audit.Event{
+			Action: audit.BudgetReached, Outcome: audit.Refused, Subject: audit.OfUser(owner.ID),
+			Details: []string{"passwords"},
+		})
 	}
 	err := s.config.Store.TellGuesses(ctx, g)
 	if errors.Is(err, account.ErrNotFound) {

@@ -172,7 +172,7 @@ func TestOwnerSignsInByCode(t *testing.T) {
 		t.Errorf("got %+v, want a message about many attempts", m)
 	}
 	told := audit.Event{
-		Action: audit.BudgetReached, Subject: audit.OfUser(f.eve.ID),
+		Action: audit.BudgetReached, Outcome: audit.Refused, Subject: audit.OfUser(f.eve.ID),
 		Details: []string{"passwords"},
 	}
 	f.wantEvent(t, "limit", f.hooks.told, told)

@@ -75,7 +75,7 @@ func (b *smsBudget) take(
 		b.used[key] = use
 		if use.n == b.limit(key) {
 			ctx = audit.With(ctx, audit.Event{
-				Action: audit.BudgetReached, Details: []string{"sms", key},
+				Action: audit.BudgetReached, Outcome: audit.Refused, Details: []string{"sms", key},
 			})
 		}
 	}
