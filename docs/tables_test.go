@@ -136,7 +136,7 @@ func settingOf(t *testing.T, row []string) []string {
 	return []string{strings.Join(row[:3], " ")}
 }
 
-var flagHelp = regexp.MustCompile(`(?s)--([a-z-]+)=\S+\s[^$]*?\[\$([A-Z_]+)\]`)
+var flagHelp = regexp.MustCompile(`(?sm)^ +--([a-z-]+)(?:=\S+)?\s[^$]*?\[\$([A-Z_]+)\]`)
 
 // settings returns "flag variable default" of each setting.
 func settings(t *testing.T) []string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/fair"
@@ -36,6 +37,9 @@ const (
 	strangerLane
 	hashLanes
 )
+
+// laneNames are the lanes as values of the label by.
+var laneNames = [hashLanes]string{"known", "operator", "stranger"}
 
 // hashPayer is who a hash is charged to. The zero hashPayer is the user 0 of knownLane.
 type hashPayer struct {
@@ -77,6 +81,7 @@ func payerOf(ctx context.Context) hashPayer {
 type hashScheduler struct {
 	hasher *account.Hasher
 	slots  int
+	spent  *prometheus.CounterVec // seconds, by laneNames; nil = not counted
 
 	mu      sync.Mutex
 	waiting [hashLanes]*fair.Queue[hashPayer, *waitingHash]
@@ -284,6 +289,9 @@ func (s *hashScheduler) nextOf(lane hashLane, now time.Time) *waitingHash {
 func (s *hashScheduler) leave(payer hashPayer, begun, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.spent != nil {
+		s.spent.WithLabelValues(laneNames[payer.lane]).Add(now.Sub(begun).Seconds())
+	}
 	if payer.lane != operatorLane {
 		paid, ok := s.paid.Get(payer)
 		if !ok || paid.Before(begun) {

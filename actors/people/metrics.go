@@ -46,6 +46,7 @@ type metrics struct {
 	codeEntries   *prometheus.CounterVec
 	messages      *prometheus.CounterVec
 	smsRefused    *prometheus.CounterVec
+	hashSeconds   *prometheus.CounterVec
 	panics        prometheus.Counter
 }
 
@@ -74,10 +75,16 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		smsRefused: vector("gatehouse_sms_refused_total",
 			"Text messages refused because a budget was used up, by budget: all or country.",
 			"budget"),
+		hashSeconds: vector("gatehouse_password_hash_seconds_total",
+			"Time in which passwords and codes were hashed, by who asked: known (browser), operator "+
+				"or stranger.", "by"),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_messenger_panics_total",
 			Help: "Panics in messengers; each is logged with its stack.",
 		}),
+	}
+	for _, lane := range laneNames {
+		m.hashSeconds.WithLabelValues(lane)
 	}
 	for _, by := range []string{byPassword, byPhone, byRegistration, byReset} {
 		m.signIns.WithLabelValues(by, resultOf(nil))
@@ -98,7 +105,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	var err error
 	for _, c := range []prometheus.Collector{
 		m.signIns, m.registrations, m.codeRequests, m.codeEntries, m.messages, m.smsRefused,
-		m.panics,
+		m.hashSeconds, m.panics,
 	} {
 		err = errors.Join(err, registry.Register(c))
 	}

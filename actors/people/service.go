@@ -128,6 +128,7 @@ func New(config Config) (*Service, error) {
 		smsBudget:    newSMSBudget(&config, metrics),
 		known:        knownBrowsers{keys: config.Keys},
 	}
+	s.hasher.spent = metrics.hashSeconds
 	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)
 	return s, nil
 }

@@ -91,7 +91,7 @@ type settings struct {
 	AdminTLSCert             string        `name:"admin-tls-cert" variable:"GATEHOUSE_ADMIN_TLS_CERT" group:"http" placeholder:"FILE" help:"Certificate chain for TLS on the admin address, PEM."`
 	AdminTLSKey              string        `name:"admin-tls-key" variable:"GATEHOUSE_ADMIN_TLS_KEY" group:"http" placeholder:"FILE" help:"Private key of that certificate, PEM."`
 	AdminClientCA            string        `name:"admin-client-ca" variable:"GATEHOUSE_ADMIN_CLIENT_CA" group:"http" placeholder:"FILE" help:"Certificates, PEM: clients of the admin address need one that is signed by one of them."`
-	AdminInsecure            choice        `name:"admin-insecure" variable:"GATEHOUSE_ADMIN_INSECURE" default:"false" oneof:"true false" group:"http" placeholder:"BOOL" help:"Serve the admin address in the clear beyond this machine: true or false (${default})."`
+	AdminInsecure            toggle        `name:"admin-insecure" variable:"GATEHOUSE_ADMIN_INSECURE" default:"false" group:"http" placeholder:"BOOL" help:"Serve the admin address in the clear beyond this machine: true or false (${default})."`
 	MetricsToken             secretText    `name:"metrics-token" variable:"GATEHOUSE_METRICS_TOKEN" min:"16" group:"http" placeholder:"TOKEN" help:"Bearer token that readers of /metrics must send, 16 to 256 characters (default: none is needed). Other users of this machine can see flags: use the variable or the file."`
 	ReadTimeout              duration      `name:"read-timeout" variable:"GATEHOUSE_READ_TIMEOUT" default:"10s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to read a request (${default})."`
 	WriteTimeout             duration      `name:"write-timeout" variable:"GATEHOUSE_WRITE_TIMEOUT" default:"15s" min:"1ms" max:"1h" group:"http" placeholder:"TIME" help:"Longest time to write a response (${default})."`
@@ -183,10 +183,10 @@ func (s *settings) checkAdmin() error {
 		return err
 	}
 	switch {
-	case s.AdminTLSCert == "" && s.AdminInsecure != "true" && s.AdminListen.isRemote():
+	case s.AdminTLSCert == "" && !bool(s.AdminInsecure) && s.AdminListen.isRemote():
 		return refuse("admin-listen", s.AdminListen,
 			"is not on loopback, where operators' tokens would travel in the clear: set "+
-				"admin-tls-cert and admin-tls-key, or admin-insecure=true")
+				"admin-tls-cert and admin-tls-key, or admin-insecure")
 	case s.AdminClientCA != "" && s.AdminTLSCert == "":
 		return refuse("admin-client-ca", s.AdminClientCA, "needs admin-tls-cert with it")
 	case s.AdminClientCA != "":

@@ -114,7 +114,7 @@ func TestAdminOverTLS(t *testing.T) {
 func TestAdminBeyondLoopback(t *testing.T) {
 	cert, key, _ := newCertificate(t)
 	for _, flags := range [][]string{
-		{"--admin-insecure=true"}, {"--admin-tls-cert=" + cert, "--admin-tls-key=" + key},
+		{"--admin-insecure"}, {"--admin-insecure=true"}, {"--admin-tls-cert=" + cert, "--admin-tls-key=" + key},
 	} {
 		p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--listen=127.0.0.1:0",
 			"--admin-listen=0.0.0.0:0"}, flags...)...)

@@ -33,6 +33,7 @@ func settingTypes() []kong.Option {
 	return []kong.Option{
 		settingType(parseDuration), settingType(parseNumber), settingType(parseFraction),
 		settingType(parseChoice), settingType(parseSecret),
+		kong.TypeMapper(reflect.TypeFor[toggle](), toggleMapper{settingMapper(parseToggle)}),
 		settingType(parseListenAddress), settingType(parseHostPort), settingType(parseNameServer),
 		settingType(parsePrefixes), settingType(parseCountries), settingType(parseFiles), settingType(parseKeyFiles),
 		settingType(parseUpstreamURL), settingType(parseDatabaseURL), settingType(parseIssuerURL),
@@ -42,10 +43,15 @@ func settingTypes() []kong.Option {
 	}
 }
 
-// settingType makes kong read a T by parse. A list grows with each flag that gives more of it. The
-// tag holds the bounds of the setting.
+// settingType makes kong read a T by parse.
 func settingType[T any](parse func(text string, tag *kong.Tag) (T, error)) kong.Option {
-	read := func(ctx *kong.DecodeContext, target reflect.Value) error {
+	return kong.TypeMapper(reflect.TypeFor[T](), settingMapper(parse))
+}
+
+// settingMapper reads a T by parse. A list grows with each flag that gives more of it. The tag holds
+// the bounds of the setting.
+func settingMapper[T any](parse func(text string, tag *kong.Tag) (T, error)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
 		if err := ctx.Scan.PopValueInto("value", &text); err != nil {
 			return err
@@ -61,7 +67,6 @@ func settingType[T any](parse func(text string, tag *kong.Tag) (T, error)) kong.
 		target.Set(value)
 		return nil
 	}
-	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(read))
 }
 
 // settingError is a setting that cannot be what it is. The command line's error names it as it was
@@ -170,6 +175,34 @@ func parseChoice(text string, tag *kong.Tag) (choice, error) {
 	}
 	last := len(words) - 1
 	return "", fmt.Errorf("must be %s or %s", strings.Join(words[:last], ", "), words[last])
+}
+
+// toggle is true or false. A flag without a value is true.
+type toggle bool
+
+func parseToggle(text string, _ *kong.Tag) (toggle, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("must be true or false")
+}
+
+// toggleMapper lets a flag stand without a value.
+type toggleMapper struct{ kong.Mapper }
+
+// IsBool implements kong.BoolMapper.
+func (toggleMapper) IsBool() bool { return true }
+
+// Decode implements kong.Mapper.
+func (m toggleMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		target.SetBool(true)
+		return nil
+	}
+	return m.Mapper.Decode(ctx, target)
 }
 
 // secretText is never shown. It has as many characters as the tag min says; "" = there is none.

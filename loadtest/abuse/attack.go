@@ -149,7 +149,7 @@ type result struct {
 	waits   []time.Duration
 	failure error   // the first of a person
 	cpu     float64 // seconds of the server
-	hashes  float64 // of passwords
+	hashes  float64 // seconds of hashing for strangers
 }
 
 func (r *result) longest() time.Duration {
@@ -167,7 +167,7 @@ func (r *result) String() string {
 		median = r.waits[len(r.waits)/2]
 	}
 	seconds := r.length.Seconds()
-	return fmt.Sprintf("%-12s %10.0f %8.0f%% %7d %8v %8v %7.2fs  %.1f", r.name,
+	return fmt.Sprintf("%-12s %10.0f %8.0f%% %7d %8v %8v %7.2fs %7.2fs", r.name,
 		float64(r.seen.sent.Load())/seconds,
 		100*float64(r.seen.refused.Load())/max(1, float64(r.seen.sent.Load())),
 		len(r.waits), median.Round(time.Millisecond), r.longest().Round(time.Millisecond),
@@ -207,11 +207,11 @@ func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 		return nil, err
 	}
 	r.cpu = after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]
-	r.hashes = after["gatehouse_password_hashes_total"] - before["gatehouse_password_hashes_total"]
+	r.hashes = after["gatehouse_password_hash_seconds_total{by=\"stranger\"}"] - before["gatehouse_password_hash_seconds_total{by=\"stranger\"}"]
 	return r, nil
 }
 
-// metrics returns the server's metrics without labels.
+// metrics returns the server's metrics.
 func (t *target) metrics(ctx context.Context) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Admin+"/metrics", nil)
 	if err != nil {
@@ -225,7 +225,7 @@ func (t *target) metrics(ctx context.Context) (map[string]float64, error) {
 	response.Body.Close()
 	all := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name != "#" {
 			if v, err := strconv.ParseFloat(value, 64); err == nil {
 				all[name] = v
 			}

@@ -13,8 +13,9 @@
 //
 // Meanwhile a person at another address signs in with a new browser, consents, and an application
 // redeems the code and reads the profile, again and again. The program prints how long that took,
-// and the server's CPU time. It ends with status 1 if a person failed or waited more than 2 s.
-// Attackers, server and person share the machine.
+// and in each second the server's CPU time and the time in which it hashed for strangers. It ends
+// with status 1 if a person failed or waited more than 2 s. Attackers, server and person share the
+// machine.
 package main
 
 import (
@@ -88,8 +89,8 @@ func run(ctx context.Context, program string, length time.Duration, workers int)
 		{"connections", []attacker{t.connect}},
 		{"all of them", []attacker{t.sendForms, t.guess, t.write, t.connect}},
 	}
-	fmt.Printf("%-12s %10s %9s %7s %8s %8s %8s  %s\n", "attack", "requests/s", "refused", "rounds",
-		"median", "longest", "CPU", "hashes/s")
+	fmt.Printf("%-12s %10s %9s %7s %8s %8s %8s %8s\n", "attack", "requests/s", "refused", "rounds",
+		"median", "longest", "CPU", "hashing")
 	failed := false
 	for _, a := range attacks {
 		r, err := t.measure(ctx, a, length, workers)
