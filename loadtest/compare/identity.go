@@ -111,7 +111,7 @@ func submitAll(n, concurrency int, operation func(i int) oauth.Operation,
 
 // fillConcurrency is the number of pending operations while a database is filled: enough for full
 // batches.
-const fillConcurrency = 2048
+const fillConcurrency = 512
 
 // configureIdentity switches lookups off and uses the database of the folder.
 func configureIdentity(dir string, c *stack.Config) error {
