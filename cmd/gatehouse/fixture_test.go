@@ -83,8 +83,14 @@ func (s *fixture) prepare(t *testing.T) {
 	if err != nil || status != http.StatusCreated {
 		t.Fatalf("got %d %s and error %v, want a user", status, body, err)
 	}
-	status, body, err = s.manage(http.MethodPost, "/clients",
-		map[string]any{"name": "Shop", "redirect_uris": []string{callback},
+	s.prepareClient(t)
+}
+
+// prepareClient creates the client, to which the user consents in a new browser.
+func (s *fixture) prepareClient(t *testing.T) {
+	t.Helper()
+	status, body, err := s.manage(http.MethodPost, "/clients",
+		map[string]any{"name": "Shop", "redirect_uris": []string{callback}, "introspect_any": true,
 			"scopes": strings.Fields(userScopes),
 			"grants": []string{"authorization_code", "refresh_token", "client_credentials"}})
 	if err := errors.Join(err, json.Unmarshal(body, &s.client)); err != nil ||
