@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -72,11 +71,10 @@ func openPool(config *pgx.ConnConfig, conns int) *sql.DB {
 	return db
 }
 
-// namesServer reports whether a URL or the environment says which of several servers is the one.
+// namesServer reports whether a URL says which of several servers is the one.
 func namesServer(text string) bool {
 	location, err := url.Parse(text)
-	return err == nil && location.Query().Has("target_session_attrs") ||
-		os.Getenv("PGTARGETSESSIONATTRS") != ""
+	return err == nil && location.Query().Has("target_session_attrs")
 }
 
 // parsePostgres parses a URL. Unless it names an sslmode, the driver takes that of PGSSLMODE or of
