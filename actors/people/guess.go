@@ -34,7 +34,7 @@ func (s *Service) limitGuess(
 		counted := account.Guess{
 			Account: account.GuessedAccount(g.email), Known: g.known, At: now, Rate: s.guessRate(g),
 		}
-		forgive, err := s.pace(g, now)
+		forgive, err := s.pace(g, counted.Account, now)
 		if err != nil {
 			return err
 		}
@@ -58,17 +58,19 @@ func (s *Service) limitGuess(
 
 // guesser is a caller who guesses the password of an account.
 type guesser struct {
-	account [32]byte
+	account [32]byte // as account.Guess
 	caller  netip.Prefix
 }
 
 // pace counts an attempt of a caller at an account, and returns a function that takes it back. It
 // returns a *ThrottledError after too many. Known browsers are exempt.
-func (s *Service) pace(g guess, now time.Time) (forgive func(), err error) {
+func (s *Service) pace(
+	g guess, guessed [32]byte, now time.Time,
+) (forgive func(), err error) {
 	if g.known || !g.caller.IsValid() {
 		return func() {}, nil
 	}
-	by := guesser{account.GuessedAccount(g.email), ratelimit.CallerPrefix(g.caller)}
+	by := guesser{guessed, ratelimit.CallerPrefix(g.caller)}
 	if wait := s.guesses.Take(by, now); wait > 0 {
 		return nil, &ThrottledError{RetryAfter: wait, ByCode: s.takesCode(g)}
 	}
@@ -121,10 +123,7 @@ func (s *Service) countGuess(ctx context.Context, g guess, counted account.Guess
 			return err
 		}
 	}
-	return &ThrottledError{
-		RetryAfter: limit.Next.Sub(counted.At),
-		ByCode:     s.takesCode(g),
-	}
+	return &ThrottledError{RetryAfter: limit.Next.Sub(counted.At), ByCode: s.takesCode(g)}
 }
 
 // tellOwner tells the owner of an account, who is the zero User if there is none, that a limit is
