@@ -149,7 +149,7 @@ type result struct {
 	waits   []time.Duration
 	failure error   // the first of a person
 	cpu     float64 // seconds of the server
-	hashes  float64 // seconds of hashing for strangers
+	hashing float64 // seconds for strangers
 }
 
 func (r *result) longest() time.Duration {
@@ -171,7 +171,7 @@ func (r *result) String() string {
 		float64(r.seen.sent.Load())/seconds,
 		100*float64(r.seen.refused.Load())/max(1, float64(r.seen.sent.Load())),
 		len(r.waits), median.Round(time.Millisecond), r.longest().Round(time.Millisecond),
-		r.cpu/seconds, r.hashes/seconds)
+		r.cpu/seconds, r.hashing/seconds)
 }
 
 // measure attacks for that long while the victim visits twice a second.
@@ -207,7 +207,7 @@ func (t *target) measure(ctx context.Context, a attack, length time.Duration,
 		return nil, err
 	}
 	r.cpu = after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]
-	r.hashes = after["gatehouse_password_hash_seconds_total{by=\"stranger\"}"] - before["gatehouse_password_hash_seconds_total{by=\"stranger\"}"]
+	r.hashing = after["gatehouse_password_hash_seconds_total{by=\"stranger\"}"] - before["gatehouse_password_hash_seconds_total{by=\"stranger\"}"]
 	return r, nil
 }
 
