@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pact-foundation/pact-go/v2/models"
@@ -46,10 +47,10 @@ func gatehousePacts(t *testing.T) []*contracts.Pact {
 // TestCommittedPacts uses the verifier of pact-go, as the team of a provider would. It checks the
 // relations between members on every response.
 func TestCommittedPacts(t *testing.T) {
-	checked := 0
+	var checked atomic.Int64
 	p, err := contracts.Start(contracts.Config{Wrap: func(service http.Handler) http.Handler {
 		return coverage.Checked(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			checked++
+			checked.Add(1)
 			service.ServeHTTP(w, r)
 		}), func(err error) { t.Error(err) })
 	}})
@@ -86,8 +87,8 @@ func TestCommittedPacts(t *testing.T) {
 			}
 		})
 	}
-	if checked < interactions {
-		t.Errorf("got %d responses checked, want those of %d interactions", checked, interactions)
+	if got := checked.Load(); got < int64(interactions) {
+		t.Errorf("got %d responses checked, want those of %d interactions", got, interactions)
 	}
 }
 
