@@ -1,0 +1,100 @@
+package partition
+
+import "time"
+
+// Length is the duration of a window of requests.
+const Length = time.Minute
+
+// Window is the part of a node in counting one window of one token. At the holder it is the window
+// itself. At an asker it is what the holder said last. In the zero value no window is open.
+type Window struct {
+	Opened time.Duration // by the node's clock; an asker's is at most as late as the holder's
+	Used   int           // requests in the window, as known at Epoch
+	Epoch  int64         // of the partition when the holder counted Used; 0 = never
+	// Rebuilt is how many of Used a holder that failed has counted, as far as askers have reported.
+	// Holder only.
+	Rebuilt int
+	// Extra is how many requests the asker has allowed without the holder, and not reported yet.
+	Extra int
+}
+
+// Report is what an asker tells the holder of a window. Ages are used, since clocks differ.
+type Report struct {
+	Age   time.Duration // of the window
+	Used  int           // as the holder at Epoch has told; 0 = none
+	Epoch int64
+	Extra int // requests that were allowed without a holder
+}
+
+// Over reports whether no window is open at clock.
+func (w *Window) Over(clock time.Duration) bool {
+	return w.Used+w.Extra == 0 || clock-w.Opened >= Length
+}
+
+// Report returns what the asker tells the holder of a partition at that epoch, and whether there is
+// anything to tell.
+func (w *Window) Report(epoch int64, clock time.Duration) (r Report, any bool) {
+	if w.Over(clock) || w.Epoch == epoch && w.Extra == 0 {
+		return Report{}, false
+	}
+	return Report{Age: clock - w.Opened, Used: w.Used, Epoch: w.Epoch, Extra: w.Extra}, true
+}
+
+// Hold makes the node's window that of the holder at an epoch. The window of a node that asked
+// another holder until now counts as its own report. It is called before each request is counted.
+func (w *Window) Hold(epoch, claimed int64, clock time.Duration) {
+	if w.Epoch == epoch && w.Extra == 0 {
+		return
+	}
+	r, any := w.Report(epoch, clock)
+	if w.Epoch == epoch {
+		w.Extra, r.Used = 0, 0
+	} else {
+		*w = Window{Epoch: epoch}
+	}
+	if any {
+		w.Add(r, claimed, clock)
+	}
+}
+
+// Add adds what an asker reports to the holder's window. claimed is Part.Claimed: what a holder
+// from before it has told is missing in the window, and counts once, however many askers report it.
+func (w *Window) Add(r Report, claimed int64, clock time.Duration) {
+	if r.Age >= Length {
+		return
+	}
+	if w.Over(clock) {
+		*w = Window{Epoch: w.Epoch}
+	}
+	more := max(0, r.Extra)
+	if r.Epoch < claimed && r.Used > w.Rebuilt {
+		more += r.Used - w.Rebuilt
+		w.Rebuilt = r.Used
+	}
+	if more == 0 {
+		return
+	}
+	if opened := clock - max(0, r.Age); w.Used == 0 || opened < w.Opened {
+		w.Opened = opened
+	}
+	w.Used += more
+}
+
+// Learn sets the asker's window to what the holder at an epoch has replied: its use and age, asked
+// at clock. reported is how much of Extra the holder has added.
+func (w *Window) Learn(used int, age time.Duration, epoch int64, reported int, clock time.Duration) {
+	*w = Window{Opened: clock - age, Used: used, Epoch: epoch, Extra: max(0, w.Extra-reported)}
+}
+
+// Allow reports whether the asker allows a request without the holder: a node may give away its
+// part of what was left of the limit when it last knew. It counts the request.
+func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
+	if w.Over(clock) {
+		*w = Window{Opened: clock}
+	}
+	if w.Extra >= (limit-w.Used)/max(1, nodes) {
+		return false
+	}
+	w.Extra++
+	return true
+}
