@@ -1,5 +1,7 @@
 package partition
 
+import "errors"
+
 // Version is the newest version of frames that this program understands. A frame has the least
 // version that all members understand. A new kind of message is sent one release after it is
 // understood.
@@ -61,3 +63,20 @@ type Frame struct {
 	Reply    int64  // the Number of the frame whose asks were handled; 0 = none
 	Messages []Message
 }
+
+// The services that get asks and casts.
+const (
+	ServiceTokens    byte = 1 // counts requests
+	ServiceThrottles byte = 2 // counts failed attempts
+	ServiceLookups   byte = 3 // looks up addresses and domains
+)
+
+// Why an ask got no reply.
+var (
+	// ErrHere says that this node holds the partition and decides itself.
+	ErrHere = errors.New("this node holds the partition")
+	// ErrUnreachable says that nobody who decides can be asked now.
+	ErrUnreachable = errors.New("the holder of the partition cannot be reached")
+	// ErrBusy says that the holder, or the way to it, is overloaded.
+	ErrBusy = errors.New("the holder of the partition is overloaded")
+)
