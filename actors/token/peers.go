@@ -39,7 +39,7 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 			m.result = Admission{Verdict: TryLater}
 			return nil
 		case errors.Is(err, partition.ErrHere):
-			m.count, m.now = countHere, time.Now()
+			m.count, m.now, m.remote.report = countHere, time.Now(), partition.Report{}
 		case errors.Is(err, partition.ErrUnreachable):
 			m.count = countAlone
 		case err != nil:

@@ -44,7 +44,6 @@ type remoteCount struct {
 	epoch     int64            // of the partition, as this node knows it
 	known     bool             // the holder at epoch knows the token
 	report    partition.Report // to the holder
-	reports   bool             // report says something
 
 	rate ratelimit.Decision // of the holder
 	used int                // of the window, and its age; 0 = no window is open
@@ -68,9 +67,7 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 	switch {
 	case part.Mine && !part.Moving && peers.Decides(m.now):
 		a.hold(part, now.Clock)
-		if m.count == countFor && r.reports {
-			w.Add(r.report, part.Claimed, now.Clock)
-		}
+		w.Add(r.report, part.Claimed, now.Clock)
 		decision := take(w, limit, now)
 		r.epoch, r.used, r.age = part.Epoch, w.Used, now.Clock-w.Opened
 		return decision
@@ -79,7 +76,7 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 		return take(w, limit, now) // refused: the holder has said so, and until when
 	}
 	r.elsewhere, r.epoch, r.known = true, part.Epoch, w.Epoch == part.Epoch
-	r.report, r.reports = w.Report(0, now.Clock) // a holder knows what it needs of it
+	r.report = w.Report(now.Clock)
 	return ratelimit.Decision{}
 }
 
