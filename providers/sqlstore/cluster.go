@@ -264,3 +264,46 @@ func (s *Store) DrainNode(ctx context.Context, id string) error {
 		return err
 	}))
 }
+
+// Cluster reads the rows of a cluster for an operator, and drains its nodes. It needs no key file.
+type Cluster struct{ pools pools }
+
+// OpenCluster opens a database whose schema is up to date. It only uses URL, Logger and WriteTimeout
+// of config. Its error is one line, and may wrap ErrClusterSQLite, ErrSchema or ErrNewer.
+func OpenCluster(ctx context.Context, config Config) (*Cluster, error) {
+	config.Cluster = true
+	config, err := config.complete()
+	if err != nil {
+		return nil, fmt.Errorf("open cluster: %w", err)
+	}
+	p, err := openPools(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster: %w", err)
+	}
+	config.Migrate = false
+	if err := settleSchema(ctx, p, config); err != nil {
+		return nil, fmt.Errorf("open cluster: %w", errors.Join(err, p.close()))
+	}
+	return &Cluster{p}, nil
+}
+
+// Read returns all rows as they are at one moment.
+func (c *Cluster) Read(ctx context.Context) (r partition.Reading, err error) {
+	err = c.pools.coordinate(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		r, err = readCluster(ctx, conn)
+		return err
+	})
+	return r, wrap("read cluster", err)
+}
+
+// Drain is Store.DrainNode.
+func (c *Cluster) Drain(ctx context.Context, id string) error {
+	return wrap("drain node", c.pools.coordinate(ctx,
+		func(ctx context.Context, conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, drainNode, id)
+			return err
+		}))
+}
+
+// Close closes the database.
+func (c *Cluster) Close() error { return c.pools.close() }
