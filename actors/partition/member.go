@@ -56,10 +56,11 @@ type Member struct {
 	changes []*change
 
 	// Leaving.
-	leave   bool
-	leaveBy time.Duration
-	closing bool // the row is being deleted
-	left    bool
+	handOver bool
+	leave    bool
+	leaveBy  time.Duration
+	closing  bool // the row is being deleted
+	left     bool
 
 	plan    bool // look for partitions to claim and to move
 	dirty   bool // the View has changed
@@ -234,11 +235,37 @@ func (m *Member) Change(now Now, ticket int64) {
 	}
 }
 
+// HandOver makes the node hand over its partitions and take no others. It keeps its lease, so that
+// it serves requests until it leaves. HasHandedOver says when it is done.
+func (m *Member) HandOver(now Now) {
+	if m.begin(now) && !m.handOver {
+		m.startHandOver()
+		m.work()
+	}
+}
+
+// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds.
+func (m *Member) HasHandedOver() bool {
+	if m.left || !m.joined || m.self.State == Joining {
+		return true
+	}
+	if m.state != Leaving || m.move != nil || m.running[OpClaim] != nil {
+		return false
+	}
+	for i := range m.parts {
+		if m.parts[i].holder == m.self.ID && m.target(i) != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // Leave makes the node hand over its partitions and delete its row. It takes at most 10 s while the
 // database responds.
 func (m *Member) Leave(now Now) {
 	if m.begin(now) && !m.leave {
-		m.startLeave()
+		m.leave, m.leaveBy = true, m.now.Clock+maxLeave
+		m.startHandOver()
 		m.work()
 	}
 }

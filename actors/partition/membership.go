@@ -165,6 +165,9 @@ func (m *Member) greet() {
 	}
 	if !missing && m.reloaded {
 		m.setState(Up)
+		if m.handOver {
+			m.setState(Leaving)
+		}
 		m.beat()
 	}
 }

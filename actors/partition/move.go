@@ -78,7 +78,7 @@ func (m *Member) mayMove(part int) bool {
 	if to == "" || to == m.self.ID || !m.isLive(to) || m.now.Clock < m.peer(to).refused {
 		return false
 	}
-	return m.leave || m.now.Clock >= m.parts[part].since+settle
+	return m.handOver || m.now.Clock >= m.parts[part].since+settle
 }
 
 // sendMove sends the counts. Each message has one row; the pieces of a partition follow each other.
