@@ -173,6 +173,9 @@ func (s *Service) RotateKeys(
 	case failed != nil:
 		return again, failed
 	}
+	if err := s.confirm(); err != nil {
+		return again, err
+	}
 	if drop {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
 		return now, nil

@@ -16,6 +16,7 @@ type metrics struct {
 	overloads      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects prometheus.Counter
+	provisional    prometheus.Counter
 }
 
 func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
@@ -33,6 +34,8 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			"Panics in the identity service's actors; each is logged with its stack."),
 		mailboxRejects: counter("gatehouse_identity_mailbox_rejects_total",
 			"Messages refused because the mailbox of an identity actor was full."),
+		provisional: counter("gatehouse_cluster_provisional_decisions_total",
+			"Requests with access tokens that this node decided about alone, because the node that counts them could not be asked."),
 	}
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
@@ -44,7 +47,9 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	collectors := []prometheus.Collector{
-		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
+		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects, m.provisional,
+		gauge("gatehouse_cluster_shadows",
+			"Access tokens in use here whose requests another node counts.", s.shadows),
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",

@@ -52,6 +52,8 @@ type Config struct {
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
 	// 2 seconds; optional.
 	Stale time.Duration
+	// Peers are the other nodes of a cluster; optional. Then Shared must be set.
+	Peers Peers
 	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
@@ -89,7 +91,8 @@ type Service struct {
 	issuances sync.Pool // of *issuance
 
 	followed struct {
-		number int64        // of the last change that is known; for one goroutine
+		mu     sync.Mutex   // held while changes are read and applied
+		number int64        // of the last change that is known
 		at     atomic.Int64 // when it was the last one, by clock
 	}
 
