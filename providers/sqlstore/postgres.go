@@ -21,20 +21,21 @@ import (
 const (
 	postgresReaders    = 12
 	postgresWriters    = 4
+	postgresCluster    = 3 // a beat, a reading, and a change of partitions
 	postgresMinVersion = 150000
 )
 
 // errNotPostgres replaces errors that quote the URL, which may contain a password.
 var errNotPostgres = errors.New("database URL is not a PostgreSQL URL")
 
-// openPostgres returns the pools of the writer and the readers. Unless the URL says otherwise, they
-// connect to a server that can be written. If it names one server only, it is also read while it is
-// read-only; a standby is not, since it lags behind. Commits wait for the disk, regardless of the
-// server's setting, unless the URL sets synchronous_commit.
-func openPostgres(config Config) (write, read *sql.DB, err error) {
+// openPostgres returns the pools of the writer, the readers and the cluster's rows. Unless the URL
+// says otherwise, they connect to a server that can be written. If it names one server only, it is
+// also read while it is read-only; a standby is not, since it lags behind. Commits wait for the
+// disk, regardless of the server's setting, unless the URL sets synchronous_commit.
+func openPostgres(config Config) (write, read, cluster *sql.DB, err error) {
 	parsed, err := parsePostgres(config.URL)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = config.WriteTimeout
@@ -60,7 +61,8 @@ func openPostgres(config Config) (write, read *sql.DB, err error) {
 			reader.ValidateConnect = writer.ValidateConnect
 		}
 	}
-	return openPool(writer, postgresWriters), openPool(reader, postgresReaders), nil
+	return openPool(writer, postgresWriters), openPool(reader, postgresReaders),
+		openPool(writer, postgresCluster), nil
 }
 
 func openPool(config *pgx.ConnConfig, conns int) *sql.DB {
