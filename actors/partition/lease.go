@@ -2,6 +2,7 @@ package partition
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -39,8 +40,8 @@ func (m *Member) lapse() {
 func (m *Member) reset() {
 	m.self.State, m.self.Beat, m.self.Seen = Joining, 0, -1
 	m.state, m.lease = "", 0
-	m.reloaded, m.readStep, m.move, m.closing = false, 0, nil, false
-	m.targets = nil
+	m.reloaded, m.readStep, m.last, m.move, m.closing = false, 0, -1, nil, false
+	m.targets, m.tickets, m.changes = nil, nil, nil
 	clear(m.running[:])
 	for _, p := range m.peers {
 		p.welcome, p.asks, p.incoming = false, 0, nil
@@ -119,6 +120,10 @@ func (m *Member) extend(op *Op) {
 	if m.state != op.Node.State || m.self.Drain != op.Drain {
 		m.dirty, m.targets = true, nil
 	}
+	if m.state != Leaving && op.Node.State == Leaving {
+		m.said = m.step
+		m.readSoon()
+	}
 	m.self.Beat, m.self.Drain, m.state = op.NewBeat, op.Drain, op.Node.State
 	if m.self.State != m.state {
 		m.beatAt = m.now.Clock
@@ -150,16 +155,20 @@ func (m *Member) startLeave() {
 	}
 }
 
-// hasHandedOver reports whether a node that leaves has nothing left to hand over, or no time.
+// hasHandedOver reports whether a node that leaves has nothing left to hand over, or no time. It
+// waits for nodes that join if there is nobody else.
 func (m *Member) hasHandedOver() bool {
 	if !m.leave || m.self.State == Joining || m.now.Clock >= m.leaveBy {
 		return m.leave
 	}
-	if m.state != Leaving || m.move != nil || m.running[OpClaim] != nil {
+	if m.state != Leaving || m.readStep < m.said || m.move != nil || m.running[OpClaim] != nil {
 		return false
 	}
+	soon := slices.ContainsFunc(m.peers, func(p *peer) bool {
+		return p.State == Joining && m.isLive(p.ID)
+	})
 	for i := range m.parts {
-		if m.parts[i].holder == m.self.ID && m.target(i) != "" {
+		if m.parts[i].holder == m.self.ID && (soon || m.target(i) != "") {
 			return false
 		}
 	}

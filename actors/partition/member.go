@@ -40,6 +40,8 @@ type Member struct {
 	peers    []*peer // in the order of their IDs
 	readAt   time.Duration
 	readStep int64 // Op.step of the last reading; 0 = none since the node has joined
+	readSent time.Duration
+	last     int64 // Reading.Last of the last reading
 	helloAt  time.Duration
 	reloaded bool
 	targets  []string // of each partition; nil = find out
@@ -58,7 +60,8 @@ type Member struct {
 	// Leaving.
 	leave   bool
 	leaveBy time.Duration
-	closing bool // the row is being deleted
+	said    int64 // Member.step when the row said Leaving
+	closing bool  // the row is being deleted
 	left    bool
 
 	plan    bool // look for partitions to claim and to move
@@ -225,8 +228,8 @@ func (m *Member) Applied(now Now, id string, number int64) {
 }
 
 // Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no node
-// can admit a request against the change any more. Confirmed is not called if that takes longer than
-// half a minute.
+// can admit a request against the change any more. Confirmed is not called if the lease lapses until
+// then, or after half a minute.
 func (m *Member) Change(now Now, ticket int64) {
 	if m.begin(now) {
 		m.change(ticket)
@@ -273,7 +276,7 @@ func (m *Member) work() {
 // run starts an operation.
 func (m *Member) run(op *Op) {
 	op.self, op.sent, op.step = m.self.ID, m.now.Clock, m.step
-	op.known, op.seen = m.self.Beat, m.self.Seen
+	op.known, op.last = m.self.Beat, max(m.last, m.self.Seen)
 	m.running[op.Kind] = op
 	m.actions.Run(op)
 }
