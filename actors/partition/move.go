@@ -54,25 +54,25 @@ func (m *Member) startMove() {
 	if m.state == Joining || m.self.State != m.state || m.readStep == 0 {
 		return
 	}
-	mv := &move{}
+	var to string
+	var rows []Row
 	for i := range m.parts {
 		p := &m.parts[i]
-		if p.holder != m.self.ID || len(mv.rows) == maxMoving || !m.mayMove(i) {
+		if p.holder != m.self.ID || len(rows) == maxMoving || !m.mayMove(i) {
 			continue
 		}
-		if to := m.target(i); mv.to == "" || mv.to == to {
-			mv.to = to
-			mv.rows = append(mv.rows, Row{Name: p.name, Holder: p.holder, Epoch: p.epoch})
+		if target := m.target(i); to == "" || to == target {
+			to = target
+			rows = append(rows, Row{Name: p.name, Holder: p.holder, Epoch: p.epoch})
 			p.moving = true
 		}
 	}
-	if mv.to == "" {
+	if to == "" {
 		return
 	}
 	m.moves++
-	mv.number, mv.until = m.moves, m.now.Clock+ackWithin
-	m.move = mv
-	m.dirty = true
+	mv := &move{number: m.moves, to: to, rows: rows, until: m.now.Clock + ackWithin}
+	m.move, m.dirty = mv, true
 	m.publish() // the services stop to decide before they export
 	mv.pieces = m.export(mv)
 	m.sendMove()

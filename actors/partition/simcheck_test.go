@@ -51,7 +51,13 @@ func (w *world) check(n *node) {
 	if n.leaseID == n.member.ID() && clock >= n.leaseEnd && n.leaseEnd > 0 && clock < end {
 		w.fail("the lapsed lease of %s is valid again", n.id())
 	}
-	n.leaseID, n.leaseEnd = n.member.ID(), end
+	if n.leaseID != n.member.ID() {
+		n.leaseID, n.leaseEnd = n.member.ID(), 0
+	}
+	if n.leaseEnd == 0 && end > 0 {
+		w.checkWelcomed(n)
+	}
+	n.leaseEnd = end
 	if !n.decides() {
 		return
 	}
@@ -72,11 +78,11 @@ func (w *world) corner() bool {
 }
 
 // checkWelcomed looks at a node that is up now: frames have passed between it and the others.
-func (w *world) checkWelcomed(id string) {
-	n := w.owner(id)
-	if n == nil || n.id() != id || w.wentBack > 0 {
+func (w *world) checkWelcomed(n *node) {
+	if w.wentBack > 0 {
 		return
 	}
+	id := n.id()
 	for _, row := range w.db.nodes {
 		since, up := w.db.upSince[row.ID]
 		if up && row.ID != id && row.State == partition.Up && w.now-since > 5*time.Second &&

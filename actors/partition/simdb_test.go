@@ -107,7 +107,6 @@ func (d *database) Beat(_ context.Context, n partition.Node) (int64, bool, error
 	row := &d.nodes[i]
 	if _, was := d.upSince[n.ID]; !was && n.State == partition.Up {
 		d.upSince[n.ID] = d.world.now
-		d.world.checkWelcomed(n.ID)
 	}
 	row.Beat++
 	row.State, row.Seen = n.State, n.Seen

@@ -149,8 +149,10 @@ func (n *node) shutDown() {
 		return
 	}
 	n.world.log("%s is told to leave", n.id())
-	n.leaving = true
-	n.do(func() { n.member.Leave(n.time()) })
+	n.do(func() {
+		n.leaving = true
+		n.member.Leave(n.time())
+	})
 }
 
 // freeze stops the process for a while. Its clock goes on.

@@ -149,7 +149,7 @@ func (w *world) plantBug(name string) {
 const mostEvents = 1_000_000
 
 // quiet is how long nothing fails at the end of a schedule.
-const quiet = 18 * time.Second
+const quiet = 14 * time.Second
 
 // plan makes the events of a schedule.
 func (w *world) plan() {
