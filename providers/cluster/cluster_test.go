@@ -320,22 +320,25 @@ func TestMetrics(t *testing.T) {
 	if err := a.Confirm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	held := 0
-	for _, p := range a.View().Parts {
-		if p.Mine {
+	held, lookups := 0, 0
+	for i, p := range a.View().Parts {
+		switch {
+		case p.Mine && i < partition.Tokens:
 			held++
+		case p.Mine:
+			lookups++
 		}
 	}
 	values := gather(t, registry)
 	for name, want := range map[string]float64{
 		`gatehouse_cluster_asks_total{replied}`:        1,
-		`gatehouse_cluster_ask_duration_seconds`:       1,
-		`gatehouse_cluster_confirm_duration_seconds`:   1,
+		`gatehouse_cluster_ask_seconds`:                1,
+		`gatehouse_cluster_confirm_seconds`:            1,
 		`gatehouse_cluster_partitions_held`:            float64(held),
 		`gatehouse_cluster_nodes{up}`:                  2,
 		`gatehouse_cluster_nodes{joining}`:             0,
 		`gatehouse_cluster_moves_total{claimed}`:       partition.Count,
-		`gatehouse_cluster_moves_total{handed}`:        float64(partition.Count - held),
+		`gatehouse_cluster_moves_total{handed}`:        float64(partition.Count - held - lookups),
 		`gatehouse_cluster_refused_total{connections}`: 0,
 		`gatehouse_cluster_asks_total{unreachable}`:    0,
 	} {
