@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"github.com/asynkron/protoactor-go/remote"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -178,7 +181,7 @@ func TestHostileMessagesEndTheStream(t *testing.T) {
 		if err := stream.Send(row.m); err != nil && !errors.Is(err, io.EOF) {
 			t.Errorf("%s: got %v", row.name, err)
 		}
-		if _, err := stream.Recv(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		if _, err := stream.Recv(); err == nil || status.Code(err) == codes.DeadlineExceeded {
 			t.Errorf("%s: got %v, want the stream ended", row.name, err)
 		}
 	}
@@ -229,7 +232,7 @@ func TestHostileBytesEndTheStream(t *testing.T) {
 		if err := stream.SendMsg(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.RecvMsg(nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		if err := stream.RecvMsg(nil); err == nil || status.Code(err) == codes.DeadlineExceeded {
 			t.Errorf("%s: got %v, want the stream ended", name, err)
 		}
 	}
@@ -309,10 +312,12 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		}
 		return ""
 	})
-	_ = stream.Send(batch(a.Address(), whole, nil))
-	if _, err := stream.Recv(); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v without a row, want the stream ended", err)
-	}
+	eventually(t, func() string { // a reading of the transport's own counts for some seconds
+		if err := stream.Send(batch(a.Address(), whole, nil)); err == nil {
+			return "got frames accepted without a row"
+		}
+		return ""
+	})
 }
 
 func TestHandshakesOfStrangersAreRefused(t *testing.T) {
@@ -478,7 +483,7 @@ func TestHostileServers(t *testing.T) {
 			go server.Serve(l)
 			defer server.Stop()
 			eventually(t, func() string {
-				a.Cast(service, []byte("news"))
+				a.Cast(7, []byte("news"))
 				if n := hostile.streams.Load(); n < 3 && row.name != "replies something else" &&
 					row.name != "does not stop sending" && row.name != "sends too much" || n == 0 {
 					return fmt.Sprintf("got %d streams to the server, want it tried again", n)
@@ -504,47 +509,48 @@ func TestServerWithAnotherCertificateGetsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	number := 0
 	for name, cert := range map[string]tls.Certificate{
 		"of another address": s.cert, "of another authority": wrong, "of no row": nameless,
 	} {
+		number++
 		l, err := tls.Listen("tcp", "127.0.0.1:0", (&stranger{cert: cert}).config())
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := strings.Repeat("6", 32)
+		id := fmt.Sprintf("%032x", number)
 		r.edit(id, func(n *partition.Node) {
 			*n = partition.Node{ID: id, Address: l.Addr().String(), Certificates: []string{wrongHash},
 				Speaks: 1, State: partition.Joining, Beat: 1, Seen: -1}
 		})
 		alive := r.keepAlive(id)
-		read := make(chan error)
-		go func() {
-			for range 2 {
+		read := make(chan error, 1000)
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			for {
 				conn, err := l.Accept()
 				if err != nil {
-					read <- err
-					continue
+					return
 				}
 				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 				_, err = conn.Read(make([]byte, 1))
-				conn.Close()
+				_ = conn.Close()
 				read <- err
 			}
-		}()
-		for range 2 { // it is tried again
+		})
+		for tried := 0; tried < 2; {
+			a.Cast(7, nil)
 			select {
 			case err := <-read:
+				tried++
 				if err == nil {
 					t.Errorf("certificate %s: got bytes sent to the server", name)
 				}
-			case <-time.After(20 * time.Second):
-				t.Errorf("certificate %s: got no connection", name)
-			default:
-				a.Cast(service, nil)
-				time.Sleep(10 * time.Millisecond)
+			case <-time.After(10 * time.Millisecond):
 			}
 		}
-		l.Close()
+		_ = l.Close()
+		serving.Wait()
 		alive()
 		r.remove(id)
 	}
