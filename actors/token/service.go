@@ -114,7 +114,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
-	s.asks.New = func() any { return &admission{} }
+	s.asks.New = s.newAdmission
 	s.issuances.New = func() any { return &issuance{} }
 	err := s.readAll(ctx)
 	if err != nil {
