@@ -1,3 +1,5 @@
+//go:build !race
+
 package cluster_test
 
 import (
@@ -121,6 +123,7 @@ func works(tb testing.TB, a, b *member) {
 }
 
 func TestHostileMessagesEndTheStream(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
@@ -189,6 +192,7 @@ func TestHostileMessagesEndTheStream(t *testing.T) {
 }
 
 func TestUnaryCallsAreRefused(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
@@ -215,6 +219,7 @@ func (raw) Unmarshal([]byte, any) error   { return nil }
 func (raw) Name() string                  { return "proto" }
 
 func TestHostileBytesEndTheStream(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
@@ -240,6 +245,7 @@ func TestHostileBytesEndTheStream(t *testing.T) {
 }
 
 func TestForgedFramesAreDropped(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	registry := prometheus.NewRegistry()
 	a, b := start(t, r, k, func(c *cluster.Config) { c.Metrics = registry }), start(t, r, k)
@@ -321,6 +327,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 }
 
 func TestHandshakesOfStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	registry := prometheus.NewRegistry()
 	a, b := start(t, r, k, func(c *cluster.Config) { c.Metrics = registry }), start(t, r, k)
@@ -378,6 +385,7 @@ func TestHandshakesOfStrangersAreRefused(t *testing.T) {
 }
 
 func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
@@ -440,6 +448,7 @@ func (s *hostileServer) Receive(stream remote.Remoting_ReceiveServer) error {
 }
 
 func TestHostileServers(t *testing.T) {
+	t.Parallel()
 	response := &remote.RemoteMessage{MessageType: &remote.RemoteMessage_ConnectResponse{
 		ConnectResponse: &remote.ConnectResponse{}}}
 	for _, row := range []struct {
@@ -466,6 +475,7 @@ func TestHostileServers(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			r, k := newRows(), newKeys(1)
 			a, b := start(t, r, k), start(t, r, k)
 			settled(t, a, b)
@@ -496,6 +506,7 @@ func TestHostileServers(t *testing.T) {
 }
 
 func TestServerWithAnotherCertificateGetsNothing(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
