@@ -265,9 +265,7 @@ func (m *Member) publish() {
 		return
 	}
 	m.dirty = false
-	if m.changed != nil {
-		close(m.changed)
-	}
+	former := m.changed
 	m.changed = make(chan struct{})
 	v := &View{
 		Self:    m.self.ID,
@@ -296,4 +294,7 @@ func (m *Member) publish() {
 		}
 	}
 	m.actions.Publish(v)
+	if former != nil {
+		close(former) // who waits for it gets the new View
+	}
 }

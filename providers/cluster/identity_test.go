@@ -10,6 +10,7 @@ import (
 )
 
 func TestCertificateIsRenewedAtHalfOfItsLife(t *testing.T) {
+	t.Parallel()
 	k := newKeys(1)
 	made := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	id, err := cluster.NewIdentity(k.get, made)
@@ -52,6 +53,7 @@ func TestCertificateIsRenewedAtHalfOfItsLife(t *testing.T) {
 }
 
 func TestRotationOfTheAuthority(t *testing.T) {
+	t.Parallel()
 	k := newKeys(1)
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	id, err := cluster.NewIdentity(k.get, now)
@@ -84,6 +86,7 @@ func TestRotationOfTheAuthority(t *testing.T) {
 }
 
 func TestAuthorityIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	k := newKeys(7)
 	now := time.Now()
 	one, _, err := cluster.Issue(k.get(), now)

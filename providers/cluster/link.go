@@ -12,7 +12,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 const (
@@ -135,7 +134,7 @@ func (k *link) send(frame []byte) {
 	k.t.mu.RLock()
 	defer k.t.mu.RUnlock()
 	if !k.t.closed && k.ctx.Err() == nil {
-		k.t.system.Root.Send(k.target, wrapperspb.Bytes(frame))
+		k.t.post(k.target, frame)
 	}
 }
 

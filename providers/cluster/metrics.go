@@ -34,7 +34,7 @@ func newNodeMetrics(n *Node) (*nodeMetrics, error) {
 			Name: "gatehouse_cluster_asks_total", Help: "Asks to other nodes by outcome.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gatehouse_cluster_ask_duration_seconds", Help: "Time of asks to other nodes.",
+			Name: "gatehouse_cluster_ask_seconds", Help: "Time of asks to other nodes.",
 			Buckets: prometheus.ExponentialBuckets(.0001, 2, 15),
 		}),
 		frames: prometheus.NewCounter(prometheus.CounterOpts{
@@ -49,7 +49,7 @@ func newNodeMetrics(n *Node) (*nodeMetrics, error) {
 			Help: "Partitions that this node has handed over or claimed.",
 		}, []string{"kind"}),
 		confirm: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "gatehouse_cluster_confirm_duration_seconds",
+			Name:    "gatehouse_cluster_confirm_seconds",
 			Help:    "Time until all other nodes had applied a change.",
 			Buckets: prometheus.ExponentialBuckets(.001, 2, 15),
 		}),
@@ -88,9 +88,10 @@ func (m *nodeMetrics) unregister() {
 func (n *Node) gauges() []prometheus.Collector {
 	list := []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "gatehouse_cluster_partitions_held", Help: "Partitions that this node holds.",
+			Name: "gatehouse_cluster_partitions_held",
+			Help: "Partitions of access tokens that this node holds, of 256 in the cluster.",
 		}, func() (held float64) {
-			for _, p := range n.View().Parts {
+			for _, p := range n.View().Parts[:partition.Tokens] {
 				if p.Mine {
 					held++
 				}

@@ -105,10 +105,26 @@ type Node struct {
 
 // New makes the node's certificate and listens for other nodes. The node joins with Start.
 func New(c Config) (*Node, error) {
+	n, err := newNode(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.transport.listen(n.config.Listen); err != nil {
+		n.cancel()
+		n.metrics.unregister()
+		return nil, err
+	}
+	return n, nil
+}
+
+func newNode(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, began: time.Now(), left: make(chan struct{}), tickets: map[int64]chan struct{}{}}
+	n := &Node{
+		config: c, began: time.Now(),
+		left: make(chan struct{}), tickets: map[int64]chan struct{}{},
+	}
 	listen, address, err := addresses(c.Listen, c.Advertise)
 	if err != nil {
 		return nil, err
@@ -121,10 +137,12 @@ func New(c Config) (*Node, error) {
 		return nil, err
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.view.Store(&partition.View{Up: 1, Parts: make([]partition.Part, partition.Count),
-		Changed: make(chan struct{})})
+	n.view.Store(&partition.View{
+		Up: 1, Parts: make([]partition.Part, partition.Count), Changed: make(chan struct{}),
+	})
 	n.roster.Store(&roster{})
 	n.transport = &transport{
+		address: address, links: map[string]*link{},
 		shakes: &handshakes{id: n.id, known: n.knows, refused: n.refused},
 		speaks: n.speaks, receive: n.receive, ended: n.ended, room: n.room, refused: n.refused,
 		failed: n.failed,
@@ -136,11 +154,6 @@ func New(c Config) (*Node, error) {
 		},
 		NewID: newID, Actions: actions{n},
 	})
-	if err := n.transport.listen(listen, address); err != nil {
-		n.cancel()
-		n.metrics.unregister()
-		return nil, err
-	}
 	return n, nil
 }
 

@@ -77,7 +77,7 @@ func start(tb testing.TB, r *rows, k *keys, change ...func(*cluster.Config)) *me
 	for _, f := range change {
 		f(&c)
 	}
-	n, err := cluster.New(c)
+	n, err := newNode(tb, c)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -170,6 +170,7 @@ func other(tb testing.TB, m, holder *member) int {
 func soon() time.Time { return time.Now().Add(5 * time.Second) }
 
 func TestAsksGoToTheHolder(t *testing.T) {
+	t.Parallel()
 	r, k := newRows(), newKeys(1)
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)

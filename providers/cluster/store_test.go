@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"gatehouse/actors/partition"
 )
@@ -174,4 +175,36 @@ func (s *store) Leave(_ context.Context, id string) error {
 	defer s.mu.Unlock()
 	delete(s.nodes, id)
 	return nil
+}
+
+// remove deletes the row of a node.
+func (r *rows) remove(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.nodes, id)
+}
+
+// keepAlive makes a row beat until the returned function is called.
+func (r *rows) keepAlive(id string) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+				r.mu.Lock()
+				if n, ok := r.nodes[id]; ok {
+					n.Beat++
+					r.nodes[id] = n
+				}
+				r.mu.Unlock()
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(done)
+		wg.Wait()
+	})
 }

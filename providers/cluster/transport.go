@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 const (
@@ -36,7 +37,9 @@ type transport struct {
 	ended   func(address string)               // the stream to a node has ended unexpectedly
 	room    func(address string)               // a frame to a node may be sent again
 	failed  func(recovered any)                // receive has panicked
-	refused func(error)                        // something that others have sent
+	// post hands a frame for an address to the library.
+	post    func(to *actor.PID, frame []byte)
+	refused func(error) // something that others have sent
 
 	system  *actor.ActorSystem
 	remote  *remote.Remote
@@ -49,14 +52,12 @@ type transport struct {
 	closed bool
 }
 
-// listen starts the server on an address, as host:port. Others reach it at address.
-func (t *transport) listen(listen, address string) (err error) {
+// listen starts the server on an address, as host:port.
+func (t *transport) listen(listen string) (err error) {
 	host, port, err := split(listen)
 	if err != nil {
 		return err
 	}
-	t.links = map[string]*link{}
-	t.address = address
 	t.system = actor.NewActorSystem(
 		// It would print messages. Its throttle of them outlives the system by the interval.
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
@@ -64,10 +65,10 @@ func (t *transport) listen(listen, address string) (err error) {
 		}),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
-	t.self = actor.NewPID(address, targetName)
+	t.self = actor.NewPID(t.address, targetName)
 	t.system.ProcessRegistry.Add(receiver{t}, targetName)
 	config := remote.Configure(host, port,
-		remote.WithAdvertisedHost(address),
+		remote.WithAdvertisedHost(t.address),
 		// One frame a message: each is near the limit.
 		remote.WithEndpointWriterBatchSize(1),
 		remote.WithEndpointWriterQueueSize(2*maxPending),
@@ -107,6 +108,7 @@ func (t *transport) listen(listen, address string) (err error) {
 		t.system.Shutdown()
 		return err
 	}
+	t.post = func(to *actor.PID, frame []byte) { t.system.Root.Send(to, wrapperspb.Bytes(frame)) }
 	// The library has subscribed before, so that it has dropped the stream when ended is called.
 	t.system.EventStream.Subscribe(func(event any) {
 		if e, ok := event.(*remote.EndpointTerminatedEvent); ok {
@@ -163,6 +165,9 @@ func (t *transport) stop() {
 		case <-time.After(closeTimeout):
 			t.keep(nil)
 		}
+	}
+	if t.remote == nil {
+		return // it does not listen
 	}
 	t.remote.Shutdown(false)
 	for _, name := range []string{"activator", "EndpointSupervisor"} {
