@@ -44,6 +44,14 @@ type tenure struct {
 	moving  bool // the node hands it over, and may have to go on
 }
 
+// part returns the node's part in the shared budget at the time of a message. A node that was
+// refused a write no longer decides, whatever it knows.
+func (b *batcher) part() tenure {
+	t := b.service.tenure()
+	t.decides = t.decides && (b.refused == partition.Row{} || b.refused != t.row)
+	return t
+}
+
 // tenure returns the node's part as it is now.
 func (s *Service) tenure() tenure {
 	if !s.isShared() {

@@ -138,6 +138,7 @@ func (w *worker) fail(self *actor.PID, e *exchange, reply geo.Reply, err error) 
 		worker:   self,
 		outcomes: slices.Repeat([]outcome{o}, len(e.lookups)),
 		report:   w.report(reply, err),
+		moved:    o.moved,
 	})
 }
 
