@@ -276,7 +276,7 @@ func TestClusterSharesBudget(t *testing.T) {
 				u := freeTier()
 				nodes := newCluster(t, 3, u)
 				var served atomic.Int64
-				calls := poisson(c.rate, 5*time.Minute, func(n int) {
+				calls := poisson(c.rate, 3*time.Minute, func(n int) {
 					began := time.Now()
 					o := lookUp(nodes.at(n%3).Service, nth(n))
 					switch {
@@ -309,7 +309,7 @@ func TestClusterUsesWholeBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := freeTier()
 		nodes := newCluster(t, 3, u, func(c *lookup.Config) { c.LookupTimeout = 20 * time.Second })
-		const minutes = 10
+		const minutes = 5
 		poisson(60, minutes*time.Minute, func(n int) {
 			q := nth(n)
 			if n%8 == 0 {
@@ -333,7 +333,7 @@ func TestClusterUsesWholeBudget(t *testing.T) {
 // TestSuccessorRespectsWindow kills the holder at random times, also in the middle of bursts. The
 // next one goes on with the rest of the window.
 func TestSuccessorRespectsWindow(t *testing.T) {
-	for seed := range 12 {
+	for seed := range 8 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				u := freeTier()
@@ -351,7 +351,7 @@ func TestSuccessorRespectsWindow(t *testing.T) {
 					}
 				})
 				var served atomic.Int64
-				calls := poisson(20, 5*time.Minute, func(n int) {
+				calls := poisson(20, 3*time.Minute, func(n int) {
 					if lookUp(nodes.at(2).Service, nth(n)).Err == nil {
 						served.Add(1)
 					}

@@ -58,7 +58,7 @@ func (s *Service) limitGuess(
 
 // guesser is a caller who guesses the password of an account.
 type guesser struct {
-	account [32]byte // as account.Guess
+	account [32]byte     // as account.Guess
 	caller  netip.Prefix // ratelimit.CallerPrefix
 }
 

@@ -23,7 +23,7 @@ const allCountries = "all"
 // Browsers that are known to the account are not limited, so that nobody can use up their way in.
 // Its methods may be called by many goroutines.
 type smsBudget struct {
-	perHour, perCountry int // 0 = no limit
+	perHour, perCountry int             // 0 = no limit
 	nodes               ratelimit.Nodes // nil = this node counts
 	metrics             *metrics
 	logger              *slog.Logger
