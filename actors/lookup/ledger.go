@@ -154,13 +154,13 @@ type entry struct {
 
 // spent returns the entry for an exchange that has been charged. Its window lasts until no exchange
 // is under way that a former holder has sent.
-func (b *batcher) spent(e geo.Endpoint, now time.Time) entry {
+func (b *batcher) spent(e geo.Endpoint, now time.Time) *entry {
 	b.entries++
 	u := b.budget(e).Usage(now)
 	if ended := now.Add(sendAfterWrite + longestExchange); u.Ends.Before(ended) {
 		u.Ends = ended
 	}
-	return entry{b.tenure.row, b.entries, u}
+	return &entry{b.tenure.row, b.entries, u}
 }
 
 // readLedger reads the ledger and reports.
@@ -176,7 +176,7 @@ var errMoved = errors.New("another node holds the budget")
 
 // record writes an exchange to the ledger. It returns an error if it must not be sent.
 func (w *worker) record(e *exchange) error {
-	if !w.service.isShared() {
+	if e.entry == nil {
 		return nil
 	}
 	began := time.Now()

@@ -21,7 +21,7 @@ type exchange struct {
 	lookups  []*pendingLookup // a worker reads their queries and callers only
 	ticket   geo.Ticket
 	started  time.Time
-	entry    entry // with a shared budget
+	entry    *entry // nil unless the budget is shared
 }
 
 // report is what an exchange told about the upstream.
