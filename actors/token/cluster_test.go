@@ -65,7 +65,9 @@ func newCluster(t *testing.T, n int, stale time.Duration) *cluster {
 func (n *clusterNode) View() *partition.View {
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()
-	v := &partition.View{Up: len(n.cluster.nodes)}
+	v := &partition.View{
+		Up: len(n.cluster.nodes), Parts: make([]partition.Part, partition.Count),
+	}
 	for i := range v.Parts {
 		v.Parts[i] = partition.Part{
 			Epoch: n.cluster.epoch, Claimed: n.cluster.claimed, Mine: n.cluster.holder == n.index,

@@ -190,6 +190,8 @@ func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
 		return oauth.FormLifetime
 	case oauth.BrowserKeys:
 		return oauth.BrowserLifetime
+	case oauth.ClusterKeys:
+		return oauth.ClusterLifetime
 	}
 	return s.config.Lifetimes.AccessToken
 }

@@ -366,17 +366,23 @@ func TestCodeSavedDuringPasswordChange(t *testing.T) {
 // waitForLock waits until a statement of another connection waits for a lock.
 func waitForLock(t *testing.T, tx *sql.Tx) {
 	t.Helper()
+	waitForLocks(t, tx, 1)
+}
+
+// waitForLocks waits until so many connections wait for locks.
+func waitForLocks(t *testing.T, tx *sql.Tx, want int) {
+	t.Helper()
 	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 	for end := time.Now().Add(10 * time.Second); ; {
 		var n int
 		if err := tx.QueryRow(waiting).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 {
+		if n >= want {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("no statement waits for a lock")
+			t.Fatalf("%d statements wait for a lock, want %d", n, want)
 		}
 		if _, err := tx.Exec("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"); err != nil {
 			t.Fatal(err)

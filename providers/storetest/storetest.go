@@ -14,6 +14,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
 )
 
 // Store is the interface under test.
@@ -21,6 +22,9 @@ type Store interface {
 	oauth.Store
 	account.Store
 	audit.Store
+	partition.Store
+	// DrainNode sets Drain in a node's row.
+	DrainNode(ctx context.Context, id string) error
 	// Sweep deletes the rows that have expired at now and returns their number.
 	Sweep(ctx context.Context, now time.Time) (removed int, err error)
 	// The leases and cursors of those who send the audit trail; see sqlstore.
@@ -36,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests,
+		leaseTests, clusterTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
