@@ -10,6 +10,7 @@ import (
 	"gatehouse/actors/fair"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/mailbox"
+	"gatehouse/actors/partition"
 )
 
 // leastExchange is the time below which a queued lookup is not worth sending.
@@ -33,6 +34,12 @@ type batcher struct {
 	throughput  throughput
 	limits      callerLimits
 	domainsTurn bool // the next exchange is a domain's, if both lanes could have it
+
+	tenure    tenure        // at the time of the message
+	adopted   partition.Row // as which the ledger has been read
+	reading   bool          // a worker reads the ledger
+	readAgain time.Time     // not before, after a failure
+	entries   int64         // in the ledger
 }
 
 // pendingLookup is one query on its way through the upstream, with the requests that wait for it.
@@ -91,6 +98,7 @@ func (b *batcher) Receive(ctx actor.Context) { b.Handle(ctx.Message()) }
 func (b *batcher) Handle(message any) {
 	now := time.Now()
 	b.breaker, b.openFor = b.service.breaker.State(now)
+	b.tenure = b.service.tenure()
 	defer b.publish(now) // also after a panic: requests decide by what was published last
 	switch m := message.(type) {
 	case *ask:
@@ -99,6 +107,8 @@ func (b *batcher) Handle(message any) {
 		b.finish(m, now)
 	case *lateReverse:
 		b.service.cache.Replace(m.query, m.old, m.new)
+	case *ledgerIsRead:
+		b.adoptRead(m, now)
 	case *wakeUp, *actor.Started:
 	case *actor.Stopping:
 		b.timer.Stop()
@@ -114,6 +124,10 @@ func (b *batcher) dispatch(now time.Time) {
 	b.expire(now)
 	if b.breaker == geo.BreakerOpen {
 		b.rejectQueued(rejection(b.admission.unreachable.after(b.openFor)))
+	}
+	if !b.maySpend(now) {
+		b.wakeAt(b.nextRead(now), now)
+		return
 	}
 	for b.maySend() {
 		step := geo.Plan(now, b.demand(), b.terms, &b.singles, &b.batches)
@@ -157,9 +171,17 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 	}
 	b.domainsTurn = l == laneAddresses
 	e.ticket = b.budget(step.Endpoint).Charge(now)
+	if b.service.isShared() {
+		e.entry = b.spent(step.Endpoint, now)
+	}
+	b.service.config.Actors.Root.Send(b.hire(), e)
+}
+
+// hire takes an idle worker.
+func (b *batcher) hire() *actor.PID {
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
-	b.service.config.Actors.Root.Send(worker, e)
+	return worker
 }
 
 // finish ends an exchange. The results go to the cache first, then to the requests that wait.
@@ -189,7 +211,9 @@ func (b *batcher) complete(p *pendingLookup, o outcome) {
 
 // reject ends a lookup that is not queued and was never sent.
 func (b *batcher) reject(p *pendingLookup, o outcome) {
-	b.service.metrics.rejected(o.Err)
+	if !o.moved {
+		b.service.metrics.rejected(o.Err)
+	}
 	b.complete(p, o)
 }
 

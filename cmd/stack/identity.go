@@ -17,6 +17,7 @@ import (
 func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	c := s.config.Identity
 	database := c.Database
+	database.Cluster = s.config.Cluster != nil
 	database.Logger, database.Metrics = s.Logger, s.Metrics
 	if s.Store, err = sqlstore.Open(ctx, database); err != nil {
 		return wrong("Identity.Database", err)

@@ -49,16 +49,16 @@ type ownedRows struct {
 // its lock is there: its epoch has grown then, so it is left out. So the rows that remain are as the
 // statement's snapshot has them, and nobody else changes them until the commit.
 func newOwnedRows(condition string) *ownedRows {
-	const update = `UPDATE partitions SET holder = $1, epoch = partitions.epoch + 1 FROM `
-	const returned = ` RETURNING partitions.name, partitions.holder, partitions.epoch`
-	condition = ` a.name = p.name AND a.epoch = p.epoch AND ` + condition
+	const set = ` SET holder = $1, epoch = p.epoch + 1 `
+	const returned = ` RETURNING name, holder, epoch`
 	return &ownedRows{
-		sqlite: update + `(SELECT p.name FROM partitions p JOIN (SELECT $2 AS name, $3 AS epoch, $4 AS holder) a ON` + condition +
-			`) AS owned WHERE partitions.name = owned.name` + returned,
-		postgres: `WITH owned AS (SELECT p.name FROM partitions p
-JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder) ON` + condition + `
+		sqlite: `UPDATE partitions AS p` + set + `WHERE name = $2 AND epoch = $3 AND ` +
+			strings.ReplaceAll(condition, "a.holder", "$4") + returned,
+		postgres: `WITH owned AS (SELECT p.name AS owned_name FROM partitions p
+JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder)
+ON a.name = p.name AND a.epoch = p.epoch AND ` + condition + `
 ORDER BY p.name FOR UPDATE OF p)
-` + update + `owned WHERE partitions.name = owned.name` + returned,
+UPDATE partitions AS p` + set + `FROM owned WHERE name = owned_name` + returned,
 	}
 }
 
