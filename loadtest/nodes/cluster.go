@@ -3,6 +3,8 @@ package nodes
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +90,7 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 	if c.folder, err = os.MkdirTemp("", "nodes"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
-	if c.keyFile, err = pgtest.WriteKeyFile(c.folder); err != nil {
+	if err := c.writeKeyFile(); err != nil {
 		return nil, fmt.Errorf("make a key file: %w", err)
 	}
 	if c.postgres, err = pgtest.NewServer(); err != nil {
@@ -114,6 +116,14 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 		}
 	}
 	return c, nil
+}
+
+// writeKeyFile makes a key file that all nodes share.
+func (c *Cluster) writeKeyFile() error {
+	c.keyFile = filepath.Join(c.folder, "gatehouse.key")
+	key := make([]byte, 32)
+	crand.Read(key)
+	return os.WriteFile(c.keyFile, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
 }
 
 // ip returns the i-th IP address of this cluster.

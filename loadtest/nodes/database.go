@@ -118,8 +118,8 @@ func (o *outage) verdict(ready time.Duration) (string, error) {
 			dead++
 		}
 	}
-	text := fmt.Sprintf("before %v; without the database %v, served until %v; ready %v after its start, "+
-		"then %v; %d of %d requests with ended tokens admitted", before, during,
+	text := fmt.Sprintf("before %v; without the database %v, served until %v; ready %v after its "+
+		"start, then %v; %d of %d requests with ended tokens admitted", before, during,
 		lastServed.Round(100*time.Millisecond), ready.Round(100*time.Millisecond), after, dead,
 		len(o.dead))
 	var err error

@@ -257,7 +257,8 @@ func (e *ender) disable(ctx context.Context, user int64) error {
 	if err := e.renew(ctx); err != nil {
 		return err
 	}
-	return e.post(ctx, e.node.Admin+"/admin/v1/users/"+strconv.FormatInt(user, 10)+"/disable", nil, nil)
+	return e.post(ctx, e.node.Admin+"/admin/v1/users/"+strconv.FormatInt(user, 10)+"/disable", nil,
+		nil)
 }
 
 // post sends a form, to the admin API with the operator's token. It decodes the response into

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,13 +39,19 @@ func startProcess(path string, env []string, args ...string) (*process, error) {
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.command.Start(); err != nil {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig is sent when this thread ends
+		defer close(p.ended)
+		err := p.command.Start()
+		started <- err
+		if err == nil {
+			p.err = p.command.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	go func() {
-		defer close(p.ended)
-		p.err = p.command.Wait()
-	}()
 	return p, nil
 }
 

@@ -18,9 +18,10 @@ import (
 
 // Token is an access token of a user.
 type Token struct {
-	Text   string
-	User   int64 // ID
-	Client Credentials
+	Text      string
+	Partition int   // the first byte of its ID
+	User      int64 // ID
+	Client    Credentials
 }
 
 // Tokens creates users and a client, and returns n tokens of the users, in turn. They are valid for
@@ -50,12 +51,14 @@ func (c *Cluster) Tokens(ctx context.Context, n, users int) (all []Token, err er
 	all = make([]Token, n)
 	for i := range all {
 		u := made[i%len(made)]
-		all[i] = Token{User: u.ID, Client: Credentials{client.ID, secret},
-			Text: key.Seal(&oauth.AccessToken{
-				ClientID: client.ID, UserID: u.ID, FamilyID: uuid.Must(uuid.NewV7()),
-				Scopes: oauth.UserScopes, Issued: now.Unix(), Expires: now.Add(6 * time.Hour).Unix(),
-				Epochs: oauth.Epochs{Client: client.Epoch, User: u.Epoch},
-			})}
+		t := oauth.AccessToken{
+			ClientID: client.ID, UserID: u.ID, FamilyID: uuid.Must(uuid.NewV7()),
+			Scopes: oauth.UserScopes, Issued: now.Unix(), Expires: now.Add(6 * time.Hour).Unix(),
+			Epochs: oauth.Epochs{Client: client.Epoch, User: u.Epoch},
+		}
+		text := key.Seal(&t)
+		all[i] = Token{Text: text, Partition: int(t.ID[0]), User: u.ID,
+			Client: Credentials{client.ID, secret}}
 	}
 	return all, nil
 }
