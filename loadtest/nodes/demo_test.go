@@ -24,7 +24,14 @@ var (
 
 // TestDemo starts a demo, does what it prints, kills a node, and stops it. Nothing is left.
 func TestDemo(t *testing.T) {
-	folder := t.TempDir()
+	folder, err := os.MkdirTemp("", "demo") // that of a test is closed to PostgreSQL's user
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("TMPDIR", folder)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
