@@ -258,6 +258,26 @@ func (n *Node) refresh(clock time.Duration) {
 	n.meet(nil, nil)
 }
 
+// HandOver hands over what the node holds and takes nothing more, until it leaves. The node still
+// serves requests. It returns an error if ctx ends before.
+func (n *Node) HandOver(ctx context.Context) error {
+	n.do(n.member.HandOver)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		done := true
+		n.do(func(partition.Now) { done = n.member.HasHandedOver() })
+		if done {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("hand over partitions: %w", ctx.Err())
+		}
+	}
+}
+
 // Leave hands over what the node holds and deletes its row. It returns an error if ctx ends before.
 func (n *Node) Leave(ctx context.Context) error {
 	n.mu.Lock()
