@@ -76,7 +76,8 @@ func newBalancer(ip string) (*Balancer, error) {
 func (b *Balancer) add(n *Node) {
 	to := &backend{name: n.Name, client: &fasthttp.HostClient{
 		Addr: net.JoinHostPort(n.ip, publicPort), MaxConns: 4096, MaxIdemponentCallAttempts: 1,
-		RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
+		DisableHeaderNamesNormalizing: true, // response headers pass as they are
+		RetryIfErr:                    func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
 	}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
