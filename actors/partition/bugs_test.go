@@ -9,12 +9,10 @@ func TestSimulationFindsBugs(t *testing.T) {
 		schedules uint64 // at most
 	}{
 		{"no own deadline of the lease", 3000},
-		{"lease counts from the result", 20000},
 		{"lapsed lease comes back", 3000},
 		{"lower beat ignored", 20000},
 		{"lower epoch ignored", 20000},
 		{"counts not sent with a move", 3000},
-		{"pieces of old moves count", 20000},
 		{"giver decides while it moves", 3000},
 		{"decides again after an unknown hand", 20000},
 		{"leaver accepts partitions", 20000},
