@@ -599,6 +599,10 @@ func TestLastNodeLeavesAtOnce(t *testing.T) {
 	d.m.Leave(d.time())
 	d.done(d.need(partition.OpClaim)) // of what the other node held
 	d.beat()
+	d.read() // from before its row said that it leaves
+	if d.take(partition.OpLeave) != nil {
+		t.Fatal("left without looking for nodes to hand over to")
+	}
 	d.read()
 	leave := d.need(partition.OpLeave)
 	if d.m.LeaseEnd() != 0 || d.view.Parts[0].Mine || d.m.HasLeft() {
