@@ -109,15 +109,19 @@ func newWorld(seed uint64, bug string, tracing bool) *world {
 	if w.chance(0.1) {
 		nodes = 5
 	}
-	for i := range nodes {
-		n := &node{world: w, index: i, cut: make([]bool, nodes), last: make([]time.Duration, nodes)}
+	w.addNodes(nodes)
+	w.begin()
+	w.plan()
+	return w
+}
+
+func (w *world) addNodes(count int) {
+	for i := range count {
+		n := &node{world: w, index: i, cut: make([]bool, count), last: make([]time.Duration, count)}
 		n.offset = w.between(0, time.Hour)
 		n.rate = 1 + (w.rng.Float64()-0.5)/100
 		w.nodes = append(w.nodes, n)
 	}
-	w.begin()
-	w.plan()
-	return w
 }
 
 func (w *world) plantBug(name string) {
@@ -342,18 +346,21 @@ func (w *world) run() (found string) {
 			found = string(v)
 		}
 	}()
-	for len(w.events) > 0 {
+	w.runUntil(w.end)
+	return ""
+}
+
+// runUntil runs all events until a time.
+func (w *world) runUntil(end time.Duration) {
+	for len(w.events) > 0 && w.events[0].at <= end {
 		e := w.pop()
-		if e.at > w.end {
-			break
-		}
 		w.now = e.at
 		e.do()
 		if w.made > mostEvents {
 			w.fail("the schedule does not end")
 		}
 	}
-	return ""
+	w.now = end
 }
 
 // story returns the trace.
