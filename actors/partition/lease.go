@@ -39,8 +39,8 @@ func (m *Member) lapse() {
 func (m *Member) reset() {
 	m.self.State, m.self.Beat, m.self.Seen = Joining, 0, -1
 	m.state, m.lease = "", 0
-	m.reloaded, m.readStep, m.move, m.closing = false, 0, nil, false
-	m.targets = nil
+	m.reloaded, m.readStep, m.last, m.move, m.closing = false, 0, -1, nil, false
+	m.targets, m.tickets, m.changes = nil, nil, nil
 	clear(m.running[:])
 	for _, p := range m.peers {
 		p.welcome, p.asks, p.incoming = false, 0, nil
@@ -118,6 +118,10 @@ func (m *Member) extend(op *Op) {
 	m.anchor = m.now
 	if m.state != op.Node.State || m.self.Drain != op.Drain {
 		m.dirty, m.targets = true, nil
+	}
+	if m.state != Leaving && op.Node.State == Leaving {
+		m.said = m.step
+		m.readSoon()
 	}
 	m.self.Beat, m.self.Drain, m.state = op.NewBeat, op.Drain, op.Node.State
 	if m.self.State != m.state {

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,8 @@ type Member struct {
 	peers    []*peer // in the order of their IDs
 	readAt   time.Duration
 	readStep int64 // Op.step of the last reading; 0 = none since the node has joined
+	readSent time.Duration
+	last     int64 // Reading.Last of the last reading
 	helloAt  time.Duration
 	reloaded bool
 	targets  []string // of each partition; nil = find out
@@ -59,7 +62,8 @@ type Member struct {
 	handOver bool
 	leave    bool
 	leaveBy  time.Duration
-	closing  bool // the row is being deleted
+	said     int64 // Member.step when the row said Leaving
+	closing  bool  // the row is being deleted
 	left     bool
 
 	plan    bool // look for partitions to claim and to move
@@ -226,8 +230,8 @@ func (m *Member) Applied(now Now, id string, number int64) {
 }
 
 // Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no node
-// can admit a request against the change any more. Confirmed is not called if that takes longer than
-// half a minute.
+// can admit a request against the change any more. Confirmed is not called if the lease lapses until
+// then, or after half a minute.
 func (m *Member) Change(now Now, ticket int64) {
 	if m.begin(now) {
 		m.change(ticket)
@@ -244,16 +248,20 @@ func (m *Member) HandOver(now Now) {
 	}
 }
 
-// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds.
+// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or when
+// a node that joins is up.
 func (m *Member) HasHandedOver() bool {
 	if m.left || !m.joined || m.self.State == Joining {
 		return true
 	}
-	if m.state != Leaving || m.move != nil || m.running[OpClaim] != nil {
+	if m.state != Leaving || m.readStep < m.said || m.move != nil || m.running[OpClaim] != nil {
 		return false
 	}
+	soon := slices.ContainsFunc(m.peers, func(p *peer) bool {
+		return p.State == Joining && m.isLive(p.ID)
+	})
 	for i := range m.parts {
-		if m.parts[i].holder == m.self.ID && m.target(i) != "" {
+		if m.parts[i].holder == m.self.ID && (soon || m.target(i) != "") {
 			return false
 		}
 	}
@@ -300,7 +308,7 @@ func (m *Member) work() {
 // run starts an operation.
 func (m *Member) run(op *Op) {
 	op.self, op.sent, op.step = m.self.ID, m.now.Clock, m.step
-	op.known, op.seen = m.self.Beat, m.self.Seen
+	op.known, op.last = m.self.Beat, max(m.last, m.self.Seen)
 	m.running[op.Kind] = op
 	m.actions.Run(op)
 }

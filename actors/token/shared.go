@@ -120,10 +120,8 @@ func (a *tokenActor) countAlone(
 func (a *tokenActor) hold(part *partition.Part, clock time.Duration) {
 	if a.shared[0].Epoch != part.Epoch && part.Claimed < part.Epoch {
 		if handed, ok := a.service.directory.takeHanded(&a.id, part.Epoch); ok {
-			for i, known := range a.shared {
-				a.shared[i] = handed[i]
-				a.shared[i].Add(partition.Report{Age: clock - known.Opened, Extra: known.Extra},
-					part.Claimed, clock)
+			for i := range a.shared {
+				a.shared[i].Inherit(handed[i], part.Epoch, part.Claimed, clock)
 			}
 		}
 	}

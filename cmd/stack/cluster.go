@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
 	"gatehouse/providers/cluster"
+	"gatehouse/providers/cluster/limits"
 )
 
 // handOverTime is how long a node that stops tries to hand over what it holds.
@@ -41,6 +42,7 @@ func (s *Stack) openNode(ctx context.Context) (err error) {
 	if err != nil {
 		return wrong("Cluster.Listen", err)
 	}
+	s.limits = limits.New(s.node)
 	s.onStop(func() error { s.node.Stop(); return nil })
 	return nil
 }
@@ -77,6 +79,7 @@ func (s *Stack) joinCluster() {
 		return
 	}
 	s.node.Handle(partition.ServiceTokens, s.Tokens.HandlePeer)
+	s.node.Handle(partition.ServiceThrottles, s.limits.HandlePeer)
 	if s.Lookups != nil {
 		s.node.Handle(partition.ServiceLookups, s.Lookups.HandlePeer)
 	}

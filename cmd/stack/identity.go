@@ -35,7 +35,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if s.node != nil {
-		tokens.Peers = s.node
+		tokens.Peers, tokens.Nodes = s.node, s.limits
 	}
 	if c.Stores != nil {
 		tokens.Tokens, tokens.Accounts = c.Stores(s.Store)
@@ -54,6 +54,9 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Logger: s.Logger, Metrics: s.Metrics,
 		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
+	}
+	if s.node != nil {
+		users.Nodes = s.limits
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)

@@ -29,6 +29,7 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/httpedge"
 	"gatehouse/providers/cluster"
+	"gatehouse/providers/cluster/limits"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
 )
@@ -58,6 +59,7 @@ type Stack struct {
 	level         slog.LevelVar // of Logger
 	actors        *actor.ActorSystem
 	node          *cluster.Node // nil without a cluster
+	limits        *limits.Limits
 	public, admin net.Listener
 	deadline      time.Time // the end of DrainTimeout; zero before it has begun
 	stopLookups   func()

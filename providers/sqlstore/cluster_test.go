@@ -298,12 +298,14 @@ func TestServersOfAClusterLogNoWarning(t *testing.T) {
 	}
 	first, second := start(true, ""), start(true, "")
 	start(false, "another server uses")
+	db := connect(t, database)
+	held := locks(t, db)
 	for _, s := range []*sqlstore.Store{first, second} {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	awaitLock(t, connect(t, database)) // of the server beside the cluster
+	awaitLock(t, db, held) // of the server beside the cluster
 	start(true, "a server without --cluster-listen uses")
 }
 
