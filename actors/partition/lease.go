@@ -39,8 +39,8 @@ func (m *Member) lapse() {
 func (m *Member) reset() {
 	m.self.State, m.self.Beat, m.self.Seen = Joining, 0, -1
 	m.state, m.lease = "", 0
-	m.reloaded, m.readStep, m.move, m.closing = false, 0, nil, false
-	m.targets = nil
+	m.reloaded, m.readStep, m.last, m.move, m.closing = false, 0, -1, nil, false
+	m.targets, m.tickets, m.changes = nil, nil, nil
 	clear(m.running[:])
 	for _, p := range m.peers {
 		p.welcome, p.asks, p.incoming = false, 0, nil
@@ -57,7 +57,7 @@ func (m *Member) keepRow() {
 		m.left = m.running[OpJoin] == nil
 	case !m.joined:
 		m.join()
-	case m.closing || m.hasHandedOver():
+	case m.closing || m.leave && (m.now.Clock >= m.leaveBy || m.HasHandedOver()):
 		m.deleteRow()
 	default:
 		m.beat()
@@ -119,6 +119,10 @@ func (m *Member) extend(op *Op) {
 	if m.state != op.Node.State || m.self.Drain != op.Drain {
 		m.dirty, m.targets = true, nil
 	}
+	if m.state != Leaving && op.Node.State == Leaving {
+		m.said = m.step
+		m.readSoon()
+	}
 	m.self.Beat, m.self.Drain, m.state = op.NewBeat, op.Drain, op.Node.State
 	if m.self.State != m.state {
 		m.beatAt = m.now.Clock
@@ -143,27 +147,11 @@ func (m *Member) setState(s State) {
 	m.beatAt = m.now.Clock
 }
 
-func (m *Member) startLeave() {
-	m.leave, m.leaveBy = true, m.now.Clock+maxLeave
+func (m *Member) startHandOver() {
+	m.handOver = true
 	if m.self.State == Up {
 		m.setState(Leaving)
 	}
-}
-
-// hasHandedOver reports whether a node that leaves has nothing left to hand over, or no time.
-func (m *Member) hasHandedOver() bool {
-	if !m.leave || m.self.State == Joining || m.now.Clock >= m.leaveBy {
-		return m.leave
-	}
-	if m.state != Leaving || m.move != nil || m.running[OpClaim] != nil {
-		return false
-	}
-	for i := range m.parts {
-		if m.parts[i].holder == m.self.ID && m.target(i) != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // deleteRow ends the lease before it deletes the row.

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	greetEvery = 250 * time.Millisecond
+	greetEvery = 100 * time.Millisecond
 	// quietAfter is how long a beat stays the same until the node gets nothing new.
 	quietAfter = 2500 * time.Millisecond
 )
@@ -60,7 +60,7 @@ func (m *Member) readDone(op *Op) {
 		m.lapse()
 		return
 	}
-	m.readStep = op.step
+	m.readStep, m.readSent, m.last = op.step, op.sent, op.Reading.Last
 	m.takeNodes(&op.Reading)
 	m.takeRows(op)
 	m.readChanges(op)
@@ -75,7 +75,7 @@ func (m *Member) wentBack(op *Op) bool {
 			found = n.Beat >= op.known || m.planted.lowerBeat
 		}
 	}
-	if !found || op.Reading.Last < op.seen {
+	if !found || op.Reading.Last < op.last {
 		return true
 	}
 	for _, row := range op.Reading.Partitions {
@@ -163,15 +163,20 @@ func (m *Member) greet() {
 	if send {
 		m.helloAt = m.now.Clock + greetEvery
 	}
-	if !missing && m.reloaded {
+	if !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery {
 		m.setState(Up)
+		if m.handOver {
+			m.setState(Leaving)
+		}
 		m.beat()
 	}
 }
 
+// receiveHello welcomes a node whose row the node has read: it counts with it from then on.
 func (m *Member) receiveHello(from string) {
 	if m.peer(from) == nil {
 		m.readSoon()
+		return
 	}
 	m.actions.Send(from, &Message{Kind: Welcome})
 }
@@ -260,9 +265,7 @@ func (m *Member) publish() {
 		return
 	}
 	m.dirty = false
-	if m.changed != nil {
-		close(m.changed)
-	}
+	former := m.changed
 	m.changed = make(chan struct{})
 	v := &View{
 		Self:    m.self.ID,
@@ -278,12 +281,7 @@ func (m *Member) publish() {
 	for _, p := range m.peers {
 		v.Nodes[p.ID] = p.Node
 	}
-	for _, n := range v.Nodes {
-		if n.State != Joining {
-			v.Up++
-		}
-	}
-	v.Up = max(1, v.Up)
+	v.Up = max(1, len(v.Nodes))
 	for i := range m.parts {
 		p := &m.parts[i]
 		own := p.holder == m.self.ID && m.isUp()
@@ -296,4 +294,7 @@ func (m *Member) publish() {
 		}
 	}
 	m.actions.Publish(v)
+	if former != nil {
+		close(former) // who waits for it gets the new View
+	}
 }

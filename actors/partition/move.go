@@ -5,6 +5,7 @@ import "time"
 const (
 	maxMoving = 16                      // partitions that a node hands over at a time
 	ackWithin = 1500 * time.Millisecond // how long the receiver may take
+	sendEvery = 500 * time.Millisecond  // time between two attempts to reach it
 	// settle is how long a partition stays with its holder, so that all know of it, unless the
 	// holder leaves.
 	settle = time.Second
@@ -16,6 +17,8 @@ type move struct {
 	to     string
 	rows   []Row
 	until  time.Duration // when the node decides again, unless accepted
+	pieces []*Message
+	sendAt time.Duration // when pieces are sent again, unless accepted
 	// accepted says that the receiver has the counts. From then on the partitions are handed over,
 	// however often that has to be tried: the receiver may hold them already.
 	accepted bool
@@ -39,6 +42,8 @@ func (m *Member) moveOn() {
 	case !m.move.handed && m.peer(m.move.to) == nil,
 		!m.move.accepted && m.now.Clock >= m.move.until:
 		m.endMove()
+	case !m.move.accepted && m.now.Clock >= m.move.sendAt:
+		m.sendMove()
 	case m.move.accepted && m.running[OpHand] == nil && m.now.Clock >= m.move.handAt:
 		m.move.handed = true
 		m.run(&Op{Kind: OpHand, ID: m.move.to, Rows: m.move.rows})
@@ -49,27 +54,35 @@ func (m *Member) startMove() {
 	if m.state == Joining || m.self.State != m.state || m.readStep == 0 {
 		return
 	}
-	mv := &move{}
+	var to string
+	var rows []Row
 	for i := range m.parts {
 		p := &m.parts[i]
-		if p.holder != m.self.ID || len(mv.rows) == maxMoving || !m.mayMove(i) {
+		if p.holder != m.self.ID || len(rows) == maxMoving || !m.mayMove(i) {
 			continue
 		}
-		if to := m.target(i); mv.to == "" || mv.to == to {
-			mv.to = to
-			mv.rows = append(mv.rows, Row{Name: p.name, Holder: p.holder, Epoch: p.epoch})
+		if target := m.target(i); to == "" || to == target {
+			to = target
+			rows = append(rows, Row{Name: p.name, Holder: p.holder, Epoch: p.epoch})
 			p.moving = true
 		}
 	}
-	if mv.to == "" {
+	if to == "" {
 		return
 	}
 	m.moves++
-	mv.number, mv.until = m.moves, m.now.Clock+ackWithin
-	m.move = mv
-	m.dirty = true
+	mv := &move{number: m.moves, to: to, rows: rows, until: m.now.Clock + ackWithin}
+	m.move, m.dirty = mv, true
 	m.publish() // the services stop to decide before they export
+	mv.pieces = m.export(mv)
 	m.sendMove()
+}
+
+func (m *Member) sendMove() {
+	m.move.sendAt = m.now.Clock + sendEvery
+	for _, msg := range m.move.pieces {
+		m.actions.Send(m.move.to, msg)
+	}
 }
 
 // mayMove reports whether a partition that the node holds goes to another one now.
@@ -78,13 +91,14 @@ func (m *Member) mayMove(part int) bool {
 	if to == "" || to == m.self.ID || !m.isLive(to) || m.now.Clock < m.peer(to).refused {
 		return false
 	}
-	return m.leave || m.now.Clock >= m.parts[part].since+settle
+	return m.handOver || m.now.Clock >= m.parts[part].since+settle
 }
 
-// sendMove sends the counts. Each message has one row; the pieces of a partition follow each other.
-func (m *Member) sendMove() {
+// export returns the messages of a move. Each has one row; the pieces of a partition follow each
+// other.
+func (m *Member) export(mv *move) []*Message {
 	var messages []*Message
-	for _, row := range m.move.rows {
+	for _, row := range mv.rows {
 		i := m.index[row.Name]
 		pieces := [][]byte{nil}
 		if i < len(m.parts)-1 && !m.planted.noCounts {
@@ -95,7 +109,7 @@ func (m *Member) sendMove() {
 		for _, counts := range pieces {
 			messages = append(messages, &Message{
 				Kind:    Move,
-				Number:  m.move.number,
+				Number:  mv.number,
 				Rows:    []Row{row},
 				Claimed: []int64{m.parts[i].claimed},
 				Counts:  counts,
@@ -105,9 +119,7 @@ func (m *Member) sendMove() {
 		}
 	}
 	messages[len(messages)-1].More = false
-	for _, msg := range messages {
-		m.actions.Send(m.move.to, msg)
-	}
+	return messages
 }
 
 // endMove makes the node decide again. Nothing was written.
@@ -179,7 +191,7 @@ func (m *Member) receiveMoved(from string, msg *Message) {
 		m.endMove()
 		return
 	}
-	m.move.accepted = true
+	m.move.accepted, m.move.pieces = true, nil
 }
 
 func (m *Member) handDone(op *Op) {

@@ -50,7 +50,7 @@ type Op struct {
 	sent  time.Duration // when
 	step  int64         // Member.step
 	known int64         // its beat
-	seen  int64         // its Seen
+	last  int64         // the number of the last change
 }
 
 // Do calls the Store and sets the results.

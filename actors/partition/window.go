@@ -95,3 +95,23 @@ func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
 	w.Extra++
 	return true
 }
+
+// Inherit makes the node's window what the holder before has handed over, for the holder at an
+// epoch. It is called before Hold, with the window as of now: its age is added to moved.Opened.
+func (w *Window) Inherit(moved Window, epoch, claimed int64, clock time.Duration) {
+	own := w.Report(clock)
+	*w = Window{Opened: moved.Opened, Used: moved.Used, Rebuilt: moved.Rebuilt, Epoch: epoch}
+	w.Add(own, claimed, clock)
+}
+
+// Count reports whether the holder allows a request, and counts it then.
+func (w *Window) Count(limit int, clock time.Duration) bool {
+	if w.Over(clock) {
+		*w = Window{Epoch: w.Epoch, Opened: clock}
+	}
+	if w.Used >= limit {
+		return false
+	}
+	w.Used++
+	return true
+}

@@ -39,9 +39,9 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 			m.result = Admission{Verdict: TryLater}
 			return nil
 		case errors.Is(err, partition.ErrHere):
-			m.count, m.now, m.remote.report = countHere, time.Now(), partition.Report{}
+			m.remote.mode, m.now, m.remote.report = countHere, time.Now(), partition.Report{}
 		case errors.Is(err, partition.ErrUnreachable):
-			m.count = countAlone
+			m.remote.mode = countAlone
 		case err != nil:
 			m.result = Admission{Verdict: TryLater}
 			return nil
@@ -49,7 +49,7 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 			m.result = Admission{Verdict: counted.verdict}
 			return nil
 		default:
-			m.count = countKnown
+			m.remote.mode = countKnown
 			m.remote.rate, m.remote.used, m.remote.age = counted.rate, counted.used, counted.age
 			m.remote.epoch, m.remote.sent = epoch, s.clock(sent)
 		}
@@ -69,6 +69,9 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 func (s *Service) HandlePeer(
 	m partition.Message, reply func(status partition.Status, epoch int64, body []byte),
 ) {
+	if reply == nil {
+		return // a cast, which no node sends
+	}
 	var ask countAsk
 	if !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
 		reply(partition.Done, 0, (&countReply{verdict: TryLater}).append(nil))
@@ -89,8 +92,10 @@ func (s *Service) HandlePeer(
 // countForPeer counts a request at another node. False says that the token's client or user has to
 // be read first, or that another actor takes the place of a.
 func (s *Service) countForPeer(a *tokenActor, ask *countAsk) (_ *countReply, settled bool) {
-	m := &admission{endpoint: ask.endpoint, now: time.Now(), count: countFor}
-	m.remote.report = ask.report
+	m := &admission{
+		endpoint: ask.endpoint, now: time.Now(),
+		remote: &remoteCount{mode: countFor, report: ask.report},
+	}
 	err := a.Ask(m)
 	switch {
 	case err == nil && m.stale || hasStopped(err):

@@ -40,6 +40,7 @@ const (
 
 // remoteCount is what a request needs of the holder of its token's partition, and gets from it.
 type remoteCount struct {
+	mode      countMode
 	elsewhere bool             // the reply: another node has to count it
 	epoch     int64            // of the partition, as this node knows it
 	known     bool             // the holder at epoch knows the token
@@ -51,11 +52,18 @@ type remoteCount struct {
 	sent time.Duration // when the holder was asked, by Service.clock
 }
 
-// countShared counts a request as m.count says. It sets m.remote.elsewhere when another node has to
+func (s *Service) newAdmission() any {
+	if s.config.Peers == nil {
+		return &admission{}
+	}
+	return &admission{remote: &remoteCount{}}
+}
+
+// countShared counts a request as m.remote.mode says. It sets m.remote.elsewhere when another node has to
 // count it.
 func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Decision {
-	w, limit, r := &a.shared[m.endpoint], limitOf[m.endpoint], &m.remote
-	switch m.count {
+	w, limit, r := &a.shared[m.endpoint], limitOf[m.endpoint], m.remote
+	switch r.mode {
 	case countKnown:
 		w.Learn(r.used, r.age, r.epoch, r.report.Extra, r.sent)
 		return r.rate
@@ -71,7 +79,7 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 		decision := take(w, limit, now)
 		r.epoch, r.used, r.age = part.Epoch, w.Used, now.Clock-w.Opened
 		return decision
-	case m.count == countHere && w.Epoch == part.Epoch && w.Extra == 0 && w.Used >= limit &&
+	case r.mode == countHere && w.Epoch == part.Epoch && w.Extra == 0 && w.Used >= limit &&
 		!w.Over(now.Clock):
 		return take(w, limit, now) // refused: the holder has said so, and until when
 	}
@@ -112,10 +120,8 @@ func (a *tokenActor) countAlone(
 func (a *tokenActor) hold(part *partition.Part, clock time.Duration) {
 	if a.shared[0].Epoch != part.Epoch && part.Claimed < part.Epoch {
 		if handed, ok := a.service.directory.takeHanded(&a.id, part.Epoch); ok {
-			for i, known := range a.shared {
-				a.shared[i] = handed[i]
-				a.shared[i].Add(partition.Report{Age: clock - known.Opened, Extra: known.Extra},
-					part.Claimed, clock)
+			for i := range a.shared {
+				a.shared[i].Inherit(handed[i], part.Epoch, part.Claimed, clock)
 			}
 		}
 	}

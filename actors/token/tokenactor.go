@@ -81,8 +81,7 @@ type (
 	admission struct {
 		endpoint Endpoint
 		now      time.Time
-		count    countMode
-		remote   remoteCount // in a cluster
+		remote   *remoteCount // in a cluster; else nil
 
 		stale  bool // a record has to be read again, then the actor asked again
 		result Admission
@@ -116,11 +115,16 @@ func (s *Service) askToken(
 	m := s.asks.Get().(*admission)
 	m.endpoint, m.now = endpoint, now
 	err = a.Ask(m)
-	if m.remote.elsewhere && err == nil {
-		err = s.countElsewhere(a, m)
+	if m.remote != nil {
+		if m.remote.elsewhere && err == nil {
+			err = s.countElsewhere(a, m)
+		}
+		result, stale = m.result, m.stale
+		*m.remote = remoteCount{}
+	} else {
+		result, stale = m.result, m.stale
 	}
-	result, stale = m.result, m.stale
-	*m = admission{}
+	*m = admission{remote: m.remote}
 	s.asks.Put(m)
 	return result, stale, err
 }

@@ -73,7 +73,7 @@ func (s *clusterSettings) cluster() *stack.Cluster {
 		return nil
 	}
 	return &stack.Cluster{Listen: string(s.ClusterListen), Advertise: string(s.ClusterAdvertise),
-		Name: string(s.ClusterName)}
+		Name: string(s.ClusterName), Version: version}
 }
 
 // identitySettings are the other settings of the identity service.

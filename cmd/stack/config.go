@@ -104,6 +104,7 @@ type Cluster struct {
 	Listen    string // HOST:PORT; port 0 takes a free one
 	Advertise string // HOST:PORT where others reach it; optional: "" = the address it listens on
 	Name      string // for people; optional: "" = the name of the machine and the port
+	Version   string // of the program; optional
 }
 
 // Identity says where accounts and tokens are kept, and how long they last.

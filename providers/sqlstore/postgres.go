@@ -21,7 +21,7 @@ import (
 const (
 	postgresReaders    = 12
 	postgresWriters    = 4
-	postgresCluster    = 3 // a beat, a reading, and a change of partitions
+	postgresCluster    = 4 // a beat, a reading, a change of partitions, and a budget
 	postgresMinVersion = 150000
 )
 
