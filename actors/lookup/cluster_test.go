@@ -30,6 +30,7 @@ type cluster struct {
 	epochs  [2]int64
 	usages  [2]geo.Usage
 	fail    error // of the ledger
+	refused int   // writes
 }
 
 // node is a node of a cluster: the Peers of its Service.
@@ -133,6 +134,7 @@ func (c *cluster) SpendBudget(
 	case c.fail != nil:
 		return false, c.fail
 	case row != partition.Row{Name: "geo/default", Holder: held.Holder, Epoch: held.Epoch}:
+		c.refused++
 		return false, nil
 	case row.Epoch > c.epochs[e], row.Epoch == c.epochs[e] && number > c.numbers[e]:
 		c.epochs[e], c.numbers[e], c.usages[e] = row.Epoch, number, u
@@ -390,6 +392,9 @@ func TestFormerHolderSendsNothing(t *testing.T) {
 		if singles, batches, _ := u.counts(); singles+batches != 1 {
 			t.Errorf("got %d requests, want the first alone", singles+batches)
 		}
+		if nodes.refused != 1 {
+			t.Errorf("got %d writes refused, want one: the node knows then", nodes.refused)
+		}
 	})
 }
 
@@ -591,6 +596,34 @@ func TestAskerTimesOut(t *testing.T) {
 	}
 }
 
+// TestBulkTimesOutInPart has one of two queries take too long: the other one is answered.
+func TestBulkTimesOutInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		var exchanges atomic.Int64
+		u.latency = func() time.Duration {
+			if exchanges.Add(1) == 1 {
+				return 50 * time.Millisecond
+			}
+			return 10 * time.Second
+		}
+		nodes := newCluster(t, 2, u)
+		began := time.Now()
+		got := lookUpAll(nodes.at(1).Service, caller, []geo.Query{nth(1), domain(1)})
+		if (got[0].Err == nil) == (got[1].Err == nil) {
+			t.Errorf("got %+v, want the result of one of them", got)
+		}
+		for _, o := range got {
+			if o.Err != nil && o.Err.Code != geo.CodeProviderUnreachable {
+				t.Errorf("got %v, want %s", o.Err, geo.CodeProviderUnreachable)
+			}
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("a caller waited %v", took)
+		}
+	})
+}
+
 // TestErrorsAreTheSame compares errors at the holder and at another node.
 func TestErrorsAreTheSame(t *testing.T) {
 	for name, fail := range map[string]error{
@@ -632,6 +665,13 @@ func TestQueriesHaveHolders(t *testing.T) {
 			}
 			if asks := nodes.at(i).asks.Load(); asks > 2 {
 				t.Errorf("got %d asks of one request, want one to each other node", asks)
+			}
+		}
+		for i := range 3 {
+			for j, o := range lookUpAll(nodes.at(i).Service, caller, queries) {
+				if !o.Cached {
+					t.Errorf("query %d at node %d: got %+v, want a hit", j, i, o)
+				}
 			}
 		}
 		u.mu.Lock()
