@@ -624,6 +624,65 @@ func TestBulkTimesOutInPart(t *testing.T) {
 	})
 }
 
+// TestReplyComesInTime asks the holder for a caller who has waited elsewhere before: the reply has
+// to arrive with what there is by then.
+func TestReplyComesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		u.latency = func() time.Duration { return 2 * time.Second }
+		nodes := newCluster(t, 2, u)
+		began, replied := time.Now(), make(chan struct{})
+		nodes.at(0).HandlePeer(partition.Message{
+			Kind: partition.Ask, Service: partition.ServiceLookups, Partition: partition.Lookups,
+			Body: []byte(`{"Caller":"192.0.2.1/32","Left":1000000000,"Queries":["20.0.0.1"]}`),
+		}, func(status partition.Status, epoch int64, body []byte) {
+			took := time.Since(began)
+			if status != partition.Done || epoch != 1 || took < 900*time.Millisecond || took >= time.Second {
+				t.Errorf("got %d, %d, %s after %v, want a reply just in time", status, epoch, body, took)
+			}
+			close(replied)
+		})
+		<-replied
+	})
+}
+
+// TestPeerWithoutReply asks and tells a node what it cannot handle.
+func TestPeerWithoutReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newCluster(t, 2, freeTier())
+		ask := func(n *node, part int, body string) (status partition.Status, reply []byte) {
+			m := partition.Message{Kind: partition.Ask, Partition: part, Body: []byte(body)}
+			replies := 0
+			n.HandlePeer(m, func(s partition.Status, _ int64, b []byte) {
+				status, reply = s, b
+				replies++
+			})
+			if replies != 1 {
+				t.Errorf("got %d replies at once, want 1", replies)
+			}
+			n.HandlePeer(m, nil)
+			return status, reply
+		}
+		const good = `{"Queries":["20.0.0.1"]}`
+		for _, c := range []struct {
+			node, part int
+			body       string
+			want       partition.Status
+		}{
+			{0, partition.Lookups, "{", partition.Done},
+			{0, 7, good, partition.Elsewhere},
+			{0, -1, good, partition.Elsewhere},
+			{0, partition.Count, good, partition.Elsewhere},
+			{1, partition.Lookups, good, partition.Elsewhere},
+		} {
+			if got, reply := ask(nodes.at(c.node), c.part, c.body); got != c.want || reply != nil {
+				t.Errorf("node %d, partition %d, %s: got %d, %q, want %d", c.node, c.part, c.body, got,
+					reply, c.want)
+			}
+		}
+	})
+}
+
 // TestErrorsAreTheSame compares errors at the holder and at another node.
 func TestErrorsAreTheSame(t *testing.T) {
 	for name, fail := range map[string]error{
