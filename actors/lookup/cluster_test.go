@@ -77,7 +77,7 @@ func (c *cluster) publish(moving bool) {
 		for _, id := range c.names {
 			v.Nodes[id] = partition.Node{ID: id, Egress: "default"}
 		}
-		v.Parts = c.rows
+		v.Parts = slices.Clone(c.rows[:])
 		for i := range v.Parts {
 			v.Parts[i].Mine = v.Parts[i].Holder == n.id
 			v.Parts[i].Moving = moving && i == partition.Lookups && v.Parts[i].Mine

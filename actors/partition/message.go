@@ -34,6 +34,7 @@ type Message struct {
 	Rows    []Row   // Move: as they are; Taken: with the new holder and epochs
 	Claimed []int64 // Move: Part.Claimed of each row
 	Counts  []byte  // Move: what the services count, as they wrote it
+	Piece   int     // Move: position of the message in its move, from 0
 	More    bool    // Move: further messages of the same move follow
 	Refused bool    // Moved: the partitions are not wanted
 

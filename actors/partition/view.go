@@ -3,10 +3,11 @@ package partition
 // View is what a node knows of its cluster. It is not changed: each change makes a new View.
 type View struct {
 	Self string // ID of the node
-	// Up is the number of nodes that are up, the node included; at least 1.
+	// Up is the number of nodes that may let requests through without a holder: all that have a
+	// row, those that join included, since they are up soon; at least 1.
 	Up      int
-	Nodes   map[string]Node // all nodes that have a row, by ID
-	Parts   [Count]Part
+	Nodes   map[string]Node // all nodes that have a row, by ID; Beat and Seen may be old
+	Parts   []Part          // Count of them
 	Changed <-chan struct{} // closed when there is a newer View
 }
 

@@ -65,8 +65,9 @@ type Tokens interface {
 	// the audit trail, RevokeAll adds one.
 	RevokeAll(ctx context.Context, op *oauth.Revoke) error
 	// UserChanged makes every request read the user again, with the epoch that ends access tokens.
-	// Service calls it after the store has committed a change, and before it returns.
-	UserChanged(id int64)
+	// Service calls it with the error of the store's write, and before it returns. It returns that
+	// error, or why it is not known that every server honours the change.
+	UserChanged(id int64, err error) error
 }
 
 // Trail is the part of audit.Store that Service needs, besides the events of its writes.

@@ -53,6 +53,8 @@ type Config struct {
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
 	// 2 seconds; optional.
 	Stale time.Duration
+	// Peers are the other nodes of a cluster; optional. Then Shared must be set.
+	Peers Peers
 	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
@@ -92,7 +94,8 @@ type Service struct {
 	issuances sync.Pool // of *issuance
 
 	followed struct {
-		number int64        // of the last change that is known; for one goroutine
+		mu     sync.Mutex   // held while changes are read and applied
+		number int64        // of the last change that is known
 		at     atomic.Int64 // when it was the last one, by clock
 	}
 
@@ -115,7 +118,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
-	s.asks.New = func() any { return &admission{} }
+	s.asks.New = s.newAdmission
 	s.issuances.New = func() any { return &issuance{} }
 	err := s.readAll(ctx)
 	if err != nil {

@@ -49,16 +49,16 @@ type ownedRows struct {
 // its lock is there: its epoch has grown then, so it is left out. So the rows that remain are as the
 // statement's snapshot has them, and nobody else changes them until the commit.
 func newOwnedRows(condition string) *ownedRows {
-	const update = `UPDATE partitions SET holder = $1, epoch = partitions.epoch + 1 FROM `
-	const returned = ` RETURNING partitions.name, partitions.holder, partitions.epoch`
-	condition = ` a.name = p.name AND a.epoch = p.epoch AND ` + condition
+	const set = ` SET holder = $1, epoch = p.epoch + 1 `
+	const returned = ` RETURNING name, holder, epoch`
 	return &ownedRows{
-		sqlite: update + `(SELECT p.name FROM partitions p JOIN (SELECT $2 AS name, $3 AS epoch, $4 AS holder) a ON` + condition +
-			`) AS owned WHERE partitions.name = owned.name` + returned,
-		postgres: `WITH owned AS (SELECT p.name FROM partitions p
-JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder) ON` + condition + `
+		sqlite: `UPDATE partitions AS p` + set + `WHERE name = $2 AND epoch = $3 AND ` +
+			strings.ReplaceAll(condition, "a.holder", "$4") + returned,
+		postgres: `WITH owned AS (SELECT p.name AS owned_name FROM partitions p
+JOIN unnest(CAST($2 AS TEXT[]), CAST($3 AS BIGINT[]), CAST($4 AS TEXT[])) AS a (name, epoch, holder)
+ON a.name = p.name AND a.epoch = p.epoch AND ` + condition + `
 ORDER BY p.name FOR UPDATE OF p)
-` + update + `owned WHERE partitions.name = owned.name` + returned,
+UPDATE partitions AS p` + set + `FROM owned WHERE name = owned_name` + returned,
 	}
 }
 
@@ -264,3 +264,46 @@ func (s *Store) DrainNode(ctx context.Context, id string) error {
 		return err
 	}))
 }
+
+// Cluster reads the rows of a cluster for an operator, and drains its nodes. It needs no key file.
+type Cluster struct{ pools pools }
+
+// OpenCluster opens a database whose schema is up to date. It only uses URL, Logger and WriteTimeout
+// of config. Its error is one line, and may wrap ErrClusterSQLite, ErrSchema or ErrNewer.
+func OpenCluster(ctx context.Context, config Config) (*Cluster, error) {
+	config.Cluster = true
+	config, err := config.complete()
+	if err != nil {
+		return nil, fmt.Errorf("open cluster: %w", err)
+	}
+	p, err := openPools(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster: %w", err)
+	}
+	config.Migrate = false
+	if err := settleSchema(ctx, p, config); err != nil {
+		return nil, fmt.Errorf("open cluster: %w", errors.Join(err, p.close()))
+	}
+	return &Cluster{p}, nil
+}
+
+// Read returns all rows as they are at one moment.
+func (c *Cluster) Read(ctx context.Context) (r partition.Reading, err error) {
+	err = c.pools.coordinate(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		r, err = readCluster(ctx, conn)
+		return err
+	})
+	return r, wrap("read cluster", err)
+}
+
+// Drain is Store.DrainNode.
+func (c *Cluster) Drain(ctx context.Context, id string) error {
+	return wrap("drain node", c.pools.coordinate(ctx,
+		func(ctx context.Context, conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, drainNode, id)
+			return err
+		}))
+}
+
+// Close closes the database.
+func (c *Cluster) Close() error { return c.pools.close() }

@@ -152,9 +152,11 @@ const (
 	serverCheck = 2 * time.Second // between checks of the lock
 )
 
-// serverMark is the lock of a running server. It is lost with its connection and taken again.
+// serverMark is the lock of a running server. The servers of a cluster share it. It is lost with its
+// connection and taken again.
 type serverMark struct {
 	db      *sql.DB
+	cluster bool
 	timeout time.Duration
 	log     *slog.Logger
 
@@ -189,19 +191,23 @@ func (m *serverMark) take(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
-	var alone bool
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)",
-		serverLock).Scan(&alone); err != nil {
+	lock, other := "SELECT pg_try_advisory_lock($1)", "another server"
+	if m.cluster {
+		lock, other = "SELECT pg_try_advisory_lock_shared($1)", "a server without --cluster-listen"
+	}
+	var taken bool
+	if err := conn.QueryRowContext(ctx, lock, serverLock).Scan(&taken); err != nil {
 		return errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
 	}
-	if alone {
+	if taken {
 		m.conn, m.warned = conn, false
 		return nil
 	}
 	if !m.warned {
 		m.warned = true
-		m.log.Warn("another server uses this database: codes, refresh tokens and all stored data are consistent; " +
-			"rate limits count separately in each server, and a change at one takes up to a second to reach the other")
+		m.log.Warn(other + " uses this database: codes, refresh tokens and all stored data are consistent; " +
+			"rate limits count separately in each server, and a change at one takes up to a second to reach the other; " +
+			"with --cluster-listen at each, they are one")
 	}
 	return conn.Close()
 }

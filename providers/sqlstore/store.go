@@ -66,7 +66,8 @@ type Store struct {
 
 // Open opens a database and starts its writer and sweeper. It creates a SQLite file that does not
 // exist, and the first keys. Its error is one line without the URL's password, and may wrap
-// ErrInUse, ErrLinked, ErrSchema, ErrNewer or ErrKeyFile.
+// ErrInUse, ErrLinked, ErrSchema, ErrNewer, ErrKeyFile,
+// ErrClusterSQLite or ErrPooler.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -106,6 +107,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := p.checkWritable(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
+	if config.Cluster {
+		if err := p.checkSession(ctx); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
 	if err := settleSchema(ctx, p, config); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -134,7 +140,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		}
 	}
 	if p.engine == postgresEngine && config.Exclusive {
-		s.mark = &serverMark{db: p.read, timeout: config.WriteTimeout, log: config.Logger}
+		s.mark = &serverMark{db: p.read, cluster: config.Cluster, timeout: config.WriteTimeout,
+			log: config.Logger}
 		if err := s.mark.take(ctx); err != nil {
 			s.metrics.unregister()
 			return nil, errors.Join(err, p.close())

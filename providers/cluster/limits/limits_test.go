@@ -32,7 +32,9 @@ type node struct {
 func cluster(n int) []*node {
 	nodes := make([]*node, n)
 	for i := range nodes {
-		nodes[i] = &node{nodes: nodes, id: fmt.Sprint(i), view: partition.View{Self: fmt.Sprint(i)}}
+		nodes[i] = &node{nodes: nodes, id: fmt.Sprint(i), view: partition.View{
+			Self: fmt.Sprint(i), Parts: make([]partition.Part, partition.Count),
+		}}
 		for p := range nodes[i].view.Parts {
 			nodes[i].view.Parts[p] = partition.Part{Holder: fmt.Sprint(p % n), Epoch: 7, Mine: p%n == i}
 		}

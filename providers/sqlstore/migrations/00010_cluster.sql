@@ -8,7 +8,7 @@ CREATE TABLE nodes (
     speaks       BIGINT NOT NULL,  -- newest version of frames that it understands
     version      TEXT NOT NULL,    -- of the program
     egress       TEXT NOT NULL,    -- label of the address that it asks the upstream from
-    state        TEXT NOT NULL,    -- joining, up, leaving
+    state        TEXT NOT NULL,    -- whether it may hold partitions
     drain        BOOLEAN NOT NULL, -- an operator wants it to leave
     beat         BIGINT NOT NULL,  -- grows each second while the process lives
     seen         BIGINT NOT NULL   -- number of the last change that it has applied

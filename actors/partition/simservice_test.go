@@ -1,0 +1,234 @@
+package partition_test
+
+import (
+	"encoding/binary"
+	"time"
+
+	"gatehouse/actors/partition"
+)
+
+// service is what a process counts and knows: a window of each token, and the tokens that have
+// ended.
+type service struct {
+	windows []partition.Window
+	planted map[int]*planted // by partition
+	ended   uint64           // tokens, as bits
+	reading bool
+	again   bool
+}
+
+// planted are the counts of a partition that have come, and are not loaded yet.
+type planted struct {
+	epoch   int64
+	windows map[int]partition.Window // by token
+}
+
+func newService(tokens int) service {
+	return service{windows: make([]partition.Window, tokens), planted: map[int]*planted{}}
+}
+
+// load reads the changes and tells the Member. All are read each time.
+func (n *node) load(reload bool) {
+	if n.reading && !reload {
+		n.again = true
+		return
+	}
+	n.reading = true
+	id := n.member.ID()
+	var ended uint64
+	var last int64
+	n.database(
+		func() { ended, last = n.world.db.ended(), n.world.db.last() },
+		func(lost bool) {
+			if lost {
+				if n.member.ID() == id {
+					n.load(true)
+				}
+				return
+			}
+			n.later(n.world.between(0, 2*time.Millisecond), func() {
+				n.reading = false
+				n.ended |= ended
+				n.member.Applied(n.time(), id, last)
+				if n.again {
+					n.again = false
+					n.load(false)
+				}
+			})
+		})
+}
+
+func (w *world) partOf(token int) int { return token % w.parts }
+
+// loadPlanted takes over what was planted for the epoch that the node holds.
+func (n *node) loadPlanted(part int, p *partition.Part) {
+	in := n.planted[part]
+	if in == nil {
+		return
+	}
+	if in.epoch == p.Epoch && p.Claimed < p.Epoch {
+		for k := range n.windows {
+			if moved, ok := in.windows[k]; ok {
+				n.windows[k].Inherit(moved, p.Epoch, p.Claimed, n.clock())
+			}
+		}
+	}
+	if in.epoch <= p.Epoch {
+		delete(n.planted, part)
+	}
+}
+
+// Export returns the windows of a partition, each in a piece of its own.
+func (a *actions) Export(part int) [][]byte {
+	n := (*node)(a)
+	p := &n.view.Parts[part]
+	if !n.world.planted.loadedOnly {
+		n.loadPlanted(part, p)
+	}
+	var pieces [][]byte
+	for k := range n.windows {
+		w := &n.windows[k]
+		if n.world.partOf(k) != part {
+			continue
+		}
+		w.Hold(p.Epoch, p.Claimed, n.clock())
+		if w.Over(n.clock()) {
+			continue
+		}
+		b := binary.AppendVarint(nil, int64(k))
+		b = binary.AppendVarint(b, int64(n.clock()-w.Opened))
+		b = binary.AppendVarint(b, int64(w.Used))
+		pieces = append(pieces, binary.AppendVarint(b, int64(w.Rebuilt)))
+	}
+	return pieces
+}
+
+func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
+	n := (*node)(a)
+	if n.leaving {
+		n.world.fail("%s leaves and accepts partition %d", n.id(), part)
+	}
+	if first || n.planted[part] == nil {
+		n.planted[part] = &planted{epoch: epoch, windows: map[int]partition.Window{}}
+	}
+	next := func() int64 {
+		v, size := binary.Varint(counts)
+		counts = counts[size:]
+		return v
+	}
+	for len(counts) > 0 {
+		k := int(next())
+		n.planted[part].windows[k] = partition.Window{
+			Opened:  n.clock() - time.Duration(next()),
+			Used:    int(next()),
+			Rebuilt: int(next()),
+		}
+	}
+}
+
+// count counts a request at the holder, which the node is.
+func (n *node) count(k int, r partition.Report) (allowed bool, used int, age time.Duration) {
+	part := n.world.partOf(k)
+	p, clock := &n.view.Parts[part], n.clock()
+	n.loadPlanted(part, p)
+	w := &n.windows[k]
+	w.Hold(p.Epoch, p.Claimed, clock)
+	w.Add(r, p.Claimed, clock)
+	allowed = w.Count(n.world.limit, clock)
+	return allowed, w.Used, clock - w.Opened
+}
+
+// request is a request with a token at a node.
+func (n *node) request(k int) {
+	n.do(func() {
+		if !n.decides() || n.ended&(1<<k) != 0 {
+			return // 503, 401
+		}
+		n.world.begun(n, k)
+		n.decide(k, n.clock()+2*time.Second)
+	})
+}
+
+// decide gets a request counted, until a time by the node's clock.
+func (n *node) decide(k int, until time.Duration) {
+	part := n.world.partOf(k)
+	p := n.view.Parts[part]
+	retry := func() {
+		if n.clock() >= until {
+			n.allow(k)
+			return
+		}
+		n.later(20*time.Millisecond, func() { n.decide(k, until) })
+	}
+	switch holder := n.world.owner(p.Holder); {
+	case p.Mine && n.decides():
+		allowed, _, _ := n.count(k, partition.Report{})
+		n.world.decided(n, k, allowed, false)
+	case p.Mine, p.Moving:
+		retry()
+	case holder == nil, holder == n:
+		n.allow(k)
+	default:
+		n.ask(holder, k, p, retry)
+	}
+}
+
+// allow decides without the holder.
+func (n *node) allow(k int) {
+	ok := n.windows[k].Allow(n.world.limit, n.view.Up, n.clock())
+	n.world.decided(n, k, ok, true)
+}
+
+// ask asks the holder to count a request. Nobody waits longer than a second.
+func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
+	w := n.world
+	part := w.partOf(k)
+	report := n.windows[k].Report(n.clock())
+	waiting := true
+	n.later(time.Second, func() {
+		if waiting {
+			waiting = false
+			n.allow(k)
+		}
+	})
+	reply := func(f func()) {
+		if w.chance(w.dropFrame) || holder.cut[n.index] {
+			return
+		}
+		n.later(w.frameDelay(), func() {
+			if waiting {
+				waiting = false
+				f()
+			}
+		})
+	}
+	if w.chance(w.dropFrame) || n.cut[holder.index] {
+		return
+	}
+	w.after(w.frameDelay(), func() {
+		holder.do(func() {
+			if holder.id() != p.Holder {
+				return
+			}
+			at := &holder.view.Parts[part]
+			if !(at.Mine && holder.decides()) && !w.planted.lateAsk {
+				reply(retry)
+				return
+			}
+			allowed, used, age := holder.count(k, report)
+			epoch := at.Epoch
+			reply(func() {
+				reported := report.Extra
+				n.windows[k].Learn(used, age, epoch, reported, n.clock())
+				w.decided(n, k, allowed, false)
+			})
+		})
+	})
+}
+
+func (w *world) frameDelay() time.Duration {
+	if w.chance(w.delayFrame) {
+		return w.between(0, 2*time.Second)
+	}
+	return w.between(100*time.Microsecond, 800*time.Microsecond)
+}
