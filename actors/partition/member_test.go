@@ -456,6 +456,22 @@ func TestUnknownHandIsRepeatedUntilItIsKnown(t *testing.T) {
 	}
 }
 
+func TestUnknownHandToADeadNodeIsNotTakenBack(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	pieces := d.toMove()
+	d.receive(partition.Message{Kind: partition.Moved, Number: pieces[0].Number})
+	hand := d.need(partition.OpHand)
+	hand.Err = errors.New("connection lost")
+	d.done(hand)
+	d.rows.Nodes = d.rows.Nodes[:1]
+	d.live(600 * time.Millisecond)
+	if d.view.Parts[0].Mine {
+		t.Error("the giver decides, and the next holder of the receiver's partitions as well")
+	}
+	d.need(partition.OpHand)
+}
+
 func piece(number int64, n int, more bool, name, counts string) partition.Message {
 	return partition.Message{Kind: partition.Move, Number: number, Piece: n, More: more,
 		Rows: []partition.Row{{Name: name, Holder: "other", Epoch: 1}}, Claimed: []int64{1},
@@ -483,6 +499,31 @@ func TestPiecesArePlantedInOrderAndOnce(t *testing.T) {
 	}
 	if got := d.messages(partition.Moved); len(got) != 2 || got[0].Refused || got[0].Number != 2 {
 		t.Errorf("replied %+v, want that move 2 has come, for each copy", got)
+	}
+}
+
+func TestMoveIsRefused(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(d *desk)
+		piece   partition.Message
+	}{
+		{"the node leaves", func(d *desk) { d.m.Leave(d.time()) }, piece(1, 0, false, "00", "a")},
+		{"the giver does not hold it", func(d *desk) { d.hold(0, 2) }, piece(1, 0, false, "00", "a")},
+		{"it is not known", func(*desk) {}, piece(1, 0, false, "geo/else", "a")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.join()
+			test.prepare(d)
+			d.sent = nil
+			d.receive(test.piece)
+			got := d.messages(partition.Moved)
+			if len(got) != 1 || !got[0].Refused || len(d.planted) != 0 {
+				t.Errorf("got %+v, planted %q, want it refused", got, d.planted)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/partition"
@@ -157,6 +158,15 @@ func (n *node) shutDown() {
 	})
 }
 
+// drain lets the node hand over all, and stay.
+func (n *node) drain() {
+	n.world.log("%s is drained", n.id())
+	if i := n.world.db.find(n.id()); i >= 0 {
+		n.world.db.nodes = slices.Clone(n.world.db.nodes)
+		n.world.db.nodes[i].Drain = true
+	}
+}
+
 // freeze stops the process for a while. Its clock goes on.
 func (n *node) freeze(d time.Duration) {
 	if !n.alive || n.frozen {
@@ -278,7 +288,7 @@ func (a *actions) Publish(v *partition.View) {
 		if p.Mine {
 			n.mine |= 1 << i
 		}
-		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine {
+		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine && !n.world.silent {
 			n.later(0, func() { n.report(i) })
 		}
 	}

@@ -44,7 +44,7 @@ type world struct {
 	dbLosses                           bool          // some operations are lost in this schedule
 	failed                             time.Duration // when something has failed or was mended last
 	wentBack                           time.Duration // when the database went back in time; 0 = never
-	crashes                            int
+	silent                             bool          // nodes report with requests only
 
 	checks
 	tracing bool
@@ -223,11 +223,7 @@ func (w *world) plannedEvent() {
 		n.start()
 	case 3:
 		if n.up() && w.chance(0.5) {
-			w.log("%s is drained", n.id())
-			if i := w.db.find(n.id()); i >= 0 {
-				w.db.nodes = slices.Clone(w.db.nodes)
-				w.db.nodes[i].Drain = true
-			}
+			n.drain()
 		}
 	}
 }

@@ -81,6 +81,7 @@ func TestPartitionDoesNotComeBackToALeaver(t *testing.T) {
 
 func TestCountsThatWereNotLoadedMoveOn(t *testing.T) {
 	w := story(t, 3, 2)
+	w.silent = true
 	first := w.holder()
 	w.requests(first, 7)
 	first.shutDown()
@@ -106,14 +107,15 @@ func TestLateAskAfterAMoveIsNotCountedThere(t *testing.T) {
 	giver := w.holder()
 	asker := w.other(giver)
 	w.requests(asker, 4)
-	asker.freeze(500 * time.Millisecond)
-	giver.shutDown()
-	w.wait(300 * time.Millisecond) // all but the asker know that it has moved
+	asker.freeze(10 * time.Second)
+	giver.drain()
+	w.wait(2 * time.Second) // all but the asker know that it has moved
 	if h := w.holder(); h == nil || h == giver {
 		t.Fatal("the partition has not moved")
 	}
 	used := giver.windows[0].Used
 	asker.thaw()
+	w.wait(0)
 	if got := w.requests(asker, 20); got != 10 {
 		t.Errorf("admitted %d, want 10", got)
 	}
