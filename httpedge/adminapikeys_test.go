@@ -55,7 +55,7 @@ func TestOperatorRotatesKeys(t *testing.T) {
 	before := st.Tokens.Keys(oauth.TokenKeys)
 	o.does(200, "HEAD", "/keys", "")
 	o.wantKeys("at first", listedKey{"tokens", 1, true}, listedKey{"forms", 1, true},
-		listedKey{"browsers", 1, true})
+		listedKey{"browsers", 1, true}, listedKey{"cluster", 1, true})
 	record := o.does(200, "POST", "/keys/rotate", "").object(t)
 	made, err := time.Parse(time.RFC3339, record["created_at"].(string))
 	again, err2 := time.Parse(time.RFC3339, record["rotate_again_at"].(string))
@@ -68,7 +68,7 @@ func TestOperatorRotatesKeys(t *testing.T) {
 		t.Errorf("got %v, want a new key and the one before", after)
 	}
 	o.wantKeys("rotated", listedKey{"tokens", 2, true}, listedKey{"tokens", 1, false},
-		listedKey{"forms", 1, true}, listedKey{"browsers", 1, true})
+		listedKey{"forms", 1, true}, listedKey{"browsers", 1, true}, listedKey{"cluster", 1, true})
 	o.does(409, "POST", "/keys/rotate", "").refused(t, "conflict")
 	o.does(409, "POST", "/keys/rotate", `{"purpose":"tokens","now":false}`).refused(t, "conflict")
 	fresh := newOperator(t, st)
@@ -97,15 +97,15 @@ func TestRotationOfKeysRefuses(t *testing.T) {
 	}
 	o.does(400, "POST", "/keys/rotate", "[]").refused(t, "invalid_request")
 	o.wantKeys("refused", listedKey{"tokens", 1, true}, listedKey{"forms", 1, true},
-		listedKey{"browsers", 1, true})
+		listedKey{"browsers", 1, true}, listedKey{"cluster", 1, true})
 }
 
-// TestPurposesRotateApart rotates the keys of forms and of known browsers.
+// TestPurposesRotateApart rotates the keys of all purposes but tokens.
 func TestPurposesRotateApart(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	o := newOperator(t, st)
 	tokens := st.Tokens.Keys(oauth.TokenKeys)
-	for _, purpose := range []string{"forms", "browsers"} {
+	for _, purpose := range []string{"forms", "browsers", "cluster"} {
 		body := `{"purpose":"` + purpose + `"}`
 		if got := o.does(200, "POST", "/keys/rotate", body).object(t)["purpose"]; got != purpose {
 			t.Errorf("got purpose %v, want %s", got, purpose)
@@ -114,7 +114,8 @@ func TestPurposesRotateApart(t *testing.T) {
 	}
 	o.wantKeys("rotated", listedKey{"tokens", 1, true}, listedKey{"forms", 2, true},
 		listedKey{"forms", 1, false}, listedKey{"browsers", 2, true},
-		listedKey{"browsers", 1, false})
+		listedKey{"browsers", 1, false}, listedKey{"cluster", 2, true},
+		listedKey{"cluster", 1, false})
 	if got := st.Tokens.Keys(oauth.TokenKeys); len(got) != 1 || got[0].Secret != tokens[0].Secret {
 		t.Errorf("got %v, want the key of tokens unchanged", got)
 	}
@@ -133,7 +134,7 @@ func TestOperatorDropsKeys(t *testing.T) {
 	}
 	last := newOperator(t, st)
 	last.wantKeys("dropped", listedKey{"tokens", 3, true}, listedKey{"forms", 1, true},
-		listedKey{"browsers", 1, true})
+		listedKey{"browsers", 1, true}, listedKey{"cluster", 1, true})
 	last.does(200, "POST", "/keys/rotate", "") // no former key is in use
 	records := st.Log.Records("all former keys were dropped")
 	if len(records) != 1 || records[0]["purpose"] != "tokens" || records[0]["level"] != "WARN" {

@@ -31,6 +31,12 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
 		return
 	}
+	if s.config.Unready != nil {
+		if why := s.config.Unready(); why != "" {
+			writeStatus(ctx, fasthttp.StatusServiceUnavailable, why)
+			return
+		}
+	}
 	writeStatus(ctx, fasthttp.StatusOK, "ready")
 }
 

@@ -76,6 +76,9 @@ type Config struct {
 	// AdminCertFile and AdminKeyFile do so for the admin server. With AdminClientCA, a PEM file
 	// of certificates, its clients need a certificate that one of them has signed. Optional.
 	AdminCertFile, AdminKeyFile, AdminClientCA string
+	// Unready returns why the process serves no requests beside what the server itself knows, "" if
+	// it does. Optional.
+	Unready func() string
 	// MetricsToken is the bearer token of /metrics. Optional: "" = anyone may read them.
 	MetricsToken string
 }

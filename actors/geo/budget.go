@@ -229,3 +229,30 @@ func (b *Budget) learn(q Quota, end time.Time) {
 	}
 	b.rest, b.reset, b.heard = q.Remaining, end, true
 }
+
+// Usage is what the next owner of a Budget has to know of its current window.
+type Usage struct {
+	Left int       // requests that the window still allows; math.MaxInt when there is no limit
+	Ends time.Time // of the window; zero when none is open
+}
+
+// Usage returns the usage at now.
+func (b *Budget) Usage(now time.Time) Usage { return Usage{Left: b.Left(now), Ends: b.End(now)} }
+
+// Adopt makes b the budget of an owner that goes on after another one, whose usage is u. What b
+// knows itself stays valid. The first request is a probe, and the pace goes on.
+func (b *Budget) Adopt(u Usage, now time.Time) {
+	left, rest := min(u.Left, b.Left(now)), u.Ends.Sub(now)
+	switch {
+	case rest <= 0:
+		return
+	case !b.Limited():
+		if left == 0 {
+			b.paused = now.Add(max(rest, b.paused.Sub(now)))
+		}
+		return
+	}
+	b.window++ // what responses to earlier requests say is older than u
+	b.charged, b.rest, b.heard = b.limit-max(0, left), untold, false
+	b.reset, b.last = now.Add(max(rest, b.reset.Sub(now))), now
+}

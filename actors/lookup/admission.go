@@ -11,6 +11,16 @@ import (
 // take lets an ask join the pending lookups of its queries, or queues new ones: addresses together
 // or not at all, and as many of the domains as have room.
 func (b *batcher) take(a *ask, now time.Time) {
+	if !b.tenure.decides {
+		for i := range a.queries {
+			a.complete(i, movedAway)
+		}
+		return
+	}
+	asked := now
+	if latest := a.deadline.Add(-b.service.config.LookupTimeout); latest.Before(asked) {
+		asked = latest // another node has asked this one
+	}
 	var fresh [lanes][]*pendingLookup
 	for i, q := range a.queries {
 		if a.has(i) {
@@ -22,7 +32,7 @@ func (b *batcher) take(a *ask, now time.Time) {
 		}
 		p := b.admission.pending.find(q)
 		if p == nil {
-			p = &pendingLookup{query: q, lane: laneOf(q), caller: a.caller, asked: now}
+			p = &pendingLookup{query: q, lane: laneOf(q), caller: a.caller, asked: asked}
 			fresh[p.lane] = append(fresh[p.lane], p)
 		}
 		p.waiters = append(p.waiters, waiter{a, i})

@@ -26,6 +26,7 @@ type ask struct {
 type outcome struct {
 	geo.Outcome
 	mayFallBack bool // the reason of Err lets the offline files be used
+	moved       bool // another node has to look it up
 	arrived     bool
 }
 

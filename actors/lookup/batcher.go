@@ -10,6 +10,7 @@ import (
 	"gatehouse/actors/fair"
 	"gatehouse/actors/geo"
 	"gatehouse/actors/mailbox"
+	"gatehouse/actors/partition"
 )
 
 // leastExchange is the time below which a queued lookup is not worth sending.
@@ -33,6 +34,13 @@ type batcher struct {
 	throughput  throughput
 	limits      callerLimits
 	domainsTurn bool // the next exchange is a domain's, if both lanes could have it
+
+	tenure    tenure        // at the time of the message
+	adopted   partition.Row // as which the ledger has been read
+	refused   partition.Row // as which a write was refused
+	reading   bool          // a worker reads the ledger
+	readAgain time.Time     // not before, after a failure
+	entries   int64         // in the ledger
 }
 
 // pendingLookup is one query on its way through the upstream, with the requests that wait for it.
@@ -58,6 +66,7 @@ type (
 		worker   *actor.PID
 		outcomes []outcome // one a lookup
 		report   report
+		moved    bool // another node uses the budget: nothing was sent
 	}
 	wakeUp      struct{}
 	lateReverse struct { // a reverse name that came after its result
@@ -91,6 +100,7 @@ func (b *batcher) Receive(ctx actor.Context) { b.Handle(ctx.Message()) }
 func (b *batcher) Handle(message any) {
 	now := time.Now()
 	b.breaker, b.openFor = b.service.breaker.State(now)
+	b.tenure = b.part()
 	defer b.publish(now) // also after a panic: requests decide by what was published last
 	switch m := message.(type) {
 	case *ask:
@@ -99,6 +109,8 @@ func (b *batcher) Handle(message any) {
 		b.finish(m, now)
 	case *lateReverse:
 		b.service.cache.Replace(m.query, m.old, m.new)
+	case *ledgerIsRead:
+		b.adoptRead(m, now)
 	case *wakeUp, *actor.Started:
 	case *actor.Stopping:
 		b.timer.Stop()
@@ -114,6 +126,10 @@ func (b *batcher) dispatch(now time.Time) {
 	b.expire(now)
 	if b.breaker == geo.BreakerOpen {
 		b.rejectQueued(rejection(b.admission.unreachable.after(b.openFor)))
+	}
+	if !b.maySpend(now) {
+		b.wakeAt(b.nextRead(now), now)
+		return
 	}
 	for b.maySend() {
 		step := geo.Plan(now, b.demand(), b.terms, &b.singles, &b.batches)
@@ -157,15 +173,27 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 	}
 	b.domainsTurn = l == laneAddresses
 	e.ticket = b.budget(step.Endpoint).Charge(now)
+	if b.service.isShared() {
+		e.entry = b.spent(step.Endpoint, now)
+	}
+	b.service.config.Actors.Root.Send(b.hire(), e)
+}
+
+// hire takes an idle worker.
+func (b *batcher) hire() *actor.PID {
 	worker := b.idle[len(b.idle)-1]
 	b.idle = b.idle[:len(b.idle)-1]
-	b.service.config.Actors.Root.Send(worker, e)
+	return worker
 }
 
 // finish ends an exchange. The results go to the cache first, then to the requests that wait.
 func (b *batcher) finish(m *exchangeDone, now time.Time) {
 	b.idle = append(b.idle, m.worker)
 	b.throughput.observe(now.Sub(m.started))
+	if m.moved {
+		b.refused = m.entry.row
+		b.tenure = b.part()
+	}
 	r := &m.report
 	b.budget(m.endpoint).Settle(m.ticket, r.quota, r.answered, r.throttled, now)
 	b.service.metrics.exchanged(m, now)
@@ -189,7 +217,9 @@ func (b *batcher) complete(p *pendingLookup, o outcome) {
 
 // reject ends a lookup that is not queued and was never sent.
 func (b *batcher) reject(p *pendingLookup, o outcome) {
-	b.service.metrics.rejected(o.Err)
+	if !o.moved {
+		b.service.metrics.rejected(o.Err)
+	}
 	b.complete(p, o)
 }
 
@@ -311,12 +341,18 @@ func (p *pendingLookup) isAbandoned(now time.Time) bool {
 }
 
 // fifo holds the lookups of a lane in the order in which they were asked. It skips those that have
-// left the queue in another way.
+// left the queue in another way. Those that another node asks for come later than they were asked.
 type fifo struct {
 	lookups []*pendingLookup
 }
 
-func (f *fifo) push(p *pendingLookup) { f.lookups = append(f.lookups, p) }
+func (f *fifo) push(p *pendingLookup) {
+	at := len(f.lookups)
+	for at > 0 && f.lookups[at-1].asked.After(p.asked) {
+		at--
+	}
+	f.lookups = slices.Insert(f.lookups, at, p)
+}
 
 // first returns the oldest lookup that is queued, or nil.
 func (f *fifo) first() *pendingLookup {

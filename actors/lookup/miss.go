@@ -63,8 +63,16 @@ func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
 	}
 }
 
-// check counts and returns why the batcher would reject q, or nil.
+// check returns why q would be rejected, or nil. In a cluster, the node that would send it knows.
 func (s *Service) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
+	if s.peers != nil {
+		return nil
+	}
+	return s.refusal(q, caller, now)
+}
+
+// refusal counts and returns why the batcher would reject q, or nil.
+func (s *Service) refusal(q geo.Query, caller netip.Prefix, now time.Time) *geo.Error {
 	err := s.admission.check(q, caller, now)
 	if err != nil {
 		s.metrics.rejected(err)
@@ -72,20 +80,33 @@ func (s *Service) check(q geo.Query, caller netip.Prefix, now time.Time) *geo.Er
 	return err
 }
 
-// resolve asks the batcher for the outcomes that a lacks, waits for them, and then tries the
-// offline files where they may be used.
+// resolve asks the batcher, or the nodes that hold them, for the outcomes that a lacks. It waits
+// for them, and then tries the offline files where they may be used.
 func (s *Service) resolve(a *ask) []outcome {
-	if !a.isComplete() {
-		if err := s.batcher.Ask(a); err != nil {
-			for i := range a.queries {
-				a.complete(i, rejection(errOverloaded))
-			}
+	until := a.deadline
+	if s.config.Fallback != nil {
+		until = until.Add(-fallbackReserve)
+	}
+	if s.peers != nil {
+		s.share(a, until)
+	} else {
+		s.askBatcher(a)
+	}
+	outcomes := a.wait(until)
+	if s.config.Fallback != nil {
+		s.fallBack(a, outcomes)
+	}
+	return outcomes
+}
+
+// askBatcher asks the batcher for the outcomes that a lacks.
+func (s *Service) askBatcher(a *ask) {
+	if a.isComplete() {
+		return
+	}
+	if err := s.batcher.Ask(a); err != nil {
+		for i := range a.queries {
+			a.complete(i, rejection(errOverloaded))
 		}
 	}
-	if s.config.Fallback == nil {
-		return a.wait(a.deadline)
-	}
-	outcomes := a.wait(a.deadline.Add(-fallbackReserve))
-	s.fallBack(a, outcomes)
-	return outcomes
 }

@@ -63,7 +63,7 @@ func (r *reverseNames) report(now time.Time) {
 	defer r.mu.Unlock()
 	r.reported = true
 	r.done.outcomes = r.worker.outcomes(r.done.exchange, r.replies, now)
-	r.worker.service.batcher.Tell(r.done)
+	r.worker.succeed(r.done)
 }
 
 // found adds the name of reply i. A late one replaces the cache entry, whose age stays.
@@ -81,4 +81,5 @@ func (r *reverseNames) found(i int, name string) {
 	old, q := r.done.outcomes[i].Entry, r.done.lookups[i].query
 	named := geo.NewEntry(q, r.replies[i], old.Source(), old.Fetched())
 	r.worker.service.batcher.Tell(&lateReverse{query: q, old: old, new: named})
+	r.worker.service.tell([]geo.Query{q}, []*geo.Entry{named})
 }

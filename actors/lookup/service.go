@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -30,6 +32,11 @@ type Config struct {
 	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
+
+	// Peers are the other nodes of a cluster; nil = none. With Provider's budget known, one node
+	// looks up for all of them. Otherwise each looks up its part of the queries.
+	Peers  Peers
+	Ledger Ledger // required with Peers and a known budget
 }
 
 // exchangeReserve is the part of a caller's time that is kept for the exchange itself: a lookup
@@ -45,12 +52,15 @@ type Service struct {
 	breaker    *geo.Breaker
 	admission  *admission
 	metrics    *metrics
+	peers      Peers           // nil = this node looks up everything
+	peerAsks   atomic.Int64    // asks of other nodes that are being handled
 	lifetime   context.Context // of exchanges, which belong to no single caller
 	end        context.CancelFunc
 
 	batcher  *batcher
 	workers  []*actor.PID
 	inFlight mailbox.InFlight // lookups that missed the cache
+	tasks    sync.WaitGroup   // what goes on without a caller
 }
 
 // New starts a Service. Stop ends it.
@@ -71,6 +81,9 @@ func New(config Config) (*Service, error) {
 		cache:      cache,
 		admission:  newAdmission(),
 	}
+	if s.terms.Source != geo.SourceMMDB { // each node has the files
+		s.peers = config.Peers
+	}
 	config.Breaker.Changed = s.breakerChanged
 	s.breaker = geo.NewBreaker(config.Breaker)
 	s.lifetime, s.end = context.WithCancel(context.Background())
@@ -78,6 +91,9 @@ func New(config Config) (*Service, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.spawn()
+	if s.isShared() {
+		s.tasks.Go(s.follow)
+	}
 	return s, nil
 }
 
@@ -160,6 +176,7 @@ func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
 func (s *Service) Stop(ctx context.Context) error {
 	err := s.inFlight.Close(ctx)
 	s.end()
+	s.tasks.Wait()
 	stopping := make([]*actor.Future, len(s.workers))
 	for i, pid := range s.workers {
 		stopping[i] = s.config.Actors.Root.StopFuture(pid)

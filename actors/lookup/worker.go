@@ -21,6 +21,7 @@ type exchange struct {
 	lookups  []*pendingLookup // a worker reads their queries and callers only
 	ticket   geo.Ticket
 	started  time.Time
+	entry    *entry // nil unless the budget is shared
 }
 
 // report is what an exchange told about the upstream.
@@ -38,8 +39,11 @@ type worker struct {
 
 // Receive implements actor.Actor.
 func (w *worker) Receive(ctx actor.Context) {
-	if e, ok := ctx.Message().(*exchange); ok {
-		w.run(ctx.Self(), e)
+	switch m := ctx.Message().(type) {
+	case *exchange:
+		w.run(ctx.Self(), m)
+	case *readLedger:
+		w.readLedger(ctx.Self(), m)
 	}
 }
 
@@ -52,6 +56,10 @@ func (w *worker) run(self *actor.PID, e *exchange) {
 			w.fail(self, e, geo.Reply{}, fmt.Errorf("worker panicked: %v", reason))
 		}
 	}()
+	if err := w.record(e); err != nil {
+		w.fail(self, e, geo.Reply{}, err)
+		return
+	}
 	reply, err := w.ask(e)
 	if err != nil {
 		w.fail(self, e, reply, err)
@@ -64,7 +72,20 @@ func (w *worker) run(self *actor.PID, e *exchange) {
 		return
 	}
 	done.outcomes = w.outcomes(e, reply.Answers, time.Now())
+	w.succeed(done)
+}
+
+// succeed reports the results of an exchange, here and to all nodes.
+func (w *worker) succeed(done *exchangeDone) {
 	w.service.batcher.Tell(done)
+	if !w.service.isShared() {
+		return
+	}
+	queries, entries := make([]geo.Query, len(done.lookups)), make([]*geo.Entry, len(done.lookups))
+	for i, p := range done.lookups {
+		queries[i], entries[i] = p.query, done.outcomes[i].Entry
+	}
+	w.service.tell(queries, entries)
 }
 
 // ask asks the provider, through the breaker.
@@ -109,11 +130,15 @@ func (w *worker) fail(self *actor.PID, e *exchange, reply geo.Reply, err error) 
 		Outcome:     geo.Outcome{Err: w.errorOf(reply, err)},
 		mayFallBack: mayFallBackAfter(err),
 	}
+	if errors.Is(err, errMoved) {
+		o = movedAway
+	}
 	w.service.batcher.Tell(&exchangeDone{
 		exchange: e,
 		worker:   self,
 		outcomes: slices.Repeat([]outcome{o}, len(e.lookups)),
 		report:   w.report(reply, err),
+		moved:    o.moved,
 	})
 }
 
@@ -146,7 +171,7 @@ func (w *worker) report(reply geo.Reply, err error) report {
 		w.service.config.Logger.Error("the upstream refuses us (HTTP 403): check the key, "+
 			"or whether this address is banned; asking again later",
 			"hold", w.service.config.Breaker.Hold.String())
-	case errors.As(err, &refusal):
+	case errors.As(err, &refusal), errors.Is(err, errMoved):
 		r.answered, r.label = false, "refused"
 	case errors.Is(err, context.DeadlineExceeded):
 		r.answered, r.label = false, "timeout"

@@ -13,15 +13,17 @@ const (
 	TokenKeys   Purpose = "tokens"   // seal access tokens
 	FormKeys    Purpose = "forms"    // seal the forms of pages
 	BrowserKeys Purpose = "browsers" // mark browsers as known to an account
+	ClusterKeys Purpose = "cluster"  // certify the nodes of a cluster to each other
 )
 
 // Purposes has all purposes in the order of all lists.
-var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys}
+var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys, ClusterKeys}
 
 // How long what was made with a key is valid at most. For TokenKeys the configuration says so.
 const (
 	FormLifetime    = time.Hour            // FormKeys: from rendering a form to sending it
 	BrowserLifetime = 365 * 24 * time.Hour // BrowserKeys: from a sign-in
+	ClusterLifetime = 2 * 24 * time.Hour   // ClusterKeys: longer than a node's certificate
 )
 
 // Key is a secret key that a Store keeps. It prints without its value.

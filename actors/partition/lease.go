@@ -2,7 +2,6 @@ package partition
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -58,7 +57,7 @@ func (m *Member) keepRow() {
 		m.left = m.running[OpJoin] == nil
 	case !m.joined:
 		m.join()
-	case m.closing || m.hasHandedOver():
+	case m.closing || m.leave && (m.now.Clock >= m.leaveBy || m.HasHandedOver()):
 		m.deleteRow()
 	default:
 		m.beat()
@@ -145,31 +144,11 @@ func (m *Member) setState(s State) {
 	m.beatAt = m.now.Clock
 }
 
-func (m *Member) startLeave() {
-	m.leave, m.leaveBy = true, m.now.Clock+maxLeave
+func (m *Member) startHandOver() {
+	m.handOver = true
 	if m.self.State == Up {
 		m.setState(Leaving)
 	}
-}
-
-// hasHandedOver reports whether a node that leaves has nothing left to hand over, or no time. It
-// waits for nodes that join if there is nobody else.
-func (m *Member) hasHandedOver() bool {
-	if !m.leave || m.self.State == Joining || m.now.Clock >= m.leaveBy {
-		return m.leave
-	}
-	if m.state != Leaving || m.readStep < m.said || m.move != nil || m.running[OpClaim] != nil {
-		return false
-	}
-	soon := slices.ContainsFunc(m.peers, func(p *peer) bool {
-		return p.State == Joining && m.isLive(p.ID)
-	})
-	for i := range m.parts {
-		if m.parts[i].holder == m.self.ID && (soon || m.target(i) != "") {
-			return false
-		}
-	}
-	return true
 }
 
 // deleteRow ends the lease before it deletes the row.

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"slices"
 	"time"
 )
 
@@ -58,11 +59,12 @@ type Member struct {
 	changes []*change
 
 	// Leaving.
-	leave   bool
-	leaveBy time.Duration
-	said    int64 // Member.step when the row said Leaving
-	closing bool  // the row is being deleted
-	left    bool
+	handOver bool
+	leave    bool
+	leaveBy  time.Duration
+	said     int64 // Member.step when the row said Leaving
+	closing  bool  // the row is being deleted
+	left     bool
 
 	plan    bool // look for partitions to claim and to move
 	dirty   bool // the View has changed
@@ -235,11 +237,41 @@ func (m *Member) Change(now Now, ticket int64) {
 	}
 }
 
+// HandOver makes the node hand over its partitions and take no others. It keeps its lease, so that
+// it serves requests until it leaves. HasHandedOver says when it is done.
+func (m *Member) HandOver(now Now) {
+	if m.begin(now) && !m.handOver {
+		m.startHandOver()
+		m.work()
+	}
+}
+
+// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or when
+// a node that joins is up.
+func (m *Member) HasHandedOver() bool {
+	if m.left || !m.joined || m.self.State == Joining {
+		return true
+	}
+	if m.state != Leaving || m.readStep < m.said || m.move != nil || m.running[OpClaim] != nil {
+		return false
+	}
+	soon := slices.ContainsFunc(m.peers, func(p *peer) bool {
+		return p.State == Joining && m.isLive(p.ID)
+	})
+	for i := range m.parts {
+		if m.parts[i].holder == m.self.ID && (soon || m.target(i) != "") {
+			return false
+		}
+	}
+	return true
+}
+
 // Leave makes the node hand over its partitions and delete its row. It takes at most 10 s while the
 // database responds.
 func (m *Member) Leave(now Now) {
 	if m.begin(now) && !m.leave {
-		m.startLeave()
+		m.leave, m.leaveBy = true, m.now.Clock+maxLeave
+		m.startHandOver()
 		m.work()
 	}
 }

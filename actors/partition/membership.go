@@ -165,6 +165,9 @@ func (m *Member) greet() {
 	}
 	if !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery {
 		m.setState(Up)
+		if m.handOver {
+			m.setState(Leaving)
+		}
 		m.beat()
 	}
 }
@@ -261,9 +264,7 @@ func (m *Member) publish() {
 		return
 	}
 	m.dirty = false
-	if m.changed != nil {
-		close(m.changed)
-	}
+	former := m.changed
 	m.changed = make(chan struct{})
 	v := &View{
 		Self:    m.self.ID,
@@ -292,4 +293,7 @@ func (m *Member) publish() {
 		}
 	}
 	m.actions.Publish(v)
+	if former != nil {
+		close(former) // who waits for it gets the new View
+	}
 }

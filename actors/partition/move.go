@@ -91,7 +91,7 @@ func (m *Member) mayMove(part int) bool {
 	if to == "" || to == m.self.ID || !m.isLive(to) || m.now.Clock < m.peer(to).refused {
 		return false
 	}
-	return m.leave || m.now.Clock >= m.parts[part].since+settle
+	return m.handOver || m.now.Clock >= m.parts[part].since+settle
 }
 
 // export returns the messages of a move. Each has one row; the pieces of a partition follow each

@@ -154,6 +154,11 @@ func (n *node) shutDown() {
 	n.world.log("%s is told to leave", n.id())
 	n.do(func() {
 		n.leaving = true
+		if n.world.chance(0.5) {
+			n.member.HandOver(n.time()) // it serves requests for a while
+			n.later(n.world.between(0, 3*time.Second), func() { n.member.Leave(n.time()) })
+			return
+		}
 		n.member.Leave(n.time())
 	})
 }

@@ -127,15 +127,13 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 }
 
 // count adds a report at the holder, which the node is, and counts a request.
-func (n *node) count(k int, r *partition.Report, request bool) (allowed bool, used int, age time.Duration) {
+func (n *node) count(k int, r partition.Report, request bool) (allowed bool, used int, age time.Duration) {
 	part := n.world.partOf(k)
 	p, clock := &n.view.Parts[part], n.clock()
 	n.loadPlanted(part, p)
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
-	if r != nil {
-		w.Add(*r, p.Claimed, clock)
-	}
+	w.Add(r, p.Claimed, clock)
 	allowed = request && w.Count(n.world.limit, clock)
 	return allowed, w.Used, clock - w.Opened
 }
@@ -164,7 +162,7 @@ func (n *node) decide(k int, until time.Duration) {
 	}
 	switch holder := n.world.owner(p.Holder); {
 	case p.Mine && n.decides():
-		allowed, _, _ := n.count(k, nil, true)
+		allowed, _, _ := n.count(k, partition.Report{}, true)
 		n.world.decided(n, k, allowed, false)
 	case p.Mine, p.Moving:
 		retry()
@@ -190,7 +188,8 @@ func (n *node) report(part int) {
 		return
 	}
 	for k := range n.windows {
-		if _, any := n.windows[k].Report(p.Epoch, n.clock()); any && n.world.partOf(k) == part {
+		w := &n.windows[k]
+		if n.world.partOf(k) == part && !w.Over(n.clock()) && (w.Epoch != p.Epoch || w.Extra > 0) {
 			n.exchange(holder, k, p, false, func(bool, bool) {}, func() {})
 		}
 	}
@@ -215,10 +214,7 @@ func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
 func (n *node) exchange(holder *node, k int, p partition.Part, count bool, done func(replied, allowed bool), retry func()) {
 	w := n.world
 	part := w.partOf(k)
-	var report *partition.Report
-	if r, any := n.windows[k].Report(p.Epoch, n.clock()); any {
-		report = &r
-	}
+	report := n.windows[k].Report(n.clock())
 	waiting, process := true, n.process
 	n.later(time.Second, func() {
 		if waiting {
@@ -253,10 +249,7 @@ func (n *node) exchange(holder *node, k int, p partition.Part, count bool, done 
 			allowed, used, age := holder.count(k, report, count)
 			epoch := at.Epoch
 			reply(func() {
-				reported := 0
-				if report != nil {
-					reported = report.Extra
-				}
+				reported := report.Extra
 				n.windows[k].Learn(used, age, epoch, reported, n.clock())
 				done(true, allowed)
 			})

@@ -247,12 +247,12 @@ func TestWindowIsSharedWithoutAHolder(t *testing.T) {
 			allowed++
 		}
 	}
-	r, any := w.Report(6, now)
-	if allowed != 2 || !any || r.Extra != 2 {
+	r := w.Report(now)
+	if allowed != 2 || r.Extra != 2 {
 		t.Errorf("allowed %d, reported %+v, want a third of 6", allowed, r)
 	}
 	w.Learn(6, time.Second, 6, r.Extra, now)
-	if _, any := w.Report(6, now); any {
+	if r := w.Report(now); r.Extra != 0 {
 		t.Error("what was reported is reported again")
 	}
 }

@@ -31,13 +31,12 @@ func (w *Window) Over(clock time.Duration) bool {
 	return w.Used+w.Extra == 0 || clock-w.Opened >= Length
 }
 
-// Report returns what the asker tells the holder of a partition at that epoch, and whether there is
-// anything to tell.
-func (w *Window) Report(epoch int64, clock time.Duration) (r Report, any bool) {
-	if w.Over(clock) || w.Epoch == epoch && w.Extra == 0 {
-		return Report{}, false
+// Report returns what the asker tells the holder. The holder knows what it needs of it.
+func (w *Window) Report(clock time.Duration) Report {
+	if w.Over(clock) {
+		return Report{}
 	}
-	return Report{Age: clock - w.Opened, Used: w.Used, Epoch: w.Epoch, Extra: w.Extra}, true
+	return Report{Age: clock - w.Opened, Used: w.Used, Epoch: w.Epoch, Extra: w.Extra}
 }
 
 // Hold makes the node's window that of the holder at an epoch. The window of a node that asked
@@ -46,15 +45,13 @@ func (w *Window) Hold(epoch, claimed int64, clock time.Duration) {
 	if w.Epoch == epoch && w.Extra == 0 {
 		return
 	}
-	r, any := w.Report(epoch, clock)
+	r := w.Report(clock)
 	if w.Epoch == epoch {
 		w.Extra, r.Used = 0, 0
 	} else {
 		*w = Window{Epoch: epoch}
 	}
-	if any {
-		w.Add(r, claimed, clock)
-	}
+	w.Add(r, claimed, clock)
 }
 
 // Add adds what an asker reports to the holder's window. claimed is Part.Claimed: what a holder
@@ -110,11 +107,9 @@ func (w *Window) Allow(limit, nodes int, clock time.Duration) bool {
 // Inherit makes the node's window what the holder before has handed over, for the holder at an
 // epoch. It is called before Hold, with the window as of now: its age is added to moved.Opened.
 func (w *Window) Inherit(moved Window, epoch, claimed int64, clock time.Duration) {
-	own, any := w.Report(epoch, clock)
+	own := w.Report(clock)
 	*w = Window{Opened: moved.Opened, Used: moved.Used, Rebuilt: moved.Rebuilt, Epoch: epoch}
-	if any {
-		w.Add(own, claimed, clock)
-	}
+	w.Add(own, claimed, clock)
 }
 
 // Count reports whether the holder allows a request, and counts it then.

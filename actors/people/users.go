@@ -126,7 +126,7 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 	}
 	defer s.inflight.Leave()
 	err := s.config.Store.DeleteUser(ofUser(ctx, audit.AccountDeleted, id), id)
-	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
+	err = s.config.Tokens.UserChanged(id, err)
 	if err != nil {
 		return fmt.Errorf("delete user: %w", err)
 	}
@@ -170,8 +170,7 @@ func (s *Service) tryChangeUser(
 		return nil, err
 	}
 	u.Updated = now
-	err = save(ofChange(ctx, old, &u), &u)
-	s.config.Tokens.UserChanged(id) // also after an error, which may hide a commit
+	err = s.config.Tokens.UserChanged(id, save(ofChange(ctx, old, &u), &u))
 	if err != nil {
 		return nil, fmt.Errorf("update user: %w", err)
 	}

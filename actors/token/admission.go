@@ -155,6 +155,9 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 	a := &tokenActor{
 		id: id, text: strings.Clone(token), service: s, session: *x, seen: s.clock(time.Now()),
 	}
+	if s.config.Peers != nil {
+		a.shared = new(sharedWindows)
+	}
 	s.spawner.Spawn(a)
 	used := s.directory.insert(a)
 	if used != a {

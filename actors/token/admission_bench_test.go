@@ -15,7 +15,7 @@ import (
 func BenchmarkAdmit(b *testing.B) {
 	for _, n := range []int{1, 1_000, 10_000, 200_000} {
 		b.Run(fmt.Sprintf("tokens=%d", n), func(b *testing.B) {
-			f := newFixture(b, nil)
+			f := newFixture(b, func(c *Config) { c.MaxActive = 1 << 26 })
 			tokens := make([]string, n)
 			for i := range tokens {
 				tokens[i] = f.token("app", oauth.ViewUser)
@@ -43,7 +43,7 @@ func BenchmarkAdmit(b *testing.B) {
 func BenchmarkAdmitWithEnds(b *testing.B) {
 	for _, n := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("ends=%d", n), func(b *testing.B) {
-			f := newFixture(b, nil)
+			f := newFixture(b, func(c *Config) { c.MaxActive = 1 << 26 })
 			for range n {
 				f.revoke(f.token("app", oauth.ViewUser))
 			}
@@ -64,7 +64,7 @@ func BenchmarkAdmitWithEnds(b *testing.B) {
 
 // BenchmarkAsk finds a token's actor and asks it, without comparing the token.
 func BenchmarkAsk(b *testing.B) {
-	f := newFixture(b, nil)
+	f := newFixture(b, func(c *Config) { c.MaxActive = 1 << 26 })
 	token, now := f.token("app", oauth.ViewUser), time.Now()
 	f.Admit(token, BasicProfile, now)
 	id := idOf(token)
@@ -76,7 +76,7 @@ func BenchmarkAsk(b *testing.B) {
 
 // BenchmarkRefuseGarbage refuses a token that another key has sealed.
 func BenchmarkRefuseGarbage(b *testing.B) {
-	f := newFixture(b, nil)
+	f := newFixture(b, func(c *Config) { c.MaxActive = 1 << 26 })
 	token, now := foreignToken(), time.Now()
 	b.ReportAllocs()
 	for b.Loop() {

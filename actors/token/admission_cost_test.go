@@ -39,7 +39,7 @@ func TestRefuseAllocatesNothing(t *testing.T) {
 // TestMemoryPerActor measures the memory of a token in use.
 func TestMemoryPerActor(t *testing.T) {
 	const n, limit = 100_000, 750
-	f := newFixture(t, nil)
+	f := newFixture(t, func(c *Config) { c.MaxActive = 64 * n }) // one user has a 64th
 	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = f.token("app", oauth.UserScopes)

@@ -361,7 +361,9 @@ func TestUserChangedDuringReadIsReadAgain(t *testing.T) {
 		u, err := f.readUser(ctx, id)
 		if reads++; reads == 1 {
 			f.store.change(func() { f.store.users[7].Disabled = true })
-			f.UserChanged(7)
+			if err := f.UserChanged(7, nil); err != nil {
+				t.Error(err)
+			}
 		}
 		return u, err
 	}
@@ -399,7 +401,9 @@ func TestChangesReachTokenInUse(t *testing.T) {
 	f.wantVerdict(t, "at first", token, Admitted)
 	user := func(change func(*account.User)) {
 		f.store.change(func() { change(f.store.users[7]) })
-		f.UserChanged(7)
+		if err := f.UserChanged(7, nil); err != nil {
+			t.Error(err)
+		}
 	}
 	user(func(u *account.User) { u.Disabled = true })
 	a := f.Admit(token, BasicProfile, time.Now())
@@ -413,7 +417,9 @@ func TestChangesReachTokenInUse(t *testing.T) {
 			a.Profile, a.Rate.Remaining)
 	}
 	f.store.change(func() { delete(f.store.users, 7) })
-	f.UserChanged(7)
+	if err := f.UserChanged(7, nil); err != nil {
+		t.Error(err)
+	}
 	f.wantVerdict(t, "user deleted", token, TokenInvalid)
 }
 

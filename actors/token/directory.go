@@ -21,6 +21,7 @@ type directoryShard struct {
 	mu     sync.RWMutex
 	actors map[oauth.TokenID]*tokenActor
 	peak   int // actors since the map was made
+	handed handedWindows
 }
 
 func newDirectory(limit int) *directory {

@@ -45,10 +45,10 @@ func TestNewEpochEndsTokens(t *testing.T) {
 		f.wantVerdict(t, name+": not in use", unused.AccessToken, token.TokenInvalid)
 		later := f.newTokens(t).AccessToken
 		f.wantVerdict(t, name+": new", later, token.Admitted)
-		f.disableUser(true)
+		f.disableUser(t, true)
 		f.updateClient(t, func(c *oauth.Client) { c.Disabled = true })
 		f.wantVerdict(t, name+": disabled", later, token.TokenInvalid)
-		f.disableUser(false)
+		f.disableUser(t, false)
 		f.updateClient(t, func(c *oauth.Client) { c.Disabled = false })
 		f.wantVerdict(t, name+": enabled again", later, token.Admitted)
 		f.wantVerdict(t, name+": ended, enabled again", used.AccessToken, token.TokenInvalid)
@@ -102,7 +102,9 @@ func TestTokenInUseAheadOfRecord(t *testing.T) {
 	bearer := f.seal(nil)
 	f.wantVerdict(t, "before", bearer, token.Admitted)
 	f.store.locked(func() { f.store.changeUser(7, func(u *account.User) { u.Epoch-- }) })
-	f.UserChanged(7)
+	if err := f.UserChanged(7, nil); err != nil {
+		t.Error(err)
+	}
 	f.wantVerdict(t, "after", bearer, token.TokenInvalid)
 	f.wantVerdict(t, "again", bearer, token.TokenInvalid)
 }

@@ -28,7 +28,14 @@ func (s *Service) ToleratesOutage() bool { return s.config.Shared && s.config.St
 
 // isCurrent reports whether this process knows at now what has ended.
 func (s *Service) isCurrent(now time.Time) bool {
-	return !s.config.Shared || s.followDelay(now) <= followWithin+s.config.Stale
+	switch {
+	case !s.config.Shared:
+		return true
+	case s.config.Peers == nil:
+		return s.followDelay(now) <= followWithin+s.config.Stale
+	}
+	return s.config.Peers.Decides(now) ||
+		s.config.Stale > 0 && s.followDelay(now) <= followWithin+s.config.Stale
 }
 
 // followDelay returns how old the knowledge of changes by other processes is.
@@ -47,7 +54,7 @@ func (s *Service) follow() {
 			return
 		case <-tick.C:
 		}
-		err := s.readChanges()
+		_, err := s.Follow(s.lifetime)
 		if s.lifetime.Err() != nil {
 			return
 		}
@@ -91,33 +98,50 @@ func (s *Service) logFollowing(state followState, err error) {
 	}
 }
 
+// Follow applies what was changed since the last time, and returns the number of the last change
+// that it has applied.
+func (s *Service) Follow(ctx context.Context) (last int64, err error) {
+	s.followed.mu.Lock()
+	defer s.followed.mu.Unlock()
+	err = s.readChanges(ctx)
+	return s.followed.number, err
+}
+
+// Reload reads everything again, and returns the number of the last change that it knows.
+func (s *Service) Reload(ctx context.Context) (last int64, err error) {
+	s.followed.mu.Lock()
+	defer s.followed.mu.Unlock()
+	err = s.readAllAgain(ctx)
+	return s.followed.number, err
+}
+
 // readChanges applies what was changed since the last time.
-func (s *Service) readChanges() error {
+func (s *Service) readChanges(ctx context.Context) error {
 	began := time.Now()
 	if s.followDelay(began) > oauth.ChangesKept/2 {
-		return s.readAllAgain() // some changes may be gone
+		return s.readAllAgain(ctx) // some changes may be gone
 	}
-	ctx, cancel := context.WithTimeout(s.lifetime, followWithin)
+	reading, cancel := context.WithTimeout(ctx, followWithin)
 	defer cancel()
 	for {
-		last, changes, err := s.config.Tokens.Changes(ctx, s.followed.number, followLimit)
+		last, changes, err := s.config.Tokens.Changes(reading, s.followed.number, followLimit)
 		if err != nil {
 			return fmt.Errorf("read changes: %w", err)
 		}
 		if last < s.followed.number {
-			return s.readAllAgain() // the database has lost changes
+			return s.readAllAgain(ctx) // the database has lost changes
 		}
 		for i := range changes {
 			if changes[i].Number != s.followed.number+1 {
-				return s.readAllAgain() // those between are gone
+				return s.readAllAgain(ctx) // those between are gone
 			}
-			if err := s.apply(ctx, &changes[i]); err != nil {
+			if err := s.apply(reading, &changes[i]); err != nil {
 				return err
 			}
 			s.followed.number = changes[i].Number
 		}
 		if len(changes) < followLimit && s.followed.number < last {
-			return s.readAllAgain() // the latest are gone
+			return s.readAllAgain(ctx) // the latest are gone
 		}
 		if len(changes) < followLimit {
 			s.followed.at.Store(int64(s.clock(began)))
@@ -126,8 +150,8 @@ func (s *Service) readChanges() error {
 	}
 }
 
-func (s *Service) readAllAgain() error {
-	ctx, cancel := context.WithTimeout(s.lifetime, readAllTimeout)
+func (s *Service) readAllAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readAllTimeout)
 	defer cancel()
 	return s.readAll(ctx)
 }

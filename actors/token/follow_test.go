@@ -49,7 +49,7 @@ func TestChangesByAnotherProcess(t *testing.T) {
 			return peer.RevokeAll(t.Context(), &oauth.Revoke{UserID: 7})
 		},
 		"user disabled": func(_ *testing.T, peer *fixture, _ *oauth.TokenResponse) error {
-			peer.disableUser(true)
+			peer.disableUser(t, true)
 			return nil
 		},
 		"client's epoch": func(t *testing.T, peer *fixture, _ *oauth.TokenResponse) error {

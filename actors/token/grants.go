@@ -144,7 +144,19 @@ func (s *Service) redeem(
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, a.unwritten(&m.tokenAsk, err)
 	}
+	if err := s.confirmReuse(m.op.Outcome); err != nil {
+		return nil, err
+	}
 	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
+}
+
+// confirmReuse waits until all nodes know that a family has ended because its code or token was
+// used again.
+func (s *Service) confirmReuse(outcome oauth.Outcome) error {
+	if outcome != oauth.OutcomeReused {
+		return nil
+	}
+	return s.confirm()
 }
 
 func (s *Service) rotate(
@@ -161,6 +173,9 @@ func (s *Service) rotate(
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
 		return nil, a.unwritten(&m.tokenAsk, err)
+	}
+	if err := s.confirmReuse(m.op.Outcome); err != nil {
+		return nil, err
 	}
 	return a.decided(&m.tokenAsk, m.op.Outcome, m.op.Epochs)
 }

@@ -173,6 +173,9 @@ func (s *Service) RotateKeys(
 	case failed != nil:
 		return again, failed
 	}
+	if err := s.confirm(); err != nil {
+		return again, err
+	}
 	if drop {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
 		return now, nil
@@ -187,6 +190,8 @@ func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
 		return oauth.FormLifetime
 	case oauth.BrowserKeys:
 		return oauth.BrowserLifetime
+	case oauth.ClusterKeys:
+		return oauth.ClusterLifetime
 	}
 	return s.config.Lifetimes.AccessToken
 }

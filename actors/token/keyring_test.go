@@ -183,3 +183,23 @@ func TestOlderKeysNeverReplaceNewerOnes(t *testing.T) {
 	callers.Wait()
 	f.wantVerdict(t, "after the drop", bearer, token.TokenInvalid)
 }
+
+// TestFormerKeyStaysAsLongAsNeeded rotates the keys of each purpose: the next rotation is possible
+// when nothing made with the former key is valid any longer.
+func TestFormerKeyStaysAsLongAsNeeded(t *testing.T) {
+	f := newFixture(t, nil)
+	for purpose, want := range map[oauth.Purpose]time.Duration{
+		oauth.TokenKeys: time.Hour, oauth.FormKeys: time.Hour, oauth.BrowserKeys: 365 * 24 * time.Hour,
+		oauth.ClusterKeys: 48 * time.Hour,
+	} {
+		now := time.Now()
+		again, err := f.RotateKeys(t.Context(), purpose, false, now)
+		if got := again.Sub(now); err != nil || got < want || got > want+time.Minute {
+			t.Errorf("%s: got the next rotation after %v, error %v, want it after %v", purpose, got, err,
+				want)
+		}
+		if keys := f.Keys(purpose); len(keys) != 2 || !keys[1].Expires.Equal(again) {
+			t.Errorf("%s: got keys %v, want the former one until %v", purpose, keys, again)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type metrics struct {
 	overloads      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects prometheus.Counter
+	provisional    prometheus.Counter
 }
 
 func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
@@ -33,6 +34,8 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 			"Panics in the identity service's actors; each is logged with its stack."),
 		mailboxRejects: counter("gatehouse_identity_mailbox_rejects_total",
 			"Messages refused because the mailbox of an identity actor was full."),
+		provisional: counter("gatehouse_cluster_provisional_decisions_total",
+			"Requests with access tokens that this node decided about alone, because the node that counts them could not be asked."),
 	}
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
@@ -58,6 +61,10 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 				}
 				return s.followDelay(time.Now()).Seconds()
 			}),
+	}
+	if s.config.Peers != nil {
+		collectors = append(collectors, m.provisional, gauge("gatehouse_cluster_shadows",
+			"Access tokens in use here whose requests another node counts.", s.shadows))
 	}
 	for _, purpose := range oauth.Purposes {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

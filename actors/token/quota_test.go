@@ -145,8 +145,8 @@ func TestQuotaCountsIssuedTokensOnly(t *testing.T) {
 		counted bool
 	}{
 		{"disabled user", func(f *fixture, r *oauth.TokenRequest) *oauth.Error {
-			f.disableUser(true)
-			defer f.disableUser(false)
+			f.disableUser(t, true)
+			defer f.disableUser(t, false)
 			_, fault := f.Token(context.Background(), r, time.Now())
 			return fault
 		}, oauth.InvalidGrant, false},

@@ -63,7 +63,7 @@ func TestNothingIsAdmittedAfterItsEnd(t *testing.T) {
 		"new client epoch": func(t *testing.T, f *fixture, s subject) {
 			noError(t, f.RevokeAll(t.Context(), &oauth.Revoke{ClientID: f.client.ID}))
 		},
-		"disable user": func(_ *testing.T, f *fixture, s subject) { f.disableUser(true) },
+		"disable user": func(_ *testing.T, f *fixture, s subject) { f.disableUser(t, true) },
 		"disable client": func(t *testing.T, f *fixture, s subject) {
 			f.updateClient(t, func(c *oauth.Client) { c.Disabled = true })
 		},
@@ -81,7 +81,7 @@ func TestNothingIsAdmittedAfterItsEnd(t *testing.T) {
 			})
 			asker := oauth.Credentials{ClientID: resource.ID, Secret: secret}
 			for round := range raceRounds {
-				f.disableUser(false)
+				f.disableUser(t, false)
 				s := f.newSubject(t)
 				if round%2 == 0 { // else its first use is a part of the race
 					f.wantVerdict(t, "before", s.tokens.AccessToken, token.Admitted)

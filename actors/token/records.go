@@ -70,9 +70,16 @@ func (s *Service) readClient(ctx context.Context, id string) (oauth.Client, erro
 	return *c, nil
 }
 
-// UserChanged makes every request read a user again. It is called when the store has acknowledged
-// the change, before anybody is told of it.
-func (s *Service) UserChanged(id int64) { s.users.change(id) }
+// UserChanged makes every request read a user again, on every node. It is called with the error of
+// the write, before anybody is told of the change. It returns that error, or why it is not known
+// that every node honours the change.
+func (s *Service) UserChanged(id int64, err error) error {
+	s.users.change(id) // also after an error, which may hide a commit
+	if err != nil {
+		return err
+	}
+	return s.confirm()
+}
 
 // find returns the record of key; nil when it is not in use.
 func (r *records[K, V]) find(key K) *record[K, V] {

@@ -135,7 +135,7 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 		return fmt.Errorf("delete client: %w", err)
 	}
 	s.clientActors.drop(id)
-	return nil
+	return s.confirm()
 }
 
 // changeTries is how often a change is applied to a record that another process keeps changing.
@@ -187,7 +187,7 @@ func (s *Service) tryChangeClient(
 	if err != nil {
 		return nil, fmt.Errorf("update client: %w", err)
 	}
-	return &c, nil
+	return &c, s.confirm()
 }
 
 // beginChange waits until no other change of clients is under way, so that those of one process

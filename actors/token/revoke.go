@@ -57,7 +57,10 @@ func (s *Service) revoke(
 	if m.release != nil {
 		m.release()
 	}
-	return err
+	if err != nil || m.owner != c.ClientID {
+		return err
+	}
+	return s.confirm()
 }
 
 // findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended
@@ -109,7 +112,7 @@ func (s *Service) RevokeAll(ctx context.Context, op *oauth.Revoke) error {
 	if err := w.wait(ctx, op); err != nil {
 		return fmt.Errorf("revoke tokens: %w", err)
 	}
-	return nil
+	return s.confirm()
 }
 
 // honour makes this process refuse what op has ended. err is how op itself ended.

@@ -117,11 +117,14 @@ func TestIntrospection(t *testing.T) {
 }
 
 // disableUser disables or enables user 7, as the service for people does.
-func (f *fixture) disableUser(disabled bool) {
+func (f *fixture) disableUser(t *testing.T, disabled bool) {
+	t.Helper()
 	f.store.locked(func() {
 		f.store.changeUser(7, func(u *account.User) { u.Disabled = disabled })
 	})
-	f.UserChanged(7)
+	if err := f.UserChanged(7, nil); err != nil {
+		t.Error(err)
+	}
 }
 
 func testIntrospection(t *testing.T, f *fixture) {
@@ -178,11 +181,11 @@ func testIntrospection(t *testing.T, f *fixture) {
 			t.Errorf("%+v: got %v, want invalid_client", c, fault)
 		}
 	}
-	f.disableUser(true)
+	f.disableUser(t, true)
 	if got, _ := f.Introspect(any, second.AccessToken, now); got.Active {
 		t.Error("disabled user: got active")
 	}
-	f.disableUser(false)
+	f.disableUser(t, false)
 	if got, _ := f.Introspect(any, second.AccessToken, now); !got.Active {
 		t.Error("enabled user: got inactive")
 	}

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -52,13 +53,17 @@ type Config struct {
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
 	// 2 seconds; optional.
 	Stale time.Duration
+	// Peers are the other nodes of a cluster; optional. Then Shared must be set.
+	Peers Peers
 	// MaxActive is how many access tokens may be in use, each with an actor in memory. One client
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
 	MaxActive int
-	Actors    *actor.ActorSystem // outlives the Service
-	Logger    *slog.Logger
-	Metrics   prometheus.Registerer
+	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
+	Nodes   ratelimit.Nodes
+	Actors  *actor.ActorSystem // outlives the Service
+	Logger  *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Wrong client secrets that one address may send: a burst at once and then one a second. Right ones
@@ -81,7 +86,7 @@ type Service struct {
 	users        records[int64, user]
 	clientActors clientActors
 	changing     chan struct{} // holds a token while the record of a client is being changed
-	wrongSecrets *ratelimit.Throttle
+	wrongSecrets ratelimit.Limiter[netip.Addr]
 
 	directory *directory
 	ends      ends
@@ -89,7 +94,8 @@ type Service struct {
 	issuances sync.Pool // of *issuance
 
 	followed struct {
-		number int64        // of the last change that is known; for one goroutine
+		mu     sync.Mutex   // held while changes are read and applied
+		number int64        // of the last change that is known
 		at     atomic.Int64 // when it was the last one, by clock
 	}
 
@@ -103,15 +109,16 @@ type Service struct {
 // New starts a Service. Stop ends it.
 func New(ctx context.Context, config Config) (*Service, error) {
 	s := &Service{
-		config:       config,
-		started:      time.Now(),
-		changing:     make(chan struct{}, 1),
-		wrongSecrets: ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
-		directory:    newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
+		config:   config,
+		started:  time.Now(),
+		changing: make(chan struct{}, 1),
+		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
+			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
+		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
-	s.asks.New = func() any { return &admission{} }
+	s.asks.New = s.newAdmission
 	s.issuances.New = func() any { return &issuance{} }
 	err := s.readAll(ctx)
 	if err != nil {

@@ -52,10 +52,11 @@ type tokenActor struct {
 	text    string
 	service *Service
 	session session
-	checked uint64                      // the version of the ends that did not have the token
 	seen    time.Duration               // when the latest request came, by Service.clock
 	opened  [len(limitOf)]time.Duration // when each endpoint's window was opened, by Service.clock
 	used    [len(limitOf)]uint16        // of each window; 0 = none is open
+	checked uint32                      // the version of the ends that did not have the token
+	shared  *sharedWindows              // in a cluster, in place of opened and used
 }
 
 // is reports whether token is the actor's, byte for byte. It takes the same time for all tokens of
@@ -80,6 +81,7 @@ type (
 	admission struct {
 		endpoint Endpoint
 		now      time.Time
+		remote   *remoteCount // in a cluster; else nil
 
 		stale  bool // a record has to be read again, then the actor asked again
 		result Admission
@@ -96,7 +98,14 @@ func (a *tokenActor) Receive(ctx actor.Context) {
 }
 
 // Handle implements mailbox.Actor.
-func (a *tokenActor) Handle(message any) { a.admit(message.(*admission)) }
+func (a *tokenActor) Handle(message any) {
+	switch m := message.(type) {
+	case *admission:
+		a.admit(m)
+	case *export:
+		a.export(m)
+	}
+}
 
 // askToken asks an actor about a request. stale says that the records have to be loaded first. The
 // error is one of mailbox.
@@ -106,8 +115,16 @@ func (s *Service) askToken(
 	m := s.asks.Get().(*admission)
 	m.endpoint, m.now = endpoint, now
 	err = a.Ask(m)
-	result, stale = m.result, m.stale
-	*m = admission{}
+	if m.remote != nil {
+		if m.remote.elsewhere && err == nil {
+			err = s.countElsewhere(a, m)
+		}
+		result, stale = m.result, m.stale
+		*m.remote = remoteCount{}
+	} else {
+		result, stale = m.result, m.stale
+	}
+	*m = admission{remote: m.remote}
 	s.asks.Put(m)
 	return result, stale, err
 }
@@ -116,7 +133,7 @@ func (s *Service) askToken(
 func (a *tokenActor) admit(m *admission) {
 	now := ratelimit.Now{Clock: a.service.clock(m.now), Unix: m.now.UnixNano()}
 	a.seen = max(a.seen, now.Clock)
-	if version := a.service.ends.version.Load(); a.checked != version {
+	if version := uint32(a.service.ends.version.Load()); a.checked != version {
 		if a.service.hasEnded(&a.id, &a.session) {
 			m.result = Admission{Verdict: TokenInvalid}
 			return
@@ -130,7 +147,7 @@ func (a *tokenActor) admit(m *admission) {
 	}
 	m.stale = client == nil || u == nil && a.session.user != nil || a.session.isAhead(client, u)
 	if !m.stale {
-		m.result = a.decide(m.endpoint, client, u, now)
+		m.result = a.decide(m, client, u, now)
 	}
 }
 
@@ -146,10 +163,11 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 }
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
-// has no user.
+// has no user. It decides nothing when another node has to count the request first.
 func (a *tokenActor) decide(
-	endpoint Endpoint, client *oauth.Client, u *user, now ratelimit.Now,
+	m *admission, client *oauth.Client, u *user, now ratelimit.Now,
 ) Admission {
+	endpoint := m.endpoint
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
@@ -158,7 +176,12 @@ func (a *tokenActor) decide(
 	}
 	var rate ratelimit.Decision
 	if int(endpoint) < len(limitOf) {
-		if rate = a.count(endpoint, now); !rate.Allowed {
+		if a.shared == nil {
+			rate = a.count(endpoint, now)
+		} else if rate = a.countShared(m, now); m.remote.elsewhere {
+			return Admission{}
+		}
+		if !rate.Allowed {
 			return Admission{Verdict: RateLimited, Rate: rate}
 		}
 	}
@@ -193,6 +216,10 @@ func (a *tokenActor) count(endpoint Endpoint, now ratelimit.Now) ratelimit.Decis
 }
 
 func (a *tokenActor) window(endpoint Endpoint) ratelimit.Window {
+	if a.shared != nil {
+		w := &a.shared[endpoint]
+		return ratelimit.Window{Opened: w.Opened, Used: w.Used + w.Extra}
+	}
 	return ratelimit.Window{Opened: a.opened[endpoint], Used: int(a.used[endpoint])}
 }
 
@@ -247,6 +274,7 @@ func (s *Service) sweep() {
 		}
 		now := time.Now()
 		s.ends.drop(n, now)
+		s.directory.dropHanded(n, s.clock(now))
 		members = s.directory.members(n, members[:0])
 		for _, a := range members {
 			a.Tell(&sweep{now: now})

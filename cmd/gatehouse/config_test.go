@@ -136,6 +136,7 @@ func TestEverySettingHasAVariableAndIsPrinted(t *testing.T) {
 // TestWrongSettings runs serve. It must start nothing, and print one line that names the setting,
 // its value and what is allowed.
 func TestWrongSettings(t *testing.T) {
+	const postgres = "--database-url=postgres://127.0.0.1:1/none"
 	cert := write(t, "cert.pem", "not a certificate")
 	pro := []string{"IP_PROVIDER=ip-api-pro", "IP_API_KEY=" + secret}
 	file := func(text string) []string { return []string{"--config", write(t, "a.yaml", text)} }
@@ -331,6 +332,33 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"--metrics-token", "16"}},
 		{"long metrics token", nil, []string{"--metrics-token=" + strings.Repeat("x", 257)},
 			[]string{"--metrics-token", "256"}},
+		{"cluster without a port", nil, []string{"--cluster-listen=10.0.0.7"},
+			[]string{"--cluster-listen", `"10.0.0.7"`, "HOST:PORT"}},
+		{"cluster on SQLite", nil, []string{"--cluster-listen=10.0.0.7:7946"},
+			[]string{"--cluster-listen", "PostgreSQL", "GATEHOUSE_DATABASE_URL"}},
+		{"cluster of lookups alone", []string{"GATEHOUSE_CLUSTER_LISTEN=10.0.0.7:7946"},
+			[]string{"--roles=geo", postgres}, []string{"GATEHOUSE_CLUSTER_LISTEN", "identity", "roles"}},
+		{"cluster on all addresses", nil, []string{"--cluster-listen=:7946", postgres},
+			[]string{"--cluster-advertise", "must be given", "cluster-listen"}},
+		{"cluster on all IPv4 addresses", nil, []string{"--cluster-listen=0.0.0.0:7946", postgres},
+			[]string{"--cluster-advertise", "must be given"}},
+		{"cluster on all IPv6 addresses", nil, []string{"--cluster-listen=[::]:7946", postgres},
+			[]string{"--cluster-advertise", "must be given"}},
+		{"all addresses advertised", nil, []string{"--cluster-advertise=0.0.0.0:7946"},
+			[]string{"--cluster-advertise", "other nodes reach"}},
+		{"port 0 advertised", nil, []string{"--cluster-advertise=10.0.0.7:0"},
+			[]string{"--cluster-advertise", "HOST:PORT"}},
+		{"advertised without a cluster", nil, []string{"--cluster-advertise=10.0.0.7:7946"},
+			[]string{"--cluster-advertise", "cluster-listen"}},
+		{"node name without a cluster", []string{"GATEHOUSE_CLUSTER_NAME=a"}, nil,
+			[]string{"GATEHOUSE_CLUSTER_NAME", "cluster-listen"}},
+		{"node name with a space", nil, []string{"--cluster-name=a b"},
+			[]string{"--cluster-name", `"a b"`, "64 letters"}},
+		{"egress label in upper case", nil, []string{"--egress-label=Office"},
+			[]string{"--egress-label", `"Office"`, "lower-case"}},
+		{"long egress label", nil, []string{"--egress-label=" + strings.Repeat("a", 65)},
+			[]string{"--egress-label", "64"}},
+		{"empty egress label", nil, []string{"--egress-label="}, []string{"--egress-label", `""`}},
 		{"connections of an address", nil, []string{"--max-connections-per-address=-1"},
 			[]string{"--max-connections-per-address", `"-1"`}},
 		{"read timeout", nil, []string{"--read-timeout=0s"}, []string{"--read-timeout", `"0s"`}},

@@ -19,9 +19,9 @@ type keysCommand struct {
 
 // Help is shown by gatehouse keys --help.
 func (*keysCommand) Help() string {
-	return "Secret keys are in the database, wrapped under a key file. They have three purposes: " +
-		"tokens seals access tokens, forms seals the forms of pages, and browsers marks the " +
-		"browsers that an account is known in.\n\n" +
+	return "Secret keys are in the database, wrapped under a key file. They have four purposes: " +
+		"tokens seals access tokens, forms seals the forms of pages, browsers marks the browsers " +
+		"that an account is known in, and cluster signs the certificates of a cluster's nodes.\n\n" +
 		"Example:\n\n    gatehouse keys list --demo ./gatehouse-demo\n" +
 		"    gatehouse keys rotate --demo ./gatehouse-demo"
 }
@@ -57,7 +57,7 @@ func (c *keysList) Run(p *program) error {
 
 type keysRotate struct {
 	remoteFlags
-	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers" placeholder:"PURPOSE" help:"What the key is for: tokens, forms or browsers (${default})."`
+	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers or cluster (${default})."`
 	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use."`
 	Yes     bool   `name:"yes" help:"With --now: do not ask."`
 }
@@ -79,6 +79,7 @@ var endsNow = map[oauth.Purpose]string{
 	oauth.FormKeys:  "Every page that is open now must be loaded again before its form is sent.",
 	oauth.BrowserKeys: "No account has a known browser until people sign in again: " +
 		"after wrong passwords of others, they wait as well.",
+	oauth.ClusterKeys: "The nodes of a cluster do not speak to each other until each has a new certificate.",
 }
 
 // Run rotates the keys of a running server.

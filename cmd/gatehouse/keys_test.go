@@ -298,8 +298,8 @@ func TestRotationThatDropsKeys(t *testing.T) {
 	granted := s.tokens(t)
 	failsOnce(t, "--yes alone", s.operate(t, "keys", "rotate", "--yes"), exitUsage, "--now")
 	failsOnce(t, "a purpose", s.operate(t, "keys", "rotate", "--purpose=x"), exitUsage,
-		"tokens, forms or browsers")
-	for _, purpose := range []string{"forms", "browsers"} {
+		"tokens, forms, browsers or cluster")
+	for _, purpose := range []string{"forms", "browsers", "cluster"} {
 		got := s.operate(t, "keys", "rotate", "--now", "--purpose="+purpose)
 		if got.code != exitDone || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("%s: got code %d, stderr %q, want 0 and a line about what ends", purpose,

@@ -38,6 +38,7 @@ type commands struct {
 	Client  clientCommand  `cmd:"" help:"Manage client applications."`
 	User    userCommand    `cmd:"" help:"Manage users."`
 	Keys    keysCommand    `cmd:"" help:"Manage the secret keys."`
+	Cluster clusterCommand `cmd:"" help:"Show the nodes of a cluster, or drain one."`
 	Audit   auditCommand   `cmd:"" help:"Print the audit trail: who did what."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its value and its source."`
 	Version versionCommand `cmd:"" help:"Print the version."`

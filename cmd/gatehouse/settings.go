@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"reflect"
 	"slices"
 	"time"
@@ -34,6 +35,45 @@ type upstreamSettings struct {
 // databaseSettings choose the database. A demo has none of them: its database is in its folder.
 type databaseSettings struct {
 	DatabaseURL databaseURL `name:"database-url" variable:"GATEHOUSE_DATABASE_URL" default:"sqlite:gatehouse.db" group:"identity" placeholder:"URL" help:"Where clients, users and tokens are kept: sqlite:PATH or postgres://… (${default}). Other users of this machine can see flags: put a password into the variable or the file."`
+}
+
+// clusterSettings make the process a node of a cluster. A demo has none of them.
+type clusterSettings struct {
+	ClusterListen    hostPort    `name:"cluster-listen" variable:"GATEHOUSE_CLUSTER_LISTEN" group:"cluster" placeholder:"HOST:PORT" help:"Address for the other nodes of a cluster; it makes this process a node, and needs a PostgreSQL database (default: none)."`
+	ClusterAdvertise peerAddress `name:"cluster-advertise" variable:"GATEHOUSE_CLUSTER_ADVERTISE" group:"cluster" placeholder:"HOST:PORT" help:"Where the other nodes reach that address (default: as it is)."`
+	ClusterName      nodeName    `name:"cluster-name" variable:"GATEHOUSE_CLUSTER_NAME" group:"cluster" placeholder:"NAME" help:"Name of this node for people (default: the host name and the port)."`
+	EgressLabel      egressLabel `name:"egress-label" variable:"GATEHOUSE_EGRESS_LABEL" default:"default" group:"cluster" placeholder:"LABEL" help:"Label of the address that this node asks the upstream from: nodes with the same label share one budget (${default})."`
+}
+
+// check returns an error about the first of these settings that do not go together.
+func (s *clusterSettings) check(database databaseURL, roles roles) error {
+	host, _, _ := net.SplitHostPort(string(s.ClusterListen))
+	switch {
+	case s.ClusterListen == "" && s.ClusterAdvertise != "":
+		return refuse("cluster-advertise", s.ClusterAdvertise, "needs cluster-listen with it")
+	case s.ClusterListen == "" && s.ClusterName != "":
+		return refuse("cluster-name", s.ClusterName, "needs cluster-listen with it")
+	case s.ClusterListen == "":
+		return nil
+	case !slices.Contains(roles, "identity"):
+		return refuse("cluster-listen", s.ClusterListen,
+			"needs the identity service, which has the database: add identity to roles")
+	case !isPostgres(string(database)):
+		return refuse("cluster-listen", s.ClusterListen,
+			"needs a PostgreSQL database in GATEHOUSE_DATABASE_URL (--database-url)")
+	case s.ClusterAdvertise == "" && isUnspecified(host):
+		return refuse("cluster-advertise", s.ClusterAdvertise,
+			"must be given, since cluster-listen names no host that other nodes can reach")
+	}
+	return nil
+}
+
+func (s *clusterSettings) cluster() *stack.Cluster {
+	if s.ClusterListen == "" {
+		return nil
+	}
+	return &stack.Cluster{Listen: string(s.ClusterListen), Advertise: string(s.ClusterAdvertise),
+		Name: string(s.ClusterName), Version: version}
 }
 
 // identitySettings are the other settings of the identity service.
@@ -111,6 +151,7 @@ var groups = []kong.Group{
 	{Key: "identity", Title: "Identity:"},
 	{Key: "upstream", Title: "Lookups and the upstream:"},
 	{Key: "http", Title: "HTTP:"},
+	{Key: "cluster", Title: "Cluster:"},
 	{Key: "log", Title: "Logs:"},
 	{Key: "remote", Title: "The server and its operator:"},
 }
@@ -121,6 +162,7 @@ type serviceSettings struct {
 	keySettings
 	upstreamSettings
 	settings
+	clusterSettings
 }
 
 // The public addresses of the upstream.
@@ -141,6 +183,9 @@ func (s *serviceSettings) Validate() error {
 	case s.IPProvider == "mmdb" && len(s.IPMMDB) == 0:
 		return refuse("ip-provider", s.IPProvider,
 			"needs the names of database files in IP_MMDB (--ip-mmdb)")
+	}
+	if err := s.check(s.DatabaseURL, s.Roles); err != nil {
+		return err
 	}
 	return s.settings.Validate()
 }
@@ -255,6 +300,7 @@ func (s *serviceSettings) stack(p *program) stack.Config {
 		AdminClientCA: s.AdminClientCA, MetricsToken: string(s.MetricsToken),
 		DrainDelay: s.DrainDelay.Duration, DrainTimeout: s.DrainTimeout.Duration,
 		LogLevel: logLevels[s.LogLevel], LogText: s.LogFormat == "text",
+		Cluster: s.cluster(),
 	}
 	if slices.Contains(s.Roles, "geo") {
 		c.Lookups = s.lookups()
@@ -276,7 +322,7 @@ func (s *serviceSettings) lookups() *stack.Lookups {
 		Files:        mmdb.Config{Files: s.IPMMDB},
 		CacheEntries: s.CacheEntries, Timeout: s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
-		CallerLimit: s.GeoLimit,
+		CallerLimit: s.GeoLimit, Egress: string(s.EgressLabel),
 		Breaker: geo.BreakerConfig{
 			Failures: s.BreakerFailures, Cooldown: s.BreakerCooldown.Duration,
 			Hold: s.ForbiddenHold.Duration,

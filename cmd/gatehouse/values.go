@@ -40,6 +40,7 @@ func settingTypes() []kong.Option {
 		settingType(parseRoles), settingType(parseScopes), settingType(parseParameterName),
 		settingType(parseMessengers), settingType(parseMailAddress), settingType(parseFault), settingType(parseHookURL),
 		settingType(parseAuditAction), settingType(parseSince),
+		settingType(parsePeerAddress), settingType(parseNodeName), settingType(parseEgressLabel),
 	}
 }
 
@@ -267,6 +268,51 @@ func parseHostPort(text string, _ *kong.Tag) (hostPort, error) {
 		return "", errors.New("must be HOST:PORT, the port from 0 (any free one) to 65535")
 	}
 	return hostPort(text), nil
+}
+
+// peerAddress is the HOST:PORT where other machines reach this one; "" = as it listens.
+type peerAddress string
+
+func parsePeerAddress(text string, _ *kong.Tag) (peerAddress, error) {
+	host, _, _ := net.SplitHostPort(text)
+	if !isHostPort(text, 1) || isUnspecified(host) {
+		return "", errors.New("must be the HOST:PORT where other nodes reach this one")
+	}
+	return peerAddress(text), nil
+}
+
+// isUnspecified reports whether a host is no certain one: it is missing, or means every address.
+func isUnspecified(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.Unmap().IsUnspecified()
+}
+
+// nodeName is the name of a node of a cluster for people; "" = it depends on the machine.
+type nodeName string
+
+func parseNodeName(text string, _ *kong.Tag) (nodeName, error) {
+	if !isLabel(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_:") {
+		return "", errors.New("must be up to 64 letters, digits, dots, colons, hyphens and underscores")
+	}
+	return nodeName(text), nil
+}
+
+// egressLabel names the address that a process asks the upstream from.
+type egressLabel string
+
+func parseEgressLabel(text string, _ *kong.Tag) (egressLabel, error) {
+	if !isLabel(text, "") {
+		return "", errors.New("must be up to 64 lower-case letters, digits, dots and hyphens")
+	}
+	return egressLabel(text), nil
+}
+
+// isLabel reports whether text has 1 to 64 characters: lower-case letters, digits, dots, hyphens
+// and more.
+func isLabel(text, more string) bool {
+	return text != "" && len(text) <= 64 && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789.-"+more, r)
+	})
 }
 
 // isHostPort reports whether text is a host, possibly empty, and a port from least.

@@ -36,6 +36,8 @@ type Config struct {
 
 	Lookups  *Lookups  // nil = the service offers no lookups; at least one of the two is required
 	Identity *Identity // nil = the service offers no accounts and tokens
+	// Cluster makes the service a node of a cluster, with Identity on PostgreSQL; nil = it is alone.
+	Cluster *Cluster
 
 	// Issuer is the base URL that clients know, without a slash at the end; optional: "" = that of
 	// the public listener.
@@ -87,16 +89,27 @@ type Lookups struct {
 	Concurrency   int           // requests to the upstream at once, at least 1
 	UpstreamShare float64       // the process's part of the upstream's budget, above 0 and at most 1
 	CallerLimit   int           // cache misses a minute and caller; 0 = no limit
-	Breaker       geo.BreakerConfig
+	// Egress labels the address that the upstream is asked from: nodes with the same one share its
+	// budget; optional: "" = default.
+	Egress  string
+	Breaker geo.BreakerConfig
 
 	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
 	Provider geo.Provider
 	Reverser lookup.Reverser
 }
 
+// Cluster says where the other nodes of a cluster reach this one.
+type Cluster struct {
+	Listen    string // HOST:PORT; port 0 takes a free one
+	Advertise string // HOST:PORT where others reach it; optional: "" = the address it listens on
+	Name      string // for people; optional: "" = the name of the machine and the port
+	Version   string // of the program; optional
+}
+
 // Identity says where accounts and tokens are kept, and how long they last.
 type Identity struct {
-	Database sqlstore.Config // Logger and Metrics are set by Start
+	Database sqlstore.Config // Cluster, Logger and Metrics are set by Start
 	// Messenger sends codes to people. No Targets = nobody can be reached: no registration, no
 	// reset. Service and Logger are set by Start.
 	Messenger messenger.Config
@@ -149,6 +162,7 @@ func Defaults() Config {
 			Upstream:     ipapi.Config{Tier: ipapi.Free, Base: "http://ip-api.com"},
 			Reverse:      ptr.Config{Server: ptr.System},
 			CacheEntries: 100_000, Timeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
+			Egress: "default",
 			Breaker: geo.BreakerConfig{
 				Failures: 5, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
 			},

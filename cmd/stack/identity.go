@@ -13,20 +13,29 @@ import (
 	"gatehouse/providers/sqlstore"
 )
 
-// startIdentity opens the database and starts the identity service on it.
-func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
-	c := s.config.Identity
-	database := c.Database
+// openStore opens the database of the identity service.
+func (s *Stack) openStore(ctx context.Context) (err error) {
+	database := s.config.Identity.Database
+	database.Cluster = s.config.Cluster != nil
 	database.Logger, database.Metrics = s.Logger, s.Metrics
 	if s.Store, err = sqlstore.Open(ctx, database); err != nil {
 		return wrong("Identity.Database", err)
 	}
 	s.onStop(s.Store.Close)
+	return nil
+}
+
+// startIdentity starts the identity service on the database.
+func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
+	c := s.config.Identity
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
-		Shared: !strings.HasPrefix(database.URL, "sqlite:"),
+		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	if s.node != nil {
+		tokens.Peers, tokens.Nodes = s.node, s.limits
 	}
 	if c.Stores != nil {
 		tokens.Tokens, tokens.Accounts = c.Stores(s.Store)
@@ -45,6 +54,9 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Logger: s.Logger, Metrics: s.Metrics,
 		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
+	}
+	if s.node != nil {
+		users.Nodes = s.limits
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)

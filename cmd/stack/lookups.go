@@ -26,6 +26,9 @@ func (s *Stack) startLookups() (err error) {
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
+	if s.node != nil {
+		service.Peers, service.Ledger = s.node, s.Store
+	}
 	if service.Provider, service.Fallback, err = s.openProviders(); err != nil {
 		return err
 	}

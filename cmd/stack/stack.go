@@ -28,6 +28,8 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge"
+	"gatehouse/providers/cluster"
+	"gatehouse/providers/cluster/limits"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
 )
@@ -56,6 +58,8 @@ type Stack struct {
 	config        Config
 	level         slog.LevelVar // of Logger
 	actors        *actor.ActorSystem
+	node          *cluster.Node // nil without a cluster
+	limits        *limits.Limits
 	public, admin net.Listener
 	deadline      time.Time // the end of DrainTimeout; zero before it has begun
 	stopLookups   func()
@@ -102,6 +106,16 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	}
 	s.actors = mailbox.NewSystem()
 	s.onStop(func() error { s.actors.Shutdown(); return nil })
+	if config.Identity != nil {
+		if err := s.openStore(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if config.Cluster != nil {
+		if err := s.openNode(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if config.Lookups != nil {
 		if err := s.startLookups(); err != nil {
 			return nil, err
@@ -130,9 +144,13 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		edge.DefaultScopes = config.Identity.DefaultScopes
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}
+	if s.node != nil {
+		edge.Unready = s.unready
+	}
 	if s.Server, err = httpedge.New(edge); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
+	s.joinCluster()
 	return s, nil
 }
 
@@ -156,10 +174,12 @@ func (s *Stack) Serve(ctx context.Context) error {
 	s.Server.Drain()
 	s.Logger.Info("draining",
 		"delay", s.config.DrainDelay.String(), "timeout", s.config.DrainTimeout.String())
+	delay := time.After(s.config.DrainDelay)
+	s.handOver()
 	select {
 	case err := <-served:
 		return err
-	case <-time.After(s.config.DrainDelay):
+	case <-delay:
 	}
 	s.deadline = time.Now().Add(s.config.DrainTimeout)
 	end, cancel := context.WithDeadline(context.Background(), s.deadline)

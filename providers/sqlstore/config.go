@@ -35,8 +35,12 @@ type Config struct {
 	// Exclusive makes Open fail (SQLite) or warn (PostgreSQL) if another exclusive Store has the
 	// database open.
 	Exclusive bool
-	Logger    *slog.Logger          // required; for failures in the background
-	Metrics   prometheus.Registerer // nil = none
+	// Cluster says that the servers of a cluster share the database. On PostgreSQL, an exclusive
+	// Store warns about a server without it only. Open returns an error on SQLite, or if a pooler
+	// gives each transaction another connection.
+	Cluster bool
+	Logger  *slog.Logger          // required; for failures in the background
+	Metrics prometheus.Registerer // nil = none
 
 	QueueLength   int           // limit of queued writes before ErrBusy; 0 = DefaultQueueLength
 	BatchSize     int           // limit of writes in a transaction; 0 = DefaultBatchSize
@@ -56,12 +60,15 @@ func (c Config) Format(f fmt.State, _ rune) {
 // complete returns c with defaults. Its error does not contain the URL, which may contain a
 // password.
 func (c Config) complete() (Config, error) {
+	e, _, _ := parseURL(c.URL) // an invalid URL is an error of those who open it
 	switch {
 	case c.Logger == nil:
 		return c, errors.New("a logger is required")
 	case c.QueueLength < 0, c.BatchSize < 0, c.WriteTimeout < 0, c.SweepInterval < 0,
 		c.AuditKeep < 0:
 		return c, errors.New("a limit must not be negative")
+	case c.Cluster && e == sqliteEngine:
+		return c, ErrClusterSQLite
 	case !slices.Contains([]audit.Addresses{"", audit.NoAddresses, audit.AddressPrefixes,
 		audit.FullAddresses}, c.AuditAddresses):
 		return c, fmt.Errorf("audit addresses must be off, prefix or full, not %q", c.AuditAddresses)

@@ -92,6 +92,8 @@ func Statements() []string {
 		insertSession, selectSession, selectSessions, updateSession, deleteSession, deleteSessions,
 		selectConsent, selectConsents, grantConsent, hasGrantParties, trimSessions, useSignIn,
 		countEnds, dropAccess,
+		deleteNode, insertPartition, addBeat, removeNode, hasNode, drainNode, claimRows.sqlite,
+		handRows.sqlite,
 		countEvents, moveCounts.sqlite[8], takeEvents.sqlite[8], firstSince, sweepAudit,
 	}
 	for _, f := range auditFilters {

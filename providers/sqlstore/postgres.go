@@ -21,20 +21,21 @@ import (
 const (
 	postgresReaders    = 12
 	postgresWriters    = 4
+	postgresCluster    = 4 // a beat, a reading, a change of partitions, and a budget
 	postgresMinVersion = 150000
 )
 
 // errNotPostgres replaces errors that quote the URL, which may contain a password.
 var errNotPostgres = errors.New("database URL is not a PostgreSQL URL")
 
-// openPostgres returns the pools of the writer and the readers. Unless the URL says otherwise, they
-// connect to a server that can be written. If it names one server only, it is also read while it is
-// read-only; a standby is not, since it lags behind. Commits wait for the disk, regardless of the
-// server's setting, unless the URL sets synchronous_commit.
-func openPostgres(config Config) (write, read *sql.DB, err error) {
+// openPostgres returns the pools of the writer, the readers and the cluster's rows. Unless the URL
+// says otherwise, they connect to a server that can be written. If it names one server only, it is
+// also read while it is read-only; a standby is not, since it lags behind. Commits wait for the
+// disk, regardless of the server's setting, unless the URL sets synchronous_commit.
+func openPostgres(config Config) (write, read, cluster *sql.DB, err error) {
 	parsed, err := parsePostgres(config.URL)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = config.WriteTimeout
@@ -60,7 +61,8 @@ func openPostgres(config Config) (write, read *sql.DB, err error) {
 			reader.ValidateConnect = writer.ValidateConnect
 		}
 	}
-	return openPool(writer, postgresWriters), openPool(reader, postgresReaders), nil
+	return openPool(writer, postgresWriters), openPool(reader, postgresReaders),
+		openPool(writer, postgresCluster), nil
 }
 
 func openPool(config *pgx.ConnConfig, conns int) *sql.DB {
@@ -150,9 +152,11 @@ const (
 	serverCheck = 2 * time.Second // between checks of the lock
 )
 
-// serverMark is the lock of a running server. It is lost with its connection and taken again.
+// serverMark is the lock of a running server. The servers of a cluster share it. It is lost with its
+// connection and taken again.
 type serverMark struct {
 	db      *sql.DB
+	cluster bool
 	timeout time.Duration
 	log     *slog.Logger
 
@@ -187,19 +191,23 @@ func (m *serverMark) take(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
-	var alone bool
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)",
-		serverLock).Scan(&alone); err != nil {
+	lock, other := "SELECT pg_try_advisory_lock($1)", "another server"
+	if m.cluster {
+		lock, other = "SELECT pg_try_advisory_lock_shared($1)", "a server without --cluster-listen"
+	}
+	var taken bool
+	if err := conn.QueryRowContext(ctx, lock, serverLock).Scan(&taken); err != nil {
 		return errors.Join(fmt.Errorf("lock database: %w", err), conn.Close())
 	}
-	if alone {
+	if taken {
 		m.conn, m.warned = conn, false
 		return nil
 	}
 	if !m.warned {
 		m.warned = true
-		m.log.Warn("another server uses this database: codes, refresh tokens and all stored data are consistent; " +
-			"rate limits count separately in each server, and a change at one takes up to a second to reach the other")
+		m.log.Warn(other + " uses this database: codes, refresh tokens and all stored data are consistent; " +
+			"rate limits count separately in each server, and a change at one takes up to a second to reach the other; " +
+			"with --cluster-listen at each, they are one")
 	}
 	return conn.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			awaitLock(t, db)
+			awaitLock(t, db, "")
 			continue
 		}
 		if err := s.Close(); err != nil {
@@ -79,21 +80,28 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	}
 }
 
-// awaitLock waits until a server has taken its lock again.
-func awaitLock(t *testing.T, db *sql.DB) {
+// awaitLock waits until a server has taken its lock again: another process of PostgreSQL than those
+// of the locks before, which are released some time after their servers have ended.
+func awaitLock(t *testing.T, db *sql.DB, before string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-		var held int
-		if err := db.QueryRow(`SELECT count(*) FROM pg_locks
-WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(
-			&held); err != nil {
-			t.Fatal(err)
-		}
-		if held == 1 {
+		held := locks(t, db)
+		if held != "" && !strings.Contains(held, " ") && !slices.Contains(strings.Fields(before), held) {
 			return
 		}
 	}
 	t.Fatal("got no lock for a minute, want the server to take it again")
+}
+
+// locks returns the processes of PostgreSQL that hold the locks of servers, with spaces between them.
+func locks(t *testing.T, db *sql.DB) (held string) {
+	t.Helper()
+	if err := db.QueryRow(`SELECT COALESCE(string_agg(CAST(pid AS TEXT), ' '), '') FROM pg_locks
+WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(
+		&held); err != nil {
+		t.Fatal(err)
+	}
+	return held
 }
 
 // TestLockIsTakenOver: the second server takes the lock when the first has ended, so that the third
@@ -102,10 +110,12 @@ func TestLockIsTakenOver(t *testing.T) {
 	url := pgtest.Start(t)
 	first := open(t, sqlstore.Config{URL: url, Exclusive: true})
 	open(t, sqlstore.Config{URL: url, Exclusive: true})
+	db := connect(t, url)
+	held := locks(t, db)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	awaitLock(t, connect(t, url))
+	awaitLock(t, db, held)
 	var log strings.Builder
 	open(t, sqlstore.Config{URL: url, Exclusive: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if got := strings.Count(log.String(), "another server"); got != 1 {
@@ -366,17 +376,23 @@ func TestCodeSavedDuringPasswordChange(t *testing.T) {
 // waitForLock waits until a statement of another connection waits for a lock.
 func waitForLock(t *testing.T, tx *sql.Tx) {
 	t.Helper()
+	waitForLocks(t, tx, 1)
+}
+
+// waitForLocks waits until so many connections wait for locks.
+func waitForLocks(t *testing.T, tx *sql.Tx, want int) {
+	t.Helper()
 	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 	for end := time.Now().Add(10 * time.Second); ; {
 		var n int
 		if err := tx.QueryRow(waiting).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		if n > 0 {
+		if n >= want {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("no statement waits for a lock")
+			t.Fatalf("%d statements wait for a lock, want %d", n, want)
 		}
 		if _, err := tx.Exec("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()"); err != nil {
 			t.Fatal(err)

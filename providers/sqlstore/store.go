@@ -1,6 +1,6 @@
 // Package sqlstore stores clients, users, codes, refresh tokens, what has ended, and wrapped keys
-// in SQLite or PostgreSQL, and the audit trail. It implements oauth.Store, account.Store and
-// audit.Store.
+// in SQLite or PostgreSQL, the audit trail, and the rows of a cluster. It implements oauth.Store,
+// account.Store, audit.Store and partition.Store.
 //
 // One goroutine, the writer, executes all writes. It serves those who ask for them in turn, and the
 // writes of each in the order of submission. It takes the queued writes up to a limit, executes them
@@ -25,12 +25,14 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
 )
 
 var (
-	_ oauth.Store   = (*Store)(nil)
-	_ account.Store = (*Store)(nil)
-	_ audit.Store   = (*Store)(nil)
+	_ oauth.Store     = (*Store)(nil)
+	_ account.Store   = (*Store)(nil)
+	_ audit.Store     = (*Store)(nil)
+	_ partition.Store = (*Store)(nil)
 )
 
 // Store is an open database. Its methods may be called by many goroutines. Close it after use.
@@ -64,7 +66,8 @@ type Store struct {
 
 // Open opens a database and starts its writer and sweeper. It creates a SQLite file that does not
 // exist, and the first keys. Its error is one line without the URL's password, and may wrap
-// ErrInUse, ErrLinked, ErrSchema, ErrNewer or ErrKeyFile.
+// ErrInUse, ErrLinked, ErrSchema, ErrNewer, ErrKeyFile,
+// ErrClusterSQLite or ErrPooler.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -104,6 +107,11 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := p.checkWritable(ctx); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
+	if config.Cluster {
+		if err := p.checkSession(ctx); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
 	if err := settleSchema(ctx, p, config); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -132,7 +140,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		}
 	}
 	if p.engine == postgresEngine && config.Exclusive {
-		s.mark = &serverMark{db: p.read, timeout: config.WriteTimeout, log: config.Logger}
+		s.mark = &serverMark{db: p.read, cluster: config.Cluster, timeout: config.WriteTimeout,
+			log: config.Logger}
 		if err := s.mark.take(ctx); err != nil {
 			s.metrics.unregister()
 			return nil, errors.Join(err, p.close())
@@ -181,11 +190,11 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// pools holds the connections to a database. On PostgreSQL checkpoint is nil.
+// pools holds the connections to a database. checkpoint is nil on PostgreSQL, cluster on SQLite.
 type pools struct {
-	engine                  engine
-	path                    string
-	write, read, checkpoint *sql.DB
+	engine                           engine
+	path                             string
+	write, read, checkpoint, cluster *sql.DB
 }
 
 func openPools(ctx context.Context, config Config) (p pools, err error) {
@@ -193,7 +202,7 @@ func openPools(ctx context.Context, config Config) (p pools, err error) {
 		return p, err
 	}
 	if p.engine == postgresEngine {
-		if p.write, p.read, err = openPostgres(config); err != nil {
+		if p.write, p.read, p.cluster, err = openPostgres(config); err != nil {
 			return p, err
 		}
 		if err = checkPostgres(ctx, p.read); err != nil {
@@ -233,7 +242,7 @@ func (p pools) checkWritable(ctx context.Context) error {
 
 func (p pools) close() error {
 	if p.engine == postgresEngine {
-		return errors.Join(p.read.Close(), p.write.Close())
+		return errors.Join(p.cluster.Close(), p.read.Close(), p.write.Close())
 	}
 	return errors.Join(p.read.Close(), p.checkpoint.Close(), p.write.Close())
 }

@@ -13,7 +13,9 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/geo"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
 )
 
 // Store is the interface under test.
@@ -21,8 +23,15 @@ type Store interface {
 	oauth.Store
 	account.Store
 	audit.Store
+	partition.Store
+	// DrainNode sets Drain in a node's row.
+	DrainNode(ctx context.Context, id string) error
 	// Sweep deletes the rows that have expired at now and returns their number.
 	Sweep(ctx context.Context, now time.Time) (removed int, err error)
+	// The usage of the upstream's budget; see lookup.Ledger.
+	SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoint, number int64, u geo.Usage) (
+		held bool, err error)
+	Budgets(ctx context.Context, name string) ([2]geo.Usage, error)
 	// The leases and cursors of those who send the audit trail; see sqlstore.
 	TakeLease(ctx context.Context, name, holder string, now, until time.Time) (held bool, err error)
 	EndLease(ctx context.Context, name, holder string, now time.Time) error
@@ -36,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests,
+		leaseTests, clusterTests, budgetTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {

@@ -1,0 +1,139 @@
+package token
+
+import (
+	"encoding/binary"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
+)
+
+// handedFor is how long the windows that another node has handed over are kept for tokens that are
+// not used. All of them have ended by then.
+const handedFor = partition.Length + lateTime
+
+// handedWindows are those of a partition's tokens that another node has handed over and that no
+// request here has needed yet.
+type handedWindows struct {
+	epoch   int64 // of the partition when this node holds it
+	until   time.Duration
+	byToken map[oauth.TokenID]sharedWindows
+}
+
+// export collects the windows of a partition's tokens.
+type export struct {
+	epoch int64
+	clock time.Duration
+	dst   []byte
+}
+
+// export appends the token's open windows if this node has counted them as the holder.
+func (a *tokenActor) export(m *export) {
+	if a.shared[0].Epoch == m.epoch {
+		m.dst = a.shared.append(m.dst, &a.id, m.clock)
+	}
+}
+
+// append appends the windows of a token, unless none is open.
+func (s *sharedWindows) append(dst []byte, id *oauth.TokenID, clock time.Duration) []byte {
+	open := false
+	for i := range s {
+		open = open || s[i].Used > 0 && !s[i].Over(clock)
+	}
+	if !open {
+		return dst
+	}
+	dst = append(dst, id[:]...)
+	for i := range s {
+		w := s[i]
+		if w.Over(clock) {
+			w = partition.Window{Opened: clock}
+		}
+		dst = binary.AppendUvarint(dst, uint64(max(0, (clock-w.Opened).Microseconds())))
+		dst = binary.AppendUvarint(dst, uint64(w.Used))
+		dst = binary.AppendUvarint(dst, uint64(w.Rebuilt))
+	}
+	return dst
+}
+
+// exportChunk is how many bytes of windows are handed over at a time.
+const exportChunk = 200 << 10
+
+// ExportWindows returns the windows of a partition's tokens, which this node has just stopped to
+// decide about, in parts for PlantWindows. Ages stand for times, since clocks differ.
+func (s *Service) ExportWindows(part int) (chunks [][]byte) {
+	m := &export{epoch: s.config.Peers.View().Parts[part].Epoch, clock: s.clock(time.Now())}
+	flush := func(least int) {
+		if len(m.dst) > least {
+			chunks, m.dst = append(chunks, m.dst), nil
+		}
+	}
+	for _, a := range s.directory.members(part, nil) {
+		_ = a.Ask(m) // an actor that has stopped has no open window
+		flush(exportChunk)
+	}
+	shard := &s.directory.shards[part]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if shard.handed.epoch == m.epoch {
+		for id, windows := range shard.handed.byToken {
+			m.dst = windows.append(m.dst, &id, m.clock)
+			flush(exportChunk)
+		}
+	}
+	flush(0)
+	return chunks
+}
+
+// PlantWindows keeps windows that the holder of a partition hands over, for the time when this node
+// holds it at epoch. first drops those that were kept before. Malformed ones are left out.
+func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte) {
+	clock := s.clock(time.Now())
+	shard := &s.directory.shards[part]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if first || shard.handed.epoch != epoch {
+		shard.handed = handedWindows{epoch: epoch, byToken: map[oauth.TokenID]sharedWindows{}}
+	}
+	shard.handed.until = clock + handedFor
+	for r := (peerReader{rest: counts}); len(r.rest) > 0; {
+		var id oauth.TokenID
+		var windows sharedWindows
+		copy(id[:], r.bytes(len(id)))
+		for i := range windows {
+			age := r.duration()
+			windows[i] = partition.Window{
+				Opened: clock - age, Used: r.small(), Rebuilt: r.small(), Epoch: epoch,
+			}
+		}
+		if r.short {
+			return
+		}
+		if int(id[0]) == part {
+			shard.handed.byToken[id] = windows
+		}
+	}
+}
+
+// takeHanded returns the windows of a token that another node has handed over for an epoch, once.
+func (d *directory) takeHanded(id *oauth.TokenID, epoch int64) (windows sharedWindows, ok bool) {
+	shard := d.shard(id)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if shard.handed.epoch != epoch {
+		return windows, false
+	}
+	windows, ok = shard.handed.byToken[*id]
+	delete(shard.handed.byToken, *id)
+	return windows, ok
+}
+
+// dropHanded forgets handed windows that have ended.
+func (d *directory) dropHanded(n int, clock time.Duration) {
+	shard := &d.shards[n]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if shard.handed.byToken != nil && clock > shard.handed.until {
+		shard.handed = handedWindows{}
+	}
+}

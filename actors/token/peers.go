@@ -1,0 +1,325 @@
+package token
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
+	"gatehouse/actors/ratelimit"
+)
+
+// askTime is how long a request waits for the holder of its token's partition.
+const askTime = 3 * time.Second
+
+// countElsewhere has the holder of the token's partition count a request, and then has the actor
+// decide the rest.
+func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
+	until := time.Now().Add(askTime)
+	for withText := !m.remote.known; ; {
+		ask := countAsk{id: a.id, endpoint: m.endpoint, report: m.remote.report}
+		if withText {
+			ask.text = a.text
+		}
+		sent := time.Now()
+		reply, epoch, err := s.config.Peers.Ask(
+			partition.ServiceTokens, int(a.id[0]), ask.append(nil), until)
+		var counted countReply
+		if err == nil && !counted.parse(reply) {
+			err = errors.New("malformed reply")
+		}
+		switch {
+		case err == nil && counted.unknown && !withText:
+			withText = true
+			continue
+		case err == nil && counted.unknown:
+			m.result = Admission{Verdict: TryLater}
+			return nil
+		case errors.Is(err, partition.ErrHere):
+			m.remote.mode, m.now, m.remote.report = countHere, time.Now(), partition.Report{}
+		case errors.Is(err, partition.ErrUnreachable):
+			m.remote.mode = countAlone
+		case err != nil:
+			m.result = Admission{Verdict: TryLater}
+			return nil
+		case !counted.isCounted():
+			m.result = Admission{Verdict: counted.verdict}
+			return nil
+		default:
+			m.remote.mode = countKnown
+			m.remote.rate, m.remote.used, m.remote.age = counted.rate, counted.used, counted.age
+			m.remote.epoch, m.remote.sent = epoch, s.clock(sent)
+		}
+		m.remote.elsewhere = false
+		if err := a.Ask(m); err != nil || m.stale || !m.remote.elsewhere {
+			return err
+		}
+		if time.Now().After(until) {
+			m.result = Admission{Verdict: TryLater}
+			return nil
+		}
+		withText = !m.remote.known
+	}
+}
+
+// HandlePeer replies to an ask of another node, now or later.
+func (s *Service) HandlePeer(
+	m partition.Message, reply func(status partition.Status, epoch int64, body []byte),
+) {
+	if reply == nil {
+		return // a cast, which no node sends
+	}
+	var ask countAsk
+	if !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
+		reply(partition.Done, 0, (&countReply{verdict: TryLater}).append(nil))
+		return
+	}
+	if a := s.directory.find(&ask.id); a != nil && (ask.text == "" || a.is(ask.text)) {
+		if counted, settled := s.countForPeer(a, &ask); settled {
+			counted.reply(reply)
+			return
+		}
+	} else if ask.text == "" {
+		(&countReply{unknown: true}).reply(reply)
+		return
+	}
+	go func() { s.openForPeer(&ask).reply(reply) }() // it may read the store
+}
+
+// countForPeer counts a request at another node. False says that the token's client or user has to
+// be read first, or that another actor takes the place of a.
+func (s *Service) countForPeer(a *tokenActor, ask *countAsk) (_ *countReply, settled bool) {
+	m := &admission{
+		endpoint: ask.endpoint, now: time.Now(),
+		remote: &remoteCount{mode: countFor, report: ask.report},
+	}
+	err := a.Ask(m)
+	switch {
+	case err == nil && m.stale || hasStopped(err):
+		return nil, false
+	case err != nil:
+		return &countReply{busy: true}, true
+	}
+	return &countReply{
+		elsewhere: m.remote.elsewhere, epoch: m.remote.epoch,
+		verdict: m.result.Verdict, rate: m.result.Rate, used: m.remote.used, age: m.remote.age,
+	}, true
+}
+
+// openForPeer is countForPeer for a token that has no actor here, or whose client or user has to be
+// read.
+func (s *Service) openForPeer(ask *countAsk) *countReply {
+	text := ask.text
+	if text == "" {
+		a := s.directory.find(&ask.id)
+		if a == nil {
+			return &countReply{unknown: true}
+		}
+		text = a.text
+	}
+	now := time.Now()
+	_, number, ok := oauth.PeekAccessToken(text)
+	if !ok || s.stopped.Load() {
+		return &countReply{verdict: TryLater}
+	}
+	t, verdict := s.check(text, number, now)
+	if verdict != Admitted || t.ID != ask.id {
+		return &countReply{verdict: verdict}
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		x, verdict := s.open(ctx, &t)
+		if verdict != Admitted {
+			return &countReply{verdict: verdict}
+		}
+		a := s.use(&x, t.ID, text)
+		if a == nil {
+			return &countReply{verdict: TryLater}
+		}
+		if counted, settled := s.countForPeer(a, ask); settled {
+			return counted
+		}
+	}
+	return &countReply{verdict: TryLater}
+}
+
+// shadows returns how many tokens in use here are counted by other nodes.
+func (s *Service) shadows() (n float64) {
+	view := s.config.Peers.View()
+	for i := range s.directory.shards {
+		if shard := &s.directory.shards[i]; !view.Parts[i].Mine {
+			shard.mu.RLock()
+			n += float64(len(shard.actors))
+			shard.mu.RUnlock()
+		}
+	}
+	return n
+}
+
+// confirm returns when every node honours what this one has committed. The outcome of a change that
+// not every node is known to honour is unknown.
+func (s *Service) confirm() error {
+	if s.config.Peers == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, confirmTimeout)
+	defer cancel()
+	if err := s.config.Peers.Confirm(ctx); err != nil {
+		return fmt.Errorf("wait until all nodes know: %w", errors.Join(oauth.ErrUnknownOutcome, err))
+	}
+	return nil
+}
+
+// confirmTimeout is how long a change waits for other nodes. A node that does not respond may
+// decide no longer after 7 seconds.
+const confirmTimeout = 9 * time.Second
+
+// countAsk asks the holder of a token's partition to count a request.
+type countAsk struct {
+	id       oauth.TokenID
+	endpoint Endpoint
+	report   partition.Report
+	text     string // of the token; "" = the holder should know it
+}
+
+func (c *countAsk) append(dst []byte) []byte {
+	dst = append(append(dst, c.id[:]...), byte(c.endpoint))
+	dst = binary.AppendUvarint(dst, uint64(max(0, c.report.Age.Microseconds())))
+	dst = binary.AppendUvarint(dst, uint64(c.report.Used))
+	dst = binary.AppendUvarint(dst, uint64(c.report.Epoch))
+	dst = binary.AppendUvarint(dst, uint64(c.report.Extra))
+	return append(dst, c.text...)
+}
+
+// parse reads what append has written. It returns false for anything else.
+func (c *countAsk) parse(body []byte) bool {
+	r := peerReader{rest: body}
+	copy(c.id[:], r.bytes(len(c.id)))
+	if b := r.bytes(1); len(b) == 1 {
+		c.endpoint = Endpoint(b[0])
+	}
+	c.report.Age = r.duration()
+	c.report.Used, c.report.Epoch = r.small(), int64(r.number())
+	c.report.Extra = r.small()
+	if len(r.rest) > oauth.MaxAccessToken {
+		return false
+	}
+	c.text = string(r.rest)
+	return !r.short && int(c.endpoint) < len(limitOf) && c.report.Epoch >= 0
+}
+
+// countReply is the reply to a countAsk.
+type countReply struct {
+	elsewhere bool  // this node does not hold the partition
+	busy      bool  // this node is overloaded
+	epoch     int64 // of the partition
+
+	unknown bool // the ask must have the token's text
+	verdict Verdict
+	rate    ratelimit.Decision
+	used    int // requests in the window
+	age     time.Duration
+}
+
+// isCounted reports whether the request was counted.
+func (c *countReply) isCounted() bool {
+	switch c.verdict {
+	case RateLimited, InsufficientScope, UnapprovedScope, Admitted:
+		return true
+	}
+	return false
+}
+
+func (c *countReply) reply(to func(status partition.Status, epoch int64, body []byte)) {
+	switch {
+	case c.elsewhere:
+		to(partition.Elsewhere, c.epoch, nil)
+	case c.busy:
+		to(partition.Busy, c.epoch, nil)
+	default:
+		to(partition.Done, c.epoch, c.append(nil))
+	}
+}
+
+func (c *countReply) append(dst []byte) []byte {
+	if c.unknown {
+		return append(dst, 0)
+	}
+	allowed := byte(0)
+	if c.rate.Allowed {
+		allowed = 1
+	}
+	dst = append(dst, 1+byte(c.verdict), allowed)
+	dst = binary.AppendUvarint(dst, uint64(c.rate.Limit))
+	dst = binary.AppendUvarint(dst, uint64(c.rate.Remaining))
+	dst = binary.AppendUvarint(dst, uint64(c.rate.Reset))
+	dst = binary.AppendUvarint(dst, uint64(c.rate.Wait))
+	dst = binary.AppendUvarint(dst, uint64(c.used))
+	return binary.AppendUvarint(dst, uint64(max(0, c.age.Microseconds())))
+}
+
+// parse reads what append has written. It returns false for anything else.
+func (c *countReply) parse(body []byte) bool {
+	r := peerReader{rest: body}
+	switch head := r.bytes(1); {
+	case len(head) == 0:
+		return false
+	case head[0] == 0:
+		c.unknown = true
+		return len(r.rest) == 0
+	default:
+		c.verdict = Verdict(head[0] - 1)
+	}
+	allowed := r.bytes(1)
+	c.rate.Allowed = len(allowed) == 1 && allowed[0] == 1
+	c.rate.Limit, c.rate.Remaining = r.small(), r.small()
+	c.rate.Reset, c.rate.Wait = int64(r.number()), int64(r.small())
+	c.used, c.age = r.small(), r.duration()
+	return !r.short && len(r.rest) == 0 && c.verdict >= TokenInvalid && c.verdict <= TryLater
+}
+
+// peerReader reads the parts of a message of another node. Once one is missing, all that follow are
+// zero.
+type peerReader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *peerReader) bytes(n int) []byte {
+	if len(r.rest) < n {
+		r.short, r.rest = true, nil
+		return nil
+	}
+	part := r.rest[:n]
+	r.rest = r.rest[n:]
+	return part
+}
+
+func (r *peerReader) number() uint64 {
+	value, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.short, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return value
+}
+
+// small returns a number that counts requests or seconds; greater ones are malformed.
+func (r *peerReader) small() int {
+	value := r.number()
+	if value > 1<<20 {
+		r.short = true
+		return 0
+	}
+	return int(value)
+}
+
+// duration returns a duration of up to an hour, sent in microseconds.
+func (r *peerReader) duration() time.Duration {
+	return time.Duration(min(r.number(), uint64(time.Hour/time.Microsecond))) * time.Microsecond
+}

@@ -1,0 +1,80 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/partition"
+)
+
+const (
+	// heldRow is the row of a partition as a node knows it.
+	heldRow = `SELECT name, epoch FROM partitions WHERE name = $1 AND holder = $2 AND epoch = $3`
+	// lockHeld keeps another node from becoming the holder before the commit, or waits for it and
+	// finds nothing.
+	lockHeld    = ` FOR SHARE`
+	spendBudget = `INSERT INTO budgets (name, endpoint, epoch, number, rest, ends)
+SELECT held.name, CAST($4 AS BIGINT), held.epoch, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT) FROM held WHERE TRUE
+ON CONFLICT (name, endpoint) DO UPDATE
+SET epoch = excluded.epoch, number = excluded.number, rest = excluded.rest, ends = excluded.ends
+WHERE (budgets.epoch, budgets.number) < (excluded.epoch, excluded.number)`
+	spendPostgres = `WITH held AS (` + heldRow + lockHeld + `) ` + spendBudget
+	spendSQLite   = `WITH held AS (` + heldRow + `) ` + spendBudget
+	selectBudgets = `SELECT endpoint, rest, ends FROM budgets WHERE name = $1`
+)
+
+// SpendBudget implements lookup.Ledger. The row of the partition is its fence: once another node
+// holds it, nothing is written any more.
+func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoint, number int64,
+	u geo.Usage) (held bool, err error) {
+	text := spendSQLite
+	if s.pools.engine == postgresEngine {
+		text = spendPostgres
+	}
+	ends := millis(u.Ends.Add(time.Millisecond - 1))
+	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
+		result, err := c.ExecContext(ctx, text, row.Name, row.Holder, row.Epoch, int64(e), number,
+			int64(u.Left), ends)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if held = n > 0; held || err != nil {
+			return err
+		}
+		var found partition.Row // or has a later number been written?
+		err = c.QueryRowContext(ctx, heldRow, row.Name, row.Holder, row.Epoch).Scan(&found.Name,
+			&found.Epoch)
+		held = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return held && err == nil, wrap("write budget", err)
+}
+
+// Budgets implements lookup.Ledger.
+func (s *Store) Budgets(ctx context.Context, name string) (usages [2]geo.Usage, err error) {
+	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) (err error) {
+		rows, err := c.QueryContext(ctx, selectBudgets, name)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for rows.Next() {
+			var endpoint, left, ends int64
+			if err := rows.Scan(&endpoint, &left, &ends); err != nil {
+				return err
+			}
+			if endpoint >= 0 && endpoint < int64(len(usages)) {
+				usages[endpoint] = geo.Usage{Left: int(left), Ends: fromMillis(ends)}
+			}
+		}
+		return rows.Err()
+	})
+	return usages, wrap("read budgets", err)
+}
