@@ -267,6 +267,7 @@ func (a *actions) Run(op *partition.Op) {
 		func(lost bool) {
 			if lost {
 				op.Err = errLost
+				n.world.dbMended = n.world.now
 				n.world.log("%s: op %d is lost", n.id(), op.Kind)
 			} else {
 				*op = result

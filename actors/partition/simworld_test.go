@@ -44,6 +44,8 @@ type world struct {
 	dbLosses                           bool          // some operations are lost in this schedule
 	failed                             time.Duration // when something has failed or was mended last
 	wentBack                           time.Duration // when the database went back in time; 0 = never
+	mended                             bool          // nothing fails any more
+	dbMended                           time.Duration // when an operation was lost last
 	silent                             bool          // nodes report with requests only
 
 	checks
@@ -151,6 +153,9 @@ func (w *world) plantBug(name string) {
 		panic("unknown bug " + name)
 	}
 }
+
+// mostDelay is how long a frame may be on the way.
+const mostDelay = 4 * time.Second
 
 // mostEvents is far more than any schedule has.
 const mostEvents = 1_000_000
@@ -316,6 +321,7 @@ func (w *world) failover() {
 // mend ends all failures.
 func (w *world) mend() {
 	w.upset("nothing fails any more")
+	w.mended = true
 	w.dropFrame, w.doubleFrame, w.delayFrame = 0, 0, 0
 	w.loseRequest, w.loseResponse, w.slowDB, w.dbAway = 0, 0, 0, 0
 	for _, n := range w.nodes {
@@ -378,7 +384,7 @@ func (w *world) deliver(from *node, fromID, to string, m *partition.Message) {
 	for range copies {
 		at := max(w.now+w.between(100*time.Microsecond, 800*time.Microsecond), from.last[target.index])
 		if w.chance(w.delayFrame) {
-			at = w.now + w.between(0, 4*time.Second) // others overtake it
+			at = w.now + w.between(0, mostDelay) // others overtake it
 		} else {
 			from.last[target.index] = at
 		}
