@@ -654,3 +654,34 @@ func TestLastNodeLeavesAtOnce(t *testing.T) {
 		t.Error("the node has not left")
 	}
 }
+
+func TestLookupsStayAmongNodesOfTheirEgress(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	d.rows.Nodes[1].Egress = "else"
+	for i := range d.rows.Partitions {
+		d.rows.Partitions[i] = partition.Row{Name: d.rows.Partitions[i].Name, Holder: "gone", Epoch: 9}
+	}
+	d.live(600 * time.Millisecond)
+	claim := d.need(partition.OpClaim)
+	for _, row := range claim.Rows {
+		if row.Name != "geo/all" && partition.Target(row.Name, []string{d.m.ID(), "other"}) == "other" {
+			t.Errorf("claims %s, which is for the other node", row.Name)
+		}
+		claim.Got = append(claim.Got, partition.Row{Name: row.Name, Holder: d.m.ID(), Epoch: 10})
+	}
+	d.done(claim)
+	if !d.view.Parts[2].Mine {
+		t.Fatalf("got %+v, want the lookups claimed", d.view.Parts[2])
+	}
+	d.rows.Nodes[0].Drain = true
+	for range 10 {
+		d.beatDrained()
+		d.live(300 * time.Millisecond)
+	}
+	for _, m := range d.messages(partition.Move) {
+		if m.Rows[0].Name == "geo/all" {
+			t.Error("lookups move to a node of another egress")
+		}
+	}
+}

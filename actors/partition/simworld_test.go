@@ -178,6 +178,7 @@ func (w *world) plan() {
 		w.push(w.between(2*time.Second, trouble+5*time.Second), w.changeToken)
 	}
 	if w.class == calm {
+		w.silent = w.chance(0.5)
 		for range w.rng.IntN(4) {
 			w.push(w.between(3*time.Second, trouble), w.plannedEvent)
 		}
