@@ -30,6 +30,7 @@ type cluster struct {
 	epochs  [2]int64
 	usages  [2]geo.Usage
 	fail    error // of the ledger
+	refused int   // writes
 }
 
 // node is a node of a cluster: the Peers of its Service.
@@ -133,6 +134,7 @@ func (c *cluster) SpendBudget(
 	case c.fail != nil:
 		return false, c.fail
 	case row != partition.Row{Name: "geo/default", Holder: held.Holder, Epoch: held.Epoch}:
+		c.refused++
 		return false, nil
 	case row.Epoch > c.epochs[e], row.Epoch == c.epochs[e] && number > c.numbers[e]:
 		c.epochs[e], c.numbers[e], c.usages[e] = row.Epoch, number, u
@@ -390,6 +392,9 @@ func TestFormerHolderSendsNothing(t *testing.T) {
 		if singles, batches, _ := u.counts(); singles+batches != 1 {
 			t.Errorf("got %d requests, want the first alone", singles+batches)
 		}
+		if nodes.refused != 1 {
+			t.Errorf("got %d writes refused, want one: the node knows then", nodes.refused)
+		}
 	})
 }
 
@@ -591,6 +596,93 @@ func TestAskerTimesOut(t *testing.T) {
 	}
 }
 
+// TestBulkTimesOutInPart has one of two queries take too long: the other one is answered.
+func TestBulkTimesOutInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		var exchanges atomic.Int64
+		u.latency = func() time.Duration {
+			if exchanges.Add(1) == 1 {
+				return 50 * time.Millisecond
+			}
+			return 10 * time.Second
+		}
+		nodes := newCluster(t, 2, u)
+		began := time.Now()
+		got := lookUpAll(nodes.at(1).Service, caller, []geo.Query{nth(1), domain(1)})
+		if (got[0].Err == nil) == (got[1].Err == nil) {
+			t.Errorf("got %+v, want the result of one of them", got)
+		}
+		for _, o := range got {
+			if o.Err != nil && o.Err.Code != geo.CodeProviderUnreachable {
+				t.Errorf("got %v, want %s", o.Err, geo.CodeProviderUnreachable)
+			}
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("a caller waited %v", took)
+		}
+	})
+}
+
+// TestReplyComesInTime asks the holder for a caller who has waited elsewhere before: the reply has
+// to arrive with what there is by then.
+func TestReplyComesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		u.latency = func() time.Duration { return 2 * time.Second }
+		nodes := newCluster(t, 2, u)
+		began, replied := time.Now(), make(chan struct{})
+		nodes.at(0).HandlePeer(partition.Message{
+			Kind: partition.Ask, Service: partition.ServiceLookups, Partition: partition.Lookups,
+			Body: []byte(`{"Caller":"192.0.2.1/32","Left":1000000000,"Queries":["20.0.0.1"]}`),
+		}, func(status partition.Status, epoch int64, body []byte) {
+			took := time.Since(began)
+			if status != partition.Done || epoch != 1 || took < 900*time.Millisecond || took >= time.Second {
+				t.Errorf("got %d, %d, %s after %v, want a reply just in time", status, epoch, body, took)
+			}
+			close(replied)
+		})
+		<-replied
+	})
+}
+
+// TestPeerWithoutReply asks and tells a node what it cannot handle.
+func TestPeerWithoutReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := newCluster(t, 2, freeTier())
+		ask := func(n *node, part int, body string) (status partition.Status, reply []byte) {
+			m := partition.Message{Kind: partition.Ask, Partition: part, Body: []byte(body)}
+			replies := 0
+			n.HandlePeer(m, func(s partition.Status, _ int64, b []byte) {
+				status, reply = s, b
+				replies++
+			})
+			if replies != 1 {
+				t.Errorf("got %d replies at once, want 1", replies)
+			}
+			n.HandlePeer(m, nil)
+			return status, reply
+		}
+		const good = `{"Queries":["20.0.0.1"]}`
+		for _, c := range []struct {
+			node, part int
+			body       string
+			want       partition.Status
+		}{
+			{0, partition.Lookups, "{", partition.Done},
+			{0, 7, good, partition.Elsewhere},
+			{0, -1, good, partition.Elsewhere},
+			{0, partition.Count, good, partition.Elsewhere},
+			{1, partition.Lookups, good, partition.Elsewhere},
+		} {
+			if got, reply := ask(nodes.at(c.node), c.part, c.body); got != c.want || reply != nil {
+				t.Errorf("node %d, partition %d, %s: got %d, %q, want %d", c.node, c.part, c.body, got,
+					reply, c.want)
+			}
+		}
+	})
+}
+
 // TestErrorsAreTheSame compares errors at the holder and at another node.
 func TestErrorsAreTheSame(t *testing.T) {
 	for name, fail := range map[string]error{
@@ -632,6 +724,13 @@ func TestQueriesHaveHolders(t *testing.T) {
 			}
 			if asks := nodes.at(i).asks.Load(); asks > 2 {
 				t.Errorf("got %d asks of one request, want one to each other node", asks)
+			}
+		}
+		for i := range 3 {
+			for j, o := range lookUpAll(nodes.at(i).Service, caller, queries) {
+				if !o.Cached {
+					t.Errorf("query %d at node %d: got %+v, want a hit", j, i, o)
+				}
 			}
 		}
 		u.mu.Lock()

@@ -133,11 +133,8 @@ func (m *Member) extend(op *Op) {
 // setLease counts the lease from when the operation was sent: its row is not older than that.
 func (m *Member) setLease(op *Op) {
 	m.lease = op.sent + LeaseTime
-	switch {
-	case m.planted.noDeadline:
+	if m.planted.noDeadline {
 		m.lease = 1 << 62
-	case m.planted.leaseFromResult:
-		m.lease = m.now.Clock + LeaseTime
 	}
 }
 

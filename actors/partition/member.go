@@ -89,19 +89,17 @@ type part struct {
 
 // bugs are planted by tests.
 type bugs struct {
-	noDeadline      bool // the lease does not end by itself
-	leaseFromResult bool // the lease counts from the result of a beat
-	leaseReturns    bool // a lapsed lease becomes valid again
-	lowerBeat       bool // a beat below the own one is ignored
-	lowerEpoch      bool // an epoch below the known one is ignored
-	noCounts        bool // a move brings no counts
-	noOrder         bool // pieces of old moves count
-	decidesMoving   bool // the giver decides while it hands over
-	decidesAgain    bool // the giver decides again after a hand with an unknown outcome
-	leaverAccepts   bool
-	noWelcome       bool // a node is up before it was welcomed
-	earlySeen       bool // Seen is sent before the change is applied
-	earlyConfirm    bool // a change is confirmed before all have applied it
+	noDeadline    bool // the lease does not end by itself
+	leaseReturns  bool // a lapsed lease becomes valid again
+	lowerBeat     bool // a beat below the own one is ignored
+	lowerEpoch    bool // an epoch below the known one is ignored
+	noCounts      bool // a move brings no counts
+	decidesMoving bool // the giver decides while it hands over
+	decidesAgain  bool // the giver decides again after a hand with an unknown outcome
+	leaverAccepts bool
+	noWelcome     bool // a node is up before it was welcomed
+	earlySeen     bool // Seen is sent before the change is applied
+	earlyConfirm  bool // a change is confirmed before all have applied it
 }
 
 // NewMember returns the Member of a node that has no row yet. It joins with the first Tick.

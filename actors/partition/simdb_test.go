@@ -28,6 +28,7 @@ type database struct {
 	next    int64 // number of the next change: a sequence, which goes on after a failover
 	upSince map[string]time.Duration
 	world   *world
+	claims  []int      // of each partition, whose former holder has failed
 	past    []snapshot // of the last seconds, if the database goes back in time
 
 	// Planted bugs.
@@ -40,7 +41,7 @@ type snapshot struct {
 }
 
 func newDatabase(w *world, tokens int) *database {
-	d := &database{world: w, next: 1, upSince: map[string]time.Duration{}}
+	d := &database{claims: make([]int, tokens+1), world: w, next: 1, upSince: map[string]time.Duration{}}
 	for i := range tokens {
 		d.parts = append(d.parts, partition.Row{Name: partition.Name(i)})
 	}
@@ -108,6 +109,9 @@ func (d *database) Beat(_ context.Context, n partition.Node) (int64, bool, error
 	if _, was := d.upSince[n.ID]; !was && n.State == partition.Up {
 		d.upSince[n.ID] = d.world.now
 	}
+	if row.State != n.State && row.State != partition.Joining && n.State != partition.Leaving {
+		d.upSince[n.ID] = d.world.now + time.Hour // a late beat: joiners may have seen it
+	}
 	row.Beat++
 	row.State, row.Seen = n.State, n.Seen
 	return row.Beat, row.Drain, nil
@@ -131,9 +135,13 @@ func (d *database) RemoveNode(_ context.Context, id string, beat int64) (bool, e
 }
 
 func (d *database) Claim(_ context.Context, id string, rows []partition.Row) ([]partition.Row, error) {
-	return d.give(id, rows, func(is, want partition.Row) bool {
+	got := d.give(id, rows, func(is, want partition.Row) bool {
 		return d.find(is.Holder) < 0 && is.Epoch == want.Epoch || d.noEpochInClaim
-	}), nil
+	})
+	for _, row := range got {
+		d.claims[indexOf(d.parts, row.Name)]++
+	}
+	return got, nil
 }
 
 func (d *database) Hand(_ context.Context, to string, rows []partition.Row) ([]partition.Row, error) {

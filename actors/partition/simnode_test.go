@@ -37,6 +37,8 @@ type node struct {
 	mine     uint64 // partitions that View says it decides, as bits
 	lastID   string
 	welcomed map[string]bool // IDs whose Welcome has arrived
+	beatID   string
+	beat     int64 // the last that it knows of
 	leaseID  string
 	leaseEnd time.Duration
 	service
@@ -219,6 +221,7 @@ func (n *node) database(f func(), done func(lost bool)) {
 			}
 			if late >= 0 {
 				w.upset("a lost operation of %s is executed", n.id())
+				clear(w.mustLapse) // a beat may stand in for one that is lost
 			}
 			f()
 		})
@@ -253,6 +256,9 @@ func (a *actions) Run(op *partition.Op) {
 			} else {
 				*op = result
 			}
+			if op.Kind == partition.OpBeat && op.Err == nil {
+				n.beatID, n.beat = op.Node.ID, op.NewBeat
+			}
 			n.member.Done(n.time(), op)
 		})
 }
@@ -266,10 +272,14 @@ func (a *actions) Confirmed(ticket int64) { (*node)(a).world.confirmed((*node)(a
 
 func (a *actions) Publish(v *partition.View) {
 	n := (*node)(a)
+	old := n.view
 	n.view, n.mine = v, 0
 	for i, p := range v.Parts {
 		if p.Mine {
 			n.mine |= 1 << i
+		}
+		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine {
+			n.later(0, func() { n.report(i) })
 		}
 	}
 	if n.world.tracing {

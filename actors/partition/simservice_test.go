@@ -126,15 +126,15 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 	}
 }
 
-// count counts a request at the holder, which the node is.
-func (n *node) count(k int, r partition.Report) (allowed bool, used int, age time.Duration) {
+// count adds a report at the holder, which the node is, and counts a request.
+func (n *node) count(k int, r partition.Report, request bool) (allowed bool, used int, age time.Duration) {
 	part := n.world.partOf(k)
 	p, clock := &n.view.Parts[part], n.clock()
 	n.loadPlanted(part, p)
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
 	w.Add(r, p.Claimed, clock)
-	allowed = w.Count(n.world.limit, clock)
+	allowed = request && w.Count(n.world.limit, clock)
 	return allowed, w.Used, clock - w.Opened
 }
 
@@ -162,7 +162,7 @@ func (n *node) decide(k int, until time.Duration) {
 	}
 	switch holder := n.world.owner(p.Holder); {
 	case p.Mine && n.decides():
-		allowed, _, _ := n.count(k, partition.Report{})
+		allowed, _, _ := n.count(k, partition.Report{}, true)
 		n.world.decided(n, k, allowed, false)
 	case p.Mine, p.Moving:
 		retry()
@@ -179,16 +179,46 @@ func (n *node) allow(k int) {
 	n.world.decided(n, k, ok, true)
 }
 
+// report tells a new holder what the node knows of its tokens, so that the holder misses nothing
+// until they are used at the node again.
+func (n *node) report(part int) {
+	p := n.view.Parts[part]
+	holder := n.world.owner(p.Holder)
+	if part == n.world.parts || holder == nil || holder == n {
+		return
+	}
+	for k := range n.windows {
+		if n.windows[k].Report(n.clock()) != (partition.Report{}) && n.world.partOf(k) == part {
+			n.exchange(holder, k, p, false, func(bool, bool) {}, func() {})
+		}
+	}
+}
+
 // ask asks the holder to count a request. Nobody waits longer than a second.
 func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
+	n.exchange(holder, k, p, true, func(replied, allowed bool) {
+		part := n.world.partOf(k)
+		switch at := &n.view.Parts[part]; {
+		case replied:
+			n.world.decided(n, k, allowed, false)
+		case at.Epoch != p.Epoch:
+			retry() // somebody else decides now
+		default:
+			n.allow(k)
+		}
+	}, retry)
+}
+
+// exchange sends the node's report of a token to the holder, and lets it count a request if count.
+func (n *node) exchange(holder *node, k int, p partition.Part, count bool, done func(replied, allowed bool), retry func()) {
 	w := n.world
 	part := w.partOf(k)
 	report := n.windows[k].Report(n.clock())
-	waiting := true
+	waiting, process := true, n.process
 	n.later(time.Second, func() {
 		if waiting {
 			waiting = false
-			n.allow(k)
+			done(false, false)
 		}
 	})
 	reply := func(f func()) {
@@ -196,7 +226,7 @@ func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
 			return
 		}
 		n.later(w.frameDelay(), func() {
-			if waiting {
+			if waiting && n.process == process {
 				waiting = false
 				f()
 			}
@@ -215,12 +245,11 @@ func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
 				reply(retry)
 				return
 			}
-			allowed, used, age := holder.count(k, report)
+			allowed, used, age := holder.count(k, report, count)
 			epoch := at.Epoch
 			reply(func() {
-				reported := report.Extra
-				n.windows[k].Learn(used, age, epoch, reported, n.clock())
-				w.decided(n, k, allowed, false)
+				n.windows[k].Learn(used, age, epoch, report.Extra, n.clock())
+				done(true, allowed)
 			})
 		})
 	})

@@ -14,9 +14,10 @@ import (
 type class int
 
 const (
-	calm   class = iota // nodes join, leave and are drained; nothing fails
-	faulty              // and processes, links and the database fail
-	goesBack
+	calm     class = iota // nodes join, leave and are drained; nothing fails
+	single                // and one process, link or the database fails, once
+	faulty                // and they fail often
+	goesBack              // and the database goes back in time
 )
 
 // world is a cluster in virtual time. All that happens is an event of one queue, and each random
@@ -97,6 +98,8 @@ func newWorld(seed uint64, bug string, tracing bool) *world {
 	switch n := w.rng.IntN(10); {
 	case n < 2:
 		w.class = calm
+	case n < 4:
+		w.class = single
 	case n < 9:
 		w.class = faulty
 	default:
@@ -106,15 +109,19 @@ func newWorld(seed uint64, bug string, tracing bool) *world {
 	if w.chance(0.1) {
 		nodes = 5
 	}
-	for i := range nodes {
-		n := &node{world: w, index: i, cut: make([]bool, nodes), last: make([]time.Duration, nodes)}
+	w.addNodes(nodes)
+	w.begin()
+	w.plan()
+	return w
+}
+
+func (w *world) addNodes(count int) {
+	for i := range count {
+		n := &node{world: w, index: i, cut: make([]bool, count), last: make([]time.Duration, count)}
 		n.offset = w.between(0, time.Hour)
 		n.rate = 1 + (w.rng.Float64()-0.5)/100
 		w.nodes = append(w.nodes, n)
 	}
-	w.begin()
-	w.plan()
-	return w
 }
 
 func (w *world) plantBug(name string) {
@@ -181,18 +188,20 @@ func (w *world) plan() {
 func (w *world) planRequests(trouble time.Duration) {
 	w.tokens = make([]tokenState, 2+w.rng.IntN(2))
 	for k := range w.tokens {
-		sticky := -1
-		if w.chance(0.3) {
-			sticky = w.rng.IntN(len(w.nodes))
+		// Requests come to nodes at random, or first to one node and later to the others.
+		var first *node
+		if w.chance(0.5) {
+			first = w.pick()
 		}
 		from := w.between(time.Second, trouble)
 		until := from + w.between(0, trouble)
-		for range w.rng.IntN(4 * w.limit) {
-			n := w.nodes[w.rng.IntN(len(w.nodes))]
-			if sticky >= 0 && !w.chance(0.1) {
-				n = w.nodes[sticky]
+		change := w.between(from, until)
+		for range w.rng.IntN(8 * w.limit) {
+			n, at := w.pick(), w.between(from, until)
+			if first != nil && at < change {
+				n = first
 			}
-			w.push(w.between(from, until), func() { n.request(k) })
+			w.push(at, func() { n.request(k) })
 		}
 	}
 }
@@ -224,6 +233,10 @@ func (w *world) plannedEvent() {
 }
 
 func (w *world) planFaults(trouble time.Duration) {
+	if w.class == single {
+		w.push(w.between(1500*time.Millisecond, trouble), w.fault)
+		return
+	}
 	if w.chance(0.3) {
 		w.dropFrame = w.rng.Float64() * 0.3
 	}
@@ -333,18 +346,21 @@ func (w *world) run() (found string) {
 			found = string(v)
 		}
 	}()
-	for len(w.events) > 0 {
+	w.runUntil(w.end)
+	return ""
+}
+
+// runUntil runs all events until a time.
+func (w *world) runUntil(end time.Duration) {
+	for len(w.events) > 0 && w.events[0].at <= end {
 		e := w.pop()
-		if e.at > w.end {
-			break
-		}
 		w.now = e.at
 		e.do()
 		if w.made > mostEvents {
 			w.fail("the schedule does not end")
 		}
 	}
-	return ""
+	w.now = end
 }
 
 // story returns the trace.

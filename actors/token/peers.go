@@ -149,9 +149,6 @@ func (s *Service) openForPeer(ask *countAsk) *countReply {
 
 // shadows returns how many tokens in use here are counted by other nodes.
 func (s *Service) shadows() (n float64) {
-	if s.config.Peers == nil {
-		return 0
-	}
 	view := s.config.Peers.View()
 	for i := range s.directory.shards {
 		if shard := &s.directory.shards[i]; !view.Parts[i].Mine {

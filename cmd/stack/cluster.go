@@ -23,8 +23,11 @@ const handOverTime = 5 * time.Second
 // closed.
 func (s *Stack) openNode(ctx context.Context) (err error) {
 	c := s.config.Cluster
-	if s.Store == nil {
+	if s.config.Identity == nil {
 		return wrong("Cluster", errors.New("a cluster needs the identity service and its database"))
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
 	}
 	egress := "default"
 	if s.config.Lookups != nil {

@@ -28,6 +28,11 @@ func (s *Stack) openStore(ctx context.Context) (err error) {
 // startIdentity starts the identity service on the database.
 func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	c := s.config.Identity
+	if s.Store == nil {
+		if err := s.openStore(ctx); err != nil {
+			return err
+		}
+	}
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),

@@ -106,12 +106,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	}
 	s.actors = mailbox.NewSystem()
 	s.onStop(func() error { s.actors.Shutdown(); return nil })
-	if config.Identity != nil {
-		if err := s.openStore(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if config.Cluster != nil {
+	if config.Cluster != nil { // the lookups of a node need the other nodes
 		if err := s.openNode(ctx); err != nil {
 			return nil, err
 		}

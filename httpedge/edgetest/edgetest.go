@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"gatehouse/cmd/stack"
@@ -19,12 +20,17 @@ import (
 	"gatehouse/providers/ptr"
 )
 
-// Stack is a running service.
+// Stack is a running service. With several nodes, the fields of the embedded Stack are those of the
+// first one.
 type Stack struct {
 	*stack.Stack
-	URL    string // base URL without a slash at the end; http://gatehouse for a Unix socket or a pipe
-	Client *http.Client
-	Log    *Log // everything that was logged
+	URL      string // base URL without a slash at the end; http://gatehouse for a Unix socket or a pipe
+	AdminURL string // base URL of the admin listener, without a slash at the end
+	Client   *http.Client
+	Log      *Log                // everything that was logged
+	Metrics  prometheus.Gatherer // with several nodes, the sums of their metrics
+
+	nodes []*stack.Stack
 }
 
 // Option changes the configuration.
@@ -34,17 +40,34 @@ type Option func(*stack.Config)
 // It stops at the end of the test, which fails if a goroutine remains.
 func New(t testing.TB, options ...Option) *Stack {
 	t.Helper()
-	checkGoroutines(t)
 	st, config := prepare(t, options)
-	st.start(t, config)
+	n := Nodes(t)
+	if n > 1 {
+		useDatabase(t, &config)
+	}
+	checkGoroutines(t)
+	if n > 1 && config.Cluster == nil {
+		st.startNodes(t, config, n)
+	} else {
+		st.start(t, config)
+	}
 	ctx, end := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- st.Serve(ctx) }()
+	served := make(chan error, len(st.nodes))
+	for _, node := range st.nodes {
+		go func() { served <- node.Serve(ctx) }()
+	}
 	t.Cleanup(func() {
 		st.Client.CloseIdleConnections()
 		end()
-		st.stop(t, <-served)
+		var err error
+		for range st.nodes {
+			err = errors.Join(err, <-served)
+		}
+		st.stop(t, err)
 	})
+	if len(st.nodes) > 1 || config.Cluster != nil {
+		st.settle(t)
+	}
 	return st
 }
 
@@ -77,18 +100,29 @@ func (st *Stack) start(t testing.TB, config stack.Config) {
 	if st.Stack, err = stack.Start(context.Background(), config); err != nil {
 		t.Fatal(err)
 	}
-	st.Log.buffer = st.Stack.Log
+	st.use(st.Stack)
+	st.AdminURL = st.Stack.AdminURL
 	if st.URL = st.Stack.URL; !strings.HasPrefix(st.URL, "http") {
 		st.URL = "http://gatehouse"
 	}
 }
 
+// use adds a node that was started.
+func (st *Stack) use(node *stack.Stack) {
+	st.nodes = append(st.nodes, node)
+	st.Log.buffers = append(st.Log.buffers, node.Log)
+	st.Metrics = sums(st.nodes)
+}
+
 // stop stops the service. served is the error of Serve.
 func (st *Stack) stop(t testing.TB, served error) {
-	if err := errors.Join(served, st.Close()); err != nil {
-		t.Errorf("got %v, want the service to stop", err)
+	for _, node := range st.nodes {
+		served = errors.Join(served, node.Close())
 	}
-	st.Log.buffer = nil
+	if served != nil {
+		t.Errorf("got %v, want the service to stop", served)
+	}
+	st.Log.buffers = nil
 	for _, what := range []string{
 		"requests", "lookups", "token requests", "requests of people",
 	} {

@@ -172,8 +172,9 @@ func rateLimit(r *row) {
 		tokens := r.issue(c, u, oauth.UserScopes)
 		start := time.Now()
 		use := func(at time.Time) {
+			counter := r.CounterOf(r.t, tokens.access)
 			for range limit {
-				if got := r.Tokens.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
+				if got := counter.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
 					r.t.Fatalf("got verdict %v, want admitted", got)
 				}
 			}
@@ -431,9 +432,7 @@ func TestDecisionsOnOverload(t *testing.T) {
 		b.consented(c, u)
 		tokens := r.issue(c, u, oauth.ViewUser)
 		code := r.code(c, u, time.Now(), nil)
-		if err := r.Store.Close(); err != nil {
-			r.t.Fatal(err)
-		}
+		r.CloseStores(r.t)
 		for _, form := range [][]string{redemption(c, code), renewal(c, tokens.refresh)} {
 			a := r.token(form...)
 			a.fails(r.t, 503, "temporarily_unavailable")

@@ -1,23 +1,38 @@
 package edgetest_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
 	"gatehouse/httpedge/edgetest"
-	"gatehouse/providers/sqlstore/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	if err := edgetest.FixDate(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := pgtest.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	const virtual, process = "virtual time", "one process and its output"
+	os.Exit(edgetest.Run(m, map[string]string{
+		"TestBadElementFailsOnlyItsQuery":            virtual,
+		"TestBreakerSendsOneProbe":                   virtual,
+		"TestCachedResultsExpire":                    virtual,
+		"TestColdBulkNeedsAtMostTwoUpstreamRequests": virtual,
+		"TestConcurrentLookupsShareOneUpstreamQuery": virtual,
+		"TestDomainsAreNotBatched":                   virtual,
+		"TestFileResultsExpire":                      virtual,
+		"TestFilesRespondInTimeWhenUpstreamHangs":    virtual,
+		"TestFilesRespondOnEmptyBudget":              virtual,
+		"TestFilesRespondWhenUpstreamForbids":        virtual,
+		"TestFilesRespondWhileBreakerIsOpen":         virtual,
+		"TestLookupsEndAtTheDeadline":                virtual,
+		"TestMixedBulk":                              virtual,
+		"TestMixedBulkUnderOverload":                 virtual,
+		"TestNoRequestOnEmptyBudget":                 virtual,
+		"TestOutage":                                 virtual,
+		"TestProcessPrintsNoQueries":                 process,
+		"TestResponseForAnotherQuery":                virtual,
+		"TestRestartOnEmptyBudget":                   virtual,
+		"TestRetryAfterIsTimeUntilProbe":             virtual,
+		"TestShortBatch":                             virtual,
+		"TestSteadyMissesAreServed":                  virtual,
+		"TestThrottled":                              virtual,
+		"TestThrottledWithoutHeaders":                virtual,
+	}))
 }

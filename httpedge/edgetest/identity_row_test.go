@@ -58,6 +58,9 @@ func rows(t *testing.T, all []rowTest, options ...edgetest.Option) {
 			return edgetest.Database(pgtest.Start(t), pgtest.KeyFile(t))
 		},
 	} {
+		if name == "SQLite" && edgetest.Nodes(t) > 1 {
+			continue // nodes share PostgreSQL
+		}
 		t.Run(name, func(t *testing.T) {
 			trusting := func(c *stack.Config) {
 				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"sync"
 	"testing"
+
+	"gatehouse/httpedge"
 )
 
 // Log holds everything that was logged. It is safe for concurrent use.
 type Log struct {
-	t      testing.TB
-	buffer interface{ Flush() error } // the service's; nil while it does not run
+	t       testing.TB
+	buffers []*httpedge.LogBuffer // of the nodes; nil while none runs
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,8 +27,8 @@ func (l *Log) Write(p []byte) (int, error) {
 
 // String returns everything so far.
 func (l *Log) String() string {
-	if l.buffer != nil {
-		if err := l.buffer.Flush(); err != nil {
+	for _, buffer := range l.buffers {
+		if err := buffer.Flush(); err != nil {
 			l.t.Errorf("flush log: %v", err)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 // before.
 func NewPiped(t testing.TB, options ...Option) *Stack {
 	t.Helper()
+	if Nodes(t) > 1 {
+		t.Fatal("got a service without a network: the test is one of one node")
+	}
 	st, config := prepare(t, options)
 	config.Listen = ""
 	st.start(t, config)

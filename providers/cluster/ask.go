@@ -104,7 +104,7 @@ func (n *Node) Cast(service byte, body []byte) {
 func (n *Node) receive(certificate string, b []byte) {
 	r := n.roster.Load()
 	f, err := partition.ParseFrame(b)
-	if err != nil || f.To != r.self || f.From == "" {
+	if err != nil || f.To != r.self || f.To == "" {
 		n.refused(errFrame)
 		return
 	}

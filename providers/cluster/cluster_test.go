@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,6 +216,39 @@ func TestAsksOutcomes(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second != row.waits {
 			t.Errorf("status %d: got the result after %v, want to wait for 2 s: %v", row.status, took, row.waits)
 		}
+	}
+}
+
+func TestAsksAreBounded(t *testing.T) {
+	t.Parallel()
+	r, k := newRows(), newKeys(1)
+	a, b := start(t, r, k), start(t, r, k)
+	b.Handle(8, func(partition.Message, func(partition.Status, int64, []byte)) {})
+	settled(t, a, b)
+	part := other(t, a, b)
+	var busy, unreachable atomic.Int64
+	var wg sync.WaitGroup
+	for range cluster.MaxAsks + 1 {
+		wg.Go(func() {
+			_, _, err := a.Ask(8, part, nil, time.Now().Add(time.Hour))
+			switch {
+			case errors.Is(err, partition.ErrBusy):
+				busy.Add(1)
+			case errors.Is(err, partition.ErrUnreachable):
+				unreachable.Add(1)
+			}
+		})
+	}
+	eventually(t, func() string {
+		if got := busy.Load(); got != 1 {
+			return fmt.Sprintf("got %d of %d asks refused, want 1", got, cluster.MaxAsks+1)
+		}
+		return ""
+	})
+	a.Stop()
+	wg.Wait()
+	if got := unreachable.Load(); got != cluster.MaxAsks {
+		t.Errorf("got %d asks ended by Stop, want %d", got, cluster.MaxAsks)
 	}
 }
 

@@ -88,6 +88,25 @@ func AuthorityCertificate(keys []oauth.Key) *x509.Certificate {
 	return a.ca
 }
 
+// PresentAfter sets the time between making a certificate and presenting it.
+func (n *Node) PresentAfter(d time.Duration) {
+	n.id.mu.Lock()
+	defer n.id.mu.Unlock()
+	n.id.presentAfter = d
+}
+
+// Streams returns the hashes of the certificates by which the streams to other nodes began.
+func (n *Node) Streams() (list []string) {
+	n.transport.mu.RLock()
+	defer n.transport.mu.RUnlock()
+	for _, k := range n.transport.links {
+		if s := k.stream.Load(); s != nil {
+			list = append(list, s.certificate)
+		}
+	}
+	return list
+}
+
 // Network carries frames between nodes without the library, which must not run with the race
 // detector: each start of its server writes a global of gRPC that other servers read.
 type Network struct {

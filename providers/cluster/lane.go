@@ -13,6 +13,8 @@ const (
 	// maxAskBytes and maxOtherBytes are about how much of each goes into one frame.
 	maxAskBytes   = 256 << 10
 	maxOtherBytes = 1 << 20
+	// maxMessages is how many messages of each go into one frame.
+	maxMessages = partition.MaxMessages / 2
 	// maxQueued bounds the messages of a lane that are not asks, in bytes.
 	maxQueued = 32 << 20
 	// messageBytes is about what a message takes without its body.
@@ -139,7 +141,7 @@ func (l *lane) send(asking bool, clock time.Duration) {
 	f.Version, f.From = l.envelope()
 	l.replyTo = 0
 	size, n := 0, 0
-	for n < len(l.others) && (n == 0 || size < maxOtherBytes) {
+	for n < min(len(l.others), maxMessages) && (n == 0 || size < maxOtherBytes) {
 		m := &l.others[n]
 		size += messageBytes + len(m.Body) + len(m.Counts) + len(m.Rows)*messageBytes*3
 		f.Messages = append(f.Messages, *m)
@@ -162,7 +164,7 @@ func (l *lane) send(asking bool, clock time.Duration) {
 func (l *lane) load(f *partition.Frame) (size int) {
 	n := 0
 	l.first = l.number + 1
-	for n < len(l.waiting) && (n == 0 || size < maxAskBytes) {
+	for n < min(len(l.waiting), maxMessages) && (n == 0 || size < maxAskBytes) {
 		m := &l.waiting[n].message
 		l.number++
 		m.Number = l.number

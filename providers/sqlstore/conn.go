@@ -133,11 +133,13 @@ func (c *conn) close() error {
 	if c.raw == nil {
 		return nil
 	}
-	var errs []error
 	for _, s := range c.prepared {
-		errs = append(errs, s.Close())
+		if s.Close() != nil {
+			c.discard() // it was lost while nobody used it
+			return nil
+		}
 	}
-	return errors.Join(append(errs, c.raw.Close())...)
+	return c.raw.Close()
 }
 
 func (c *conn) statement(ctx context.Context, text string) (*sql.Stmt, error) {
