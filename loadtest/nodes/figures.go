@@ -13,6 +13,9 @@ import (
 // figureTime is the length of each measurement of speed.
 const figureTime = 10 * time.Second
 
+// busyConnections are as many as keep all processors busy.
+const busyConnections = 128
+
 // many uses many tokens once, as fast as the machine can, and kills a node.
 func many(ctx context.Context, l *Lab) (_ string, err error) {
 	c, err := l.start(ctx, 3, Config{Flags: []string{"--max-active-tokens", "100000000"}})
@@ -23,6 +26,11 @@ func many(ctx context.Context, l *Lab) (_ string, err error) {
 	tokens, err := c.Tokens(ctx, l.Active, min(l.Active, 10_000))
 	if err != nil {
 		return "", err
+	}
+	if l.Cluster {
+		if err := c.awaitSettled(ctx); err != nil {
+			return "", err
+		}
 	}
 	began := time.Now()
 	failed, err := useOnce(ctx, c.Balancer, tokens, l.Workers)
@@ -142,7 +150,7 @@ func (l *Lab) cost(ctx context.Context, n int, cluster, sticky bool) (_ *cost, e
 		return nil, err
 	}
 	if cluster {
-		if _, err := awaitHolders(ctx, c.Nodes()); err != nil {
+		if err := c.awaitSettled(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +171,7 @@ func (l *Lab) hop(ctx context.Context) (local, remote *cost, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := awaitHolders(ctx, c.Nodes()); err != nil {
+	if err := c.awaitSettled(ctx); err != nil {
 		return nil, nil, err
 	}
 	holders, err := c.holders(ctx)
@@ -188,7 +196,8 @@ func (l *Lab) hop(ctx context.Context) (local, remote *cost, err error) {
 	return local, remote, err
 }
 
-// measureCost measures latencies with one connection at a time, then CPU time with sixteen.
+// measureCost measures latencies with one connection at a time, then CPU time with many: then a
+// frame carries many asks.
 func measureCost(
 	ctx context.Context, c *Cluster, to func(token int) sender, tokens []Token,
 ) (*cost, error) {
@@ -201,7 +210,7 @@ func measureCost(
 	if err != nil {
 		return nil, err
 	}
-	n, err := useFor(ctx, figureTime, 16, to, tokens, nil)
+	n, err := useFor(ctx, figureTime, busyConnections, to, tokens, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,6 +75,29 @@ func awaitHolders(ctx context.Context, nodes []*Node) (time.Duration, error) {
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
+}
+
+// settledTime is how long no partition has moved once the nodes are settled.
+const settledTime = 3 * time.Second
+
+// awaitSettled waits until each partition of tokens has a holder and none moves any more.
+func (c *Cluster) awaitSettled(ctx context.Context) error {
+	var last map[string]string
+	began := time.Now()
+	for since := began; len(last) < partitions || time.Since(since) < settledTime; {
+		if time.Since(began) > time.Minute || ctx.Err() != nil {
+			return fmt.Errorf("the partitions still move after %v", time.Since(began))
+		}
+		now, err := c.holders(ctx)
+		if err != nil {
+			return err
+		}
+		if !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	return nil
 }
 
 // metrics returns the metrics of a node, by name and labels.

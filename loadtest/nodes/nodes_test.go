@@ -116,7 +116,7 @@ func TestSharedDatabase(t *testing.T) {
 	t.Parallel()
 	c := start(t, false)
 	s := load(t, c, 310, 6*time.Second, 0, func() error { return nil })
-	if s.CheckExact() == nil || s.CheckBounded() == nil {
+	if s.CheckExact() == nil || s.CheckBounded(2*nodes.Limit) == nil {
 		t.Errorf("got %v, want limits that are not kept", s)
 	}
 	all := c.Nodes()
@@ -170,7 +170,7 @@ func TestSummary(t *testing.T) {
 				}
 			}
 			s := tally.Summary()
-			exact, bounded := s.CheckExact(), s.CheckBounded()
+			exact, bounded := s.CheckExact(), s.CheckBounded(nodes.Limit+5)
 			if (exact == nil) != row.exact || (bounded == nil) != row.bounded {
 				t.Errorf("got exact %v, bounded %v, want %v, %v", exact, bounded, row.exact, row.bounded)
 			}

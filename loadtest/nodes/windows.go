@@ -217,12 +217,12 @@ func (s *Summary) CheckExact() error {
 }
 
 // CheckBounded returns an error if a request failed, a token got more than double its limit in a
-// window, or more than one token of a hundred got more than 105.
-func (s *Summary) CheckBounded() error {
+// window, or more than one token of a hundred got more than most.
+func (s *Summary) CheckBounded(most int) error {
 	switch {
 	case s.Full == 0:
 		return fmt.Errorf("no token reached its limit: %v", s)
-	case s.Most > 2*Limit || s.P99Most > Limit+5:
+	case s.Most > 2*Limit || s.P99Most > most:
 		return fmt.Errorf("tokens got too much: %v", s)
 	case s.failures() > 0:
 		return fmt.Errorf("requests failed: %v", s)
