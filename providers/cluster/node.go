@@ -81,6 +81,8 @@ type Node struct {
 	handlers  [256]Handler
 	services  Services
 
+	reply, wait time.Duration // replyTime and waitTime, but in tests
+
 	view   atomic.Pointer[partition.View]
 	lease  atomic.Int64 // end of the lease by clock; 0 = none
 	roster atomic.Pointer[roster]
@@ -124,6 +126,7 @@ func newNode(c Config) (*Node, error) {
 	n := &Node{
 		config: c, began: time.Now(),
 		left: make(chan struct{}), tickets: map[int64]chan struct{}{},
+		reply: replyTime, wait: waitTime,
 	}
 	listen, address, err := addresses(c.Listen, c.Advertise)
 	if err != nil {
