@@ -708,3 +708,16 @@ func TestClaimIgnoresCountsOfAnUnfinishedMove(t *testing.T) {
 		}
 	}
 }
+
+func TestPartitionOfANodeThatJustJoinedIsNotClaimed(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	for i := range d.rows.Partitions {
+		d.receive(partition.Message{Kind: partition.Taken, Rows: []partition.Row{
+			{Name: d.rows.Partitions[i].Name, Holder: "new", Epoch: 2}}})
+	}
+	d.wait(200 * time.Millisecond)
+	if op := d.take(partition.OpClaim); op != nil {
+		t.Errorf("claims %v, whose holder is not read yet", op.Rows)
+	}
+}
