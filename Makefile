@@ -51,6 +51,7 @@ test-long: setup ## Repeat the tests, soak and kill servers (SOAK=5m), break clu
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
 	go run ./loadtest/nodes/run -rounds 10000
+	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
 	scripts/fuzz 5m
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)

@@ -89,8 +89,8 @@ func appendRows(dst []byte, rows []Row) []byte {
 	return dst
 }
 
-// ParseFrame returns the frame that AppendFrame has encoded, or ErrVersion or ErrFrame. It allocates
-// in proportion to len(b). Counts and Body of its messages are parts of b.
+// ParseFrame returns the frame that AppendFrame has encoded, or ErrVersion or ErrFrame. It
+// allocates in proportion to len(b). Counts and Body of its messages are parts of b.
 func ParseFrame(b []byte) (Frame, error) {
 	r := reader{b: b}
 	version := r.uint()

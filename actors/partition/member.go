@@ -15,8 +15,12 @@ type MemberConfig struct {
 	Tokens int
 }
 
-// Member is the part of one node in the protocol. Its owner passes each event and carries out the
-// Actions. It is not safe for concurrent use.
+// Member is the part of one node in the protocol, which the package comment explains. Its owner
+// passes each event and carries out the Actions. The same events give the same actions. It is not
+// safe for concurrent use.
+//
+// The parts of the protocol: lease.go has the row and the lease, membership.go the other nodes,
+// claim.go and move.go the partitions, change.go the changes.
 type Member struct {
 	actions Actions
 	newID   func() string
@@ -227,9 +231,9 @@ func (m *Member) Applied(now Now, id string, number int64) {
 	m.work()
 }
 
-// Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no node
-// can admit a request against the change any more. Confirmed is not called if the lease lapses until
-// then, or after half a minute.
+// Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no
+// node can admit a request against the change any more. Confirmed is not called if the lease lapses
+// until then, or after half a minute.
 func (m *Member) Change(now Now, ticket int64) {
 	if m.begin(now) {
 		m.change(ticket)
@@ -246,8 +250,8 @@ func (m *Member) HandOver(now Now) {
 	}
 }
 
-// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or when
-// a node that joins is up.
+// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or
+// when a node that joins is up.
 func (m *Member) HasHandedOver() bool {
 	if m.left || !m.joined || m.self.State == Joining {
 		return true

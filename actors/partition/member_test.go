@@ -456,6 +456,22 @@ func TestUnknownHandIsRepeatedUntilItIsKnown(t *testing.T) {
 	}
 }
 
+func TestUnknownHandToADeadNodeIsNotTakenBack(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	pieces := d.toMove()
+	d.receive(partition.Message{Kind: partition.Moved, Number: pieces[0].Number})
+	hand := d.need(partition.OpHand)
+	hand.Err = errors.New("connection lost")
+	d.done(hand)
+	d.rows.Nodes = d.rows.Nodes[:1]
+	d.live(600 * time.Millisecond)
+	if d.view.Parts[0].Mine {
+		t.Error("the giver decides, and the next holder of the receiver's partitions as well")
+	}
+	d.need(partition.OpHand)
+}
+
 func piece(number int64, n int, more bool, name, counts string) partition.Message {
 	return partition.Message{Kind: partition.Move, Number: number, Piece: n, More: more,
 		Rows: []partition.Row{{Name: name, Holder: "other", Epoch: 1}}, Claimed: []int64{1},
@@ -483,6 +499,31 @@ func TestPiecesArePlantedInOrderAndOnce(t *testing.T) {
 	}
 	if got := d.messages(partition.Moved); len(got) != 2 || got[0].Refused || got[0].Number != 2 {
 		t.Errorf("replied %+v, want that move 2 has come, for each copy", got)
+	}
+}
+
+func TestMoveIsRefused(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(d *desk)
+		piece   partition.Message
+	}{
+		{"the node leaves", func(d *desk) { d.m.Leave(d.time()) }, piece(1, 0, false, "00", "a")},
+		{"the giver does not hold it", func(d *desk) { d.hold(0, 2) }, piece(1, 0, false, "00", "a")},
+		{"it is not known", func(*desk) {}, piece(1, 0, false, "geo/else", "a")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.join()
+			test.prepare(d)
+			d.sent = nil
+			d.receive(test.piece)
+			got := d.messages(partition.Moved)
+			if len(got) != 1 || !got[0].Refused || len(d.planted) != 0 {
+				t.Errorf("got %+v, planted %q, want it refused", got, d.planted)
+			}
+		})
 	}
 }
 
@@ -611,5 +652,36 @@ func TestLastNodeLeavesAtOnce(t *testing.T) {
 	d.done(leave)
 	if !d.m.HasLeft() {
 		t.Error("the node has not left")
+	}
+}
+
+func TestLookupsStayAmongNodesOfTheirEgress(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	d.rows.Nodes[1].Egress = "else"
+	for i := range d.rows.Partitions {
+		d.rows.Partitions[i] = partition.Row{Name: d.rows.Partitions[i].Name, Holder: "gone", Epoch: 9}
+	}
+	d.live(600 * time.Millisecond)
+	claim := d.need(partition.OpClaim)
+	for _, row := range claim.Rows {
+		if row.Name != "geo/all" && partition.Target(row.Name, []string{d.m.ID(), "other"}) == "other" {
+			t.Errorf("claims %s, which is for the other node", row.Name)
+		}
+		claim.Got = append(claim.Got, partition.Row{Name: row.Name, Holder: d.m.ID(), Epoch: 10})
+	}
+	d.done(claim)
+	if !d.view.Parts[2].Mine {
+		t.Fatalf("got %+v, want the lookups claimed", d.view.Parts[2])
+	}
+	d.rows.Nodes[0].Drain = true
+	for range 10 {
+		d.beatDrained()
+		d.live(300 * time.Millisecond)
+	}
+	for _, m := range d.messages(partition.Move) {
+		if m.Rows[0].Name == "geo/all" {
+			t.Error("lookups move to a node of another egress")
+		}
 	}
 }

@@ -208,7 +208,6 @@ func (m *Member) removeDone(op *Op) {
 		return
 	}
 	m.forget(op.ID)
-	m.running[OpRead] = nil // it may still show the row
 }
 
 // isLive reports whether a node's beat was seen to grow lately.

@@ -77,9 +77,11 @@ func (w *world) check(n *node) {
 	}
 }
 
-// corner reports whether the database went back in time so lately that leases from before are valid.
+// corner reports whether the database went back in time so lately that leases from before are
+// valid, or frames from before are on the way, or readings fail that would show it.
 func (w *world) corner() bool {
-	return w.wentBack > 0 && w.now < w.wentBack+partition.LeaseTime+100*time.Millisecond
+	return w.wentBack > 0 && (w.dbLosses && !w.mended ||
+		w.now < max(w.wentBack+mostDelay, w.dbMended)+partition.LeaseTime+100*time.Millisecond)
 }
 
 // checkWelcomed looks at a node that is up now: frames have passed between it and the others.

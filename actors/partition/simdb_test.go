@@ -14,6 +14,8 @@ type change struct {
 	token  int
 }
 
+type row = partition.Row
+
 // rows is what the database keeps. Slices are replaced, never written to: a copy of rows is a
 // snapshot.
 type rows struct {
@@ -41,7 +43,8 @@ type snapshot struct {
 }
 
 func newDatabase(w *world, tokens int) *database {
-	d := &database{claims: make([]int, tokens+1), world: w, next: 1, upSince: map[string]time.Duration{}}
+	d := &database{world: w, next: 1, claims: make([]int, tokens+1)}
+	d.upSince = map[string]time.Duration{}
 	for i := range tokens {
 		d.parts = append(d.parts, partition.Row{Name: partition.Name(i)})
 	}
@@ -105,16 +108,16 @@ func (d *database) Beat(_ context.Context, n partition.Node) (int64, bool, error
 	}
 	d.remember()
 	d.nodes = slices.Clone(d.nodes)
-	row := &d.nodes[i]
+	own := &d.nodes[i]
 	if _, was := d.upSince[n.ID]; !was && n.State == partition.Up {
 		d.upSince[n.ID] = d.world.now
 	}
-	if row.State != n.State && row.State != partition.Joining && n.State != partition.Leaving {
+	if own.State != n.State && own.State != partition.Joining && n.State != partition.Leaving {
 		d.upSince[n.ID] = d.world.now + time.Hour // a late beat: joiners may have seen it
 	}
-	row.Beat++
-	row.State, row.Seen = n.State, n.Seen
-	return row.Beat, row.Drain, nil
+	own.Beat++
+	own.State, own.Seen = n.State, n.Seen
+	return own.Beat, own.Drain, nil
 }
 
 func (d *database) ReadCluster(context.Context) (partition.Reading, error) {
@@ -134,8 +137,8 @@ func (d *database) RemoveNode(_ context.Context, id string, beat int64) (bool, e
 	return true, nil
 }
 
-func (d *database) Claim(_ context.Context, id string, rows []partition.Row) ([]partition.Row, error) {
-	got := d.give(id, rows, func(is, want partition.Row) bool {
+func (d *database) Claim(_ context.Context, id string, rows []row) ([]row, error) {
+	got := d.give(id, rows, func(is, want row) bool {
 		return d.find(is.Holder) < 0 && is.Epoch == want.Epoch || d.noEpochInClaim
 	})
 	for _, row := range got {
@@ -144,16 +147,17 @@ func (d *database) Claim(_ context.Context, id string, rows []partition.Row) ([]
 	return got, nil
 }
 
-func (d *database) Hand(_ context.Context, to string, rows []partition.Row) ([]partition.Row, error) {
-	return d.give(to, rows, func(is, want partition.Row) bool {
+func (d *database) Hand(_ context.Context, to string, rows []row) ([]row, error) {
+	return d.give(to, rows, func(is, want row) bool {
 		return is.Holder == want.Holder && is.Epoch == want.Epoch || d.noEpochInHand
 	}), nil
 }
 
-func (d *database) give(to string, rows []partition.Row, may func(is, want partition.Row) bool) []partition.Row {
+// give makes a node the holder of those of rows that may says.
+func (d *database) give(to string, rows []row, may func(is, want row) bool) []row {
 	d.remember()
 	d.parts = slices.Clone(d.parts)
-	var got []partition.Row
+	var got []row
 	for _, want := range rows {
 		if i := indexOf(d.parts, want.Name); i >= 0 && may(d.parts[i], want) {
 			d.parts[i].Holder = to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/partition"
@@ -153,8 +154,22 @@ func (n *node) shutDown() {
 	n.world.log("%s is told to leave", n.id())
 	n.do(func() {
 		n.leaving = true
+		if n.world.chance(0.5) {
+			n.member.HandOver(n.time()) // it serves requests for a while
+			n.later(n.world.between(0, 3*time.Second), func() { n.member.Leave(n.time()) })
+			return
+		}
 		n.member.Leave(n.time())
 	})
+}
+
+// drain lets the node hand over all, and stay.
+func (n *node) drain() {
+	n.world.log("%s is drained", n.id())
+	if i := n.world.db.find(n.id()); i >= 0 {
+		n.world.db.nodes = slices.Clone(n.world.db.nodes)
+		n.world.db.nodes[i].Drain = true
+	}
 }
 
 // freeze stops the process for a while. Its clock goes on.
@@ -252,6 +267,7 @@ func (a *actions) Run(op *partition.Op) {
 		func(lost bool) {
 			if lost {
 				op.Err = errLost
+				n.world.dbMended = n.world.now
 				n.world.log("%s: op %d is lost", n.id(), op.Kind)
 			} else {
 				*op = result
@@ -278,7 +294,7 @@ func (a *actions) Publish(v *partition.View) {
 		if p.Mine {
 			n.mine |= 1 << i
 		}
-		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine {
+		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine && !n.world.silent {
 			n.later(0, func() { n.report(i) })
 		}
 	}

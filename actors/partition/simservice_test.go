@@ -126,15 +126,16 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 	}
 }
 
-// count adds a report at the holder, which the node is, and counts a request.
-func (n *node) count(k int, r partition.Report, request bool) (allowed bool, used int, age time.Duration) {
+// count adds a report at the holder, which the node is, and counts a request. It returns whether it
+// is allowed, and the use and age of the window.
+func (n *node) count(k int, r partition.Report, request bool) (bool, int, time.Duration) {
 	part := n.world.partOf(k)
 	p, clock := &n.view.Parts[part], n.clock()
 	n.loadPlanted(part, p)
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
 	w.Add(r, p.Claimed, clock)
-	allowed = request && w.Count(n.world.limit, clock)
+	allowed := request && w.Count(n.world.limit, clock)
 	return allowed, w.Used, clock - w.Opened
 }
 
@@ -188,49 +189,54 @@ func (n *node) report(part int) {
 		return
 	}
 	for k := range n.windows {
-		if n.windows[k].Report(n.clock()) != (partition.Report{}) && n.world.partOf(k) == part {
-			n.exchange(holder, k, p, false, func(bool, bool) {}, func() {})
+		w := &n.windows[k]
+		if n.world.partOf(k) == part && !w.Over(n.clock()) && (w.Epoch != p.Epoch || w.Extra > 0) {
+			n.exchange(holder, k, p, false, func(outcome, bool) {})
 		}
 	}
 }
 
-// ask asks the holder to count a request. Nobody waits longer than a second.
+// outcome is what comes of an exchange.
+type outcome int
+
+const (
+	replied   outcome = iota
+	elsewhere         // the node that was asked does not hold the partition
+	silent            // no reply within a second
+)
+
+// ask asks the holder to count a request.
 func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
-	n.exchange(holder, k, p, true, func(replied, allowed bool) {
-		part := n.world.partOf(k)
-		switch at := &n.view.Parts[part]; {
-		case replied:
+	n.exchange(holder, k, p, true, func(o outcome, allowed bool) {
+		switch {
+		case o == replied:
 			n.world.decided(n, k, allowed, false)
-		case at.Epoch != p.Epoch:
+		case o == elsewhere, n.view.Parts[n.world.partOf(k)].Epoch != p.Epoch:
 			retry() // somebody else decides now
 		default:
 			n.allow(k)
 		}
-	}, retry)
+	})
 }
 
 // exchange sends the node's report of a token to the holder, and lets it count a request if count.
-func (n *node) exchange(holder *node, k int, p partition.Part, count bool, done func(replied, allowed bool), retry func()) {
+func (n *node) exchange(
+	holder *node, k int, p partition.Part, count bool, done func(o outcome, allowed bool),
+) {
 	w := n.world
-	part := w.partOf(k)
 	report := n.windows[k].Report(n.clock())
 	waiting, process := true, n.process
-	n.later(time.Second, func() {
-		if waiting {
+	finish := func(f func()) {
+		if waiting && n.process == process {
 			waiting = false
-			done(false, false)
+			f()
 		}
-	})
+	}
+	n.later(time.Second, func() { finish(func() { done(silent, false) }) })
 	reply := func(f func()) {
-		if w.chance(w.dropFrame) || holder.cut[n.index] {
-			return
+		if !w.chance(w.dropFrame) && !holder.cut[n.index] {
+			n.later(w.frameDelay(), func() { finish(f) })
 		}
-		n.later(w.frameDelay(), func() {
-			if waiting && n.process == process {
-				waiting = false
-				f()
-			}
-		})
 	}
 	if w.chance(w.dropFrame) || n.cut[holder.index] {
 		return
@@ -240,16 +246,16 @@ func (n *node) exchange(holder *node, k int, p partition.Part, count bool, done 
 			if holder.id() != p.Holder {
 				return
 			}
-			at := &holder.view.Parts[part]
+			at := &holder.view.Parts[w.partOf(k)]
 			if !(at.Mine && holder.decides()) && !w.planted.lateAsk {
-				reply(retry)
+				reply(func() { done(elsewhere, false) })
 				return
 			}
 			allowed, used, age := holder.count(k, report, count)
 			epoch := at.Epoch
 			reply(func() {
 				n.windows[k].Learn(used, age, epoch, report.Extra, n.clock())
-				done(true, allowed)
+				done(replied, allowed)
 			})
 		})
 	})

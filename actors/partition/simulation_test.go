@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed only, and print what happens")
+	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed only and print its events")
 	schedulesFlag = flag.Uint64("schedules", 2000, "how many schedules TestSimulation runs")
 	firstFlag     = flag.Uint64("first", 1, "seed of the first schedule of TestSimulation")
 )
 
-// simulate runs the schedules of many seeds on all processors until one is violated. It returns that
-// seed, or 0, and how many have run.
+// simulate runs the schedules of many seeds on all processors until one violates an invariant. It
+// returns that seed, or 0, and how many have run.
 func simulate(first, schedules uint64, bug string) (seed uint64, found string, ran uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // a schedule is all garbage, and small
 	var next, bad atomic.Uint64

@@ -44,7 +44,9 @@ type world struct {
 	dbLosses                           bool          // some operations are lost in this schedule
 	failed                             time.Duration // when something has failed or was mended last
 	wentBack                           time.Duration // when the database went back in time; 0 = never
-	crashes                            int
+	mended                             bool          // nothing fails any more
+	dbMended                           time.Duration // when an operation was lost last
+	silent                             bool          // nodes report with requests only
 
 	checks
 	tracing bool
@@ -152,6 +154,9 @@ func (w *world) plantBug(name string) {
 	}
 }
 
+// mostDelay is how long a frame may be on the way.
+const mostDelay = 4 * time.Second
+
 // mostEvents is far more than any schedule has.
 const mostEvents = 1_000_000
 
@@ -173,6 +178,7 @@ func (w *world) plan() {
 		w.push(w.between(2*time.Second, trouble+5*time.Second), w.changeToken)
 	}
 	if w.class == calm {
+		w.silent = w.chance(0.5)
 		for range w.rng.IntN(4) {
 			w.push(w.between(3*time.Second, trouble), w.plannedEvent)
 		}
@@ -223,11 +229,7 @@ func (w *world) plannedEvent() {
 		n.start()
 	case 3:
 		if n.up() && w.chance(0.5) {
-			w.log("%s is drained", n.id())
-			if i := w.db.find(n.id()); i >= 0 {
-				w.db.nodes = slices.Clone(w.db.nodes)
-				w.db.nodes[i].Drain = true
-			}
+			n.drain()
 		}
 	}
 }
@@ -320,6 +322,7 @@ func (w *world) failover() {
 // mend ends all failures.
 func (w *world) mend() {
 	w.upset("nothing fails any more")
+	w.mended = true
 	w.dropFrame, w.doubleFrame, w.delayFrame = 0, 0, 0
 	w.loseRequest, w.loseResponse, w.slowDB, w.dbAway = 0, 0, 0, 0
 	for _, n := range w.nodes {
@@ -382,7 +385,7 @@ func (w *world) deliver(from *node, fromID, to string, m *partition.Message) {
 	for range copies {
 		at := max(w.now+w.between(100*time.Microsecond, 800*time.Microsecond), from.last[target.index])
 		if w.chance(w.delayFrame) {
-			at = w.now + w.between(0, 4*time.Second) // others overtake it
+			at = w.now + w.between(0, mostDelay) // others overtake it
 		} else {
 			from.last[target.index] = at
 		}

@@ -80,7 +80,9 @@ func (w *Window) Add(r Report, claimed int64, clock time.Duration) {
 // Learn sets the asker's window to what the holder at an epoch has replied: its use and age, asked
 // at clock. reported is how much of Extra the holder has added. A late reply changes nothing that a
 // newer one has told, or that the node has counted as a later holder.
-func (w *Window) Learn(used int, age time.Duration, epoch int64, reported int, clock time.Duration) {
+func (w *Window) Learn(
+	used int, age time.Duration, epoch int64, reported int, clock time.Duration,
+) {
 	if epoch < w.Epoch {
 		return
 	}

@@ -135,6 +135,9 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		})
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
+	if config.Peers != nil {
+		s.tasks.Go(s.reportToHolders)
+	}
 	if config.Shared {
 		s.keys.delay = keyDelay
 		s.tasks.Go(s.follow)
