@@ -244,7 +244,7 @@ func (e *ender) renew(ctx context.Context) error {
 	}, &got); err != nil {
 		return err
 	}
-	e.bearer, e.until = got.Token, time.Now().Add(10*time.Minute)
+	e.bearer, e.until = got.Token, time.Now().Add(time.Minute)
 	return nil
 }
 
