@@ -14,7 +14,8 @@ import (
 type class int
 
 const (
-	calm     class = iota // nodes join, leave and are drained; nothing fails
+	anyClass class = iota // as the seed says
+	calm                  // nodes join, leave and are drained; nothing fails
 	single                // and one process, link or the database fails, once
 	faulty                // and they fail often
 	goesBack              // and the database goes back in time
@@ -90,8 +91,8 @@ func (w *world) upset(format string, args ...any) {
 	w.log(format, args...)
 }
 
-// newWorld makes the schedule of a seed.
-func newWorld(seed uint64, bug string, tracing bool) *world {
+// newWorld makes the schedule of a seed, of a given class if it is not anyClass.
+func newWorld(seed uint64, of class, bug string, tracing bool) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), tracing: tracing}
 	w.events = make([]event, 0, 256)
 	w.parts, w.limit = 2+w.rng.IntN(2), 6+w.rng.IntN(7)
@@ -105,8 +106,12 @@ func newWorld(seed uint64, bug string, tracing bool) *world {
 	case n < 9:
 		w.class = faulty
 	default:
-		w.class, w.goesBack = goesBack, true
+		w.class = goesBack
 	}
+	if of != anyClass {
+		w.class = of
+	}
+	w.goesBack = w.class == goesBack
 	nodes := 2 + w.rng.IntN(3)
 	if w.chance(0.1) {
 		nodes = 5

@@ -256,3 +256,34 @@ func TestWindowIsSharedWithoutAHolder(t *testing.T) {
 		t.Error("what was reported is reported again")
 	}
 }
+
+// The opening of a window moves with its counts: the window ends when it would have ended.
+func TestWindowEndsOnTimeAfterMoves(t *testing.T) {
+	w := story(t, 3, 3)
+	for _, n := range w.nodes {
+		n.offset, n.rate = n.clock()-w.now, 1 // the clocks are apart and run alike
+	}
+	w.wait(time.Second)
+	opened := w.now
+	if got := w.requests(w.holder(), 12); got != 10 {
+		t.Fatalf("admitted %d, want 10", got)
+	}
+	for moves := range 2 {
+		giver := w.holder()
+		giver.shutDown()
+		w.wait(5 * time.Second)
+		giver.start()
+		w.wait(5 * time.Second)
+		if w.db.parts[0].Epoch < int64(moves+2) {
+			t.Fatalf("got epoch %d after %d moves", w.db.parts[0].Epoch, moves+1)
+		}
+	}
+	w.runUntil(opened + partition.Length - 50*time.Millisecond)
+	if got := w.requests(w.other(w.holder()), 3); got != 10 {
+		t.Errorf("admitted %d before the end of the window, want 10", got)
+	}
+	w.runUntil(opened + partition.Length + 50*time.Millisecond)
+	if got := w.requests(w.other(w.holder()), 12); got != 20 {
+		t.Errorf("admitted %d in both windows, want 20", got)
+	}
+}

@@ -60,6 +60,7 @@ type Stack struct {
 	actors        *actor.ActorSystem
 	node          *cluster.Node // nil without a cluster
 	limits        *limits.Limits
+	authority     authority
 	public, admin net.Listener
 	deadline      time.Time // the end of DrainTimeout; zero before it has begun
 	stopLookups   func()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ func (s *stranger) dial(tb testing.TB, m *member) *grpc.ClientConn {
 // stream opens a stream and greets, unless raw.
 func (s *stranger) stream(tb testing.TB, m *member, greet bool, options ...grpc.CallOption) remote.Remoting_ReceiveClient {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	tb.Cleanup(cancel)
 	stream, err := remote.NewRemotingClient(s.dial(tb, m)).Receive(ctx, options...)
 	if err != nil {
@@ -123,10 +124,24 @@ func works(tb testing.TB, a, b *member) {
 	}
 }
 
+// panics fails a test when an error is logged: what others send must not reach a panic.
+type panics struct {
+	slog.Handler
+	t *testing.T
+}
+
+func (panics) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+
+func (p panics) Handle(_ context.Context, record slog.Record) error {
+	p.t.Errorf("got %q logged", record.Message)
+	return nil
+}
+
 func TestHostileMessagesEndTheStream(t *testing.T) {
 	t.Parallel()
 	r, k := newRows(), newKeys(1)
-	a, b := start(t, r, k), start(t, r, k)
+	a := start(t, r, k, func(c *cluster.Config) { c.Logger = slog.New(panics{slog.DiscardHandler, t}) })
+	b := start(t, r, k)
 	settled(t, a, b)
 	s := newStranger(t, r, k, "127.0.0.1:1")
 	defer r.keepAlive(s.id)()
@@ -325,6 +340,9 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		}
 		return ""
 	})
+	if _, err := stream.Recv(); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("got %v, want %v", err, codes.PermissionDenied)
+	}
 }
 
 func TestHandshakesOfStrangersAreRefused(t *testing.T) {
@@ -409,8 +427,16 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 			closed <- struct{}{}
 		}()
 	}
-	for range n - cluster.MaxHandshakes {
-		<-closed // too many
+	for refused := 0; refused < n-cluster.MaxHandshakes; {
+		if open := a.Open(); open > cluster.MaxHandshakes+1 {
+			t.Fatalf("got %d connections open, want %d and that of the other node", open,
+				cluster.MaxHandshakes)
+		}
+		select {
+		case <-closed:
+			refused++
+		case <-time.After(time.Millisecond):
+		}
 	}
 	works(t, a, b)
 	began := time.Now()
