@@ -18,8 +18,6 @@ import (
 const (
 	probeInterval = 200 * time.Millisecond
 	probeTimeout  = time.Second
-	// balancerPort is where a Balancer serves.
-	balancerPort = "8080"
 )
 
 // Balancer passes each request to a node, as a common load balancer does:
@@ -57,8 +55,9 @@ type backend struct {
 // defaultTimeout of a response only keeps a request from hanging.
 const defaultTimeout = 30 * time.Second
 
-func newBalancer(ip string) (*Balancer, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(ip, balancerPort))
+// NewBalancer returns a balancer without nodes that serves at a HOST:PORT. Close ends it.
+func NewBalancer(address string) (*Balancer, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("start a balancer: %w", err)
 	}
@@ -72,19 +71,20 @@ func newBalancer(ip string) (*Balancer, error) {
 	return b, nil
 }
 
-// add adds a node, which is not ready until it has said so.
-func (b *Balancer) add(n *Node) {
-	to := &backend{name: n.Name, client: &fasthttp.HostClient{
-		Addr: net.JoinHostPort(n.ip, publicPort), MaxConns: 4096, MaxIdemponentCallAttempts: 1,
+// Add adds a node by the HOST:PORT of its public address and the URL of its admin address. The node
+// is not ready until it has said so.
+func (b *Balancer) Add(name, public, admin string) {
+	never := func(*fasthttp.Request, int, error) (resetTimeout, retry bool) { return false, false }
+	to := &backend{name: name, client: &fasthttp.HostClient{
+		Addr: public, MaxConns: 4096, MaxIdemponentCallAttempts: 1, RetryIfErr: never,
 		DisableHeaderNamesNormalizing: true, // response headers pass as they are
-		RetryIfErr:                    func(*fasthttp.Request, int, error) (bool, bool) { return false, false },
 	}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := append([]*backend{}, *b.backends.Load()...)
 	all = append(all, to)
 	b.backends.Store(&all)
-	b.ended.Go(func() { b.probe(to, n.Admin) })
+	b.ended.Go(func() { b.probe(to, admin) })
 }
 
 // probe asks a node whether it is ready until the balancer ends.
@@ -180,6 +180,7 @@ func (b *Balancer) Do(request *fasthttp.Request, response *fasthttp.Response) (s
 		if to == nil {
 			return name, last
 		}
+		response.Reset()
 		if len(tried) > 0 {
 			b.Repeated.Add(1)
 		}
@@ -203,7 +204,8 @@ func (b *Balancer) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (b *Balancer) close() error {
+// Close ends the balancer.
+func (b *Balancer) Close() error {
 	b.stop()
 	b.ended.Wait()
 	err := b.server.Shutdown()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -39,7 +40,7 @@ type Cluster struct {
 	folder    string
 	keyFile   string
 	database  string // URL of the database without a link
-	net       [2]int // second and third number of the IP addresses
+	numbers   [2]int // second and third number of the IP addresses
 	postgres  *pgtest.Server
 	simulator *process
 
@@ -86,7 +87,7 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 		}
 	}()
 	// An IP address of its own for each listener: no port is taken by another program.
-	c.net = [2]int{1 + rand.IntN(254), rand.IntN(256)}
+	c.numbers = [2]int{1 + rand.IntN(254), rand.IntN(256)}
 	if c.folder, err = os.MkdirTemp("", "nodes"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
@@ -99,7 +100,7 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 	if c.database, err = c.postgres.CreateDatabase(); err != nil {
 		return nil, err
 	}
-	if c.Balancer, err = newBalancer(c.ip(0)); err != nil {
+	if c.Balancer, err = NewBalancer(net.JoinHostPort(c.ip(0), publicPort)); err != nil {
 		return nil, err
 	}
 	if err := c.createOperator(ctx); err != nil {
@@ -127,7 +128,9 @@ func (c *Cluster) writeKeyFile() error {
 }
 
 // ip returns the i-th IP address of this cluster.
-func (c *Cluster) ip(i int) string { return fmt.Sprintf("127.%d.%d.%d", c.net[0], c.net[1], 1+i) }
+func (c *Cluster) ip(i int) string {
+	return fmt.Sprintf("127.%d.%d.%d", c.numbers[0], c.numbers[1], 1+i)
+}
 
 // Add adds a node that does not run yet.
 func (c *Cluster) Add() (*Node, error) {
@@ -138,7 +141,7 @@ func (c *Cluster) Add() (*Node, error) {
 		return nil, err
 	}
 	c.nodes = append(c.nodes, n)
-	c.Balancer.add(n)
+	c.Balancer.Add(n.Name, net.JoinHostPort(n.ip, publicPort), n.Admin)
 	return n, nil
 }
 
@@ -229,11 +232,11 @@ func (c *Cluster) startSimulator(ctx context.Context) (err error) {
 // Close ends all processes and removes the folder. Nodes that run are killed.
 func (c *Cluster) Close() error {
 	var errs []error
-	if c.Balancer != nil {
-		errs = append(errs, c.Balancer.close())
-	}
 	for _, n := range c.Nodes() {
 		errs = append(errs, n.close())
+	}
+	if c.Balancer != nil { // after the nodes: none of them holds a request any more
+		errs = append(errs, c.Balancer.Close())
 	}
 	if c.simulator != nil {
 		errs = append(errs, c.simulator.kill())

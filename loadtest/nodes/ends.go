@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,11 +22,12 @@ import (
 // turn. A request that begins after the response must not be admitted.
 type Ends struct {
 	Cluster *Cluster
-	At      *Node   // where it ends
-	Used    []*Node // where the tokens are used
-	Workers int     // connections that use each token
-	Tokens  []Token // one a round, each of another user
-	Churn   bool    // nodes of Used may be gone or frozen
+	At      *Node                            // where it ends
+	Used    []*Node                          // where the tokens are used
+	Workers int                              // connections that use each token
+	Tokens  []Token                          // one a round, each of another user
+	Churn   bool                             // nodes of Used may be gone or frozen
+	Log     func(format string, args ...any) // nil = no progress is told
 }
 
 // EndsResult is what a run of Ends saw.
@@ -107,6 +109,8 @@ func (r *round) end(at time.Time) {
 const (
 	// endTimeout only keeps a run from hanging.
 	endTimeout = time.Minute
+	// useInterval is the mean pause of a connection between its requests.
+	useInterval = 4 * time.Millisecond
 	// churnWait is how long a round waits for connections whose node may be gone.
 	churnWait = time.Second
 )
@@ -149,6 +153,9 @@ func (e *Ends) Run(ctx context.Context) (*EndsResult, error) {
 		took = append(took, time.Since(began))
 		e.wait(ctx, &r.after)
 		all = append(all, r)
+		if e.Log != nil && len(all)%1000 == 0 {
+			e.Log("%d ends", len(all))
+		}
 	}
 	stop()
 	workers.Wait()
@@ -205,9 +212,7 @@ func use(ctx context.Context, to *direct, current *atomic.Pointer[round], reques
 			after = true
 			r.after.Add(1)
 		}
-		if got.Status == 0 {
-			time.Sleep(10 * time.Millisecond) // the node is gone
-		}
+		time.Sleep(rand.N(2 * useInterval))
 	}
 }
 
@@ -239,7 +244,7 @@ func (e *ender) renew(ctx context.Context) error {
 	}, &got); err != nil {
 		return err
 	}
-	e.bearer, e.until = got.Token, time.Now().Add(10*time.Minute)
+	e.bearer, e.until = got.Token, time.Now().Add(time.Minute)
 	return nil
 }
 

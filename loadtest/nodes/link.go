@@ -3,7 +3,9 @@ package nodes
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -74,6 +76,17 @@ func (l *Link) Heal() {
 	defer l.mu.Unlock()
 	clear(l.cut)
 	l.changed.Broadcast()
+}
+
+// Peers returns the names of the peers that have connections, sorted.
+func (l *Link) Peers() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := map[string]bool{}
+	for p := range l.pairs {
+		names[p.peer] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 func (l *Link) set(w way, cut bool) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The ports of every node; each has an IP address of its own.
+// The ports of every node; each has an IP address of its own. The balancer has publicPort too.
 const (
 	publicPort  = "8080"
 	adminPort   = "8081"

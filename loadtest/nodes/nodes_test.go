@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -77,12 +78,23 @@ func load(t *testing.T, c *nodes.Cluster, each int, length time.Duration, share 
 	return s
 }
 
+// awaitPeers waits until those nodes have connections through a link, and no others.
+func awaitPeers(t *testing.T, l *nodes.Link, want ...string) {
+	t.Helper()
+	for began := time.Now(); !slices.Equal(l.Peers(), want); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("got connections of %q, want %q", l.Peers(), want)
+		}
+	}
+}
+
 // TestCluster restarts a node of three and crashes one while tokens are used, and then ends tokens.
 // Package run measures the same and more at length.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := start(t, true)
 	n := c.Nodes()[1]
+	awaitPeers(t, n.Peers, "node-1", "node-3")
 	s := load(t, c, 130, 12*time.Second, 0.3, func() error {
 		if err := n.Stop(); err != nil {
 			return err

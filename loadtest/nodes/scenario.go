@@ -178,7 +178,7 @@ const (
 )
 
 func freeze(ctx context.Context, l *Lab) (string, error) {
-	return l.bounded(ctx, crashBound, func(ctx context.Context, c *Cluster, length time.Duration) error {
+	during := func(ctx context.Context, c *Cluster, length time.Duration) error {
 		pause(ctx, length*3/10)
 		n := c.Nodes()[1]
 		if err := n.Freeze(); err != nil {
@@ -192,7 +192,8 @@ func freeze(ctx context.Context, l *Lab) (string, error) {
 		err := c.Balancer.await(ctx, 3)
 		l.Log("ready %v after the thaw", time.Since(began).Round(time.Millisecond))
 		return err
-	})
+	}
+	return l.bounded(ctx, crashBound, during)
 }
 
 // cutBound is what a token gets at most while two nodes cannot reach each other and both live: its
@@ -263,7 +264,8 @@ func (l *Lab) ends(ctx context.Context, churn bool,
 		return "", err
 	}
 	nodes := c.Nodes()
-	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens, Churn: churn}
+	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens, Churn: churn,
+		Log: l.Log}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
