@@ -329,6 +329,13 @@ func (l *lane) suspect() {
 	l.fail()
 }
 
+// isSuspected reports whether the node did not reply lately.
+func (l *lane) isSuspected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.suspected
+}
+
 func (l *lane) fail() {
 	l.landed()
 	l.stalled = 0

@@ -95,6 +95,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	member   *partition.Member
+	journal  *journal
 	started  bool
 	stopped  bool
 	hasLeft  bool
@@ -157,6 +158,7 @@ func newNode(c Config) (*Node, error) {
 		},
 		NewID: newID, Actions: actions{n},
 	})
+	n.journal = newJournal(c.Logger, n.member, n.view.Load())
 	return n, nil
 }
 
@@ -234,6 +236,7 @@ func (n *Node) do(f func(now partition.Now)) {
 	n.lease.Store(int64(n.member.LeaseEnd()))
 	if n.member.HasLeft() && !n.hasLeft {
 		n.hasLeft = true
+		n.config.Logger.Info("this node has left the cluster")
 		close(n.left)
 	}
 }
@@ -269,7 +272,10 @@ func (n *Node) refresh(clock time.Duration) {
 		n.config.Logger.Error("the cluster's certificate cannot be renewed", slog.Any("error", err))
 	}
 	hashes := n.id.hashes()
-	n.do(func(partition.Now) { n.member.SetCertificates(hashes) })
+	n.do(func(partition.Now) {
+		n.member.SetCertificates(hashes)
+		n.journal.look(n.roster.Load().lanes, clock)
+	})
 	n.transport.renew(n.id.current(now).hash, clock)
 	n.meet(nil, nil)
 }
