@@ -712,10 +712,15 @@ func TestClaimIgnoresCountsOfAnUnfinishedMove(t *testing.T) {
 func TestPartitionOfANodeThatJustJoinedIsNotClaimed(t *testing.T) {
 	d := newDesk(t)
 	d.join()
+	d.rows.Nodes = d.rows.Nodes[:1] // the node is the target of all
 	for i := range d.rows.Partitions {
-		d.receive(partition.Message{Kind: partition.Taken, Rows: []partition.Row{
-			{Name: d.rows.Partitions[i].Name, Holder: "new", Epoch: 2}}})
+		d.hold(i, 2)
 	}
+	d.done(d.need(partition.OpClaim)) // of what the other node held
+	d.live(600 * time.Millisecond)
+	d.ops = nil
+	d.receive(partition.Message{Kind: partition.Taken,
+		Rows: []partition.Row{{Name: "00", Holder: "new", Epoch: 3}}})
 	d.wait(200 * time.Millisecond)
 	if op := d.take(partition.OpClaim); op != nil {
 		t.Errorf("claims %v, whose holder is not read yet", op.Rows)
