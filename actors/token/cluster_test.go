@@ -244,6 +244,29 @@ func TestClusterMovesWindows(t *testing.T) {
 	})
 }
 
+// TestNodeHandsOverWhatItAllowedAlone has a node decide alone, then hold the partitions for a moment
+// in which nobody uses the token.
+func TestNodeHandsOverWhatItAllowedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		total, _ := c.admit(t, bearer, token.BasicProfile, 9)
+		c.change(func() { c.nodes[2].cutOff = true })
+		for range 100 {
+			if c.nodes[2].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+				total++
+			}
+		}
+		c.change(func() { c.nodes[2].cutOff = false })
+		c.move(2)
+		c.move(1)
+		got, _ := c.admit(t, bearer, token.BasicProfile, 200)
+		if total+got != 100 || total < 30 {
+			t.Errorf("got %d and %d requests in a window, want 100", total, got)
+		}
+	})
+}
+
 // TestClusterRebuildsWindows has the holder fail. The next one learns from the others what it had
 // counted, once, but not what others have not heard.
 func TestClusterRebuildsWindows(t *testing.T) {
