@@ -41,11 +41,13 @@ pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 
 test: setup contracts ## Run every test with the race detector (about 8 minutes on two processors)
 	$(RACEENV) go test -race -p 4 -timeout 30m ./...
+	$(PACTENV) scripts/nodes
 
-test-long: setup ## Repeat the tests, soak and kill servers (SOAK=5m), fuzz
+test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), fuzz
 	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
+	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)

@@ -17,7 +17,6 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
-	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/balancer"
 	"gatehouse/providers/sqlstore/pgtest"
@@ -51,21 +50,18 @@ func prepareRun(alone map[string]string) error {
 	}
 	flag.Parse()
 	n, err := nodes()
-	if err != nil || n == 1 {
+	if err != nil || n == 1 || len(alone) == 0 {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(alone))
 	for _, name := range names {
 		fmt.Printf("only with one node: %s: %s\n", name, alone[name])
 	}
-	skip := flag.Lookup("test.skip")
+	skip, pattern := flag.Lookup("test.skip"), "^("+strings.Join(names, "|")+")$"
 	if before := skip.Value.String(); before != "" {
-		names = append(names, before)
+		pattern = before + "|" + pattern
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return skip.Value.Set("^(" + strings.Join(names, "|") + ")$")
+	return skip.Value.Set(pattern)
 }
 
 // nodes returns how many nodes a service consists of.
@@ -171,6 +167,7 @@ func (st *Stack) settle(t testing.TB) {
 		})
 	}
 	st.await(t, "shares of the partitions", func() bool { return settled(st.cluster(t)) })
+	st.Log.forget() // the requests above
 }
 
 func (st *Stack) await(t testing.TB, what string, holds func() bool) {
@@ -207,13 +204,12 @@ func settled(r partition.Reading) bool {
 		})
 }
 
-// CounterOf returns the token service that counts the requests of an access token: with several
-// nodes, that of the node that holds the token's partition. A test that calls it with times other
-// than now needs that one.
-func (st *Stack) CounterOf(t testing.TB, bearer string) *token.Service {
+// CounterOf returns the node that counts the requests of an access token. A test that has requests
+// counted at other times than now calls its token service.
+func (st *Stack) CounterOf(t testing.TB, bearer string) *stack.Stack {
 	t.Helper()
 	if len(st.nodes) == 1 {
-		return st.Tokens
+		return st.Stack
 	}
 	id, _, ok := oauth.PeekAccessToken(bearer)
 	if !ok {
@@ -230,7 +226,7 @@ func (st *Stack) CounterOf(t testing.TB, bearer string) *token.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st.nodes[i].Tokens
+	return st.nodes[i]
 }
 
 // CloseStores closes the database connections of each node while it runs.
