@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare load lint clean
+.PHONY: help build run demo-cluster setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare load lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -19,6 +19,10 @@ build: ## Build the static binary bin/gatehouse
 
 run: build ## Build, then serve a demo with a simulated upstream
 	bin/gatehouse demo
+
+demo-cluster: build ## Run a demo of three nodes with PostgreSQL and a balancer
+	go build -trimpath -o bin/demo-cluster ./loadtest/nodes/demo
+	bin/demo-cluster
 
 setup: ## Install what the tests need, or say what is missing
 	scripts/setup
@@ -43,10 +47,12 @@ test: setup contracts ## Run every test with the race detector (about 8 minutes 
 	$(RACEENV) go test -race -p 4 -timeout 30m ./...
 	$(PACTENV) scripts/nodes
 
-test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), fuzz
+test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
+	go run ./loadtest/nodes/run -rounds 10000
+	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
 	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
 

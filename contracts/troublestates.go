@@ -77,7 +77,7 @@ func openBreaker(ctx context.Context, f *fixture) error {
 		if fault != nil {
 			return fault
 		}
-		f.lookUp(q)
+		f.nodes[0].lookUp(q)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // built is a copy of the repository with its programs built.
@@ -40,7 +42,12 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if err := pgtest.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // environment is this process's own without settings of gatehouse and without what make hands down.

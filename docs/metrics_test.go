@@ -3,7 +3,9 @@
 package docs_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -12,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gatehouse/cmd/stack"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // metricOf returns "name type labels" of a row, the labels sorted.
@@ -106,4 +111,29 @@ func exposed(text string) []string {
 		open = head != nil
 	}
 	return found
+}
+
+// nodeMetrics returns "name type labels" of each metric that only a node of a cluster has.
+func nodeMetrics(t *testing.T) []string {
+	c := stack.Defaults()
+	c.Listen, c.AdminListen, c.Log = "127.0.0.1:0", "127.0.0.1:0", io.Discard
+	c.Lookups = nil
+	c.Cluster = &stack.Cluster{Listen: "127.0.0.1:0"}
+	c.Identity.Database.URL = pgtest.Start(t)
+	c.Identity.Database.KeyFiles = []string{pgtest.KeyFile(t)}
+	s, err := stack.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(serving) }()
+	defer func() {
+		end()
+		if err := errors.Join(<-served, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	return slices.DeleteFunc(exposed(ask(t, http.MethodGet, s.AdminURL+"/metrics", "")),
+		func(metric string) bool { return !strings.HasPrefix(metric, "gatehouse_cluster_") })
 }

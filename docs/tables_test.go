@@ -31,6 +31,7 @@ var tables = []struct {
 	{"docs/configuration.md", "Flag | Variable | Default | Meaning", settingOf, settings},
 	{"docs/configuration.md", "IP_PROVIDER | Source | X-Geo-Source", first, providers},
 	{"docs/operations.md", "Metric | Type | Labels | Meaning", metricOf, metrics},
+	{"docs/cluster.md", "Metric of a node | Type | Labels | Meaning", metricOf, nodeMetrics},
 	{"docs/operations.md", "Admin error | Status", firstTwo, adminErrors},
 	{"docs/lookups.md", "Code | Status | When | What to do", firstTwo, lookupErrors},
 	{"docs/lookups.md", "Reason | When", first, reasons},

@@ -240,7 +240,7 @@ type Usage struct {
 func (b *Budget) Usage(now time.Time) Usage { return Usage{Left: b.Left(now), Ends: b.End(now)} }
 
 // Adopt makes b the budget of an owner that goes on after another one, whose usage is u. What b
-// knows itself stays valid. The first request is a probe.
+// knows itself stays valid. The first request is a probe, and the pace goes on.
 func (b *Budget) Adopt(u Usage, now time.Time) {
 	left, rest := min(u.Left, b.Left(now)), u.Ends.Sub(now)
 	switch {
@@ -254,5 +254,5 @@ func (b *Budget) Adopt(u Usage, now time.Time) {
 	}
 	b.window++ // what responses to earlier requests say is older than u
 	b.charged, b.rest, b.heard = b.limit-max(0, left), untold, false
-	b.reset = now.Add(max(rest, b.reset.Sub(now)))
+	b.reset, b.last = now.Add(max(rest, b.reset.Sub(now))), now
 }

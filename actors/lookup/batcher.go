@@ -37,6 +37,7 @@ type batcher struct {
 
 	tenure    tenure        // at the time of the message
 	adopted   partition.Row // as which the ledger has been read
+	refused   partition.Row // as which a write was refused
 	reading   bool          // a worker reads the ledger
 	readAgain time.Time     // not before, after a failure
 	entries   int64         // in the ledger
@@ -65,6 +66,7 @@ type (
 		worker   *actor.PID
 		outcomes []outcome // one a lookup
 		report   report
+		moved    bool // another node uses the budget: nothing was sent
 	}
 	wakeUp      struct{}
 	lateReverse struct { // a reverse name that came after its result
@@ -98,7 +100,7 @@ func (b *batcher) Receive(ctx actor.Context) { b.Handle(ctx.Message()) }
 func (b *batcher) Handle(message any) {
 	now := time.Now()
 	b.breaker, b.openFor = b.service.breaker.State(now)
-	b.tenure = b.service.tenure()
+	b.tenure = b.part()
 	defer b.publish(now) // also after a panic: requests decide by what was published last
 	switch m := message.(type) {
 	case *ask:
@@ -188,6 +190,10 @@ func (b *batcher) hire() *actor.PID {
 func (b *batcher) finish(m *exchangeDone, now time.Time) {
 	b.idle = append(b.idle, m.worker)
 	b.throughput.observe(now.Sub(m.started))
+	if m.moved {
+		b.refused = m.entry.row
+		b.tenure = b.part()
+	}
 	r := &m.report
 	b.budget(m.endpoint).Settle(m.ticket, r.quota, r.answered, r.throttled, now)
 	b.service.metrics.exchanged(m, now)
@@ -335,12 +341,18 @@ func (p *pendingLookup) isAbandoned(now time.Time) bool {
 }
 
 // fifo holds the lookups of a lane in the order in which they were asked. It skips those that have
-// left the queue in another way.
+// left the queue in another way. Those that another node asks for come later than they were asked.
 type fifo struct {
 	lookups []*pendingLookup
 }
 
-func (f *fifo) push(p *pendingLookup) { f.lookups = append(f.lookups, p) }
+func (f *fifo) push(p *pendingLookup) {
+	at := len(f.lookups)
+	for at > 0 && f.lookups[at-1].asked.After(p.asked) {
+		at--
+	}
+	f.lookups = slices.Insert(f.lookups, at, p)
+}
 
 // first returns the oldest lookup that is queued, or nil.
 func (f *fifo) first() *pendingLookup {

@@ -44,6 +44,14 @@ type tenure struct {
 	moving  bool // the node hands it over, and may have to go on
 }
 
+// part returns the node's part in the shared budget at the time of a message. A node that was
+// refused a write no longer decides, whatever it knows.
+func (b *batcher) part() tenure {
+	t := b.service.tenure()
+	t.decides = t.decides && (b.refused == partition.Row{} || b.refused != t.row)
+	return t
+}
+
 // tenure returns the node's part as it is now.
 func (s *Service) tenure() tenure {
 	if !s.isShared() {
@@ -146,13 +154,13 @@ type entry struct {
 
 // spent returns the entry for an exchange that has been charged. Its window lasts until no exchange
 // is under way that a former holder has sent.
-func (b *batcher) spent(e geo.Endpoint, now time.Time) entry {
+func (b *batcher) spent(e geo.Endpoint, now time.Time) *entry {
 	b.entries++
 	u := b.budget(e).Usage(now)
 	if ended := now.Add(sendAfterWrite + longestExchange); u.Ends.Before(ended) {
 		u.Ends = ended
 	}
-	return entry{b.tenure.row, b.entries, u}
+	return &entry{b.tenure.row, b.entries, u}
 }
 
 // readLedger reads the ledger and reports.
@@ -168,7 +176,7 @@ var errMoved = errors.New("another node holds the budget")
 
 // record writes an exchange to the ledger. It returns an error if it must not be sent.
 func (w *worker) record(e *exchange) error {
-	if !w.service.isShared() {
+	if e.entry == nil {
 		return nil
 	}
 	began := time.Now()

@@ -31,7 +31,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		exchanges: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_upstream_requests_total",
 			Help: "Requests to the upstream by endpoint and outcome " +
-				"(ok, throttled, forbidden, timeout, failed, refused by the breaker).",
+				"(ok, throttled, forbidden, timeout, failed, refused by the breaker or the ledger).",
 		}, []string{"endpoint", "outcome"}),
 		exchangeTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gatehouse_upstream_request_duration_seconds",

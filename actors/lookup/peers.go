@@ -33,8 +33,9 @@ var (
 const (
 	// replyReserve is the part of the time left that is kept for the reply to another node.
 	replyReserve = 50 * time.Millisecond
-	// movePause is the time before a query is asked again whose holder has changed.
-	movePause = 50 * time.Millisecond
+	// movePause is the time before a query is asked again whose holder has changed, unless this node
+	// learns of the change earlier.
+	movePause = 250 * time.Millisecond
 	// mostPeerAsks is how many asks of other nodes are handled at once.
 	mostPeerAsks = mailbox.Limit
 )
@@ -167,7 +168,7 @@ func (s *Service) lookUpHere(a *ask, until time.Time) []outcome {
 	now := time.Now()
 	for i, q := range a.queries {
 		if e := s.cache.Peek(q, now); e != nil {
-			a.complete(i, outcome{Outcome: geo.Outcome{Entry: e, Err: e.Err}})
+			a.complete(i, outcome{Outcome: geo.Outcome{Entry: e, Err: e.Err, Cached: true}})
 		} else if err := s.refusal(q, a.caller, now); err != nil {
 			a.complete(i, rejection(err))
 		}

@@ -21,7 +21,7 @@ type exchange struct {
 	lookups  []*pendingLookup // a worker reads their queries and callers only
 	ticket   geo.Ticket
 	started  time.Time
-	entry    entry // with a shared budget
+	entry    *entry // nil unless the budget is shared
 }
 
 // report is what an exchange told about the upstream.
@@ -138,6 +138,7 @@ func (w *worker) fail(self *actor.PID, e *exchange, reply geo.Reply, err error) 
 		worker:   self,
 		outcomes: slices.Repeat([]outcome{o}, len(e.lookups)),
 		report:   w.report(reply, err),
+		moved:    o.moved,
 	})
 }
 

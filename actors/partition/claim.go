@@ -58,8 +58,8 @@ func indexRow(rows []Row, name string) int {
 	return -1
 }
 
-// learn takes over a row that is newer than what the node knows. step is Member.step at a moment when
-// the row was committed. A node holds what a row says, since IDs are never used again.
+// learn takes over a row that is newer than what the node knows. step is Member.step at a moment
+// when the row was committed. A node holds what a row says, since IDs are never used again.
 func (m *Member) learn(row Row, step int64) {
 	i, ours := m.index[row.Name]
 	if !ours {

@@ -4,10 +4,61 @@
 //
 // The names of the parts:
 //
-//   - A node is one process of a cluster. Its row says that it is there, and its beat that it lives.
+//   - A node is one process of a cluster. Its row says that it is there, its beat that it lives.
 //   - A node's lease lets it decide. It ends a while after its last beat was sent.
 //   - A partition is a part of all access tokens, or the lookups of one egress label. One node
 //     holds it: it counts the requests. A partition's epoch grows with each new holder.
 //   - An asker is a node that gets a request and asks the holder of the token's partition to count
 //     it.
+//
+// # Protocol
+//
+// [Member] is the part of one node. The rows in the database decide; messages only save waiting.
+//
+//   - Join. A node inserts its row under a new ID before it reads anything that it will trust. It
+//     greets each node that is up, and is up itself when all have welcomed it.
+//   - Beat. Each second the node adds 1 to its row's beat. Its lease ends 4.5 s after it has sent
+//     the last beat that has succeeded. A node whose lease has ended drops all that it holds and
+//     knows, and joins under a new ID.
+//   - Remove. A node deletes another's row when it has seen the same beat for 5.5 s, if the row has
+//     that beat still.
+//   - Claim. A partition whose holder has no row goes to its [Target], at the next epoch.
+//   - Move. A holder that is not the target stops to decide, and sends its counts. When they have
+//     arrived, it makes the target the holder in the row, at the next epoch.
+//   - Change. A node that has committed a change reads the rows, and waits for each other node
+//     until that one has applied the change or has no row.
+//
+// # Why only one node decides on a partition
+//
+// A node decides while its lease is valid and it knows that a row names it. Two things can change
+// that row: a claim, and the holder's own hand.
+//
+// A claim needs that the holder has no row, and then its lease has ended. There are three ways to
+// delete the row. The node itself does it in Leave, or when it joins under the next ID: it no
+// longer decides then. Another node does it after it has seen the same beat for 5.5 s. It has seen
+// that beat later than the beat was sent, so that the lease of 4.5 s is over by then. A later beat
+// comes first, and then the row is not deleted, or it finds no row. Only differences of clocks are
+// used; the second between both times is for clocks that do not run alike.
+//
+// A hand is sent by the holder while it does not decide. When the outcome is unknown, the hand may
+// be executed at any time, even after a reading that does not show it. Therefore the holder only
+// repeats the same hand, and never decides again. A holder that fails meanwhile drops all. Both
+// updates name the epoch that they end: of two that compete, one changes nothing.
+//
+// # Why nobody is admitted against a confirmed change
+//
+// The changer reads the rows after its commit. A node without a row then has no lease, or it
+// inserts its row later and reads all after that, the change included. A node with a row has
+// applied the change, or the changer waits. The wait ends when the node says that it has applied
+// the change, or when its row is gone, and its lease with it. A frozen node finds its lease ended
+// when it goes on: requests look at the lease when they begin.
+//
+// Numbers of changes must become visible in their order. Else a node that follows them misses one.
+//
+// # What is outside
+//
+// A failover to a standby without the last commits takes rows back. Nodes that notice it drop all:
+// a beat, an epoch or the last change is lower than known. Until their leases end, two nodes may
+// decide on a partition. A cluster therefore needs a synchronous standby. A virtual machine that is
+// paused with its clock is outside as well, until its clock on the wall jumps: that ends the lease.
 package partition

@@ -89,8 +89,8 @@ func appendRows(dst []byte, rows []Row) []byte {
 	return dst
 }
 
-// ParseFrame returns the frame that AppendFrame has encoded, or ErrVersion or ErrFrame. It allocates
-// in proportion to len(b). Counts and Body of its messages are parts of b.
+// ParseFrame returns the frame that AppendFrame has encoded, or ErrVersion or ErrFrame. It
+// allocates in proportion to len(b). Counts and Body of its messages are parts of b.
 func ParseFrame(b []byte) (Frame, error) {
 	r := reader{b: b}
 	version := r.uint()
@@ -103,6 +103,13 @@ func ParseFrame(b []byte) (Frame, error) {
 	f := Frame{Version: int(version)}
 	f.From, f.To = r.string(), r.string()
 	f.Number, f.Reply = r.int(), r.int()
+	n := 0
+	for count := r; !count.bad && len(count.b) > 0 && n < MaxMessages; n++ {
+		_, _ = count.byte(), count.bytes()
+	}
+	if n > 0 {
+		f.Messages = make([]Message, 0, n)
+	}
 	for !r.bad && len(r.b) > 0 {
 		kind := Kind(r.byte())
 		body := reader{b: r.bytes()}

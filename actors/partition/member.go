@@ -15,8 +15,12 @@ type MemberConfig struct {
 	Tokens int
 }
 
-// Member is the part of one node in the protocol. Its owner passes each event and carries out the
-// Actions. It is not safe for concurrent use.
+// Member is the part of one node in the protocol, which the package comment explains. Its owner
+// passes each event and carries out the Actions. The same events give the same actions. It is not
+// safe for concurrent use.
+//
+// The parts of the protocol: lease.go has the row and the lease, membership.go the other nodes,
+// claim.go and move.go the partitions, change.go the changes.
 type Member struct {
 	actions Actions
 	newID   func() string
@@ -32,6 +36,7 @@ type Member struct {
 	joined bool   // the row is there, and the lease is valid
 	state  State  // what the row says
 	former string // ID of the row that the next join deletes
+	lapsed Lapse  // why the last lease ended
 	lease  time.Duration
 	anchor Now // when the last beat was sent
 	joinAt time.Duration
@@ -89,19 +94,17 @@ type part struct {
 
 // bugs are planted by tests.
 type bugs struct {
-	noDeadline      bool // the lease does not end by itself
-	leaseFromResult bool // the lease counts from the result of a beat
-	leaseReturns    bool // a lapsed lease becomes valid again
-	lowerBeat       bool // a beat below the own one is ignored
-	lowerEpoch      bool // an epoch below the known one is ignored
-	noCounts        bool // a move brings no counts
-	noOrder         bool // pieces of old moves count
-	decidesMoving   bool // the giver decides while it hands over
-	decidesAgain    bool // the giver decides again after a hand with an unknown outcome
-	leaverAccepts   bool
-	noWelcome       bool // a node is up before it was welcomed
-	earlySeen       bool // Seen is sent before the change is applied
-	earlyConfirm    bool // a change is confirmed before all have applied it
+	noDeadline    bool // the lease does not end by itself
+	leaseReturns  bool // a lapsed lease becomes valid again
+	lowerBeat     bool // a beat below the own one is ignored
+	lowerEpoch    bool // an epoch below the known one is ignored
+	noCounts      bool // a move brings no counts
+	decidesMoving bool // the giver decides while it hands over
+	decidesAgain  bool // the giver decides again after a hand with an unknown outcome
+	leaverAccepts bool
+	noWelcome     bool // a node is up before it was welcomed
+	earlySeen     bool // Seen is sent before the change is applied
+	earlyConfirm  bool // a change is confirmed before all have applied it
 }
 
 // NewMember returns the Member of a node that has no row yet. It joins with the first Tick.
@@ -139,6 +142,21 @@ func (m *Member) LeaseEnd() time.Duration {
 		return 0
 	}
 	return m.lease
+}
+
+// Lapsed returns why the node's last lease ended; "" = none has.
+func (m *Member) Lapsed() Lapse { return m.lapsed }
+
+// Unwelcoming returns the IDs of the nodes that keep a node that joins waiting: they are up and
+// have not replied.
+func (m *Member) Unwelcoming() []string {
+	var ids []string
+	for _, p := range m.peers {
+		if m.joined && m.self.State == Joining && p.State == Up && !p.welcome {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
 }
 
 // HasLeft reports whether the node's row is deleted after Leave. The Member does nothing more.
@@ -229,9 +247,9 @@ func (m *Member) Applied(now Now, id string, number int64) {
 	m.work()
 }
 
-// Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no node
-// can admit a request against the change any more. Confirmed is not called if the lease lapses until
-// then, or after half a minute.
+// Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no
+// node can admit a request against the change any more. Confirmed is not called if the lease lapses
+// until then, or after half a minute.
 func (m *Member) Change(now Now, ticket int64) {
 	if m.begin(now) {
 		m.change(ticket)
@@ -248,8 +266,8 @@ func (m *Member) HandOver(now Now) {
 	}
 }
 
-// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or when
-// a node that joins is up.
+// HasHandedOver reports whether the node holds nothing, or nobody can take what it holds, now or
+// when a node that joins is up.
 func (m *Member) HasHandedOver() bool {
 	if m.left || !m.joined || m.self.State == Joining {
 		return true

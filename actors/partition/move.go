@@ -146,14 +146,14 @@ func (m *Member) receiveMove(from string, msg *Message) {
 		p.incoming = &incoming{number: msg.Number}
 	}
 	in := p.incoming
-	if msg.Number < in.number && !m.planted.noOrder {
+	if msg.Number < in.number {
 		return
 	}
 	if !m.accepts(from, msg) {
 		m.actions.Send(from, &Message{Kind: Moved, Number: msg.Number, Refused: true})
 		return
 	}
-	if msg.Piece == in.next && !in.done || m.planted.noOrder {
+	if msg.Piece == in.next && !in.done {
 		m.plant(in, msg)
 	}
 	if in.done && !msg.More {

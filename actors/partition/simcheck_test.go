@@ -24,6 +24,7 @@ type checks struct {
 
 type tokenState struct {
 	admitted, refused int
+	claims            int // of its partition before the first request
 	ending            bool
 }
 
@@ -67,14 +68,19 @@ func (w *world) check(n *node) {
 				other.mine)
 		}
 	}
+	if w.mustLapse[n.id()] && !w.corner() {
+		w.fail("%s has lost a beat and still decides", n.id())
+	}
 	if w.ended&^n.ended != 0 && !w.corner() {
 		w.fail("%s admits tokens %b whose end is confirmed", n.id(), w.ended&^n.ended)
 	}
 }
 
-// corner reports whether the database went back in time so lately that leases from before are valid.
+// corner reports whether the database went back in time so lately that leases from before are
+// valid, or frames from before are on the way, or readings fail that would show it.
 func (w *world) corner() bool {
-	return w.wentBack > 0 && w.now < w.wentBack+partition.LeaseTime+100*time.Millisecond
+	return w.wentBack > 0 && (w.dbLosses && !w.mended ||
+		w.now < max(w.wentBack+mostDelay, w.dbMended)+partition.LeaseTime+100*time.Millisecond)
 }
 
 // checkWelcomed looks at a node that is up now: frames have passed between it and the others.
@@ -99,6 +105,12 @@ func (w *world) checkWentBack() {
 		committed |= 1 << c.token
 	}
 	w.ended &= committed
+	for _, n := range w.nodes {
+		i := w.db.find(n.beatID)
+		if !w.dbLosses && i >= 0 && w.db.nodes[i].Beat < n.beat {
+			w.mustLapse[n.beatID] = true
+		}
+	}
 }
 
 // checkGaps looks for partitions without a holder that decides.
@@ -194,6 +206,10 @@ func (w *world) begun(n *node, k int) {
 // decided is the end of a request.
 func (w *world) decided(n *node, k int, allowed, alone bool) {
 	t := &w.tokens[k]
+	claims := w.db.claims[w.partOf(k)]
+	if t.admitted == 0 {
+		t.claims = claims
+	}
 	if allowed {
 		t.admitted++
 	} else {
@@ -201,11 +217,16 @@ func (w *world) decided(n *node, k int, allowed, alone bool) {
 	}
 	w.log("%s: token %d allowed=%v alone=%v: %d admitted", n.id(), k, allowed, alone, t.admitted)
 	bound := 2 * w.limit
-	if w.class == calm {
+	switch lost := claims - t.claims; {
+	case w.class == calm:
 		bound = w.limit
 		if alone {
 			w.fail("%s decides on token %d without its holder, though nothing fails", n.id(), k)
 		}
+	case w.class == faulty && lost > 0:
+		// Each holder that fails adds a limit, and links that are cut at the same time add less than
+		// one: nobody tells the next holder what was allowed behind them.
+		bound = w.limit * (2 + lost)
 	}
 	if t.admitted > bound && w.class != goesBack {
 		w.fail("token %d: admitted %d, want at most %d", k, t.admitted, bound)

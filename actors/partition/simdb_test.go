@@ -14,6 +14,8 @@ type change struct {
 	token  int
 }
 
+type row = partition.Row
+
 // rows is what the database keeps. Slices are replaced, never written to: a copy of rows is a
 // snapshot.
 type rows struct {
@@ -28,6 +30,7 @@ type database struct {
 	next    int64 // number of the next change: a sequence, which goes on after a failover
 	upSince map[string]time.Duration
 	world   *world
+	claims  []int      // of each partition, whose former holder has failed
 	past    []snapshot // of the last seconds, if the database goes back in time
 
 	// Planted bugs.
@@ -40,7 +43,8 @@ type snapshot struct {
 }
 
 func newDatabase(w *world, tokens int) *database {
-	d := &database{world: w, next: 1, upSince: map[string]time.Duration{}}
+	d := &database{world: w, next: 1, claims: make([]int, tokens+1)}
+	d.upSince = map[string]time.Duration{}
 	for i := range tokens {
 		d.parts = append(d.parts, partition.Row{Name: partition.Name(i)})
 	}
@@ -104,13 +108,16 @@ func (d *database) Beat(_ context.Context, n partition.Node) (int64, bool, error
 	}
 	d.remember()
 	d.nodes = slices.Clone(d.nodes)
-	row := &d.nodes[i]
+	own := &d.nodes[i]
 	if _, was := d.upSince[n.ID]; !was && n.State == partition.Up {
 		d.upSince[n.ID] = d.world.now
 	}
-	row.Beat++
-	row.State, row.Seen = n.State, n.Seen
-	return row.Beat, row.Drain, nil
+	if own.State != n.State && own.State != partition.Joining && n.State != partition.Leaving {
+		d.upSince[n.ID] = d.world.now + time.Hour // a late beat: joiners may have seen it
+	}
+	own.Beat++
+	own.State, own.Seen = n.State, n.Seen
+	return own.Beat, own.Drain, nil
 }
 
 func (d *database) ReadCluster(context.Context) (partition.Reading, error) {
@@ -130,22 +137,27 @@ func (d *database) RemoveNode(_ context.Context, id string, beat int64) (bool, e
 	return true, nil
 }
 
-func (d *database) Claim(_ context.Context, id string, rows []partition.Row) ([]partition.Row, error) {
-	return d.give(id, rows, func(is, want partition.Row) bool {
+func (d *database) Claim(_ context.Context, id string, rows []row) ([]row, error) {
+	got := d.give(id, rows, func(is, want row) bool {
 		return d.find(is.Holder) < 0 && is.Epoch == want.Epoch || d.noEpochInClaim
-	}), nil
+	})
+	for _, row := range got {
+		d.claims[indexOf(d.parts, row.Name)]++
+	}
+	return got, nil
 }
 
-func (d *database) Hand(_ context.Context, to string, rows []partition.Row) ([]partition.Row, error) {
-	return d.give(to, rows, func(is, want partition.Row) bool {
+func (d *database) Hand(_ context.Context, to string, rows []row) ([]row, error) {
+	return d.give(to, rows, func(is, want row) bool {
 		return is.Holder == want.Holder && is.Epoch == want.Epoch || d.noEpochInHand
 	}), nil
 }
 
-func (d *database) give(to string, rows []partition.Row, may func(is, want partition.Row) bool) []partition.Row {
+// give makes a node the holder of those of rows that may says.
+func (d *database) give(to string, rows []row, may func(is, want row) bool) []row {
 	d.remember()
 	d.parts = slices.Clone(d.parts)
-	var got []partition.Row
+	var got []row
 	for _, want := range rows {
 		if i := indexOf(d.parts, want.Name); i >= 0 && may(d.parts[i], want) {
 			d.parts[i].Holder = to

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gatehouse/actors/partition"
@@ -37,6 +38,8 @@ type node struct {
 	mine     uint64 // partitions that View says it decides, as bits
 	lastID   string
 	welcomed map[string]bool // IDs whose Welcome has arrived
+	beatID   string
+	beat     int64 // the last that it knows of
 	leaseID  string
 	leaseEnd time.Duration
 	service
@@ -151,8 +154,22 @@ func (n *node) shutDown() {
 	n.world.log("%s is told to leave", n.id())
 	n.do(func() {
 		n.leaving = true
+		if n.world.chance(0.5) {
+			n.member.HandOver(n.time()) // it serves requests for a while
+			n.later(n.world.between(0, 3*time.Second), func() { n.member.Leave(n.time()) })
+			return
+		}
 		n.member.Leave(n.time())
 	})
+}
+
+// drain lets the node hand over all, and stay.
+func (n *node) drain() {
+	n.world.log("%s is drained", n.id())
+	if i := n.world.db.find(n.id()); i >= 0 {
+		n.world.db.nodes = slices.Clone(n.world.db.nodes)
+		n.world.db.nodes[i].Drain = true
+	}
 }
 
 // freeze stops the process for a while. Its clock goes on.
@@ -219,6 +236,7 @@ func (n *node) database(f func(), done func(lost bool)) {
 			}
 			if late >= 0 {
 				w.upset("a lost operation of %s is executed", n.id())
+				clear(w.mustLapse) // a beat may stand in for one that is lost
 			}
 			f()
 		})
@@ -249,9 +267,13 @@ func (a *actions) Run(op *partition.Op) {
 		func(lost bool) {
 			if lost {
 				op.Err = errLost
+				n.world.dbMended = n.world.now
 				n.world.log("%s: op %d is lost", n.id(), op.Kind)
 			} else {
 				*op = result
+			}
+			if op.Kind == partition.OpBeat && op.Err == nil {
+				n.beatID, n.beat = op.Node.ID, op.NewBeat
 			}
 			n.member.Done(n.time(), op)
 		})
@@ -266,10 +288,14 @@ func (a *actions) Confirmed(ticket int64) { (*node)(a).world.confirmed((*node)(a
 
 func (a *actions) Publish(v *partition.View) {
 	n := (*node)(a)
+	old := n.view
 	n.view, n.mine = v, 0
 	for i, p := range v.Parts {
 		if p.Mine {
 			n.mine |= 1 << i
+		}
+		if old != nil && old.Parts[i].Epoch != p.Epoch && !p.Mine && !n.world.silent {
+			n.later(0, func() { n.report(i) })
 		}
 	}
 	if n.world.tracing {

@@ -2,7 +2,8 @@ package partition_test
 
 import "time"
 
-// event is a function that runs at a time. Events of the same time run in the order of their making.
+// event is a function that runs at a time. Events of the same time run in the order in which they
+// were made.
 type event struct {
 	at  time.Duration
 	seq int

@@ -126,15 +126,16 @@ func (a *actions) Plant(part int, epoch int64, first bool, counts []byte) {
 	}
 }
 
-// count counts a request at the holder, which the node is.
-func (n *node) count(k int, r partition.Report) (allowed bool, used int, age time.Duration) {
+// count adds a report at the holder, which the node is, and counts a request. It returns whether it
+// is allowed, and the use and age of the window.
+func (n *node) count(k int, r partition.Report, request bool) (bool, int, time.Duration) {
 	part := n.world.partOf(k)
 	p, clock := &n.view.Parts[part], n.clock()
 	n.loadPlanted(part, p)
 	w := &n.windows[k]
 	w.Hold(p.Epoch, p.Claimed, clock)
 	w.Add(r, p.Claimed, clock)
-	allowed = w.Count(n.world.limit, clock)
+	allowed := request && w.Count(n.world.limit, clock)
 	return allowed, w.Used, clock - w.Opened
 }
 
@@ -162,7 +163,7 @@ func (n *node) decide(k int, until time.Duration) {
 	}
 	switch holder := n.world.owner(p.Holder); {
 	case p.Mine && n.decides():
-		allowed, _, _ := n.count(k, partition.Report{})
+		allowed, _, _ := n.count(k, partition.Report{}, true)
 		n.world.decided(n, k, allowed, false)
 	case p.Mine, p.Moving:
 		retry()
@@ -179,28 +180,63 @@ func (n *node) allow(k int) {
 	n.world.decided(n, k, ok, true)
 }
 
-// ask asks the holder to count a request. Nobody waits longer than a second.
+// report tells a new holder what the node knows of its tokens, so that the holder misses nothing
+// until they are used at the node again.
+func (n *node) report(part int) {
+	p := n.view.Parts[part]
+	holder := n.world.owner(p.Holder)
+	if part == n.world.parts || holder == nil || holder == n {
+		return
+	}
+	for k := range n.windows {
+		w := &n.windows[k]
+		if n.world.partOf(k) == part && !w.Over(n.clock()) && (w.Epoch != p.Epoch || w.Extra > 0) {
+			n.exchange(holder, k, p, false, func(outcome, bool) {})
+		}
+	}
+}
+
+// outcome is what comes of an exchange.
+type outcome int
+
+const (
+	replied   outcome = iota
+	elsewhere         // the node that was asked does not hold the partition
+	silent            // no reply within a second
+)
+
+// ask asks the holder to count a request.
 func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
-	w := n.world
-	part := w.partOf(k)
-	report := n.windows[k].Report(n.clock())
-	waiting := true
-	n.later(time.Second, func() {
-		if waiting {
-			waiting = false
+	n.exchange(holder, k, p, true, func(o outcome, allowed bool) {
+		switch {
+		case o == replied:
+			n.world.decided(n, k, allowed, false)
+		case o == elsewhere, n.view.Parts[n.world.partOf(k)].Epoch != p.Epoch:
+			retry() // somebody else decides now
+		default:
 			n.allow(k)
 		}
 	})
-	reply := func(f func()) {
-		if w.chance(w.dropFrame) || holder.cut[n.index] {
-			return
+}
+
+// exchange sends the node's report of a token to the holder, and lets it count a request if count.
+func (n *node) exchange(
+	holder *node, k int, p partition.Part, count bool, done func(o outcome, allowed bool),
+) {
+	w := n.world
+	report := n.windows[k].Report(n.clock())
+	waiting, process := true, n.process
+	finish := func(f func()) {
+		if waiting && n.process == process {
+			waiting = false
+			f()
 		}
-		n.later(w.frameDelay(), func() {
-			if waiting {
-				waiting = false
-				f()
-			}
-		})
+	}
+	n.later(time.Second, func() { finish(func() { done(silent, false) }) })
+	reply := func(f func()) {
+		if !w.chance(w.dropFrame) && !holder.cut[n.index] {
+			n.later(w.frameDelay(), func() { finish(f) })
+		}
 	}
 	if w.chance(w.dropFrame) || n.cut[holder.index] {
 		return
@@ -210,17 +246,16 @@ func (n *node) ask(holder *node, k int, p partition.Part, retry func()) {
 			if holder.id() != p.Holder {
 				return
 			}
-			at := &holder.view.Parts[part]
+			at := &holder.view.Parts[w.partOf(k)]
 			if !(at.Mine && holder.decides()) && !w.planted.lateAsk {
-				reply(retry)
+				reply(func() { done(elsewhere, false) })
 				return
 			}
-			allowed, used, age := holder.count(k, report)
+			allowed, used, age := holder.count(k, report, count)
 			epoch := at.Epoch
 			reply(func() {
-				reported := report.Extra
-				n.windows[k].Learn(used, age, epoch, reported, n.clock())
-				w.decided(n, k, allowed, false)
+				n.windows[k].Learn(used, age, epoch, report.Extra, n.clock())
+				done(replied, allowed)
 			})
 		})
 	})

@@ -12,26 +12,28 @@ import (
 )
 
 var (
-	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed only, and print what happens")
+	seedFlag      = flag.Uint64("seed", 0, "run the schedule of this seed only and print its events")
 	schedulesFlag = flag.Uint64("schedules", 2000, "how many schedules TestSimulation runs")
+	forFlag       = flag.Duration("for", time.Hour, "start no schedule after this time")
 	firstFlag     = flag.Uint64("first", 1, "seed of the first schedule of TestSimulation")
 )
 
-// simulate runs the schedules of many seeds on all processors until one is violated. It returns that
-// seed, or 0, and how many have run.
-func simulate(first, schedules uint64, bug string) (seed uint64, found string, ran uint64) {
+// simulate runs the schedules of many seeds on all processors until one violates an invariant. It
+// returns that seed, or 0, and how many have run.
+func simulate(first, schedules uint64, of class, bug string) (seed uint64, found string, ran uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // a schedule is all garbage, and small
 	var next, bad atomic.Uint64
+	end := time.Now().Add(*forFlag)
 	var mutex sync.Mutex
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			for bad.Load() == 0 {
+			for bad.Load() == 0 && time.Now().Before(end) {
 				i := next.Add(1) - 1
 				if i >= schedules {
 					return
 				}
-				if f := newWorld(first+i, bug, false).run(); f != "" {
+				if f := newWorld(first+i, of, bug, false).run(); f != "" {
 					mutex.Lock()
 					if seed == 0 || first+i < seed {
 						seed, found = first+i, f
@@ -48,7 +50,7 @@ func simulate(first, schedules uint64, bug string) (seed uint64, found string, r
 
 func TestSimulation(t *testing.T) {
 	if *seedFlag != 0 {
-		w := newWorld(*seedFlag, "", true)
+		w := newWorld(*seedFlag, anyClass, "", true)
 		found := w.run()
 		fmt.Println(w.story())
 		if found != "" {
@@ -57,7 +59,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	start := time.Now()
-	seed, found, ran := simulate(*firstFlag, *schedulesFlag, "")
+	seed, found, ran := simulate(*firstFlag, *schedulesFlag, anyClass, "")
 	if found != "" {
 		t.Errorf("%s\nRepeat it: go test ./actors/partition -run 'TestSimulation$' -seed %d", found, seed)
 	}

@@ -14,9 +14,11 @@ import (
 type class int
 
 const (
-	calm   class = iota // nodes join, leave and are drained; nothing fails
-	faulty              // and processes, links and the database fail
-	goesBack
+	anyClass class = iota // as the seed says
+	calm                  // nodes join, leave and are drained; nothing fails
+	single                // and one process, link or the database fails, once
+	faulty                // and they fail often
+	goesBack              // and the database goes back in time
 )
 
 // world is a cluster in virtual time. All that happens is an event of one queue, and each random
@@ -43,7 +45,9 @@ type world struct {
 	dbLosses                           bool          // some operations are lost in this schedule
 	failed                             time.Duration // when something has failed or was mended last
 	wentBack                           time.Duration // when the database went back in time; 0 = never
-	crashes                            int
+	mended                             bool          // nothing fails any more
+	dbMended                           time.Duration // when an operation was lost last
+	silent                             bool          // nodes report with requests only
 
 	checks
 	tracing bool
@@ -87,8 +91,8 @@ func (w *world) upset(format string, args ...any) {
 	w.log(format, args...)
 }
 
-// newWorld makes the schedule of a seed.
-func newWorld(seed uint64, bug string, tracing bool) *world {
+// newWorld makes the schedule of a seed, of a given class if it is not anyClass.
+func newWorld(seed uint64, of class, bug string, tracing bool) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), tracing: tracing}
 	w.events = make([]event, 0, 256)
 	w.parts, w.limit = 2+w.rng.IntN(2), 6+w.rng.IntN(7)
@@ -97,24 +101,34 @@ func newWorld(seed uint64, bug string, tracing bool) *world {
 	switch n := w.rng.IntN(10); {
 	case n < 2:
 		w.class = calm
+	case n < 4:
+		w.class = single
 	case n < 9:
 		w.class = faulty
 	default:
-		w.class, w.goesBack = goesBack, true
+		w.class = goesBack
 	}
+	if of != anyClass {
+		w.class = of
+	}
+	w.goesBack = w.class == goesBack
 	nodes := 2 + w.rng.IntN(3)
 	if w.chance(0.1) {
 		nodes = 5
 	}
-	for i := range nodes {
-		n := &node{world: w, index: i, cut: make([]bool, nodes), last: make([]time.Duration, nodes)}
+	w.addNodes(nodes)
+	w.begin()
+	w.plan()
+	return w
+}
+
+func (w *world) addNodes(count int) {
+	for i := range count {
+		n := &node{world: w, index: i, cut: make([]bool, count), last: make([]time.Duration, count)}
 		n.offset = w.between(0, time.Hour)
 		n.rate = 1 + (w.rng.Float64()-0.5)/100
 		w.nodes = append(w.nodes, n)
 	}
-	w.begin()
-	w.plan()
-	return w
 }
 
 func (w *world) plantBug(name string) {
@@ -145,6 +159,9 @@ func (w *world) plantBug(name string) {
 	}
 }
 
+// mostDelay is how long a frame may be on the way.
+const mostDelay = 4 * time.Second
+
 // mostEvents is far more than any schedule has.
 const mostEvents = 1_000_000
 
@@ -166,6 +183,7 @@ func (w *world) plan() {
 		w.push(w.between(2*time.Second, trouble+5*time.Second), w.changeToken)
 	}
 	if w.class == calm {
+		w.silent = w.chance(0.5)
 		for range w.rng.IntN(4) {
 			w.push(w.between(3*time.Second, trouble), w.plannedEvent)
 		}
@@ -181,18 +199,20 @@ func (w *world) plan() {
 func (w *world) planRequests(trouble time.Duration) {
 	w.tokens = make([]tokenState, 2+w.rng.IntN(2))
 	for k := range w.tokens {
-		sticky := -1
-		if w.chance(0.3) {
-			sticky = w.rng.IntN(len(w.nodes))
+		// Requests come to nodes at random, or first to one node and later to the others.
+		var first *node
+		if w.chance(0.5) {
+			first = w.pick()
 		}
 		from := w.between(time.Second, trouble)
 		until := from + w.between(0, trouble)
-		for range w.rng.IntN(4 * w.limit) {
-			n := w.nodes[w.rng.IntN(len(w.nodes))]
-			if sticky >= 0 && !w.chance(0.1) {
-				n = w.nodes[sticky]
+		change := w.between(from, until)
+		for range w.rng.IntN(8 * w.limit) {
+			n, at := w.pick(), w.between(from, until)
+			if first != nil && at < change {
+				n = first
 			}
-			w.push(w.between(from, until), func() { n.request(k) })
+			w.push(at, func() { n.request(k) })
 		}
 	}
 }
@@ -214,16 +234,16 @@ func (w *world) plannedEvent() {
 		n.start()
 	case 3:
 		if n.up() && w.chance(0.5) {
-			w.log("%s is drained", n.id())
-			if i := w.db.find(n.id()); i >= 0 {
-				w.db.nodes = slices.Clone(w.db.nodes)
-				w.db.nodes[i].Drain = true
-			}
+			n.drain()
 		}
 	}
 }
 
 func (w *world) planFaults(trouble time.Duration) {
+	if w.class == single {
+		w.push(w.between(1500*time.Millisecond, trouble), w.fault)
+		return
+	}
 	if w.chance(0.3) {
 		w.dropFrame = w.rng.Float64() * 0.3
 	}
@@ -307,6 +327,7 @@ func (w *world) failover() {
 // mend ends all failures.
 func (w *world) mend() {
 	w.upset("nothing fails any more")
+	w.mended = true
 	w.dropFrame, w.doubleFrame, w.delayFrame = 0, 0, 0
 	w.loseRequest, w.loseResponse, w.slowDB, w.dbAway = 0, 0, 0, 0
 	for _, n := range w.nodes {
@@ -333,18 +354,21 @@ func (w *world) run() (found string) {
 			found = string(v)
 		}
 	}()
-	for len(w.events) > 0 {
+	w.runUntil(w.end)
+	return ""
+}
+
+// runUntil runs all events until a time.
+func (w *world) runUntil(end time.Duration) {
+	for len(w.events) > 0 && w.events[0].at <= end {
 		e := w.pop()
-		if e.at > w.end {
-			break
-		}
 		w.now = e.at
 		e.do()
 		if w.made > mostEvents {
 			w.fail("the schedule does not end")
 		}
 	}
-	return ""
+	w.now = end
 }
 
 // story returns the trace.
@@ -366,7 +390,7 @@ func (w *world) deliver(from *node, fromID, to string, m *partition.Message) {
 	for range copies {
 		at := max(w.now+w.between(100*time.Microsecond, 800*time.Microsecond), from.last[target.index])
 		if w.chance(w.delayFrame) {
-			at = w.now + w.between(0, 4*time.Second) // others overtake it
+			at = w.now + w.between(0, mostDelay) // others overtake it
 		} else {
 			from.last[target.index] = at
 		}

@@ -78,9 +78,19 @@ func (w *Window) Add(r Report, claimed int64, clock time.Duration) {
 }
 
 // Learn sets the asker's window to what the holder at an epoch has replied: its use and age, asked
-// at clock. reported is how much of Extra the holder has added.
-func (w *Window) Learn(used int, age time.Duration, epoch int64, reported int, clock time.Duration) {
-	*w = Window{Opened: clock - age, Used: used, Epoch: epoch, Extra: max(0, w.Extra-reported)}
+// at clock. reported is how much of Extra the holder has added. A late reply changes nothing that a
+// newer one has told, or that the node has counted as a later holder.
+func (w *Window) Learn(
+	used int, age time.Duration, epoch int64, reported int, clock time.Duration,
+) {
+	if epoch < w.Epoch {
+		return
+	}
+	opened := clock - age
+	if epoch == w.Epoch && !w.Over(clock) && opened < w.Opened+Length/2 {
+		used = max(used, w.Used)
+	}
+	*w = Window{Opened: opened, Used: used, Epoch: epoch, Extra: max(0, w.Extra-reported)}
 }
 
 // Allow reports whether the asker allows a request without the holder: a node may give away its

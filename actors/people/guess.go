@@ -58,8 +58,19 @@ func (s *Service) limitGuess(
 
 // guesser is a caller who guesses the password of an account.
 type guesser struct {
-	account [32]byte // as account.Guess
-	caller  netip.Prefix
+	account [32]byte     // as account.Guess
+	caller  netip.Prefix // ratelimit.CallerPrefix
+}
+
+// encode returns g for another node.
+func (g guesser) encode() []byte { return append(g.account[:], g.caller.Addr().AsSlice()...) }
+
+// decodeGuesser is the inverse of encode.
+func decodeGuesser(text []byte) (g guesser, ok bool) {
+	n := copy(g.account[:], text)
+	caller, ok := netip.AddrFromSlice(text[n:])
+	g.caller = ratelimit.CallerPrefix(caller)
+	return g, n == len(g.account) && (ok || len(text) == n)
 }
 
 // pace counts an attempt of a caller at an account, and returns a function that takes it back. It

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,9 @@ type Config struct {
 	// SMSPerHour limits the text messages with codes an hour that callers may cause who are not
 	// known to an account; SMSPerCountry limits those to one country. 0 = no limit.
 	SMSPerHour, SMSPerCountry int
+	// Nodes are the nodes of a cluster, which count the attempts of callers and text messages
+	// together; nil = this one.
+	Nodes ratelimit.Nodes
 }
 
 // Tokens is the part of the token service that Service needs.
@@ -100,9 +104,9 @@ type Service struct {
 	config         Config
 	metrics        *metrics
 	hasher         *hashScheduler
-	guesses        *ratelimit.Pacer[guesser]
-	wrongPasswords *ratelimit.Throttle
-	codeRequests   *ratelimit.Throttle
+	guesses        ratelimit.Limiter[guesser]
+	wrongPasswords ratelimit.Limiter[netip.Addr]
+	codeRequests   ratelimit.Limiter[netip.Addr]
 	smsBudget      *smsBudget
 	known          knownBrowsers
 	sender         *sender
@@ -122,12 +126,14 @@ func New(config Config) (*Service, error) {
 		config:  config,
 		metrics: metrics,
 		hasher:  newHashScheduler(config.Hasher, config.HashSlots),
-		guesses: ratelimit.NewPacer[guesser](guesses, guessesEvery, guessers),
-		wrongPasswords: ratelimit.NewThrottle(
-			wrongPasswords, wrongPasswordsEvery, limitedCallers),
-		codeRequests: ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers),
-		smsBudget:    newSMSBudget(&config, metrics),
-		known:        knownBrowsers{keys: config.Keys},
+		guesses: ratelimit.SharePacer(config.Nodes, "guesses",
+			ratelimit.NewPacer[guesser](guesses, guessesEvery, guessers), guesser.encode, decodeGuesser),
+		wrongPasswords: ratelimit.ShareThrottle(config.Nodes, "wrong_passwords",
+			ratelimit.NewThrottle(wrongPasswords, wrongPasswordsEvery, limitedCallers)),
+		codeRequests: ratelimit.ShareThrottle(config.Nodes, "code_requests",
+			ratelimit.NewThrottle(codeRequests, codeRequestsEvery, limitedCallers)),
+		smsBudget: newSMSBudget(&config, metrics),
+		known:     knownBrowsers{keys: config.Keys},
 	}
 	s.hasher.spent = metrics.hashSeconds
 	s.sender = newSender(config.Messenger, metrics, config.Logger, s.freeLongCode)

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
+	"gatehouse/actors/ratelimit"
 )
 
 // smsPeriod is the period of a budget of text messages, counted from its first message.
@@ -21,7 +23,8 @@ const allCountries = "all"
 // Browsers that are known to the account are not limited, so that nobody can use up their way in.
 // Its methods may be called by many goroutines.
 type smsBudget struct {
-	perHour, perCountry int // 0 = no limit
+	perHour, perCountry int             // 0 = no limit
+	nodes               ratelimit.Nodes // nil = this node counts
 	metrics             *metrics
 	logger              *slog.Logger
 
@@ -41,14 +44,77 @@ type smsUse struct {
 }
 
 func newSMSBudget(config *Config, metrics *metrics) *smsBudget {
-	return &smsBudget{
-		perHour: config.SMSPerHour, perCountry: config.SMSPerCountry,
+	b := &smsBudget{
+		perHour: config.SMSPerHour, perCountry: config.SMSPerCountry, nodes: config.Nodes,
 		metrics: metrics, logger: config.Logger, used: map[string]smsUse{},
 	}
+	if b.nodes != nil {
+		b.nodes.Serve(smsLimit, b.serve)
+	}
+	return b
 }
 
-// take counts the message of c for a network, unless it is no text message or the browser is known. It returns a
-// *ThrottledError if a budget is used up. The context makes the write that uses up a budget record
+// smsLimit is the name of the budgets among nodes. All have one holder: a message takes of several.
+const smsLimit = "sms"
+
+// smsRequest asks another node to count a message.
+type smsRequest struct {
+	Country string
+	Network netip.Prefix
+	Undo    bool // take it back
+}
+
+// smsReply is the outcome of a request.
+type smsReply struct {
+	Wait    time.Duration // how long the message has to wait; 0 = it is counted
+	Reached []string      // budgets that it uses up
+}
+
+// ask has the holder of the budgets count a message, or counts it.
+func (b *smsBudget) ask(r smsRequest, now time.Time) (reply smsReply) {
+	if b.nodes != nil {
+		body, ok := b.nodes.Ask(smsLimit, nil, encodeSMS(r))
+		if ok && json.Unmarshal(body, &reply) == nil {
+			return reply
+		}
+	}
+	return b.count(r.Country, r.Network, now)
+}
+
+// takeBack undoes ask.
+func (b *smsBudget) takeBack(r smsRequest) {
+	here := func() { b.undo(r.Country, r.Network) }
+	if b.nodes == nil {
+		here()
+		return
+	}
+	r.Undo = true
+	b.nodes.Tell(smsLimit, nil, encodeSMS(r), here)
+}
+
+// serve handles the request of another node.
+func (b *smsBudget) serve(request []byte, now time.Time) []byte {
+	var r smsRequest
+	if err := json.Unmarshal(request, &r); err != nil {
+		return nil
+	}
+	if r.Undo {
+		b.undo(r.Country, r.Network)
+		return nil
+	}
+	return encodeSMS(b.count(r.Country, r.Network, now))
+}
+
+func encodeSMS(v any) []byte {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // smsRequest and smsReply can be encoded
+	}
+	return body
+}
+
+// take counts the message of c for a network, unless it is no text message or the browser is known.
+// It returns a *ThrottledError if a budget is used up. The context makes the write that uses up a budget record
 // that. undo takes the message back, after it was not sent.
 func (b *smsBudget) take(
 	ctx context.Context, c *account.Challenge, network netip.Prefix, now time.Time,
@@ -56,12 +122,26 @@ func (b *smsBudget) take(
 	if c.Channel != account.SMS || c.Requester == account.KnownBrowsers {
 		return ctx, func() {}, nil
 	}
+	r := smsRequest{Country: account.PhoneCountry(c.Address), Network: network}
+	reply := b.ask(r, now)
+	if reply.Wait > 0 {
+		return ctx, nil, &ThrottledError{RetryAfter: reply.Wait}
+	}
+	for _, key := range reply.Reached {
+		ctx = audit.With(ctx, audit.Event{
+			Action: audit.BudgetReached, Outcome: audit.Refused, Details: []string{"sms", key},
+		})
+	}
+	return ctx, func() { b.takeBack(r) }, nil
+}
+
+// count counts a message to a country for a network here.
+func (b *smsBudget) count(country string, network netip.Prefix, now time.Time) (reply smsReply) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	country := account.PhoneCountry(c.Address)
 	for _, key := range []string{allCountries, country} {
 		if wait := b.wait(key, network, now); wait > 0 {
-			return ctx, nil, &ThrottledError{RetryAfter: wait}
+			return smsReply{Wait: wait}
 		}
 	}
 	for _, key := range []string{allCountries, country} {
@@ -74,12 +154,10 @@ func (b *smsBudget) take(
 		}
 		b.used[key] = use
 		if use.n == b.limit(key) {
-			ctx = audit.With(ctx, audit.Event{
-				Action: audit.BudgetReached, Outcome: audit.Refused, Details: []string{"sms", key},
-			})
+			reply.Reached = append(reply.Reached, key)
 		}
 	}
-	return ctx, func() { b.undo(country, network) }, nil
+	return reply
 }
 
 // limit returns the limit of a budget; 0 = none.

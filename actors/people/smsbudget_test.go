@@ -24,12 +24,16 @@ import (
 type auditedStore struct {
 	account.Store
 	events []audit.Event
+	fail   error // of CreateChallenge
 }
 
 // CreateChallenge implements account.Store.
 func (s *auditedStore) CreateChallenge(
 	ctx context.Context, c *account.Challenge, longCode [32]byte,
 ) (account.Plan, error) {
+	if s.fail != nil {
+		return 0, s.fail
+	}
 	s.events = append(s.events, audit.Recorded(ctx)...)
 	return s.Store.CreateChallenge(ctx, c, longCode)
 }

@@ -3,6 +3,7 @@ package token_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,8 +19,12 @@ import (
 type cluster struct {
 	nodes []*clusterNode
 
+	size int // of nodes
+
 	mu        sync.Mutex
 	holder    int // index in nodes; -1 = nobody
+	gone      int // index of a node without a row; -1 = none
+	changed   chan struct{}
 	epoch     int64
 	claimed   int64
 	asks      int
@@ -40,7 +45,7 @@ type clusterNode struct {
 // newCluster starts n services on one store. The first holds all partitions.
 func newCluster(t *testing.T, n int, stale time.Duration) *cluster {
 	t.Helper()
-	c := &cluster{epoch: 1, claimed: 1}
+	c := &cluster{size: n, epoch: 1, claimed: 1, gone: -1, changed: make(chan struct{})}
 	store := newFakeStore()
 	for i := range n {
 		node := &clusterNode{cluster: c, index: i}
@@ -66,11 +71,18 @@ func (n *clusterNode) View() *partition.View {
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()
 	v := &partition.View{
-		Up: len(n.cluster.nodes), Parts: make([]partition.Part, partition.Count),
+		Self: fmt.Sprint(n.index), Up: n.cluster.size, Changed: n.cluster.changed,
+		Parts: make([]partition.Part, partition.Count), Nodes: map[string]partition.Node{},
+	}
+	for i := range n.cluster.size {
+		if i != n.cluster.gone {
+			v.Nodes[fmt.Sprint(i)] = partition.Node{}
+		}
 	}
 	for i := range v.Parts {
 		v.Parts[i] = partition.Part{
-			Epoch: n.cluster.epoch, Claimed: n.cluster.claimed, Mine: n.cluster.holder == n.index,
+			Holder: fmt.Sprint(n.cluster.holder),
+			Epoch:  n.cluster.epoch, Claimed: n.cluster.claimed, Mine: n.cluster.holder == n.index,
 		}
 	}
 	return v
@@ -127,6 +139,8 @@ func (c *cluster) change(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 // move hands all partitions over to another node, as a holder that stops does.
@@ -143,7 +157,9 @@ func (c *cluster) move(to int) {
 
 // claim makes another node the holder after the one before has failed.
 func (c *cluster) claim(to int) {
-	c.change(func() { c.holder, c.epoch, c.claimed = to, c.epoch+1, c.epoch+1 })
+	c.change(func() {
+		c.gone, c.holder, c.epoch, c.claimed = c.holder, to, c.epoch+1, c.epoch+1
+	})
 }
 
 // admit sends requests to the nodes in turn and returns how many were admitted, and the latest end
@@ -269,11 +285,49 @@ func TestClusterAllowsPartWithoutHolder(t *testing.T) {
 			t.Errorf("got %d requests without a holder, want %d", got, want)
 		}
 		c.claim(1)
-		// Three nodes ask before the last has reported that 40 and 60 requests were allowed.
-		if got, _ := c.admit(t, bearer, token.BasicProfile, 400); got != 3 {
-			t.Errorf("got %d requests more, want 3", got)
+		wait(time.Second)
+		if got, _ := c.admit(t, bearer, token.BasicProfile, 400); got != 0 {
+			t.Errorf("got %d requests more, want none: 40 and 60 were reported", got)
 		}
 	})
+}
+
+// TestNodesReportToNewHolder has the holder of a used token fail, and lets two nodes decide alone
+// for a while. The new holder hears of both at once, so that it allows no more than is left.
+func TestNodesReportToNewHolder(t *testing.T) {
+	for name, inUse := range map[string]bool{"token in use": true, "token unknown": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 4, 0)
+				bearer := c.nodes[0].newTokens(t).AccessToken
+				allowed := func(node, n int) (admitted int) {
+					for range n {
+						if c.nodes[node].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+							admitted++
+						}
+					}
+					return admitted
+				}
+				if inUse {
+					allowed(1, 1)
+				}
+				total := allowed(2, 30)
+				c.change(func() { c.holder = -1 })
+				c.change(func() { c.holder, c.nodes[0].cutOff, c.nodes[2].cutOff, c.nodes[3].cutOff = 0, true, true, true })
+				total += allowed(2, 100) + allowed(3, 100)
+				c.change(func() { c.nodes[2].cutOff, c.nodes[3].cutOff = false, false })
+				c.claim(1)
+				wait(time.Second)
+				total += allowed(1, 100)
+				if inUse {
+					total++
+				}
+				if total != 100 {
+					t.Errorf("got %d requests, want 100 since the new holder knows of all", total)
+				}
+			})
+		})
+	}
 }
 
 // TestUnknownTokenWithoutHolder uses a token that no node has seen while there is nobody to ask.

@@ -12,12 +12,19 @@ import (
 // not used. All of them have ended by then.
 const handedFor = partition.Length + lateTime
 
-// handedWindows are those of a partition's tokens that another node has handed over and that no
-// request here has needed yet.
+// handedWindows are those of a partition's tokens that a former holder has handed over, or that
+// other nodes have reported, and that no request here has needed yet.
 type handedWindows struct {
 	epoch   int64 // of the partition when this node holds it
+	planted bool  // a former holder has handed them over
 	until   time.Duration
 	byToken map[oauth.TokenID]sharedWindows
+}
+
+// areValid reports whether the windows are those of the holder of a partition. A former holder that
+// failed may have counted on after it had sent them.
+func (h *handedWindows) areValid(part *partition.Part) bool {
+	return h.epoch == part.Epoch && !(h.planted && part.Claimed == part.Epoch)
 }
 
 // export collects the windows of a partition's tokens.
@@ -62,7 +69,8 @@ const exportChunk = 200 << 10
 // ExportWindows returns the windows of a partition's tokens, which this node has just stopped to
 // decide about, in parts for PlantWindows. Ages stand for times, since clocks differ.
 func (s *Service) ExportWindows(part int) (chunks [][]byte) {
-	m := &export{epoch: s.config.Peers.View().Parts[part].Epoch, clock: s.clock(time.Now())}
+	moving := &s.config.Peers.View().Parts[part]
+	m := &export{epoch: moving.Epoch, clock: s.clock(time.Now())}
 	flush := func(least int) {
 		if len(m.dst) > least {
 			chunks, m.dst = append(chunks, m.dst), nil
@@ -75,7 +83,7 @@ func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 	shard := &s.directory.shards[part]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if shard.handed.epoch == m.epoch {
+	if shard.handed.areValid(moving) {
 		for id, windows := range shard.handed.byToken {
 			m.dst = windows.append(m.dst, &id, m.clock)
 			flush(exportChunk)
@@ -93,7 +101,9 @@ func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if first || shard.handed.epoch != epoch {
-		shard.handed = handedWindows{epoch: epoch, byToken: map[oauth.TokenID]sharedWindows{}}
+		shard.handed = handedWindows{
+			epoch: epoch, planted: true, byToken: map[oauth.TokenID]sharedWindows{},
+		}
 	}
 	shard.handed.until = clock + handedFor
 	for r := (peerReader{rest: counts}); len(r.rest) > 0; {
@@ -115,12 +125,15 @@ func (s *Service) PlantWindows(part int, epoch int64, first bool, counts []byte)
 	}
 }
 
-// takeHanded returns the windows of a token that another node has handed over for an epoch, once.
-func (d *directory) takeHanded(id *oauth.TokenID, epoch int64) (windows sharedWindows, ok bool) {
+// takeHanded returns the windows of a token that other nodes have handed over or reported to the
+// holder of a partition, once.
+func (d *directory) takeHanded(
+	id *oauth.TokenID, part *partition.Part,
+) (windows sharedWindows, ok bool) {
 	shard := d.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if shard.handed.epoch != epoch {
+	if !shard.handed.areValid(part) {
 		return windows, false
 	}
 	windows, ok = shard.handed.byToken[*id]

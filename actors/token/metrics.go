@@ -47,9 +47,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	collectors := []prometheus.Collector{
-		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects, m.provisional,
-		gauge("gatehouse_cluster_shadows",
-			"Access tokens in use here whose requests another node counts.", s.shadows),
+		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",
@@ -63,6 +61,10 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 				}
 				return s.followDelay(time.Now()).Seconds()
 			}),
+	}
+	if s.config.Peers != nil {
+		collectors = append(collectors, m.provisional, gauge("gatehouse_cluster_shadows",
+			"Access tokens in use here whose requests another node counts.", s.shadows))
 	}
 	for _, purpose := range oauth.Purposes {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

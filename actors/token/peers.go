@@ -69,8 +69,15 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 func (s *Service) HandlePeer(
 	m partition.Message, reply func(status partition.Status, epoch int64, body []byte),
 ) {
+	if reply == nil {
+		return // a cast, which no node sends
+	}
+	if len(m.Body) > 0 && m.Body[0] == askReports {
+		s.addReports(m.Partition, m.Body[1:], reply)
+		return
+	}
 	var ask countAsk
-	if !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
+	if len(m.Body) == 0 || m.Body[0] != askCount || !ask.parse(m.Body) || int(ask.id[0]) != m.Partition {
 		reply(partition.Done, 0, (&countReply{verdict: TryLater}).append(nil))
 		return
 	}
@@ -146,9 +153,6 @@ func (s *Service) openForPeer(ask *countAsk) *countReply {
 
 // shadows returns how many tokens in use here are counted by other nodes.
 func (s *Service) shadows() (n float64) {
-	if s.config.Peers == nil {
-		return 0
-	}
 	view := s.config.Peers.View()
 	for i := range s.directory.shards {
 		if shard := &s.directory.shards[i]; !view.Parts[i].Mine {
@@ -178,6 +182,12 @@ func (s *Service) confirm() error {
 // decide no longer after 7 seconds.
 const confirmTimeout = 9 * time.Second
 
+// The first byte of asks.
+const (
+	askCount   byte = 1 // a countAsk
+	askReports byte = 2 // what the sender knows of many tokens
+)
+
 // countAsk asks the holder of a token's partition to count a request.
 type countAsk struct {
 	id       oauth.TokenID
@@ -187,7 +197,7 @@ type countAsk struct {
 }
 
 func (c *countAsk) append(dst []byte) []byte {
-	dst = append(append(dst, c.id[:]...), byte(c.endpoint))
+	dst = append(append(append(dst, askCount), c.id[:]...), byte(c.endpoint))
 	dst = binary.AppendUvarint(dst, uint64(max(0, c.report.Age.Microseconds())))
 	dst = binary.AppendUvarint(dst, uint64(c.report.Used))
 	dst = binary.AppendUvarint(dst, uint64(c.report.Epoch))
@@ -195,9 +205,9 @@ func (c *countAsk) append(dst []byte) []byte {
 	return append(dst, c.text...)
 }
 
-// parse reads what append has written. It returns false for anything else.
+// parse reads what append has written, and is not empty. It returns false for anything else.
 func (c *countAsk) parse(body []byte) bool {
-	r := peerReader{rest: body}
+	r := peerReader{rest: body[1:]}
 	copy(c.id[:], r.bytes(len(c.id)))
 	if b := r.bytes(1); len(b) == 1 {
 		c.endpoint = Endpoint(b[0])

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -58,9 +59,11 @@ type Config struct {
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
 	MaxActive int
-	Actors    *actor.ActorSystem // outlives the Service
-	Logger    *slog.Logger
-	Metrics   prometheus.Registerer
+	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
+	Nodes   ratelimit.Nodes
+	Actors  *actor.ActorSystem // outlives the Service
+	Logger  *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Wrong client secrets that one address may send: a burst at once and then one a second. Right ones
@@ -83,7 +86,7 @@ type Service struct {
 	users        records[int64, user]
 	clientActors clientActors
 	changing     chan struct{} // holds a token while the record of a client is being changed
-	wrongSecrets *ratelimit.Throttle
+	wrongSecrets ratelimit.Limiter[netip.Addr]
 
 	directory *directory
 	ends      ends
@@ -106,11 +109,12 @@ type Service struct {
 // New starts a Service. Stop ends it.
 func New(ctx context.Context, config Config) (*Service, error) {
 	s := &Service{
-		config:       config,
-		started:      time.Now(),
-		changing:     make(chan struct{}, 1),
-		wrongSecrets: ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers),
-		directory:    newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
+		config:   config,
+		started:  time.Now(),
+		changing: make(chan struct{}, 1),
+		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
+			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
+		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
@@ -131,6 +135,9 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		})
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
+	if config.Peers != nil {
+		s.tasks.Go(s.reportToHolders)
+	}
 	if config.Shared {
 		s.keys.delay = keyDelay
 		s.tasks.Go(s.follow)

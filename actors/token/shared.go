@@ -115,11 +115,11 @@ func (a *tokenActor) countAlone(
 	return told.Take(limit, now)
 }
 
-// hold makes the windows those of the holder at the partition's epoch. Windows that a former holder
-// has handed over take the place of what this node knew.
+// hold makes the windows those of the holder at the partition's epoch. Windows that other nodes have
+// handed over or reported take the place of what this node knew.
 func (a *tokenActor) hold(part *partition.Part, clock time.Duration) {
-	if a.shared[0].Epoch != part.Epoch && part.Claimed < part.Epoch {
-		if handed, ok := a.service.directory.takeHanded(&a.id, part.Epoch); ok {
+	if a.shared[0].Epoch != part.Epoch {
+		if handed, ok := a.service.directory.takeHanded(&a.id, part); ok {
 			for i := range a.shared {
 				a.shared[i].Inherit(handed[i], part.Epoch, part.Claimed, clock)
 			}

@@ -104,6 +104,10 @@ func (a *tokenActor) Handle(message any) {
 		a.admit(m)
 	case *export:
 		a.export(m)
+	case *reporting:
+		a.report(m)
+	case *reported:
+		a.takeReport(m)
 	}
 }
 

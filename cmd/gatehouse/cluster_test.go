@@ -207,7 +207,7 @@ func TestClusterDrain(t *testing.T) {
 	hand(rows...)
 	select {
 	case got := <-drained:
-		t.Errorf("got %+v, want a to be waited for: it holds the partition of lookups", got)
+		t.Fatalf("got %+v, want a to be waited for: it holds the partition of lookups", got)
 	case <-time.After(3 * drainRead):
 	}
 	hand(partition.Row{Name: "geo/default", Holder: "id-a", Epoch: 1})
@@ -236,4 +236,12 @@ func TestClusterCommandsNeedPostgres(t *testing.T) {
 	empty := pgtest.Start(t)
 	failsOnce(t, "empty database", runOnce(t, nil, "cluster", "status", "--database-url="+empty), exitFailed,
 		"gatehouse migrate up")
+}
+
+// TestNodeNeedsSessions starts a node behind a pooler that gives each transaction another connection.
+func TestNodeNeedsSessions(t *testing.T) {
+	env := databaseEnv(t, pgtest.StartPooler(t, pgtest.Start(t), "transaction"))
+	got := runOnce(t, env, append([]string{"serve", "--roles=identity", "--cluster-listen=127.0.0.1:0"},
+		anyPorts...)...)
+	failsOnce(t, "a pooler", got, exitFailed, "GATEHOUSE_DATABASE_URL", "pooler in transaction or statement mode")
 }

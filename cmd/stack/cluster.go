@@ -8,11 +8,15 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
+	"gatehouse/actors/token"
 	"gatehouse/providers/cluster"
+	"gatehouse/providers/cluster/limits"
+	"gatehouse/providers/sqlstore"
 )
 
 // handOverTime is how long a node that stops tries to hand over what it holds.
@@ -22,43 +26,55 @@ const handOverTime = 5 * time.Second
 // closed.
 func (s *Stack) openNode(ctx context.Context) (err error) {
 	c := s.config.Cluster
-	if s.Store == nil {
+	if s.config.Identity == nil {
 		return wrong("Cluster", errors.New("a cluster needs the identity service and its database"))
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
 	}
 	egress := "default"
 	if s.config.Lookups != nil {
 		egress = cmp.Or(s.config.Lookups.Egress, egress)
 	}
-	authority, err := s.authority(ctx)
-	if err != nil {
+	if err := s.authority.read(ctx, s.Store); err != nil {
 		return wrong("Identity.Database", err)
 	}
 	s.node, err = cluster.New(cluster.Config{
 		Store: s.Store, Listen: c.Listen, Advertise: c.Advertise,
 		Name: cmp.Or(c.Name, defaultName(c.Listen)), Version: c.Version, Egress: egress,
-		Authority: authority, Logger: s.Logger, Metrics: s.Metrics,
+		Authority: s.authority.keys, Logger: s.Logger, Metrics: s.Metrics,
 	})
 	if err != nil {
 		return wrong("Cluster.Listen", err)
 	}
+	s.limits = limits.New(s.node)
 	s.onStop(func() error { s.node.Stop(); return nil })
 	return nil
 }
 
-// authority returns a function that returns the keys of the cluster's certificate authority: as they
-// are now until the token service keeps them up to date.
-func (s *Stack) authority(ctx context.Context) (func() []oauth.Key, error) {
-	keys, err := s.Store.Keys(ctx, time.Now())
+// authority has the keys of the cluster's certificate authority. Its methods may be called by many
+// goroutines.
+type authority struct {
+	first  []oauth.Key                   // as they were at the start
+	tokens atomic.Pointer[token.Service] // keeps them up to date; nil = not yet
+}
+
+// read reads the keys of the start.
+func (a *authority) read(ctx context.Context, store *sqlstore.Store) error {
+	keys, err := store.Keys(ctx, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("read keys: %w", err)
+		return fmt.Errorf("read keys: %w", err)
 	}
-	keys = slices.DeleteFunc(keys, func(k oauth.Key) bool { return k.Purpose != oauth.ClusterKeys })
-	return func() []oauth.Key {
-		if s.Tokens == nil {
-			return keys
-		}
-		return s.Tokens.Keys(oauth.ClusterKeys)
-	}, nil
+	a.first = slices.DeleteFunc(keys, func(k oauth.Key) bool { return k.Purpose != oauth.ClusterKeys })
+	return nil
+}
+
+// keys returns the keys, the current one first.
+func (a *authority) keys() []oauth.Key {
+	if tokens := a.tokens.Load(); tokens != nil {
+		return tokens.Keys(oauth.ClusterKeys)
+	}
+	return a.first
 }
 
 // defaultName returns the name of the machine with the port of an address.
@@ -76,7 +92,9 @@ func (s *Stack) joinCluster() {
 	if s.node == nil {
 		return
 	}
+	s.authority.tokens.Store(s.Tokens)
 	s.node.Handle(partition.ServiceTokens, s.Tokens.HandlePeer)
+	s.node.Handle(partition.ServiceThrottles, s.limits.HandlePeer)
 	if s.Lookups != nil {
 		s.node.Handle(partition.ServiceLookups, s.Lookups.HandlePeer)
 	}

@@ -28,6 +28,11 @@ func (s *Stack) openStore(ctx context.Context) (err error) {
 // startIdentity starts the identity service on the database.
 func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 	c := s.config.Identity
+	if s.Store == nil {
+		if err := s.openStore(ctx); err != nil {
+			return err
+		}
+	}
 	tokens := token.Config{
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
@@ -35,7 +40,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if s.node != nil {
-		tokens.Peers = s.node
+		tokens.Peers, tokens.Nodes = s.node, s.limits
 	}
 	if c.Stores != nil {
 		tokens.Tokens, tokens.Accounts = c.Stores(s.Store)
@@ -54,6 +59,9 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Logger: s.Logger, Metrics: s.Metrics,
 		PhoneReplacesPassword: c.PhoneReplacesPassword, SMSCountries: c.SMSCountries,
 		SMSPerHour: c.SMSPerHour, SMSPerCountry: c.SMSPerCountry,
+	}
+	if s.node != nil {
+		users.Nodes = s.limits
 	}
 	if c.Sender == nil {
 		messages, err := s.openMessenger(issuer)

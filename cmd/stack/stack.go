@@ -29,6 +29,7 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/httpedge"
 	"gatehouse/providers/cluster"
+	"gatehouse/providers/cluster/limits"
 	"gatehouse/providers/sim"
 	"gatehouse/providers/sqlstore"
 )
@@ -58,6 +59,8 @@ type Stack struct {
 	level         slog.LevelVar // of Logger
 	actors        *actor.ActorSystem
 	node          *cluster.Node // nil without a cluster
+	limits        *limits.Limits
+	authority     authority
 	public, admin net.Listener
 	deadline      time.Time // the end of DrainTimeout; zero before it has begun
 	stopLookups   func()
@@ -104,12 +107,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 	}
 	s.actors = mailbox.NewSystem()
 	s.onStop(func() error { s.actors.Shutdown(); return nil })
-	if config.Identity != nil {
-		if err := s.openStore(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if config.Cluster != nil {
+	if config.Cluster != nil { // the lookups of a node need the other nodes
 		if err := s.openNode(ctx); err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func (n *Node) ask(service byte, part int, body []byte, began, end time.Duration
 			}
 			elsewhere = reply.Status == partition.Elsewhere
 		}
-		if !elsewhere || now-began >= waitTime {
+		if !elsewhere || now-began >= n.wait {
 			return nil, 0, partition.ErrUnreachable
 		}
 		pause := time.NewTimer(min(retryTime, end-now))
@@ -104,7 +104,7 @@ func (n *Node) Cast(service byte, body []byte) {
 func (n *Node) receive(certificate string, b []byte) {
 	r := n.roster.Load()
 	f, err := partition.ParseFrame(b)
-	if err != nil || f.To != r.self || f.From == "" {
+	if err != nil || f.To != r.self || f.To == "" {
 		n.refused(errFrame)
 		return
 	}

@@ -183,7 +183,8 @@ func hashOf(der []byte) string {
 // identity holds the certificates of this process and what it checks those of others against. Its
 // methods may be called by many goroutines.
 type identity struct {
-	keys func() []oauth.Key
+	keys         func() []oauth.Key
+	presentAfter time.Duration
 
 	mu        sync.Mutex
 	authority *authority
@@ -192,7 +193,7 @@ type identity struct {
 
 // newIdentity makes the first certificate. It is presented at once.
 func newIdentity(keys func() []oauth.Key, now time.Time) (*identity, error) {
-	id := &identity{keys: keys}
+	id := &identity{keys: keys, presentAfter: presentAfter}
 	return id, id.refresh(now)
 }
 
@@ -221,7 +222,7 @@ func (id *identity) refresh(now time.Time) error {
 	if len(id.leaves) > 0 {
 		former := id.leaves[0]
 		if now.Before(former.expires) && id.authority.trusts(&former.secret) {
-			fresh.present = now.Add(presentAfter)
+			fresh.present = now.Add(id.presentAfter)
 		}
 		id.leaves = []*leaf{fresh, former}
 	} else {

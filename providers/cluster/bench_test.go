@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -26,6 +27,7 @@ func BenchmarkAsk(b *testing.B) {
 			took := make([]time.Duration, b.N)
 			var next atomic.Int64
 			b.ReportAllocs()
+			before := cpuTime(b)
 			b.ResetTimer()
 			var wg sync.WaitGroup
 			for range row.askers {
@@ -42,10 +44,20 @@ func BenchmarkAsk(b *testing.B) {
 			}
 			wg.Wait()
 			b.StopTimer()
+			b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/float64(b.N)/1e3, "cpu-µs/ask")
 			slices.Sort(took)
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "asks/s")
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
+}
+
+// cpuTime returns the time of processors that the process has used.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -88,6 +88,25 @@ func AuthorityCertificate(keys []oauth.Key) *x509.Certificate {
 	return a.ca
 }
 
+// PresentAfter sets the time between making a certificate and presenting it.
+func (n *Node) PresentAfter(d time.Duration) {
+	n.id.mu.Lock()
+	defer n.id.mu.Unlock()
+	n.id.presentAfter = d
+}
+
+// Streams returns the hashes of the certificates by which the streams to other nodes began.
+func (n *Node) Streams() (list []string) {
+	n.transport.mu.RLock()
+	defer n.transport.mu.RUnlock()
+	for _, k := range n.transport.links {
+		if s := k.stream.Load(); s != nil {
+			list = append(list, s.certificate)
+		}
+	}
+	return list
+}
+
 // Network carries frames between nodes without the library, which must not run with the race
 // detector: each start of its server writes a global of gRPC that other servers read.
 type Network struct {
@@ -157,3 +176,7 @@ func (w *Network) carry(from *Node, address string, queue chan []byte) {
 
 // Wait waits until nothing is carried any more. All nodes must have stopped.
 func (w *Network) Wait() { w.wg.Wait() }
+
+// BePatient changes how long the node waits for replies and for partitions that move. It is called
+// before Start.
+func (n *Node) BePatient(d time.Duration) { n.reply, n.wait = d, d }

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,7 +72,7 @@ func (s *stranger) dial(tb testing.TB, m *member) *grpc.ClientConn {
 // stream opens a stream and greets, unless raw.
 func (s *stranger) stream(tb testing.TB, m *member, greet bool, options ...grpc.CallOption) remote.Remoting_ReceiveClient {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	tb.Cleanup(cancel)
 	stream, err := remote.NewRemotingClient(s.dial(tb, m)).Receive(ctx, options...)
 	if err != nil {
@@ -122,10 +124,24 @@ func works(tb testing.TB, a, b *member) {
 	}
 }
 
+// panics fails a test when an error is logged: what others send must not reach a panic.
+type panics struct {
+	slog.Handler
+	t *testing.T
+}
+
+func (panics) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
+
+func (p panics) Handle(_ context.Context, record slog.Record) error {
+	p.t.Errorf("got %q logged", record.Message)
+	return nil
+}
+
 func TestHostileMessagesEndTheStream(t *testing.T) {
 	t.Parallel()
 	r, k := newRows(), newKeys(1)
-	a, b := start(t, r, k), start(t, r, k)
+	a := start(t, r, k, func(c *cluster.Config) { c.Logger = slog.New(panics{slog.DiscardHandler, t}) })
+	b := start(t, r, k)
 	settled(t, a, b)
 	s := newStranger(t, r, k, "127.0.0.1:1")
 	defer r.keepAlive(s.id)()
@@ -324,6 +340,9 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		}
 		return ""
 	})
+	if _, err := stream.Recv(); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("got %v, want %v", err, codes.PermissionDenied)
+	}
 }
 
 func TestHandshakesOfStrangersAreRefused(t *testing.T) {
@@ -374,13 +393,16 @@ func TestHandshakesOfStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want it accepted: %v", row.name, err, row.want)
 		}
 	}
-	values := gather(t, registry)
-	if got := values["gatehouse_cluster_refused_total{certificate}"]; got != 1 {
-		t.Errorf("got %v certificates refused that no row names, want 1", got)
-	}
-	if got := values["gatehouse_cluster_refused_total{handshake}"]; got != 4 {
-		t.Errorf("got %v handshakes refused, want 4", got)
-	}
+	eventually(t, func() string { // they are counted after the connection is closed
+		values := gather(t, registry)
+		certificate := values["gatehouse_cluster_refused_total{certificate}"]
+		handshake := values["gatehouse_cluster_refused_total{handshake}"]
+		if certificate != 1 || handshake != 4 {
+			return fmt.Sprintf("got %v certificates and %v handshakes refused, want 1 and 4",
+				certificate, handshake)
+		}
+		return ""
+	})
 	works(t, a, b)
 }
 
@@ -405,8 +427,16 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 			closed <- struct{}{}
 		}()
 	}
-	for range n - cluster.MaxHandshakes {
-		<-closed // too many
+	for refused := 0; refused < n-cluster.MaxHandshakes; {
+		if open := a.Open(); open > cluster.MaxHandshakes+1 {
+			t.Fatalf("got %d connections open, want %d and that of the other node", open,
+				cluster.MaxHandshakes)
+		}
+		select {
+		case <-closed:
+			refused++
+		case <-time.After(time.Millisecond):
+		}
 	}
 	works(t, a, b)
 	began := time.Now()
@@ -433,6 +463,70 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 		return ""
 	})
 	works(t, a, b)
+}
+
+func TestRotationWhileFramesFlow(t *testing.T) {
+	t.Parallel()
+	r, k := newRows(), newKeys(1)
+	a, b := start(t, r, k), start(t, r, k)
+	for _, m := range []*member{a, b} {
+		m.PresentAfter(2 * time.Second)
+	}
+	settled(t, a, b)
+	works(t, a, b)
+	stops := []func() (int, []error){load(a, time.Millisecond), load(b, time.Millisecond)}
+	for _, seeds := range [][]byte{{2, 1}, {2}, {3, 2}} {
+		before := slices.Concat(a.Streams(), b.Streams())
+		k.set(seeds...)
+		if len(seeds) == 1 {
+			time.Sleep(2 * time.Second) // nothing changes
+			continue
+		}
+		eventually(t, func() string {
+			now := slices.Concat(a.Streams(), b.Streams())
+			for _, sum := range now {
+				if slices.Contains(before, sum) {
+					return "got a stream with a certificate of the former authority"
+				}
+			}
+			if len(now) != 2 {
+				return fmt.Sprintf("got %d streams, want 2", len(now))
+			}
+			return ""
+		})
+	}
+	for _, stop := range stops {
+		if asked, failed := stop(); len(failed) > 0 || asked < 100 {
+			t.Errorf("got %d of %d asks failed, the first with %v", len(failed), asked, failed[:1])
+		}
+	}
+	works(t, a, b)
+}
+
+func TestCopiedAddressStallsNobody(t *testing.T) {
+	t.Parallel()
+	r, k := newRows(), newKeys(1)
+	a, b := start(t, r, k), start(t, r, k)
+	settled(t, a, b)
+	// A node that says it is where b is, as after a copied file of settings.
+	c := start(t, r, k, func(c *cluster.Config) { c.Advertise = b.Address() })
+	eventually(t, func() string {
+		if len(a.View().Nodes) != 3 || c.View().Self == "" {
+			return "got no row of the third node"
+		}
+		return ""
+	})
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		works(t, a, b)
+	}
+	if state := a.View().Nodes[c.View().Self].State; state != partition.Joining {
+		t.Errorf("got the node with another's address %s, want %s", state, partition.Joining)
+	}
+	if got := c.asked.Load(); got != 0 {
+		t.Errorf("got %d asks at the node with another's address", got)
+	}
+	c.Stop()
+	settled(t, a, b)
 }
 
 // hostileServer is a server at the address of a row.

@@ -13,6 +13,8 @@ const (
 	// maxAskBytes and maxOtherBytes are about how much of each goes into one frame.
 	maxAskBytes   = 256 << 10
 	maxOtherBytes = 1 << 20
+	// maxMessages is how many messages of each go into one frame.
+	maxMessages = partition.MaxMessages / 2
 	// maxQueued bounds the messages of a lane that are not asks, in bytes.
 	maxQueued = 32 << 20
 	// messageBytes is about what a message takes without its body.
@@ -39,6 +41,7 @@ var asks = sync.Pool{New: func() any { return &ask{done: make(chan struct{}, 1)}
 type lane struct {
 	id, address string
 	link        *link
+	reply       time.Duration                     // replyTime, but in tests
 	envelope    func() (version int, self string) // of frames
 	sent        func()                            // counts a frame
 
@@ -66,8 +69,11 @@ type lane struct {
 	scratch  []partition.Message
 }
 
-func newLane(id, address string, k *link, first int64) *lane {
-	return &lane{id: id, address: address, link: k, late: map[int64]*ask{}, number: first, lost: first}
+func newLane(id, address string, k *link, first int64, reply time.Duration) *lane {
+	return &lane{
+		id: id, address: address, link: k, reply: reply,
+		late: map[int64]*ask{}, number: first, lost: first,
+	}
 }
 
 // enqueue sends a with the next frame.
@@ -139,7 +145,7 @@ func (l *lane) send(asking bool, clock time.Duration) {
 	f.Version, f.From = l.envelope()
 	l.replyTo = 0
 	size, n := 0, 0
-	for n < len(l.others) && (n == 0 || size < maxOtherBytes) {
+	for n < min(len(l.others), maxMessages) && (n == 0 || size < maxOtherBytes) {
 		m := &l.others[n]
 		size += messageBytes + len(m.Body) + len(m.Counts) + len(m.Rows)*messageBytes*3
 		f.Messages = append(f.Messages, *m)
@@ -162,7 +168,7 @@ func (l *lane) send(asking bool, clock time.Duration) {
 func (l *lane) load(f *partition.Frame) (size int) {
 	n := 0
 	l.first = l.number + 1
-	for n < len(l.waiting) && (n == 0 || size < maxAskBytes) {
+	for n < min(len(l.waiting), maxMessages) && (n == 0 || size < maxAskBytes) {
 		m := &l.waiting[n].message
 		l.number++
 		m.Number = l.number
@@ -269,8 +275,8 @@ func (l *lane) tick(clock time.Duration) {
 		if clock-l.probed >= probeEvery && l.link.reserve() {
 			l.probe(clock)
 		}
-	case l.frame != 0 && clock-l.began >= replyTime,
-		l.stalled != 0 && clock-l.stalled >= replyTime:
+	case l.frame != 0 && clock-l.began >= l.reply,
+		l.stalled != 0 && clock-l.stalled >= l.reply:
 		l.suspect()
 	}
 	l.expire(clock)
@@ -321,6 +327,13 @@ func (l *lane) expire(clock time.Duration) {
 func (l *lane) suspect() {
 	l.suspected, l.lost, l.probed = true, l.number, 0
 	l.fail()
+}
+
+// isSuspected reports whether the node did not reply lately.
+func (l *lane) isSuspected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.suspected
 }
 
 func (l *lane) fail() {

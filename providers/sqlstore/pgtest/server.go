@@ -59,7 +59,7 @@ func (s *server) startIn(bin string, credential *syscall.Credential, durable boo
 			return err
 		}
 	}
-	data := filepath.Join(s.dir, "data")
+	data := s.data()
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "gatehouse", "-A",
 		"trust", "-N", "-E", "UTF8", "--locale=C")
 	initdb.Dir, initdb.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: credential}
@@ -129,6 +129,9 @@ func (s *server) awaitReady() error {
 func (s *server) url(database string) string {
 	return fmt.Sprintf("postgres://gatehouse@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
 }
+
+// data returns the folder of the database cluster.
+func (s *server) data() string { return filepath.Join(s.dir, "data") }
 
 // end stops the server without waiting for its clients.
 func (s *server) end() error {

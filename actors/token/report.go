@@ -1,0 +1,187 @@
+package token
+
+import (
+	"encoding/binary"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/partition"
+)
+
+// reportToHolders tells a node that takes partitions from one that failed what this node knows of
+// their tokens, until the Service stops. The new holder would otherwise hear of a token when it is
+// next used here, and allow too much until then.
+func (s *Service) reportToHolders() {
+	view := s.config.Peers.View()
+	for {
+		select {
+		case <-view.Changed:
+		case <-s.lifetime.Done():
+			return
+		}
+		before := view
+		view = s.config.Peers.View()
+		for part := range partition.Tokens {
+			was, is := &before.Parts[part], &view.Parts[part]
+			_, left := view.Nodes[was.Holder]
+			if is.Epoch != was.Epoch && was.Holder != "" && !left && is.Holder != view.Self {
+				s.reportTo(part, is.Epoch)
+			}
+		}
+	}
+}
+
+// reporting collects what this node knows of a partition's tokens.
+type reporting struct {
+	epoch   int64
+	clock   time.Duration
+	dst     []byte
+	reports sharedReports // of the last token; all zero if there are none
+}
+
+// reported tells an actor that the holder has got its reports, or that the holder is to add those
+// of another node.
+type reported struct {
+	reports sharedReports
+	add     bool
+}
+
+// sharedReports are the reports of a token's windows, one for each endpoint.
+type sharedReports [len(limitOf)]partition.Report
+
+// report appends the token's reports, unless the holder knows all of it.
+func (a *tokenActor) report(m *reporting) {
+	m.reports = sharedReports{}
+	for i := range a.shared {
+		if w := &a.shared[i]; w.Epoch != m.epoch || w.Extra > 0 {
+			m.reports[i] = w.Report(m.clock)
+		}
+	}
+	if m.reports == (sharedReports{}) {
+		return
+	}
+	m.dst = append(m.dst, a.id[:]...)
+	for _, r := range m.reports {
+		m.dst = binary.AppendUvarint(m.dst, uint64(max(0, r.Age.Microseconds())))
+		m.dst = binary.AppendUvarint(m.dst, uint64(r.Used))
+		m.dst = binary.AppendUvarint(m.dst, uint64(r.Epoch))
+		m.dst = binary.AppendUvarint(m.dst, uint64(r.Extra))
+	}
+}
+
+// takeReport adds the reports of another node, if this one is the holder, or notes that the holder
+// has those of this one.
+func (a *tokenActor) takeReport(m *reported) {
+	if !m.add {
+		for i := range a.shared {
+			a.shared[i].Extra = max(0, a.shared[i].Extra-m.reports[i].Extra)
+		}
+		return
+	}
+	now := time.Now()
+	peers, clock := a.service.config.Peers, a.service.clock(now)
+	part := &peers.View().Parts[a.id[0]]
+	if !part.Mine || part.Moving || !peers.Decides(now) {
+		return
+	}
+	a.hold(part, clock)
+	for i := range a.shared {
+		a.shared[i].Add(m.reports[i], part.Claimed, clock)
+	}
+}
+
+// reportTo sends the reports of a partition's tokens to its holder. What does not arrive is
+// reported again when a token is used.
+func (s *Service) reportTo(part int, epoch int64) {
+	type sent struct {
+		to      *tokenActor
+		reports sharedReports
+	}
+	var all []sent
+	m := &reporting{epoch: epoch, clock: s.clock(time.Now())}
+	flush := func() {
+		if len(m.dst) == 0 {
+			return
+		}
+		body := append([]byte{askReports}, m.dst...)
+		_, _, err := s.config.Peers.Ask(
+			partition.ServiceTokens, part, body, time.Now().Add(askTime))
+		for _, one := range all {
+			if err == nil {
+				_ = one.to.Ask(&reported{reports: one.reports}) // a stopped actor has no windows
+			}
+		}
+		m.dst, all = m.dst[:0], all[:0]
+	}
+	for _, a := range s.directory.members(part, nil) {
+		if err := a.Ask(m); err == nil && m.reports != (sharedReports{}) {
+			all = append(all, sent{a, m.reports})
+		}
+		if len(m.dst) > exportChunk {
+			flush()
+		}
+	}
+	flush()
+}
+
+// addReports adds what another node knows of a partition's tokens. Reports of tokens that are not
+// in use here are kept until they are.
+func (s *Service) addReports(
+	part int, body []byte, reply func(status partition.Status, epoch int64, body []byte),
+) {
+	now := time.Now()
+	if part < 0 || part >= partition.Tokens {
+		reply(partition.Done, 0, nil)
+		return
+	}
+	held := &s.config.Peers.View().Parts[part]
+	if !held.Mine || held.Moving || !s.config.Peers.Decides(now) {
+		reply(partition.Elsewhere, held.Epoch, nil)
+		return
+	}
+	for r := (peerReader{rest: body}); len(r.rest) > 0; {
+		var id oauth.TokenID
+		m := &reported{add: true}
+		copy(id[:], r.bytes(len(id)))
+		for i := range m.reports {
+			m.reports[i].Age = r.duration()
+			m.reports[i].Used = r.small()
+			m.reports[i].Epoch = int64(r.number())
+			m.reports[i].Extra = r.small()
+		}
+		if r.short || int(id[0]) != part {
+			break
+		}
+		a := s.directory.find(&id)
+		if a == nil {
+			s.directory.keepReports(&id, m.reports, held, s.clock(now))
+			if a = s.directory.find(&id); a == nil {
+				continue
+			}
+			if _, ok := s.directory.takeHanded(&id, held); !ok {
+				continue // the actor that was made meanwhile has them
+			}
+		}
+		_ = a.Ask(m) // an actor that stops has no open window
+	}
+	reply(partition.Done, held.Epoch, nil)
+}
+
+// keepReports keeps reports of a token that is not in use here.
+func (d *directory) keepReports(
+	id *oauth.TokenID, reports sharedReports, part *partition.Part, clock time.Duration,
+) {
+	shard := d.shard(id)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if h := &shard.handed; !h.areValid(part) {
+		*h = handedWindows{epoch: part.Epoch, byToken: map[oauth.TokenID]sharedWindows{}}
+	}
+	shard.handed.until = clock + handedFor
+	windows := shard.handed.byToken[*id]
+	for i := range windows {
+		windows[i].Epoch = part.Epoch
+		windows[i].Add(reports[i], part.Claimed, clock)
+	}
+	shard.handed.byToken[*id] = windows
+}

@@ -1,0 +1,298 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Ends ends access at one node while others use it: it revokes a token, or disables a user, in
+// turn. A request that begins after the response must not be admitted.
+type Ends struct {
+	Cluster *Cluster
+	At      *Node                            // where it ends
+	Used    []*Node                          // where the tokens are used
+	Workers int                              // connections that use each token
+	Tokens  []Token                          // one a round, each of another user
+	Churn   bool                             // nodes of Used may be gone or frozen
+	Log     func(format string, args ...any) // nil = no progress is told
+}
+
+// EndsResult is what a run of Ends saw.
+type EndsResult struct {
+	Rounds   int // ends that were responded to with success
+	Failed   int // ends that were not
+	Late     int // requests that began after the response and were admitted
+	Unused   int // rounds in which a connection was not admitted before the end
+	Requests int
+	P50, Max time.Duration // of the responses to ends
+	Problem  string        // the first failure
+}
+
+// String returns the result on one line.
+func (r *EndsResult) String() string {
+	text := fmt.Sprintf("%d ends, %d requests, %d admitted too late; response p50 %v, max %v",
+		r.Rounds, r.Requests, r.Late, r.P50.Round(time.Microsecond), r.Max.Round(time.Millisecond))
+	if r.Failed+r.Unused > 0 {
+		text += fmt.Sprintf("; %d ends failed, %d rounds without use; first: %s", r.Failed, r.Unused,
+			r.Problem)
+	}
+	return text
+}
+
+// Check returns an error if an end was not effective at once. Without churn nothing may fail.
+func (r *EndsResult) Check(churn bool) error {
+	if r.Late > 0 || r.Rounds == 0 || !churn && r.Failed+r.Unused > 0 {
+		return errors.New(r.String())
+	}
+	return nil
+}
+
+// round is the use of one token.
+type round struct {
+	token Token
+	began atomic.Int64 // connections that have used it
+	after atomic.Int64 // connections that have used it after the end
+
+	mu      sync.Mutex
+	ended   time.Time // when the response arrived
+	pending []Response
+	used    int // admitted attempts that began before the end
+	late    int // admitted attempts that began after it
+}
+
+// note takes the response of an attempt, and reports whether it began after the end.
+func (r *round) note(got Response) (late bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended.IsZero() {
+		r.pending = append(r.pending, got)
+		return false
+	}
+	r.judge(got)
+	return got.Began.After(r.ended)
+}
+
+// judge counts a response. A token that has ended does not even have a window: 429 is wrong too.
+func (r *round) judge(got Response) {
+	if got.admitted() || got.Status == http.StatusTooManyRequests {
+		if got.Began.After(r.ended) {
+			r.late++
+		} else {
+			r.used++
+		}
+	}
+}
+
+func (r *round) end(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = at
+	for _, got := range r.pending {
+		r.judge(got)
+	}
+	r.pending = nil
+}
+
+const (
+	// endTimeout only keeps a run from hanging.
+	endTimeout = time.Minute
+	// useInterval is the mean pause of a connection between its requests.
+	useInterval = 4 * time.Millisecond
+	// churnWait is how long a round waits for connections whose node may be gone.
+	churnWait = time.Second
+)
+
+// Run makes one round a token, until ctx ends.
+func (e *Ends) Run(ctx context.Context) (*EndsResult, error) {
+	ends, err := newEnder(ctx, e.Cluster, e.At)
+	if err != nil {
+		return nil, err
+	}
+	var current atomic.Pointer[round]
+	var requests atomic.Int64
+	working, stop := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer stop()
+	current.Store(&round{token: e.Tokens[0]})
+	for i := range e.Workers {
+		to := newDirect(e.Used[i%len(e.Used)], endTimeout)
+		workers.Go(func() { use(working, to, &current, &requests) })
+	}
+	result := &EndsResult{}
+	var took []time.Duration
+	var all []*round
+	for i, token := range e.Tokens {
+		r := &round{token: token}
+		current.Store(r)
+		e.wait(ctx, &r.began)
+		began := time.Now()
+		err := ends.end(ctx, token, i%2 == 1)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			result.Failed++
+			result.Problem = cmpOr(result.Problem, err.Error())
+			continue
+		}
+		r.end(time.Now())
+		took = append(took, time.Since(began))
+		e.wait(ctx, &r.after)
+		all = append(all, r)
+		if e.Log != nil && len(all)%1000 == 0 {
+			e.Log("%d ends", len(all))
+		}
+	}
+	stop()
+	workers.Wait()
+	for _, r := range all {
+		result.Late += r.late
+		if r.used < e.Workers {
+			result.Unused++
+			result.Problem = cmpOr(result.Problem,
+				fmt.Sprintf("%d of %d connections were admitted before an end", r.used, e.Workers))
+		}
+	}
+	result.Rounds, result.Requests = len(all), int(requests.Load())
+	if slices.Sort(took); len(took) > 0 {
+		result.P50, result.Max = took[len(took)/2], took[len(took)-1]
+	}
+	return result, nil
+}
+
+func cmpOr(first, second string) string {
+	if first != "" {
+		return first
+	}
+	return second
+}
+
+// wait waits until all connections are counted.
+func (e *Ends) wait(ctx context.Context, connections *atomic.Int64) {
+	longest := endTimeout
+	if e.Churn {
+		longest = churnWait
+	}
+	for began := time.Now(); connections.Load() < int64(e.Workers) && time.Since(began) < longest &&
+		ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// use asks with the token of the current round, again and again.
+func use(ctx context.Context, to *direct, current *atomic.Pointer[round], requests *atomic.Int64) {
+	defer to.client.CloseIdleConnections()
+	a := newAsker(to)
+	var last *round
+	var after bool // counted in last.after
+	for ctx.Err() == nil {
+		r := current.Load()
+		got := a.ask(r.token.Text)
+		requests.Add(1)
+		late := r.note(got)
+		if r != last {
+			last, after = r, false
+			r.began.Add(1)
+		}
+		if late && !after {
+			after = true
+			r.after.Add(1)
+		}
+		time.Sleep(rand.N(2 * useInterval))
+	}
+}
+
+// ender ends tokens and users at one node.
+type ender struct {
+	node     *Node
+	http     *http.Client
+	operator Credentials
+	bearer   string    // of the operator
+	until    time.Time // when bearer is renewed
+}
+
+func newEnder(ctx context.Context, c *Cluster, at *Node) (*ender, error) {
+	e := &ender{node: at, http: &http.Client{Timeout: endTimeout, Transport: &http.Transport{}},
+		operator: c.Operator}
+	return e, e.renew(ctx)
+}
+
+func (e *ender) renew(ctx context.Context) error {
+	if time.Now().Before(e.until) {
+		return nil
+	}
+	var got struct {
+		Token string `json:"access_token"`
+	}
+	if err := e.post(ctx, e.node.Base+"/oauth/token", url.Values{
+		"grant_type": {"client_credentials"}, "scope": {"server-operations"},
+		"client_id": {e.operator.ID}, "client_secret": {e.operator.Secret},
+	}, &got); err != nil {
+		return err
+	}
+	e.bearer, e.until = got.Token, time.Now().Add(time.Minute)
+	return nil
+}
+
+// end disables the user of a token, or revokes the token (RFC 7009).
+func (e *ender) end(ctx context.Context, token Token, disable bool) error {
+	if disable {
+		return e.disable(ctx, token.User)
+	}
+	return e.post(ctx, e.node.Base+"/oauth/revoke", url.Values{"token": {token.Text},
+		"client_id": {token.Client.ID}, "client_secret": {token.Client.Secret}}, nil)
+}
+
+// disable disables a user through the admin API.
+func (e *ender) disable(ctx context.Context, user int64) error {
+	if err := e.renew(ctx); err != nil {
+		return err
+	}
+	return e.post(ctx, e.node.Admin+"/admin/v1/users/"+strconv.FormatInt(user, 10)+"/disable", nil,
+		nil)
+}
+
+// post sends a form, to the admin API with the operator's token. It decodes the response into
+// result unless that is nil.
+func (e *ender) post(ctx context.Context, to string, form url.Values, result any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	} else {
+		request.Header.Set("Authorization", "Bearer "+e.bearer)
+	}
+	response, err := e.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("end access: %w", err)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return fmt.Errorf("end access: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("end access: %s responded with %d: %s", request.URL.Path,
+			response.StatusCode, bytes.TrimSpace(text))
+	}
+	if result == nil {
+		return nil
+	}
+	return json.Unmarshal(text, result)
+}

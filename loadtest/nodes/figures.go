@@ -1,0 +1,265 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// figureTime is the length of each measurement of speed.
+const figureTime = 10 * time.Second
+
+// busyConnections are as many as keep all processors busy.
+const busyConnections = 128
+
+// many uses many tokens once, as fast as the machine can, and kills a node.
+func many(ctx context.Context, l *Lab) (_ string, err error) {
+	c, err := l.start(ctx, 3, Config{Flags: []string{"--max-active-tokens", "100000000"}})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	tokens, err := c.Tokens(ctx, l.Active, min(l.Active, 10_000))
+	if err != nil {
+		return "", err
+	}
+	if l.Cluster {
+		if err := c.awaitSettled(ctx); err != nil {
+			return "", err
+		}
+	}
+	began := time.Now()
+	failed, err := useOnce(ctx, c.Balancer, tokens, l.Workers)
+	if err != nil {
+		return "", err
+	}
+	took := time.Since(began)
+	memory := ""
+	for _, n := range c.Nodes() {
+		m, err := n.Memory()
+		if err != nil {
+			return "", err
+		}
+		memory += fmt.Sprintf(" %d", m>>20)
+	}
+	if err := c.Nodes()[1].Kill(); err != nil {
+		return "", err
+	}
+	settled, err := awaitHolders(ctx, []*Node{c.Nodes()[0], c.Nodes()[2]})
+	text := fmt.Sprintf("%d tokens used in %v, %d failed; memory of the nodes%s MiB; all partitions "+
+		"have a holder %v after the crash", len(tokens), took.Round(time.Second), failed, memory,
+		settled.Round(100*time.Millisecond))
+	if err == nil && settled > 8*time.Second {
+		err = errors.New("that took longer than 8 s")
+	}
+	if failed > 0 {
+		err = errors.Join(err, errors.New("requests failed"))
+	}
+	return text, err
+}
+
+// useOnce uses each token once and returns the number of requests that were not admitted.
+func useOnce(ctx context.Context, to sender, tokens []Token, workers int) (int, error) {
+	var next, failed atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			a := newAsker(to)
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(tokens) {
+					return
+				}
+				if got := a.ask(tokens[i].Text); !got.admitted() {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return int(failed.Load()), ctx.Err()
+}
+
+// hop measures what an ask costs: first in latency, then in CPU time.
+func hop(ctx context.Context, l *Lab) (string, error) {
+	var one *cost
+	text := ""
+	for _, s := range []struct {
+		name            string
+		nodes           int
+		cluster, sticky bool
+	}{
+		{"one node without the flag", 1, false, false}, {"one node with it", 1, true, false},
+		{"two nodes, random", 2, true, false}, {"two nodes, sticky", 2, true, true},
+		{"three nodes, random", 3, true, false}, {"three nodes, sticky", 3, true, true},
+	} {
+		if s.cluster && !l.Cluster {
+			continue
+		}
+		got, err := l.cost(ctx, s.nodes, s.cluster, s.sticky)
+		if err != nil {
+			return text, fmt.Errorf("%s: %w", s.name, err)
+		}
+		if one == nil {
+			one = got
+		}
+		line := fmt.Sprintf("%s: %v, serves %.2f times one; ", s.name, got,
+			float64(s.nodes)*float64(one.cpu)/float64(got.cpu))
+		l.Log("%s", line)
+		text += line
+	}
+	if !l.Cluster {
+		return text, nil
+	}
+	local, remote, err := l.hop(ctx)
+	if err != nil {
+		return text, err
+	}
+	return text + fmt.Sprintf("at the holder: %v; at another node: %v", local, remote), nil
+}
+
+// cost is what requests cost at some nodes.
+type cost struct {
+	requests int
+	cpu      time.Duration // of all nodes, a request
+	p50, p99 time.Duration // while nothing else runs
+}
+
+// String returns the cost on one line.
+func (c *cost) String() string {
+	return fmt.Sprintf("p50 %v, p99 %v, %v of CPU time a request", c.p50.Round(time.Microsecond),
+		c.p99.Round(time.Microsecond), c.cpu.Round(100*time.Nanosecond))
+}
+
+// cost measures requests through the balancer.
+func (l *Lab) cost(ctx context.Context, n int, cluster, sticky bool) (_ *cost, err error) {
+	lab := *l
+	lab.Cluster = cluster
+	c, err := lab.start(ctx, n, Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	c.Balancer.Sticky.Store(sticky)
+	tokens, err := c.Tokens(ctx, 20_000, 1000)
+	if err != nil {
+		return nil, err
+	}
+	if cluster {
+		if err := c.awaitSettled(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := useOnce(ctx, c.Balancer, tokens, l.Workers); err != nil { // warm up
+		return nil, err
+	}
+	return measureCost(ctx, c, func(int) sender { return c.Balancer }, tokens)
+}
+
+// hop measures requests at the holder, and at other nodes.
+func (l *Lab) hop(ctx context.Context) (local, remote *cost, err error) {
+	c, err := l.start(ctx, 3, Config{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	tokens, err := c.Tokens(ctx, 20_000, 1000)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.awaitSettled(ctx); err != nil {
+		return nil, nil, err
+	}
+	holders, err := c.holders(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	nodes := c.Nodes()
+	to := make([]sender, len(nodes))
+	for i, n := range nodes {
+		to[i] = newDirect(n, defaultTimeout)
+	}
+	at := func(offset int) func(int) sender {
+		return func(token int) sender {
+			holder := c.node(holders[partitionName(tokens[token].Partition)])
+			return to[(slices.Index(nodes, holder)+offset)%len(nodes)]
+		}
+	}
+	if local, err = measureCost(ctx, c, at(0), tokens); err != nil {
+		return nil, nil, err
+	}
+	remote, err = measureCost(ctx, c, at(1), tokens)
+	return local, remote, err
+}
+
+// measureCost measures latencies with one connection at a time, then CPU time with many: then a
+// frame carries many asks.
+func measureCost(
+	ctx context.Context, c *Cluster, to func(token int) sender, tokens []Token,
+) (*cost, error) {
+	var took []time.Duration
+	if _, err := useFor(ctx, figureTime/2, 1, to, tokens, &took); err != nil {
+		return nil, err
+	}
+	slices.Sort(took)
+	before, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	n, err := useFor(ctx, figureTime, busyConnections, to, tokens, nil)
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	return &cost{requests: n, cpu: (after - before) / time.Duration(n), p50: took[len(took)/2],
+		p99: took[len(took)*99/100]}, nil
+}
+
+// useFor uses the tokens in turn and returns the number of requests.
+func useFor(ctx context.Context, length time.Duration, workers int, to func(token int) sender,
+	tokens []Token, took *[]time.Duration) (int, error) {
+	var next, failed atomic.Int64
+	var all sync.WaitGroup
+	end := time.Now().Add(length)
+	for range workers {
+		all.Go(func() {
+			a := newAsker(nil)
+			for ctx.Err() == nil && time.Now().Before(end) {
+				i := int(next.Add(1)-1) % len(tokens)
+				a.to = to(i)
+				got := a.ask(tokens[i].Text)
+				if !got.admitted() {
+					failed.Add(1)
+				}
+				if took != nil {
+					*took = append(*took, got.Took)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := failed.Load(); n > 0 {
+		return 0, fmt.Errorf("%d of %d requests were not admitted", n, next.Load())
+	}
+	return int(next.Load()), ctx.Err()
+}
+
+// cpu returns the CPU time of all nodes.
+func (c *Cluster) cpu() (time.Duration, error) {
+	var all time.Duration
+	for _, n := range c.Nodes() {
+		used, err := n.CPU()
+		if err != nil {
+			return 0, err
+		}
+		all += used
+	}
+	return all, nil
+}

@@ -1,0 +1,194 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The ports of every node; each has an IP address of its own. The balancer has publicPort too.
+const (
+	publicPort  = "8080"
+	adminPort   = "8081"
+	clusterPort = "7946"
+)
+
+// Node is one gatehouse process with its links. Its methods are for one goroutine at a time.
+type Node struct {
+	Name     string
+	Base     string // URL of its public address
+	Admin    string // URL of its admin address
+	Database *Link  // to PostgreSQL
+	Peers    *Link  // from the other nodes to its cluster listener
+
+	cluster *Cluster
+	ip      string
+
+	mu      sync.Mutex
+	process *process      // nil before the first start
+	used    time.Duration // CPU time of the processes before
+}
+
+func (c *Cluster) newNode(i int) (n *Node, err error) {
+	n = &Node{Name: fmt.Sprintf("node-%d", i+1), cluster: c, ip: c.ip(i + 1)}
+	n.Base = "http://" + net.JoinHostPort(n.ip, publicPort)
+	n.Admin = "http://" + net.JoinHostPort(n.ip, adminPort)
+	if n.Database, err = NewLink(c.postgres.Address(), nil); err != nil {
+		return nil, err
+	}
+	n.Peers, err = NewLink(net.JoinHostPort(n.ip, clusterPort), c.owner)
+	if err != nil {
+		return nil, errors.Join(err, n.Database.Close())
+	}
+	return n, nil
+}
+
+// owner returns the name of the node whose process has that address; "" = none.
+func (c *Cluster) owner(local net.Addr) string {
+	for _, n := range c.Nodes() {
+		if p := n.current(); p != nil && owns(p.command.Process.Pid, local) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (n *Node) current() *process {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.process
+}
+
+var serving = regexp.MustCompile(`"msg":"serving"`)
+
+// Start starts the process and waits until it is ready.
+func (n *Node) Start(ctx context.Context) error {
+	if err := n.Launch(ctx); err != nil {
+		return err
+	}
+	return n.AwaitReady(ctx)
+}
+
+// Launch starts the process and waits until it listens.
+func (n *Node) Launch(ctx context.Context) error {
+	args := []string{"serve", "--listen", net.JoinHostPort(n.ip, publicPort), "--admin-listen",
+		net.JoinHostPort(n.ip, adminPort), "--log-format", "json", "--log-level", "info", "--ptr", "off",
+		"--max-connections-per-address", "65536"}
+	if n.cluster.config.Cluster {
+		args = append(args, "--cluster-listen", net.JoinHostPort(n.ip, clusterPort),
+			"--cluster-advertise", n.Peers.Address, "--cluster-name", n.Name)
+	}
+	p, err := startProcess(n.cluster.config.Program, n.cluster.environment(n.Database.Address),
+		append(args, n.cluster.config.Flags...)...)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	if n.process != nil {
+		n.used = n.lastUse()
+	}
+	n.process = p
+	n.mu.Unlock()
+	if _, err := p.await(ctx, serving); err != nil {
+		return fmt.Errorf("start %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// AwaitReady waits until /readyz responds with 200.
+func (n *Node) AwaitReady(ctx context.Context) error {
+	client := &http.Client{Timeout: 2 * time.Second}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p := n.current()
+	for {
+		if isReady(ctx, client, n.Admin) {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("%s ended: %s", n.Name, p.output.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w: %s", n.Name, ctx.Err(), p.output.tail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// isReady reports whether /readyz responds with 200.
+func isReady(ctx context.Context, client *http.Client, admin string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, admin+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+}
+
+// Stop sends SIGTERM and waits for the end, which must be a good one.
+func (n *Node) Stop() error {
+	p := n.current()
+	if p == nil {
+		return nil
+	}
+	if err := p.stop(); err != nil {
+		return fmt.Errorf("stop %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// Kill ends the process with SIGKILL.
+func (n *Node) Kill() error { return n.current().kill() }
+
+// Freeze stops the process with SIGSTOP.
+func (n *Node) Freeze() error { return n.current().signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process run on.
+func (n *Node) Thaw() error { return n.current().signal(syscall.SIGCONT) }
+
+// Memory returns the resident memory in bytes.
+func (n *Node) Memory() (int64, error) { return n.current().memory() }
+
+// CPU returns the CPU time of the node, user and system, over its restarts. Those of a process that
+// was not waited for are missing.
+func (n *Node) CPU() (time.Duration, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.process.ended:
+		return n.lastUse(), nil
+	default:
+	}
+	used, err := n.process.cpu()
+	return n.used + used, err
+}
+
+// lastUse returns the CPU time with that of the process, which has ended.
+func (n *Node) lastUse() time.Duration {
+	select {
+	case <-n.process.ended:
+		state := n.process.command.ProcessState
+		return n.used + state.UserTime() + state.SystemTime()
+	default:
+		return n.used
+	}
+}
+
+// close ends the process at once, if it runs, and the links.
+func (n *Node) close() error {
+	var err error
+	if p := n.current(); p != nil {
+		err = p.kill()
+	}
+	return errors.Join(err, n.Database.Close(), n.Peers.Close())
+}
