@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,8 @@ const nodesVariable = "EDGETEST_NODES"
 // settleTimeout only keeps a test from hanging.
 const settleTimeout = time.Minute
 
-// Run runs the tests of a package. alone are tests of one node by their nature, with the reasons:
-// they are left out where services have several nodes, and the output names them.
+// Run runs the tests of a package. alone are the names of tests of one node by their nature, with the
+// reasons: they are left out where services have several nodes, and the output names them.
 func Run(m *testing.M, alone map[string]string) int {
 	if err := prepareRun(alone); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,15 +54,16 @@ func prepareRun(alone map[string]string) error {
 	if err != nil || n == 1 || len(alone) == 0 {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(alone))
-	for _, name := range names {
-		fmt.Printf("only with one node: %s: %s\n", name, alone[name])
-	}
-	skip, pattern := flag.Lookup("test.skip"), "^("+strings.Join(names, "|")+")$"
+	skip := flag.Lookup("test.skip")
+	var patterns []string
 	if before := skip.Value.String(); before != "" {
-		pattern = before + "|" + pattern
+		patterns = append(patterns, before)
 	}
-	return skip.Value.Set(pattern)
+	for _, name := range slices.Sorted(maps.Keys(alone)) {
+		fmt.Printf("only with one node: %s: %s\n", name, alone[name])
+		patterns = append(patterns, "^"+strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^")+"$")
+	}
+	return skip.Value.Set(strings.Join(patterns, "|"))
 }
 
 // nodes returns how many nodes a service consists of.
