@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,6 +331,31 @@ func TestNodesReportToNewHolder(t *testing.T) {
 	}
 }
 
+// TestNodesReportWhenTheFailedHolderIsGone has nodes learn of the new holder first, and only then
+// that the former one is gone.
+func TestNodesReportWhenTheFailedHolderIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		for range 30 {
+			c.nodes[2].wantVerdict(t, "before", bearer, token.Admitted)
+		}
+		c.change(func() { c.holder, c.epoch, c.claimed = 1, c.epoch+1, c.epoch+1 })
+		wait(200 * time.Millisecond)
+		c.change(func() { c.gone = 0 })
+		wait(200 * time.Millisecond)
+		admitted := 0
+		for range 100 {
+			if c.nodes[1].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+				admitted++
+			}
+		}
+		if admitted != 70 {
+			t.Errorf("got %d requests at the new holder, want 70", admitted)
+		}
+	})
+}
+
 // TestUnknownTokenWithoutHolder uses a token that no node has seen while there is nobody to ask.
 func TestUnknownTokenWithoutHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -424,6 +450,61 @@ func TestChangesAreConfirmed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRepeatedRevocationIsConfirmed revokes a token again whose revocation was not confirmed.
+func TestRepeatedRevocationIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		f := c.nodes[0].fixture
+		bearer := f.newTokens(t).AccessToken
+		revoke := func() error {
+			return asError(f.Revoke(t.Context(), f.credentials(), bearer, time.Now()))
+		}
+		c.unknown = errors.New("a node does not respond")
+		for i := range 2 {
+			if err := revoke(); err == nil || c.confirms != i+1 {
+				t.Errorf("revocation %d: got %v after %d confirmations, want its error", i, err, c.confirms)
+			}
+		}
+		c.unknown = nil
+		if err := revoke(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestChangesDoNotWaitForEachOther changes a client while the change of another waits for a node.
+func TestChangesDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		f := c.nodes[0].fixture
+		other, _ := f.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
+		var slow atomic.Bool
+		slow.Store(true)
+		c.confirmed = func() {
+			if slow.Swap(false) {
+				time.Sleep(7 * time.Second)
+			}
+		}
+		change := func(id string) error {
+			_, err := f.UpdateClient(t.Context(), id, func(c *oauth.Client) error {
+				c.Disabled = true
+				return nil
+			})
+			return err
+		}
+		waiting := make(chan error, 1)
+		go func() { waiting <- change(f.client.ID) }()
+		synctest.Wait()
+		began := time.Now()
+		if err := change(other.ID); err != nil || time.Since(began) > time.Second {
+			t.Errorf("got %v after %v, want the second change at once", err, time.Since(began))
+		}
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestReuseIsConfirmed redeems a code again: its tokens have ended on all nodes then.
