@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -528,11 +529,15 @@ func TestPeersMayNotMisleadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, 0)
 		bearer := c.nodes[0].newTokens(t).AccessToken
+		// The kind, the ID and the endpoint, then the report and the text.
+		ask := func(kind, endpoint byte, text string) []byte {
+			body := append([]byte{kind}, make([]byte, len(oauth.TokenID{}))...)
+			return append(append(body, endpoint, 0, 0, 0, 0), text...)
+		}
 		for name, body := range map[string][]byte{
-			"empty": nil, "short": make([]byte, 10), "unknown endpoint": append(make([]byte, 24), 7, 0, 0, 0, 0),
-			"garbage text":         append(append(make([]byte, 24), 0, 0, 0, 0, 0), "gtat_garbage"...),
-			"another token's text": append(append(make([]byte, 24), 0, 0, 0, 0, 0), bearer...),
-			"long text":            append(make([]byte, 29), make([]byte, 300)...),
+			"empty": nil, "short": ask(1, 0, "")[:10], "unknown kind": ask(0, 0, bearer),
+			"unknown endpoint": ask(1, 7, bearer), "garbage text": ask(1, 0, "gtat_garbage"),
+			"another token's text": ask(1, 0, bearer), "long text": ask(1, 0, strings.Repeat("x", 300)),
 		} {
 			replied := make(chan partition.Status, 1)
 			c.nodes[0].HandlePeer(partition.Message{Partition: 0, Body: body},

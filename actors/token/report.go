@@ -47,7 +47,7 @@ type takenPart struct {
 }
 
 // goneWithin is how long after it learned of a new holder a node learns that the one before has
-// failed. The row of one that has handed over goes later.
+// failed. What is reported of one that has handed over changes nothing.
 const goneWithin = 4 * partition.ReadEvery
 
 // reporting collects what this node knows of a partition's tokens.
