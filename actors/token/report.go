@@ -9,10 +9,9 @@ import (
 )
 
 // reportToHolders tells a node that takes partitions from one that failed what this node knows of
-// their tokens, until the Service stops. The new holder would otherwise hear of a token when it is
-// next used here, and allow too much until then.
-func (s *Service) reportToHolders() {
-	view := s.config.Peers.View()
+// their tokens, from a View on until the Service stops. The new holder would otherwise hear of a
+// token when it is next used here, and allow too much until then.
+func (s *Service) reportToHolders(view *partition.View) {
 	var taken [partition.Tokens]takenPart
 	for {
 		select {
