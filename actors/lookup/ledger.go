@@ -30,8 +30,8 @@ const (
 	// sendAfterWrite is how long after the start of its write an exchange may be sent. A process
 	// that was frozen in between sends nothing.
 	sendAfterWrite = 2 * ledgerTimeout
-	// clockSkew is by how much the wall clocks of two nodes may differ: a node whose clock differs
-	// more ends its lease. A new holder waits as much longer for the end of the window.
+	// clockSkew is how much longer a new holder waits for the end of the window than the ledger
+	// says, which counts by the clock of the database.
 	clockSkew = 500 * time.Millisecond
 	// readAgainAfter is the time between two attempts to read the ledger.
 	readAgainAfter = 250 * time.Millisecond

@@ -284,7 +284,10 @@ func (m *Member) publish() {
 	for _, p := range m.peers {
 		v.Nodes[p.ID] = p.Node
 	}
-	v.Up = max(1, len(v.Nodes))
+	v.Up = len(v.Nodes)
+	if !m.joined {
+		v.Up++ // it may go on without a lease
+	}
 	for i := range m.parts {
 		p := &m.parts[i]
 		own := p.holder == m.self.ID && m.isUp()

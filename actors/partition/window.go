@@ -14,8 +14,9 @@ type Window struct {
 	// Rebuilt is how many of Used a holder that failed has counted, as far as askers have reported.
 	// Holder only.
 	Rebuilt int
-	// Extra is how many requests the asker has allowed without the holder, and not reported yet.
-	Extra int
+	// Extra is how many requests the asker has allowed without the holder, and no holder has
+	// confirmed. Sent of them are on their way.
+	Extra, Sent int
 }
 
 // Report is what an asker tells the holder of a window. Ages are used, since clocks differ.
@@ -39,6 +40,17 @@ func (w *Window) Report(clock time.Duration) Report {
 	return Report{Age: clock - w.Opened, Used: w.Used, Epoch: w.Epoch, Extra: w.Extra}
 }
 
+// Send is Report for an ask. What other asks report already is left out.
+func (w *Window) Send(clock time.Duration) Report {
+	r := w.Report(clock)
+	r.Extra = max(0, r.Extra-w.Sent)
+	w.Sent += r.Extra
+	return r
+}
+
+// Unsent takes back what Send has counted as sent, because it did not arrive.
+func (w *Window) Unsent(r Report) { w.Sent = max(0, w.Sent-r.Extra) }
+
 // Hold makes the node's window that of the holder at an epoch. The window of a node that asked
 // another holder until now counts as its own report. It is called before each request is counted.
 func (w *Window) Hold(epoch, claimed int64, clock time.Duration) {
@@ -47,7 +59,7 @@ func (w *Window) Hold(epoch, claimed int64, clock time.Duration) {
 	}
 	r := w.Report(clock)
 	if w.Epoch == epoch {
-		w.Extra, r.Used = 0, 0
+		w.Extra, w.Sent, r.Used = 0, 0, 0
 	} else {
 		*w = Window{Epoch: epoch}
 	}
@@ -84,13 +96,17 @@ func (w *Window) Learn(
 	used int, age time.Duration, epoch int64, reported int, clock time.Duration,
 ) {
 	if epoch < w.Epoch {
+		w.Extra, w.Sent = max(0, w.Extra-reported), max(0, w.Sent-reported)
 		return
 	}
 	opened := clock - age
 	if epoch == w.Epoch && !w.Over(clock) && opened < w.Opened+Length/2 {
 		used = max(used, w.Used)
 	}
-	*w = Window{Opened: opened, Used: used, Epoch: epoch, Extra: max(0, w.Extra-reported)}
+	*w = Window{
+		Opened: opened, Used: used, Epoch: epoch,
+		Extra: max(0, w.Extra-reported), Sent: max(0, w.Sent-reported),
+	}
 }
 
 // Allow reports whether the asker allows a request without the holder: a node may give away its

@@ -2,8 +2,11 @@ package token
 
 import (
 	"encoding/binary"
+	"errors"
+	"runtime"
 	"time"
 
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
 )
@@ -76,7 +79,9 @@ func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 		}
 	}
 	for _, a := range s.directory.members(part, nil) {
-		_ = a.Ask(m) // an actor that has stopped has no open window
+		for errors.Is(a.Ask(m), mailbox.ErrFull) { // one that has stopped has no open window
+			runtime.Gosched()
+		}
 		flush(exportChunk)
 	}
 	shard := &s.directory.shards[part]

@@ -35,34 +35,53 @@ func (s *Service) countElsewhere(a *tokenActor, m *admission) error {
 		case err == nil && counted.unknown && !withText:
 			withText = true
 			continue
-		case err == nil && counted.unknown:
-			m.result = Admission{Verdict: TryLater}
-			return nil
 		case errors.Is(err, partition.ErrHere):
-			m.remote.mode, m.now, m.remote.report = countHere, time.Now(), partition.Report{}
+			m.remote.mode, m.now = countHere, time.Now()
 		case errors.Is(err, partition.ErrUnreachable):
 			m.remote.mode = countAlone
-		case err != nil:
-			m.result = Admission{Verdict: TryLater}
-			return nil
+		case err != nil || counted.unknown:
+			return a.notCounted(m, TryLater)
 		case !counted.isCounted():
-			m.result = Admission{Verdict: counted.verdict}
-			return nil
+			return a.notCounted(m, counted.verdict)
 		default:
 			m.remote.mode = countKnown
 			m.remote.rate, m.remote.used, m.remote.age = counted.rate, counted.used, counted.age
 			m.remote.epoch, m.remote.sent = epoch, s.clock(sent)
 		}
 		m.remote.elsewhere = false
-		if err := a.Ask(m); err != nil || m.stale || !m.remote.elsewhere {
+		err = a.Ask(m)
+		if err == nil && m.stale && m.remote.mode == countKnown && s.readAgain(a) {
+			m.stale = false // the request is counted: it must not be asked about again
+			err = a.Ask(m)
+		}
+		if err != nil || m.stale || !m.remote.elsewhere {
 			return err
 		}
 		if time.Now().After(until) {
-			m.result = Admission{Verdict: TryLater}
-			return nil
+			return a.notCounted(m, TryLater)
 		}
 		withText = !m.remote.known
 	}
+}
+
+// notCounted ends a request that nobody has counted.
+func (a *tokenActor) notCounted(m *admission, verdict Verdict) error {
+	m.remote.mode, m.remote.elsewhere = countFailed, false
+	err := a.Ask(m)
+	m.stale, m.result = false, Admission{Verdict: verdict}
+	return err
+}
+
+// readAgain reads the records of a token's client and user that have changed. It reports whether
+// they are there.
+func (s *Service) readAgain(a *tokenActor) bool {
+	ctx, cancel := context.WithTimeout(s.lifetime, loadTimeout)
+	defer cancel()
+	_, _, err := s.clients.load(ctx, a.session.client.record.key)
+	if a.session.user != nil && err == nil {
+		_, _, err = s.users.load(ctx, a.session.user.key)
+	}
+	return err == nil
 }
 
 // HandlePeer replies to an ask of another node, now or later.
@@ -90,7 +109,15 @@ func (s *Service) HandlePeer(
 		(&countReply{unknown: true}).reply(reply)
 		return
 	}
-	go func() { s.openForPeer(&ask).reply(reply) }() // it may read the store
+	select {
+	case s.opening <- struct{}{}:
+		go func() { // it may read the store
+			defer func() { <-s.opening }()
+			s.openForPeer(&ask).reply(reply)
+		}()
+	default:
+		(&countReply{busy: true}).reply(reply)
+	}
 }
 
 // countForPeer counts a request at another node. False says that the token's client or user has to

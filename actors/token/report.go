@@ -57,11 +57,12 @@ type reporting struct {
 	reports sharedReports // of the last token; all zero if there are none
 }
 
-// reported tells an actor that the holder has got its reports, or that the holder is to add those
-// of another node.
+// reported tells an actor that the holder has got its reports, or has not, or that the holder is to
+// add those of another node.
 type reported struct {
 	reports sharedReports
 	add     bool
+	failed  bool
 }
 
 // sharedReports are the reports of a token's windows, one for each endpoint.
@@ -72,7 +73,7 @@ func (a *tokenActor) report(m *reporting) {
 	m.reports = sharedReports{}
 	for i := range a.shared {
 		if w := &a.shared[i]; w.Epoch != m.epoch || w.Extra > 0 {
-			m.reports[i] = w.Report(m.clock)
+			m.reports[i] = w.Send(m.clock)
 		}
 	}
 	if m.reports == (sharedReports{}) {
@@ -92,7 +93,10 @@ func (a *tokenActor) report(m *reporting) {
 func (a *tokenActor) takeReport(m *reported) {
 	if !m.add {
 		for i := range a.shared {
-			a.shared[i].Extra = max(0, a.shared[i].Extra-m.reports[i].Extra)
+			a.shared[i].Unsent(m.reports[i])
+			if !m.failed {
+				a.shared[i].Extra = max(0, a.shared[i].Extra-m.reports[i].Extra)
+			}
 		}
 		return
 	}
@@ -125,9 +129,7 @@ func (s *Service) reportTo(part int, epoch int64) {
 		_, _, err := s.config.Peers.Ask(
 			partition.ServiceTokens, part, body, time.Now().Add(askTime))
 		for _, one := range all {
-			if err == nil {
-				_ = one.to.Ask(&reported{reports: one.reports}) // a stopped actor has no windows
-			}
+			_ = one.to.Ask(&reported{reports: one.reports, failed: err != nil}) // it may have stopped
 		}
 		m.dst, all = m.dst[:0], all[:0]
 	}

@@ -74,6 +74,9 @@ const (
 	wrongSecretCallers = 10_000
 )
 
+// mostOpening is how many tokens are opened for other nodes at once.
+const mostOpening = 4096
+
 // Service is the running token service. Its methods may be called by many goroutines. Those that
 // take a context return when it ends, or when a write that has begun by then has ended.
 type Service struct {
@@ -90,8 +93,9 @@ type Service struct {
 
 	directory *directory
 	ends      ends
-	asks      sync.Pool // of *admission
-	issuances sync.Pool // of *issuance
+	asks      sync.Pool     // of *admission
+	opening   chan struct{} // holds one for each token that is opened for another node
+	issuances sync.Pool     // of *issuance
 
 	followed struct {
 		mu     sync.Mutex   // held while changes are read and applied
@@ -116,6 +120,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
+	s.opening = make(chan struct{}, mostOpening)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission

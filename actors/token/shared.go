@@ -32,10 +32,11 @@ type sharedWindows [len(limitOf)]partition.Window
 type countMode uint8
 
 const (
-	countHere  countMode = iota // if this node holds the partition, else ask for another node
-	countFor                    // for another node, which asks this one
-	countKnown                  // the holder has counted it
-	countAlone                  // the holder cannot be reached
+	countHere   countMode = iota // if this node holds the partition, else ask for another node
+	countFor                     // for another node, which asks this one
+	countKnown                   // the holder has counted it
+	countAlone                   // the holder cannot be reached
+	countFailed                  // not at all: nobody has decided
 )
 
 // remoteCount is what a request needs of the holder of its token's partition, and gets from it.
@@ -67,8 +68,15 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 	case countKnown:
 		w.Learn(r.used, r.age, r.epoch, r.report.Extra, r.sent)
 		return r.rate
+	case countAlone, countFailed, countHere:
+		w.Unsent(r.report)
+		r.report = partition.Report{}
+	}
+	switch r.mode {
 	case countAlone:
 		return a.countAlone(w, m.endpoint, now)
+	case countFailed:
+		return ratelimit.Decision{}
 	}
 	peers := a.service.config.Peers
 	part := &peers.View().Parts[a.id[0]]
@@ -84,7 +92,7 @@ func (a *tokenActor) countShared(m *admission, now ratelimit.Now) ratelimit.Deci
 		return take(w, limit, now) // refused: the holder has said so, and until when
 	}
 	r.elsewhere, r.epoch, r.known = true, part.Epoch, w.Epoch == part.Epoch
-	r.report = w.Report(now.Clock)
+	r.report = w.Send(now.Clock)
 	return ratelimit.Decision{}
 }
 

@@ -24,7 +24,7 @@ const (
 	refreshEvery = time.Second // of the certificates
 	beatTimeout  = 2 * time.Second
 	storeTimeout = 3 * time.Second
-	applyTimeout = 30 * time.Second
+	applyTimeout = 2 * time.Minute
 	retryApply   = 250 * time.Millisecond
 	// confirmTimeout is more than the Member takes while the database responds.
 	confirmTimeout = 30 * time.Second

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"gatehouse/actors/geo"
@@ -17,27 +18,31 @@ const (
 	// finds nothing.
 	lockHeld    = ` FOR SHARE`
 	spendBudget = `INSERT INTO budgets (name, endpoint, epoch, number, rest, ends)
-SELECT held.name, CAST($4 AS BIGINT), held.epoch, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT) FROM held WHERE TRUE
+SELECT held.name, CAST($4 AS BIGINT), held.epoch, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT) + %s FROM held WHERE TRUE
 ON CONFLICT (name, endpoint) DO UPDATE
 SET epoch = excluded.epoch, number = excluded.number, rest = excluded.rest, ends = excluded.ends
 WHERE (budgets.epoch, budgets.number) < (excluded.epoch, excluded.number)`
 	spendPostgres = `WITH held AS (` + heldRow + lockHeld + `) ` + spendBudget
 	spendSQLite   = `WITH held AS (` + heldRow + `) ` + spendBudget
-	selectBudgets = `SELECT endpoint, rest, ends FROM budgets WHERE name = $1`
+	selectBudgets = `SELECT endpoint, rest, ends - %s FROM budgets WHERE name = $1`
+
+	// The database's clock in milliseconds since 1970: those of the nodes may differ.
+	postgresNow = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	sqliteNow   = `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 )
 
 // SpendBudget implements lookup.Ledger. The row of the partition is its fence: once another node
 // holds it, nothing is written any more.
 func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoint, number int64,
 	u geo.Usage) (held bool, err error) {
-	text := spendSQLite
+	text := fmt.Sprintf(spendSQLite, sqliteNow)
 	if s.pools.engine == postgresEngine {
-		text = spendPostgres
+		text = fmt.Sprintf(spendPostgres, postgresNow)
 	}
-	ends := millis(u.Ends.Add(time.Millisecond - 1))
+	lasts := time.Until(u.Ends).Milliseconds() + 1
 	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		result, err := c.ExecContext(ctx, text, row.Name, row.Holder, row.Epoch, int64(e), number,
-			int64(u.Left), ends)
+			int64(u.Left), lasts)
 		if err != nil {
 			return err
 		}
@@ -59,19 +64,24 @@ func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoi
 
 // Budgets implements lookup.Ledger.
 func (s *Store) Budgets(ctx context.Context, name string) (usages [2]geo.Usage, err error) {
+	text := fmt.Sprintf(selectBudgets, sqliteNow)
+	if s.pools.engine == postgresEngine {
+		text = fmt.Sprintf(selectBudgets, postgresNow)
+	}
 	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) (err error) {
-		rows, err := c.QueryContext(ctx, selectBudgets, name)
+		rows, err := c.QueryContext(ctx, text, name)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		for rows.Next() {
-			var endpoint, left, ends int64
-			if err := rows.Scan(&endpoint, &left, &ends); err != nil {
+			var endpoint, left, lasts int64
+			if err := rows.Scan(&endpoint, &left, &lasts); err != nil {
 				return err
 			}
 			if endpoint >= 0 && endpoint < int64(len(usages)) {
-				usages[endpoint] = geo.Usage{Left: int(left), Ends: fromMillis(ends)}
+				usages[endpoint] = geo.Usage{Left: int(left), 
+					Ends: time.Now().Add(time.Duration(lasts) * time.Millisecond)}
 			}
 		}
 		return rows.Err()
