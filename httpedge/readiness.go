@@ -27,15 +27,15 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 			return
 		}
 	}
-	if s.config.Tokens != nil && !s.config.Tokens.IsCurrent() {
-		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
-		return
-	}
 	if s.config.Unready != nil {
 		if why := s.config.Unready(); why != "" {
 			writeStatus(ctx, fasthttp.StatusServiceUnavailable, why)
 			return
 		}
+	}
+	if s.config.Tokens != nil && !s.config.Tokens.IsCurrent() {
+		writeStatus(ctx, fasthttp.StatusServiceUnavailable, "changes unreadable")
+		return
 	}
 	writeStatus(ctx, fasthttp.StatusOK, "ready")
 }

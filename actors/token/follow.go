@@ -86,13 +86,15 @@ func (s *Service) followState() followState {
 }
 
 func (s *Service) logFollowing(state followState, err error) {
-	switch state {
-	case following:
+	switch {
+	case state == following:
 		s.config.Logger.Info("changes by other processes can be read again")
-	case stale:
+	case state == stale:
 		s.config.Logger.Warn("changes by other processes cannot be read: tokens that they end are admitted",
 			"for", s.config.Stale, "error", err)
-	case refusing:
+	case err == nil: // a node without a lease, or a process that stood still
+		s.config.Logger.Warn("access tokens are refused: this process does not know all changes yet")
+	default:
 		s.config.Logger.Error("access tokens are refused until changes by other processes can be read",
 			"error", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -244,4 +245,23 @@ func TestNodeNeedsSessions(t *testing.T) {
 	got := runOnce(t, env, append([]string{"serve", "--roles=identity", "--cluster-listen=127.0.0.1:0"},
 		anyPorts...)...)
 	failsOnce(t, "a pooler", got, exitFailed, "GATEHOUSE_DATABASE_URL", "pooler in transaction or statement mode")
+}
+
+// TestJoiningNodeIsNotReady starts a node while another one is up that does not reply.
+func TestJoiningNodeIsNotReady(t *testing.T) {
+	c := newClusterRows(t)
+	c.join(t, "silent", partition.Up, "default", 0)
+	p := start(t, []string{"GATEHOUSE_DATABASE_URL=" + c.url,
+		"GATEHOUSE_KEY_FILE=" + pgtest.KeyFile(t)}, append([]string{"serve", "--roles=identity",
+		"--cluster-listen=127.0.0.1:0"}, anyPorts...)...)
+	_, admin := p.ready(t)
+	p.stderr.await(t, `"msg":"cannot join before this node replies`)
+	const want = "not yet a node of the cluster"
+	if status, body := get(t, newClient(t, ""), "http://"+admin+"/readyz"); status != 503 || !strings.Contains(body, want) {
+		t.Errorf("got %d %s, want 503 and %q", status, body, want)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if got := p.code(t); got != exitDone {
+		t.Errorf("got code %d, want 0", got)
+	}
 }

@@ -47,7 +47,7 @@ func (j *journal) publish(v *partition.View, clock time.Duration) {
 	self, joined := v.Nodes[v.Self]
 	former, was := before.Nodes[before.Self]
 	if was && (!joined || self.ID != former.ID) && former.State == partition.Up {
-		j.log.Warn("the lease is lost: this node admits no access token until it has joined again",
+		j.log.Warn("the lease is lost: this node holds nothing until it has joined again",
 			"reason", j.member.Lapsed())
 	}
 	if !joined {
@@ -125,7 +125,9 @@ func (j *journal) operation(ctx context.Context, op *partition.Op) {
 	j.failed[op.Kind] = failed
 	switch {
 	case op.Kind == partition.OpRemove && op.Removed:
-		j.log.Warn("removed another node: its beat stood still", named(j.view.Nodes[op.ID]),
+		n := j.view.Nodes[op.ID]
+		n.ID = op.ID
+		j.log.Warn("removed another node: its beat stood still", named(n),
 			"for", partition.DeadAfter.String())
 	case op.Kind == partition.OpClaim && len(op.Got) > 0:
 		j.log.Info("took partitions that had no holder", "partitions", len(op.Got))
