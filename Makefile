@@ -45,13 +45,15 @@ pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 
 test: setup contracts ## Run every test with the race detector (about 8 minutes on two processors)
 	$(RACEENV) go test -race -p 4 -timeout 30m ./...
+	$(PACTENV) scripts/nodes
 
-test-long: setup ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
+test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test -race -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test -race -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test -race -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
 	go run ./loadtest/nodes/run -rounds 10000
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
+	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
 
 fuzz: ## Fuzz each target for FUZZTIME (30s)

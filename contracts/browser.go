@@ -39,7 +39,7 @@ func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 	}
 	cookies, _ := f.values["cookie"].(string)
 	_, session, _ := strings.Cut(cookies, "=")
-	jar.SetCookies(f.base, []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
+	jar.SetCookies(f.base(), []*http.Cookie{{Name: sessionCookie, Value: session, Path: "/"}})
 	b := &browser{f, &http.Client{Jar: jar, Transport: transport,
 		CheckRedirect: func(*http.Request,
 			[]*http.Request) error {
@@ -60,7 +60,8 @@ func serveBrowser(w http.ResponseWriter, r *http.Request, f *fixture) {
 func (b *browser) authorize(r *http.Request) (*http.Response, []byte, error) {
 	next := r.Clone(r.Context())
 	next.RequestURI = ""
-	next.URL.Scheme, next.URL.Host = b.fixture.base.Scheme, b.fixture.base.Host
+	base := b.fixture.base()
+	next.URL.Scheme, next.URL.Host = base.Scheme, base.Host
 	for range maxPages {
 		response, err := b.client.Do(next)
 		if err != nil {
@@ -82,7 +83,7 @@ func (b *browser) next(ctx context.Context, response *http.Response, page string
 	error) {
 	location := response.Header.Get("Location")
 	if strings.HasPrefix(location, "/") {
-		return http.NewRequestWithContext(ctx, http.MethodGet, b.fixture.base.String()+location,
+		return http.NewRequestWithContext(ctx, http.MethodGet, b.fixture.base().String()+location,
 			nil)
 	}
 	action, token := formAction.FindStringSubmatch(page), formToken.FindStringSubmatch(page)
@@ -91,7 +92,7 @@ func (b *browser) next(ctx context.Context, response *http.Response, page string
 	}
 	form := url.Values{"form_token": {token[1]}, "decision": {b.fixture.decision},
 		"account": {strconv.FormatInt(b.fixture.user.ID, 10)}}
-	to := b.fixture.base.String() + html.UnescapeString(action[1])
+	to := b.fixture.base().String() + html.UnescapeString(action[1])
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to,
 		strings.NewReader(form.Encode()))
 	if err == nil {

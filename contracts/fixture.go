@@ -33,9 +33,11 @@ const stopTimeout = time.Minute
 // fixture is one running service with its own database and simulated upstream. It holds what the
 // states of one interaction have created. Its states are set up one at a time.
 type fixture struct {
-	*stack.Stack
-	base  *url.URL // of the public listener
-	store *busyStore
+	*stack.Stack // the first node
+	nodes        []*node
+	store        *busyStore // of the first node
+	cluster      *Cluster   // nil = there is one node
+	chooser      *chooser
 
 	caller   string // source address of requests; "" = as their headers say
 	decision string // of the person at the browser; "" = there is no browser
@@ -50,46 +52,89 @@ type fixture struct {
 
 	folder string // of the database; removed by close
 	end    context.CancelFunc
+}
+
+// node is one process of a fixture.
+type node struct {
+	*stack.Stack
+	base   *url.URL // of the public listener
+	store  *busyStore
 	served chan error
 }
 
-// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know. log
-// gets the service's log.
-func newFixture(ctx context.Context, issuer string, log io.Writer) (f *fixture, err error) {
+// newFixture starts a fixture that holds nothing yet. issuer is the base URL that clients know.
+func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
 	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, tokens: standIns{},
-		served: make(chan error, 1)}
+		cluster: config.Cluster, chooser: newChooser(config.Cluster)}
+	serving, end := context.WithCancel(context.Background())
+	f.end = end
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("start a fixture: %w", err), os.RemoveAll(f.folder))
+			err = errors.Join(fmt.Errorf("start a fixture: %w", err), f.close())
+			f = nil
 		}
 	}()
 	if f.folder, err = os.MkdirTemp("", "gatehouse-contract-"); err != nil {
-		return nil, err
+		return f, err
+	}
+	database, err := f.database()
+	if err != nil {
+		return f, fmt.Errorf("create a database: %w", err)
+	}
+	service := f.config(issuer, database, config.Log)
+	for range f.chooser.nodes {
+		n, err := f.startNode(ctx, service)
+		if err != nil {
+			return f, err
+		}
+		go func() { n.served <- n.Serve(serving) }()
+		lookups := *service.Lookups // the other nodes use the upstream of the first one
+		lookups.Upstream.Base = n.UpstreamURL
+		service.Lookups = &lookups
+	}
+	f.Stack, f.store = f.nodes[0].Stack, f.nodes[0].store
+	return f, f.join(ctx)
+}
+
+// database returns an empty database.
+func (f *fixture) database() (c sqlstore.Config, err error) {
+	if f.cluster != nil {
+		c, err = f.cluster.Database()
+		c.Migrate = true
+		return c, err
 	}
 	empty, err := emptyDatabase()
 	if err != nil {
-		return nil, fmt.Errorf("create a database: %w", err)
+		return c, err
 	}
 	file := filepath.Join(f.folder, "gatehouse.db")
-	if err := errors.Join(os.WriteFile(file, empty.database, 0o600),
-		os.WriteFile(sqlstore.DefaultKeyFile("sqlite:"+file), empty.key, 0o600)); err != nil {
+	return sqlstore.Config{URL: "sqlite:" + file}, errors.Join(
+		os.WriteFile(file, empty.database, 0o600),
+		os.WriteFile(sqlstore.DefaultKeyFile("sqlite:"+file), empty.key, 0o600))
+}
+
+// startNode starts a node and adds it to f.nodes.
+func (f *fixture) startNode(ctx context.Context, c stack.Config) (n *node, err error) {
+	n = &node{served: make(chan error, 1)}
+	identity := *c.Identity
+	identity.Stores = func(store *sqlstore.Store) (oauth.Store, account.Store) {
+		n.store = &busyStore{Store: store}
+		return n.store, n.store
+	}
+	c.Identity = &identity
+	if n.Stack, err = stack.Start(ctx, c); err != nil {
 		return nil, err
 	}
-	if f.Stack, err = stack.Start(ctx, f.config(issuer, file, log)); err != nil {
-		return nil, err
+	if n.base, err = url.Parse(n.URL); err != nil {
+		return nil, errors.Join(err, n.Stack.Close())
 	}
-	if f.base, err = url.Parse(f.URL); err != nil {
-		return nil, errors.Join(err, f.Stack.Close())
-	}
-	serving, end := context.WithCancel(context.Background())
-	f.end = end
-	go func() { f.served <- f.Serve(serving) }()
-	return f, nil
+	f.nodes = append(f.nodes, n)
+	return n, nil
 }
 
 // config returns the defaults of gatehouse serve with a simulated upstream and limits that a busy
 // machine does not reach. Loopback is a trusted proxy, so that a pact can set the caller's address.
-func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
+func (f *fixture) config(issuer string, database sqlstore.Config, log io.Writer) stack.Config {
 	c := stack.Defaults()
 	c.Listen, c.AdminListen, c.Issuer = "127.0.0.1:0", "127.0.0.1:0", issuer
 	c.TrustedProxies = []netip.Prefix{
@@ -102,11 +147,10 @@ func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
 	c.Lookups.Reverse.Server = ""
 	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
 	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
-	c.Identity.Database = sqlstore.Config{URL: "sqlite:" + file}
+	c.Identity.Database = database
 	c.Identity.Hasher = account.NewHasher(account.CheapCost())
-	c.Identity.Stores = func(store *sqlstore.Store) (oauth.Store, account.Store) {
-		f.store = &busyStore{Store: store}
-		return f.store, f.store
+	if f.cluster != nil {
+		c.Cluster = &stack.Cluster{Listen: "127.0.0.1:0"}
 	}
 	return c
 }
@@ -114,7 +158,15 @@ func (f *fixture) config(issuer, file string, log io.Writer) stack.Config {
 // close stops everything. It is called once.
 func (f *fixture) close() error {
 	f.end()
-	return errors.Join(<-f.served, f.Stack.Close(), os.RemoveAll(f.folder))
+	ended := make(chan error)
+	for _, n := range f.nodes {
+		go func() { ended <- errors.Join(<-n.served, n.Close()) }()
+	}
+	err := os.RemoveAll(f.folder)
+	for range f.nodes {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // prepare gets the fixture and the request ready for each other.

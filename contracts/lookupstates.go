@@ -95,15 +95,17 @@ func parseCached(a arguments) (setUp, error) {
 		return nil, err
 	}
 	return func(_ context.Context, f *fixture) error {
-		if f.lookUp(q).Entry == nil {
-			return stateErrorf("query %s: there is no result to cache", a.text("query"))
+		for _, n := range f.nodes { // each has a cache
+			if n.lookUp(q).Entry == nil {
+				return stateErrorf("query %s: there is no result to cache", a.text("query"))
+			}
 		}
 		return nil
 	}, nil
 }
 
-func (f *fixture) lookUp(q geo.Query) geo.Outcome {
-	return f.Lookups.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now())
+func (n *node) lookUp(q geo.Query) geo.Outcome {
+	return n.Lookups.Lookup(q.String(), func() netip.Addr { return stateCaller }, time.Now())
 }
 
 // inflict breaks every exchange with the upstream.

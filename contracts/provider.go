@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gatehouse/providers/sqlstore"
 )
 
 // Config configures a Provider. The zero value is ready to use.
@@ -23,6 +25,18 @@ type Config struct {
 	// Wrap may change requests and responses, as a broken provider would; nil = no changes.
 	Wrap func(service http.Handler) http.Handler
 	Log  io.Writer // for the service's log, one line a record; nil = none
+	// Cluster makes the service a cluster; nil = one process with SQLite.
+	Cluster *Cluster
+}
+
+// Cluster makes each fixture a cluster of nodes. Each request goes to another node than the one
+// before.
+type Cluster struct {
+	Nodes int    // at least 2
+	Seed  uint64 // of the choice of nodes
+	// Database returns an empty PostgreSQL database with its key files. It is called when no
+	// earlier one is in use.
+	Database func() (sqlstore.Config, error)
 }
 
 // Provider is the real service for the verification of pacts: HTTP, actors, SQLite and a simulated
@@ -58,7 +72,7 @@ func Start(config Config) (*Provider, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	p.url = "http://" + ln.Addr().String()
-	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base) }, nil)
+	p.proxy = Proxy(func(r *httputil.ProxyRequest) { r.SetURL(p.fixture.base()) }, nil)
 	p.service = http.HandlerFunc(p.serveFixture)
 	if config.Wrap != nil {
 		p.service = config.Wrap(p.service)
@@ -122,7 +136,7 @@ func (p *Provider) TearDown(context.Context) error {
 // needFixture starts a fixture unless there is one. p.mu is locked.
 func (p *Provider) needFixture(ctx context.Context) (err error) {
 	if p.fixture == nil {
-		p.fixture, err = newFixture(ctx, p.url, p.config.Log)
+		p.fixture, err = newFixture(ctx, p.url, p.config)
 	}
 	return err
 }

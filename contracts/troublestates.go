@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"gatehouse/actors/geo"
@@ -30,7 +31,7 @@ func troubleStates() []State {
 			nil, nil, always(openBreaker)},
 		{"the geolocation service is overloaded",
 			"There is no capacity for queries that are not cached.", nil, nil,
-			always(func(_ context.Context, f *fixture) error { f.StopLookups(); return nil })},
+			always(stopLookups)},
 		{"the identity service is busy",
 			"There is no capacity to read or write codes, tokens and sessions.", nil, nil,
 			always(func(_ context.Context, f *fixture) error { f.busy = true; return nil })},
@@ -67,12 +68,22 @@ func openBreaker(ctx context.Context, f *fixture) error {
 	if err := breakUpstream(ctx, f); err != nil {
 		return err
 	}
-	for i := range breakerFailures {
-		q, fault := geo.ParseQuery(fmt.Sprintf("9.9.9.%d", i+1))
+	for i := 0; ; i++ { // each node has a breaker, and asks the upstream for its part of the queries
+		closed := slices.IndexFunc(f.nodes, func(n *node) bool { return !n.breakerIsOpen() })
+		if closed < 0 {
+			return nil
+		}
+		q, fault := geo.ParseQuery(fmt.Sprintf("9.9.%d.%d", i>>8, i&0xff))
 		if fault != nil {
 			return fault
 		}
-		f.lookUp(q)
+		f.nodes[0].lookUp(q)
+	}
+}
+
+func stopLookups(_ context.Context, f *fixture) error {
+	for _, n := range f.nodes {
+		n.StopLookups()
 	}
 	return nil
 }
@@ -81,11 +92,15 @@ func openBreaker(ctx context.Context, f *fixture) error {
 // when the client is in memory.
 func (f *fixture) becomeBusy(r *http.Request) error {
 	if f.client != nil && r.URL.Path == authorizePath && !f.store.busy.Load() {
-		if _, err := f.Tokens.Client(r.Context(), f.client.ID); err != nil {
-			return err
+		for _, n := range f.nodes {
+			if _, err := n.Tokens.Client(r.Context(), f.client.ID); err != nil {
+				return err
+			}
 		}
 	}
-	f.store.busy.Store(true)
+	for _, n := range f.nodes {
+		n.store.busy.Store(true)
+	}
 	return nil
 }
 
@@ -98,11 +113,17 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 	later := time.Now().Add(30 * time.Second)
 	request := &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
 		Credentials: oauth.Credentials{ClientID: DefaultClientID, Secret: "wrong", Caller: caller}}
-	for range 1000 {
-		_, fault := f.Tokens.Token(ctx, request, later)
-		if fault != nil && fault.Code == oauth.TemporarilyUnavailable {
-			return nil
+	for _, n := range f.nodes {
+		refused := false
+		for range 1000 {
+			_, fault := n.Tokens.Token(ctx, request, later)
+			if refused = fault != nil && fault.Code == oauth.TemporarilyUnavailable; refused {
+				break
+			}
+		}
+		if !refused {
+			return errors.New("the service still accepts attempts with wrong secrets")
 		}
 	}
-	return errors.New("the service still accepts attempts with wrong secrets")
+	return nil
 }

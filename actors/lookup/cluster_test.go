@@ -706,7 +706,7 @@ func TestErrorsAreTheSame(t *testing.T) {
 }
 
 // TestQueriesHaveHolders uses an upstream without a budget: the holder of each query fetches it,
-// and it is fetched once however many nodes are asked.
+// and it is fetched once however many nodes are asked. What the holder has is a hit at all nodes.
 func TestQueriesHaveHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := commercialTier()
@@ -720,6 +720,9 @@ func TestQueriesHaveHolders(t *testing.T) {
 			for j, o := range lookUpAll(nodes.at(i).Service, caller, queries) {
 				if o.Err != nil || !o.Entry.IsFor(queries[j].String()) {
 					t.Errorf("query %d at node %d: got %+v, want its result", j, i, o)
+				}
+				if want := i > 0; o.Cached != want {
+					t.Errorf("query %d at node %d: got a hit: %v, want %v", j, i, o.Cached, want)
 				}
 			}
 			if asks := nodes.at(i).asks.Load(); asks > 2 {

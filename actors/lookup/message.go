@@ -53,8 +53,9 @@ func decodeRequest(body []byte) (r request, queries []geo.Query, err error) {
 
 // reply is the outcome of one query of a request.
 type reply struct {
-	Entry *geo.Copy `json:",omitempty"`
-	Error *geo.Error
+	Entry  *geo.Copy `json:",omitempty"`
+	Cached bool      `json:",omitempty"` // Entry was in the cache of the node that replies
+	Error  *geo.Error
 	// FallBack and Moved are those of outcome.
 	FallBack bool `json:",omitempty"`
 	Moved    bool `json:",omitempty"`
@@ -67,7 +68,7 @@ func encodeReplies(outcomes []outcome, now time.Time) []byte {
 		replies[i] = reply{Error: o.Err, FallBack: o.mayFallBack, Moved: o.moved}
 		if o.Entry != nil {
 			c := o.Entry.Copy(now)
-			replies[i] = reply{Entry: &c}
+			replies[i] = reply{Entry: &c, Cached: o.Cached}
 		}
 	}
 	return encode(replies)
@@ -95,7 +96,7 @@ func decodeReplies(body []byte, queries []geo.Query, now time.Time) ([]outcome, 
 			if err != nil {
 				return nil, err
 			}
-			outcomes[i].Outcome = geo.Outcome{Entry: entry, Err: entry.Err}
+			outcomes[i].Outcome = geo.Outcome{Entry: entry, Err: entry.Err, Cached: r.Cached}
 		case r.Error != nil && slices.Contains(codes, r.Error.Code):
 			outcomes[i] = outcome{
 				Outcome: geo.Outcome{Err: r.Error}, mayFallBack: r.FallBack, moved: r.Moved,

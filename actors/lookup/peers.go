@@ -168,7 +168,7 @@ func (s *Service) lookUpHere(a *ask, until time.Time) []outcome {
 	now := time.Now()
 	for i, q := range a.queries {
 		if e := s.cache.Peek(q, now); e != nil {
-			a.complete(i, outcome{Outcome: geo.Outcome{Entry: e, Err: e.Err}})
+			a.complete(i, outcome{Outcome: geo.Outcome{Entry: e, Err: e.Err, Cached: true}})
 		} else if err := s.refusal(q, a.caller, now); err != nil {
 			a.complete(i, rejection(err))
 		}

@@ -22,14 +22,18 @@ func (m *Member) checkLease() {
 		return
 	}
 	drift := m.now.Wall.Sub(m.anchor.Wall) - (m.now.Clock - m.anchor.Clock)
-	if m.now.Clock >= m.lease && !m.planted.leaseReturns || drift.Abs() > maxDrift {
-		m.lapse()
+	switch {
+	case drift.Abs() > maxDrift:
+		m.lapse(LapseClocks)
+	case m.now.Clock >= m.lease && !m.planted.leaseReturns:
+		m.lapse(LapseTime)
 	}
 }
 
 // lapse drops all that the node knows and holds. Its next row has a new ID: a lapsed lease never
 // becomes valid again.
-func (m *Member) lapse() {
+func (m *Member) lapse(why Lapse) {
+	m.lapsed = why
 	m.joined = false
 	m.former = m.self.ID
 	m.reset()
@@ -102,11 +106,11 @@ func (m *Member) beat() {
 func (m *Member) beatDone(op *Op) {
 	switch {
 	case errors.Is(op.Err, ErrGone):
-		m.lapse()
+		m.lapse(LapseRemoved)
 	case op.Err != nil:
 		m.beatAt = m.now.Clock + retry
 	case op.NewBeat <= op.known && !m.planted.lowerBeat:
-		m.lapse() // the database has lost a beat
+		m.lapse(LapseLost)
 	default:
 		m.extend(op)
 	}

@@ -36,6 +36,7 @@ type Member struct {
 	joined bool   // the row is there, and the lease is valid
 	state  State  // what the row says
 	former string // ID of the row that the next join deletes
+	lapsed Lapse  // why the last lease ended
 	lease  time.Duration
 	anchor Now // when the last beat was sent
 	joinAt time.Duration
@@ -141,6 +142,21 @@ func (m *Member) LeaseEnd() time.Duration {
 		return 0
 	}
 	return m.lease
+}
+
+// Lapsed returns why the node's last lease ended; "" = none has.
+func (m *Member) Lapsed() Lapse { return m.lapsed }
+
+// Unwelcoming returns the IDs of the nodes that keep a node that joins waiting: they are up and
+// have not replied.
+func (m *Member) Unwelcoming() []string {
+	var ids []string
+	for _, p := range m.peers {
+		if m.joined && m.self.State == Joining && p.State == Up && !p.welcome {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
 }
 
 // HasLeft reports whether the node's row is deleted after Leave. The Member does nothing more.

@@ -685,3 +685,44 @@ func TestLookupsStayAmongNodesOfTheirEgress(t *testing.T) {
 		}
 	}
 }
+
+// A giver that fails after its counts have arrived may have counted on.
+func TestClaimIgnoresCountsOfAnUnfinishedMove(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		d := newDesk(t)
+		d.join()
+		d.receive(piece(1, 0, false, "00", "a"))
+		d.rows.Nodes = d.rows.Nodes[:1]
+		d.live(600 * time.Millisecond)
+		claim := d.need(partition.OpClaim)
+		d.rows.Partitions[0] = partition.Row{Name: "00", Holder: d.m.ID(), Epoch: 2}
+		if lost {
+			claim.Err = errors.New("connection lost")
+		} else {
+			claim.Got = d.rows.Partitions[:1]
+		}
+		d.done(claim)
+		d.live(600 * time.Millisecond)
+		if p := d.view.Parts[0]; !p.Mine || p.Epoch != 2 || p.Claimed != 2 {
+			t.Errorf("lost %v: got %+v, want it claimed at epoch 2", lost, p)
+		}
+	}
+}
+
+func TestPartitionOfANodeThatJustJoinedIsNotClaimed(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	d.rows.Nodes = d.rows.Nodes[:1] // the node is the target of all
+	for i := range d.rows.Partitions {
+		d.hold(i, 2)
+	}
+	d.done(d.need(partition.OpClaim)) // of what the other node held
+	d.live(600 * time.Millisecond)
+	d.ops = nil
+	d.receive(partition.Message{Kind: partition.Taken,
+		Rows: []partition.Row{{Name: "00", Holder: "new", Epoch: 3}}})
+	d.wait(200 * time.Millisecond)
+	if op := d.take(partition.OpClaim); op != nil {
+		t.Errorf("claims %v, whose holder is not read yet", op.Rows)
+	}
+}

@@ -57,7 +57,11 @@ func (m *Member) readDone(op *Op) {
 		return
 	}
 	if m.wentBack(op) {
-		m.lapse()
+		why := LapseLost
+		if !contains(op.Reading.Nodes, m.self.ID) {
+			why = LapseRemoved
+		}
+		m.lapse(why)
 		return
 	}
 	m.readStep, m.readSent, m.last = op.step, op.sent, op.Reading.Last

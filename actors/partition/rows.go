@@ -43,6 +43,17 @@ const (
 	Leaving State = "leaving" // it hands over what it holds
 )
 
+// Lapse says in words why a lease has ended.
+type Lapse string
+
+// The reasons.
+const (
+	LapseTime    Lapse = "no beat has succeeded in time: the database is slow or away, or this process stood still"
+	LapseClocks  Lapse = "the clocks have parted: the machine was paused, or its clock was set"
+	LapseRemoved Lapse = "another node has removed the row, since its beat stood still"
+	LapseLost    Lapse = "the database has lost what it had committed"
+)
+
 // Node is the row of a node.
 type Node struct {
 	ID      string // 32 hexadecimal digits; new for each process and after each lapse of its lease

@@ -24,7 +24,6 @@ type checks struct {
 
 type tokenState struct {
 	admitted, refused int
-	alone             int // of those admitted: without the holder
 	claims            int // of its partition before the first request
 	ending            bool
 }

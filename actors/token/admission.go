@@ -47,7 +47,8 @@ type Admission struct {
 const loadTimeout = 2 * time.Second
 
 // Admit decides about a request to endpoint with a bearer token at now, and counts it. token may
-// share memory with the request. It returns within two seconds, and at once for a token in use.
+// share memory with the request. It returns at once for a token in use, and within two seconds for
+// another; in a cluster it may wait askTime more for the holder of the token's partition.
 func (s *Service) Admit(token string, endpoint Endpoint, now time.Time) Admission {
 	result, _ := s.admit(token, endpoint, now)
 	return result

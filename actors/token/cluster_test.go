@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,6 +246,29 @@ func TestClusterMovesWindows(t *testing.T) {
 	})
 }
 
+// TestNodeHandsOverWhatItAllowedAlone has a node decide alone, then hold the partitions for a moment
+// in which nobody uses the token.
+func TestNodeHandsOverWhatItAllowedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		total, _ := c.admit(t, bearer, token.BasicProfile, 9)
+		c.change(func() { c.nodes[2].cutOff = true })
+		for range 100 {
+			if c.nodes[2].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+				total++
+			}
+		}
+		c.change(func() { c.nodes[2].cutOff = false })
+		c.move(2)
+		c.move(1)
+		got, _ := c.admit(t, bearer, token.BasicProfile, 200)
+		if total+got != 100 || total < 30 {
+			t.Errorf("got %d and %d requests in a window, want 100", total, got)
+		}
+	})
+}
+
 // TestClusterRebuildsWindows has the holder fail. The next one learns from the others what it had
 // counted, once, but not what others have not heard.
 func TestClusterRebuildsWindows(t *testing.T) {
@@ -328,6 +353,31 @@ func TestNodesReportToNewHolder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNodesReportWhenTheFailedHolderIsGone has nodes learn of the new holder first, and only then
+// that the former one is gone.
+func TestNodesReportWhenTheFailedHolderIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		for range 30 {
+			c.nodes[2].wantVerdict(t, "before", bearer, token.Admitted)
+		}
+		c.change(func() { c.holder, c.epoch, c.claimed = 1, c.epoch+1, c.epoch+1 })
+		wait(200 * time.Millisecond)
+		c.change(func() { c.gone = 0 })
+		wait(200 * time.Millisecond)
+		admitted := 0
+		for range 100 {
+			if c.nodes[1].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+				admitted++
+			}
+		}
+		if admitted != 70 {
+			t.Errorf("got %d requests at the new holder, want 70", admitted)
+		}
+	})
 }
 
 // TestUnknownTokenWithoutHolder uses a token that no node has seen while there is nobody to ask.
@@ -426,6 +476,61 @@ func TestChangesAreConfirmed(t *testing.T) {
 	}
 }
 
+// TestRepeatedRevocationIsConfirmed revokes a token again whose revocation was not confirmed.
+func TestRepeatedRevocationIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		f := c.nodes[0].fixture
+		bearer := f.newTokens(t).AccessToken
+		revoke := func() error {
+			return asError(f.Revoke(t.Context(), f.credentials(), bearer, time.Now()))
+		}
+		c.unknown = errors.New("a node does not respond")
+		for i := range 2 {
+			if err := revoke(); err == nil || c.confirms != i+1 {
+				t.Errorf("revocation %d: got %v after %d confirmations, want its error", i, err, c.confirms)
+			}
+		}
+		c.unknown = nil
+		if err := revoke(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestChangesDoNotWaitForEachOther changes a client while the change of another waits for a node.
+func TestChangesDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		f := c.nodes[0].fixture
+		other, _ := f.register(t, oauth.Client{Name: "Other", Grants: oauth.ClientCredentialsGrant})
+		var slow atomic.Bool
+		slow.Store(true)
+		c.confirmed = func() {
+			if slow.Swap(false) {
+				time.Sleep(7 * time.Second)
+			}
+		}
+		change := func(id string) error {
+			_, err := f.UpdateClient(t.Context(), id, func(c *oauth.Client) error {
+				c.Disabled = true
+				return nil
+			})
+			return err
+		}
+		waiting := make(chan error, 1)
+		go func() { waiting <- change(f.client.ID) }()
+		synctest.Wait()
+		began := time.Now()
+		if err := change(other.ID); err != nil || time.Since(began) > time.Second {
+			t.Errorf("got %v after %v, want the second change at once", err, time.Since(began))
+		}
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestReuseIsConfirmed redeems a code again: its tokens have ended on all nodes then.
 func TestReuseIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -447,11 +552,15 @@ func TestPeersMayNotMisleadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, 0)
 		bearer := c.nodes[0].newTokens(t).AccessToken
+		// The kind, the ID and the endpoint, then the report and the text.
+		ask := func(kind, endpoint byte, text string) []byte {
+			body := append([]byte{kind}, make([]byte, len(oauth.TokenID{}))...)
+			return append(append(body, endpoint, 0, 0, 0, 0), text...)
+		}
 		for name, body := range map[string][]byte{
-			"empty": nil, "short": make([]byte, 10), "unknown endpoint": append(make([]byte, 24), 7, 0, 0, 0, 0),
-			"garbage text":         append(append(make([]byte, 24), 0, 0, 0, 0, 0), "gtat_garbage"...),
-			"another token's text": append(append(make([]byte, 24), 0, 0, 0, 0, 0), bearer...),
-			"long text":            append(make([]byte, 29), make([]byte, 300)...),
+			"empty": nil, "short": ask(1, 0, "")[:10], "unknown kind": ask(0, 0, bearer),
+			"unknown endpoint": ask(1, 7, bearer), "garbage text": ask(1, 0, "gtat_garbage"),
+			"another token's text": ask(1, 0, bearer), "long text": ask(1, 0, strings.Repeat("x", 300)),
 		} {
 			replied := make(chan partition.Status, 1)
 			c.nodes[0].HandlePeer(partition.Message{Partition: 0, Body: body},

@@ -29,16 +29,15 @@ func (h *handedWindows) areValid(part *partition.Part) bool {
 
 // export collects the windows of a partition's tokens.
 type export struct {
-	epoch int64
+	part  *partition.Part
 	clock time.Duration
 	dst   []byte
 }
 
-// export appends the token's open windows if this node has counted them as the holder.
+// export appends the token's open windows, with what this node has allowed before it was the holder.
 func (a *tokenActor) export(m *export) {
-	if a.shared[0].Epoch == m.epoch {
-		m.dst = a.shared.append(m.dst, &a.id, m.clock)
-	}
+	a.hold(m.part, m.clock)
+	m.dst = a.shared.append(m.dst, &a.id, m.clock)
 }
 
 // append appends the windows of a token, unless none is open.
@@ -70,7 +69,7 @@ const exportChunk = 200 << 10
 // decide about, in parts for PlantWindows. Ages stand for times, since clocks differ.
 func (s *Service) ExportWindows(part int) (chunks [][]byte) {
 	moving := &s.config.Peers.View().Parts[part]
-	m := &export{epoch: moving.Epoch, clock: s.clock(time.Now())}
+	m := &export{part: moving, clock: s.clock(time.Now())}
 	flush := func(least int) {
 		if len(m.dst) > least {
 			chunks, m.dst = append(chunks, m.dst), nil

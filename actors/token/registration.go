@@ -128,9 +128,9 @@ func (s *Service) DeleteClient(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer release()
 	err = s.config.Tokens.DeleteClient(ofClient(ctx, audit.ClientDeleted, id), id)
 	s.clients.change(id) // also after an error, which may hide that it was deleted
+	release()
 	if err != nil {
 		return fmt.Errorf("delete client: %w", err)
 	}
@@ -145,6 +145,18 @@ const changeTries = 20
 // meanwhile, change is called again on the new record, up to changeTries times; then it is
 // oauth.ErrBusy.
 func (s *Service) changeClient(
+	ctx context.Context, id string, change func(*oauth.Client) error,
+) (*oauth.Client, error) {
+	c, err := s.writeClient(ctx, id, change)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.confirm()
+}
+
+// writeClient is changeClient without waiting for other nodes: changes do not wait for each other
+// then.
+func (s *Service) writeClient(
 	ctx context.Context, id string, change func(*oauth.Client) error,
 ) (*oauth.Client, error) {
 	release, err := s.beginChange(ctx)
@@ -187,7 +199,7 @@ func (s *Service) tryChangeClient(
 	if err != nil {
 		return nil, fmt.Errorf("update client: %w", err)
 	}
-	return &c, s.confirm()
+	return &c, nil
 }
 
 // beginChange waits until no other change of clients is under way, so that those of one process

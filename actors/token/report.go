@@ -9,27 +9,45 @@ import (
 )
 
 // reportToHolders tells a node that takes partitions from one that failed what this node knows of
-// their tokens, until the Service stops. The new holder would otherwise hear of a token when it is
-// next used here, and allow too much until then.
-func (s *Service) reportToHolders() {
-	view := s.config.Peers.View()
+// their tokens, from a View on until the Service stops. The new holder would otherwise hear of a
+// token when it is next used here, and allow too much until then.
+func (s *Service) reportToHolders(view *partition.View) {
+	var taken [partition.Tokens]takenPart
 	for {
 		select {
 		case <-view.Changed:
 		case <-s.lifetime.Done():
 			return
 		}
-		before := view
+		before, now := view, time.Now()
 		view = s.config.Peers.View()
 		for part := range partition.Tokens {
 			was, is := &before.Parts[part], &view.Parts[part]
-			_, left := view.Nodes[was.Holder]
-			if is.Epoch != was.Epoch && was.Holder != "" && !left && is.Holder != view.Self {
+			if is.Epoch != was.Epoch {
+				taken[part] = takenPart{from: was.Holder, at: now}
+			}
+			from := taken[part].from
+			if _, there := view.Nodes[from]; there || from == "" {
+				continue
+			}
+			failed := now.Sub(taken[part].at) < goneWithin
+			taken[part] = takenPart{}
+			if failed && is.Holder != view.Self && s.lifetime.Err() == nil {
 				s.reportTo(part, is.Epoch)
 			}
 		}
 	}
 }
+
+// takenPart says from which node another one took a partition, and when this node learned of it.
+type takenPart struct {
+	from string // "" = nobody
+	at   time.Time
+}
+
+// goneWithin is how long after it learned of a new holder a node learns that the one before has
+// failed. What is reported of one that has handed over changes nothing.
+const goneWithin = 4 * partition.ReadEvery
 
 // reporting collects what this node knows of a partition's tokens.
 type reporting struct {

@@ -57,19 +57,21 @@ func (s *Service) revoke(
 	if m.release != nil {
 		m.release()
 	}
-	if err != nil || m.owner != c.ClientID {
+	if err != nil || m.owner != c.ClientID && m.ended != c.ClientID {
 		return err
 	}
 	return s.confirm()
 }
 
 // findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended
-// leaves m without an owner.
+// leaves m without an owner. Other nodes may not know yet of one that has ended.
 func (s *Service) findOwner(
 	ctx context.Context, m *revocation, token string, now time.Time,
 ) error {
 	if _, number, ok := oauth.PeekAccessToken(token); ok {
-		if t, verdict := s.check(token, number, now); verdict == Admitted {
+		if t, verdict := s.check(token, number, now); verdict == TokenInvalid {
+			m.ended = t.ClientID
+		} else if verdict == Admitted {
 			m.owner = t.ClientID
 			m.op.Token = &oauth.TokenEnd{
 				ID: t.ID, ClientID: t.ClientID, UserID: t.UserID, Expires: time.Unix(t.Expires, 0),

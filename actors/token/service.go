@@ -136,7 +136,8 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
 	if config.Peers != nil {
-		s.tasks.Go(s.reportToHolders)
+		view := config.Peers.View() // what changes from now on is noticed
+		s.tasks.Go(func() { s.reportToHolders(view) })
 	}
 	if config.Shared {
 		s.keys.delay = keyDelay

@@ -12,6 +12,7 @@ import (
 	"gatehouse/contracts"
 	"gatehouse/contracts/report"
 	"gatehouse/contracts/verify"
+	"gatehouse/providers/sqlstore/pgtest"
 )
 
 // TestMain spares the library the certificates of the machine, which it reads for each interaction:
@@ -21,7 +22,11 @@ func TestMain(m *testing.M) {
 		os.Setenv("SSL_CERT_DIR", os.DevNull)); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := pgtest.Stop(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 // pactOf returns a pact with interactions in JSON.

@@ -30,7 +30,8 @@ type Stack struct {
 	Log      *Log                // everything that was logged
 	Metrics  prometheus.Gatherer // with several nodes, the sums of their metrics
 
-	nodes []*stack.Stack
+	nodes    []*stack.Stack
+	database string // its URL; "" without the identity service
 }
 
 // Option changes the configuration.
@@ -44,6 +45,9 @@ func New(t testing.TB, options ...Option) *Stack {
 	n := Nodes(t)
 	if n > 1 {
 		useDatabase(t, &config)
+	}
+	if config.Identity != nil {
+		st.database = config.Identity.Database.URL
 	}
 	checkGoroutines(t)
 	if n > 1 && config.Cluster == nil {

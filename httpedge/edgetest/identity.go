@@ -1,6 +1,8 @@
 package edgetest
 
 import (
+	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +49,30 @@ func Database(url string, keyFiles ...string) Option {
 	return func(c *stack.Config) {
 		c.Identity.Database.URL, c.Identity.Database.KeyFiles = url, keyFiles
 	}
+}
+
+// Alter executes a statement on the database directly, such as to change times in place of waiting.
+// It returns the number of rows that it has changed.
+func (st *IdentityStack) Alter(t testing.TB, statement string) int64 {
+	t.Helper()
+	driver, source := "pgx", st.database
+	if file, ok := strings.CutPrefix(source, "sqlite:"); ok {
+		driver, source = "sqlite", "file:"+file+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	result, err := db.ExecContext(t.Context(), statement)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	rows, err := result.RowsAffected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // NewClient registers a confidential client with all grants and user scopes, not approved for

@@ -172,7 +172,7 @@ func rateLimit(r *row) {
 		tokens := r.issue(c, u, oauth.UserScopes)
 		start := time.Now()
 		use := func(at time.Time) {
-			counter := r.CounterOf(r.t, tokens.access)
+			counter := r.CounterOf(r.t, tokens.access).Tokens
 			for range limit {
 				if got := counter.Admit(tokens.access, endpoint, at).Verdict; got != token.Admitted {
 					r.t.Fatalf("got verdict %v, want admitted", got)

@@ -410,7 +410,7 @@ func TestDocumentLimits(t *testing.T) {
 			r.profile(tokens.access, path).object(r.t, 429)
 			r.profile(r.issue(c, u, oauth.UserScopes).access, path).object(r.t, 200)
 			tokens = r.issue(c, u, oauth.UserScopes)
-			counter := r.CounterOf(r.t, tokens.access)
+			counter := r.CounterOf(r.t, tokens.access).Tokens
 			for range limit + 1 {
 				counter.Admit(tokens.access, endpoint, time.Now().Add(-time.Minute-time.Second))
 			}

@@ -3,16 +3,16 @@ package edgetest
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
-
-	"gatehouse/httpedge"
+	"time"
 )
 
 // Log holds everything that was logged. It is safe for concurrent use.
 type Log struct {
 	t       testing.TB
-	buffers []*httpedge.LogBuffer // of the nodes; nil while none runs
+	buffers []interface{ Flush() error } // of the nodes; nil while none runs
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,19 +25,32 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String returns everything so far.
-func (l *Log) String() string {
+// forget drops everything so far.
+func (l *Log) forget() {
+	l.flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
+// flush has the nodes write what they have logged.
+func (l *Log) flush() {
 	for _, buffer := range l.buffers {
 		if err := buffer.Flush(); err != nil {
 			l.t.Errorf("flush log: %v", err)
 		}
 	}
+}
+
+// String returns everything so far.
+func (l *Log) String() string {
+	l.flush()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Records returns the lines so far whose message is msg.
+// Records returns the lines so far whose message is msg, in the order of their times.
 func (l *Log) Records(msg string) []map[string]any {
 	l.t.Helper()
 	var found []map[string]any
@@ -50,5 +63,13 @@ func (l *Log) Records(msg string) []map[string]any {
 			found = append(found, record)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b map[string]any) int { return timeOf(a).Compare(timeOf(b)) })
 	return found
+}
+
+// timeOf returns the time of a record.
+func timeOf(record map[string]any) time.Time {
+	text, _ := record["time"].(string)
+	at, _ := time.Parse(time.RFC3339Nano, text) // a record without one comes first
+	return at
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
-	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/balancer"
 	"gatehouse/providers/sqlstore/pgtest"
@@ -30,8 +30,8 @@ const nodesVariable = "EDGETEST_NODES"
 // settleTimeout only keeps a test from hanging.
 const settleTimeout = time.Minute
 
-// Run runs the tests of a package. alone are tests of one node by their nature, with the reasons:
-// they are left out where services have several nodes, and the output names them.
+// Run runs the tests of a package. alone are the names of tests of one node by their nature, with the
+// reasons: they are left out where services have several nodes, and the output names them.
 func Run(m *testing.M, alone map[string]string) int {
 	if err := prepareRun(alone); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,21 +51,19 @@ func prepareRun(alone map[string]string) error {
 	}
 	flag.Parse()
 	n, err := nodes()
-	if err != nil || n == 1 {
+	if err != nil || n == 1 || len(alone) == 0 {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(alone))
-	for _, name := range names {
-		fmt.Printf("only with one node: %s: %s\n", name, alone[name])
-	}
 	skip := flag.Lookup("test.skip")
+	var patterns []string
 	if before := skip.Value.String(); before != "" {
-		names = append(names, before)
+		patterns = append(patterns, before)
 	}
-	if len(names) == 0 {
-		return nil
+	for _, name := range slices.Sorted(maps.Keys(alone)) {
+		fmt.Printf("only with one node: %s: %s\n", name, alone[name])
+		patterns = append(patterns, "^"+strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^")+"$")
 	}
-	return skip.Value.Set("^(" + strings.Join(names, "|") + ")$")
+	return skip.Value.Set(strings.Join(patterns, "|"))
 }
 
 // nodes returns how many nodes a service consists of.
@@ -171,6 +169,7 @@ func (st *Stack) settle(t testing.TB) {
 		})
 	}
 	st.await(t, "shares of the partitions", func() bool { return settled(st.cluster(t)) })
+	st.Log.forget() // the requests above
 }
 
 func (st *Stack) await(t testing.TB, what string, holds func() bool) {
@@ -207,13 +206,12 @@ func settled(r partition.Reading) bool {
 		})
 }
 
-// CounterOf returns the token service that counts the requests of an access token: with several
-// nodes, that of the node that holds the token's partition. A test that calls it with times other
-// than now needs that one.
-func (st *Stack) CounterOf(t testing.TB, bearer string) *token.Service {
+// CounterOf returns the node that counts the requests of an access token. A test that has requests
+// counted at other times than now calls its token service.
+func (st *Stack) CounterOf(t testing.TB, bearer string) *stack.Stack {
 	t.Helper()
 	if len(st.nodes) == 1 {
-		return st.Tokens
+		return st.Stack
 	}
 	id, _, ok := oauth.PeekAccessToken(bearer)
 	if !ok {
@@ -230,7 +228,7 @@ func (st *Stack) CounterOf(t testing.TB, bearer string) *token.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st.nodes[i].Tokens
+	return st.nodes[i]
 }
 
 // CloseStores closes the database connections of each node while it runs.

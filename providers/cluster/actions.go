@@ -23,7 +23,10 @@ func (a actions) Run(op *partition.Op) {
 		defer cancel()
 		op.Do(ctx, n.config.Store)
 		n.metrics.operation(op)
-		n.do(func(now partition.Now) { n.member.Done(now, op) })
+		n.do(func(now partition.Now) {
+			n.journal.operation(ctx, op)
+			n.member.Done(now, op)
+		})
 	})
 }
 
@@ -72,12 +75,9 @@ func (a actions) Confirmed(ticket int64) {
 // Publish implements partition.Actions. The lanes are there before the View that needs them.
 func (a actions) Publish(v *partition.View) {
 	n := a.n
-	before := n.view.Load()
 	n.meet(v, nil)
 	n.view.Store(v)
-	if before.Self != v.Self {
-		n.config.Logger.Info("joined the cluster", slog.String("node", v.Self))
-	}
+	n.journal.publish(v, n.clock())
 }
 
 // apply starts a goroutine that does what is due, unless it is running. The caller holds n.mu.

@@ -61,7 +61,7 @@ func (n *Node) ask(service byte, part int, body []byte, began, end time.Duration
 			}
 			elsewhere = reply.Status == partition.Elsewhere
 		}
-		if !elsewhere || now-began >= waitTime {
+		if !elsewhere || now-began >= n.wait {
 			return nil, 0, partition.ErrUnreachable
 		}
 		pause := time.NewTimer(min(retryTime, end-now))

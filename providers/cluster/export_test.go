@@ -176,3 +176,7 @@ func (w *Network) carry(from *Node, address string, queue chan []byte) {
 
 // Wait waits until nothing is carried any more. All nodes must have stopped.
 func (w *Network) Wait() { w.wg.Wait() }
+
+// BePatient changes how long the node waits for replies and for partitions that move. It is called
+// before Start.
+func (n *Node) BePatient(d time.Duration) { n.reply, n.wait = d, d }

@@ -41,6 +41,7 @@ var asks = sync.Pool{New: func() any { return &ask{done: make(chan struct{}, 1)}
 type lane struct {
 	id, address string
 	link        *link
+	reply       time.Duration                     // replyTime, but in tests
 	envelope    func() (version int, self string) // of frames
 	sent        func()                            // counts a frame
 
@@ -68,8 +69,11 @@ type lane struct {
 	scratch  []partition.Message
 }
 
-func newLane(id, address string, k *link, first int64) *lane {
-	return &lane{id: id, address: address, link: k, late: map[int64]*ask{}, number: first, lost: first}
+func newLane(id, address string, k *link, first int64, reply time.Duration) *lane {
+	return &lane{
+		id: id, address: address, link: k, reply: reply,
+		late: map[int64]*ask{}, number: first, lost: first,
+	}
 }
 
 // enqueue sends a with the next frame.
@@ -271,8 +275,8 @@ func (l *lane) tick(clock time.Duration) {
 		if clock-l.probed >= probeEvery && l.link.reserve() {
 			l.probe(clock)
 		}
-	case l.frame != 0 && clock-l.began >= replyTime,
-		l.stalled != 0 && clock-l.stalled >= replyTime:
+	case l.frame != 0 && clock-l.began >= l.reply,
+		l.stalled != 0 && clock-l.stalled >= l.reply:
 		l.suspect()
 	}
 	l.expire(clock)
@@ -323,6 +327,13 @@ func (l *lane) expire(clock time.Duration) {
 func (l *lane) suspect() {
 	l.suspected, l.lost, l.probed = true, l.number, 0
 	l.fail()
+}
+
+// isSuspected reports whether the node did not reply lately.
+func (l *lane) isSuspected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.suspected
 }
 
 func (l *lane) fail() {

@@ -81,6 +81,8 @@ type Node struct {
 	handlers  [256]Handler
 	services  Services
 
+	reply, wait time.Duration // replyTime and waitTime, but in tests
+
 	view   atomic.Pointer[partition.View]
 	lease  atomic.Int64 // end of the lease by clock; 0 = none
 	roster atomic.Pointer[roster]
@@ -93,6 +95,7 @@ type Node struct {
 
 	mu       sync.Mutex
 	member   *partition.Member
+	journal  *journal
 	started  bool
 	stopped  bool
 	hasLeft  bool
@@ -124,6 +127,7 @@ func newNode(c Config) (*Node, error) {
 	n := &Node{
 		config: c, began: time.Now(),
 		left: make(chan struct{}), tickets: map[int64]chan struct{}{},
+		reply: replyTime, wait: waitTime,
 	}
 	listen, address, err := addresses(c.Listen, c.Advertise)
 	if err != nil {
@@ -154,6 +158,7 @@ func newNode(c Config) (*Node, error) {
 		},
 		NewID: newID, Actions: actions{n},
 	})
+	n.journal = newJournal(c.Logger, n.member, n.view.Load())
 	return n, nil
 }
 
@@ -231,6 +236,7 @@ func (n *Node) do(f func(now partition.Now)) {
 	n.lease.Store(int64(n.member.LeaseEnd()))
 	if n.member.HasLeft() && !n.hasLeft {
 		n.hasLeft = true
+		n.config.Logger.Info("this node has left the cluster")
 		close(n.left)
 	}
 }
@@ -266,7 +272,10 @@ func (n *Node) refresh(clock time.Duration) {
 		n.config.Logger.Error("the cluster's certificate cannot be renewed", slog.Any("error", err))
 	}
 	hashes := n.id.hashes()
-	n.do(func(partition.Now) { n.member.SetCertificates(hashes) })
+	n.do(func(partition.Now) {
+		n.member.SetCertificates(hashes)
+		n.journal.look(n.roster.Load().lanes, clock)
+	})
 	n.transport.renew(n.id.current(now).hash, clock)
 	n.meet(nil, nil)
 }

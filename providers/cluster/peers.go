@@ -107,7 +107,7 @@ func (p *peers) roster(n *Node) *roster {
 				return
 			}
 			p.serial++
-			l = newLane(node.ID, node.Address, k, p.serial<<40)
+			l = newLane(node.ID, node.Address, k, p.serial<<40, n.reply)
 			l.envelope, l.sent = n.envelope, n.metrics.frames.Inc
 		}
 		r.lanes[node.ID] = l

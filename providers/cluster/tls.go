@@ -98,7 +98,7 @@ func (h *handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthI
 
 // Info implements credentials.TransportCredentials.
 func (h *handshakes) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.3"}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 // Clone implements credentials.TransportCredentials.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/browser"
 )
 
@@ -22,5 +23,5 @@ func testMain(m *testing.M) int {
 	}
 	defer stop()
 	chromium = ctx
-	return m.Run()
+	return edgetest.Run(m, nil)
 }

@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,22 +12,19 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
-	"gatehouse/providers/sqlstore/sqlitetest"
 )
 
 // service is a running service with a mailbox and an app.
 type service struct {
 	*edgetest.IdentityStack
 	*edgetest.Mailbox
-	app  *app
-	file string // the database
+	app *app
 }
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	mailbox, file := edgetest.NewMailbox(), sqlitetest.File(t)
-	s := &service{edgetest.NewIdentity(t, edgetest.Database("sqlite:"+file), mailbox.Deliver),
-		mailbox, nil, file}
+	mailbox := edgetest.NewMailbox()
+	s := &service{edgetest.NewIdentity(t, mailbox.Deliver), mailbox, nil}
 	s.app = s.newApp(t, "Atlas")
 	return s
 }
@@ -137,17 +133,8 @@ func (p *person) notice(to string, kind account.Kind) {
 // alter changes the database directly, such as times in place of waiting.
 func (s *service) alter(t *testing.T, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.file+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	result, err := db.ExecContext(t.Context(), statement)
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		t.Fatalf("%s: got %d rows, %v, want some", statement, n, err)
+	if s.Alter(t, statement) == 0 {
+		t.Fatalf("%s: got no row, want some", statement)
 	}
 }
 
