@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,7 +135,7 @@ func (b *Balancer) pick(authorization []byte, tried []*backend) *backend {
 	var best *backend
 	var highest uint64
 	for _, to := range all {
-		if !to.ready.Load() || contains(tried, to) {
+		if !to.ready.Load() || slices.Contains(tried, to) {
 			continue
 		}
 		weight := rand.Uint64()
@@ -156,15 +157,6 @@ func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33
-}
-
-func contains(tried []*backend, to *backend) bool {
-	for _, t := range tried {
-		if t == to {
-			return true
-		}
-	}
-	return false
 }
 
 var errNoNode = errors.New("no node is ready")

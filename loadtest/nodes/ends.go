@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,7 +147,7 @@ func (e *Ends) Run(ctx context.Context) (*EndsResult, error) {
 		}
 		if err != nil {
 			result.Failed++
-			result.Problem = cmpOr(result.Problem, err.Error())
+			result.Problem = cmp.Or(result.Problem, err.Error())
 			continue
 		}
 		r.end(time.Now())
@@ -163,7 +164,7 @@ func (e *Ends) Run(ctx context.Context) (*EndsResult, error) {
 		result.Late += r.late
 		if r.used < e.Workers {
 			result.Unused++
-			result.Problem = cmpOr(result.Problem,
+			result.Problem = cmp.Or(result.Problem,
 				fmt.Sprintf("%d of %d connections were admitted before an end", r.used, e.Workers))
 		}
 	}
@@ -172,13 +173,6 @@ func (e *Ends) Run(ctx context.Context) (*EndsResult, error) {
 		result.P50, result.Max = took[len(took)/2], took[len(took)-1]
 	}
 	return result, nil
-}
-
-func cmpOr(first, second string) string {
-	if first != "" {
-		return first
-	}
-	return second
 }
 
 // wait waits until all connections are counted.
