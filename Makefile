@@ -43,7 +43,7 @@ pactcheck: pact-lib ## Build bin/pactcheck, which verifies pacts of client progr
 pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 	scripts/pactcheck-dist
 
-test: setup contracts ## Run every test with the race detector (about 8 minutes on two processors)
+test: setup contracts ## Run every test with the race detector (about 10 minutes on two processors)
 	$(RACEENV) go test -race -p 4 -timeout 30m ./...
 	$(PACTENV) scripts/nodes
 

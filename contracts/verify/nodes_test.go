@@ -17,7 +17,7 @@ var every = flag.Int("every", 10,
 	"verify each n-th interaction with three nodes; each has a cluster of its own")
 
 // TestCommittedPactsWithThreeNodes verifies interactions with three nodes of a cluster, each request
-// at another one. It does not run with the race detector: see providers/cluster.
+// at another one. It does not run with the race detector, which the cluster's library does not pass.
 func TestCommittedPactsWithThreeNodes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("the nodes are chosen by seed %d", seed)

@@ -170,7 +170,7 @@ func (b *Balancer) exchange(client *net.TCPConn, r *bufio.Reader) bool {
 			node.Close()
 		}
 	})
-	keeps := respond(client, bufio.NewReader(node), method, body.kind == untilEnd)
+	keeps := respond(client, bufio.NewReaderSize(node, maxHead), method, body.kind == untilEnd)
 	if keeps {
 		keeps = <-sent == nil
 	}

@@ -32,6 +32,8 @@ var exchanges = []exchange{
 		"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", false},
 	{"chunks", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nT: 1\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", false},
+	{"long lines", "GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 30_000) + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nB: " + strings.Repeat("b", 30_000) + "\r\n\r\n", false},
 	{"no body in the response", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 304 Same\r\n\r\n", false},
 	{"head", "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", false},
 	{"an interim response", "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
