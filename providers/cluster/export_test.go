@@ -3,6 +3,8 @@ package cluster
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -15,9 +17,10 @@ import (
 
 // What others may hold open.
 const (
-	MaxHandshakes = maxHandshakes
-	MaxAsks       = maxAsks
-	MaxMessage    = maxMessage
+	MaxHandshakes     = maxHandshakes
+	MaxHandshakesEach = maxHandshakesEach
+	MaxAsks           = maxAsks
+	MaxMessage        = maxMessage
 )
 
 // The names that frames go by.
@@ -64,6 +67,18 @@ func Inspect(b []byte, greeted bool) (m *remote.RemoteMessage, err error, ok boo
 		return nil, nil, false
 	}
 	return m, inspect(m, greeted, actor.NewPID("127.0.0.1:7946", targetName)), true
+}
+
+// Shaking are connections whose handshake is under way.
+type Shaking struct {
+	s    shaking
+	Node netip.Addr // the row of a node names it
+}
+
+// Add adds a connection. The result reports at its end whether it was still there.
+func (s *Shaking) Add(conn net.Conn) (end func() bool) {
+	h := s.s.add(conn, func(a netip.Addr) bool { return a == s.Node })
+	return func() bool { return s.s.end(h) }
 }
 
 // Open returns how many connections to the node are open or shaking hands.

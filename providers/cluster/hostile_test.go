@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -412,7 +413,7 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 	a, b := start(t, r, k), start(t, r, k)
 	settled(t, a, b)
 	closed := make(chan struct{}, 1000)
-	const n = cluster.MaxHandshakes + 20
+	const n = cluster.MaxHandshakesEach + 20
 	for i := range n {
 		conn, err := net.Dial("tcp", a.Address())
 		if err != nil {
@@ -427,20 +428,12 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 			closed <- struct{}{}
 		}()
 	}
-	for refused := 0; refused < n-cluster.MaxHandshakes; {
-		if open := a.Open(); open > cluster.MaxHandshakes+1 {
-			t.Fatalf("got %d connections open, want %d and that of the other node", open,
-				cluster.MaxHandshakes)
-		}
-		select {
-		case <-closed:
-			refused++
-		case <-time.After(time.Millisecond):
-		}
+	for range n - cluster.MaxHandshakesEach {
+		<-closed
 	}
 	works(t, a, b)
 	began := time.Now()
-	for range cluster.MaxHandshakes {
+	for range cluster.MaxHandshakesEach {
 		<-closed
 	}
 	if took := time.Since(began); took > 20*time.Second {
@@ -463,6 +456,107 @@ func TestConnectionsWithoutHandshakeAreBounded(t *testing.T) {
 		return ""
 	})
 	works(t, a, b)
+}
+
+// connection is one from an address.
+type connection struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (c *connection) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.from), 1))
+}
+
+func (c *connection) Close() error {
+	c.closed = true
+	return nil
+}
+
+func TestHandshakesInTheWay(t *testing.T) {
+	t.Parallel()
+	const each, all = cluster.MaxHandshakesEach, cluster.MaxHandshakes
+	several := func(n int, format string) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf(format, i))
+		}
+		return list
+	}
+	same := func(n int, from string) []string { return slices.Repeat([]string{from}, n) }
+	for _, row := range []struct {
+		name string
+		open []string
+		next string
+		want int // the one that is closed; -1 = none
+	}{
+		{"the first", nil, "192.0.2.1", -1},
+		{"one more than an address may have", same(each, "192.0.2.1"), "192.0.2.1", 0},
+		{"one more than a /64 may have", several(each, "2001:db8::%x"), "2001:db8::99", 0},
+		{"another /64", several(each, "2001:db8::%x"), "2001:db8:0:1::", -1},
+		{"an IPv4 address as an IPv6 one", same(each, "192.0.2.1"), "::ffff:192.0.2.1", 0},
+		{"one more in all", several(all, "192.0.2.%d"), "198.51.100.1", 0},
+		{"one more in all, where an address has most",
+			append(several(all-2, "192.0.2.%d"), same(2, "203.0.113.1")...), "198.51.100.1", all - 2},
+		{"one more in all, where the node has most",
+			append(same(each, "10.0.0.7"), several(all-each, "192.0.2.%d")...), "198.51.100.1", each},
+		{"the node's when all are open", several(all, "192.0.2.%d"), "10.0.0.7", 0},
+		{"one more than the node may have", same(each, "10.0.0.7"), "10.0.0.7", 0},
+	} {
+		s := cluster.Shaking{Node: netip.MustParseAddr("10.0.0.7")}
+		var list []*connection
+		var ends []func() bool
+		for _, from := range append(slices.Clone(row.open), row.next) {
+			c := &connection{from: from}
+			list, ends = append(list, c), append(ends, s.Add(c))
+		}
+		for i, c := range list {
+			if c.closed != (i == row.want) || ends[i]() == c.closed {
+				t.Errorf("%s: got the connection %d closed: %v, want %d only", row.name, i, c.closed,
+					row.want)
+			}
+		}
+	}
+}
+
+// Who has the addresses of strangers and opens connections without end keeps no node from joining.
+func TestStrangersKeepNobodyFromJoining(t *testing.T) {
+	t.Parallel()
+	r, k := newRows(), newKeys(1)
+	a, b := start(t, r, k), start(t, r, k)
+	settled(t, a, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var strangers sync.WaitGroup
+	defer strangers.Wait()
+	defer cancel()
+	var opened atomic.Int64
+	for i := range 2 * cluster.MaxHandshakes {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%16))}}
+		strangers.Go(func() {
+			for ctx.Err() == nil {
+				if conn, err := from.DialContext(ctx, "tcp", a.Address()); err == nil {
+					opened.Add(1)
+					stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+					_, _ = io.Copy(io.Discard, conn)
+					stop()
+					_ = conn.Close()
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(250 * time.Millisecond):
+				}
+			}
+		})
+	}
+	eventually(t, func() string {
+		if n := opened.Load(); n < 2*cluster.MaxHandshakes {
+			return fmt.Sprintf("got %d connections of strangers", n)
+		}
+		return ""
+	})
+	c := start(t, r, k)
+	settled(t, a, b, c)
+	works(t, a, c)
 }
 
 func TestRotationWhileFramesFlow(t *testing.T) {

@@ -147,7 +147,7 @@ func newNode(c Config) (*Node, error) {
 	n.roster.Store(&roster{})
 	n.transport = &transport{
 		address: address, links: map[string]*link{},
-		shakes: &handshakes{id: n.id, known: n.knows, refused: n.refused},
+		shakes: &handshakes{id: n.id, known: n.knows, isNode: n.isNode, refused: n.refused},
 		speaks: n.speaks, receive: n.receive, ended: n.ended, room: n.room, refused: n.refused,
 		failed: n.failed,
 	}

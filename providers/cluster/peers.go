@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type roster struct {
 	nodes   map[string]partition.Node // without this one, by ID
 	lanes   map[string]*lane          // by ID
 	sums    map[string]bool           // hashes of certificates
+	ips     map[netip.Addr]bool       // of addresses that are no names
 }
 
 // peers makes rosters. A node that joins may be heard before the next reading of the Member shows
@@ -84,7 +86,7 @@ func (p *peers) roster(n *Node) *roster {
 	before := n.roster.Load()
 	r := &roster{
 		version: partition.Version, self: p.view.Self, nodes: map[string]partition.Node{},
-		lanes: map[string]*lane{}, sums: map[string]bool{},
+		lanes: map[string]*lane{}, sums: map[string]bool{}, ips: map[netip.Addr]bool{},
 	}
 	addresses := map[string]bool{}
 	add := func(node partition.Node) {
@@ -95,6 +97,9 @@ func (p *peers) roster(n *Node) *roster {
 		r.version = min(r.version, max(1, node.Speaks))
 		for _, sum := range node.Certificates {
 			r.sums[sum] = true
+		}
+		if to, err := netip.ParseAddrPort(node.Address); err == nil {
+			r.ips[to.Addr().Unmap().WithZone("")] = true
 		}
 		addresses[node.Address] = true
 		l := before.lanes[node.ID]
@@ -155,6 +160,9 @@ func (n *Node) envelope() (version int, self string) {
 	r := n.roster.Load()
 	return r.version, r.self
 }
+
+// isNode reports whether the row of another node names an IP address.
+func (n *Node) isNode(address netip.Addr) bool { return n.roster.Load().ips[address] }
 
 // speaks reports whether the certificate with that hash is the one of a node.
 func (n *Node) speaks(certificate string) bool { return n.roster.Load().sums[certificate] }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,9 +17,10 @@ import (
 
 // Limits of what others may hold open at this node.
 const (
-	maxHandshakes    = 64
-	maxConnections   = 512
-	handshakeTimeout = 5 * time.Second
+	maxHandshakes     = 64
+	maxHandshakesEach = 8 // of one address
+	maxConnections    = 512
+	handshakeTimeout  = 5 * time.Second
 )
 
 var (
@@ -31,10 +33,14 @@ var (
 type handshakes struct {
 	id *identity
 	// known reports whether a node has the certificate with that hash, at that address; "" = any.
-	known   func(hash, address string) bool
+	known func(hash, address string) bool
+	// isNode reports whether the row of a node names an IP address.
+	isNode  func(netip.Addr) bool
 	refused func(error)
 
-	shaking, open atomic.Int64 // connections to this node
+	// Connections to this node.
+	shaking shaking
+	open    atomic.Int64
 }
 
 // config returns the settings of one side of a connection.
@@ -79,15 +85,18 @@ func (h *handshakes) ClientHandshake(ctx context.Context, address string, conn n
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h *handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	defer h.shaking.Add(-1)
-	if h.shaking.Add(1) > maxHandshakes || h.open.Load() >= maxConnections {
+	if h.open.Load() >= maxConnections {
 		h.refused(errTooMany)
 		return nil, nil, errTooMany
 	}
 	h.open.Add(1)
 	counted := &countedConn{Conn: conn, open: &h.open}
+	own := h.shaking.add(counted, h.isNode)
 	inner := credentials.NewTLS(h.config(x509.ExtKeyUsageClientAuth, ""))
 	secure, info, err := inner.ServerHandshake(counted)
+	if !h.shaking.end(own) {
+		err = errTooMany
+	}
 	if err != nil {
 		_ = counted.Close()
 		h.refused(err)
