@@ -313,6 +313,15 @@ func (c *clusterDrain) Run(p *program) error {
 	})
 }
 
+// canHandOver reports whether another node can take what the drained one holds: partitions of access
+// tokens, or those of the lookups of an egress label.
+func (c *clusterDrain) canHandOver(r partition.Reading, label string) bool {
+	return slices.ContainsFunc(r.Nodes, func(n partition.Node) bool {
+		return n.Name != c.Name && n.State == partition.Up && !n.Drain &&
+			(label == "" || n.Egress == label)
+	})
+}
+
 // drain sets Drain of all nodes of the name: after a crash there may be two for a moment.
 func (c *clusterDrain) drain(p *program, rows *sqlstore.Cluster) error {
 	failed := func(err error) error {
@@ -321,6 +330,9 @@ func (c *clusterDrain) drain(p *program, rows *sqlstore.Cluster) error {
 	r, err := rows.Read(p.ctx)
 	if err != nil {
 		return failed(err)
+	}
+	if !c.canHandOver(r, "") && len(r.Nodes) > 0 {
+		return fmt.Errorf("no other node is up to take what %s holds: nothing was changed", c.Name)
 	}
 	beats, names := map[string]int64{}, []string{}
 	for _, n := range r.Nodes {
@@ -352,7 +364,11 @@ func (c *clusterDrain) drain(p *program, rows *sqlstore.Cluster) error {
 				beats[n.ID], grown = n.Beat, time.Now()
 			}
 			for _, row := range r.Partitions {
-				if row.Holder == n.ID {
+				label, _ := strings.CutPrefix(row.Name, partition.LookupsName(""))
+				if label == row.Name {
+					label = ""
+				}
+				if row.Holder == n.ID && c.canHandOver(r, label) {
 					held++
 				}
 			}

@@ -164,6 +164,21 @@ office        host-b:7946
 	c.degraded(t, "a node that is gone, with the only label", "partitions without a living holder: 156")
 }
 
+// TestClusterDrainNeedsAnotherNode drains the only node, and one whose lookups nobody else can take.
+func TestClusterDrainNeedsAnotherNode(t *testing.T) {
+	c := newClusterRows(t)
+	c.join(t, "a", partition.Up, "office", 0)
+	c.claim(t, "a", 0, 0, "geo/office")
+	failsOnce(t, "the only node", c.run(t, "drain", "a"), exitFailed, "no other node is up", "nothing was changed")
+	if r, err := c.ReadCluster(t.Context()); err != nil || r.Nodes[0].Drain {
+		t.Errorf("got node %+v, error %v, want it not drained", r.Nodes, err)
+	}
+	c.join(t, "b", partition.Up, "default", 0)
+	if got := c.run(t, "drain", "a"); got.code != exitDone {
+		t.Errorf("got %+v, want code 0: nobody else has the egress label", got)
+	}
+}
+
 func TestClusterDrain(t *testing.T) {
 	c := newClusterRows(t)
 	c.join(t, "a", partition.Up, "default", 0)
