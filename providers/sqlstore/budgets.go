@@ -80,7 +80,7 @@ func (s *Store) Budgets(ctx context.Context, name string) (usages [2]geo.Usage, 
 				return err
 			}
 			if endpoint >= 0 && endpoint < int64(len(usages)) {
-				usages[endpoint] = geo.Usage{Left: int(left), 
+				usages[endpoint] = geo.Usage{Left: int(left),
 					Ends: time.Now().Add(time.Duration(lasts) * time.Millisecond)}
 			}
 		}
