@@ -39,7 +39,8 @@ func (s *Store) SpendBudget(ctx context.Context, row partition.Row, e geo.Endpoi
 	if s.pools.engine == postgresEngine {
 		text = fmt.Sprintf(spendPostgres, postgresNow)
 	}
-	lasts := time.Until(u.Ends).Milliseconds() + 1
+	// Both readings of the clock leave out up to a millisecond: the window never ends earlier.
+	lasts := time.Until(u.Ends).Milliseconds() + 2
 	err = s.coordinate(ctx, func(ctx context.Context, c *sql.Conn) error {
 		result, err := c.ExecContext(ctx, text, row.Name, row.Holder, row.Epoch, int64(e), number,
 			int64(u.Left), lasts)
