@@ -9,11 +9,7 @@ import (
 
 func TestMain(m *testing.M) {
 	const virtual, process = "virtual time", "one process and its output"
-	const counts = "each node counts wrong passwords and secrets by itself"
-	const brute = "TestDecisionsOfOtherEndpoints/PostgreSQL/brute_force:_"
 	os.Exit(edgetest.Run(m, map[string]string{
-		brute + "client_secrets":                     counts,
-		brute + "passwords":                          counts,
 		"TestBadElementFailsOnlyItsQuery":            virtual,
 		"TestBreakerSendsOneProbe":                   virtual,
 		"TestCachedResultsExpire":                    virtual,
