@@ -126,6 +126,7 @@ type (
 		clientAsk
 		credentials oauth.Credentials
 		owner       string    // the client that the token was issued to; "" = there is nothing to end
+		ended       bool      // with owner "": it may have ended so lately that nodes do not know
 		release     func()    // gives back the room for the end; nil = none was taken
 		family      oauth.End // of the refresh token, as it was read; zero = none
 		op          oauth.Revoke

@@ -57,19 +57,22 @@ func (s *Service) revoke(
 	if m.release != nil {
 		m.release()
 	}
-	if err != nil || m.owner != c.ClientID {
+	if err != nil || m.owner != c.ClientID && !m.ended {
 		return err
 	}
 	return s.confirm()
 }
 
 // findOwner finds what m is to end, and whose it is. A token that is unknown, expired or ended
-// leaves m without an owner.
+// leaves m without an owner. A repeated request finds it ended: the first one may still wait until
+// all nodes know.
 func (s *Service) findOwner(
 	ctx context.Context, m *revocation, token string, now time.Time,
 ) error {
 	if _, number, ok := oauth.PeekAccessToken(token); ok {
-		if t, verdict := s.check(token, number, now); verdict == Admitted {
+		t, verdict := s.check(token, number, now)
+		m.ended = verdict == TokenInvalid
+		if verdict == Admitted {
 			m.owner = t.ClientID
 			m.op.Token = &oauth.TokenEnd{
 				ID: t.ID, ClientID: t.ClientID, UserID: t.UserID, Expires: time.Unix(t.Expires, 0),
@@ -83,6 +86,7 @@ func (s *Service) findOwner(
 	}
 	row, err := s.config.Tokens.RefreshToken(ctx, oauth.HashOf(token))
 	if errors.Is(err, oauth.ErrNotFound) {
+		m.ended = true
 		return nil
 	}
 	if err != nil {
