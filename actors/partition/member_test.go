@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -607,6 +608,47 @@ func TestChangeOfALapsedNodeIsNotConfirmed(t *testing.T) {
 	d.wait(200 * time.Millisecond)
 	if len(d.confirmed) != 0 {
 		t.Errorf("confirmed %v after the lease", d.confirmed)
+	}
+}
+
+// No message takes partitions from the node, or gives it what the sender does not hold: only the
+// database does.
+func TestTakenOfWhatTheSenderDoesNotHold(t *testing.T) {
+	third := partition.Row{Name: "01", Holder: "third", Epoch: 3}
+	for _, test := range []struct {
+		name string
+		row  partition.Row
+		want string // the holder afterwards; "" = this node
+	}{
+		{"the node's own", partition.Row{Name: "00", Holder: "other", Epoch: 3}, ""},
+		{"a third node's for a third node", partition.Row{Name: "01", Holder: "fourth", Epoch: 4}, "third"},
+		{"for a later epoch", partition.Row{Name: "geo/all", Holder: "third", Epoch: 9}, "other"},
+		{"claimed", partition.Row{Name: "01", Holder: "other", Epoch: 4}, "other"},
+		{"handed", partition.Row{Name: "geo/all", Holder: "third", Epoch: 2}, "third"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.join()
+			d.rows.Partitions[1] = third
+			d.hold(0, 2)
+			d.receive(partition.Message{Kind: partition.Taken, Rows: []partition.Row{test.row}})
+			i := slices.IndexFunc(d.rows.Partitions, func(r partition.Row) bool {
+				return r.Name == test.row.Name
+			})
+			got := d.view.Parts[i]
+			if want := cmp.Or(test.want, d.m.ID()); got.Holder != want || got.Mine != (test.want == "") {
+				t.Errorf("got %+v, want the holder %s", got, want)
+			}
+		})
+	}
+	d := newDesk(t)
+	d.join()
+	d.rows.Partitions[1] = third
+	d.live(600 * time.Millisecond)
+	d.receive(partition.Message{Kind: partition.Taken,
+		Rows: []partition.Row{{Name: "01", Holder: d.m.ID(), Epoch: 4}}})
+	if d.view.Parts[1].Mine {
+		t.Error("the node decides without the database")
 	}
 }
 
