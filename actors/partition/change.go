@@ -38,9 +38,7 @@ func (m *Member) readChanges(op *Op) {
 	if m.reloaded && m.self.Seen < last {
 		m.actions.Follow()
 	}
-	for _, c := range m.changes {
-		m.remind(c)
-	}
+	defer m.remind()
 	c := &change{number: last}
 	later := m.tickets[:0]
 	for _, t := range m.tickets {
@@ -60,14 +58,18 @@ func (m *Member) readChanges(op *Op) {
 		}
 	}
 	m.changes = append(m.changes, c)
-	m.remind(c)
 }
 
-// remind tells the nodes that a change waits for.
-func (m *Member) remind(c *change) {
-	for _, id := range c.waits {
-		if p := m.peer(id); p != nil && p.Seen < c.number {
-			m.actions.Send(id, &Message{Kind: Changed, Number: c.number})
+// remind tells each node of the last change that waits for it: many may wait for one that is frozen.
+func (m *Member) remind() {
+	for _, p := range m.peers {
+		for _, c := range slices.Backward(m.changes) {
+			if slices.Contains(c.waits, p.ID) {
+				if p.Seen < c.number {
+					m.actions.Send(p.ID, &Message{Kind: Changed, Number: c.number})
+				}
+				break
+			}
 		}
 	}
 }
@@ -119,8 +121,12 @@ func (m *Member) applied(number int64) {
 	m.reloaded = true
 	m.self.Seen = max(m.self.Seen, number)
 	for _, p := range m.peers {
-		if p.asks > 0 && p.asks <= m.self.Seen {
-			m.actions.Send(p.ID, &Message{Kind: Seen, Number: m.self.Seen})
+		if p.asks == 0 {
+			continue
+		}
+		// It may ask for later changes all the time: earlier ones end nevertheless.
+		m.actions.Send(p.ID, &Message{Kind: Seen, Number: m.self.Seen})
+		if p.asks <= m.self.Seen {
 			p.asks = 0
 		}
 	}

@@ -101,10 +101,20 @@ func (m *Member) tellTaken(rows []Row) {
 	}
 }
 
-func (m *Member) receiveTaken(msg *Message) {
+// receiveTaken believes a node that has claimed partitions, or has handed over its own. For others,
+// and for those of this node, only the database counts.
+func (m *Member) receiveTaken(from string, msg *Message) {
 	for _, row := range msg.Rows {
-		if i, ours := m.index[row.Name]; ours && row.Epoch > m.parts[i].epoch {
+		i, ours := m.index[row.Name]
+		if !ours || row.Epoch <= m.parts[i].epoch {
+			continue
+		}
+		p := &m.parts[i]
+		handed := p.holder == from && row.Epoch == p.epoch+1
+		if p.holder != m.self.ID && (row.Holder == from || handed) {
 			m.learn(row, m.step)
+		} else {
+			m.readSoon()
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (m *Member) receive(from string, msg *Message) {
 	case Moved:
 		m.receiveMoved(from, msg)
 	case Taken:
-		m.receiveTaken(msg)
+		m.receiveTaken(from, msg)
 	case Changed:
 		m.receiveChanged(from, msg.Number)
 	case Seen:

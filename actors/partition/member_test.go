@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -610,6 +611,47 @@ func TestChangeOfALapsedNodeIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// No message takes partitions from the node, or gives it what the sender does not hold: only the
+// database does.
+func TestTakenOfWhatTheSenderDoesNotHold(t *testing.T) {
+	third := partition.Row{Name: "01", Holder: "third", Epoch: 3}
+	for _, test := range []struct {
+		name string
+		row  partition.Row
+		want string // the holder afterwards; "" = this node
+	}{
+		{"the node's own", partition.Row{Name: "00", Holder: "other", Epoch: 3}, ""},
+		{"a third node's for a third node", partition.Row{Name: "01", Holder: "fourth", Epoch: 4}, "third"},
+		{"for a later epoch", partition.Row{Name: "geo/all", Holder: "third", Epoch: 9}, "other"},
+		{"claimed", partition.Row{Name: "01", Holder: "other", Epoch: 4}, "other"},
+		{"handed", partition.Row{Name: "geo/all", Holder: "third", Epoch: 2}, "third"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.join()
+			d.rows.Partitions[1] = third
+			d.hold(0, 2)
+			d.receive(partition.Message{Kind: partition.Taken, Rows: []partition.Row{test.row}})
+			i := slices.IndexFunc(d.rows.Partitions, func(r partition.Row) bool {
+				return r.Name == test.row.Name
+			})
+			got := d.view.Parts[i]
+			if want := cmp.Or(test.want, d.m.ID()); got.Holder != want || got.Mine != (test.want == "") {
+				t.Errorf("got %+v, want the holder %s", got, want)
+			}
+		})
+	}
+	d := newDesk(t)
+	d.join()
+	d.rows.Partitions[1] = third
+	d.live(600 * time.Millisecond)
+	d.receive(partition.Message{Kind: partition.Taken,
+		Rows: []partition.Row{{Name: "01", Holder: d.m.ID(), Epoch: 4}}})
+	if d.view.Parts[1].Mine {
+		t.Error("the node decides without the database")
+	}
+}
+
 func TestSeenIsSentAfterApplied(t *testing.T) {
 	d := newDesk(t)
 	d.join()
@@ -618,17 +660,50 @@ func TestSeenIsSentAfterApplied(t *testing.T) {
 		t.Fatalf("got %d follows, want one, and no Seen before it", d.follows)
 	}
 	d.m.Applied(d.time(), "former", 9)
-	d.m.Applied(d.time(), d.m.ID(), 7)
 	if len(d.messages(partition.Seen)) != 0 {
 		t.Fatal("Seen is sent before the change is applied")
+	}
+	// Who asks for later changes all the time learns of earlier ones.
+	d.m.Applied(d.time(), d.m.ID(), 7)
+	if got := d.messages(partition.Seen); len(got) != 1 || got[0].Number != 7 {
+		t.Fatalf("got %+v, want Seen 7", got)
 	}
 	d.m.Applied(d.time(), d.m.ID(), 8)
 	if got := d.messages(partition.Seen); len(got) != 1 || got[0].Number != 8 {
 		t.Errorf("got %+v, want Seen 8", got)
 	}
+	d.m.Applied(d.time(), d.m.ID(), 9)
+	if got := d.messages(partition.Seen); len(got) != 0 {
+		t.Errorf("got %+v, which nobody waits for", got)
+	}
 	d.receive(partition.Message{Kind: partition.Changed, Number: 8})
 	if len(d.messages(partition.Seen)) != 1 {
 		t.Error("a repeated Changed gets no reply")
+	}
+}
+
+// Many changes wait for a node that is frozen: it is reminded of the last one only.
+func TestWaitingChangesCostOneMessage(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	for i := range int64(5) {
+		d.m.Change(d.time(), i)
+		d.rows.Last++
+		d.m.Applied(d.time(), d.m.ID(), d.rows.Last)
+		d.wait(100 * time.Millisecond)
+		d.messages(partition.Changed)
+		d.read()
+		if got := d.messages(partition.Changed); len(got) != 1 || got[0].Number != d.rows.Last {
+			t.Fatalf("got %+v, want Changed %d only", got, d.rows.Last)
+		}
+	}
+	d.receive(partition.Message{Kind: partition.Seen, Number: d.rows.Last - 1})
+	if len(d.confirmed) != 4 {
+		t.Errorf("confirmed %v, want the first four", d.confirmed)
+	}
+	d.receive(partition.Message{Kind: partition.Seen, Number: d.rows.Last})
+	if len(d.confirmed) != 5 {
+		t.Errorf("confirmed %v, want all", d.confirmed)
 	}
 }
 

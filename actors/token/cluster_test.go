@@ -531,6 +531,31 @@ func TestChangesDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
+// TestRevocationRepeatedElsewhereIsConfirmed revokes a token again before all nodes know of the first time,
+// there and at another node: the response says that the token has ended on all nodes.
+func TestRevocationRepeatedElsewhereIsConfirmed(t *testing.T) {
+	for name, text := range map[string]func(*oauth.TokenResponse) string{
+		"access token":  func(r *oauth.TokenResponse) string { return r.AccessToken },
+		"refresh token": func(r *oauth.TokenResponse) string { return r.RefreshToken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 2, 0)
+				tokens := c.nodes[0].newTokens(t)
+				c.unknown = errors.New("a node does not respond")
+				for i, f := range []*fixture{c.nodes[0].fixture, c.nodes[0].fixture, c.nodes[1].fixture} {
+					wait(2 * time.Second)
+					err := asError(f.Revoke(t.Context(), f.credentials(), text(tokens), time.Now()))
+					if err == nil || c.confirms != i+1 {
+						t.Errorf("got %v after %d confirmations of %d requests, want an error and one each",
+							err, c.confirms, i+1)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestReuseIsConfirmed redeems a code again: its tokens have ended on all nodes then.
 func TestReuseIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

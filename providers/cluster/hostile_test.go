@@ -519,44 +519,45 @@ func TestHandshakesInTheWay(t *testing.T) {
 	}
 }
 
-// Who has the addresses of strangers and opens connections without end keeps no node from joining.
-func TestStrangersKeepNobodyFromJoining(t *testing.T) {
+// Who has many addresses and opens connections without an end keeps no node out.
+func TestStrangersKeepNoNodeOut(t *testing.T) {
 	t.Parallel()
 	r, k := newRows(), newKeys(1)
-	a, b := start(t, r, k), start(t, r, k)
-	settled(t, a, b)
-	ctx, cancel := context.WithCancel(t.Context())
-	var strangers sync.WaitGroup
-	defer strangers.Wait()
-	defer cancel()
-	var opened atomic.Int64
+	a := start(t, r, k)
+	settled(t, a)
+	s := newStranger(t, r, k, "127.0.0.1:1")
+	defer r.keepAlive(s.id)()
 	for i := range 2 * cluster.MaxHandshakes {
 		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%16))}}
-		strangers.Go(func() {
-			for ctx.Err() == nil {
-				if conn, err := from.DialContext(ctx, "tcp", a.Address()); err == nil {
-					opened.Add(1)
-					stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-					_, _ = io.Copy(io.Discard, conn)
-					stop()
-					_ = conn.Close()
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(250 * time.Millisecond):
-				}
-			}
-		})
+		conn, err := from.Dial("tcp", a.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
 	}
 	eventually(t, func() string {
-		if n := opened.Load(); n < 2*cluster.MaxHandshakes {
-			return fmt.Sprintf("got %d connections of strangers", n)
+		if open := a.Open(); open < cluster.MaxHandshakes {
+			return fmt.Sprintf("got %d connections open", open)
 		}
 		return ""
 	})
-	c := start(t, r, k)
-	settled(t, a, b, c)
-	works(t, a, c)
+	for range 10 {
+		conn, err := tls.Dial("tcp", a.Address(), s.config())
+		if err != nil {
+			t.Fatalf("got %v for a node while strangers shake hands", err)
+		}
+		defer conn.Close()
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // the settings of HTTP/2
+			t.Fatalf("got %v for a node while strangers shake hands", err)
+		}
+	}
+	b := start(t, r, k)
+	eventually(t, func() string {
+		if !b.Decides(time.Now()) {
+			return "got a node that does not join"
+		}
+		return ""
+	})
 }
 
 func TestRotationWhileFramesFlow(t *testing.T) {
