@@ -100,6 +100,7 @@ type Service struct {
 	}
 
 	inflight mailbox.InFlight
+	opening  atomic.Int64       // tokens that are being opened for other nodes
 	stopped  atomic.Bool        // no request is admitted
 	tasks    sync.WaitGroup     // what goes on without a caller
 	lifetime context.Context    // of tasks, and of reads for requests
