@@ -60,7 +60,8 @@ func (m *Member) readChanges(op *Op) {
 	m.changes = append(m.changes, c)
 }
 
-// remind tells each node of the last change that waits for it: many may wait for one that is frozen.
+// remind tells each node of the last change that waits for it. Many may wait for one that is
+// frozen.
 func (m *Member) remind() {
 	for _, p := range m.peers {
 		for _, c := range slices.Backward(m.changes) {

@@ -611,6 +611,24 @@ func TestChangeOfALapsedNodeIsNotConfirmed(t *testing.T) {
 	}
 }
 
+// A row that somebody has changed by hand makes no node join again and again.
+func TestRowBelowZeroEndsNoLease(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	d.rows.Partitions[0].Epoch = -5
+	d.live(600 * time.Millisecond)
+	if d.m.LeaseEnd() != 0 {
+		t.Fatal("got a row ignored that has lost an epoch")
+	}
+	op := d.need(partition.OpJoin)
+	d.rows.Nodes[0], d.ops = op.Node, nil
+	d.done(op)
+	d.live(600 * time.Millisecond)
+	if d.m.ID() != op.Node.ID || d.take(partition.OpJoin) != nil {
+		t.Error("got the lease ended by the same row again")
+	}
+}
+
 // No message takes partitions from the node, or gives it what the sender does not hold: only the
 // database does.
 func TestTakenOfWhatTheSenderDoesNotHold(t *testing.T) {

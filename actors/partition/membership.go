@@ -90,7 +90,7 @@ func (m *Member) wentBack(op *Op) bool {
 		p := &m.parts[i]
 		lost := row.Epoch < p.epoch ||
 			row.Epoch == p.epoch && row.Holder != p.holder && p.holder == m.self.ID
-		if lost && p.learned <= op.step && !m.planted.lowerEpoch {
+		if lost && p.known && p.learned <= op.step && !m.planted.lowerEpoch {
 			return true
 		}
 	}

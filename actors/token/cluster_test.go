@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gatehouse/actors/account"
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
 	"gatehouse/actors/token"
@@ -568,6 +569,48 @@ func TestReuseIsConfirmed(t *testing.T) {
 		}
 		if _, fault := f.Token(t.Context(), f.codeRequest(code), time.Now()); fault == nil || c.confirms != 1 {
 			t.Errorf("got %v after %d confirmations, want invalid_grant after one", fault, c.confirms)
+		}
+	})
+}
+
+// TestTokensOpenedForPeersAreBounded asks about a token whose client cannot be read.
+func TestTokensOpenedForPeersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		f := c.nodes[0].fixture
+		bearer := c.nodes[1].newTokens(t).AccessToken
+		id, _, _ := oauth.PeekAccessToken(bearer)
+		body := append(append([]byte{1}, id[:]...), 0, 0, 0, 0, 0)
+		ask := partition.Message{Partition: int(id[0]), Body: append(body, bearer...)}
+		if _, err := f.UpdateClient(t.Context(), f.client.ID, func(c *oauth.Client) error {
+			c.Name = "Store"
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		release := make(chan struct{})
+		f.store.onClientRead = func() { <-release }
+		replies := map[partition.Status]int{}
+		var mu sync.Mutex
+		for range mailbox.Limit + 5 {
+			f.HandlePeer(ask, func(status partition.Status, _ int64, _ []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				replies[status]++
+			})
+		}
+		synctest.Wait()
+		mu.Lock()
+		if replies[partition.Busy] != 5 || replies[partition.Done] != 0 {
+			t.Errorf("got replies %v, want 5 that say busy", replies)
+		}
+		mu.Unlock()
+		close(release)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if replies[partition.Done] != mailbox.Limit {
+			t.Errorf("got replies %v, want all others done", replies)
 		}
 	})
 }

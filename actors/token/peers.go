@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"gatehouse/actors/mailbox"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/partition"
 	"gatehouse/actors/ratelimit"
@@ -14,6 +15,10 @@ import (
 
 // askTime is how long a request waits for the holder of its token's partition.
 const askTime = 3 * time.Second
+
+// mostOpening is how many tokens are opened at once for other nodes. More come only from a broken
+// node, or while the store does not respond.
+const mostOpening = mailbox.Limit
 
 // countElsewhere has the holder of the token's partition count a request, and then has the actor
 // decide the rest.
@@ -109,15 +114,15 @@ func (s *Service) HandlePeer(
 		(&countReply{unknown: true}).reply(reply)
 		return
 	}
-	select {
-	case s.opening <- struct{}{}:
-		go func() { // it may read the store
-			defer func() { <-s.opening }()
-			s.openForPeer(&ask).reply(reply)
-		}()
-	default:
+	if s.opening.Add(1) > mostOpening {
+		s.opening.Add(-1)
 		(&countReply{busy: true}).reply(reply)
+		return
 	}
+	go func() { // it may read the store
+		defer s.opening.Add(-1)
+		s.openForPeer(&ask).reply(reply)
+	}()
 }
 
 // countForPeer counts a request at another node. False says that the token's client or user has to

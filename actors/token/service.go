@@ -74,9 +74,6 @@ const (
 	wrongSecretCallers = 10_000
 )
 
-// mostOpening is how many tokens are opened for other nodes at once.
-const mostOpening = 4096
-
 // Service is the running token service. Its methods may be called by many goroutines. Those that
 // take a context return when it ends, or when a write that has begun by then has ended.
 type Service struct {
@@ -93,9 +90,8 @@ type Service struct {
 
 	directory *directory
 	ends      ends
-	asks      sync.Pool     // of *admission
-	opening   chan struct{} // holds one for each token that is opened for another node
-	issuances sync.Pool     // of *issuance
+	asks      sync.Pool // of *admission
+	issuances sync.Pool // of *issuance
 
 	followed struct {
 		mu     sync.Mutex   // held while changes are read and applied
@@ -104,6 +100,7 @@ type Service struct {
 	}
 
 	inflight mailbox.InFlight
+	opening  atomic.Int64       // tokens that are being opened for other nodes
 	stopped  atomic.Bool        // no request is admitted
 	tasks    sync.WaitGroup     // what goes on without a caller
 	lifetime context.Context    // of tasks, and of reads for requests
@@ -120,7 +117,6 @@ func New(ctx context.Context, config Config) (*Service, error) {
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
-	s.opening = make(chan struct{}, mostOpening)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission
