@@ -31,6 +31,7 @@ type cluster struct {
 	epoch     int64
 	claimed   int64
 	asks      int
+	replying  func() // called before the reply of an ask arrives; nil = not
 	confirms  int
 	unknown   error // of Confirm
 	confirmed func()
@@ -120,6 +121,12 @@ func (n *clusterNode) Ask(service byte, part int, body []byte, _ time.Time) ([]b
 			answers <- answer{status, epoch, body}
 		})
 	a := <-answers
+	n.cluster.mu.Lock()
+	replying := n.cluster.replying
+	n.cluster.mu.Unlock()
+	if replying != nil {
+		replying()
+	}
 	if a.status != partition.Done {
 		return nil, 0, partition.ErrBusy
 	}
@@ -377,6 +384,63 @@ func TestNodesReportWhenTheFailedHolderIsGone(t *testing.T) {
 		}
 		if admitted != 70 {
 			t.Errorf("got %d requests at the new holder, want 70", admitted)
+		}
+	})
+}
+
+// TestAllowedAloneIsReportedOnce has a node ask many times at once after it was alone.
+func TestAllowedAloneIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		total := 0
+		c.change(func() { c.nodes[2].cutOff = true })
+		for range 100 {
+			if c.nodes[2].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+				total++
+			}
+		}
+		c.change(func() {
+			c.nodes[2].cutOff = false
+			c.replying = func() { time.Sleep(time.Second) }
+		})
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if c.nodes[2].Admit(bearer, token.BasicProfile, time.Now()).Verdict == token.Admitted {
+					admitted.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		c.change(func() { c.replying = nil })
+		rest, _ := c.admit(t, bearer, token.BasicProfile, 300)
+		if got := total + int(admitted.Load()) + rest; got != 100 || total < 30 {
+			t.Errorf("got %d alone, %d at once and %d requests then, want 100", total, admitted.Load(), rest)
+		}
+	})
+}
+
+// TestCountedRequestIsNotCountedAgain changes the user while the holder counts.
+func TestCountedRequestIsNotCountedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, 0)
+		bearer := c.nodes[0].newTokens(t).AccessToken
+		c.change(func() {
+			c.replying = func() {
+				for _, node := range c.nodes {
+					if err := node.UserChanged(7, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+		for left := 99; left > 95; left-- {
+			got := c.nodes[1].Admit(bearer, token.BasicProfile, time.Now())
+			if got.Verdict != token.Admitted || got.Rate.Remaining != left {
+				t.Errorf("got verdict %d and %d left, want %d left", got.Verdict, got.Rate.Remaining, left)
+			}
 		}
 	})
 }
