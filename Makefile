@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run demo-cluster setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-long fuzz bench compare load lint clean
+.PHONY: help build run demo-cluster setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-nodes test-long fuzz bench compare load lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -45,6 +45,8 @@ pactcheck-dist: ## Pack pactcheck and its library for teams without a checkout
 
 test: setup contracts ## Run every test with the race detector (about 10 minutes on two processors)
 	$(RACEENV) go test -race -p 4 -timeout 30m ./...
+
+test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) scripts/nodes
 
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
