@@ -629,6 +629,37 @@ func TestRowBelowZeroEndsNoLease(t *testing.T) {
 	}
 }
 
+// A node whose beats are lost while it becomes up greets the nodes that are up meanwhile.
+func TestNodeThatWaitsForItsBeatGreetsOthers(t *testing.T) {
+	d := newDesk(t)
+	d.m.Tick(d.time())
+	op := d.need(partition.OpJoin)
+	d.rows.Nodes = []partition.Node{op.Node,
+		{ID: "other", State: partition.Joining, Beat: 5, Seen: 0, Egress: "all"}}
+	d.done(op)
+	d.read()
+	d.m.Applied(d.time(), d.m.ID(), 0)
+	lost := d.need(partition.OpBeat)
+	if lost.Node.State != partition.Up {
+		t.Fatalf("got the beat %+v, want it to say that the node is up", lost.Node)
+	}
+	d.rows.Nodes[1].State, d.rows.Nodes[1].Beat = partition.Up, 6
+	d.wait(600 * time.Millisecond)
+	d.read()
+	lost.Err = errors.New("lost")
+	d.done(lost)
+	d.wait(200 * time.Millisecond)
+	d.beat()
+	if d.m.LeaseEnd() != 0 || len(d.messages(partition.Hello)) == 0 {
+		t.Error("got the node up, want it to greet the other one first")
+	}
+	d.receive(partition.Message{Kind: partition.Welcome})
+	d.live(600 * time.Millisecond)
+	if d.m.LeaseEnd() == 0 {
+		t.Error("got the node joining, want it up once it is welcome")
+	}
+}
+
 // No message takes partitions from the node, or gives it what the sender does not hold: only the
 // database does.
 func TestTakenOfWhatTheSenderDoesNotHold(t *testing.T) {

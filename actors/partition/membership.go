@@ -148,9 +148,10 @@ func (m *Member) forget(id string) {
 func (m *Member) nodesChanged() { m.dirty, m.targets = true, nil }
 
 // greet makes a node that joins up when its memory is complete and frames pass between it and all
-// nodes that are up. Nodes that join do not wait for each other.
+// nodes that are up. Nodes that join do not wait for each other. As long as the row does not say
+// that it is up, because beats are lost, other nodes may be up first: then it greets them too.
 func (m *Member) greet() {
-	if m.self.State != Joining || m.readStep == 0 {
+	if m.state != Joining || m.readStep == 0 {
 		return
 	}
 	missing := false
@@ -167,7 +168,10 @@ func (m *Member) greet() {
 	if send {
 		m.helloAt = m.now.Clock + greetEvery
 	}
-	if !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery {
+	switch isReady := !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery; {
+	case !isReady:
+		m.self.State = Joining
+	case m.self.State == Joining:
 		m.setState(Up)
 		if m.handOver {
 			m.setState(Leaving)
