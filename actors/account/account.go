@@ -66,7 +66,7 @@ func (s *Session) ID() string {
 type Consent struct {
 	UserID   int64
 	ClientID string
-	Scopes   uint8 // as oauth.Scopes
+	Scopes   uint16 // as oauth.Scopes
 	Granted  time.Time
 	Used     time.Time // when the client last got a code with it, to the minute; zero = never
 }

@@ -131,7 +131,7 @@ func (t *AccessToken) append(dst []byte) []byte {
 	flags := flag(isUUID, hasUUID) | flag(t.UserID != 0, hasUser) |
 		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience != 0, hasAudience) |
 		flag(t.Thumbprint != [32]byte{}, hasThumbprint)
-	dst = append(dst, flags, byte(t.Scopes))
+	dst = binary.AppendUvarint(append(dst, flags), uint64(t.Scopes))
 	if isUUID {
 		dst = append(dst, client[:]...)
 	} else {
@@ -238,7 +238,7 @@ func (k *TokenKey) isNumber(head []byte) bool {
 func (t *AccessToken) parse(record []byte) bool {
 	r := recordReader{rest: record}
 	flags := r.bytes(1)[0]
-	t.Scopes = Scopes(r.bytes(1)[0])
+	t.Scopes = Scopes(r.number())
 	if flags&hasUUID != 0 {
 		t.ClientID = uuid.UUID(r.bytes(16)).String()
 	} else {

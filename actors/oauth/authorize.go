@@ -182,7 +182,7 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 	case r.Scopes == 0:
 		return invalidScope("The scope is missing.",
 			"Send the scopes that you need, such as view-user.")
-	case !UserScopes.Contains(r.Scopes):
+	case !GrantableScopes.Contains(r.Scopes):
 		return invalidScope("A user cannot grant this scope.",
 			"Send view-user, detail-user or both.")
 	case !c.Scopes.Contains(r.Scopes):

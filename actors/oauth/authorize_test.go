@@ -129,7 +129,7 @@ func TestAuthorizationErrorsByRedirect(t *testing.T) {
 		{"state that is not UTF-8", query("state=%ff"), webClient(), 0, oauth.InvalidRequest, "\xff"},
 		{"two unknown parameters", twice("resource"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"control characters in an unknown parameter", query("nonce=%00"), webClient(), 0, oauth.InvalidRequest, "s"},
-		{"unknown scope", query("scope=openid"), webClient(), 0, oauth.InvalidScope, "s"},
+		{"unknown scope", query("scope=calendar"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"scope for operators", query("scope=server-operations"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"unregistered scope", query("scope=view-user"), narrow, 0, oauth.InvalidScope, "s"},
 		{"no scope and no default", query("scope="), webClient(), 0, oauth.InvalidScope, "s"},

@@ -94,7 +94,7 @@ func CheckClientCredentials(c *Client, r *TokenRequest) (Scopes, *Error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case asked&UserScopes != 0:
+	case asked&GrantableScopes != 0:
 		return 0, invalidScope("Only a user can grant this scope.",
 			"Use authorization_code for it, or leave scope out.")
 	case !c.Scopes.Contains(asked), asked.Contains(ServerOperations) && !c.Operator:

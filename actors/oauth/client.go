@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"crypto/subtle"
+	"slices"
 	"strings"
 	"time"
 )
@@ -73,6 +74,44 @@ type Client struct {
 	Created         time.Time
 	Version         int64 // grows with each change; set by the Store
 	Epoch           int64 // of Epochs; set by the Store
+	Options         ClientOptions
+}
+
+// ClientOptions are what few clients are registered for. The zero value is that of a client that
+// uses none of it. A Store keeps them as JSON.
+type ClientOptions struct {
+	// IDTokenAlg signs the client's id_tokens: "RS256" or "ES256"; "" = RS256.
+	IDTokenAlg string `json:"id_token_alg,omitempty"`
+	// ClaimsInIDToken puts the claims of userinfo into id_tokens as well.
+	ClaimsInIDToken bool `json:"claims_in_id_token,omitempty"`
+	// PostLogoutRedirectURIs are where the browser may go after a logout, compared byte for byte
+	// (OpenID Connect RP-Initiated Logout section 3).
+	PostLogoutRedirectURIs []string `json:"post_logout_redirect_uris,omitempty"`
+	// BackchannelLogoutURI gets a logout token at the end of each session; "" = none (OpenID
+	// Connect Back-Channel Logout section 2.2).
+	BackchannelLogoutURI string `json:"backchannel_logout_uri,omitempty"`
+	// RequirePKCE refuses authorization requests of a confidential client without a challenge.
+	RequirePKCE bool `json:"require_pkce,omitempty"`
+	// JWTAccessTokens makes the client's access tokens JWTs (RFC 9068).
+	JWTAccessTokens bool `json:"jwt_access_tokens,omitempty"`
+	// JWKS and JWKSURI are the keys for private_key_jwt (RFC 7523); at most one of them is set.
+	JWKS    string `json:"jwks,omitempty"`
+	JWKSURI string `json:"jwks_uri,omitempty"`
+	// Resources are the URIs of the resources that the client may ask for; empty = all (RFC 8707).
+	Resources []string `json:"resources,omitempty"`
+	// SelfRegistered is set for a client that nobody registered for its developers (RFC 7591, or a
+	// client-id metadata document). It is never approved for DetailUser by itself.
+	SelfRegistered bool `json:"self_registered,omitempty"`
+	// MetadataURL is the client_id of a client that a metadata document describes; "" = none.
+	MetadataURL string `json:"metadata_url,omitempty"`
+}
+
+// Clone returns a copy that shares no memory with o.
+func (o *ClientOptions) Clone() ClientOptions {
+	copied := *o
+	copied.PostLogoutRedirectURIs = slices.Clone(o.PostLogoutRedirectURIs)
+	copied.Resources = slices.Clone(o.Resources)
+	return copied
 }
 
 // Secret is a stored client secret. Only its hash is stored.

@@ -122,7 +122,7 @@ func TestRegistration(t *testing.T) {
 			c.Grants, c.RedirectURIs = oauth.AuthorizationCodeGrant, []string{"https://a.example/"}
 		}},
 		{"scopes", confidential, func(c *oauth.Client) { c.Scopes |= oauth.ServerOperations }},
-		{"scopes", confidential, func(c *oauth.Client) { c.Scopes |= 8 }},
+		{"scopes", confidential, func(c *oauth.Client) { c.Scopes |= 1 << 15 }},
 		{"scopes", operator, func(c *oauth.Client) { c.Scopes = 0 }},
 		{"operator", operator, func(c *oauth.Client) { c.Public, c.Secrets = true, nil }},
 		{"introspect_any", public, func(c *oauth.Client) { c.IntrospectAny = true }},

@@ -20,7 +20,23 @@ type AuthorizationCode struct {
 	FamilyID      uuid.UUID // family of the tokens issued for it; uuid.Nil = not used
 	// Epochs are those of client and user as they were read before the code was issued. When one of
 	// them has a later epoch, the code is gone.
-	Epochs Epochs
+	Epochs  Epochs
+	Session Hash         // of the browser's session that it was issued in; zero = none is kept
+	Details GrantDetails // those of the family
+}
+
+// GrantDetails are what a grant has beside its scopes. The zero value is that of a request without
+// OpenID and without resources. A Store keeps them as JSON.
+type GrantDetails struct {
+	AuthTime int64    `json:"auth_time,omitempty"` // Unix seconds of the sign-in (OpenID Connect Core section 2)
+	AMR      []string `json:"amr,omitempty"`       // how the user signed in (RFC 8176)
+	SID      string   `json:"sid,omitempty"`       // session ID for the client (OpenID Connect Back-Channel Logout section 2.1)
+	Nonce    string   `json:"nonce,omitempty"`     // of the authorization request; only the first id_token has it
+}
+
+// IsZero reports whether there is nothing to keep.
+func (d *GrantDetails) IsZero() bool {
+	return d.AuthTime == 0 && len(d.AMR) == 0 && d.SID == "" && d.Nonce == ""
 }
 
 // Family is a token family: the refresh tokens that grew out of one authorization code, and their
@@ -38,6 +54,8 @@ type Family struct {
 	AccessExpires time.Time
 	Revoked       bool
 	Repeats       int64 // tokens issued for the previous generation since Advanced
+	Session       Hash  // of the browser's session that it ends with; zero = it ends with none
+	Details       GrantDetails
 }
 
 // RefreshToken is a stored refresh token (RFC 6749 section 1.5) with the current state of its

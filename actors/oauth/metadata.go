@@ -31,7 +31,7 @@ func Metadata(issuer string) []byte {
 		TokenEndpoint:            issuer + "/oauth/token",
 		RevocationEndpoint:       issuer + "/oauth/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth/introspect",
-		ScopesSupported:          AllScopes.Names(),
+		ScopesSupported:          InterfaceScopes.Names(),
 		ResponseTypes:            []string{"code"},
 		ResponseModes:            []string{"query"},
 		GrantTypes:               (AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant).Names(),

@@ -3,7 +3,7 @@ package oauth
 import "strings"
 
 // Scopes is a set of scope values (RFC 6749 section 3.3). The zero value is the empty set.
-type Scopes uint8
+type Scopes uint16
 
 // The scopes (interface document, section 2.6).
 const (
@@ -12,11 +12,30 @@ const (
 	ServerOperations                    // "server-operations": use the admin API; operator clients
 )
 
-// UserScopes is the set of scopes that only a user can grant.
+// The scopes of OpenID Connect (Core sections 3.1.2.1, 5.4 and 11).
+const (
+	OpenID        Scopes = 1 << (iota + 3) // "openid": get an id_token, and use userinfo
+	Profile                                // "profile": the claims name, picture, gender and more
+	Email                                  // "email": email and email_verified
+	Phone                                  // "phone": phone_number; needs approval for DetailUser
+	Address                                // "address": needs approval for DetailUser
+	OfflineAccess                          // "offline_access": refresh tokens outlive the session
+)
+
+// InterfaceScopes is the set of scopes of the interface document.
+const InterfaceScopes = UserScopes | ServerOperations
+
+// OpenIDScopes is the set of scopes of OpenID Connect.
+const OpenIDScopes = OpenID | Profile | Email | Phone | Address | OfflineAccess
+
+// UserScopes is the set of scopes of the profile endpoints.
 const UserScopes = ViewUser | DetailUser
 
+// GrantableScopes is the set of scopes that only a user can grant.
+const GrantableScopes = UserScopes | OpenIDScopes
+
 // AllScopes is the set of all scopes.
-const AllScopes = UserScopes | ServerOperations
+const AllScopes = GrantableScopes | ServerOperations
 
 // scopeNames holds the scope values in the order of all lists.
 var scopeNames = []struct {
@@ -26,6 +45,12 @@ var scopeNames = []struct {
 	{ViewUser, "view-user"},
 	{DetailUser, "detail-user"},
 	{ServerOperations, "server-operations"},
+	{OpenID, "openid"},
+	{Profile, "profile"},
+	{Email, "email"},
+	{Phone, "phone"},
+	{Address, "address"},
+	{OfflineAccess, "offline_access"},
 }
 
 // ParseScopes parses a scope parameter; "" is the empty set. A value may repeat. An unknown value

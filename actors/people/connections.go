@@ -44,7 +44,7 @@ func (s *Service) GrantConsent(
 	ctx = audit.With(ctx, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
 		Target: clientID, Details: scopes.Names()})
 	err := s.config.Store.GrantConsent(ctx, &account.Consent{
-		UserID: userID, ClientID: clientID, Scopes: uint8(scopes), Granted: now, Used: now,
+		UserID: userID, ClientID: clientID, Scopes: uint16(scopes), Granted: now, Used: now,
 	}, before)
 	if err != nil {
 		return fmt.Errorf("grant consent: %w", err)

@@ -55,7 +55,7 @@ func (s *Service) CreateClient(
 	}
 	defer s.inflight.Leave()
 	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
-	c.RedirectURIs = slices.Clone(c.RedirectURIs)
+	c.RedirectURIs, c.Options = slices.Clone(c.RedirectURIs), c.Options.Clone()
 	if !c.Public {
 		var kept oauth.Secret
 		secret, kept = oauth.NewSecret(now)
@@ -183,6 +183,7 @@ func (s *Service) tryChangeClient(
 	}
 	c := *old
 	c.RedirectURIs, c.Secrets = slices.Clone(old.RedirectURIs), slices.Clone(old.Secrets)
+	c.Options = old.Options.Clone()
 	if err := change(&c); err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (b *batch) settleCodes() error {
 		}
 		return append(args, c.Hash[:], c.ClientID, c.UserID, c.RedirectURI, int64(c.Scopes),
 			c.DefaultScopes, c.CodeChallenge, millis(c.Expires), used, familyText(c.FamilyID),
-			c.Epochs.Client, c.Epochs.User)
+			c.Epochs.Client, c.Epochs.User, sessionBytes(c.Session), detailsText(&c.Details))
 	})
 	b.codes = b.codes[:0]
 	return wrap("save code", err)
@@ -116,7 +116,7 @@ func (b *batch) settleFamilies() error {
 	err := insertAll(b, familiesTable, b.families, func(args []any, f *oauth.Family) []any {
 		return append(args, f.ID.String(), f.ClientID, f.UserID, int64(f.Scopes), f.Generation,
 			millis(f.Advanced), millis(f.Expires), millis(f.Ends), millis(f.AccessExpires),
-			f.Revoked)
+			f.Revoked, sessionBytes(f.Session), detailsText(&f.Details))
 	})
 	b.families = b.families[:0]
 	return wrap("save family", err)

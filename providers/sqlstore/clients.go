@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ import (
 // clientColumns and clientParts read a client with one row for each pair of redirect URI and
 // secret, so that one statement reads all of it.
 const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
-c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch, c.tokens_per_minute,
+c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch, c.tokens_per_minute, c.options,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
 
@@ -54,18 +55,21 @@ func (s *Store) readClients(ctx context.Context, text string,
 	args ...any) (clients []*oauth.Client, err error) {
 	err = readAll(ctx, s, text, args, func(r row) error {
 		var c oauth.Client
-		var uri string
+		var uri, options string
 		var secret oauth.Secret
 		var hash []byte
 		var created, uriPosition, secretPosition, secretCreated int64
 		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny,
 			&c.LoopbackAnyPort, &c.Disabled, &c.DetailApproved, &c.Scopes, &c.Grants,
-			&created, &c.Version, &c.Epoch, &c.TokensPerMinute,
+			&created, &c.Version, &c.Epoch, &c.TokensPerMinute, &options,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
 		if len(clients) == 0 || clients[len(clients)-1].ID != c.ID {
 			c.Created = fromMillis(created)
+			if c.Options, err = parseOptions(options); err != nil {
+				return err
+			}
 			clients = append(clients, &c)
 		}
 		last := clients[len(clients)-1]
@@ -84,11 +88,11 @@ func (s *Store) readClients(ctx context.Context, text string,
 const (
 	insertClient = `INSERT INTO clients
 (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri,
-tokens_per_minute, epoch)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (id) DO NOTHING RETURNING epoch`
+tokens_per_minute, options, epoch)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (id) DO NOTHING RETURNING epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
 disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13,
-tokens_per_minute = $14, version = version + 1
+tokens_per_minute = $14, options = $15, version = version + 1
 WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
 
@@ -162,9 +166,13 @@ func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int6
 	if !isText(c.ID) || !isText(c.Name) || !isText(c.URI) {
 		return 0, refusal{errText}
 	}
+	options, err := optionsText(&c.Options)
+	if err != nil {
+		return 0, err
+	}
 	args := append([]any{c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
 		c.LoopbackAnyPort, c.Disabled, c.DetailApproved, int64(c.Scopes), int64(c.Grants),
-		millis(c.Created), c.Version, c.URI, c.TokensPerMinute}, more...)
+		millis(c.Created), c.Version, c.URI, c.TokensPerMinute, options}, more...)
 	if err := b.conn.one(b.ctx, text, args, &epoch); err != nil {
 		return 0, err
 	}
@@ -172,6 +180,29 @@ func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int6
 		return 0, err
 	}
 	return epoch, b.putSecrets(c)
+}
+
+// optionsText returns the stored form of a client's options: "" for none.
+func optionsText(o *oauth.ClientOptions) (string, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return "", fmt.Errorf("encode options: %w", err)
+	}
+	if string(text) == "{}" {
+		return "", nil
+	}
+	if !isText(string(text)) {
+		return "", refusal{errText}
+	}
+	return string(text), nil
+}
+
+// parseOptions is the inverse of optionsText.
+func parseOptions(text string) (o oauth.ClientOptions, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &o)
+	}
+	return o, wrap("parse options", err)
 }
 
 func (b *batch) putRedirectURIs(c *oauth.Client) error {

@@ -32,11 +32,12 @@ func newRowsText(head, tail string, types ...string) *rowsText {
 var (
 	codesTable = newRowsText(`INSERT INTO authorization_codes
 (hash, client_id, user_id, redirect_uri, scopes, default_scopes, code_challenge, expires, used_at, family_id,
-client_epoch, user_epoch) `, "",
-		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text", "bigint", "bigint")
+client_epoch, user_epoch, session, details) `, "",
+		"bytea", "text", "bigint", "text", "bigint", "boolean", "text", "bigint", "bigint", "text", "bigint", "bigint",
+		"bytea", "text")
 	familiesTable = newRowsText(`INSERT INTO families
-(id, client_id, user_id, scopes, generation, advanced, expires, ends, access_expires, revoked) `, "",
-		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean")
+(id, client_id, user_id, scopes, generation, advanced, expires, ends, access_expires, revoked, session, details) `, "",
+		"text", "text", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "bigint", "boolean", "bytea", "text")
 	refreshTable = newRowsText("INSERT INTO refresh_tokens (hash, family_id, generation) ", "",
 		"bytea", "text", "bigint")
 )

@@ -34,6 +34,14 @@ func (f *fixture) fullClient() *oauth.Client {
 			{ID: "zzzzzzzz", Hash: newHash(), Created: f.now}, {ID: "aaaaaaaa", Hash: newHash(), Created: f.now.Add(time.Second)},
 		},
 		TokensPerMinute: 1_000_000, Created: f.now,
+		Options: oauth.ClientOptions{
+			IDTokenAlg: "ES256", ClaimsInIDToken: true,
+			PostLogoutRedirectURIs: []string{"https://z.example/out", "https://a.example/<out>"},
+			BackchannelLogoutURI:   "https://app.example/logout", RequirePKCE: true,
+			JWTAccessTokens: true, JWKS: `{"keys":[]}`, JWKSURI: "https://app.example/jwks",
+			Resources: []string{"https://api.example/"}, SelfRegistered: true,
+			MetadataURL: "https://app.example/client",
+		},
 	}
 }
 
@@ -70,6 +78,8 @@ func clientIsReplaced(t *testing.T, f *fixture) {
 		},
 		func(c *oauth.Client) { c.TokensPerMinute = 7 },
 		func(c *oauth.Client) { c.TokensPerMinute = 0 },
+		func(c *oauth.Client) { c.Options = oauth.ClientOptions{RequirePKCE: true} },
+		func(c *oauth.Client) { c.Options = oauth.ClientOptions{} },
 	} {
 		changed := *c
 		change(&changed)

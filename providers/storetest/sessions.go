@@ -92,7 +92,7 @@ func consentGrows(t *testing.T, f *fixture) {
 	f.wantError("consent", err, account.ErrNotFound)
 	var before time.Time
 	for i, step := range []struct {
-		scopes, want uint8
+		scopes, want uint16
 		granted      time.Duration
 		wantGranted  time.Duration
 	}{

@@ -178,8 +178,13 @@ func (f *fixture) code() oauth.AuthorizationCode {
 		Hash:   newHash(), ClientID: f.client.ID, UserID: f.user.ID,
 		RedirectURI: "https://app.example/back?a=b", Scopes: oauth.ViewUser,
 		DefaultScopes: true, CodeChallenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-		Expires: f.now.Add(time.Minute),
+		Expires: f.now.Add(time.Minute), Session: newHash(), Details: details,
 	}
+}
+
+// details are those of codes and families.
+var details = oauth.GrantDetails{
+	AuthTime: 1_800_000_000, AMR: []string{"pwd", "otp"}, SID: "a session", Nonce: `"n" <0>`,
 }
 
 // epochs returns the epochs of the fixture's user and client, 0 for one that was deleted.
@@ -202,7 +207,7 @@ func (f *fixture) redeem(code oauth.Hash, now time.Time) *oauth.Redeem {
 	family := oauth.Family{
 		ID: uuid.New(), ClientID: f.client.ID, UserID: f.user.ID, Scopes: oauth.ViewUser,
 		Generation: 1, Advanced: now, AccessExpires: now.Add(time.Hour),
-		Expires: now.Add(24 * time.Hour), Ends: now.Add(72 * time.Hour),
+		Expires: now.Add(24 * time.Hour), Ends: now.Add(72 * time.Hour), Details: details,
 	}
 	return &oauth.Redeem{Code: code, Now: now, Family: family, Refresh: &refresh}
 }
