@@ -239,6 +239,10 @@ func (a *clientActor) family(m *redemption) oauth.Family {
 		ID:       uuid.Must(uuid.NewV7()), // it grows with time, so that new rows are neighbors on disk
 		ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes, Generation: 1,
 		Advanced: m.now, Expires: expires, Ends: expires, AccessExpires: expires,
+		Details: m.code.Details,
+	}
+	if !f.Scopes.Contains(oauth.OfflineAccess) {
+		f.Session = m.code.Session
 	}
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		lifetimes := &a.service.config.Lifetimes

@@ -81,6 +81,19 @@ func (s *Service) UserChanged(id int64, err error) error {
 	return s.confirm()
 }
 
+// FamiliesEnded makes every request refuse the access tokens of families that a write has ended, on
+// this node from its return on, and on all others. err is that of the write. The ends are read from
+// the database.
+func (s *Service) FamiliesEnded(err error) error {
+	if _, read := s.Follow(s.lifetime); err == nil && read != nil {
+		return fmt.Errorf("read what has ended: %w", errors.Join(oauth.ErrUnknownOutcome, read))
+	}
+	if err != nil {
+		return err
+	}
+	return s.confirm()
+}
+
 // find returns the record of key; nil when it is not in use.
 func (r *records[K, V]) find(key K) *record[K, V] {
 	r.mu.RLock()

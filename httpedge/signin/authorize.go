@@ -258,11 +258,26 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 			return
 		}
 	}
-	code, fault := s.tokens.IssueConsentedCode(v.Ctx, oauth.AuthorizationCode{
+	code := oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
-	}, v.Now)
+	}
+	if request.Scopes.Contains(oauth.OpenID) {
+		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, request.ClientID); {
+		case errors.Is(err, account.ErrNotFound):
+			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+			return
+		case err != nil:
+			s.RefuseFailure(v, "add a client to a session", err)
+			return
+		default:
+			code.Session = who.Session.Hash
+			code.Details = oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix(),
+				AMR: who.Session.AMR, SID: sid, Nonce: request.Nonce}
+		}
+	}
+	plain, fault := s.tokens.IssueConsentedCode(v.Ctx, code, v.Now)
 	if fault != nil {
 		s.Refuse(v, fault)
 		return
@@ -274,6 +289,6 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	case err != nil:
 		s.RefuseFailure(v, "read a session", err)
 	default:
-		s.Respond(v, request.CodeResponse(code, s.issuer))
+		s.Respond(v, request.CodeResponse(plain, s.issuer))
 	}
 }
