@@ -124,3 +124,19 @@ type Logout struct {
 
 // Render returns the page.
 func (p Logout) Render() ([]byte, error) { return render(logout, p) }
+
+// EndSession is the page that asks a person which account to sign out of, for a client. Its field is
+// account.
+type EndSession struct {
+	Client    string // "" = it is not known
+	Accounts  []Account
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p EndSession) Render() ([]byte, error) { return render(endSession, p) }
+
+// Several reports whether there is more than one account.
+func (p EndSession) Several() bool { return len(p.Accounts) > 1 }

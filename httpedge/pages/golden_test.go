@@ -138,6 +138,10 @@ var all = map[string]page{
 	"logout_none":  pages.Logout{},
 	"logout_again": pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token", Problems: []pages.Problem{{Text: "This form was open for too long. Please try again."}}},
 
+	"end_session":         pages.EndSession{Client: "Atlas", Accounts: []pages.Account{rosa}, Action: "/oauth/logout/confirm?client_id=a", FormToken: "token"},
+	"end_session_several": pages.EndSession{Accounts: []pages.Account{rosa, kofi}, Action: "/oauth/logout/confirm?", FormToken: "token", Problems: []pages.Problem{{Text: "Choose one of these accounts."}}},
+	"end_session_hostile": pages.EndSession{Client: hostile, Accounts: []pages.Account{rogue}, Action: "/oauth/logout/confirm", FormToken: hostile, Problems: wrong},
+
 	"me": rosaMe,
 	"me_saved": func() pages.Me {
 		me := rosaMe

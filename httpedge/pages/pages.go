@@ -25,6 +25,7 @@ var (
 	accounts      = parse("accounts.html")
 	consent       = parse("consent.html")
 	logout        = parse("logout.html")
+	endSession    = parse("endsession.html")
 	me            = parse("me.html")
 	mePassword    = parse("mepassword.html")
 	mePhoneSignIn = parse("mephonesignin.html")

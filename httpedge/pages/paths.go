@@ -8,6 +8,9 @@ const (
 	PathConsent   = "/consent"
 	PathLogout    = "/logout"
 
+	PathEndSession        = "/oauth/logout"
+	PathEndSessionConfirm = "/oauth/logout/confirm"
+
 	PathRegister       = "/register"
 	PathRegisterVerify = "/register/verify"
 	PathRegisterResend = "/register/resend"

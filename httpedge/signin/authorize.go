@@ -124,9 +124,14 @@ func (s *service) pendingQuery(params []oauth.Parameter) string {
 // queryOf returns the parameters that are known, and the one that skips the account chooser, as a
 // query.
 func (s *service) queryOf(params []oauth.Parameter, known []string) string {
+	return queryOf(params, append(slices.Clip(known), s.chooser))
+}
+
+// queryOf returns the parameters that are known as a query.
+func queryOf(params []oauth.Parameter, known []string) string {
 	var query strings.Builder
 	for _, p := range params {
-		if p.Name != s.chooser && !slices.Contains(known, p.Name) {
+		if !slices.Contains(known, p.Name) {
 			continue
 		}
 		if query.Len() > 0 {

@@ -24,10 +24,7 @@ func (s *service) openHint(token string) (*idTokenHint, bool) {
 		Audience oneOrMany `json:"aud"`
 		SID      string    `json:"sid"`
 	}
-	if s.verifyJWT == nil {
-		return nil, false
-	}
-	if _, err := s.verifyJWT(token, "JWT", &claims); err != nil || claims.Issuer != s.issuer {
+	if _, err := s.tokens.Verify(token, "JWT", &claims); err != nil || claims.Issuer != s.issuer {
 		return nil, false
 	}
 	user, err := strconv.ParseInt(claims.Subject, 10, 64)

@@ -30,25 +30,22 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
-	// Verify reads the claims of a JWT that the service has signed; nil = no id_token is accepted.
-	Verify func(jwt, typ string, claims any) (alg string, err error)
 }
 
 // service holds what the handlers share.
 type service struct {
 	*visit.Site
-	tokens    *token.Service
-	people    *people.Service
-	issuer    string
-	chooser   string // the parameter that skips the account chooser
-	defaults  oauth.Scopes
-	verifyJWT func(jwt, typ string, claims any) (alg string, err error)
+	tokens   *token.Service
+	people   *people.Service
+	issuer   string
+	chooser  string // the parameter that skips the account chooser
+	defaults oauth.Scopes
 }
 
 // Endpoints returns the endpoints.
 func Endpoints(config Config) []endpoint.Endpoint {
 	s := &service{config.Site, config.Tokens, config.People, config.Issuer,
-		config.SkipChooserParameter, config.DefaultScopes, config.Verify}
+		config.SkipChooserParameter, config.DefaultScopes}
 	if s.chooser == "" {
 		s.chooser = "skip_account_chooser"
 	}
@@ -69,6 +66,8 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
+		{Pattern: pages.PathEndSession, Handle: s.endSession},
+		{Pattern: pages.PathEndSessionConfirm, Handle: s.Handle(s.confirmEndSession)},
 		{Pattern: pages.PathRegister, Handle: s.Replay(email(s.register))},
 		{Pattern: pages.PathRegisterVerify, Handle: s.Coalesce(email(s.verify(register)))},
 		{Pattern: pages.PathRegisterResend, Handle: email(s.ResendCode(&register.CodeFlow))},
