@@ -25,6 +25,13 @@ const (
 	ConsentRequired         Code = "consent_required"
 )
 
+// The codes of the token endpoint about device codes (RFC 8628 section 3.5), beside AccessDenied.
+const (
+	AuthorizationPending Code = "authorization_pending"
+	SlowDown             Code = "slow_down"
+	ExpiredToken         Code = "expired_token"
+)
+
 // Error is an error response to a client. It never contains a secret, code or token.
 type Error struct {
 	Code        Code
