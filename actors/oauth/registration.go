@@ -100,12 +100,13 @@ func (c *Client) checkGrants() *RegistrationError {
 	const field = "grants"
 	switch {
 	case c.Grants == 0 ||
-		c.Grants&^(AuthorizationCodeGrant|RefreshTokenGrant|ClientCredentialsGrant) != 0:
+		!AllGrants.Contains(c.Grants):
 		return &RegistrationError{field,
 			"it must have one or more of authorization_code, refresh_token and client_credentials"}
-	case c.Grants.Contains(RefreshTokenGrant) && !c.Grants.Contains(AuthorizationCodeGrant):
+	case c.Grants.Contains(RefreshTokenGrant) &&
+		c.Grants&(AuthorizationCodeGrant|DeviceCodeGrant) == 0:
 		return &RegistrationError{field,
-			"refresh_token needs authorization_code, the only grant that issues refresh tokens"}
+			"refresh_token needs a grant that issues refresh tokens, such as authorization_code"}
 	case c.Public && c.Grants.Contains(ClientCredentialsGrant):
 		return &RegistrationError{field, "client_credentials is not for public clients"}
 	}

@@ -49,11 +49,14 @@ func (s *Service) token(
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a, _, err := s.client(ctx, r.ClientID)
-	if errors.Is(err, oauth.ErrNotFound) {
+	a, client, err := s.client(ctx, r.ClientID)
+	switch {
+	case r.Grant == oauth.DeviceCodeGrant && (errors.Is(err, oauth.ErrNotFound) ||
+		err == nil && !client.Grants.Contains(r.Grant)):
+		return nil, oauth.ErrUnsupportedGrant
+	case errors.Is(err, oauth.ErrNotFound):
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	switch r.Grant {
@@ -61,6 +64,8 @@ func (s *Service) token(
 		return s.redeem(ctx, a, &redemption{tokenAsk: newTokenAsk(r, now)})
 	case oauth.RefreshTokenGrant:
 		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(r, now)})
+	case oauth.DeviceCodeGrant:
+		return s.poll(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
 	}
 	return s.issue(ctx, a, r, now)
 }
@@ -139,6 +144,13 @@ func (s *Service) redeem(
 			return nil, err
 		}
 	}
+	return s.redeemCode(ctx, a, m)
+}
+
+// redeemCode exchanges m.code.
+func (s *Service) redeemCode(
+	ctx context.Context, a *clientActor, m *redemption,
+) (*oauth.TokenResponse, error) {
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {

@@ -17,6 +17,8 @@
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
+//   - The limits of device codes, of their polls and of guesses of user codes are in memory. A
+//     restart forgets them.
 package token
 
 import (
@@ -87,6 +89,7 @@ type Service struct {
 	clientActors clientActors
 	changing     chan struct{} // holds a token while the record of a client is being changed
 	wrongSecrets ratelimit.Limiter[netip.Addr]
+	devices      deviceLimits
 
 	directory *directory
 	ends      ends
@@ -115,6 +118,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		changing: make(chan struct{}, 1),
 		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
+		devices:   newDeviceLimits(config.Nodes),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.clients.read = s.readClient
