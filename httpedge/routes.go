@@ -55,6 +55,15 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
 			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
+		if e.Form != nil {
+			form, served := e, e.Form
+			form.Handle = func(ctx *fasthttp.RequestCtx) {
+				if !served(ctx) {
+					refuse.Handle(ctx)
+				}
+			}
+			r.Handle(fasthttp.MethodPost, e.Pattern, s.newRoute(form, public).serve)
+		}
 		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight, public).serve)
 		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse, public).serve)
 	}

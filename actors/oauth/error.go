@@ -23,6 +23,11 @@ const (
 	TemporarilyUnavailable  Code = "temporarily_unavailable"
 	LoginRequired           Code = "login_required"
 	ConsentRequired         Code = "consent_required"
+
+	InteractionRequired      Code = "interaction_required"
+	AccountSelectionRequired Code = "account_selection_required"
+	RequestNotSupported      Code = "request_not_supported"
+	RequestURINotSupported   Code = "request_uri_not_supported"
 )
 
 // The codes of the token endpoint about device codes (RFC 8628 section 3.5), beside AccessDenied.

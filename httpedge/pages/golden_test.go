@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
 
@@ -135,6 +136,8 @@ var all = map[string]page{
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email),
+		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
 		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
