@@ -35,6 +35,7 @@ type TokenRequest struct {
 	RedirectURI  string
 	CodeVerifier string
 	RefreshToken string
+	DeviceCode   string
 	Scope        string // as sent; "" = none
 }
 

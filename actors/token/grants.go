@@ -49,18 +49,23 @@ func (s *Service) token(
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a, known, err := s.client(ctx, r.ClientID)
-	if errors.Is(err, oauth.ErrNotFound) {
+	a, client, err := s.client(ctx, r.ClientID)
+	switch {
+	case r.Grant == oauth.DeviceCodeGrant && (errors.Is(err, oauth.ErrNotFound) ||
+		err == nil && !client.Grants.Contains(r.Grant)):
+		return nil, oauth.ErrUnsupportedGrant
+	case errors.Is(err, oauth.ErrNotFound):
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	switch r.Grant {
 	case oauth.AuthorizationCodeGrant:
-		return s.redeem(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
+		return s.redeem(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
 	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, known, &rotation{tokenAsk: newTokenAsk(r, now)})
+		return s.rotate(ctx, a, client, &rotation{tokenAsk: newTokenAsk(r, now)})
+	case oauth.DeviceCodeGrant:
+		return s.poll(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
 	}
 	return s.issue(ctx, a, r, now)
 }
@@ -135,10 +140,20 @@ func (s *Service) redeem(
 	if oauth.LooksLikeAuthorizationCode(m.request.Code) {
 		var err error
 		m.code, err = s.config.Tokens.AuthorizationCode(ctx, oauth.HashOf(m.request.Code))
-		if err == nil && m.code.Used.IsZero() {
-			err = s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
-		}
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return s.redeemCode(ctx, a, c, m)
+}
+
+// redeemCode exchanges m.code.
+func (s *Service) redeemCode(
+	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
+) (*oauth.TokenResponse, error) {
+	if m.code != nil && m.code.Used.IsZero() {
+		err := s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
+		if err != nil {
 			return nil, err
 		}
 	}

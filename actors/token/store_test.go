@@ -21,13 +21,17 @@ import (
 	"gatehouse/actors/token"
 )
 
-// accountStore names the embedded field, whose methods these tests do not call.
-type accountStore = account.Store
+// accountStore and deviceStore name the embedded fields, whose methods these tests do not call.
+type (
+	accountStore = account.Store
+	deviceStore  = oauth.DeviceStore
+)
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
 // runs them in one batch. Its methods are also what other processes call that share it.
 type fakeStore struct {
 	accountStore
+	deviceStore
 
 	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex

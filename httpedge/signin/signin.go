@@ -30,22 +30,25 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
+	// Verify reads the claims of a JWT that the service has signed; nil = no id_token is accepted.
+	Verify func(jwt, typ string, claims any) (alg string, err error)
 }
 
 // service holds what the handlers share.
 type service struct {
 	*visit.Site
-	tokens   *token.Service
-	people   *people.Service
-	issuer   string
-	chooser  string // the parameter that skips the account chooser
-	defaults oauth.Scopes
+	tokens    *token.Service
+	people    *people.Service
+	issuer    string
+	chooser   string // the parameter that skips the account chooser
+	defaults  oauth.Scopes
+	verifyJWT func(jwt, typ string, claims any) (alg string, err error)
 }
 
 // Endpoints returns the endpoints.
 func Endpoints(config Config) []endpoint.Endpoint {
 	s := &service{config.Site, config.Tokens, config.People, config.Issuer,
-		config.SkipChooserParameter, config.DefaultScopes}
+		config.SkipChooserParameter, config.DefaultScopes, config.Verify}
 	if s.chooser == "" {
 		s.chooser = "skip_account_chooser"
 	}
@@ -79,9 +82,13 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
+	all = append(all, endpoint.Endpoint{
+		Pattern: pages.PathDevice, Methods: show, Handle: s.Replay(s.Handle(s.device)),
+		Format: endpoint.Page,
+	})
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
-		Handle: s.flow(s.authorize), Format: endpoint.Either,
+		Handle: s.flow(s.authorize), Form: s.authorizeByForm, Format: endpoint.Either,
 	})
 }
 
@@ -91,5 +98,6 @@ var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // chooser; "" = the default.
 func IsChooserParameter(name string) bool {
 	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice &&
-		name != visit.ParamProof && !slices.Contains(pendingParameters, name)
+		name != visit.ParamProof && !slices.Contains(pendingParameters, name) &&
+		!slices.Contains(openIDParameters, name)
 }
