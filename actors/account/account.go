@@ -68,6 +68,7 @@ type Consent struct {
 	UserID   int64
 	ClientID string
 	Scopes   uint16 // as oauth.Scopes
+	Devices  uint16 // scopes granted to devices, which are asked for each time
 	Granted  time.Time
 	Used     time.Time // when the client last got a code with it, to the minute; zero = never
 }

@@ -18,6 +18,8 @@ const (
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
 	ConsentGiven     Action = "consent_given"    // target: the client; details: the scopes
 	ConsentWithdrawn Action = "consent_withdrawn"
+	DeviceAllowed    Action = "device_allowed" // target: the client; details: the scopes
+	DeviceDenied     Action = "device_denied"  // target: the client
 )
 
 // What happens to tokens.
@@ -48,7 +50,7 @@ const BudgetReached Action = "budget_reached"
 var Actions = []Action{
 	SignIn, SignOut, BrowserConfirmed, AccountCreated, AccountChanged, AccountDisabled,
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
-	ConsentWithdrawn, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
+	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
 	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached,
 }

@@ -274,14 +274,19 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 	if r.Scopes == 0 {
 		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true
 	}
+	return checkGrantable(r.Scopes, c)
+}
+
+// checkGrantable returns an InvalidScope error unless a client may ask a user for scopes.
+func checkGrantable(scopes Scopes, c *Client) *Error {
 	switch {
-	case r.Scopes == 0:
+	case scopes == 0:
 		return invalidScope("The scope is missing.",
 			"Send the scopes that you need, such as view-user.")
-	case !GrantableScopes.Contains(r.Scopes):
+	case !GrantableScopes.Contains(scopes):
 		return invalidScope("A user cannot grant this scope.",
 			"Send view-user, detail-user or both.")
-	case !c.Scopes.Contains(r.Scopes):
+	case !c.Scopes.Contains(scopes):
 		return invalidScope("The client is not registered for this scope.",
 			"Ask for less, or ask the operator to add the scope.")
 	}

@@ -42,6 +42,8 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
+	DeviceStore
+
 	// Keys returns the keys of all purposes, in the order of AllPurposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.

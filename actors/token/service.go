@@ -17,6 +17,8 @@
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
+//   - The limits of device codes, of their polls and of guesses of user codes are in memory. A
+//     restart forgets them.
 package token
 
 import (
@@ -48,6 +50,8 @@ type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
+	// Issuer is the URL that clients know the service by, as id_tokens name it.
+	Issuer string
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -94,6 +98,7 @@ type Service struct {
 	clientActors clientActors
 	changing     chan struct{} // holds a token while the record of a client is being changed
 	wrongSecrets ratelimit.Limiter[netip.Addr]
+	devices      deviceLimits
 
 	directory *directory
 	ends      ends
@@ -122,6 +127,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		changing: make(chan struct{}, 1),
 		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
+		devices:   newDeviceLimits(config.Nodes),
 		making:    make(chan struct{}, 1),
 		signer:    newSigner(),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),

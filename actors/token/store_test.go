@@ -21,13 +21,17 @@ import (
 	"gatehouse/actors/token"
 )
 
-// accountStore names the embedded field, whose methods these tests do not call.
-type accountStore = account.Store
+// accountStore and deviceStore name the embedded fields, whose methods these tests do not call.
+type (
+	accountStore = account.Store
+	deviceStore  = oauth.DeviceStore
+)
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
 // runs them in one batch. Its methods are also what other processes call that share it.
 type fakeStore struct {
 	accountStore
+	deviceStore
 
 	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex
@@ -261,6 +265,14 @@ func (s *fakeStore) rotate(op *oauth.Rotate) {
 	}
 	op.Outcome = oauth.OutcomeDone
 	op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
+}
+
+// put replaces a user, whose epoch stays.
+func (s *fakeStore) put(u account.User) {
+	s.locked(func() {
+		u.Epoch = s.users[u.ID].Epoch
+		s.users[u.ID] = &u
+	})
 }
 
 // find returns a copy of a record, or oauth.ErrNotFound.

@@ -154,6 +154,7 @@ var groups = []kong.Group{
 	{Key: "http", Title: "HTTP:"},
 	{Key: "cluster", Title: "Cluster:"},
 	{Key: "log", Title: "Logs:"},
+	{Key: "options", Title: "What few clients need:"},
 	{Key: "remote", Title: "The server and its operator:"},
 }
 

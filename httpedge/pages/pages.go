@@ -26,6 +26,8 @@ var (
 	consent       = parse("consent.html")
 	logout        = parse("logout.html")
 	endSession    = parse("endsession.html")
+	deviceCode    = parse("devicecode.html")
+	device        = parse("device.html")
 	me            = parse("me.html")
 	mePassword    = parse("mepassword.html")
 	mePhoneSignIn = parse("mephonesignin.html")

@@ -7,6 +7,7 @@ const (
 	PathAccounts  = "/accounts"
 	PathConsent   = "/consent"
 	PathLogout    = "/logout"
+	PathDevice    = "/device"
 
 	PathEndSession        = "/oauth/logout"
 	PathEndSessionConfirm = "/oauth/logout/confirm"

@@ -149,9 +149,9 @@ func (s *Store) deleteSessions(ctx context.Context, which string, args ...any) (
 }
 
 const (
-	selectConsent = `SELECT user_id, client_id, scopes, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
+	selectConsent = `SELECT user_id, client_id, scopes, devices, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
 	// The last column is the last time at which a family of the grant advanced.
-	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.granted, c.used,
+	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.devices, c.granted, c.used,
 COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
 FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
 	// It inserts the first consent, or changes the one that was granted at $6.
@@ -196,7 +196,7 @@ func (s *Store) Consents(ctx context.Context,
 func scanConsent(r row) (*account.Consent, error) {
 	var c account.Consent
 	var granted, used, advanced int64
-	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &granted, &used, &advanced)
+	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &c.Devices, &granted, &used, &advanced)
 	c.Granted, c.Used = fromMillis(granted), fromMillis(max(used, advanced))
 	return &c, err
 }
