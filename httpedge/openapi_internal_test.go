@@ -48,6 +48,9 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 		if e.AnyOrigin || e.ClientOrigins {
 			served[http.MethodOptions+" "+e.Pattern] = true
 		}
+		if e.Form != nil {
+			served[http.MethodPost+" "+e.Pattern] = true
+		}
 		for _, method := range e.Methods {
 			if e.Pattern != patternProfiles {
 				served[method+" "+e.Pattern] = true
@@ -115,10 +118,12 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"GET /.well-known/oauth-authorization-server", "GET /api/lookup", "GET /api/my-ip",
-		"GET /api/user", "GET /api/user/details",
-		"GET /oauth/authorize", "POST /api/bulk", "POST /oauth/introspect", "POST /oauth/revoke",
-		"POST /oauth/token",
+		"GET /.well-known/oauth-authorization-server", "GET /.well-known/openid-configuration",
+		"GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
+		"GET /oauth/authorize", "GET /oauth/jwks", "GET /oauth/logout", "GET /oauth/userinfo",
+		"POST /api/bulk", "POST /oauth/authorize", "POST /oauth/device_authorization",
+		"POST /oauth/introspect", "POST /oauth/logout", "POST /oauth/revoke", "POST /oauth/token",
+		"POST /oauth/userinfo",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), strings.Join(want, ", "))
