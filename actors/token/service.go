@@ -50,6 +50,8 @@ type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
+	// Issuer is the URL that clients know the service by, as id_tokens name it.
+	Issuer string
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for

@@ -2,8 +2,6 @@ package token
 
 import (
 	"context"
-	"crypto"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,19 +42,15 @@ type signature struct {
 	key     *signingKey
 }
 
-// reserveSignature takes room for a signature for a client, and makes sure that there is a key, so
-// that sign cannot be refused later. Its error is errUnavailable if there is no room.
-func (s *Service) reserveSignature(ctx context.Context, client, alg string) (*signature, error) {
-	if !s.signer.take(client) {
+// reserve takes room for a signature for a client, so that it cannot be refused later. nil = there
+// is no room, or no key: signingKey makes one. It does not block.
+func (s *Service) reserve(client, alg string, now time.Time) *signature {
+	key := s.keys.signing(purposeOf(alg), now)
+	if key == nil || !s.signer.take(client) {
 		s.metrics.signaturesRefused.Inc()
-		return nil, errUnavailable
+		return nil
 	}
-	key, err := s.signingKey(ctx, alg, time.Now())
-	if err != nil {
-		s.signer.giveBack(client)
-		return nil, err
-	}
-	return &signature{service: s, client: client, key: key}, nil
+	return &signature{service: s, client: client, key: key}
 }
 
 func (g *signer) take(client string) bool {
@@ -111,9 +105,13 @@ func (s *Service) Sign(ctx context.Context, alg, typ string, claims any) (string
 		return "", mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
-	room, err := s.reserveSignature(ctx, "", alg)
-	if err != nil {
+	now := time.Now()
+	if _, err := s.signingKey(ctx, alg, now); err != nil {
 		return "", err
+	}
+	room := s.reserve("", alg, now)
+	if room == nil {
+		return "", errUnavailable
 	}
 	defer room.release()
 	return room.sign(typ, claims)
@@ -163,11 +161,4 @@ func (s *Service) JWKS() []byte {
 		panic(err) // public keys can be encoded
 	}
 	return text
-}
-
-// hashOfToken returns the at_hash of an access token (OpenID Connect Core section 3.1.3.6).
-func hashOfToken(token string) string {
-	hash := crypto.SHA256.New()
-	hash.Write([]byte(token))
-	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil)[:16])
 }

@@ -267,6 +267,14 @@ func (s *fakeStore) rotate(op *oauth.Rotate) {
 	op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }
 
+// put replaces a user, whose epoch stays.
+func (s *fakeStore) put(u account.User) {
+	s.locked(func() {
+		u.Epoch = s.users[u.ID].Epoch
+		s.users[u.ID] = &u
+	})
+}
+
 // find returns a copy of a record, or oauth.ErrNotFound.
 func find[K comparable, T any](s *fakeStore, records map[K]*T, key K) (*T, error) {
 	s.mu.Lock()

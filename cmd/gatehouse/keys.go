@@ -51,7 +51,7 @@ func (c *keysList) Run(p *program) error {
 		return fmt.Errorf("read list: %w", err)
 	}
 	return r.printList(list.Keys, []column{
-		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"},
+		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"}, {"STARTS", "starts_at"},
 		{"EXPIRES", "expires_at"}, {"KEY FILE", "key_file"},
 	})
 }
@@ -83,8 +83,8 @@ var endsNow = map[oauth.Purpose]string{
 	oauth.BrowserKeys: "No account has a known browser until people sign in again: " +
 		"after wrong passwords of others, they wait as well.",
 	oauth.ClusterKeys: "The nodes of a cluster do not speak to each other until each has a new certificate.",
-	oauth.RS256Keys: endsSigned,
-	oauth.ES256Keys: endsSigned,
+	oauth.RS256Keys:   endsSigned,
+	oauth.ES256Keys:   endsSigned,
 }
 
 const endsSigned = "The new key signs now. JWTs that were signed before are refused. A client that " +
