@@ -267,6 +267,9 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 		return &Error{Code: UnauthorizedClient,
 			Description: "The client is not registered for authorization codes.",
 			Hint:        "Ask the operator to add the grant authorization_code."}
+	case c.Options.RequirePKCE && !c.Public && r.CodeChallenge == "":
+		return invalidRequest("The client must use PKCE.",
+			"Send code_challenge and code_challenge_method=S256.")
 	case c.Public && r.CodeChallenge == "":
 		return invalidRequest("A public client must use PKCE.",
 			"Send code_challenge and code_challenge_method=S256.")

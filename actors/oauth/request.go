@@ -22,6 +22,10 @@ type Credentials struct {
 	ClientID string
 	Secret   string // "" = none was sent
 	Basic    bool   // sent by HTTP Basic (RFC 6749 section 2.3.1), not in the body
+	// Assertion is a JWT in place of a secret (RFC 7523 section 2.2); "" = none was sent. Proven says
+	// that it is the client's.
+	Assertion string
+	Proven    bool
 
 	Caller netip.Addr // address of the caller, for throttling; zero = not known
 }

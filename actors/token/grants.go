@@ -42,7 +42,7 @@ func (s *Service) token(
 	if !s.isCurrent(now) {
 		return nil, errUnavailable
 	}
-	if r.Grant == oauth.ClientCredentialsGrant {
+	if r.Grant == oauth.ClientCredentialsGrant && r.Assertion == "" {
 		if a := s.clientActors.find(r.ClientID); a != nil && a.record.current.Load() != nil {
 			return s.issue(ctx, a, r, now) // it seldom waits, and a deadline would cost more than a token
 		}
@@ -57,6 +57,9 @@ func (s *Service) token(
 	case errors.Is(err, oauth.ErrNotFound):
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
 	case err != nil:
+		return nil, err
+	}
+	if err := s.prove(ctx, &r.Credentials, known, now); err != nil {
 		return nil, err
 	}
 	switch r.Grant {

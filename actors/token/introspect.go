@@ -32,7 +32,7 @@ func (s *Service) introspect(
 	if !s.isCurrent(now) {
 		return oauth.Introspection{}, errUnavailable
 	}
-	asker, err := s.introspector(c)
+	asker, err := s.introspector(c, now)
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
@@ -48,11 +48,11 @@ func (s *Service) introspect(
 }
 
 // introspector returns the client that introspects, read if it is not in use.
-func (s *Service) introspector(c oauth.Credentials) (*oauth.Client, error) {
+func (s *Service) introspector(c oauth.Credentials, now time.Time) (*oauth.Client, error) {
 	if s.stopped.Load() {
 		return nil, mailbox.ErrStopped
 	}
-	if a := s.clientActors.find(c.ClientID); a != nil {
+	if a := s.clientActors.find(c.ClientID); a != nil && c.Assertion == "" {
 		if asker := a.record.current.Load(); asker != nil {
 			return asker, asError(checkIntrospection(asker, c))
 		}
@@ -65,6 +65,9 @@ func (s *Service) introspector(c oauth.Credentials) (*oauth.Client, error) {
 	defer cancel()
 	asker, err := s.Client(ctx, c.ClientID)
 	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		return nil, err
+	}
+	if err := s.prove(ctx, &c, asker, now); err != nil {
 		return nil, err
 	}
 	return asker, asError(checkIntrospection(asker, c))

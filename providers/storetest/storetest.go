@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests, clusterTests, budgetTests, deviceTests,
+		leaseTests, clusterTests, budgetTests, deviceTests, assertionTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
