@@ -44,6 +44,8 @@ type Store interface {
 
 	DeviceStore
 
+	ResourceStore
+
 	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.

@@ -178,6 +178,9 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
 		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: t.Scopes,
 	}
+	if targets := t.Targets(); targets != nil {
+		x.targets = &targets
+	}
 	for again := false; ctx.Err() == nil; again = true {
 		a, client, err := s.client(ctx, t.ClientID)
 		if err != nil {

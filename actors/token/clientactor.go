@@ -88,12 +88,13 @@ func (m *clientAsk) base() *clientAsk { return m }
 // ended without an error.
 type tokenAsk struct {
 	clientAsk
-	request  *oauth.TokenRequest
-	now      time.Time
-	access   oauth.AccessToken
-	response oauth.TokenResponse
-	counted  bool          // the quota counts the access token
-	opened   time.Duration // with counted: when the quota's window was opened
+	request   *oauth.TokenRequest
+	now       time.Time
+	resources *oauth.Resources // nil = neither the request nor its grant names a resource
+	access    oauth.AccessToken
+	response  oauth.TokenResponse
+	counted   bool          // the quota counts the access token
+	opened    time.Duration // with counted: when the quota's window was opened
 }
 
 func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
@@ -192,10 +193,19 @@ func (a *clientActor) issue(m *issuance) {
 		m.fault = fault
 		return
 	}
+	var targets oauth.Targets
+	if m.resources != nil {
+		targets, m.fault = m.resources.OfClient(m.client, m.request.Resources,
+			m.request.ResourceScopes())
+		if m.fault != nil {
+			return
+		}
+	}
 	if !a.count(&m.tokenAsk) {
 		return
 	}
 	a.grant(&m.tokenAsk, scopes)
+	m.direct(targets)
 	m.access.Epochs.Client = m.client.Epoch
 	a.seal(&m.tokenAsk)
 }
@@ -208,12 +218,15 @@ func (a *clientActor) redeem(m *redemption) {
 		return
 	}
 	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
-	if !reused && !a.count(&m.tokenAsk) {
+	targets := m.narrow(m.code.Details.Targets, nil)
+	if !reused && (m.fault != nil || !a.count(&m.tokenAsk)) {
 		return
 	}
+	m.fault = nil
 	scopes := m.code.Scopes & m.client.Scopes
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	a.grant(&m.tokenAsk, scopes)
+	m.direct(targets)
 	m.op.Family = a.family(m)
 	m.access.UserID, m.access.FamilyID = m.code.UserID, m.op.Family.ID
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
@@ -221,7 +234,7 @@ func (a *clientActor) redeem(m *redemption) {
 		m.op.Refresh = &hash
 	}
 	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes ||
-		differs(m.request.Scope, scopes)
+		differs(m.request.Scope, scopes) || m.hasFewerScopes(m.code.Details.Targets)
 	a.submit(&m.clientAsk, &m.op)
 }
 
@@ -239,6 +252,7 @@ func (a *clientActor) family(m *redemption) oauth.Family {
 		ID:       uuid.Must(uuid.NewV7()), // it grows with time, so that new rows are neighbors on disk
 		ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes, Generation: 1,
 		Advanced: m.now, Expires: expires, Ends: expires, AccessExpires: expires,
+		Details: oauth.GrantDetails{Targets: m.code.Details.Targets},
 	}
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		lifetimes := &a.service.config.Lifetimes
@@ -259,19 +273,23 @@ func (a *clientActor) rotate(m *rotation) {
 		m.fault = fault
 		return
 	}
-	if !reused && !a.count(&m.tokenAsk) {
+	f := &m.token.Family
+	targets := m.narrow(f.Details.Targets, m.request.ResourceScopes())
+	if !reused && (m.fault != nil || !a.count(&m.tokenAsk)) {
 		return
 	}
-	f := &m.token.Family
+	m.fault = nil
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
 	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
 	a.grant(&m.tokenAsk, scopes)
+	m.direct(targets)
 	m.access.UserID, m.access.FamilyID = f.UserID, f.ID
 	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()
-	m.response.ShowScope = m.request.Scope == "" && scopes != 0
+	m.response.ShowScope = m.request.Scope == "" &&
+		(scopes != 0 || len(m.response.ResourceScopes) > 0)
 	a.submit(&m.clientAsk, &m.op)
 }
 

@@ -75,7 +75,10 @@ func (s *Service) issue(
 ) (*oauth.TokenResponse, error) {
 	m := s.issuances.Get().(*issuance)
 	m.tokenAsk = newTokenAsk(r, now)
-	err := s.do(ctx, a, m, &m.clientAsk, nil)
+	err := s.readTargets(ctx, &m.tokenAsk, nil)
+	if err == nil {
+		err = s.do(ctx, a, m, &m.clientAsk, nil)
+	}
 	response := m.response
 	*m = issuance{}
 	s.issuances.Put(m)
@@ -151,6 +154,11 @@ func (s *Service) redeem(
 func (s *Service) redeemCode(
 	ctx context.Context, a *clientActor, m *redemption,
 ) (*oauth.TokenResponse, error) {
+	if m.code != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.code.Details.Targets); err != nil {
+			return nil, err
+		}
+	}
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -178,6 +186,11 @@ func (s *Service) rotate(
 		var err error
 		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(m.request.RefreshToken))
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if m.token != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.token.Family.Details.Targets); err != nil {
 			return nil, err
 		}
 	}
@@ -294,7 +307,12 @@ func (s *Service) useConsent(
 	if err != nil {
 		return fmt.Errorf("read consent: %w", err)
 	}
-	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) {
+	granted, err := oauth.ParseTargets(consent.Resources)
+	if err != nil {
+		return fmt.Errorf("read consent: %w", err)
+	}
+	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) ||
+		!granted.Contains(code.Details.Targets) {
 		return account.ErrNotFound
 	}
 	if now.Sub(consent.Used) < consentUsed {

@@ -44,7 +44,8 @@ func (s *Service) introspect(
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	return visibleTo(asker, about), nil
+	about = visibleTo(asker, about)
+	return about, s.describeTargets(&about)
 }
 
 // introspector returns the client that introspects, read if it is not in use.
@@ -128,7 +129,7 @@ func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspect
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
 	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true}
+		Expires: expires, Refresh: true, Targets: f.Details.Targets}
 	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
 		about.Active, err = s.isEnabled(ctx, &about)
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
+	Issuer    string // base URL of the service, without a trailing slash
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -90,6 +91,8 @@ type Service struct {
 	changing     chan struct{} // holds a token while the record of a client is being changed
 	wrongSecrets ratelimit.Limiter[netip.Addr]
 	devices      deviceLimits
+
+	resources resourceCache
 
 	directory *directory
 	ends      ends

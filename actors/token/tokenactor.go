@@ -41,6 +41,7 @@ type session struct {
 	lasts   uint32    // seconds from the issue to expires
 	key     uint16    // number of the key that sealed it
 	scopes  oauth.Scopes
+	targets *oauth.Targets // nil = this service
 }
 
 // tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines
@@ -166,6 +167,12 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
 }
 
+// isFor reports whether a token is for this service, or whether introspection asks, which describes
+// all tokens (RFC 8707 section 2).
+func (x *session) isFor(endpoint Endpoint) bool {
+	return x.targets == nil || endpoint == introspection || !x.targets.AreForeign()
+}
+
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
 // has no user. It decides nothing when another node has to count the request first.
 func (a *tokenActor) decide(
@@ -175,7 +182,7 @@ func (a *tokenActor) decide(
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
-	if !a.session.isLive(client, u) {
+	if !a.session.isLive(client, u) || !a.session.isFor(endpoint) {
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
@@ -256,6 +263,9 @@ func (x *session) describe() oauth.Introspection {
 	}
 	if x.user != nil {
 		about.UserID = x.user.key
+	}
+	if x.targets != nil {
+		about.Targets = *x.targets
 	}
 	return about
 }

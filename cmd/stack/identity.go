@@ -34,7 +34,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		}
 	}
 	tokens := token.Config{
-		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
+		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Issuer: issuer,
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,

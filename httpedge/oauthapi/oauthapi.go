@@ -20,6 +20,7 @@ const (
 	pathRevoke     = "/oauth/revoke"
 	pathIntrospect = "/oauth/introspect"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathResource   = "/.well-known/oauth-protected-resource"
 	pathBasic      = "/api/user"
 	pathDetailed   = "/api/user/details"
 )
@@ -29,6 +30,7 @@ type service struct {
 	tokens   *token.Service
 	caller   func(*fasthttp.RequestCtx) netip.Addr
 	metadata []byte // response of pathMetadata
+	resource []byte // response of pathResource
 }
 
 // Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
@@ -36,7 +38,7 @@ type service struct {
 func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
 	issuer string) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{tokens, caller, oauth.Metadata(issuer)}
+	s := &service{tokens, caller, oauth.Metadata(issuer), oauth.OwnResourceMetadata(issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, ClientOrigins: true},
@@ -45,6 +47,7 @@ func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Ad
 		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
+		{Pattern: pathResource, Methods: get, Handle: s.showResource, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
 			ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
@@ -66,4 +69,12 @@ func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
 	ctx.Response.SetBodyRaw(s.metadata)
+}
+
+// showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this
+// service.
+func (s *service) showResource(ctx *fasthttp.RequestCtx) {
+	endpoint.SetJSON(&ctx.Response.Header)
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
+	ctx.Response.SetBodyRaw(s.resource)
 }
