@@ -46,6 +46,7 @@ type TokenResponse struct {
 	ExpiresIn    time.Duration // whole seconds
 	RefreshToken string        // "" = none was issued
 	Scopes       Scopes        // granted
+	IDToken      string        // "" = none was asked for (OpenID Connect Core section 3.1.3.3)
 	ShowScope    bool          // Scopes differ from the requested ones, so the response names them
 	// ResourceScopes are the names of granted scopes of resources, which the response names with
 	// Scopes.

@@ -18,6 +18,7 @@ type Endpoint int
 const (
 	BasicProfile    Endpoint = iota // GET /api/user: 100 requests a minute and access token
 	DetailedProfile                 // GET /api/user/details: 50
+	UserInfo                        // /oauth/userinfo: 100 (OpenID Connect Core section 5.3)
 	adminAPI                        // no limit
 	introspection                   // no limit, and no scope
 )
@@ -176,10 +177,7 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 	defer s.inflight.Leave()
 	x = session{
 		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
-		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: t.Scopes,
-	}
-	if targets := t.Targets(); targets != nil {
-		x.targets = &targets
+		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: scopeBits(t),
 	}
 	for again := false; ctx.Err() == nil; again = true {
 		a, client, err := s.client(ctx, t.ClientID)

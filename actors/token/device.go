@@ -211,7 +211,7 @@ func (s *Service) poll(
 	}
 	switch {
 	case m.code != nil:
-		return s.redeemCode(ctx, a, m)
+		return s.redeemCode(ctx, a, client, m)
 	case device != nil && device.Decision == oauth.Allowed:
 		return nil, oauth.ErrGrantGone // what the user allowed was revoked since
 	}

@@ -84,7 +84,16 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	admission, x := s.admit(token, introspection, now)
 	switch admission.Verdict {
 	case Admitted:
-		return x.describe(), nil
+		about := x.describe()
+		if x.scopes.Contains(hasTargets) {
+			_, number, _ := oauth.PeekAccessToken(token)
+			t, ok := s.openToken(token, number)
+			if !ok { // its key was just dropped
+				return oauth.Introspection{}, nil
+			}
+			about.Targets = t.Targets()
+		}
+		return about, nil
 	case TryLater:
 		return oauth.Introspection{}, errUnavailable
 	}

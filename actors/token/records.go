@@ -47,6 +47,7 @@ type user struct {
 	epoch    int64
 	basic    []byte // the profile as JSON
 	detailed []byte
+	lazy     *lazyClaims
 }
 
 // readUser reads what requests need to know of a user, or account.ErrNotFound.
@@ -58,6 +59,7 @@ func (s *Service) readUser(ctx context.Context, id int64) (user, error) {
 	return user{
 		disabled: u.Disabled, epoch: u.Epoch,
 		basic: u.AppendBasic(nil), detailed: u.AppendDetailed(nil),
+		lazy: &lazyClaims{updated: max(0, u.Updated.Unix())},
 	}, nil
 }
 

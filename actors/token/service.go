@@ -50,7 +50,8 @@ type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
-	Issuer    string // base URL of the service, without a trailing slash
+	// Issuer is the URL that clients know the service by, as id_tokens name it.
+	Issuer string
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -62,6 +63,11 @@ type Config struct {
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
 	MaxActive int
+	// SigningKeyAge is how long a signing key is in use before its successor; optional: 0 =
+	// DefaultSigningKeyAge. At least two days.
+	SigningKeyAge time.Duration
+	// HintLifetime is how long former signing keys verify JWTs that come back as hints; optional.
+	HintLifetime time.Duration
 	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
 	Nodes   ratelimit.Nodes
 	Actors  *actor.ActorSystem // outlives the Service
@@ -84,6 +90,8 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
+	making       chan struct{} // holds a token while the first key of a signing purpose is made
+	signer       signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
 	users        records[int64, user]
@@ -122,8 +130,11 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		devices:   newDeviceLimits(config.Nodes),
+		making:    make(chan struct{}, 1),
+		signer:    newSigner(),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
+	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission
@@ -143,6 +154,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		})
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
+	s.tasks.Go(s.watchSigningKeys)
 	if config.Peers != nil {
 		view := config.Peers.View() // what changes from now on is noticed
 		s.tasks.Go(func() { s.reportToHolders(view) })

@@ -22,11 +22,11 @@ const (
 
 // limitOf is how many requests a minute an access token has at each endpoint (interface document,
 // section 8).
-var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50}
+var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50, UserInfo: 100}
 
 // scopeOf is the scope that each endpoint requires (interface document, section 2.6).
 var scopeOf = [...]oauth.Scopes{
-	BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser,
+	BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, UserInfo: oauth.OpenID,
 	adminAPI: oauth.ServerOperations, introspection: 0,
 }
 
@@ -40,8 +40,25 @@ type session struct {
 	family  uuid.UUID // uuid.Nil = none
 	lasts   uint32    // seconds from the issue to expires
 	key     uint16    // number of the key that sealed it
-	scopes  oauth.Scopes
-	targets *oauth.Targets // nil = this service
+	scopes  oauth.Scopes // with the bits below
+}
+
+// Bits of a session's scopes, which no scope has: there is no room for the targets themselves.
+const (
+	hasTargets oauth.Scopes = 1 << 15 // the token is for resources: open it to learn which
+	isForeign  oauth.Scopes = 1 << 14 // this service is not among them
+)
+
+// scopeBits returns what a session keeps of a token's scopes and targets.
+func scopeBits(t *oauth.AccessToken) oauth.Scopes {
+	bits := t.Scopes & oauth.AllScopes
+	if targets := t.Targets(); targets != nil {
+		bits |= hasTargets
+		if targets.AreForeign() {
+			bits |= isForeign
+		}
+	}
+	return bits
 }
 
 // tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines
@@ -170,7 +187,7 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 // isFor reports whether a token is for this service, or whether introspection asks, which describes
 // all tokens (RFC 8707 section 2).
 func (x *session) isFor(endpoint Endpoint) bool {
-	return x.targets == nil || endpoint == introspection || !x.targets.AreForeign()
+	return !x.scopes.Contains(isForeign) || endpoint == introspection
 }
 
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
@@ -214,6 +231,8 @@ func (a *tokenActor) decide(
 		verdict = UnapprovedScope
 	case endpoint == DetailedProfile:
 		profile = u.detailed
+	case endpoint == UserInfo:
+		profile = u.userInfo(a.session.user.key, releasedTo(a.session.scopes, client.DetailApproved))
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }
@@ -257,15 +276,12 @@ func hasStopped(err error) bool { return errors.Is(err, mailbox.ErrStopped) }
 // describe returns what introspection says of a live token.
 func (x *session) describe() oauth.Introspection {
 	about := oauth.Introspection{
-		Active: true, Scopes: x.scopes, ClientID: x.client.record.key,
+		Active: true, Scopes: x.scopes & oauth.AllScopes, ClientID: x.client.record.key,
 		Issued:  time.Unix(x.expires-int64(x.lasts), 0),
 		Expires: time.Unix(x.expires, 0),
 	}
 	if x.user != nil {
 		about.UserID = x.user.key
-	}
-	if x.targets != nil {
-		about.Targets = *x.targets
 	}
 	return about
 }

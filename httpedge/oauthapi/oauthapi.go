@@ -19,32 +19,49 @@ const (
 	pathToken      = "/oauth/token"
 	pathRevoke     = "/oauth/revoke"
 	pathIntrospect = "/oauth/introspect"
+	pathDevice     = "/oauth/device_authorization"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
 	pathResource   = "/.well-known/oauth-protected-resource"
 	pathBasic      = "/api/user"
 	pathDetailed   = "/api/user/details"
 )
 
+// Config configures the endpoints. Fields are required unless they say otherwise.
+type Config struct {
+	Tokens *token.Service
+	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	Issuer string                                // base URL of the service, without a trailing slash
+	// DefaultScopes are those of a device authorization request without scope; 0 = it fails with
+	// invalid_scope.
+	DefaultScopes oauth.Scopes
+	// Place returns the rough place of an address, "" if it is not known. Optional.
+	Place func(netip.Addr) string
+	// Features returns what clients are registered for.
+	Features func() oauth.Features
+}
+
 // service holds what the handlers share.
 type service struct {
-	tokens   *token.Service
-	caller   func(*fasthttp.RequestCtx) netip.Addr
-	metadata []byte // response of pathMetadata
+	Config
+	tokens *token.Service
+	caller func(*fasthttp.RequestCtx) netip.Addr
+
 	resource []byte // response of pathResource
 }
 
-// Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
-// the client, or the zero Addr.
-func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
-	issuer string) []endpoint.Endpoint {
+// Endpoints returns the endpoints of the identity service.
+func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{tokens, caller, oauth.Metadata(issuer), oauth.OwnResourceMetadata(issuer)}
+	s := &service{config, config.Tokens, config.Caller,
+		oauth.OwnResourceMetadata(config.Issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, ClientOrigins: true},
 		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, ClientOrigins: true},
 		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth},
+		{Pattern: pathDevice, Methods: post, Handle: s.device, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
 		{Pattern: pathResource, Methods: get, Handle: s.showResource, AnyOrigin: true},
@@ -68,7 +85,7 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
-	ctx.Response.SetBodyRaw(s.metadata)
+	ctx.Response.SetBodyRaw(oauth.MetadataWith(s.Issuer, s.Features()))
 }
 
 // showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this

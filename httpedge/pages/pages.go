@@ -25,6 +25,8 @@ var (
 	accounts      = parse("accounts.html")
 	consent       = parse("consent.html")
 	logout        = parse("logout.html")
+	deviceCode    = parse("devicecode.html")
+	device        = parse("device.html")
 	me            = parse("me.html")
 	mePassword    = parse("mepassword.html")
 	mePhoneSignIn = parse("mephonesignin.html")

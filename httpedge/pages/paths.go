@@ -7,6 +7,7 @@ const (
 	PathAccounts  = "/accounts"
 	PathConsent   = "/consent"
 	PathLogout    = "/logout"
+	PathDevice    = "/device"
 
 	PathRegister       = "/register"
 	PathRegisterVerify = "/register/verify"

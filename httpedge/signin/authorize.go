@@ -37,6 +37,9 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		}
 		v.Secret = s.BrowserSecret(v.HTTP)
 		v.OpenPending()
+		if v.Pending == nil {
+			v.OpenDevice()
+		}
 		handle(v)
 	})
 }

@@ -81,7 +81,7 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
 	if v.Pending == nil {
-		visit.Redirect(v.HTTP, pages.PathMe)
+		visit.Redirect(v.HTTP, v.Home())
 		return
 	}
 	v.Pending.Prove(session)

@@ -82,6 +82,10 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
+	all = append(all, endpoint.Endpoint{
+		Pattern: pages.PathDevice, Methods: show, Handle: s.Replay(s.Handle(s.device)),
+		Format: endpoint.Page,
+	})
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
 		Handle: s.flow(s.authorize), Form: s.authorizeByForm, Format: endpoint.Either,

@@ -2,6 +2,7 @@ package visit
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -96,15 +97,49 @@ func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 	s.Refuse(v, fault)
 }
 
-// Path returns the path of a page, with the pending request in its query.
+// Path returns the path of a page, with the pending request, or the user code of a device, in its
+// query.
 func (v *Visit) Path(page string) string {
 	switch {
+	case v.Pending == nil && v.Device != "":
+		return page + "?" + v.Device
 	case v.Pending == nil:
 		return page
 	case v.Pending.proof == 0:
 		return page + "?" + v.Pending.Query
 	}
 	return page + "?" + v.Pending.Query + v.sealed(ParamProof, v.Pending.proof)
+}
+
+// PathWith is Path with one more parameter, whose name and value need no escape.
+func (v *Visit) PathWith(page, name, value string) string {
+	path := v.Path(page)
+	if strings.Contains(path, "?") {
+		return path + "&" + name + "=" + value
+	}
+	return path + "?" + name + "=" + value
+}
+
+// paramUserCode is the parameter with the user code of a device (RFC 8628 section 3.3.1).
+const paramUserCode = "user_code"
+
+// OpenDevice notes that the visit leads on to the page for devices, if its URL says so, and returns
+// the user code that it names; "" = none.
+func (v *Visit) OpenDevice() (userCode string) {
+	args := v.HTTP.QueryArgs()
+	if args.Has(paramUserCode) {
+		userCode, _ = oauth.ParseUserCode(string(args.Peek(paramUserCode)))
+		v.Device = paramUserCode + "=" + userCode
+	}
+	return userCode
+}
+
+// Home returns the path that a visit without a pending request leads on to.
+func (v *Visit) Home() string {
+	if v.Device != "" {
+		return v.Path(pages.PathDevice)
+	}
+	return pages.PathMe
 }
 
 // PathChosen is Path with the user that continues. It needs a pending request.
