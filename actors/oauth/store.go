@@ -47,6 +47,8 @@ type Store interface {
 	// is kept already.
 	UseAssertion(ctx context.Context, replay Hash, expires time.Time) error
 
+	ResourceStore
+
 	// Keys returns the keys of all purposes, in the order of AllPurposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.

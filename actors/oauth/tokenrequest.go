@@ -19,7 +19,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"),
 		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
-	deviceCode := f.value("device_code")
+	deviceCode, resources := f.value("device_code"), f.values("resource")
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
@@ -32,7 +32,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	if err != nil {
 		return nil, err
 	}
-	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope}
+	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope, Resources: resources}
 	switch grant {
 	case AuthorizationCodeGrant:
 		r.Code, r.RedirectURI, r.CodeVerifier = code, redirectURI, verifier
@@ -91,6 +91,24 @@ func (f *form) value(name string) string {
 			"Send plain text, percent-encoded.")
 	}
 	return value
+}
+
+// values returns the values of a parameter that may repeat, without empty ones.
+func (f *form) values(name string) (all []string) {
+	for i, p := range f.params {
+		if p.Name != name {
+			continue
+		}
+		f.read |= 1 << i
+		if !clean(p.Value) {
+			f.fail("The parameter "+name+" contains control characters or is not UTF-8.",
+				"Send plain text, percent-encoded.")
+		}
+		if p.Value != "" {
+			all = append(all, p.Value)
+		}
+	}
+	return all
 }
 
 // rest applies the checks of value to all other parameters. Otherwise it ignores them (RFC 6749

@@ -78,7 +78,10 @@ func (s *Service) issue(
 ) (*oauth.TokenResponse, error) {
 	m := s.issuances.Get().(*issuance)
 	m.tokenAsk = newTokenAsk(r, now)
-	err := s.do(ctx, a, m, &m.clientAsk, nil)
+	err := s.readTargets(ctx, &m.tokenAsk, nil)
+	if err == nil {
+		err = s.do(ctx, a, m, &m.clientAsk, nil)
+	}
 	response := m.response
 	*m = issuance{}
 	s.issuances.Put(m)
@@ -154,6 +157,11 @@ func (s *Service) redeem(
 func (s *Service) redeemCode(
 	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
 ) (*oauth.TokenResponse, error) {
+	if m.code != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.code.Details.Targets); err != nil {
+			return nil, err
+		}
+	}
 	if m.code != nil && m.code.Used.IsZero() {
 		err := s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
 		if err != nil {
@@ -192,6 +200,11 @@ func (s *Service) rotate(
 			err = s.prepareIDToken(ctx, &m.tokenAsk, c, f.Scopes, f.UserID)
 		}
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if m.token != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.token.Family.Details.Targets); err != nil {
 			return nil, err
 		}
 	}
@@ -312,7 +325,12 @@ func (s *Service) useConsent(
 	if err != nil {
 		return fmt.Errorf("read consent: %w", err)
 	}
-	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) {
+	granted, err := oauth.ParseTargets(consent.Resources)
+	if err != nil {
+		return fmt.Errorf("read consent: %w", err)
+	}
+	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) ||
+		!granted.Contains(code.Details.Targets) {
 		return account.ErrNotFound
 	}
 	if now.Sub(consent.Used) < consentUsed {

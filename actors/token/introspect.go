@@ -44,7 +44,8 @@ func (s *Service) introspect(
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	return visibleTo(asker, about), nil
+	about = visibleTo(asker, about)
+	return about, s.describeTargets(&about)
 }
 
 // introspector returns the client that introspects, read if it is not in use.
@@ -86,7 +87,16 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	admission, x := s.admit(token, introspection, now)
 	switch admission.Verdict {
 	case Admitted:
-		return x.describe(), nil
+		about := x.describe()
+		if x.scopes.Contains(hasTargets) {
+			_, number, _ := oauth.PeekAccessToken(token)
+			t, ok := s.openToken(token, number)
+			if !ok { // its key was just dropped
+				return oauth.Introspection{}, nil
+			}
+			about.Targets = t.Targets()
+		}
+		return about, nil
 	case TryLater:
 		return oauth.Introspection{}, errUnavailable
 	}
@@ -131,7 +141,7 @@ func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspect
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
 	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true}
+		Expires: expires, Refresh: true, Targets: f.Details.Targets}
 	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
 		about.Active, err = s.isEnabled(ctx, &about)
 	}

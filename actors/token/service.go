@@ -105,6 +105,8 @@ type Service struct {
 	devices      deviceLimits
 	prover       *prover
 
+	resources resourceCache
+
 	directory *directory
 	ends      ends
 	asks      sync.Pool // of *admission

@@ -21,10 +21,11 @@ import (
 	"gatehouse/actors/token"
 )
 
-// accountStore and deviceStore name the embedded fields, whose methods these tests do not call.
+// accountStore and others name the embedded fields, whose methods these tests do not call.
 type (
-	accountStore = account.Store
-	deviceStore  = oauth.DeviceStore
+	accountStore  = account.Store
+	deviceStore   = oauth.DeviceStore
+	resourceStore = oauth.ResourceStore
 )
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
@@ -32,6 +33,7 @@ type (
 type fakeStore struct {
 	accountStore
 	deviceStore
+	resourceStore
 
 	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex

@@ -21,6 +21,7 @@ const (
 	pathIntrospect = "/oauth/introspect"
 	pathDevice     = "/oauth/device_authorization"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathResource   = "/.well-known/oauth-protected-resource"
 	pathBasic      = "/api/user"
 	pathDetailed   = "/api/user/details"
 )
@@ -44,12 +45,15 @@ type service struct {
 	Config
 	tokens *token.Service
 	caller func(*fasthttp.RequestCtx) netip.Addr
+
+	resource []byte // response of pathResource
 }
 
 // Endpoints returns the endpoints of the identity service.
 func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{config, config.Tokens, config.Caller}
+	s := &service{config, config.Tokens, config.Caller,
+		oauth.OwnResourceMetadata(config.Issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, ClientOrigins: true},
@@ -60,6 +64,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pathDevice, Methods: post, Handle: s.device, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
+		{Pattern: pathResource, Methods: get, Handle: s.showResource, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
 			ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
@@ -81,4 +86,12 @@ func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
 	ctx.Response.SetBodyRaw(oauth.MetadataWith(s.Issuer, s.Features()))
+}
+
+// showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this
+// service.
+func (s *service) showResource(ctx *fasthttp.RequestCtx) {
+	endpoint.SetJSON(&ctx.Response.Header)
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
+	ctx.Response.SetBodyRaw(s.resource)
 }
