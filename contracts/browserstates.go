@@ -70,7 +70,7 @@ func parseConsent(a arguments) (setUp, error) {
 		if err != nil {
 			return err
 		}
-		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, before.Granted, time.Now())
+		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, nil, before.Granted, time.Now())
 	}, nil
 }
 

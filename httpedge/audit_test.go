@@ -20,6 +20,8 @@ import (
 
 // auditedElsewhere are the actions that TestEachActionIsRecorded does not do, and who tests them.
 var auditedElsewhere = map[audit.Action]string{
+	audit.DeviceAllowed:    "TestDeviceDecisionsAreRecorded",
+	audit.DeviceDenied:     "TestDeviceDecisionsAreRecorded",
 	audit.BrowserConfirmed: "the tests of codes for unknown browsers",
 	audit.KeysDropped:      "TestDropTokenKeys: gatehouse keys drop works on the database itself",
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/oauth2"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
 )
@@ -369,5 +371,24 @@ func TestDevicePageKeepsForeignFormsOut(t *testing.T) {
 	}
 	if a := poll(t, st, c, code); a.status != 200 {
 		t.Errorf("got %d %s, want tokens", a.status, a.body)
+	}
+}
+
+func TestDeviceDecisionsAreRecorded(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newDeviceClient(t, st)
+	u := st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	enter := b.atDevice("/device", rosa)
+	for decision, action := range map[string]audit.Action{
+		"allow": audit.DeviceAllowed, "deny": audit.DeviceDenied,
+	} {
+		_, userCode := beginDevice(t, st, c, "view-user")
+		b.send(b.send(enter, "user_code", userCode), "decision", decision)
+		events, err := st.Store.Events(t.Context(), audit.Filter{Action: action, Limit: 9})
+		if err != nil || len(events) != 1 || events[0].Subject != audit.OfUser(u.ID) ||
+			events[0].Target != c.ID || events[0].Actor.ID != strconv.FormatInt(u.ID, 10) {
+			t.Errorf("%s: got %+v and error %v, want one event of Rosa", decision, events, err)
+		}
 	}
 }

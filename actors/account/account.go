@@ -68,9 +68,12 @@ type Consent struct {
 	UserID   int64
 	ClientID string
 	Scopes   uint16 // as oauth.Scopes
-	Devices  uint16 // scopes granted to devices, which are asked for each time
-	Granted  time.Time
-	Used     time.Time // when the client last got a code with it, to the minute; zero = never
+	// Resources are the resources that were granted as well, as the text of oauth.Targets. In
+	// GrantConsent "" leaves those that were granted before.
+	Resources string
+	Devices   uint16 // scopes granted to devices, which are asked for each time
+	Granted   time.Time
+	Used      time.Time // when the client last got a code with it, to the minute; zero = never
 }
 
 // Errors that callers of a Store tell apart. A Store may return others.

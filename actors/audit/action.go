@@ -39,7 +39,9 @@ const (
 	ClientUnapproved Action = "client_unapproved"
 	ClientDisabled   Action = "client_disabled"
 	ClientEnabled    Action = "client_enabled"
-	KeysRotated      Action = "keys_rotated" // target: the purpose; details: now
+	ResourceCreated  Action = "resource_created" // target: its URI
+	ResourceDeleted  Action = "resource_deleted" // target: its URI
+	KeysRotated      Action = "keys_rotated"     // target: the purpose; details: now
 	KeysDropped      Action = "keys_dropped"
 )
 
@@ -52,5 +54,5 @@ var Actions = []Action{
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
 	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
 	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
-	KeysRotated, KeysDropped, BudgetReached,
+	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted,
 }

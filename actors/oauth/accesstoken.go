@@ -44,17 +44,36 @@ func ParseTokenID(text string) (id TokenID, ok bool) {
 
 // AccessToken is what an access token says (RFC 6749 section 1.4).
 type AccessToken struct {
-	ID         TokenID // set by Seal and Open, like Key
-	Key        uint16  // number of the key that sealed it
-	ClientID   string
-	UserID     int64     // 0 = no user (client_credentials)
-	FamilyID   uuid.UUID // uuid.Nil = no family
-	Scopes     Scopes
-	Audience   uint16   // number of the resource that it is for; 0 = none
-	Thumbprint [32]byte // of the key that its holder must have (RFC 9449 section 6); zero = none
-	Issued     int64    // Unix seconds
-	Expires    int64    // Unix seconds, not before Issued
-	Epochs     Epochs
+	ID       TokenID // set by Seal and Open, like Key
+	Key      uint16  // number of the key that sealed it
+	ClientID string
+	UserID   int64     // 0 = no user (client_credentials)
+	FamilyID uuid.UUID // uuid.Nil = no family
+	Scopes   Scopes
+	// Audience has the resources that it is for, from the first on; none = this service.
+	Audience [MostTargets]Target
+	Issued   int64 // Unix seconds
+	Expires  int64 // Unix seconds, not before Issued
+	Epochs   Epochs
+}
+
+// SetTargets makes t a token for targets, of which there are at most MostTargets.
+func (t *AccessToken) SetTargets(targets Targets) {
+	t.Audience = [MostTargets]Target{}
+	if len(targets) == 1 && targets[0].Resource == OwnResource {
+		return
+	}
+	copy(t.Audience[:], targets)
+}
+
+// Targets returns the resources that t is for; none = this service.
+func (t *AccessToken) Targets() (all Targets) {
+	for _, target := range t.Audience {
+		if target.Resource != 0 {
+			all = append(all, target)
+		}
+	}
+	return all
 }
 
 // The optional parts of a record, as bits of its first byte.
@@ -63,7 +82,6 @@ const (
 	hasUser
 	hasFamily
 	hasAudience
-	hasThumbprint
 )
 
 // TokenKey seals and opens access tokens. Its methods may be called by many goroutines.
@@ -84,8 +102,8 @@ func NewTokenKey(key *Key) *TokenKey {
 // base64url accepts one spelling of each value, but for line breaks.
 var base64url = base64.RawURLEncoding.Strict()
 
-// Seal returns an access token that says t, and sets its ID and Key. The client ID must be a UUID
-// or have at most 48 bytes.
+// Seal returns an access token that says t, and sets its ID and Key. The client ID must be a UUID,
+// or have at most 48 bytes if the token has at most three targets.
 func (k *TokenKey) Seal(t *AccessToken) string {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
@@ -129,8 +147,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func (t *AccessToken) append(dst []byte) []byte {
 	client, isUUID := parseUUID(t.ClientID)
 	flags := flag(isUUID, hasUUID) | flag(t.UserID != 0, hasUser) |
-		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience != 0, hasAudience) |
-		flag(t.Thumbprint != [32]byte{}, hasThumbprint)
+		flag(t.FamilyID != uuid.Nil, hasFamily) | flag(t.Audience[0].Resource != 0, hasAudience)
 	dst = binary.AppendUvarint(append(dst, flags), uint64(t.Scopes))
 	if isUUID {
 		dst = append(dst, client[:]...)
@@ -147,11 +164,11 @@ func (t *AccessToken) append(dst []byte) []byte {
 	if t.FamilyID != uuid.Nil {
 		dst = append(dst, t.FamilyID[:]...)
 	}
-	if t.Audience != 0 {
-		dst = binary.AppendUvarint(dst, uint64(t.Audience))
-	}
-	if t.Thumbprint != [32]byte{} {
-		dst = append(dst, t.Thumbprint[:]...)
+	if t.Audience[0].Resource != 0 {
+		for _, target := range t.Targets() {
+			dst = binary.AppendUvarint(dst, uint64(target.Resource))
+			dst = binary.AppendUvarint(dst, uint64(target.Scopes))
+		}
 	}
 	return dst
 }
@@ -254,11 +271,8 @@ func (t *AccessToken) parse(record []byte) bool {
 	if flags&hasFamily != 0 {
 		t.FamilyID = uuid.UUID(r.bytes(16))
 	}
-	if flags&hasAudience != 0 {
-		t.Audience = uint16(r.number())
-	}
-	if flags&hasThumbprint != 0 {
-		t.Thumbprint = [32]byte(r.bytes(32))
+	for i := 0; i < MostTargets && flags&hasAudience != 0 && len(r.rest) > 0; i++ {
+		t.Audience[i] = Target{uint16(r.number()), uint16(r.number())}
 	}
 	return !r.short && len(r.rest) == 0
 }

@@ -19,20 +19,29 @@ func tokenKey(number uint16, secret byte) *oauth.TokenKey {
 func fullToken() oauth.AccessToken {
 	return oauth.AccessToken{
 		ClientID: uuid.NewString(), UserID: 1<<53 - 1, FamilyID: uuid.New(), Scopes: oauth.AllScopes,
-		Audience: 65535, Thumbprint: [32]byte{31: 7}, Issued: 1_800_000_000, Expires: 1_831_536_000,
+		Audience: fullAudience(), Issued: 1_800_000_000, Expires: 1_831_536_000,
 		Epochs: oauth.Epochs{Client: 1_800_000_000_000_000, User: 1_800_000_000_000_001},
 	}
+}
+
+// fullAudience has as many targets as possible, with the longest encodings.
+func fullAudience() (all [oauth.MostTargets]oauth.Target) {
+	for i := range all {
+		all[i] = oauth.Target{Resource: uint16(65535 - i), Scopes: 65535}
+	}
+	return all
 }
 
 func TestAccessTokenSaysWhatWasSealed(t *testing.T) {
 	bare := oauth.AccessToken{ClientID: "app", Scopes: oauth.ServerOperations,
 		Issued: 1_800_000_000, Expires: 1_800_000_000}
 	profile := fullToken()
-	profile.Audience, profile.Thumbprint = 0, [32]byte{}
+	profile.Audience = [oauth.MostTargets]oauth.Target{}
 	upper := bare
 	upper.ClientID = strings.ToUpper(uuid.NewString())
 	longest := fullToken()
 	longest.ClientID = strings.Repeat("x", 48)
+	clear(longest.Audience[3:])
 	key := tokenKey(65535, 1)
 	for _, row := range []struct {
 		name   string
@@ -197,7 +206,7 @@ func FuzzOpenAccessToken(f *testing.F) {
 
 func BenchmarkSealAccessToken(b *testing.B) {
 	key, said := tokenKey(1, 1), fullToken()
-	said.Audience, said.Thumbprint = 0, [32]byte{}
+	said.Audience = [oauth.MostTargets]oauth.Target{}
 	b.ReportAllocs()
 	for b.Loop() {
 		key.Seal(&said)
@@ -206,7 +215,7 @@ func BenchmarkSealAccessToken(b *testing.B) {
 
 func BenchmarkOpenAccessToken(b *testing.B) {
 	key, said := tokenKey(1, 1), fullToken()
-	said.Audience, said.Thumbprint = 0, [32]byte{}
+	said.Audience = [oauth.MostTargets]oauth.Target{}
 	token := key.Seal(&said)
 	b.ReportAllocs()
 	for b.Loop() {

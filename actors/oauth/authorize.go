@@ -51,6 +51,11 @@ type AuthorizationRequest struct {
 	LimitsAge    bool   // MaxAge is set
 	MaxAge       time.Duration
 
+	// The parameters of RFC 8707 section 2.1. Targets is set by Resolve.
+	Resources      []string // as sent
+	ResourceScopes []string // names in scope that are no scopes of this service
+	Targets        Targets
+
 	asksOpenID bool   // the parameter scope names openid, whether Check accepts it or not
 	problem    *Error // first error of the other parameters, which Check returns
 }
@@ -119,6 +124,7 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	responseType, scope, prompt := f.value("response_type"), f.value("scope"), f.value("prompt")
 	challenge, method := f.value("code_challenge"), f.value("code_challenge_method")
 	r.SkipAccountChooser = f.value(chooser) == "true"
+	r.Resources = f.values("resource")
 	if r.asksOpenID {
 		if err := r.parseOpenID(&f); err != nil {
 			return err
@@ -135,8 +141,11 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 		return err
 	}
 	var err *Error
-	if r.Scopes, err = ParseScopes(scope); err != nil {
+	if r.Scopes, r.ResourceScopes, err = splitScopes(scope); err != nil {
 		return err
+	}
+	if len(r.ResourceScopes) > 0 && len(r.Resources) == 0 {
+		return errUnknownScope
 	}
 	r.Prompt, err = parsePrompt(prompt, r.asksOpenID)
 	return err
@@ -256,6 +265,14 @@ func (r *AuthorizationRequest) CheckClient(c *Client) *Error {
 	return nil
 }
 
+// Resolve finds the resources of a request that CheckClient passed. Call it before Check, which
+// returns its error.
+func (r *AuthorizationRequest) Resolve(known *Resources, c *Client) {
+	if r.problem == nil {
+		r.Targets, r.problem = known.Resolve(c, r.Resources, r.ResourceScopes)
+	}
+}
+
 // Check returns the error, if any, of a request that CheckClient passed; it goes to the redirect
 // URI. A request without scope gets the scopes of defaults that the client is registered for. If
 // there are none, the error is InvalidScope.
@@ -267,9 +284,15 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 		return &Error{Code: UnauthorizedClient,
 			Description: "The client is not registered for authorization codes.",
 			Hint:        "Ask the operator to add the grant authorization_code."}
+	case c.Options.RequirePKCE && !c.Public && r.CodeChallenge == "":
+		return invalidRequest("The client must use PKCE.",
+			"Send code_challenge and code_challenge_method=S256.")
 	case c.Public && r.CodeChallenge == "":
 		return invalidRequest("A public client must use PKCE.",
 			"Send code_challenge and code_challenge_method=S256.")
+	}
+	if r.Scopes == 0 && (len(r.ResourceScopes) > 0 || r.Targets.AreForeign()) {
+		return nil // what is asked for is at resources alone
 	}
 	if r.Scopes == 0 {
 		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true

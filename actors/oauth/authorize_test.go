@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestParseAuthorizationRequest(t *testing.T) {
 		if err == nil {
 			err = got.Check(webClient(), oauth.ViewUser)
 		}
-		if err != nil || *got != want {
+		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", row.changes, got, err, want)
 		}
 	}
@@ -128,7 +129,7 @@ func TestAuthorizationErrorsByRedirect(t *testing.T) {
 		{"two states", twice("state"), webClient(), 0, oauth.InvalidRequest, ""},
 		{"control characters in state", query("state=a%0d%0ab"), webClient(), 0, oauth.InvalidRequest, "a\r\nb"},
 		{"state that is not UTF-8", query("state=%ff"), webClient(), 0, oauth.InvalidRequest, "\xff"},
-		{"two unknown parameters", twice("resource"), webClient(), 0, oauth.InvalidRequest, "s"},
+		{"two unknown parameters", twice("audience"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"control characters in an unknown parameter", query("nonce=%00"), webClient(), 0, oauth.InvalidRequest, "s"},
 		{"unknown scope", query("scope=calendar"), webClient(), 0, oauth.InvalidScope, "s"},
 		{"scope for operators", query("scope=server-operations"), webClient(), 0, oauth.InvalidScope, "s"},
@@ -259,14 +260,14 @@ func TestParseOpenIDRequest(t *testing.T) {
 			got := parse(t, "scope="+scope+"&"+row.changes)
 			want := parse(t, "scope="+scope)
 			row.want(want)
-			if *got != *want {
+			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: got %+v, want %+v", row.changes, got, want)
 			}
 		}
 		if strings.Contains(row.changes, "select_account") {
 			continue
 		}
-		if got, want := parse(t, row.changes), parse(t, ""); *got != *want {
+		if got, want := parse(t, row.changes), parse(t, ""); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s without openid: got %+v, want %+v", row.changes, got, want)
 		}
 	}

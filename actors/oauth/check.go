@@ -72,14 +72,16 @@ func CheckRotate(token *RefreshToken, c *Client, r *TokenRequest, now time.Time)
 		return 0, ErrGrantGone
 	}
 	granted := token.Family.Scopes & c.Scopes
-	asked, err := ParseScopes(r.Scope)
+	asked, names, err := splitScopes(r.Scope)
 	switch {
 	case err != nil:
 		return 0, err
+	case len(names) > 0 && len(token.Family.Details.Targets) == 0:
+		return 0, errUnknownScope
 	case !granted.Contains(asked):
 		return 0, invalidScope("The scope is more than the user granted.",
 			"Request granted scopes only, or leave scope out.")
-	case asked == 0:
+	case r.Scope == "":
 		return granted, nil
 	}
 	return asked, nil
@@ -93,13 +95,25 @@ func (t *RefreshToken) Outdated(now time.Time, grace time.Duration) bool {
 	return behind > 1 || behind == 1 && !now.Before(t.Family.Advanced.Add(grace))
 }
 
+// ResourceScopes returns the names in the request's scope that are no scopes of this service; nil =
+// it has no scope.
+func (r *TokenRequest) ResourceScopes() []string {
+	if r.Scope == "" {
+		return nil
+	}
+	_, names, _ := splitScopes(r.Scope)
+	return append([]string{}, names...)
+}
+
 // CheckClientCredentials returns the requested scopes, possibly none, if the client may have them
 // for itself (RFC 6749 section 4.4), or an InvalidScope error.
 func CheckClientCredentials(c *Client, r *TokenRequest) (Scopes, *Error) {
-	asked, err := ParseScopes(r.Scope)
+	asked, names, err := splitScopes(r.Scope)
 	switch {
 	case err != nil:
 		return 0, err
+	case len(names) > 0 && len(r.Resources) == 0:
+		return 0, errUnknownScope
 	case asked&GrantableScopes != 0:
 		return 0, invalidScope("Only a user can grant this scope.",
 			"Use authorization_code for it, or leave scope out.")

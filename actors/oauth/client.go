@@ -138,12 +138,18 @@ func NewSecret(now time.Time) (plain string, kept Secret) {
 // (RFC 6749 section 3.2.1). A nil c is an unknown client. A public client authenticates by its ID
 // alone and must not send a secret.
 func (c *Client) Authenticate(given Credentials) *Error {
+	if given.Assertion != "" {
+		return c.authenticateByKey(given)
+	}
 	switch {
 	case c == nil || !c.Public && given.Secret != "" && !c.holds(given.Secret):
 		return given.refused("The client is unknown or its secret is wrong.",
 			"Check client_id and client_secret; a removed secret no longer works.")
 	case c.Public && given.Secret != "":
 		return given.refused("A public client has no secret.", "Leave client_secret out; use PKCE.")
+	case !c.Public && given.Secret == "" && len(c.Secrets) == 0:
+		return given.refused("The client's assertion is missing.",
+			"Send client_assertion_type and client_assertion, signed with a key of the client.")
 	case !c.Public && given.Secret == "":
 		return given.refused("The client's secret is missing.",
 			"Send client_secret in the body, or use HTTP Basic.")

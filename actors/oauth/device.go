@@ -112,12 +112,12 @@ type DeviceRequest struct {
 // checks them like ParseTokenRequest.
 func ParseDeviceRequest(params []Parameter, authorization string) (*DeviceRequest, *Error) {
 	f := form{params: params}
-	id, secret, scope := f.value("client_id"), f.value("client_secret"), f.value("scope")
+	sent, scope := f.credentials(), f.value("scope")
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
 	}
-	c, err := credentials(id, secret, authorization)
+	c, err := sent.parse(authorization)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ const (
 	RequestURINotSupported   Code = "request_uri_not_supported"
 )
 
+// InvalidTarget is the code of both endpoints about resources (RFC 8707 section 2).
+const InvalidTarget Code = "invalid_target"
+
 // The codes of the token endpoint about device codes (RFC 8628 section 3.5), beside AccessDenied.
 const (
 	AuthorizationPending Code = "authorization_pending"

@@ -32,11 +32,12 @@ type GrantDetails struct {
 	AMR      []string `json:"amr,omitempty"`       // how the user signed in (RFC 8176)
 	SID      string   `json:"sid,omitempty"`       // session ID for the client (OpenID Connect Back-Channel Logout section 2.1)
 	Nonce    string   `json:"nonce,omitempty"`     // of the authorization request; only the first id_token has it
+	Targets  Targets  `json:"targets,omitempty"`   // resources that it is for; none = this service (RFC 8707)
 }
 
 // IsZero reports whether there is nothing to keep.
 func (d *GrantDetails) IsZero() bool {
-	return d.AuthTime == 0 && len(d.AMR) == 0 && d.SID == "" && d.Nonce == ""
+	return d.AuthTime == 0 && len(d.AMR) == 0 && d.SID == "" && d.Nonce == "" && len(d.Targets) == 0
 }
 
 // Family is a token family: the refresh tokens that grew out of one authorization code, and their

@@ -38,6 +38,28 @@ func CheckJWKS(text string) error {
 	return nil
 }
 
+// mostFetchedKeys is how many keys of a set that a client serves are used.
+const mostFetchedKeys = 10
+
+// ParseJWKS returns the keys of a set that check assertions of a client. It leaves out all others,
+// such as those for encryption.
+func ParseJWKS(text []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, errors.New("it must be a JSON object with a list of keys (RFC 7517)")
+	}
+	var keys []jose.JSONWebKey
+	for _, text := range set.Keys {
+		var key jose.JSONWebKey
+		if checkKey(text) == nil && key.UnmarshalJSON(text) == nil && len(keys) < mostFetchedKeys {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
 func checkKey(text json.RawMessage) error {
 	var key jose.JSONWebKey
 	if err := key.UnmarshalJSON(text); err != nil || !key.Valid() {

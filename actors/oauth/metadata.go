@@ -1,6 +1,9 @@
 package oauth
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // metadata is the metadata document of RFC 8414 section 2.
 type metadata struct {
@@ -20,22 +23,29 @@ type metadata struct {
 	Prompts                  []string `json:"prompt_values_supported"`
 	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
 	DeviceEndpoint           string   `json:"device_authorization_endpoint,omitempty"`
+	TokenAuthAlgs            []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
+	RevocationAuthAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
+	IntrospectionAuthAlgs    []string `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
 }
 
 // Features are what the metadata tells of while a client is registered for it. The zero value is
 // none of it.
 type Features struct {
 	DeviceCodes bool // RFC 8628
+	Keys        bool // clients authenticate with keys (RFC 7523)
 }
 
 // FeaturesOf returns what a client is registered for.
 func FeaturesOf(c *Client) Features {
-	return Features{DeviceCodes: c.Grants.Contains(DeviceCodeGrant) && !c.Disabled}
+	if c.Disabled {
+		return Features{}
+	}
+	return Features{DeviceCodes: c.Grants.Contains(DeviceCodeGrant), Keys: c.HasKeys()}
 }
 
 // With returns the features of both.
 func (f Features) With(other Features) Features {
-	return Features{DeviceCodes: f.DeviceCodes || other.DeviceCodes}
+	return Features{f.DeviceCodes || other.DeviceCodes, f.Keys || other.Keys}
 }
 
 // Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
@@ -75,6 +85,15 @@ func newMetadata(issuer string, f Features) metadata {
 	if f.DeviceCodes {
 		m.DeviceEndpoint = issuer + "/oauth/device_authorization"
 		m.GrantTypes = append(m.GrantTypes, DeviceCodeGrant.String())
+	}
+	if f.Keys {
+		for _, methods := range []*[]string{
+			&m.TokenAuthMethods, &m.RevocationAuthMethods, &m.IntrospectionAuthMethods,
+		} {
+			*methods = append(slices.Clip(*methods), "private_key_jwt")
+		}
+		m.TokenAuthAlgs = AssertionAlgs
+		m.RevocationAuthAlgs, m.IntrospectionAuthAlgs = AssertionAlgs, AssertionAlgs
 	}
 	return m
 }

@@ -22,6 +22,10 @@ type Credentials struct {
 	ClientID string
 	Secret   string // "" = none was sent
 	Basic    bool   // sent by HTTP Basic (RFC 6749 section 2.3.1), not in the body
+	// Assertion is a JWT in place of a secret (RFC 7523 section 2.2); "" = none was sent. Proven says
+	// that it is the client's.
+	Assertion string
+	Proven    bool
 
 	Caller netip.Addr // address of the caller, for throttling; zero = not known
 }
@@ -36,7 +40,8 @@ type TokenRequest struct {
 	CodeVerifier string
 	RefreshToken string
 	DeviceCode   string
-	Scope        string // as sent; "" = none
+	Scope        string   // as sent; "" = none
+	Resources    []string // as sent (RFC 8707 section 2.2)
 }
 
 // TokenResponse is a successful response of the token endpoint (interface document, section 2.1).
@@ -47,6 +52,9 @@ type TokenResponse struct {
 	Scopes       Scopes        // granted
 	IDToken      string        // "" = none was asked for (OpenID Connect Core section 3.1.3.3)
 	ShowScope    bool          // Scopes differ from the requested ones, so the response names them
+	// ResourceScopes are the names of granted scopes of resources, which the response names with
+	// Scopes.
+	ResourceScopes []string
 }
 
 // Introspection is the state of a token for a protected resource (RFC 7662 section 2.2). The zero
@@ -59,4 +67,8 @@ type Introspection struct {
 	Issued   time.Time
 	Expires  time.Time
 	Refresh  bool // it is a refresh token
+
+	Targets        Targets
+	Audience       []string // URIs of Targets; none = this service
+	ResourceScopes []string // names of the scopes of Targets
 }

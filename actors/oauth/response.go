@@ -15,7 +15,7 @@ func (r *TokenResponse) AppendJSON(dst []byte) []byte {
 		dst = append(append(append(dst, `,"refresh_token":"`...), r.RefreshToken...), '"')
 	}
 	if r.ShowScope {
-		dst = appendString(dst, `,"scope":`, r.Scopes.String())
+		dst = appendString(dst, `,"scope":`, ScopeText(r.Scopes, r.ResourceScopes))
 	}
 	if r.IDToken != "" {
 		dst = append(append(append(dst, `,"id_token":"`...), r.IDToken...), '"')
@@ -29,10 +29,16 @@ func (i *Introspection) AppendJSON(dst []byte) []byte {
 	if !i.Active {
 		return append(dst, `{"active":false}`...)
 	}
-	dst = appendString(dst, `{"active":true,"scope":`, i.Scopes.String())
+	dst = appendString(dst, `{"active":true,"scope":`, ScopeText(i.Scopes, i.ResourceScopes))
 	dst = appendString(dst, `,"client_id":`, i.ClientID)
 	if !i.Refresh {
 		dst = append(dst, `,"token_type":"Bearer"`...)
+	}
+	for n, uri := range i.Audience {
+		dst = appendString(dst, map[bool]string{true: `,"aud":[`, false: ","}[n == 0], uri)
+	}
+	if len(i.Audience) > 0 {
+		dst = append(dst, ']')
 	}
 	if i.UserID != 0 {
 		dst = append(dst, `,"sub":"`...)

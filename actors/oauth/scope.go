@@ -62,13 +62,15 @@ func ParseScopes(s string) (Scopes, *Error) {
 		name, rest, more = strings.Cut(rest, " ")
 		scope := scopeNamed(name)
 		if scope == 0 {
-			return 0, invalidScope("The scope is unknown or malformed.",
-				"Send one or more of view-user, detail-user and server-operations, separated by single spaces.")
+			return 0, errUnknownScope
 		}
 		set |= scope
 	}
 	return set, nil
 }
+
+var errUnknownScope = invalidScope("The scope is unknown or malformed.",
+	"Send one or more of view-user, detail-user and server-operations, separated by single spaces.")
 
 func scopeNamed(name string) Scopes {
 	for _, known := range scopeNames {

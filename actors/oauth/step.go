@@ -33,6 +33,7 @@ type Browser struct {
 	Hinted   bool     // it is the account that id_token_hint names
 	Unhinted bool     // id_token_hint names another account
 	Consent  Scopes   // scopes that the user has granted the client before
+	Targets  Targets  // resources that the user has granted the client before
 	Decision Decision // on the consent page, for this request only
 }
 
@@ -41,11 +42,11 @@ type Browser struct {
 // a public client whose redirect URI is on loopback or has a private-use scheme: any program on the
 // machine could impersonate it (RFC 8252 section 8.6).
 func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
-	remembered := b.Consent
+	remembered := granted{b.Consent, b.Targets}
 	if c.Public && impersonable(r.RedirectURI) {
-		remembered = 0
+		remembered = granted{}
 	}
-	skips := r.SkipAccountChooser && remembered != 0
+	skips := r.SkipAccountChooser && remembered.scopes != 0
 	if r.Prompt.Contains(PromptNone) {
 		return silentStep(r, b, skips, remembered)
 	}
@@ -65,10 +66,21 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 			Hint: "Ask again when the user wants it."}
 	case b.Decision == Allowed:
 		return StepIssue, nil
-	case r.Prompt.Contains(PromptConsent), !remembered.Contains(r.Scopes):
+	case r.Prompt.Contains(PromptConsent), !remembered.covers(r):
 		return StepConsent, nil
 	}
 	return StepIssue, nil
+}
+
+// granted is what a consent allows.
+type granted struct {
+	scopes  Scopes
+	targets Targets
+}
+
+// covers reports whether it allows all that r asks for.
+func (g granted) covers(r *AuthorizationRequest) bool {
+	return g.scopes.Contains(r.Scopes) && g.targets.Contains(r.Targets)
 }
 
 // mustChoose reports whether the user has to choose an account first. Without the scope openid,
@@ -87,17 +99,18 @@ func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 }
 
 // silentStep is NextStep for prompt=none, which must not show a page.
-func silentStep(r *AuthorizationRequest, b Browser, skips bool, remembered Scopes) (Step, *Error) {
+func silentStep(r *AuthorizationRequest, b Browser, skips bool, remembered granted) (Step, *Error) {
+	before := granted{b.Consent, b.Targets}
 	switch {
 	case !b.SignedIn, b.Unhinted, b.Outdated:
 		return StepRefuse, loginRequired("The user has to sign in.")
 	case r.Scopes.Contains(OpenID) && mustChoose(r, b, skips):
 		return StepRefuse, &Error{Code: AccountSelectionRequired,
 			Description: "The user has to choose an account.", Hint: "Ask without prompt=none."}
-	case !b.Consent.Contains(r.Scopes), !r.Scopes.Contains(OpenID) && !remembered.Contains(r.Scopes):
+	case !before.covers(r), !r.Scopes.Contains(OpenID) && !remembered.covers(r):
 		return StepRefuse, &Error{Code: ConsentRequired, Description: "The user has to consent.",
 			Hint: "Ask without prompt=none."}
-	case !remembered.Contains(r.Scopes):
+	case !remembered.covers(r):
 		return StepRefuse, &Error{Code: InteractionRequired,
 			Description: "The user has to confirm each request of this client.",
 			Hint:        "Ask without prompt=none."}

@@ -43,6 +43,11 @@ type Store interface {
 	DeleteClient(ctx context.Context, id string) error
 
 	DeviceStore
+	// UseAssertion keeps the Replay of an assertion until it expires. It returns ErrConflict if it
+	// is kept already.
+	UseAssertion(ctx context.Context, replay Hash, expires time.Time) error
+
+	ResourceStore
 
 	// Keys returns the keys of all purposes, in the order of AllPurposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the

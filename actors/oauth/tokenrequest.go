@@ -15,11 +15,11 @@ import (
 // arguments.
 func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest, *Error) {
 	f := form{params: params}
-	grantType, id, secret := f.value("grant_type"), f.value("client_id"), f.value("client_secret")
+	grantType, sent := f.value("grant_type"), f.credentials()
 	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"),
 		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
-	deviceCode := f.value("device_code")
+	deviceCode, resources := f.value("device_code"), f.values("resource")
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
@@ -28,11 +28,11 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	if err != nil {
 		return nil, err
 	}
-	c, err := credentials(id, secret, authorization)
+	c, err := sent.parse(authorization)
 	if err != nil {
 		return nil, err
 	}
-	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope}
+	r := &TokenRequest{Credentials: c, Grant: grant, Scope: scope, Resources: resources}
 	switch grant {
 	case AuthorizationCodeGrant:
 		r.Code, r.RedirectURI, r.CodeVerifier = code, redirectURI, verifier
@@ -49,12 +49,12 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 func ParseCredentials(params []Parameter, authorization string) (c Credentials, token string,
 	err *Error) {
 	f := form{params: params}
-	id, secret, token := f.value("client_id"), f.value("client_secret"), f.value("token")
+	sent, token := f.credentials(), f.value("token")
 	f.rest() // includes token_type_hint, which is not needed: a token's prefix names its kind
 	if f.err != nil {
 		return Credentials{}, "", f.err
 	}
-	if c, err = credentials(id, secret, authorization); err != nil {
+	if c, err = sent.parse(authorization); err != nil {
 		return Credentials{}, "", err
 	}
 	if token == "" {
@@ -91,6 +91,24 @@ func (f *form) value(name string) string {
 			"Send plain text, percent-encoded.")
 	}
 	return value
+}
+
+// values returns the values of a parameter that may repeat, without empty ones.
+func (f *form) values(name string) (all []string) {
+	for i, p := range f.params {
+		if p.Name != name {
+			continue
+		}
+		f.read |= 1 << i
+		if !clean(p.Value) {
+			f.fail("The parameter "+name+" contains control characters or is not UTF-8.",
+				"Send plain text, percent-encoded.")
+		}
+		if p.Value != "" {
+			all = append(all, p.Value)
+		}
+	}
+	return all
 }
 
 // rest applies the checks of value to all other parameters. Otherwise it ignores them (RFC 6749
@@ -150,9 +168,21 @@ const hintGrantType = "Send grant_type=authorization_code, refresh_token or clie
 var ErrUnsupportedGrant = &Error{Code: UnsupportedGrantType,
 	Description: "The grant type is not supported.", Hint: hintGrantType}
 
-// credentials returns the client's credentials from the body or from HTTP Basic. Both at once are
-// an error.
-func credentials(id, secret, authorization string) (Credentials, *Error) {
+// sentCredentials are the parameters of a body that authenticate its client.
+type sentCredentials struct{ id, secret, assertionType, assertion string }
+
+func (f *form) credentials() sentCredentials {
+	return sentCredentials{f.value("client_id"), f.value("client_secret"),
+		f.value("client_assertion_type"), f.value("client_assertion")}
+}
+
+// parse returns the client's credentials from the body or from HTTP Basic. Both at once are an
+// error.
+func (sent sentCredentials) parse(authorization string) (Credentials, *Error) {
+	id, secret := sent.id, sent.secret
+	if sent.assertion != "" || sent.assertionType != "" {
+		return sent.parseAssertion(authorization)
+	}
 	if authorization == "" {
 		if id == "" {
 			return Credentials{}, invalidRequest("The parameter client_id is missing.",

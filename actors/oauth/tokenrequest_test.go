@@ -3,6 +3,7 @@ package oauth_test
 import (
 	"encoding/base64"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -54,11 +55,11 @@ func TestParseTokenRequest(t *testing.T) {
 		{"grant_type=client_credentials", basic("id:"),
 			oauth.TokenRequest{Credentials: oauth.Credentials{ClientID: "id", Basic: true},
 				Grant: oauth.ClientCredentialsGrant}},
-		{"resource=1&grant_type=client_credentials&client_id=id&client_secret=s&other=", "",
+		{"audience=1&grant_type=client_credentials&client_id=id&client_secret=s&other=", "",
 			oauth.TokenRequest{Credentials: byBody, Grant: oauth.ClientCredentialsGrant}},
 	} {
 		got, err := oauth.ParseTokenRequest(form(row.form), row.authorization)
-		if err != nil || *got != row.want {
+		if err != nil || !reflect.DeepEqual(*got, row.want) {
 			t.Errorf("%s %s: got %+v, %v, want %+v", row.form, row.authorization, got, err,
 				row.want)
 		}

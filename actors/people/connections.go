@@ -30,21 +30,27 @@ func (s *Service) Consent(
 	return *consent, nil
 }
 
-// GrantConsent adds scopes to those that the user has granted the client. Call it before the code
+// GrantConsent adds scopes and resources to those that the user has granted the client. Call it before the code
 // that needs them is issued. before is the Granted of the consent that the user was shown. When the
 // consent was changed since, the error is account.ErrConflict: so one decision of the user counts
 // once, in all processes.
 func (s *Service) GrantConsent(
-	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes, before, now time.Time,
+	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes,
+	targets oauth.Targets, before, now time.Time,
 ) error {
 	if !s.inflight.Enter() {
 		return mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
+	resources, err := s.addResources(ctx, userID, clientID, targets)
+	if err != nil {
+		return err
+	}
 	ctx = audit.With(ctx, audit.Event{Action: audit.ConsentGiven, Subject: audit.OfUser(userID),
 		Target: clientID, Details: scopes.Names()})
-	err := s.config.Store.GrantConsent(ctx, &account.Consent{
-		UserID: userID, ClientID: clientID, Scopes: uint16(scopes), Granted: now, Used: now,
+	err = s.config.Store.GrantConsent(ctx, &account.Consent{
+		UserID: userID, ClientID: clientID, Scopes: uint16(scopes), Resources: resources,
+		Granted: now, Used: now,
 	}, before)
 	if err != nil {
 		return fmt.Errorf("grant consent: %w", err)
@@ -52,10 +58,30 @@ func (s *Service) GrantConsent(
 	return nil
 }
 
+// addResources returns the text of targets and the resources that were granted before; "" = no
+// targets are added. When the consent is changed after this, GrantConsent returns ErrConflict.
+func (s *Service) addResources(
+	ctx context.Context, userID int64, clientID string, targets oauth.Targets,
+) (string, error) {
+	if len(targets) == 0 {
+		return "", nil
+	}
+	consent, err := s.Consent(ctx, userID, clientID)
+	if err != nil {
+		return "", err
+	}
+	granted, err := oauth.ParseTargets(consent.Resources)
+	if err != nil {
+		return "", fmt.Errorf("read consent: %w", err)
+	}
+	return granted.Union(targets).String(), nil
+}
+
 // Connection is a client that a user has granted scopes.
 type Connection struct {
 	Client  *oauth.Client // must not be changed
 	Scopes  oauth.Scopes  // granted, also to devices
+	Targets oauth.Targets // resources that were granted
 	Granted time.Time     // when the user last granted scopes
 	Used    time.Time     // when the client last got a code or tokens; zero = never
 }
@@ -75,8 +101,12 @@ func (s *Service) Connections(ctx context.Context, userID int64) ([]Connection, 
 		if err != nil {
 			return nil, fmt.Errorf("read client: %w", err)
 		}
+		targets, err := oauth.ParseTargets(consent.Resources)
+		if err != nil {
+			return nil, fmt.Errorf("read consents: %w", err)
+		}
 		all = append(all, Connection{
-			Client: client, Scopes: oauth.Scopes(consent.Scopes | consent.Devices),
+			Client: client, Scopes: oauth.Scopes(consent.Scopes | consent.Devices), Targets: targets,
 			Granted: consent.Granted, Used: consent.Used,
 		})
 	}

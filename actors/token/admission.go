@@ -177,7 +177,7 @@ func (s *Service) open(ctx context.Context, t *oauth.AccessToken) (x session, _ 
 	defer s.inflight.Leave()
 	x = session{
 		expires: t.Expires, epochs: t.Epochs, family: t.FamilyID,
-		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: t.Scopes,
+		lasts: uint32(t.Expires - t.Issued), key: t.Key, scopes: scopeBits(t),
 	}
 	for again := false; ctx.Err() == nil; again = true {
 		a, client, err := s.client(ctx, t.ClientID)

@@ -88,13 +88,14 @@ func (m *clientAsk) base() *clientAsk { return m }
 // ended without an error.
 type tokenAsk struct {
 	clientAsk
-	request  *oauth.TokenRequest
-	now      time.Time
-	access   oauth.AccessToken
-	response oauth.TokenResponse
-	counted  bool          // the quota counts the access token
-	opened   time.Duration // with counted: when the quota's window was opened
-	idToken  idTokenRequest
+	request   *oauth.TokenRequest
+	now       time.Time
+	resources *oauth.Resources // nil = neither the request nor its grant names a resource
+	access    oauth.AccessToken
+	response  oauth.TokenResponse
+	counted   bool          // the quota counts the access token
+	opened    time.Duration // with counted: when the quota's window was opened
+	idToken   idTokenRequest
 }
 
 func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
@@ -193,10 +194,19 @@ func (a *clientActor) issue(m *issuance) {
 		m.fault = fault
 		return
 	}
+	var targets oauth.Targets
+	if m.resources != nil {
+		targets, m.fault = m.resources.OfClient(m.client, m.request.Resources,
+			m.request.ResourceScopes())
+		if m.fault != nil {
+			return
+		}
+	}
 	if !a.count(&m.tokenAsk) {
 		return
 	}
 	a.grant(&m.tokenAsk, scopes)
+	m.direct(targets)
 	m.access.Epochs.Client = m.client.Epoch
 	a.seal(&m.tokenAsk)
 }
@@ -211,9 +221,13 @@ func (a *clientActor) redeem(m *redemption) {
 	scopes := m.code.Scopes & m.client.Scopes
 	a.grant(&m.tokenAsk, scopes)
 	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
-	if !reused && !(a.reserveIDToken(&m.tokenAsk, m.code.Details) && a.count(&m.tokenAsk)) {
+	targets := m.narrow(m.code.Details.Targets, nil)
+	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, m.code.Details) ||
+		!a.count(&m.tokenAsk)) {
 		return
 	}
+	m.fault = nil
+	m.direct(targets)
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	m.op.Family = a.family(m)
 	m.access.UserID, m.access.FamilyID = m.code.UserID, m.op.Family.ID
@@ -222,7 +236,7 @@ func (a *clientActor) redeem(m *redemption) {
 		m.op.Refresh = &hash
 	}
 	m.response.ShowScope = m.code.DefaultScopes || scopes != m.code.Scopes ||
-		differs(m.request.Scope, scopes)
+		differs(m.request.Scope, scopes) || m.hasFewerScopes(m.code.Details.Targets)
 	a.submit(&m.clientAsk, &m.op)
 }
 
@@ -267,9 +281,13 @@ func (a *clientActor) rotate(m *rotation) {
 	}
 	f := &m.token.Family
 	a.grant(&m.tokenAsk, scopes)
-	if !reused && !(a.reserveIDToken(&m.tokenAsk, f.Details) && a.count(&m.tokenAsk)) {
+	targets := m.narrow(f.Details.Targets, m.request.ResourceScopes())
+	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, f.Details) ||
+		!a.count(&m.tokenAsk)) {
 		return
 	}
+	m.fault = nil
+	m.direct(targets)
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
@@ -277,7 +295,8 @@ func (a *clientActor) rotate(m *rotation) {
 	m.access.UserID, m.access.FamilyID = f.UserID, f.ID
 	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()
-	m.response.ShowScope = m.request.Scope == "" && scopes != 0
+	m.response.ShowScope = m.request.Scope == "" &&
+		(scopes != 0 || len(m.response.ResourceScopes) > 0)
 	a.submit(&m.clientAsk, &m.op)
 }
 

@@ -109,6 +109,9 @@ func (s *Service) beginDevice(
 	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 		return nil, err
 	}
+	if err := s.prove(ctx, &r.Credentials, client, now); err != nil {
+		return nil, err
+	}
 	if fault := client.Authenticate(r.Credentials); fault != nil {
 		return nil, fault
 	}

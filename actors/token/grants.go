@@ -42,30 +42,33 @@ func (s *Service) token(
 	if !s.isCurrent(now) {
 		return nil, errUnavailable
 	}
-	if r.Grant == oauth.ClientCredentialsGrant {
+	if r.Grant == oauth.ClientCredentialsGrant && r.Assertion == "" {
 		if a := s.clientActors.find(r.ClientID); a != nil && a.record.current.Load() != nil {
 			return s.issue(ctx, a, r, now) // it seldom waits, and a deadline would cost more than a token
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a, client, err := s.client(ctx, r.ClientID)
+	a, known, err := s.client(ctx, r.ClientID)
 	switch {
 	case r.Grant == oauth.DeviceCodeGrant && (errors.Is(err, oauth.ErrNotFound) ||
-		err == nil && !client.Grants.Contains(r.Grant)):
+		err == nil && !known.Grants.Contains(r.Grant)):
 		return nil, oauth.ErrUnsupportedGrant
 	case errors.Is(err, oauth.ErrNotFound):
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
 	case err != nil:
 		return nil, err
 	}
+	if err := s.prove(ctx, &r.Credentials, known, now); err != nil {
+		return nil, err
+	}
 	switch r.Grant {
 	case oauth.AuthorizationCodeGrant:
-		return s.redeem(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
+		return s.redeem(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
 	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, client, &rotation{tokenAsk: newTokenAsk(r, now)})
+		return s.rotate(ctx, a, known, &rotation{tokenAsk: newTokenAsk(r, now)})
 	case oauth.DeviceCodeGrant:
-		return s.poll(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
+		return s.poll(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
 	}
 	return s.issue(ctx, a, r, now)
 }
@@ -75,7 +78,10 @@ func (s *Service) issue(
 ) (*oauth.TokenResponse, error) {
 	m := s.issuances.Get().(*issuance)
 	m.tokenAsk = newTokenAsk(r, now)
-	err := s.do(ctx, a, m, &m.clientAsk, nil)
+	err := s.readTargets(ctx, &m.tokenAsk, nil)
+	if err == nil {
+		err = s.do(ctx, a, m, &m.clientAsk, nil)
+	}
 	response := m.response
 	*m = issuance{}
 	s.issuances.Put(m)
@@ -147,10 +153,15 @@ func (s *Service) redeem(
 	return s.redeemCode(ctx, a, c, m)
 }
 
-// redeemCode exchanges m.code.
+// redeemCode exchanges m.code; nil = it is unknown.
 func (s *Service) redeemCode(
 	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
 ) (*oauth.TokenResponse, error) {
+	if m.code != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.code.Details.Targets); err != nil {
+			return nil, err
+		}
+	}
 	if m.code != nil && m.code.Used.IsZero() {
 		err := s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
 		if err != nil {
@@ -189,6 +200,11 @@ func (s *Service) rotate(
 			err = s.prepareIDToken(ctx, &m.tokenAsk, c, f.Scopes, f.UserID)
 		}
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if m.token != nil {
+		if err := s.readTargets(ctx, &m.tokenAsk, m.token.Family.Details.Targets); err != nil {
 			return nil, err
 		}
 	}
@@ -309,7 +325,12 @@ func (s *Service) useConsent(
 	if err != nil {
 		return fmt.Errorf("read consent: %w", err)
 	}
-	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) {
+	granted, err := oauth.ParseTargets(consent.Resources)
+	if err != nil {
+		return fmt.Errorf("read consent: %w", err)
+	}
+	if !oauth.Scopes(consent.Scopes).Contains(code.Scopes) ||
+		!granted.Contains(code.Details.Targets) {
 		return account.ErrNotFound
 	}
 	if now.Sub(consent.Used) < consentUsed {

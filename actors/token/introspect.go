@@ -32,7 +32,7 @@ func (s *Service) introspect(
 	if !s.isCurrent(now) {
 		return oauth.Introspection{}, errUnavailable
 	}
-	asker, err := s.introspector(c)
+	asker, err := s.introspector(c, now)
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
@@ -44,15 +44,16 @@ func (s *Service) introspect(
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	return visibleTo(asker, about), nil
+	about = visibleTo(asker, about)
+	return about, s.describeTargets(&about)
 }
 
 // introspector returns the client that introspects, read if it is not in use.
-func (s *Service) introspector(c oauth.Credentials) (*oauth.Client, error) {
+func (s *Service) introspector(c oauth.Credentials, now time.Time) (*oauth.Client, error) {
 	if s.stopped.Load() {
 		return nil, mailbox.ErrStopped
 	}
-	if a := s.clientActors.find(c.ClientID); a != nil {
+	if a := s.clientActors.find(c.ClientID); a != nil && c.Assertion == "" {
 		if asker := a.record.current.Load(); asker != nil {
 			return asker, asError(checkIntrospection(asker, c))
 		}
@@ -65,6 +66,9 @@ func (s *Service) introspector(c oauth.Credentials) (*oauth.Client, error) {
 	defer cancel()
 	asker, err := s.Client(ctx, c.ClientID)
 	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		return nil, err
+	}
+	if err := s.prove(ctx, &c, asker, now); err != nil {
 		return nil, err
 	}
 	return asker, asError(checkIntrospection(asker, c))
@@ -83,7 +87,16 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	admission, x := s.admit(token, introspection, now)
 	switch admission.Verdict {
 	case Admitted:
-		return x.describe(), nil
+		about := x.describe()
+		if x.scopes.Contains(hasTargets) {
+			_, number, _ := oauth.PeekAccessToken(token)
+			t, ok := s.openToken(token, number)
+			if !ok { // its key was just dropped
+				return oauth.Introspection{}, nil
+			}
+			about.Targets = t.Targets()
+		}
+		return about, nil
 	case TryLater:
 		return oauth.Introspection{}, errUnavailable
 	}
@@ -128,7 +141,7 @@ func (s *Service) describeRefresh(token string, now time.Time) (oauth.Introspect
 	f := &row.Family
 	expires := earlier(f.Expires, f.Ends)
 	about := oauth.Introspection{Scopes: f.Scopes, ClientID: f.ClientID, UserID: f.UserID,
-		Expires: expires, Refresh: true}
+		Expires: expires, Refresh: true, Targets: f.Details.Targets}
 	if !f.Revoked && row.Generation == f.Generation && now.Before(expires) {
 		about.Active, err = s.isEnabled(ctx, &about)
 	}

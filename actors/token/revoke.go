@@ -34,11 +34,14 @@ func (s *Service) revoke(
 	if !s.isCurrent(now) {
 		return errUnavailable // another process's key may be unknown, and the token so left alone
 	}
-	a, _, err := s.client(ctx, c.ClientID)
+	a, client, err := s.client(ctx, c.ClientID)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return (*oauth.Client)(nil).Authenticate(c)
 	}
 	if err != nil {
+		return err
+	}
+	if err := s.prove(ctx, &c, client, now); err != nil {
 		return err
 	}
 	m := &revocation{credentials: c}

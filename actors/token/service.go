@@ -17,6 +17,8 @@
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
+//   - The keys of clients, and the limit of their assertions, are in memory. The store knows which
+//     assertions were used.
 //   - The limits of device codes, of their polls and of guesses of user codes are in memory. A
 //     restart forgets them.
 package token
@@ -69,7 +71,9 @@ type Config struct {
 	// HintLifetime is how long former signing keys verify JWTs that come back as hints; optional.
 	HintLifetime time.Duration
 	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
-	Nodes   ratelimit.Nodes
+	Nodes ratelimit.Nodes
+	// Fetcher fetches the keys of clients with a jwks_uri; optional: nil = they cannot authenticate.
+	Fetcher Fetcher
 	Actors  *actor.ActorSystem // outlives the Service
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
@@ -99,6 +103,9 @@ type Service struct {
 	changing     chan struct{} // holds a token while the record of a client is being changed
 	wrongSecrets ratelimit.Limiter[netip.Addr]
 	devices      deviceLimits
+	prover       *prover
+
+	resources resourceCache
 
 	directory *directory
 	ends      ends
@@ -128,6 +135,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
 		devices:   newDeviceLimits(config.Nodes),
+		prover:    newProver(config.Nodes),
 		making:    make(chan struct{}, 1),
 		signer:    newSigner(),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),

@@ -21,10 +21,11 @@ import (
 	"gatehouse/actors/token"
 )
 
-// accountStore and deviceStore name the embedded fields, whose methods these tests do not call.
+// accountStore and others name the embedded fields, whose methods these tests do not call.
 type (
-	accountStore = account.Store
-	deviceStore  = oauth.DeviceStore
+	accountStore  = account.Store
+	deviceStore   = oauth.DeviceStore
+	resourceStore = oauth.ResourceStore
 )
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
@@ -32,6 +33,7 @@ type (
 type fakeStore struct {
 	accountStore
 	deviceStore
+	resourceStore
 
 	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex
@@ -42,6 +44,7 @@ type fakeStore struct {
 	users    map[int64]*account.User
 	keys     map[oauth.Purpose][]oauth.Key
 	ended    map[oauth.TokenID]bool
+	proofs   map[oauth.Hash]bool
 	changes  []oauth.Change
 	last     int64 // number of the last change
 	paused   bool
@@ -65,6 +68,7 @@ func newFakeStore() *fakeStore {
 		clients: map[string]*oauth.Client{}, codes: map[oauth.Hash]*oauth.AuthorizationCode{},
 		families: map[uuid.UUID]*oauth.Family{}, refresh: map[oauth.Hash]*oauth.RefreshToken{},
 		keys: map[oauth.Purpose][]oauth.Key{}, ended: map[oauth.TokenID]bool{},
+		proofs: map[oauth.Hash]bool{},
 	}
 	s.users = map[int64]*account.User{7: {ID: 7, Name: "Ann", ServiceID: "s", Epoch: s.epoch(0)}}
 	for _, purpose := range oauth.Purposes {
@@ -73,6 +77,17 @@ func newFakeStore() *fakeStore {
 		}}
 	}
 	return s
+}
+
+// UseAssertion implements oauth.Store.
+func (s *fakeStore) UseAssertion(_ context.Context, replay oauth.Hash, _ time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proofs[replay] {
+		return oauth.ErrConflict
+	}
+	s.proofs[replay] = true
+	return nil
 }
 
 // epoch returns the epoch after former.

@@ -37,10 +37,28 @@ type session struct {
 	user    *userRecord // nil = none
 	expires int64       // Unix seconds
 	epochs  oauth.Epochs
-	family  uuid.UUID // uuid.Nil = none
-	lasts   uint32    // seconds from the issue to expires
-	key     uint16    // number of the key that sealed it
-	scopes  oauth.Scopes
+	family  uuid.UUID    // uuid.Nil = none
+	lasts   uint32       // seconds from the issue to expires
+	key     uint16       // number of the key that sealed it
+	scopes  oauth.Scopes // with the bits below
+}
+
+// Bits of a session's scopes, which no scope has: there is no room for the targets themselves.
+const (
+	hasTargets oauth.Scopes = 1 << 15 // the token is for resources: open it to learn which
+	isForeign  oauth.Scopes = 1 << 14 // this service is not among them
+)
+
+// scopeBits returns what a session keeps of a token's scopes and targets.
+func scopeBits(t *oauth.AccessToken) oauth.Scopes {
+	bits := t.Scopes & oauth.AllScopes
+	if targets := t.Targets(); targets != nil {
+		bits |= hasTargets
+		if targets.AreForeign() {
+			bits |= isForeign
+		}
+	}
+	return bits
 }
 
 // tokenActor owns the rate limits of one access token. It never blocks and runs on the goroutines
@@ -166,6 +184,12 @@ func (x *session) isLive(client *oauth.Client, u *user) bool {
 		(u == nil || !u.disabled && x.epochs.User >= u.epoch)
 }
 
+// isFor reports whether a token is for this service, or whether introspection asks, which describes
+// all tokens (RFC 8707 section 2).
+func (x *session) isFor(endpoint Endpoint) bool {
+	return !x.scopes.Contains(isForeign) || endpoint == introspection
+}
+
 // decide checks in the documented order: token, window, scope, approval. u is nil when the token
 // has no user. It decides nothing when another node has to count the request first.
 func (a *tokenActor) decide(
@@ -175,7 +199,7 @@ func (a *tokenActor) decide(
 	if now.Unix >= a.session.expires*int64(time.Second) {
 		return Admission{Verdict: TokenExpired}
 	}
-	if !a.session.isLive(client, u) {
+	if !a.session.isLive(client, u) || !a.session.isFor(endpoint) {
 		return Admission{Verdict: TokenInvalid}
 	}
 	var rate ratelimit.Decision
@@ -252,7 +276,7 @@ func hasStopped(err error) bool { return errors.Is(err, mailbox.ErrStopped) }
 // describe returns what introspection says of a live token.
 func (x *session) describe() oauth.Introspection {
 	about := oauth.Introspection{
-		Active: true, Scopes: x.scopes, ClientID: x.client.record.key,
+		Active: true, Scopes: x.scopes & oauth.AllScopes, ClientID: x.client.record.key,
 		Issued:  time.Unix(x.expires-int64(x.lasts), 0),
 		Expires: time.Unix(x.expires, 0),
 	}

@@ -29,19 +29,20 @@ func main() {
 
 // commands is the command line as kong reads it, with a field for each command.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Serve identity and lookups over HTTP."`
-	Demo    demoCommand    `kong:"cmd,set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
-	Sim     simCommand     `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
-	Init    initCommand    `cmd:"" help:"Prepare the database and create the first operator client."`
-	Migrate migrateCommand `cmd:"" help:"Show the database's schema version, or bring it up to date."`
-	Backup  backupCommand  `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
-	Client  clientCommand  `cmd:"" help:"Manage client applications."`
-	User    userCommand    `cmd:"" help:"Manage users."`
-	Keys    keysCommand    `cmd:"" help:"Manage the secret keys."`
-	Cluster clusterCommand `cmd:"" help:"Show the nodes of a cluster, or drain one."`
-	Audit   auditCommand   `cmd:"" help:"Print the audit trail: who did what."`
-	Config  configCommand  `cmd:"" help:"Print every setting with its value and its source."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" help:"Serve identity and lookups over HTTP."`
+	Demo     demoCommand     `kong:"cmd,set='ptr=off',set='trusted_proxies=127.0.0.0/8,::1/128',set='messenger=log',set='log_format=text',help='Serve a demo that needs no network, with demo accounts and clients and a simulated upstream.'"`
+	Sim      simCommand      `cmd:"" help:"Run a simulator of the upstream, for tests and load tests."`
+	Init     initCommand     `cmd:"" help:"Prepare the database and create the first operator client."`
+	Migrate  migrateCommand  `cmd:"" help:"Show the database's schema version, or bring it up to date."`
+	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
+	Client   clientCommand   `cmd:"" help:"Manage client applications."`
+	Resource resourceCommand `cmd:"" help:"Manage APIs that take access tokens of this service."`
+	User     userCommand     `cmd:"" help:"Manage users."`
+	Keys     keysCommand     `cmd:"" help:"Manage the secret keys."`
+	Cluster  clusterCommand  `cmd:"" help:"Show the nodes of a cluster, or drain one."`
+	Audit    auditCommand    `cmd:"" help:"Print the audit trail: who did what."`
+	Config   configCommand   `cmd:"" help:"Print every setting with its value and its source."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // program is the process that a command runs in.

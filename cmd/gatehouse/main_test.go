@@ -170,6 +170,7 @@ var remoteCommands = [][]string{
 	{"user", "create"}, {"user", "list"}, {"user", "show"}, {"user", "update"}, {"user", "disable"},
 	{"user", "enable"},
 	{"user", "reset-password"}, {"user", "revoke-tokens"}, {"user", "delete"},
+	{"resource", "create"}, {"resource", "list"}, {"resource", "show"}, {"resource", "delete"},
 	{"keys", "list"}, {"keys", "rotate"},
 }
 

@@ -15,6 +15,7 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
+	"gatehouse/providers/fetch"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
@@ -142,6 +143,9 @@ type Identity struct {
 	// MaxActiveTokens limits the access tokens in use; optional: 0 = token.Config's default. One
 	// client may use an eighth, one user a 64th.
 	MaxActiveTokens int
+
+	// Fetch is how documents that clients serve are fetched; optional. Metrics is set by Start.
+	Fetch fetch.Config
 
 	// HashSlots is how many passwords and codes are hashed at once; 0 = one a core.
 	HashSlots int

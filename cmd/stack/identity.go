@@ -8,6 +8,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/providers/fetch"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
@@ -39,6 +40,10 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	c.Fetch.Metrics = s.Metrics
+	if tokens.Fetcher, err = fetch.New(c.Fetch); err != nil {
+		return wrong("Identity.Fetch", err)
 	}
 	if s.node != nil {
 		tokens.Peers, tokens.Nodes = s.node, s.limits

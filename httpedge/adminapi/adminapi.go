@@ -24,10 +24,11 @@ import (
 
 // Paths of the admin API, on the admin listener.
 const (
-	pathAdminClients = "/admin/v1/clients"
-	pathAdminUsers   = "/admin/v1/users"
-	pathAdminKeys    = "/admin/v1/keys"
-	pathAdminAudit   = "/admin/v1/audit"
+	pathAdminClients   = "/admin/v1/clients"
+	pathAdminUsers     = "/admin/v1/users"
+	pathAdminKeys      = "/admin/v1/keys"
+	pathAdminAudit     = "/admin/v1/audit"
+	pathAdminResources = "/admin/v1/resources"
 )
 
 const (
@@ -95,6 +96,9 @@ func Endpoints(
 		row(user+"/enable", map[string]adminHandler{post: setUserDisabled(false)}),
 		row(user+"/reset-password", map[string]adminHandler{post: resetPassword}),
 		row(user+"/revoke-tokens", map[string]adminHandler{post: revokeUserTokens}),
+		row(pathAdminResources, map[string]adminHandler{get: listResources, post: createResource}),
+		row(pathAdminResources+"/{number}", map[string]adminHandler{get: showResource,
+			remove: deleteResource}),
 		row(pathAdminKeys, map[string]adminHandler{get: listKeys}),
 		row(pathAdminKeys+"/rotate", map[string]adminHandler{post: rotateKeys}),
 		row(pathAdminAudit, map[string]adminHandler{get: listEvents}),

@@ -141,6 +141,8 @@ func recordProblem(err error) (Problem, bool) {
 	case errors.Is(err, account.ErrTaken):
 		return conflict("The email address, phone number or username belongs to another user."),
 			true
+	case errors.Is(err, oauth.ErrConflict):
+		return conflict("There is one already."), true
 	case errors.Is(err, oauth.ErrKeysInUse):
 		return conflict("What was made with a former key has not expired."), true
 	case errors.Is(err, oauth.ErrNotFound), errors.Is(err, account.ErrNotFound):

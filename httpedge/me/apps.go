@@ -15,15 +15,25 @@ import (
 )
 
 // shownConnections returns the connected apps for display.
-func shownConnections(all []people.Connection, now time.Time) []pages.Connection {
+func (s *service) shownConnections(p *person, all []people.Connection) ([]pages.Connection, error) {
 	var shown []pages.Connection
 	for _, c := range all {
+		texts := permissionTexts(c.Scopes)
+		if len(c.Targets) > 0 {
+			resources, err := s.tokens.Resources(p.Ctx)
+			if err != nil {
+				return nil, err
+			}
+			for _, at := range pages.ResourcePermissions(resources.Reaches(c.Targets), nil) {
+				texts = append(texts, at.Text)
+			}
+		}
 		shown = append(shown, pages.Connection{ClientID: c.Client.ID, Name: c.Client.Name,
 			URI:         c.Client.URI,
-			Permissions: permissionTexts(c.Scopes), Granted: day(c.Granted),
-			LastUsed: ago(c.Used, now)})
+			Permissions: texts, Granted: day(c.Granted),
+			LastUsed: ago(c.Used, p.Now)})
 	}
-	return shown
+	return shown, nil
 }
 
 // lastUsed sorts the apps by last use or grant, the latest first, and returns them.
@@ -74,9 +84,14 @@ func (s *service) showApps(p *person, status int, problems ...pages.Problem) {
 		return
 	}
 	from, to := p.span(len(all))
+	shown, err := s.shownConnections(p, all[from:to])
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read resources", err)
+		return
+	}
 	s.WritePage(p.HTTP, status, pages.MeApps{
 		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now),
-		Connections: shownConnections(all[from:to], p.Now),
+		Connections: shown,
 		From:        from, More: len(all) - to, Step: maxShown, Notice: p.notice(),
 		Problems: problems,
 	})

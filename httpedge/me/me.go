@@ -130,6 +130,11 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 	}
 	channels := s.people.Channels()
 	latest := lastUsed(connections)[:min(len(connections), maxShown)]
+	shown, err := s.shownConnections(p, latest)
+	if err != nil {
+		s.WriteFailure(p.HTTP, "read resources", err)
+		return
+	}
 	s.WritePage(p.HTTP, status, pages.Me{
 		Account: p.Account(), FormToken: p.bound("me").NewFormToken(p.Now), Fields: fields,
 		Email: p.User.Email, Phone: p.User.Phone,
@@ -138,7 +143,7 @@ func (s *service) showMe(p *person, status int, fields pages.Profile, problems .
 		PhoneSignIn: p.User.Phone != "" &&
 			!p.User.MustUsePassword(s.people.PhoneReplacesPassword()),
 		PhoneChoice:     s.choosesPhoneSignIn(p) && channels.Has(account.SMS),
-		Connections:     shownConnections(latest, p.Now),
+		Connections:     shown,
 		MoreConnections: len(connections) - len(latest),
 		Sessions:        p.shownSessions(sessions[:min(len(sessions), maxShown)]),
 		MoreSessions:    max(0, len(sessions)-maxShown),

@@ -49,12 +49,15 @@ type service struct {
 	Config
 	tokens *token.Service
 	caller func(*fasthttp.RequestCtx) netip.Addr
+
+	resource []byte // response of pathResource
 }
 
 // Endpoints returns the endpoints of the identity service.
 func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{config, config.Tokens, config.Caller}
+	s := &service{config, config.Tokens, config.Caller,
+		oauth.OwnResourceMetadata(config.Issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, NamedOrigin: true},
@@ -69,6 +72,7 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pathJWKS, Methods: get, Handle: s.showKeys, AnyOrigin: true},
 		{Pattern: pathUserInfo, Methods: append(get, fasthttp.MethodPost), Handle: s.userInfo,
 			Head: endpoint.SetPrivateJSON, AnyOrigin: true},
+		{Pattern: pathResource, Methods: get, Handle: s.showResource, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
 			ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
@@ -116,3 +120,7 @@ func showPublic(ctx *fasthttp.RequestCtx, document []byte) {
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
 	ctx.Response.SetBodyRaw(document)
 }
+
+// showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this
+// service.
+func (s *service) showResource(ctx *fasthttp.RequestCtx) { showPublic(ctx, s.resource) }

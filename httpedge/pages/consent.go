@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/url"
+	"strings"
 	"unicode"
 
 	"gatehouse/actors/oauth"
@@ -91,6 +92,21 @@ func Permissions(scopes, granted oauth.Scopes) []Permission {
 		if scopes.Contains(p.scope) {
 			all = append(all, Permission{Text: p.text, Granted: granted.Contains(p.scope)})
 		}
+	}
+	return all
+}
+
+// ResourcePermissions says what a client can do at resources of others, each after "will be able
+// to", and which of it was granted before.
+func ResourcePermissions(reaches []oauth.Reach, granted oauth.Targets) []Permission {
+	var all []Permission
+	for _, r := range reaches {
+		text := "use " + r.Place + " in your name"
+		if len(r.Scopes) > 0 {
+			text += ", with the permission “" + strings.Join(r.Scopes, "”, “") + "”"
+		}
+		all = append(all, Permission{Text: text,
+			Granted: granted.Contains(oauth.Targets{r.Target})})
 	}
 	return all
 }

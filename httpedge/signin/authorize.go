@@ -23,7 +23,7 @@ const maxPending = 12 << 10
 // pendingParameters are the parameters of an authorization request, except the one that skips the
 // account chooser.
 var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
-	"prompt", "code_challenge", "code_challenge_method"}
+	"prompt", "code_challenge", "code_challenge_method", "resource"}
 
 // openIDParameters are further ones of a request with the scope openid.
 var openIDParameters = []string{"response_mode", "nonce", "max_age", "login_hint", "id_token_hint"}
@@ -85,6 +85,15 @@ func (s *service) readPending(v *visit.Visit) bool {
 		return false
 	}
 	v.Pending = &visit.Pending{Request: request, Client: client, Query: query}
+	if len(request.Resources) > 0 {
+		known, err := s.tokens.Resources(v.Ctx)
+		if err != nil {
+			s.RefuseFailure(v, "read resources", err)
+			return false
+		}
+		request.Resolve(known, client)
+		v.Pending.Reaches = known.Reaches(request.Targets)
+	}
 	if fault := request.Check(client, s.defaults); fault != nil {
 		s.Refuse(v, fault)
 		return false
@@ -200,6 +209,10 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 			return
 		}
 		browser.Consent = oauth.Scopes(consent.Scopes)
+		if browser.Targets, err = oauth.ParseTargets(consent.Resources); err != nil {
+			s.RefuseFailure(v, "read a consent", err)
+			return
+		}
 	}
 	step, fault := oauth.NextStep(v.Pending.Request, v.Pending.Client, browser)
 	switch step {
@@ -244,8 +257,8 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
 	request := v.Pending.Request
 	if a.decision == oauth.Allowed {
-		err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes, a.before,
-			v.Now)
+		err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes,
+			request.Targets, a.before, v.Now)
 		switch {
 		case errors.Is(err, account.ErrConflict): // the form was sent more than once
 			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
@@ -270,6 +283,7 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
+		Details: oauth.GrantDetails{Targets: request.Targets},
 	}
 	if request.Scopes.Contains(oauth.OpenID) {
 		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, request.ClientID); {
@@ -281,8 +295,8 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 			return
 		default:
 			code.Session = who.Session.Hash
-			code.Details = oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix(),
-				AMR: who.Session.AMR, SID: sid, Nonce: request.Nonce}
+			code.Details.AuthTime, code.Details.AMR = who.Session.SignedIn.Unix(), who.Session.AMR
+			code.Details.SID, code.Details.Nonce = sid, request.Nonce
 		}
 	}
 	plain, fault := s.tokens.IssueConsentedCode(v.Ctx, code, v.Now)

@@ -66,9 +66,16 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 		s.RefuseFailure(v, "read a consent", err)
 		return
 	}
+	granted, err := oauth.ParseTargets(consent.Resources)
+	if err != nil {
+		s.RefuseFailure(v, "read a consent", err)
+		return
+	}
 	s.Show(v, status, pages.Consent{
 		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
-		Permissions: pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
+		Permissions: append(
+			pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
+			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI),
 		Action:      v.PathChosen(pages.PathConsent, who.User.ID),

@@ -27,7 +27,8 @@ const (
 type Pending struct {
 	Request *oauth.AuthorizationRequest
 	Client  *oauth.Client
-	Query   string // its parameters, encoded
+	Query   string        // its parameters, encoded
+	Reaches []oauth.Reach // what the resources that it asks for mean to people
 	// HintedUser is the user whom the request's id_token_hint names; 0 = it has none.
 	HintedUser int64
 	// proof stands for the session that was signed in for this request, if the request may need

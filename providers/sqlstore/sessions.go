@@ -149,16 +149,17 @@ func (s *Store) deleteSessions(ctx context.Context, which string, args ...any) (
 }
 
 const (
-	selectConsent = `SELECT user_id, client_id, scopes, devices, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
+	selectConsent = `SELECT user_id, client_id, scopes, devices, resources, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
 	// The last column is the last time at which a family of the grant advanced.
-	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.devices, c.granted, c.used,
+	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.devices, c.resources, c.granted, c.used,
 COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
 FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
 	// It inserts the first consent, or changes the one that was granted at $6.
-	grantConsent = `INSERT INTO consents (user_id, client_id, scopes, granted, used)
-SELECT u.id, c.id, $3, $4, $5 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
+	grantConsent = `INSERT INTO consents (user_id, client_id, scopes, granted, used, resources)
+SELECT u.id, c.id, $3, $4, $5, $7 FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2
 AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM consents o WHERE o.user_id = $1 AND o.client_id = $2))
 ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = consents.scopes | excluded.scopes, used = excluded.used,
+resources = CASE WHEN excluded.resources = '' THEN consents.resources ELSE excluded.resources END,
 granted = CASE WHEN consents.granted < excluded.granted THEN excluded.granted ELSE consents.granted + 1 END
 WHERE consents.granted = $6`
 	hasGrantParties = `SELECT u.id FROM users u CROSS JOIN clients c WHERE u.id = $1 AND c.id = $2`
@@ -196,7 +197,7 @@ func (s *Store) Consents(ctx context.Context,
 func scanConsent(r row) (*account.Consent, error) {
 	var c account.Consent
 	var granted, used, advanced int64
-	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &c.Devices, &granted, &used, &advanced)
+	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &c.Devices, &c.Resources, &granted, &used, &advanced)
 	c.Granted, c.Used = fromMillis(granted), fromMillis(max(used, advanced))
 	return &c, err
 }
@@ -208,7 +209,7 @@ func (s *Store) GrantConsent(ctx context.Context, c *account.Consent, before tim
 			return refusal{account.ErrNotFound}
 		}
 		n, err := b.conn.exec(b.ctx, grantConsent, c.UserID, c.ClientID, int64(c.Scopes),
-			millis(c.Granted), millis(c.Used), millis(before))
+			millis(c.Granted), millis(c.Used), millis(before), c.Resources)
 		if err != nil || n > 0 {
 			return err
 		}

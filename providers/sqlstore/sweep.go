@@ -16,6 +16,9 @@ const sweepRows = 200 // limit for one operation, so that other writes never wai
 // deviceKept is how long a device code stays after it has expired, so that its client is told so.
 const deviceKept = oauth.DeviceCodeLifetime
 
+// assertionKept is how long a used assertion stays after it has expired, since clocks differ.
+const assertionKept = time.Minute
+
 // sweepStep deletes rows that have expired, or have a given age.
 type sweepStep struct {
 	text string
@@ -39,6 +42,8 @@ var sweepSteps = []sweepStep{
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM device_codes WHERE hash IN
 (SELECT hash FROM device_codes WHERE expires <= $1 ORDER BY expires LIMIT $2)`, age: deviceKept},
+	{text: `DELETE FROM client_assertions WHERE hash IN
+(SELECT hash FROM client_assertions WHERE expires <= $1 ORDER BY expires LIMIT $2)`, age: assertionKept},
 	{text: `DELETE FROM sessions WHERE hash IN
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM challenges WHERE hash IN

@@ -45,7 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests, clusterTests, budgetTests, deviceTests, logoutTests,
+		leaseTests, clusterTests, budgetTests, deviceTests, assertionTests, resourceTests,
+		logoutTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
@@ -192,6 +193,7 @@ func (f *fixture) code() oauth.AuthorizationCode {
 // details are those of codes and families.
 var details = oauth.GrantDetails{
 	AuthTime: 1_800_000_000, AMR: []string{"pwd", "otp"}, SID: "a session", Nonce: `"n" <0>`,
+	Targets: oauth.Targets{{Resource: 1, Scopes: 3}, {Resource: 65535}},
 }
 
 // epochs returns the epochs of the fixture's user and client, 0 for one that was deleted.

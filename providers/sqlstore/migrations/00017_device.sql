@@ -15,6 +15,14 @@ CREATE INDEX device_codes_client ON device_codes (client_id);   -- the end of a 
 CREATE INDEX device_codes_expires ON device_codes (expires);    -- clean-up
 ALTER TABLE consents ADD COLUMN devices BIGINT NOT NULL DEFAULT 0; -- scopes granted to devices
 
+-- Assertions of clients that were used, by a hash of client and jti, until they expire (RFC 7523).
+CREATE TABLE client_assertions (
+    hash    BYTEA PRIMARY KEY,
+    expires BIGINT NOT NULL
+);
+CREATE INDEX client_assertions_expires ON client_assertions (expires); -- clean-up
+
 -- +goose Down
+DROP TABLE client_assertions;
 ALTER TABLE consents DROP COLUMN devices;
 DROP TABLE device_codes;

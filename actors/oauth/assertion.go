@@ -1,0 +1,176 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Limits of the assertions of clients (RFC 7523 section 3).
+const (
+	assertionLifetime = 5 * time.Minute
+	assertionSkew     = 10 * time.Second // between the clocks of client and server
+	longestAssertion  = 8 << 10          // bytes
+	longestJTI        = 256              // bytes
+)
+
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+// AssertionAlgs are the algorithms of assertions.
+var AssertionAlgs = []string{"RS256", "ES256"}
+
+var assertionAlgs = []jose.SignatureAlgorithm{jose.RS256, jose.ES256}
+
+// parseAssertion returns credentials with an assertion. Their client is the one that the assertion
+// names. Service checks whether it has signed it.
+func (sent sentCredentials) parseAssertion(authorization string) (Credentials, *Error) {
+	const hint = "Send client_assertion_type=" + assertionType +
+		" and a signed JWT as client_assertion, and nothing else that authenticates."
+	switch {
+	case authorization != "" || sent.secret != "":
+		return Credentials{}, invalidRequest("The client authenticates in two ways at once.", hint)
+	case sent.assertionType == "" || sent.assertion == "":
+		return Credentials{}, invalidRequest(
+			"The parameter client_assertion_type or client_assertion is missing.", hint)
+	case sent.assertionType != assertionType:
+		return Credentials{}, &Error{Code: InvalidClient,
+			Description: "The client_assertion_type is not supported.", Hint: hint}
+	}
+	claims, ok := parseClaims(sent.assertion)
+	switch {
+	case !ok || claims.Subject == "" || !clean(claims.Subject):
+		return Credentials{}, errAssertion("The client_assertion is malformed.")
+	case sent.id != "" && sent.id != claims.Subject:
+		return Credentials{}, errAssertion("The client_id differs from the sub of the client_assertion.")
+	}
+	return Credentials{ClientID: claims.Subject, Assertion: sent.assertion}, nil
+}
+
+func errAssertion(description string) *Error {
+	return &Error{Code: InvalidClient, Description: description,
+		Hint: "Sign a new JWT with a key of the client: RS256 or ES256, iss and sub the client_id, aud the issuer, a new jti, exp at most 5 minutes ahead."}
+}
+
+// ErrAssertionUsed is the error for an assertion that was sent before. It must not be modified.
+var ErrAssertionUsed = errAssertion("The client_assertion was used before.")
+
+// authenticateByKey is Authenticate for credentials with an assertion.
+func (c *Client) authenticateByKey(given Credentials) *Error {
+	switch {
+	case c == nil || !c.HasKeys():
+		return errAssertion("The client is unknown or has no keys.")
+	case !given.Proven:
+		return errAssertion("The client_assertion is not signed with a key of the client.")
+	case c.Disabled:
+		return given.refused("The client is disabled.", "Ask the operator to enable it.")
+	}
+	return nil
+}
+
+// assertionClaims are those of an assertion.
+type assertionClaims struct {
+	Issuer    string   `json:"iss"`
+	Subject   string   `json:"sub"`
+	Audience  audience `json:"aud"`
+	Expires   float64  `json:"exp"`
+	Issued    *float64 `json:"iat"`
+	NotBefore *float64 `json:"nbf"`
+	ID        string   `json:"jti"`
+}
+
+// audience is a string or a list of them.
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(a))
+}
+
+// parseClaims returns the claims of a JWT whose signature is not checked.
+func parseClaims(jwt string) (c assertionClaims, ok bool) {
+	if len(jwt) > longestAssertion || strings.Count(jwt, ".") != 2 {
+		return c, false
+	}
+	_, rest, _ := strings.Cut(jwt, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	return c, err == nil && json.Unmarshal(text, &c) == nil
+}
+
+// Assertion is an assertion whose claims are right. Its signature is not checked yet.
+type Assertion struct {
+	KeyID   string    // that it names; "" = none
+	Replay  Hash      // of client and jti: the same for an assertion that is sent again
+	Expires time.Time // from then on it is refused as expired
+
+	signed *jose.JSONWebSignature
+}
+
+// ParseAssertion checks everything of an assertion but its signature (RFC 7523 section 3). Its
+// audience must be one of audiences. The error is InvalidClient.
+func ParseAssertion(c Credentials, audiences []string, now time.Time) (*Assertion, *Error) {
+	claims, ok := parseClaims(c.Assertion)
+	signed, err := jose.ParseSignedCompact(c.Assertion, assertionAlgs)
+	if !ok || err != nil {
+		return nil, errAssertion("The client_assertion is malformed, or not signed by RS256 or ES256.")
+	}
+	latest := func(t *float64) bool { return t == nil || *t <= seconds(now.Add(assertionSkew)) }
+	switch {
+	case claims.Issuer != c.ClientID || claims.Subject != c.ClientID:
+		return nil, errAssertion("The client_assertion must have the client_id as iss and sub.")
+	case !slices.ContainsFunc(claims.Audience,
+		func(a string) bool { return slices.Contains(audiences, a) }):
+		return nil, errAssertion("The client_assertion is for another audience.")
+	case claims.ID == "" || len(claims.ID) > longestJTI:
+		return nil, errAssertion("The client_assertion must have a jti of at most 256 bytes.")
+	case !(claims.Expires > seconds(now)):
+		return nil, errAssertion("The client_assertion has expired, or has no exp.")
+	case claims.Expires > seconds(now.Add(assertionLifetime+assertionSkew)):
+		return nil, errAssertion("The client_assertion expires more than 5 minutes ahead.")
+	case !latest(claims.Issued) || !latest(claims.NotBefore):
+		return nil, errAssertion("The client_assertion is not valid yet.")
+	case claims.Issued != nil && *claims.Issued < seconds(now.Add(-2*assertionLifetime)):
+		return nil, errAssertion("The client_assertion was issued too long ago.")
+	}
+	return &Assertion{
+		KeyID:   signed.Signatures[0].Header.KeyID,
+		Replay:  sha256.Sum256([]byte(c.ClientID + "\x00" + claims.ID)),
+		Expires: time.Unix(int64(math.Ceil(claims.Expires)), 0), signed: signed,
+	}, nil
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// Candidates returns the keys that the assertion may be signed with: those that it names, or all of
+// its algorithm.
+func (a *Assertion) Candidates(keys []jose.JSONWebKey) []jose.JSONWebKey {
+	var found []jose.JSONWebKey
+	for _, key := range keys {
+		if a.KeyID == "" || key.KeyID == a.KeyID {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// IsSignedBy reports whether one of the keys has signed the assertion. A check takes up to a fifth
+// of a millisecond.
+func (a *Assertion) IsSignedBy(keys []jose.JSONWebKey) bool {
+	for i := range keys {
+		if _, err := a.signed.Verify(keys[i].Key); err == nil {
+			return true
+		}
+	}
+	return false
+}

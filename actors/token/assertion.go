@@ -1,0 +1,225 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
+)
+
+// Fetcher fetches documents that clients serve, such as their keys.
+type Fetcher interface {
+	// Fetch returns the JSON document at an https URL, which may be kept for maxAge, at least a
+	// minute. It calls charge before it sends a request; nil = nobody is charged.
+	Fetch(ctx context.Context, address string, maxAge time.Duration, charge func() error) ([]byte, error)
+}
+
+// Limits on assertions. A caller may have few signatures checked at a time, so that a flood leaves
+// room for others. A client has at most 40,000 assertions that have not expired.
+const (
+	checksWaiting   = 2048 // in all
+	checksOfCaller  = 128
+	clientProofs    = 10_000 // a burst, and then
+	clientProofsIn  = 10 * time.Millisecond
+	proofClients    = 10_000
+	keySets         = 1_000       // that are kept
+	keysFresh       = time.Hour   // after which the keys of a jwks_uri are fetched again
+	keysAgain       = time.Minute // at least, between two fetches for a client
+	assertionChecks = 10 * time.Second
+)
+
+// prover checks the assertions of clients (RFC 7523). Its methods may be called by many goroutines.
+type prover struct {
+	checking chan struct{} // holds one for each signature that is being checked
+	proofs   ratelimit.Limiter[string]
+	sets     *lru.Cache[string, *keySetOf] // by client
+	fetches  singleflight.Group
+
+	mu       sync.Mutex
+	waiting  int
+	byCaller map[netip.Prefix]int
+}
+
+// keySetOf are the keys of a client. It is never changed.
+type keySetOf struct {
+	source string // the keys as text, or their URL
+	keys   []jose.JSONWebKey
+	read   time.Time // when they were read, or could not be
+	err    error     // why there are none
+}
+
+func newProver(nodes ratelimit.Nodes) *prover {
+	sets, err := lru.New[string, *keySetOf](keySets)
+	if err != nil {
+		panic(err) // keySets is below 1
+	}
+	return &prover{
+		checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), sets: sets,
+		proofs: ratelimit.SharePacer(nodes, "client_proofs",
+			ratelimit.NewPacer[string](clientProofs, clientProofsIn, proofClients),
+			func(id string) []byte { return []byte(id) },
+			func(text []byte) (string, bool) { return string(text), true }),
+		byCaller: map[netip.Prefix]int{},
+	}
+}
+
+// prove checks the assertion of c, if there is one, and uses it up. client is the one that c names;
+// nil = there is none. The error is an *oauth.Error or a failure.
+func (s *Service) prove(
+	ctx context.Context, c *oauth.Credentials, client *oauth.Client, now time.Time,
+) error {
+	if c.Assertion == "" || c.Proven || client == nil || !client.HasKeys() {
+		return nil // Authenticate refuses it
+	}
+	audiences := []string{s.config.Issuer, s.config.Issuer + "/oauth/token"}
+	a, fault := oauth.ParseAssertion(*c, audiences, now)
+	if fault != nil {
+		return fault
+	}
+	ctx, cancel := context.WithTimeout(ctx, assertionChecks)
+	defer cancel()
+	keys, err := s.keysOf(ctx, client, a, now)
+	if err != nil {
+		return err
+	}
+	signed, err := s.prover.check(ctx, a, keys, c.Caller)
+	if err != nil || !signed {
+		return err
+	}
+	if wait := s.prover.proofs.Take(client.ID, now); wait > 0 {
+		return tooMany("The client has sent too many assertions.", wait)
+	}
+	err = s.config.Tokens.UseAssertion(ctx, a.Replay, a.Expires)
+	if errors.Is(err, oauth.ErrConflict) {
+		return oauth.ErrAssertionUsed
+	}
+	if err != nil {
+		return fmt.Errorf("use assertion: %w", err)
+	}
+	c.Proven = true
+	return nil
+}
+
+// check checks a signature when it is the caller's turn.
+func (p *prover) check(
+	ctx context.Context, a *oauth.Assertion, keys []jose.JSONWebKey, caller netip.Addr,
+) (signed bool, err error) {
+	if len(keys) == 0 {
+		return false, nil
+	}
+	by := ratelimit.SitePrefix(caller)
+	if !p.enter(by) {
+		return false, errUnavailable
+	}
+	defer p.leave(by)
+	select {
+	case p.checking <- struct{}{}:
+	case <-ctx.Done():
+		return false, fmt.Errorf("wait to check a signature: %w", ctx.Err())
+	}
+	defer func() { <-p.checking }()
+	return a.IsSignedBy(keys), nil
+}
+
+func (p *prover) enter(by netip.Prefix) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting >= checksWaiting || p.byCaller[by] >= checksOfCaller {
+		return false
+	}
+	p.waiting++
+	p.byCaller[by]++
+	return true
+}
+
+func (p *prover) leave(by netip.Prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting--
+	if p.byCaller[by]--; p.byCaller[by] == 0 {
+		delete(p.byCaller, by)
+	}
+}
+
+// errNoKeys is what a client is told whose keys cannot be fetched.
+var errNoKeys = &oauth.Error{
+	Code:        oauth.TemporarilyUnavailable,
+	Description: "The client's keys could not be fetched from its jwks_uri.",
+	Hint:        "Serve the keys as JSON at a public https address, and try again in a minute.",
+	RetryAfter:  keysAgain,
+}
+
+// keysOf returns the keys of a client that may have signed a. Those of a jwks_uri are fetched again
+// when none has the name that a says, at most once a minute.
+func (s *Service) keysOf(
+	ctx context.Context, client *oauth.Client, a *oauth.Assertion, now time.Time,
+) ([]jose.JSONWebKey, error) {
+	source := client.Options.JWKS + client.Options.JWKSURI // one of them is ""
+	set, ok := s.prover.sets.Get(client.ID)
+	isFetched := client.Options.JWKSURI != ""
+	switch {
+	case !ok || set.source != source:
+		set = nil
+	case !isFetched:
+	case now.Sub(set.read) >= keysFresh,
+		now.Sub(set.read) >= keysAgain && (set.err != nil || len(a.Candidates(set.keys)) == 0):
+		set = nil
+	}
+	if set == nil {
+		var err error
+		if set, err = s.readKeySet(ctx, client, source, now); err != nil {
+			return nil, err
+		}
+	}
+	if set.err != nil {
+		return nil, errNoKeys
+	}
+	return a.Candidates(set.keys), nil
+}
+
+// readKeySet reads the keys of a client. Requests that come meanwhile wait for the same.
+func (s *Service) readKeySet(
+	ctx context.Context, client *oauth.Client, source string, now time.Time,
+) (*keySetOf, error) {
+	read := s.prover.fetches.DoChan(client.ID+" "+source, func() (any, error) {
+		set := &keySetOf{source: source, read: now}
+		text := []byte(source)
+		if client.Options.JWKSURI != "" {
+			text, set.err = s.fetchKeys(source)
+		}
+		if set.err == nil {
+			set.keys, set.err = oauth.ParseJWKS(text)
+		}
+		if old, ok := s.prover.sets.Peek(client.ID); ok && set.err != nil &&
+			old.source == source && old.err == nil {
+			set.keys, set.err = old.keys, nil // better than none
+		}
+		s.prover.sets.Add(client.ID, set)
+		return set, nil
+	})
+	select {
+	case result := <-read:
+		return result.Val.(*keySetOf), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for keys: %w", ctx.Err())
+	}
+}
+
+func (s *Service) fetchKeys(address string) ([]byte, error) {
+	if s.config.Fetcher == nil {
+		return nil, errors.New("nothing is fetched")
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, assertionChecks)
+	defer cancel()
+	return s.config.Fetcher.Fetch(ctx, address, keysAgain, nil)
+}

@@ -1,0 +1,192 @@
+package token_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+)
+
+const testIssuer = "https://id.example"
+
+// clientKey is a key of a client.
+type clientKey struct {
+	*ecdsa.PrivateKey
+	id string
+}
+
+func newClientKey(t *testing.T, id string) clientKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientKey{key, id}
+}
+
+// assert returns an assertion of a client.
+func (k clientKey) assert(t *testing.T, client, jti string, now time.Time) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: k.PrivateKey},
+		(&jose.SignerOptions{}).WithHeader("kid", k.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := json.Marshal(map[string]any{"iss": client, "sub": client, "aud": testIssuer,
+		"jti": jti, "exp": now.Unix() + 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := signer.Sign(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := object.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func jwksOf(t *testing.T, keys ...clientKey) string {
+	t.Helper()
+	var set jose.JSONWebKeySet
+	for _, key := range keys {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: key.id})
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// proves returns a request with an assertion.
+func proves(client, assertion string) *oauth.TokenRequest {
+	return &oauth.TokenRequest{Grant: oauth.ClientCredentialsGrant,
+		Credentials: oauth.Credentials{ClientID: client, Assertion: assertion}}
+}
+
+func TestAssertionIsUsedOnce(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.Issuer = testIssuer })
+	key, now := newClientKey(t, "a"), time.Now()
+	c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
+	assertion := key.assert(t, c.ID, "1", now)
+	if _, fault := f.Token(t.Context(), proves(c.ID, assertion), now); fault != nil {
+		t.Fatalf("got %v, want a token", fault)
+	}
+	for what, assertion := range map[string]string{
+		"replay":      assertion,
+		"another key": newClientKey(t, "a").assert(t, c.ID, "2", now),
+		"other name":  newClientKey(t, "b").assert(t, c.ID, "3", now),
+		"expired":     key.assert(t, c.ID, "4", now.Add(-time.Hour)),
+	} {
+		_, fault := f.Token(t.Context(), proves(c.ID, assertion), now)
+		if fault == nil || fault.Code != oauth.InvalidClient {
+			t.Errorf("%s: got %v, want invalid_client", what, fault)
+		}
+	}
+	f.ownRequest() // a client with a secret has no keys
+	if _, fault := f.Token(t.Context(), proves(f.client.ID, key.assert(t, f.client.ID, "5", now)),
+		now); fault == nil || fault.Code != oauth.InvalidClient {
+		t.Errorf("client without keys: got %v, want invalid_client", fault)
+	}
+	unproven := proves(c.ID, "")
+	if _, fault := f.Token(t.Context(), unproven, now); fault == nil ||
+		fault.Code != oauth.InvalidClient {
+		t.Errorf("no assertion: got %v, want invalid_client", fault)
+	}
+}
+
+func TestWrongAssertionsAreThrottled(t *testing.T) {
+	f := newFixture(t, func(c *token.Config) { c.Issuer = testIssuer })
+	key, now := newClientKey(t, "a"), time.Now()
+	c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKS: jwksOf(t, key)}})
+	wrong := 0
+	for i := range 40 {
+		r := proves(c.ID, newClientKey(t, "a").assert(t, c.ID, strconv.Itoa(i), now))
+		r.Caller = netip.MustParseAddr("192.0.2.1")
+		if _, fault := f.Token(t.Context(), r, now); !fault.Throttled {
+			wrong++
+		}
+	}
+	if wrong != 20 {
+		t.Errorf("got %d wrong assertions, want 20", wrong)
+	}
+	r := proves(c.ID, key.assert(t, c.ID, "right", now))
+	r.Caller = netip.MustParseAddr("192.0.2.1")
+	if _, fault := f.Token(t.Context(), r, now); fault != nil {
+		t.Errorf("got %v for a right one, want a token", fault)
+	}
+}
+
+// served is a Fetcher of the keys that a client serves.
+type served struct {
+	keys    atomic.Pointer[string] // nil = the server does not respond
+	fetches atomic.Int32
+}
+
+func (s *served) Fetch(context.Context, string, time.Duration, func() error) ([]byte, error) {
+	s.fetches.Add(1)
+	if keys := s.keys.Load(); keys != nil {
+		return []byte(*keys), nil
+	}
+	return nil, errors.New("no response")
+}
+
+func TestServedKeysRotate(t *testing.T) {
+	server := &served{}
+	f := newFixture(t, func(c *token.Config) { c.Issuer, c.Fetcher = testIssuer, server })
+	first, second := newClientKey(t, "first"), newClientKey(t, "second")
+	c, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKSURI: "https://keys.example/jwks"}})
+	now, n := time.Now(), 0
+	send := func(key clientKey, at time.Duration, want oauth.Code, fetches int32) {
+		t.Helper()
+		n++
+		_, fault := f.Token(t.Context(),
+			proves(c.ID, key.assert(t, c.ID, strconv.Itoa(n), now.Add(at))), now.Add(at))
+		var got oauth.Code
+		if fault != nil {
+			got = fault.Code
+		}
+		if got != want || server.fetches.Load() != fetches {
+			t.Errorf("after %v: got %q and %d fetches, want %q and %d", at, got,
+				server.fetches.Load(), want, fetches)
+		}
+	}
+	serve := func(keys ...clientKey) {
+		text := jwksOf(t, keys...)
+		server.keys.Store(&text)
+	}
+	send(first, 0, oauth.TemporarilyUnavailable, 1)
+	serve(first)
+	send(first, time.Second, oauth.TemporarilyUnavailable, 1) // it is not asked at once
+	send(first, time.Minute, "", 2)
+	send(first, time.Minute, "", 2)
+	serve(first, second)
+	send(second, 90*time.Second, oauth.InvalidClient, 2) // a minute has not passed
+	send(second, 2*time.Minute, "", 3)
+	send(first, 2*time.Minute, "", 3)
+	for range 10 {
+		send(newClientKey(t, "unknown"), 150*time.Second, oauth.InvalidClient, 3)
+	}
+	server.keys.Store(nil)
+	send(second, 2*time.Hour, "", 4) // the former keys are better than none
+	serve(second)
+	send(first, 4*time.Hour, oauth.InvalidClient, 5)
+}

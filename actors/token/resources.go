@@ -1,0 +1,149 @@
+package token
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
+)
+
+// resourcesFresh is how long this process uses the resources that it has read.
+const resourcesFresh = time.Second
+
+// resourceCache has the registered resources, which are few.
+type resourceCache struct {
+	reads   singleflight.Group
+	current atomic.Pointer[resourceSet]
+	changes atomic.Int64 // by this process
+}
+
+// resourceSet is the result of one read.
+type resourceSet struct {
+	*oauth.Resources
+	read    time.Time
+	changes int64 // before the read
+}
+
+// Resources returns the registered resources. What another process has changed may be a second old.
+func (s *Service) Resources(ctx context.Context) (*oauth.Resources, error) {
+	c := &s.resources
+	for {
+		known := c.current.Load()
+		if known != nil && known.changes == c.changes.Load() &&
+			time.Since(known.read) < resourcesFresh {
+			return known.Resources, nil
+		}
+		own := false
+		_, err, _ := c.reads.Do("", func() (any, error) {
+			own = true
+			changes, now := c.changes.Load(), time.Now()
+			all, err := s.config.Tokens.Resources(ctx)
+			if err == nil {
+				issuer := s.config.Issuer
+				c.current.Store(&resourceSet{oauth.NewResources(issuer, all), now, changes})
+			}
+			return nil, err
+		})
+		if err != nil && (own || ctx.Err() != nil) {
+			return nil, fmt.Errorf("read resources: %w", err)
+		}
+	}
+}
+
+// Issuer returns the base URL of the service, without a trailing slash.
+func (s *Service) Issuer() string { return s.config.Issuer }
+
+// CreateResource registers a resource. The error is a *oauth.RegistrationError, oauth.ErrConflict
+// if there is one with that URI, or a failure.
+func (s *Service) CreateResource(
+	ctx context.Context, r oauth.Resource, now time.Time,
+) (oauth.Resource, error) {
+	r.Created = now
+	if err := r.CheckRegistration(); err != nil {
+		return r, err
+	}
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return r, err
+	}
+	if known.Has(r.URI) {
+		return r, fmt.Errorf("create resource: %w", oauth.ErrConflict)
+	}
+	defer s.resources.changes.Add(1)
+	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceCreated, Target: r.URI})
+	if err := s.config.Tokens.CreateResource(ctx, &r); err != nil {
+		return r, fmt.Errorf("create resource: %w", err)
+	}
+	return r, nil
+}
+
+// DeleteResource deletes a resource, or returns oauth.ErrNotFound. Its tokens end with it: at once
+// in this process, and within a second in others.
+func (s *Service) DeleteResource(ctx context.Context, r oauth.Resource) error {
+	defer s.resources.changes.Add(1)
+	ctx = audit.With(ctx, audit.Event{Action: audit.ResourceDeleted, Target: r.URI})
+	if err := s.config.Tokens.DeleteResource(ctx, r.Number); err != nil {
+		return fmt.Errorf("delete resource: %w", err)
+	}
+	return nil
+}
+
+// readTargets reads the resources for a token request, if it or its grant has any.
+func (s *Service) readTargets(ctx context.Context, m *tokenAsk, granted oauth.Targets) (err error) {
+	if len(granted) > 0 || len(m.request.Resources) > 0 {
+		m.resources, err = s.Resources(ctx)
+	}
+	return err
+}
+
+// narrow returns the targets of the access token for a grant, or sets m.fault. names are the scopes
+// that the request asks for; nil = all.
+func (m *tokenAsk) narrow(granted oauth.Targets, names []string) oauth.Targets {
+	if m.resources == nil {
+		return nil
+	}
+	targets, fault := m.resources.Narrow(granted, m.client, m.request.Resources, names)
+	m.fault = fault
+	return targets
+}
+
+// direct makes the access token one for targets.
+func (m *tokenAsk) direct(targets oauth.Targets) {
+	m.access.SetTargets(targets)
+	if m.resources != nil {
+		m.response.ResourceScopes = m.resources.ScopeNames(targets)
+	}
+}
+
+// hasFewerScopes reports whether the access token has fewer scopes of resources than the grant.
+func (m *tokenAsk) hasFewerScopes(granted oauth.Targets) bool {
+	return m.resources != nil &&
+		len(m.response.ResourceScopes) < len(m.resources.ScopeNames(granted))
+}
+
+// describeTargets adds what the resources of a token are to what introspection says of it. The
+// token is inactive when all of them were deleted.
+func (s *Service) describeTargets(about *oauth.Introspection) error {
+	if !about.Active || len(about.Targets) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.lifetime, introspectTimeout)
+	defer cancel()
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return err
+	}
+	about.Targets = known.Known(about.Targets)
+	if len(about.Targets) == 0 {
+		*about = oauth.Introspection{}
+		return nil
+	}
+	about.Audience = known.URIs(about.Targets)
+	about.ResourceScopes = known.ScopeNames(about.Targets)
+	return nil
+}
