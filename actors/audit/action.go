@@ -22,6 +22,9 @@ const (
 	DeviceDenied     Action = "device_denied"  // target: the client
 )
 
+// LogoutLost says that a client could not be told of the end of a session. Its target is the client.
+const LogoutLost Action = "logout_lost"
+
 // What happens to tokens.
 const (
 	TokensRevoked Action = "tokens_revoked" // details: token, family, user, client or consent
@@ -54,5 +57,5 @@ var Actions = []Action{
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
 	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
 	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
-	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted,
+	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
 }

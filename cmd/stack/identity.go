@@ -10,6 +10,7 @@ import (
 	"gatehouse/actors/token"
 	"gatehouse/providers/fetch"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/backchannel"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
 )
@@ -83,7 +84,21 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.People.Stop, "requests of people were cut off")
 		return nil
 	})
+	if err := s.startLogouts(issuer); err != nil {
+		return err
+	}
 	return s.startAuditWebhook(ctx, issuer)
+}
+
+// startLogouts starts to tell clients of the ends of sessions.
+func (s *Stack) startLogouts(issuer string) error {
+	sender, err := backchannel.New(backchannel.Config{Issuer: issuer, Store: s.Store,
+		Sign: s.Tokens.Sign, Logger: s.Logger, Metrics: s.Metrics})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { sender.Stop(); return nil })
+	return nil
 }
 
 // startAuditWebhook starts to post the audit trail, if somebody wants it.
