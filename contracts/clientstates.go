@@ -41,6 +41,8 @@ func clientStates() []State {
 		{"disabled", Boolean, false, nil, "Whether an operator has disabled it."},
 		{"detail_user_approved", Boolean, true, nil,
 			"Whether an operator has approved it for detailed profiles."},
+		{"post_logout_redirect_uri", String, nil, nil, "Registered URIs for the return after a logout, separated by spaces."},
+		{"id_token_alg", String, nil, []string{"RS256", "ES256"}, "The algorithm of its id_tokens. Default: RS256."},
 	}
 	confidential := append(shared[:len(shared):len(shared)],
 		Parameter{"client_secret", String, DefaultClientSecret, nil,
@@ -48,6 +50,7 @@ func clientStates() []State {
 				"`."},
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
 		Parameter{"operator", Boolean, false, nil, "Whether it may have the scope server-operations; add that to scope too."},
+		Parameter{"jwks", String, nil, nil, "Its public keys (RFC 7517), with which it can authenticate. Default: none."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
 	public := append(shared[:len(shared):len(shared)],
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
@@ -78,6 +81,9 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 		Operator: a.flag("operator"), IntrospectAny: a.flag("introspect_any"), LoopbackAnyPort: a.flag("loopback_any_port"),
 		Disabled: a.flag("disabled"), DetailApproved: a.flag("detail_user_approved"), Created: time.Now(),
 	}
+	c.Options.PostLogoutRedirectURIs = strings.Fields(a.text("post_logout_redirect_uri"))
+	c.Options.IDTokenAlg = a.text("id_token_alg")
+	c.Options.JWKS = a.text("jwks")
 	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
 		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in lower case, such as %s", c.ID, DefaultClientID)
 	}

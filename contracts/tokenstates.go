@@ -32,6 +32,8 @@ const (
 const longAgo = -365 * 24 * time.Hour
 
 func tokenStates() []State {
+	nonce := Parameter{"nonce", String, nil, nil, "Nonce of the authorization request."}
+	forOther := Parameter{"resource", String, nil, nil, "URI of a registered resource that it is for. Default: none."}
 	granted := Parameter{"scope", String, DefaultScope, nil, "The scopes that were granted."}
 	owners := append(append([]Value{}, clientValues...), userValues...)
 	return []State{
@@ -44,6 +46,7 @@ func tokenStates() []State {
 			{"redirect_uri", String, nil, nil, "Registered redirect URI of the authorization request. Default: the client's first."},
 			{"code_challenge", String, nil, nil, "S256 challenge of the authorization request. Default: that of " + CodeVerifier + " for a public client, none for others."},
 			{"default_scope", Boolean, false, nil, "Whether the authorization request named no scope."},
+			nonce, forOther,
 		}, append([]Value{{"code", "The code."}}, owners...), parseCode},
 		{"a refresh token", "A refresh token that the client has received for a code.", []Parameter{
 			{"refresh_token", String, nil, nil, "The refresh token, in gatehouse's format. Default: a new one. A pact can use `" + ExampleRefreshToken + "`."},
@@ -56,8 +59,11 @@ func tokenStates() []State {
 			granted,
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
+		{"an id_token", "An id_token of the client, as of a sign-in that the client received a code for. Earlier states can set up the browser.", nil,
+			append([]Value{{"id_token", "The id_token."}}, owners...), always(issueIDToken)},
 		limitState("/api/user", token.BasicProfile, 100, owners),
 		limitState("/api/user/details", token.DetailedProfile, 50, owners),
+		limitState("/oauth/userinfo", token.UserInfo, 100, owners),
 	}
 }
 

@@ -357,7 +357,7 @@ func TestInvalidAdminRequests(t *testing.T) {
 			"invalid_request", []string{"name", "public", "scopes", "redirect_uris"}},
 		{"null", "POST", "/clients", `{"name":null,"redirect_uris":[null],"public":null}`, 400,
 			"invalid_request", []string{"name", "redirect_uris", "public"}},
-		{"unknown scope", "POST", "/clients", `{"name":"x","scopes":["email"]}`, 400,
+		{"unknown scope", "POST", "/clients", `{"name":"x","scopes":["fly"]}`, 400,
 			"invalid_request", []string{"scopes"}},
 		{"empty scope", "POST", "/clients", `{"name":"x","scopes":[""]}`, 400, "invalid_request",
 			[]string{"scopes"}},

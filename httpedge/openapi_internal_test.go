@@ -118,7 +118,8 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"GET /.well-known/oauth-authorization-server", "GET /.well-known/openid-configuration",
+		"GET /.well-known/oauth-authorization-server", "GET /.well-known/oauth-protected-resource",
+		"GET /.well-known/openid-configuration",
 		"GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
 		"GET /oauth/authorize", "GET /oauth/jwks", "GET /oauth/logout", "GET /oauth/userinfo",
 		"POST /api/bulk", "POST /oauth/authorize", "POST /oauth/device_authorization",
