@@ -105,7 +105,7 @@ func TestPurposesRotateApart(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	o := newOperator(t, st)
 	tokens := st.Tokens.Keys(oauth.TokenKeys)
-	for _, purpose := range []string{"forms", "browsers", "cluster"} {
+	for _, purpose := range []string{"forms", "browsers", "cluster", "rs256", "es256"} {
 		body := `{"purpose":"` + purpose + `"}`
 		if got := o.does(200, "POST", "/keys/rotate", body).object(t)["purpose"]; got != purpose {
 			t.Errorf("got purpose %v, want %s", got, purpose)
