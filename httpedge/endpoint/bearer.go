@@ -6,10 +6,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
 
-// maxBearer limits the length of a token, in bytes. Ours are shorter.
+// maxBearer limits the length of a token that is no JWT, in bytes. Ours are shorter.
 const maxBearer = 256
 
 // Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
@@ -37,7 +38,7 @@ func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", ErrNoToken
 	}
-	if rest = strings.TrimLeft(rest, " "); rest == "" || len(rest) > maxBearer {
+	if rest = strings.TrimLeft(rest, " "); rest == "" || len(rest) > maxBearer && !oauth.IsJWT(rest) {
 		return "", ErrInvalidToken
 	}
 	return rest, nil
