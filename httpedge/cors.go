@@ -128,11 +128,11 @@ var (
 	varyOrigin   = []byte(fasthttp.HeaderOrigin)
 )
 
-// allowOrigin lets the calling page read the response if it is a page of a public client. Vary is
-// set already.
-func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx) {
+// allowOrigin lets the calling page read the response if any may, or if it is a page of a public
+// client. Vary is set already.
+func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx, any bool) {
 	origin := ctx.Request.Header.PeekCanonical(headerOrigin)
-	if len(origin) == 0 || !s.origins.allows(origin, time.Now()) {
+	if len(origin) == 0 || !any && !s.origins.allows(origin, time.Now()) {
 		return
 	}
 	h := &ctx.Response.Header

@@ -52,7 +52,7 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 		}
 		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
+		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins || e.NamedOrigin),
 			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
 		if e.Form != nil {

@@ -53,7 +53,17 @@ func (f Features) With(other Features) Features {
 func Metadata(issuer string) []byte { return MetadataWith(issuer, Features{}) }
 
 // MetadataWith is Metadata with features.
-func MetadataWith(issuer string, f Features) []byte {
+func MetadataWith(issuer string, f Features) []byte { return encode(newMetadata(issuer, f)) }
+
+func encode(document any) []byte {
+	text, err := json.Marshal(document)
+	if err != nil {
+		panic(err) // never: strings and lists of strings can be encoded
+	}
+	return text
+}
+
+func newMetadata(issuer string, f Features) metadata {
 	secret := []string{"client_secret_basic", "client_secret_post"}
 	m := metadata{
 		Issuer:                   issuer,
@@ -85,9 +95,5 @@ func MetadataWith(issuer string, f Features) []byte {
 		m.TokenAuthAlgs = AssertionAlgs
 		m.RevocationAuthAlgs, m.IntrospectionAuthAlgs = AssertionAlgs, AssertionAlgs
 	}
-	document, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // never: strings and lists of strings can be encoded
-	}
-	return document
+	return m
 }

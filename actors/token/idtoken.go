@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"gatehouse/actors/account"
@@ -15,10 +14,6 @@ import (
 
 // IDTokenType is the type of id_tokens, as Verify takes it.
 const IDTokenType = "JWT"
-
-// DefaultIDTokenAlg signs the id_tokens of a client that is registered for no other algorithm
-// (OpenID Connect Registration section 2).
-const DefaultIDTokenAlg = "RS256"
 
 // IDToken are the claims of an id_token about the sign-in (OpenID Connect Core section 2).
 type IDToken struct {
@@ -36,23 +31,6 @@ type IDToken struct {
 	AccessTokenHash string   `json:"at_hash"`
 }
 
-// The values of acr: what a sign-in has proven.
-const (
-	ACROneFactor  = "1" // a password, or a code to the phone
-	ACRTwoFactors = "2" // both
-)
-
-// acrOf returns the acr of a sign-in by the methods of RFC 8176; "" = they are unknown.
-func acrOf(amr []string) string {
-	switch {
-	case len(amr) == 0:
-		return ""
-	case slices.Contains(amr, "mfa"):
-		return ACRTwoFactors
-	}
-	return ACROneFactor
-}
-
 // idTokenRequest is what a token request needs for an id_token. The zero value asks for none.
 type idTokenRequest struct {
 	details oauth.GrantDetails
@@ -68,7 +46,7 @@ func idTokenAlg(c *oauth.Client) string {
 	if alg := c.Options.IDTokenAlg; alg != "" {
 		return alg
 	}
-	return DefaultIDTokenAlg
+	return oauth.IDTokenAlgs[0]
 }
 
 // prepareIDToken does what may wait, before anything is taken: it makes sure that there is a key, and
@@ -116,7 +94,10 @@ func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
 	if m.idToken.room == nil {
 		return nil
 	}
-	d := &m.idToken.details
+	d, acr := &m.idToken.details, ""
+	if len(d.AMR) > 0 {
+		acr = oauth.ACR
+	}
 	claims := struct {
 		IDToken
 		*claims
@@ -124,7 +105,7 @@ func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
 		Issuer: a.service.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
 		Audience: m.client.ID, AuthorizedParty: m.client.ID,
 		Expires: m.access.Expires, Issued: m.access.Issued,
-		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: acrOf(d.AMR), AMR: d.AMR, SID: d.SID,
+		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: acr, AMR: d.AMR, SID: d.SID,
 		AccessTokenHash: tokenHash(m.response.AccessToken),
 	}}
 	if m.idToken.claims != nil {

@@ -47,11 +47,15 @@ func (a *clientActor) signJWT(m *tokenAsk) error {
 		return nil
 	}
 	d, t := &m.jwt.details, &m.access
+	acr := ""
+	if len(d.AMR) > 0 {
+		acr = oauth.ACR
+	}
 	claims := oauth.JWTAccessToken{
 		Issuer: a.service.config.Issuer, Subject: t.ClientID, Audience: a.service.config.Issuer,
 		Expires: t.Expires, Issued: t.Issued, ID: t.ID.String(), ClientID: t.ClientID,
 		Scope:    oauth.ScopeText(t.Scopes, m.response.ResourceScopes),
-		AuthTime: d.AuthTime, ACR: acrOf(d.AMR), AMR: d.AMR,
+		AuthTime: d.AuthTime, ACR: acr, AMR: d.AMR,
 		Sealed: m.response.AccessToken,
 	}
 	if t.UserID != 0 {

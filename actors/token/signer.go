@@ -143,6 +143,19 @@ func (s *Service) Verify(jwt, typ string, claims any) (alg string, err error) {
 	return key.alg, nil
 }
 
+// PublicKeys is JWKS, and makes the first key of the default algorithm: programs that read an empty
+// set may keep it.
+func (s *Service) PublicKeys(ctx context.Context) ([]byte, *oauth.Error) {
+	if !s.inflight.Enter() {
+		return nil, errUnavailable
+	}
+	defer s.inflight.Leave()
+	if _, err := s.signingKey(ctx, oauth.IDTokenAlgs[0], time.Now()); err != nil {
+		return nil, s.fault(err, "make the first signing key")
+	}
+	return s.JWKS(), nil
+}
+
 // JWKS returns the public keys as a JSON Web Key Set (RFC 7517 section 5): those that sign, those
 // that will, and former ones as long as what they signed may be valid.
 func (s *Service) JWKS() []byte {

@@ -23,6 +23,7 @@ type Endpoint struct {
 	Format        Format                         // of errors that the server finds there
 	AnyOrigin     bool                           // CORS: any web page may call it
 	ClientOrigins bool                           // CORS: web pages of public clients may call it
+	NamedOrigin   bool                           // CORS: any web page may call it; the response names its origin
 	Quiet         bool                           // its access lines have level Debug
 }
 

@@ -1,10 +1,11 @@
 // Package oauthapi serves the endpoints that programs call with credentials or an access token:
-// token, revocation, introspection, server metadata and user profiles.
+// token, revocation, introspection, metadata, keys, userinfo and user profiles.
 package oauthapi
 
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -21,7 +22,10 @@ const (
 	pathIntrospect = "/oauth/introspect"
 	pathDevice     = "/oauth/device_authorization"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
-	pathResource   = "/.well-known/oauth-protected-resource"
+	pathOpenID     = "/.well-known/openid-configuration"
+	pathJWKS       = "/oauth/jwks"
+	pathUserInfo   = "/oauth/userinfo"
+	pathResource   = "/.well-known/oauth-protected-resource" // RFC 9728
 	pathBasic      = "/api/user"
 	pathDetailed   = "/api/user/details"
 )
@@ -56,15 +60,19 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		oauth.OwnResourceMetadata(config.Issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
-			Format: endpoint.OAuth, ClientOrigins: true},
+			Format: endpoint.OAuth, NamedOrigin: true},
 		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
-			Format: endpoint.OAuth, ClientOrigins: true},
+			Format: endpoint.OAuth, NamedOrigin: true},
 		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathDevice, Methods: post, Handle: s.device, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
 		{Pattern: pathResource, Methods: get, Handle: s.showResource, AnyOrigin: true},
+		{Pattern: pathOpenID, Methods: get, Handle: s.showOpenID, AnyOrigin: true},
+		{Pattern: pathJWKS, Methods: get, Handle: s.showKeys, AnyOrigin: true},
+		{Pattern: pathUserInfo, Methods: append(get, fasthttp.MethodPost), Handle: s.userInfo,
+			Head: endpoint.SetPrivateJSON, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
 			ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
@@ -83,9 +91,34 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 
 // showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
+	showPublic(ctx, oauth.MetadataWith(s.Issuer, s.Features()))
+}
+
+// showOpenID serves GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
+func (s *service) showOpenID(ctx *fasthttp.RequestCtx) {
+	showPublic(ctx, oauth.OpenIDMetadata(s.Issuer, s.Features()))
+}
+
+// showKeys serves GET /oauth/jwks.
+func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
+	reading, cancel := context.WithTimeout(context.Background(), keysTimeout)
+	defer cancel()
+	keys, fault := s.tokens.PublicKeys(reading)
+	if fault != nil {
+		endpoint.WriteError(ctx, endpoint.JSON, fault)
+		return
+	}
+	showPublic(ctx, keys)
+}
+
+// keysTimeout is how long a request waits for the first key.
+const keysTimeout = 5 * time.Second
+
+// showPublic responds with a document that anybody may keep for as long as token.JWKSMaxAge.
+func showPublic(ctx *fasthttp.RequestCtx, document []byte) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
-	ctx.Response.SetBodyRaw(oauth.MetadataWith(s.Issuer, s.Features()))
+	ctx.Response.SetBodyRaw(document)
 }
 
 // showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this
