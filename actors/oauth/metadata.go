@@ -20,12 +20,15 @@ type metadata struct {
 	Prompts                  []string `json:"prompt_values_supported"`
 	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
 	DeviceEndpoint           string   `json:"device_authorization_endpoint,omitempty"`
+	MetadataDocuments        bool     `json:"client_id_metadata_document_supported,omitempty"`
 }
 
 // Features are what the metadata tells of while a client is registered for it. The zero value is
 // none of it.
 type Features struct {
 	DeviceCodes bool // RFC 8628
+	// MetadataDocuments says that a client_id may be the URL of a client-id metadata document.
+	MetadataDocuments bool
 }
 
 // FeaturesOf returns what a client is registered for.
@@ -35,7 +38,10 @@ func FeaturesOf(c *Client) Features {
 
 // With returns the features of both.
 func (f Features) With(other Features) Features {
-	return Features{DeviceCodes: f.DeviceCodes || other.DeviceCodes}
+	return Features{
+		DeviceCodes:       f.DeviceCodes || other.DeviceCodes,
+		MetadataDocuments: f.MetadataDocuments || other.MetadataDocuments,
+	}
 }
 
 // Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
@@ -66,6 +72,7 @@ func MetadataWith(issuer string, f Features) []byte {
 		m.DeviceEndpoint = issuer + "/oauth/device_authorization"
 		m.GrantTypes = append(m.GrantTypes, DeviceCodeGrant.String())
 	}
+	m.MetadataDocuments = f.MetadataDocuments
 	document, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // never: strings and lists of strings can be encoded

@@ -52,6 +52,10 @@ type Config struct {
 	Lifetimes oauth.Lifetimes
 	// Issuer is the URL that clients know the service by, as id_tokens name it.
 	Issuer string
+	// ClientMetadata accepts a client_id that is the URL of a metadata document, which Fetcher
+	// fetches; optional. Fetcher is required with it.
+	ClientMetadata bool
+	Fetcher        Fetcher
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -101,6 +105,7 @@ type Service struct {
 	devices      deviceLimits
 
 	resources resourceCache
+	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
 	directory *directory
 	ends      ends
@@ -135,6 +140,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
+	s.fetches = newFetchLimit(config.Nodes)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission

@@ -37,9 +37,9 @@ type session struct {
 	user    *userRecord // nil = none
 	expires int64       // Unix seconds
 	epochs  oauth.Epochs
-	family  uuid.UUID // uuid.Nil = none
-	lasts   uint32    // seconds from the issue to expires
-	key     uint16    // number of the key that sealed it
+	family  uuid.UUID    // uuid.Nil = none
+	lasts   uint32       // seconds from the issue to expires
+	key     uint16       // number of the key that sealed it
 	scopes  oauth.Scopes // with the bits below
 }
 

@@ -136,6 +136,10 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
+	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
+	ClientMetadata bool
+	// Fetcher is for tests; optional: it takes the place of the one that reaches public addresses.
+	Fetcher token.Fetcher
 	// Stale is how long requests with access tokens go on when the changes of other processes
 	// cannot be read; 0 = they are refused after 2 s.
 	Stale time.Duration

@@ -8,6 +8,7 @@ import (
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
+	"gatehouse/providers/fetch"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
@@ -39,6 +40,9 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	if err := s.openFetcher(&tokens); err != nil {
+		return err
 	}
 	if s.node != nil {
 		tokens.Peers, tokens.Nodes = s.node, s.limits
@@ -79,6 +83,21 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		return nil
 	})
 	return s.startAuditWebhook(ctx, issuer)
+}
+
+// openFetcher sets what fetches documents of clients.
+func (s *Stack) openFetcher(tokens *token.Config) error {
+	c := s.config.Identity
+	tokens.ClientMetadata, tokens.Fetcher = c.ClientMetadata, c.Fetcher
+	if c.Fetcher != nil {
+		return nil
+	}
+	fetcher, err := fetch.New(fetch.Config{Metrics: s.Metrics})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	tokens.Fetcher = fetcher
+	return nil
 }
 
 // startAuditWebhook starts to post the audit trail, if somebody wants it.

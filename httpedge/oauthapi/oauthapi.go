@@ -85,7 +85,7 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
-	ctx.Response.SetBodyRaw(oauth.MetadataWith(s.Issuer, s.Features()))
+	ctx.Response.SetBodyRaw(oauth.MetadataWith(s.Issuer, s.Features().With(s.tokens.Features())))
 }
 
 // showResource serves GET /.well-known/oauth-protected-resource (RFC 9728), about the APIs of this
