@@ -16,10 +16,11 @@ import (
 
 const agentURL, agentReturn = "https://agent.example/client.json", "http://localhost:4711/cb"
 
-// documents are what a Fetcher of a test finds, by URL. Each Fetch is a request.
+// documents are what a Fetcher of a test finds, by URL. It keeps a document until it is changed.
 type documents struct {
 	mu       sync.Mutex
 	texts    map[string]string
+	kept     bool
 	requests int
 }
 
@@ -27,10 +28,13 @@ func (d *documents) Fetch(_ context.Context, url string, _ time.Duration,
 	charge func() error) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := charge(); err != nil {
-		return nil, err
+	if !d.kept {
+		if err := charge(); err != nil {
+			return nil, err
+		}
+		d.requests++
 	}
-	d.requests++
+	d.kept = true
 	if text, ok := d.texts[url]; ok {
 		return []byte(text), nil
 	}
@@ -40,7 +44,7 @@ func (d *documents) Fetch(_ context.Context, url string, _ time.Duration,
 func (d *documents) set(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.texts[agentURL] = text
+	d.texts[agentURL], d.kept = text, false
 }
 
 func agentDocument(redirect string) string {
@@ -58,10 +62,10 @@ func askedByAgent(redirect string, more ...string) url.Values {
 		"code_challenge_method", "S256"}, more...)...)
 }
 
-func (st *documents) count() int {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.requests
+func (d *documents) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.requests
 }
 
 func TestClientOfMetadataDocument(t *testing.T) {
@@ -165,8 +169,10 @@ func TestMetadataDocumentsThatAreRefused(t *testing.T) {
 		b.authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
 	}
 	for range 3 { // of ten requests, seven were used
+		d.set("")
 		b.authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
 	}
+	d.set(good)
 	if p := b.authorize(askedByAgent(agentReturn)); p.status != 429 || d.count() != 10 {
 		t.Errorf("got %d after %d requests, want 429 after 10", p.status, d.count())
 	}
