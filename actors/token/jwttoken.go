@@ -52,8 +52,8 @@ func (a *clientActor) signJWT(m *tokenAsk) error {
 		acr = oauth.ACR
 	}
 	claims := oauth.JWTAccessToken{
-		Issuer: a.service.config.Issuer, Subject: t.ClientID, Audience: a.service.config.Issuer,
-		Expires: t.Expires, Issued: t.Issued, ID: t.ID.String(), ClientID: t.ClientID,
+		Issuer: a.service.config.Issuer, Subject: m.client.WireID(), Audience: a.service.config.Issuer,
+		Expires: t.Expires, Issued: t.Issued, ID: t.ID.String(), ClientID: m.client.WireID(),
 		Scope:    oauth.ScopeText(t.Scopes, m.response.ResourceScopes),
 		AuthTime: d.AuthTime, ACR: acr, AMR: d.AMR,
 		Sealed: m.response.AccessToken,
