@@ -172,7 +172,7 @@ func TestRelations(t *testing.T) {
 		{"endpoints are below the issuer", "GET", "/.well-known/oauth-authorization-server", said{},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a/t"}`},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a.example/t"}`}, nil},
-		{"only codes, refresh tokens and client credentials are offered", "GET",
+		{"only codes, device codes, refresh tokens and client credentials are offered", "GET",
 			"/.well-known/oauth-authorization-server", said{},
 			said{200, nil, `{"response_types_supported":["code"]}`},
 			said{200, nil, `{"response_types_supported":["code","token"]}`}, nil},
