@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,17 +109,14 @@ func sameSubject(e *Exchange) error {
 	if !ok {
 		return nil
 	}
-	authorization := e.Request.Get("Authorization")
-	if text := e.Form.Get("access_token"); text != "" {
-		authorization = "Bearer " + text
-	}
-	other := e.Ask(http.MethodGet, userInfoPath[0], http.Header{"Authorization": {authorization}}, nil)
-	if again, ok := other.object()["sub"]; ok && again != sub {
-		return fmt.Errorf("got sub %s, and %v again", sub, again)
+	got := e.profile(profilePaths[0], e.Request.Get("Authorization"))
+	id, ok := number(got.object(), "id")
+	if got.Status == http.StatusOK && (!ok || strconv.FormatFloat(id, 'f', -1, 64) != sub) {
+		return fmt.Errorf("got sub %s of the user %v", sub, got.object()["id"])
 	}
 	updated, ok := number(e.object(), "updated_at")
 	if now := float64(e.Received.Unix()); ok && math.Abs(now-updated) > leeway.Seconds() {
-		return fmt.Errorf("got updated_at %v, want seconds since 1970", updated)
+		return fmt.Errorf("got updated_at %v, want the time of the user's last change", updated)
 	}
 	return nil
 }

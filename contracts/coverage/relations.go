@@ -83,7 +83,7 @@ func Relations() []Relation {
 		{"what is about people and tokens is not stored", identityPaths, notStored},
 		{"X-Request-Id is new", nil, newID},
 		{"an id_token is signed by a key of the key set, for this response", tokenPath, idToken},
-		{"sub of userinfo is that of introspection", userInfoPath, sameSubject},
+		{"sub of userinfo is the id of the profile", userInfoPath, sameSubject},
 		{"challenges of userinfo name the metadata", userInfoPath, namesMetadata},
 		{"keys are different and public", []string{"/oauth/jwks"}, publicKeys},
 		{"device codes are for ten minutes", []string{"/oauth/device_authorization"}, deviceTimes},

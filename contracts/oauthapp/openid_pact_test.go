@@ -425,6 +425,10 @@ func userInfos(t *testing.T, p *pacttest.Pact) {
 			given:   []state{client, given("a user with no optional profile field"), token},
 			request: getProfile(userInfoPath, theToken), response: ok(only("name", "updated_at")),
 			call: ask},
+		{name: "userinfo of a token that may read the basic profile too",
+			given: []state{confidential("scope", "openid view-user"), complete,
+				given("an access token", "scope", "openid view-user")},
+			request: getProfile(userInfoPath, theToken), response: ok(sub), call: ask},
 		{name: "userinfo of an address, with only documented members",
 			given: []state{client, complete, token}, request: getProfile(userInfoPath, theToken),
 			response: ok(object{"address": pacttest.OnlyKeys(object{
