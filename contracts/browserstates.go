@@ -38,15 +38,18 @@ func signIn(ctx context.Context, f *fixture) error {
 	if err := f.needUser(ctx); err != nil {
 		return err
 	}
+	session, err := f.newSession(ctx, f.user.ID)
+	f.values["cookie"] = sessionCookie + "=" + session
+	return err
+}
+
+// newSession creates a session of a user and returns its token.
+func (f *fixture) newSession(ctx context.Context, user int64) (string, error) {
 	now, token := time.Now(), account.NewSecret()
-	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now,
-		SignedIn: now, Seen: now,
-		Expires: now.Add(sessionLifetime), Device: "Contract test"}
-	if _, err := f.store.CreateSession(ctx, session); err != nil {
-		return err
-	}
-	f.values["cookie"] = sessionCookie + "=" + token
-	return nil
+	_, err := f.store.CreateSession(ctx, &account.Session{Hash: oauth.HashOf(token), UserID: user,
+		Created: now, SignedIn: now, Seen: now, Expires: now.Add(sessionLifetime),
+		Device: "Contract test"})
+	return token, err
 }
 
 // needSession creates a client and a session unless they exist.
@@ -66,12 +69,18 @@ func parseConsent(a arguments) (setUp, error) {
 		if err := f.needSession(ctx); err != nil {
 			return err
 		}
-		before, err := f.People.Consent(ctx, f.user.ID, f.client.ID)
-		if err != nil {
-			return err
-		}
-		return f.People.GrantConsent(ctx, f.user.ID, f.client.ID, scopes, nil, before.Granted, time.Now())
+		return f.consent(ctx, f.user.ID, scopes)
 	}, nil
+}
+
+// consent lets a user allow the current client scopes.
+func (f *fixture) consent(ctx context.Context, user int64, scopes oauth.Scopes) error {
+	before, err := f.People.Consent(ctx, user, f.client.ID)
+	if err != nil {
+		return err
+	}
+	return f.People.GrantConsent(ctx, user, f.client.ID, scopes, nil,
+		before.Granted, time.Now())
 }
 
 func parseDecision(a arguments) (setUp, error) {

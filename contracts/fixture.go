@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 	"gatehouse/cmd/stack"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/sqlstore"
@@ -182,8 +182,8 @@ func (f *fixture) prepare(r *http.Request) error {
 // contents are those of a database and its key file.
 type contents struct{ database, key []byte }
 
-// emptyDatabase returns a database with the newest schema and secret keys, and no other rows. It
-// runs the migrations once: copying their result is cheaper.
+// emptyDatabase returns a database with the newest schema, secret keys and a key for RS256, and no
+// other rows. It runs the migrations and makes the keys once: copying their result is cheaper.
 var emptyDatabase = sync.OnceValues(func() (c contents, err error) {
 	folder, err := os.MkdirTemp("", "gatehouse-contract-")
 	if err != nil {
@@ -191,13 +191,16 @@ var emptyDatabase = sync.OnceValues(func() (c contents, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file := filepath.Join(folder, "gatehouse.db")
-	store, err := sqlstore.Open(context.Background(),
-		sqlstore.Config{URL: "sqlite:" + file, Migrate: true, Exclusive: true,
-			Logger: slog.New(slog.DiscardHandler)})
+	config := stack.Defaults()
+	config.Listen, config.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
+	config.Lookups, config.Log = nil, io.Discard
+	config.Identity.Database = sqlstore.Config{URL: "sqlite:" + file, Migrate: true}
+	st, err := stack.Start(context.Background(), config)
 	if err != nil {
 		return c, err
 	}
-	if err := store.Close(); err != nil {
+	_, err = st.Tokens.Sign(context.Background(), "RS256", token.IDTokenType, struct{}{})
+	if err := errors.Join(err, st.Close()); err != nil {
 		return c, err
 	}
 	if c.database, err = os.ReadFile(file); err != nil {

@@ -65,6 +65,7 @@ func Catalogue() []State {
 		parse: always(func(context.Context, *fixture) error { return nil }),
 	}}
 	return slices.Concat(all, clientStates(), userStates(), tokenStates(), browserStates(),
+		openIDStates(),
 		lookupStates(), troubleStates())
 }
 

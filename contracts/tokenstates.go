@@ -3,6 +3,7 @@ package contracts
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,9 +59,8 @@ func tokenStates() []State {
 			{"kind", String, "live", []string{"live", "expired", "revoked"}, "Its status."},
 			granted,
 			{"user", Boolean, true, nil, "Whether it is for a user; otherwise for the client itself."},
+			forOther,
 		}, append([]Value{{"access_token", "The access token."}}, owners...), parseAccessToken},
-		{"an id_token", "An id_token of the client, as of a sign-in that the client received a code for. Earlier states can set up the browser.", nil,
-			append([]Value{{"id_token", "The id_token."}}, owners...), always(issueIDToken)},
 		limitState("/api/user", token.BasicProfile, 100, owners),
 		limitState("/api/user/details", token.DetailedProfile, 50, owners),
 		limitState("/oauth/userinfo", token.UserInfo, 100, owners),
@@ -101,11 +101,19 @@ func parseCode(a arguments) (setUp, error) {
 		if a.text("kind") == "expired" {
 			code.Expires = now.Add(-time.Minute)
 		}
+		if scopes.Contains(oauth.OpenID) {
+			code.Details = oauth.GrantDetails{AuthTime: now.Unix(), AMR: []string{"pwd"},
+				SID: rand.Text(), Nonce: a.text("nonce")}
+		}
+		var err error
+		if code.Details.Targets, err = f.targetsOf(ctx, a); err != nil {
+			return err
+		}
 		f.values["code"] = plain
 		if err := f.saveCode(ctx, &code); err != nil || a.text("kind") != "used" {
 			return err
 		}
-		_, err := f.redeem(ctx, &code, oauth.NewRefreshToken(), now)
+		_, err = f.redeem(ctx, &code, oauth.NewRefreshToken(), now)
 		return err
 	}, nil
 }
@@ -276,6 +284,11 @@ func parseAccessToken(a arguments) (setUp, error) {
 		if err != nil {
 			return err
 		}
+		targets, err := f.targetsOf(ctx, a)
+		if err != nil {
+			return err
+		}
+		t.SetTargets(targets)
 		f.seal(t, text)
 		if a.text("kind") != "revoked" {
 			return nil

@@ -107,10 +107,7 @@ func (f *fixture) becomeBusy(r *http.Request) error {
 // sendWrongSecrets uses up the caller's attempts until half a minute from now, or at each node of a
 // cluster for now.
 func sendWrongSecrets(ctx context.Context, f *fixture) error {
-	caller := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if f.caller != "" {
-		caller = netip.MustParseAddr(f.caller)
-	}
+	caller := f.callerAddress()
 	later := time.Now().Add(30 * time.Second)
 	if f.cluster != nil {
 		later = time.Now() // a node of a cluster decides while its lease is valid
@@ -130,4 +127,12 @@ func sendWrongSecrets(ctx context.Context, f *fixture) error {
 		}
 	}
 	return nil
+}
+
+// callerAddress returns the address that requests come from.
+func (f *fixture) callerAddress() netip.Addr {
+	if f.caller != "" {
+		return netip.MustParseAddr(f.caller)
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }

@@ -36,14 +36,20 @@ const (
 const leeway = 15 * time.Minute
 
 var (
-	programPaths  = slices.Concat(resultPaths, identityPaths, metadataPath)
-	identityPaths = slices.Concat(profilePaths, tokenPath, introspected, []string{"/oauth/revoke"})
+	programPaths  = slices.Concat(resultPaths, identityPaths, metadataPath, publicPaths[1:])
+	identityPaths = slices.Concat(ratePaths, tokenPath, introspected,
+		[]string{"/oauth/revoke", "/oauth/device_authorization"})
 
 	profilePaths = []string{"/api/user", "/api/user/details"}
+	userInfoPath = []string{"/oauth/userinfo"}
+	ratePaths    = slices.Concat(profilePaths, userInfoPath)
 	resultPaths  = []string{"/api/lookup", "/api/my-ip", "/api/bulk"}
 	tokenPath    = []string{"/oauth/token"}
 	introspected = []string{"/oauth/introspect"}
-	metadataPath = []string{"/.well-known/oauth-authorization-server"}
+	metadataPath = []string{"/.well-known/oauth-authorization-server",
+		"/.well-known/openid-configuration"}
+	publicPaths = []string{"/.well-known/openid-configuration", "/oauth/jwks",
+		"/.well-known/oauth-protected-resource"}
 )
 
 // Relations returns all relations. The tests of the contracts check them on every response.
@@ -52,9 +58,9 @@ func Relations() []Relation {
 		{"retry_after is Retry-After", nil, sameWait},
 		{"Retry-After is in seconds", nil, shortWait},
 		{"retry_after of items is in seconds", resultPaths, itemWaits},
-		{"X-RateLimit-Reset is within the window", profilePaths, resetInWindow},
-		{"X-RateLimit-Remaining is less than X-RateLimit-Limit", profilePaths, remaining},
-		{"Retry-After ends at X-RateLimit-Reset", profilePaths, waitUntilReset},
+		{"X-RateLimit-Reset is within the window", ratePaths, resetInWindow},
+		{"X-RateLimit-Remaining is less than X-RateLimit-Limit", ratePaths, remaining},
+		{"Retry-After ends at X-RateLimit-Reset", ratePaths, waitUntilReset},
 		{"expires_in is exp less iat", tokenPath, lifetime},
 		{"a refresh token is new", tokenPath, rotated},
 		{"new tokens are active", tokenPath, active},
@@ -71,11 +77,16 @@ func Relations() []Relation {
 		{"web pages may read every lookup", resultPaths, readableByAll},
 		{"Access-Control-Allow-Origin is the page's origin", nil, readableByPage},
 		{"endpoints are below the issuer", metadataPath, endpoints},
-		{"only codes, refresh tokens and client credentials are offered", metadataPath, offers},
+		{"only codes, device codes, refresh tokens and client credentials are offered", metadataPath, offers},
 		{"ok is false for errors", resultPaths, okOfStatus},
 		{"programs get no cookies and no guesses", programPaths, headers},
 		{"what is about people and tokens is not stored", identityPaths, notStored},
 		{"X-Request-Id is new", nil, newID},
+		{"an id_token is signed by a key of the key set, for this response", tokenPath, idToken},
+		{"sub of userinfo is the id of the profile", userInfoPath, sameSubject},
+		{"challenges of userinfo name the metadata", userInfoPath, namesMetadata},
+		{"keys are different and public", []string{"/oauth/jwks"}, publicKeys},
+		{"device codes are for ten minutes", []string{"/oauth/device_authorization"}, deviceTimes},
 		{"Content-Length is the length of the body", nil, length},
 	}
 }
@@ -451,7 +462,8 @@ func endpoints(e *Exchange) error {
 // offers compares the metadata with what the service ever issues tokens for.
 func offers(e *Exchange) error {
 	for name, known := range map[string][]any{"response_types_supported": {"code"},
-		"grant_types_supported": {"authorization_code", "refresh_token", "client_credentials"}} {
+		"grant_types_supported": {"authorization_code", "refresh_token", "client_credentials",
+			"urn:ietf:params:oauth:grant-type:device_code"}} {
 		for _, value := range list(e.object()[name]) {
 			if !slices.Contains(known, value) {
 				return fmt.Errorf("got %v in %s, want only %v", value, name, known)

@@ -20,6 +20,9 @@ type said struct {
 	body   string
 }
 
+// ecKey is a public key without its last brace: that of RFC 7515 appendix A.3.
+const ecKey = `{"kty":"EC","crv":"P-256","kid":"1","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"`
+
 // now is the time in seconds since 1970, more some seconds.
 func now(more int) json.Number {
 	text, err := json.Marshal(time.Now().Unix() + int64(more))
@@ -172,7 +175,7 @@ func TestRelations(t *testing.T) {
 		{"endpoints are below the issuer", "GET", "/.well-known/oauth-authorization-server", said{},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a/t"}`},
 			said{200, nil, `{"issuer":"https://a","token_endpoint":"https://a.example/t"}`}, nil},
-		{"only codes, refresh tokens and client credentials are offered", "GET",
+		{"only codes, device codes, refresh tokens and client credentials are offered", "GET",
 			"/.well-known/oauth-authorization-server", said{},
 			said{200, nil, `{"response_types_supported":["code"]}`},
 			said{200, nil, `{"response_types_supported":["code","token"]}`}, nil},
@@ -185,6 +188,31 @@ func TestRelations(t *testing.T) {
 			said{503, nil, `{}`}, said{503, []string{"Cache-Control", "max-age=60"}, `{}`}, nil},
 		{"ok is false for errors", "GET", "/api/lookup", said{}, said{400, cors, `{"ok":false}`},
 			said{400, cors, `{"ok":true}`}, nil},
+		{"an id_token is signed by a key of the key set, for this response", "POST", "/oauth/token",
+			said{}, said{200, nil, `{}`}, said{200, nil, `{"id_token":"a.b.c"}`},
+			map[string]said{"/oauth/jwks": {200, nil, `{"keys":[` + ecKey + `}]}`}}},
+		{"sub of userinfo is the id of the profile", "GET", "/oauth/userinfo", said{},
+			said{200, nil, `{"sub":"1"}`}, said{200, nil, `{"sub":"2"}`},
+			map[string]said{"/api/user": {200, nil, `{"id":1}`}}},
+		{"sub of userinfo is the id of the profile", "GET", "/oauth/userinfo", said{},
+			said{200, nil, `{"sub":"1","updated_at":` + string(now(0)) + `}`},
+			said{200, nil, `{"sub":"1","updated_at":5}`}, nil},
+		{"challenges of userinfo name the metadata", "GET", "/oauth/userinfo",
+			said{0, []string{"Authorization", "Bearer x"}, ""},
+			said{401, []string{"WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="x"`}, `{}`},
+			said{401, []string{"WWW-Authenticate", `Bearer resource_metadata="x"`}, `{}`}, nil},
+		{"challenges of userinfo name the metadata", "GET", "/oauth/userinfo", said{},
+			said{401, []string{"WWW-Authenticate", `Bearer resource_metadata="x"`}, `{}`},
+			said{401, []string{"WWW-Authenticate", `Bearer`}, `{}`}, nil},
+		{"keys are different and public", "GET", "/oauth/jwks", said{},
+			said{200, nil, `{"keys":[` + ecKey + `}]}`},
+			said{200, nil, `{"keys":[` + ecKey + `},` + ecKey + `}]}`}, nil},
+		{"keys are different and public", "GET", "/oauth/jwks", said{},
+			said{200, nil, `{"keys":[` + ecKey + `}]}`},
+			said{200, nil, `{"keys":[` + ecKey + `,"d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}]}`}, nil},
+		{"device codes are for ten minutes", "POST", "/oauth/device_authorization", said{},
+			said{200, nil, `{"expires_in":600,"interval":5,"verification_uri":"u","user_code":"B","verification_uri_complete":"u?user_code=B"}`},
+			said{200, nil, `{"expires_in":600,"interval":5,"verification_uri":"u","user_code":"B","verification_uri_complete":"u?user_code=C"}`}, nil},
 		{"Content-Length is the length of the body", "GET", "/x", said{},
 			said{200, []string{"Content-Length", "2"}, "{}"},
 			said{200, []string{"Content-Length", "3"}, "{}"}, nil},
@@ -238,13 +266,15 @@ func TestRequestIDIsNew(t *testing.T) {
 func TestMalformedValues(t *testing.T) {
 	for _, body := range []string{`[]`, `5`, `null`, `{"results":[1,{"query":{}}],"count":{}}`,
 		`{"id":{},"access_token":{},"refresh_token":{},"sub":1,"iat":"x","exp":{}}`,
+		`{"keys":[1,{"kty":{}}],"id_token":"e30.e30.e30","expires_in":1,"user_code":{}}`,
 		`{"location":[],"retry_after":"x","issuer":1,"ok":"x"}`} {
 		for _, path := range []string{"/api/user", "/api/user/details", "/api/bulk", "/api/lookup",
 			"/oauth/token", "/oauth/introspect", "/oauth/revoke",
-			"/.well-known/oauth-authorization-server"} {
+			"/.well-known/oauth-authorization-server", "/oauth/userinfo", "/oauth/jwks",
+			"/oauth/device_authorization"} {
 			all := map[string]said{}
 			for _, other := range []string{"/api/user", "/api/user/details", "/oauth/introspect",
-				path} {
+				"/oauth/jwks", "/.well-known/openid-configuration", path} {
 				all[other] = said{200, []string{"Content-Type", "application/json"}, body}
 			}
 			brokenBy(t, "GET", path, said{0, []string{"Content-Type",

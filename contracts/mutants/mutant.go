@@ -40,7 +40,7 @@ func All() []Mutant {
 		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
 		lookupMutants(), bulkMutants(), edgeMutants(), valueMutants(), ageMutants(),
 		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(),
-		secondStrangers())
+		secondStrangers(), openIDMutants())
 }
 
 // response is the correct response, which a change breaks.

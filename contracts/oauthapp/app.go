@@ -29,7 +29,11 @@ type App struct {
 	Secret      string // "" for a public client
 	RedirectURI string // required for sign-ins
 	Basic       bool   // authenticate by HTTP Basic, not in the body
-	Origin      string // if the application is a web page; "" = it is not
+	// Assertion returns a new JWT that authenticates the client (RFC 7523); nil = Secret does.
+	Assertion func() (string, error)
+	// Resource is the URI of the API of others that tokens are for (RFC 8707); "" = of the service.
+	Resource string
+	Origin   string // if the application is a web page; "" = it is not
 }
 
 // noRedirects is a client that does not follow redirects.
@@ -89,7 +93,14 @@ func (a *App) Do(ctx context.Context, r Request) (*Response, error) {
 func (a *App) post(ctx context.Context, path string, form url.Values) (*Response, error) {
 	r := Request{Method: http.MethodPost, Path: path,
 		Header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}}
-	if a.Basic {
+	if a.Assertion != nil {
+		assertion, err := a.Assertion()
+		if err != nil {
+			return nil, fmt.Errorf("make an assertion: %w", err)
+		}
+		form.Set("client_assertion", assertion)
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	} else if a.Basic {
 		r.Header["Authorization"] = a.basic()
 	} else {
 		form.Set("client_id", a.ClientID)

@@ -17,6 +17,9 @@ type Authorization struct {
 	Verifier           string // a new secret for PKCE (RFC 7636); "" = no PKCE
 	Prompt             string // "login", "consent", "login consent", "none" or ""
 	SkipAccountChooser bool   // use the account that has allowed the application
+	Nonce              string // a new secret for the id_token; "" = none
+	// More has further parameters of OpenID Connect, such as max_age or login_hint.
+	More url.Values
 }
 
 // AuthorizationPath returns the path and query of the authorization request.
@@ -35,6 +38,15 @@ func (a *App) AuthorizationPath(r Authorization) string {
 	}
 	if r.SkipAccountChooser {
 		query.Set("skip_account_chooser", "true")
+	}
+	if r.Nonce != "" {
+		query.Set("nonce", r.Nonce)
+	}
+	if a.Resource != "" {
+		query.Set("resource", a.Resource)
+	}
+	for name, values := range r.More {
+		query[name] = values
 	}
 	return "/oauth/authorize?" + query.Encode()
 }

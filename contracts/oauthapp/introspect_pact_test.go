@@ -5,6 +5,7 @@ package oauthapp_test
 import (
 	"context"
 	"net/url"
+	"reflect"
 	"testing"
 
 	"gatehouse/contracts/oauthapp"
@@ -112,7 +113,7 @@ func introspections(t *testing.T, p *pacttest.Pact) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if *got != row.got {
+				if !reflect.DeepEqual(*got, row.got) {
 					t.Errorf("got %+v, want %+v", *got, row.got)
 				}
 			})
@@ -174,7 +175,7 @@ func inactive(t *testing.T, p *pacttest.Pact) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if (*got != oauthapp.Introspection{}) {
+				if !reflect.DeepEqual(*got, oauthapp.Introspection{}) {
 					t.Errorf("got %+v, want nothing known", *got)
 				}
 			})

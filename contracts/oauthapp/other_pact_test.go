@@ -23,10 +23,15 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		{"POST", detailedPath, "GET, HEAD, OPTIONS"},
 		{"POST", "/.well-known/oauth-authorization-server", "GET, HEAD, OPTIONS"},
 		{"POST", "/oauth/authorize", "GET, OPTIONS"},
+		{"POST", "/.well-known/openid-configuration", "GET, HEAD, OPTIONS"},
+		{"POST", "/.well-known/oauth-protected-resource", "GET, HEAD, OPTIONS"},
+		{"POST", "/oauth/jwks", "GET, HEAD, OPTIONS"},
+		{"PUT", "/oauth/userinfo", "GET, HEAD, POST, OPTIONS"},
+		{"GET", "/oauth/device_authorization", "POST, OPTIONS"},
 	} {
 		body := object{"error": "method_not_allowed", "message": pacttest.NotEmpty("Use another.")}
-		if slices.Contains([]string{"/oauth/token", "/oauth/revoke", "/oauth/introspect"},
-			row.path) {
+		if slices.Contains([]string{"/oauth/token", "/oauth/revoke", "/oauth/introspect",
+			"/oauth/device_authorization"}, row.path) {
 			body = four("method_not_allowed")
 		}
 		p.Test(t, pacttest.Interaction{

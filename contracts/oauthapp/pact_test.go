@@ -60,6 +60,14 @@ func TestPact(t *testing.T) {
 	otherRequests(t, p)
 	webPages(t, p)
 	failingPages(t, p)
+	discovery(t, p)
+	idTokens(t, p)
+	userInfos(t, p)
+	openIDAuthorizations(t, p)
+	logouts(t, p)
+	devices(t, p)
+	resources(t, p)
+	assertions(t, p)
 }
 
 // confidential returns the state of the application's client, with further parameters.

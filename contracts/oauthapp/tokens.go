@@ -13,6 +13,7 @@ type Tokens struct {
 	Lifetime     time.Duration // of the access token, from now
 	RefreshToken string        // "" = none was issued
 	Scope        string        // granted scope, "" = as requested
+	IDToken      string        // for CheckIDToken; "" = none was issued
 }
 
 // Exchange redeems the code that Callback returned. verifier is that of the authorization request,
@@ -46,6 +47,9 @@ func (a *App) ClientCredentials(ctx context.Context, scope string) (*Tokens, err
 }
 
 func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
+	if a.Resource != "" {
+		form.Set("resource", a.Resource)
+	}
 	response, err := a.post(ctx, "/oauth/token", form)
 	if err != nil {
 		return nil, err
@@ -56,6 +60,7 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 		ExpiresIn    int    `json:"expires_in"`
 		RefreshToken string `json:"refresh_token"`
 		Scope        string `json:"scope"`
+		IDToken      string `json:"id_token"`
 	}
 	if err := response.decode(&body); err != nil {
 		return nil, err
@@ -64,7 +69,7 @@ func (a *App) tokens(ctx context.Context, form url.Values) (*Tokens, error) {
 		return nil, errors.New("got a token response without a bearer token")
 	}
 	return &Tokens{body.AccessToken, time.Duration(body.ExpiresIn) * time.Second, body.RefreshToken,
-		body.Scope}, nil
+		body.Scope, body.IDToken}, nil
 }
 
 // Revoke revokes an access token, or a refresh token with its whole token family (RFC 7009). An
@@ -86,6 +91,8 @@ type Introspection struct {
 	Subject  string `json:"sub"`        // the user's id; "" = the token is for the client itself
 	Issued   int64  `json:"iat"`        // Unix seconds; 0 = unknown
 	Expires  int64  `json:"exp"`        // Unix seconds
+	// Audience has the resource servers that the token is for; nil = the service itself.
+	Audience []string `json:"aud"`
 }
 
 // Introspect returns the description of a token. hint is "access_token", "refresh_token" or "".
