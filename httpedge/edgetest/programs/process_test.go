@@ -96,8 +96,26 @@ func node(t *testing.T, script string, environment map[string]string) *exec.Cmd 
 	if _, err := os.Stat("apps/node_modules/express"); err != nil {
 		t.Fatalf("got %v, want the apps installed: make test-clients", err)
 	}
-	command := exec.Command("node", script)
-	command.Dir, command.Env = "apps", os.Environ()
+	command := withEnvironment(exec.Command("node", script), environment)
+	command.Dir = "apps"
+	return command
+}
+
+// tool returns the path of a program that scripts/programs has built.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../../.tools/programs", name))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("got %v, want %s installed: make test-clients", err, name)
+	}
+	return path
+}
+
+func withEnvironment(command *exec.Cmd, environment map[string]string) *exec.Cmd {
+	command.Env = os.Environ()
 	for name, value := range environment {
 		command.Env = append(command.Env, fmt.Sprintf("%s=%s", name, value))
 	}

@@ -4,8 +4,10 @@ package programs_test
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gatehouse/actors/oauth"
@@ -14,7 +16,9 @@ import (
 
 // app is a relying party that listens on loopback.
 type app struct {
-	script   string
+	// command returns the program, which reads its configuration from the environment and prints
+	// ready.
+	command  func(*testing.T, map[string]string) *exec.Cmd
 	base     string // its URL without a slash at the end
 	port     int
 	callback string
@@ -23,17 +27,25 @@ type app struct {
 	claimsInIDToken bool
 }
 
-func newApp(t *testing.T, script, callback string) *app {
+// newApp returns an app of the folder apps, or of goapps when name has no dot.
+func newApp(t *testing.T, name, callback string) *app {
 	t.Helper()
 	port := freePort(t)
-	base := fmt.Sprintf("http://127.0.0.1:%d", port)
-	return &app{script: script, base: base, port: port, callback: base + callback}
+	a := &app{base: fmt.Sprintf("http://127.0.0.1:%d", port), port: port}
+	a.callback = a.base + callback
+	a.command = func(t *testing.T, environment map[string]string) *exec.Cmd {
+		if strings.HasSuffix(name, ".mjs") {
+			return node(t, name, environment)
+		}
+		return withEnvironment(exec.Command(tool(t, name)), environment)
+	}
+	return a
 }
 
 // run starts the app for a provider.
 func (a *app) run(t *testing.T, p *provider) {
 	t.Helper()
-	start(t, "ready", node(t, a.script+".mjs", map[string]string{
+	start(t, "ready", a.command(t, map[string]string{
 		"ISSUER": p.issuer, "CLIENT_ID": p.id, "CLIENT_SECRET": p.secret,
 		"PORT": strconv.Itoa(a.port),
 	}))
@@ -53,7 +65,10 @@ const (
 )
 
 // gatehouse returns the real service with a client for the app and a person.
-func gatehouse(t *testing.T, a *app) *provider {
+func gatehouse(t *testing.T, a *app) *provider { return gatehouseWith(t, a, nil) }
+
+// gatehouseWith is gatehouse with a changed client.
+func gatehouseWith(t *testing.T, a *app, change func(*oauth.Client)) *provider {
 	t.Helper()
 	st := edgetest.NewIdentity(t)
 	c := st.NewClient(t, func(c *oauth.Client) {
@@ -63,6 +78,9 @@ func gatehouse(t *testing.T, a *app) *provider {
 		c.Options.PostLogoutRedirectURIs = []string{a.base, a.base + "/"}
 		c.Options.BackchannelLogoutURI = a.base + "/backchannel-logout"
 		c.Options.ClaimsInIDToken = a.claimsInIDToken
+		if change != nil {
+			change(c)
+		}
 	})
 	u := st.NewUser(t, "Rosa", "rosa@example.com")
 	return &provider{
@@ -103,13 +121,13 @@ func peer(t *testing.T, a *app) *provider {
 
 // withBoth runs a test with gatehouse and with another OpenID Provider: what fails with both is the
 // app's fault.
-func withBoth(t *testing.T, script, callback string, change func(*app),
+func withBoth(t *testing.T, name, callback string, change func(*app),
 	test func(*testing.T, *app, *provider)) {
-	for name, provide := range map[string]func(*testing.T, *app) *provider{
+	for at, provide := range map[string]func(*testing.T, *app) *provider{
 		"gatehouse": gatehouse, "oidc-provider": peer,
 	} {
-		t.Run(name, func(t *testing.T) {
-			a := newApp(t, script, callback)
+		t.Run(at, func(t *testing.T) {
+			a := newApp(t, name, callback)
 			if change != nil {
 				change(a)
 			}
@@ -164,7 +182,7 @@ func wantClaim(t *testing.T, claims any, name string, want any) {
 }
 
 func TestExpressOpenIDConnect(t *testing.T) {
-	withBoth(t, "express-openid-connect", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+	withBoth(t, "express-openid-connect.mjs", "/callback", nil, func(t *testing.T, a *app, at *provider) {
 		p := newPerson(t)
 		p.visit(a.base + "/login")
 		state := p.signsIn(a, at)
@@ -182,7 +200,7 @@ func TestExpressOpenIDConnect(t *testing.T) {
 
 // TestBackchannelLogout signs out at gatehouse: the app, whose session is its own, notices.
 func TestBackchannelLogout(t *testing.T) {
-	a := newApp(t, "express-openid-connect", "/callback")
+	a := newApp(t, "express-openid-connect.mjs", "/callback")
 	at := gatehouse(t, a)
 	a.run(t, at)
 	p := newPerson(t)
@@ -198,7 +216,7 @@ func TestBackchannelLogout(t *testing.T) {
 }
 
 func TestPassport(t *testing.T) {
-	withBoth(t, "passport-openidconnect", "/callback", nil,
+	withBoth(t, "passport-openidconnect.mjs", "/callback", nil,
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/login")
@@ -214,7 +232,7 @@ func TestPassport(t *testing.T) {
 }
 
 func TestAuthJS(t *testing.T) {
-	withBoth(t, "authjs", "/auth/callback/gatehouse", func(a *app) { a.claimsInIDToken = true },
+	withBoth(t, "authjs.mjs", "/auth/callback/gatehouse", func(a *app) { a.claimsInIDToken = true },
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/auth/signin")
@@ -228,7 +246,7 @@ func TestAuthJS(t *testing.T) {
 }
 
 func TestOIDCClientTS(t *testing.T) {
-	withBoth(t, "oidc-client-ts", "/callback", func(a *app) { a.public = true },
+	withBoth(t, "oidc-client-ts.mjs", "/callback", func(a *app) { a.public = true },
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/")
@@ -244,9 +262,31 @@ func TestOIDCClientTS(t *testing.T) {
 		})
 }
 
+func TestGoOIDC(t *testing.T) {
+	withBoth(t, "goidc", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+		p := newPerson(t)
+		p.visit(a.base + "/login")
+		state := p.signsIn(a, at)
+		wantClaim(t, state["claims"], "aud", at.id)
+		wantClaim(t, p.shows(a.base+"/userinfo")["userinfo"], "email", at.email)
+		wantClaim(t, p.shows(a.base+"/refresh"), "refreshed", true)
+		p.visit(a.base + "/logout")
+		p.signsOut(a, at)
+		p.wantPassword(a, at, func() { p.visit(a.base + "/login") })
+	})
+}
+
+func TestCap(t *testing.T) {
+	withBoth(t, "cap", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+		p := newPerson(t)
+		p.visit(a.base + "/login")
+		wantClaim(t, p.signsIn(a, at)["claims"], "email", at.email)
+	})
+}
+
 // TestEndedUserIsOut checks that an app cannot refresh for a person whom an operator has disabled.
 func TestEndedUserIsOut(t *testing.T) {
-	a := newApp(t, "express-openid-connect", "/callback")
+	a := newApp(t, "express-openid-connect.mjs", "/callback")
 	at := gatehouse(t, a)
 	a.run(t, at)
 	p := newPerson(t)
