@@ -268,7 +268,7 @@ func TestGoOIDC(t *testing.T) {
 		p.visit(a.base + "/login")
 		state := p.signsIn(a, at)
 		wantClaim(t, state["claims"], "aud", at.id)
-		wantClaim(t, p.shows(a.base+"/userinfo")["userinfo"], "email", at.email)
+		wantClaim(t, p.shows(a.base + "/userinfo")["userinfo"], "email", at.email)
 		wantClaim(t, p.shows(a.base+"/refresh"), "refreshed", true)
 		p.visit(a.base + "/logout")
 		p.signsOut(a, at)
