@@ -9,7 +9,7 @@ const config = {
   callbacks: { session: ({ session, token }) => ({ ...session, sub: token.sub }) },
 }
 const app = express()
-app.use('/auth/{*path}', ExpressAuth(config))
+app.use('/auth', ExpressAuth(config))
 app.get('/', async (request, response) => {
   const session = await getSession(request, config)
   show(response, { signedIn: Boolean(session), ...session })

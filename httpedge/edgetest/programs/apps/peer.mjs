@@ -14,6 +14,7 @@ const provider = new Provider(ISSUER, {
   pkce: { required: () => false },
   claims: { openid: ['sub'], profile: ['name'], email: ['email', 'email_verified'] },
   findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id, name: id, email: `${id}@example.com`, email_verified: true }) }),
+  issueRefreshToken: () => true,
   features: { rpInitiatedLogout: { enabled: true } },
   conformIdTokenClaims: false,
 })
