@@ -42,7 +42,7 @@ func signIn(ctx context.Context, f *fixture) error {
 	session := &account.Session{Hash: oauth.HashOf(token), UserID: f.user.ID, Created: now,
 		SignedIn: now, Seen: now,
 		Expires: now.Add(sessionLifetime), Device: "Contract test"}
-	if err := f.store.CreateSession(ctx, session); err != nil {
+	if _, err := f.store.CreateSession(ctx, session); err != nil {
 		return err
 	}
 	f.values["cookie"] = sessionCookie + "=" + token

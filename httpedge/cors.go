@@ -22,7 +22,7 @@ const (
 )
 
 // clientOrigins caches the origins of the web pages of public clients: those of their redirect
-// URIs. Its methods may be called by many goroutines.
+// URIs. It also caches which features clients are registered for. Its methods may be called by many goroutines.
 type clientOrigins struct {
 	list     func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
 	failures *endpoint.Failures
@@ -33,9 +33,10 @@ type clientOrigins struct {
 
 // originSet is the result of one read. It is never changed.
 type originSet struct {
-	origins map[string]struct{}
-	read    time.Time
-	recheck time.Duration // age at which an unknown origin causes another read
+	origins  map[string]struct{}
+	features oauth.Features // that clients are registered for
+	read     time.Time
+	recheck  time.Duration // age at which an unknown origin causes another read
 }
 
 func (s *originSet) fresh(origin []byte, now time.Time) (allowed, fresh bool) {
@@ -67,6 +68,22 @@ func (c *clientOrigins) allows(origin []byte, now time.Time) bool {
 	return allowed
 }
 
+// features returns what clients are registered for, as it was within originsLast.
+func (c *clientOrigins) features() oauth.Features {
+	now := time.Now()
+	if set := c.known.Load(); set != nil && now.Sub(set.read) < originsLast {
+		return set.features
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	set := c.known.Load()
+	if set == nil || now.Sub(set.read) >= originsLast {
+		set = c.read(set)
+		c.known.Store(set)
+	}
+	return set.features
+}
+
 // read reads all clients. When that fails, it keeps the old origins.
 func (c *clientOrigins) read(old *originSet) *originSet {
 	start := time.Now()
@@ -78,7 +95,7 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 		if err != nil {
 			c.failures.Log("read the origins of public clients", err)
 			if old != nil {
-				set.origins = old.origins
+				set.origins, set.features = old.origins, old.features
 			}
 			break
 		}
@@ -94,6 +111,7 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 }
 
 func (s *originSet) add(client *oauth.Client) {
+	s.features = s.features.With(oauth.FeaturesOf(client))
 	if !client.Public || client.Disabled {
 		return
 	}
@@ -110,11 +128,11 @@ var (
 	varyOrigin   = []byte(fasthttp.HeaderOrigin)
 )
 
-// allowOrigin lets the calling page read the response if it is a page of a public client. Vary is
-// set already.
-func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx) {
+// allowOrigin lets the calling page read the response if any may, or if it is a page of a public
+// client. Vary is set already.
+func (s *Server) allowOrigin(ctx *fasthttp.RequestCtx, any bool) {
 	origin := ctx.Request.Header.PeekCanonical(headerOrigin)
-	if len(origin) == 0 || !s.origins.allows(origin, time.Now()) {
+	if len(origin) == 0 || !any && !s.origins.allows(origin, time.Now()) {
 		return
 	}
 	h := &ctx.Response.Header

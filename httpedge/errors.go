@@ -20,9 +20,9 @@ func (s *Server) respondMalformed(ctx *fasthttp.RequestCtx, err error) {
 		at = *e
 	}
 	beginResponse(ctx, at.AnyOrigin)
-	if at.ClientOrigins {
+	if at.ClientOrigins || at.NamedOrigin {
 		ctx.Response.Header.SetCanonical(headerVary, varyOrigin)
-		s.allowOrigin(ctx)
+		s.allowOrigin(ctx, at.NamedOrigin)
 	}
 	var tooSmall *fasthttp.ErrSmallBuffer
 	var network net.Error

@@ -45,7 +45,7 @@ func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	}
 	served := map[string]bool{}
 	for _, e := range slices.Concat(s.publicEndpoints(), s.adminEndpoints()) {
-		if e.AnyOrigin || e.ClientOrigins {
+		if e.AnyOrigin || e.ClientOrigins || e.NamedOrigin {
 			served[http.MethodOptions+" "+e.Pattern] = true
 		}
 		for _, method := range e.Methods {

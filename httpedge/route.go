@@ -30,7 +30,8 @@ type route struct {
 	server  *Server
 	format  endpoint.Format
 	cors    bool
-	clients bool
+	clients bool                    // pages of public clients may read the response
+	named   bool                    // any page may, and the response names its origin
 	head    fasthttp.ResponseHeader // of every response
 	handle  fasthttp.RequestHandler
 	metrics *routeMetrics
@@ -44,14 +45,15 @@ func (s *Server) newRoute(e endpoint.Endpoint, public bool) *route {
 		level = slog.LevelDebug
 	}
 	r := &route{
-		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins, handle: e.Handle,
+		server: s, format: e.Format, cors: e.AnyOrigin, clients: e.ClientOrigins,
+		named: e.NamedOrigin, handle: e.Handle,
 		metrics: s.metrics.routes.of(e.Pattern),
 		log:     newAccessLog(s.log.Handler(), e.Pattern, level),
 	}
 	r.head.SetNoDefaultContentType(true)
 	r.head.SetCanonical(headerRequestID, nil) // reserves its place
 	setCommonHeaders(&r.head, e.AnyOrigin)
-	if e.ClientOrigins {
+	if e.ClientOrigins || e.NamedOrigin {
 		r.head.SetCanonical(headerVary, varyOrigin)
 	}
 	if public && s.isSecure() {
@@ -78,8 +80,8 @@ func (r *route) serve(ctx *fasthttp.RequestCtx) {
 	defer r.finish(ctx)
 	r.head.CopyTo(&ctx.Response.Header) // much cheaper than setting the headers one by one
 	setRequestID(ctx)
-	if r.clients {
-		r.server.allowOrigin(ctx)
+	if r.clients || r.named {
+		r.server.allowOrigin(ctx, r.named)
 	}
 	if fault := framingError(&ctx.Request.Header); fault != "" {
 		ctx.SetConnectionClose()

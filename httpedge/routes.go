@@ -20,7 +20,9 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 	all := []endpoint.Endpoint{{Pattern: pathOpenAPI, Methods: get, Handle: showOpenAPI,
 		AnyOrigin: true}}
 	if c.Tokens != nil {
-		all = append(all, oauthapi.Endpoints(c.Tokens, s.clients.caller, c.Issuer)...)
+		all = append(all, oauthapi.Endpoints(oauthapi.Config{Tokens: c.Tokens,
+			Caller: s.clients.caller, Issuer: c.Issuer, DefaultScopes: c.DefaultScopes,
+			Place: c.Place, Features: s.origins.features})...)
 		all = append(all, signin.Endpoints(
 			signin.Config{Site: s.site, Tokens: c.Tokens, People: c.People, Issuer: c.Issuer,
 				SkipChooserParameter: c.SkipChooserParameter, DefaultScopes: c.DefaultScopes})...)
@@ -50,9 +52,18 @@ func (s *Server) handler(endpoints []endpoint.Endpoint,
 		}
 		allow := strings.Join(append(slices.Clone(e.Methods), fasthttp.MethodOptions), ", ")
 		preflight, refuse := e, e
-		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins),
+		preflight.Handle, preflight.Head = respondOptions(allow, e.AnyOrigin || e.ClientOrigins || e.NamedOrigin),
 			nil
 		refuse.Handle, refuse.Head = s.methodNotAllowed(e.Format, allow), nil
+		if e.Form != nil {
+			form, served := e, e.Form
+			form.Handle = func(ctx *fasthttp.RequestCtx) {
+				if !served(ctx) {
+					refuse.Handle(ctx)
+				}
+			}
+			r.Handle(fasthttp.MethodPost, e.Pattern, s.newRoute(form, public).serve)
+		}
 		r.Handle(fasthttp.MethodOptions, e.Pattern, s.newRoute(preflight, public).serve)
 		r.Handle(router.MethodWild, e.Pattern, s.newRoute(refuse, public).serve)
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
+	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
+	Place func(netip.Addr) string
 
 	// TrustedProxies may name the client's address in ForwardedHeader; empty = none. A peer on a
 	// Unix socket counts as 127.0.0.1.

@@ -53,6 +53,7 @@ type Session struct {
 	Expires  time.Time
 	Used     time.Time // the SignedIn that UseSignIn has used; zero = none
 	Device   string    // short name of the browser and system; never an IP address
+	AMR      []string  // how the user signed in (RFC 8176)
 }
 
 // ID returns the name by which a user refers to a session. It reveals neither the cookie's value
@@ -67,6 +68,7 @@ type Consent struct {
 	UserID   int64
 	ClientID string
 	Scopes   uint16 // as oauth.Scopes
+	Devices  uint16 // scopes granted to devices, which are asked for each time
 	Granted  time.Time
 	Used     time.Time // when the client last got a code with it, to the minute; zero = never
 }
@@ -96,7 +98,8 @@ type Store interface {
 	Users(ctx context.Context, after int64, limit int) ([]*User, error)
 	// CreateUser inserts u and sets its ID, ServiceID and Version, or returns ErrTaken.
 	CreateUser(ctx context.Context, u *User) error
-	// UpdateUser replaces the user with u's ID and sets u's Version. It returns ErrTaken,
+	// UpdateUser replaces the user with u's ID and sets u's Version. For a disabled user, it adds a
+	// Logout for each session and client that wants one. It returns ErrTaken,
 	// ErrNotFound, or ErrConflict if u's Version is not the stored one.
 	UpdateUser(ctx context.Context, u *User) error
 	// ReplacePassword is UpdateUser for a user whose password is another one now. It also ends all
@@ -108,8 +111,10 @@ type Store interface {
 	DeleteUser(ctx context.Context, id int64) error
 
 	// CreateSession inserts s. Beyond MaxSessions of its user, it ends those whose last use is the
-	// longest ago.
-	CreateSession(ctx context.Context, s *Session) error
+	// longest ago. Each end of a session deletes the codes that were issued in it, revokes the
+	// families that end with it, and adds a Logout for each client that wants one. tokens reports
+	// whether a family has ended: its access tokens have to be refused from now on.
+	CreateSession(ctx context.Context, s *Session) (tokens bool, err error)
 	Session(ctx context.Context, hash [32]byte) (*Session, error)
 	Sessions(ctx context.Context, userID int64) ([]*Session, error)
 	// UpdateSession replaces SignedIn, Seen and Expires.
@@ -117,9 +122,16 @@ type Store interface {
 	// UseSignIn marks the sign-in at s.SignedIn as used. It returns ErrConflict if it was used
 	// before, or if the session has another sign-in or has ended.
 	UseSignIn(ctx context.Context, s *Session) error
-	DeleteSession(ctx context.Context, hash [32]byte) error
-	// DeleteSessions deletes all sessions of the user except the one whose hash is keep.
-	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error
+	// DeleteSession ends a session. tokens is that of CreateSession.
+	DeleteSession(ctx context.Context, hash [32]byte) (tokens bool, err error)
+	// DeleteSessions ends all sessions of the user except the one whose hash is keep.
+	DeleteSessions(ctx context.Context, userID int64, keep [32]byte) (tokens bool, err error)
+	// ClientSession returns the ID by which a client knows a session, or ErrNotFound.
+	ClientSession(ctx context.Context, hash [32]byte, clientID string) (sid string, err error)
+	// AddClientSession notes that a client gets a code in a session. It returns the ID by which the
+	// client knows the session: sid for a client that is new to it. The error is ErrNotFound if the
+	// session has ended.
+	AddClientSession(ctx context.Context, hash [32]byte, clientID, sid string) (string, error)
 
 	Consent(ctx context.Context, userID int64, clientID string) (*Consent, error)
 	// Consents returns all consents of a user. Their Used includes the client's last use of a
@@ -132,6 +144,7 @@ type Store interface {
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error
 
+	LogoutStore
 	ChallengeStore
 	GuessStore
 }

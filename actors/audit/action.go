@@ -18,7 +18,12 @@ const (
 	AddressChanged   Action = "address_changed"  // details: email or phone_number
 	ConsentGiven     Action = "consent_given"    // target: the client; details: the scopes
 	ConsentWithdrawn Action = "consent_withdrawn"
+	DeviceAllowed    Action = "device_allowed" // target: the client; details: the scopes
+	DeviceDenied     Action = "device_denied"  // target: the client
 )
+
+// LogoutLost says that a client could not be told of the end of a session. Its target is the client.
+const LogoutLost Action = "logout_lost"
 
 // What happens to tokens.
 const (
@@ -48,7 +53,7 @@ const BudgetReached Action = "budget_reached"
 var Actions = []Action{
 	SignIn, SignOut, BrowserConfirmed, AccountCreated, AccountChanged, AccountDisabled,
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
-	ConsentWithdrawn, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
+	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
 	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
-	KeysRotated, KeysDropped, BudgetReached,
+	KeysRotated, KeysDropped, BudgetReached, LogoutLost,
 }

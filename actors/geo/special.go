@@ -132,3 +132,10 @@ func isSpecialUse(label string) bool {
 	}
 	return false
 }
+
+// IsPublic reports whether addr is an address on the public Internet: not in a private network, and
+// not for special use.
+func IsPublic(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return addr.IsValid() && addr.Zone() == "" && useOf(addr) == public
+}

@@ -1,18 +1,31 @@
 package oauth
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Prompts is a set of prompt values. The zero value is the empty set.
 type Prompts uint8
 
 // The prompt values (interface document, section 4.2). PromptNone is an extension from OpenID
-// Connect Core section 3.1.2.1: where a page would be needed, the error is LoginRequired or
-// ConsentRequired.
+// Connect Core section 3.1.2.1: where a page would be needed, there is an error. So is
+// PromptSelectAccount, for requests with the scope openid only.
 const (
-	PromptNone    Prompts = 1 << iota // "none": no page is shown
-	PromptLogin                       // "login": the user signs in again
-	PromptConsent                     // "consent": the user is asked despite a remembered consent
+	PromptNone          Prompts = 1 << iota // "none": no page is shown
+	PromptLogin                             // "login": the user signs in again
+	PromptConsent                           // "consent": the user is asked despite a remembered consent
+	PromptSelectAccount                     // "select_account": the user chooses an account
 )
+
+// ResponseMode is how the response of the authorization endpoint reaches the client. The zero value
+// is a query.
+type ResponseMode int
+
+// FormPost sends the response in a form (OAuth 2.0 Form Post Response Mode).
+const FormPost ResponseMode = 1
 
 // Contains reports whether all of other is in p.
 func (p Prompts) Contains(other Prompts) bool { return p&other == other }
@@ -29,7 +42,17 @@ type AuthorizationRequest struct {
 	Prompt             Prompts
 	SkipAccountChooser bool
 
-	problem *Error // first error of the other parameters, which Check returns
+	// The parameters of OpenID Connect Core section 3.1.2.1. A request without the scope openid has
+	// none of them.
+	ResponseMode ResponseMode
+	Nonce        string // "" = none; returned unchanged in the id_token
+	LoginHint    string // what the user may enter to sign in; "" = none
+	IDTokenHint  string // not verified; "" = none
+	LimitsAge    bool   // MaxAge is set
+	MaxAge       time.Duration
+
+	asksOpenID bool   // the parameter scope names openid, whether Check accepts it or not
+	problem    *Error // first error of the other parameters, which Check returns
 }
 
 // ParseAuthorizationRequest parses the query of an authorization request. chooser is the name of
@@ -49,8 +72,28 @@ func ParseAuthorizationRequest(params []Parameter, chooser string) (*Authorizati
 			"Send a redirect URI that is registered for the client.")
 	}
 	r.State = firstState(params)
+	r.asksOpenID = AsksOpenID(params)
 	r.problem = r.parse(params, chooser)
 	return r, nil
+}
+
+// AsksOpenID reports whether the parameters of an authorization request name the scope openid.
+func AsksOpenID(params []Parameter) bool {
+	return slices.ContainsFunc(params, func(p Parameter) bool {
+		return p.Name == "scope" && slices.Contains(strings.Fields(p.Value), "openid")
+	})
+}
+
+// Reauthenticates reports whether the user may have to sign in for this request.
+func (r *AuthorizationRequest) Reauthenticates() bool {
+	return r.LimitsAge || r.Prompt.Contains(PromptLogin)
+}
+
+// IsOutdated reports whether a sign-in is too long ago at now (OpenID Connect Core section 3.1.2.1,
+// max_age). Both times count in whole seconds, as in auth_time. A MaxAge of 0 accepts none.
+func (r *AuthorizationRequest) IsOutdated(signedIn, now time.Time) bool {
+	age := time.Duration(now.Unix()-signedIn.Unix()) * time.Second
+	return r.LimitsAge && (r.MaxAge == 0 || age > r.MaxAge)
 }
 
 // firstState returns the state, even a malformed one: a client must get it back unchanged. It
@@ -76,6 +119,11 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	responseType, scope, prompt := f.value("response_type"), f.value("scope"), f.value("prompt")
 	challenge, method := f.value("code_challenge"), f.value("code_challenge_method")
 	r.SkipAccountChooser = f.value(chooser) == "true"
+	if r.asksOpenID {
+		if err := r.parseOpenID(&f); err != nil {
+			return err
+		}
+	}
 	f.rest()
 	if f.err != nil {
 		return f.err
@@ -90,8 +138,51 @@ func (r *AuthorizationRequest) parse(params []Parameter, chooser string) *Error 
 	if r.Scopes, err = ParseScopes(scope); err != nil {
 		return err
 	}
-	r.Prompt, err = parsePrompt(prompt)
+	r.Prompt, err = parsePrompt(prompt, r.asksOpenID)
 	return err
+}
+
+// parseOpenID reads the parameters of OpenID Connect. The response mode comes first, since it is
+// also that of errors. ui_locales, acr_values, claims and others are ignored.
+func (r *AuthorizationRequest) parseOpenID(f *form) *Error {
+	switch f.value("response_mode") {
+	case "", "query":
+	case "form_post":
+		if !strings.HasPrefix(r.RedirectURI, "https://") &&
+			!strings.HasPrefix(r.RedirectURI, "http://") {
+			return invalidRequest("A browser cannot post a form to this redirect_uri.",
+				"Send response_mode=query, or leave it out.")
+		}
+		r.ResponseMode = FormPost
+	default:
+		return invalidRequest("The response_mode is not supported.",
+			"Send query or form_post, or leave it out.")
+	}
+	switch {
+	case f.value("request") != "":
+		return &Error{Code: RequestNotSupported, Description: "Request objects are not supported.",
+			Hint: "Send the parameters in the query."}
+	case f.value("request_uri") != "":
+		return &Error{Code: RequestURINotSupported,
+			Description: "Request objects are not supported.",
+			Hint:        "Send the parameters in the query."}
+	}
+	r.Nonce, r.LoginHint = f.value("nonce"), f.value("login_hint")
+	r.IDTokenHint = f.value("id_token_hint")
+	return r.parseMaxAge(f.value("max_age"))
+}
+
+func (r *AuthorizationRequest) parseMaxAge(text string) *Error {
+	if text == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return invalidRequest("The max_age is not a number of seconds.",
+			"Send a whole number from 0 to 2147483647, or leave it out.")
+	}
+	r.LimitsAge, r.MaxAge = true, time.Duration(seconds)*time.Second
+	return nil
 }
 
 func checkResponseType(s string) *Error {
@@ -122,7 +213,7 @@ func (r *AuthorizationRequest) parseChallenge(challenge, method string) *Error {
 	return nil
 }
 
-func parsePrompt(s string) (Prompts, *Error) {
+func parsePrompt(s string, openID bool) (Prompts, *Error) {
 	const hint = "Send none alone, or login, consent or both separated by a space."
 	var set Prompts
 	for _, value := range strings.Fields(s) {
@@ -133,6 +224,11 @@ func parsePrompt(s string) (Prompts, *Error) {
 			set |= PromptLogin
 		case "consent":
 			set |= PromptConsent
+		case "select_account":
+			if !openID {
+				return 0, invalidRequest("The prompt is not supported.", hint)
+			}
+			set |= PromptSelectAccount
 		default:
 			return 0, invalidRequest("The prompt is not supported.", hint)
 		}
@@ -178,14 +274,19 @@ func (r *AuthorizationRequest) Check(c *Client, defaults Scopes) *Error {
 	if r.Scopes == 0 {
 		r.Scopes, r.DefaultScopes = defaults&c.Scopes&UserScopes, true
 	}
+	return checkGrantable(r.Scopes, c)
+}
+
+// checkGrantable returns an InvalidScope error unless a client may ask a user for scopes.
+func checkGrantable(scopes Scopes, c *Client) *Error {
 	switch {
-	case r.Scopes == 0:
+	case scopes == 0:
 		return invalidScope("The scope is missing.",
 			"Send the scopes that you need, such as view-user.")
-	case !GrantableScopes.Contains(r.Scopes):
+	case !GrantableScopes.Contains(scopes):
 		return invalidScope("A user cannot grant this scope.",
 			"Send view-user, detail-user or both.")
-	case !c.Scopes.Contains(r.Scopes):
+	case !c.Scopes.Contains(scopes):
 		return invalidScope("The client is not registered for this scope.",
 			"Ask for less, or ask the operator to add the scope.")
 	}

@@ -3,6 +3,7 @@ package oauth_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gatehouse/actors/oauth"
 )
@@ -228,4 +229,129 @@ func FuzzAuthorizationRequest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// openIDClient is webClient, registered for the scopes of OpenID Connect as well.
+func openIDClient() *oauth.Client {
+	c := webClient()
+	c.Scopes |= oauth.OpenIDScopes
+	c.RedirectURIs = append(c.RedirectURIs, "com.example.app:/cb")
+	return c
+}
+
+func TestParseOpenIDRequest(t *testing.T) {
+	for _, row := range []struct {
+		changes string
+		want    func(*oauth.AuthorizationRequest)
+	}{
+		{"", func(*oauth.AuthorizationRequest) {}},
+		{"nonce=%22n+0", func(r *oauth.AuthorizationRequest) { r.Nonce = `"n 0` }},
+		{"login_hint=rosa@example.com", func(r *oauth.AuthorizationRequest) { r.LoginHint = "rosa@example.com" }},
+		{"id_token_hint=a.b.c", func(r *oauth.AuthorizationRequest) { r.IDTokenHint = "a.b.c" }},
+		{"max_age=0", func(r *oauth.AuthorizationRequest) { r.LimitsAge = true }},
+		{"max_age=3600", func(r *oauth.AuthorizationRequest) { r.LimitsAge, r.MaxAge = true, time.Hour }},
+		{"response_mode=query", func(*oauth.AuthorizationRequest) {}},
+		{"response_mode=form_post", func(r *oauth.AuthorizationRequest) { r.ResponseMode = oauth.FormPost }},
+		{"prompt=select_account+login", func(r *oauth.AuthorizationRequest) { r.Prompt = oauth.PromptSelectAccount | oauth.PromptLogin }},
+		{"ui_locales=de+en&acr_values=urn:a&claims={%22x%22&display=popup", func(*oauth.AuthorizationRequest) {}},
+	} {
+		for _, scope := range []string{"openid", "openid profile"} {
+			got := parse(t, "scope="+scope+"&"+row.changes)
+			want := parse(t, "scope="+scope)
+			row.want(want)
+			if *got != *want {
+				t.Errorf("%s: got %+v, want %+v", row.changes, got, want)
+			}
+		}
+		if strings.Contains(row.changes, "select_account") {
+			continue
+		}
+		if got, want := parse(t, row.changes), parse(t, ""); *got != *want {
+			t.Errorf("%s without openid: got %+v, want %+v", row.changes, got, want)
+		}
+	}
+}
+
+// parse parses a request of openIDClient that is valid.
+func parse(t *testing.T, changes string) *oauth.AuthorizationRequest {
+	t.Helper()
+	r, err := oauth.ParseAuthorizationRequest(query(changes), chooser)
+	if err == nil {
+		err = r.CheckClient(openIDClient())
+	}
+	if err == nil {
+		err = r.Check(openIDClient(), oauth.ViewUser)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", changes, err)
+	}
+	return r
+}
+
+func TestOpenIDRequestErrors(t *testing.T) {
+	for _, row := range []struct {
+		changes string
+		want    oauth.Code
+		mode    oauth.ResponseMode
+	}{
+		{"max_age=-1", oauth.InvalidRequest, 0},
+		{"max_age=1.5", oauth.InvalidRequest, 0},
+		{"max_age=2147483648", oauth.InvalidRequest, 0},
+		{"max_age=x", oauth.InvalidRequest, 0},
+		{"nonce=%00", oauth.InvalidRequest, 0},
+		{"response_mode=fragment", oauth.InvalidRequest, 0},
+		{"response_mode=form_post&redirect_uri=com.example.app:/cb", oauth.InvalidRequest, 0},
+		{"request=a.b.c", oauth.RequestNotSupported, 0},
+		{"request_uri=https://app.example/r", oauth.RequestURINotSupported, 0},
+		{"prompt=none+select_account", oauth.InvalidRequest, 0},
+		{"prompt=create", oauth.InvalidRequest, 0},
+		{"response_mode=form_post&request=a", oauth.RequestNotSupported, oauth.FormPost},
+		{"response_mode=form_post&response_type=token", oauth.UnsupportedResponseType, oauth.FormPost},
+		{"response_mode=form_post&scope=openid+calendar", oauth.InvalidScope, oauth.FormPost},
+	} {
+		changes := row.changes
+		if !strings.Contains(changes, "scope=") {
+			changes += "&scope=openid"
+		}
+		r, err := oauth.ParseAuthorizationRequest(query(changes), chooser)
+		if err != nil || r.CheckClient(openIDClient()) != nil {
+			t.Fatalf("%s: got %v, want an error for the redirect URI", row.changes, err)
+		}
+		err = r.Check(openIDClient(), 0)
+		if err == nil || err.Code != row.want || r.ResponseMode != row.mode {
+			t.Errorf("%s: got %v in mode %d, want %s in mode %d", row.changes, err, r.ResponseMode,
+				row.want, row.mode)
+		}
+	}
+	twice := append(query("scope=openid&nonce=a"), oauth.Parameter{Name: "nonce", Value: "a"})
+	r, err := oauth.ParseAuthorizationRequest(twice, chooser)
+	if err == nil {
+		err = r.Check(openIDClient(), 0)
+	}
+	if err == nil || err.Code != oauth.InvalidRequest {
+		t.Errorf("got %v, want two nonces refused", err)
+	}
+}
+
+func TestIsOutdated(t *testing.T) {
+	now := time.Unix(1_800_000_000, 900_000_000)
+	for _, row := range []struct {
+		limits  bool
+		maxAge  time.Duration
+		elapsed time.Duration
+		want    bool
+	}{
+		{false, 0, time.Hour, false},
+		{true, 0, 0, true}, {true, 0, time.Hour, true},
+		{true, time.Minute, 59 * time.Second, false}, {true, time.Minute, time.Minute, false},
+		{true, time.Minute, 60*time.Second + 900*time.Millisecond, false},
+		{true, time.Minute, 61 * time.Second, true},
+		{true, time.Minute, -time.Second, false},
+	} {
+		r := oauth.AuthorizationRequest{LimitsAge: row.limits, MaxAge: row.maxAge}
+		if got := r.IsOutdated(now.Add(-row.elapsed), now); got != row.want {
+			t.Errorf("max age %v of %t, %v after: got %t, want %t", row.maxAge, row.limits,
+				row.elapsed, got, row.want)
+		}
+	}
 }

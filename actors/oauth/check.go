@@ -21,6 +21,9 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 			"Send the redirect_uri of the authorization request.")
 	case r.Grant == RefreshTokenGrant && r.RefreshToken == "":
 		return invalidRequest("The parameter refresh_token is missing.", "Send the refresh token.")
+	case r.Grant == DeviceCodeGrant && r.DeviceCode == "":
+		return invalidRequest("The parameter device_code is missing.",
+			"Send the device_code of the device authorization response.")
 	}
 	return nil
 }
@@ -30,6 +33,9 @@ func CheckGrant(c *Client, r *TokenRequest) *Error {
 // decides that atomically, also for a used code that has expired since. A nil code is an unknown
 // one.
 func CheckRedeem(code *AuthorizationCode, c *Client, r *TokenRequest, now time.Time) *Error {
+	if r.Grant == DeviceCodeGrant {
+		return checkDeviceCode(code, c, now)
+	}
 	switch {
 	case code == nil || code.ClientID != c.ID:
 		return errWrongCode

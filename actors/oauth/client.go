@@ -10,11 +10,15 @@ import (
 // GrantTypes is a set of grant types (RFC 6749 section 1.3). The zero value is the empty set.
 type GrantTypes uint8
 
+// AllGrants is the set of all grant types.
+const AllGrants = AuthorizationCodeGrant | RefreshTokenGrant | ClientCredentialsGrant | DeviceCodeGrant
+
 // The grant types of the token endpoint.
 const (
 	AuthorizationCodeGrant GrantTypes = 1 << iota // "authorization_code"
 	RefreshTokenGrant                             // "refresh_token"
 	ClientCredentialsGrant                        // "client_credentials"
+	DeviceCodeGrant                               // "urn:ietf:params:oauth:grant-type:device_code" (RFC 8628)
 )
 
 // grantNames holds the grant types in the order of all lists.
@@ -25,6 +29,7 @@ var grantNames = []struct {
 	{AuthorizationCodeGrant, "authorization_code"},
 	{RefreshTokenGrant, "refresh_token"},
 	{ClientCredentialsGrant, "client_credentials"},
+	{DeviceCodeGrant, "urn:ietf:params:oauth:grant-type:device_code"},
 }
 
 // ParseGrantType returns the grant type with that name.

@@ -115,7 +115,7 @@ func TestRegistration(t *testing.T) {
 		{"redirect_uris", confidential, func(c *oauth.Client) { c.RedirectURIs = make([]string, 21) }},
 		{"loopback_any_port", confidential, func(c *oauth.Client) { c.LoopbackAnyPort = true }},
 		{"grants", confidential, func(c *oauth.Client) { c.Grants = 0 }},
-		{"grants", confidential, func(c *oauth.Client) { c.Grants = 8 }},
+		{"grants", confidential, func(c *oauth.Client) { c.Grants = 1 << 7 }},
 		{"grants", confidential, func(c *oauth.Client) { c.Grants = oauth.RefreshTokenGrant }},
 		{"grants", public, func(c *oauth.Client) { c.Grants |= oauth.ClientCredentialsGrant }},
 		{"grants", operator, func(c *oauth.Client) {

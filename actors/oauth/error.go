@@ -23,6 +23,18 @@ const (
 	TemporarilyUnavailable  Code = "temporarily_unavailable"
 	LoginRequired           Code = "login_required"
 	ConsentRequired         Code = "consent_required"
+
+	InteractionRequired      Code = "interaction_required"
+	AccountSelectionRequired Code = "account_selection_required"
+	RequestNotSupported      Code = "request_not_supported"
+	RequestURINotSupported   Code = "request_uri_not_supported"
+)
+
+// The codes of the token endpoint about device codes (RFC 8628 section 3.5), beside AccessDenied.
+const (
+	AuthorizationPending Code = "authorization_pending"
+	SlowDown             Code = "slow_down"
+	ExpiredToken         Code = "expired_token"
 )
 
 // Error is an error response to a client. It never contains a secret, code or token.

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,10 +15,22 @@ const (
 	FormKeys    Purpose = "forms"    // seal the forms of pages
 	BrowserKeys Purpose = "browsers" // mark browsers as known to an account
 	ClusterKeys Purpose = "cluster"  // certify the nodes of a cluster to each other
+	RS256Keys   Purpose = "rs256"    // sign id_tokens and other JWTs with RSA (RFC 7518 section 3.3)
+	ES256Keys   Purpose = "es256"    // sign them with ECDSA on P-256 (RFC 7518 section 3.4)
 )
 
-// Purposes has all purposes in the order of all lists.
+// Purposes has the purposes whose first key is made with the database, in the order of all lists.
 var Purposes = []Purpose{TokenKeys, FormKeys, BrowserKeys, ClusterKeys}
+
+// SigningPurposes has those whose first key is made when it is needed. In all lists they come after
+// Purposes. Their keys are pairs: others know the public half.
+var SigningPurposes = []Purpose{RS256Keys, ES256Keys}
+
+// AllPurposes has all purposes in the order of all lists.
+var AllPurposes = slices.Concat(Purposes, SigningPurposes)
+
+// IsSigning reports whether p is one of SigningPurposes.
+func (p Purpose) IsSigning() bool { return slices.Contains(SigningPurposes, p) }
 
 // How long what was made with a key is valid at most. For TokenKeys the configuration says so.
 const (
@@ -31,7 +44,9 @@ type Key struct {
 	Purpose Purpose
 	Number  uint16 // counts from 1 for each purpose
 	Secret  [32]byte
+	Private string // of a signing key, in place of Secret: PKCS #8 in DER
 	Made    time.Time
+	Starts  time.Time // when a signing key is first used, so that others know it by then
 	Expires time.Time // zero = it is the current one
 }
 
@@ -43,6 +58,7 @@ type KeyInfo struct {
 	Purpose Purpose
 	Number  uint16
 	Made    time.Time
+	Starts  time.Time // of a signing key: its first use
 	Expires time.Time // zero = it is the current one
 	File    string    // short name of the key file that it is wrapped under
 }
@@ -53,4 +69,8 @@ type KeyRotation struct {
 	Now     time.Time
 	Expires time.Time // when the key before it is no longer needed
 	Drop    bool      // drop all former keys at once, also when they are in use
+
+	Private string    // of a signing key
+	Starts  time.Time // of a signing key: its first use
+	First   bool      // of a signing key: only if there is none
 }

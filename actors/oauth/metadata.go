@@ -19,13 +19,43 @@ type metadata struct {
 	ChallengeMethods         []string `json:"code_challenge_methods_supported"`
 	Prompts                  []string `json:"prompt_values_supported"`
 	Iss                      bool     `json:"authorization_response_iss_parameter_supported"`
+	DeviceEndpoint           string   `json:"device_authorization_endpoint,omitempty"`
+}
+
+// Features are what the metadata tells of while a client is registered for it. The zero value is
+// none of it.
+type Features struct {
+	DeviceCodes bool // RFC 8628
+}
+
+// FeaturesOf returns what a client is registered for.
+func FeaturesOf(c *Client) Features {
+	return Features{DeviceCodes: c.Grants.Contains(DeviceCodeGrant) && !c.Disabled}
+}
+
+// With returns the features of both.
+func (f Features) With(other Features) Features {
+	return Features{DeviceCodes: f.DeviceCodes || other.DeviceCodes}
 }
 
 // Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
 // base URL without a trailing slash.
-func Metadata(issuer string) []byte {
+func Metadata(issuer string) []byte { return MetadataWith(issuer, Features{}) }
+
+// MetadataWith is Metadata with features.
+func MetadataWith(issuer string, f Features) []byte { return encode(newMetadata(issuer, f)) }
+
+func encode(document any) []byte {
+	text, err := json.Marshal(document)
+	if err != nil {
+		panic(err) // never: strings and lists of strings can be encoded
+	}
+	return text
+}
+
+func newMetadata(issuer string, f Features) metadata {
 	secret := []string{"client_secret_basic", "client_secret_post"}
-	document, err := json.Marshal(metadata{
+	m := metadata{
 		Issuer:                   issuer,
 		AuthorizationEndpoint:    issuer + "/oauth/authorize",
 		TokenEndpoint:            issuer + "/oauth/token",
@@ -41,9 +71,10 @@ func Metadata(issuer string) []byte {
 		ChallengeMethods:         []string{"S256"},
 		Prompts:                  []string{"none", "login", "consent"},
 		Iss:                      true,
-	})
-	if err != nil {
-		panic(err) // never: strings and lists of strings can be encoded
 	}
-	return document
+	if f.DeviceCodes {
+		m.DeviceEndpoint = issuer + "/oauth/device_authorization"
+		m.GrantTypes = append(m.GrantTypes, DeviceCodeGrant.String())
+	}
+	return m
 }

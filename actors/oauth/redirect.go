@@ -2,25 +2,39 @@ package oauth
 
 import "strings"
 
-// CodeURL returns the redirect URI with code, state and iss appended to its query (RFC 6749 section
-// 4.1.2, RFC 9207 section 2).
+// CodeResponse returns the parameters of a successful response: code, state and iss (RFC 6749
+// section 4.1.2, RFC 9207 section 2). One without a value is not sent.
+func (r *AuthorizationRequest) CodeResponse(code, issuer string) []Parameter {
+	return []Parameter{{"code", code}, {"state", r.State}, {"iss", issuer}}
+}
+
+// ErrorResponse returns the parameters of an error response (RFC 6749 section 4.1.2.1), likewise.
+func (r *AuthorizationRequest) ErrorResponse(e *Error, issuer string) []Parameter {
+	return []Parameter{{"error", string(e.Code)}, {"error_description", e.Description},
+		{"state", r.State}, {"iss", issuer}}
+}
+
+// CodeURL returns the redirect URI with CodeResponse appended to its query.
 func (r *AuthorizationRequest) CodeURL(code, issuer string) string {
-	return r.withQuery([]Parameter{{"code", code}, {"state", r.State}, {"iss", issuer}})
+	return r.ResponseURL(r.CodeResponse(code, issuer))
 }
 
-// ErrorURL returns the redirect URI with the error, state and iss appended to its query (RFC 6749
-// section 4.1.2.1).
+// ErrorURL returns the redirect URI with ErrorResponse appended to its query.
 func (r *AuthorizationRequest) ErrorURL(e *Error, issuer string) string {
-	return r.withQuery([]Parameter{{"error", string(e.Code)}, {"error_description", e.Description},
-		{"state", r.State}, {"iss", issuer}})
+	return r.ResponseURL(r.ErrorResponse(e, issuer))
 }
 
-// withQuery returns the redirect URI with the non-empty parameters appended to its query.
-func (r *AuthorizationRequest) withQuery(params []Parameter) string {
-	var uri strings.Builder
-	uri.WriteString(r.RedirectURI)
+// ResponseURL returns the redirect URI with the parameters of a response appended to its query.
+func (r *AuthorizationRequest) ResponseURL(params []Parameter) string {
+	return withQuery(r.RedirectURI, params)
+}
+
+// withQuery returns uri with the non-empty parameters appended to its query.
+func withQuery(uri string, params []Parameter) string {
+	var all strings.Builder
+	all.WriteString(uri)
 	separator := "?"
-	if _, query, found := strings.Cut(r.RedirectURI, "?"); found {
+	if _, query, found := strings.Cut(uri, "?"); found {
 		separator = "&"
 		if query == "" || strings.HasSuffix(query, "&") {
 			separator = ""
@@ -30,11 +44,11 @@ func (r *AuthorizationRequest) withQuery(params []Parameter) string {
 		if p.Value == "" {
 			continue
 		}
-		uri.WriteString(separator + p.Name + "=")
-		writeEscaped(&uri, p.Value)
+		all.WriteString(separator + p.Name + "=")
+		writeEscaped(&all, p.Value)
 		separator = "&"
 	}
-	return uri.String()
+	return all.String()
 }
 
 // writeEscaped writes s and percent-encodes all but unreserved characters (RFC 3986 section 2.1).

@@ -18,7 +18,7 @@ const (
 // RegistrationError tells an operator what is wrong with a client record.
 type RegistrationError struct {
 	// Field is name, client_uri, redirect_uris, scopes, grants, public, operator, introspect_any,
-	// loopback_any_port, tokens_per_minute or secrets.
+	// loopback_any_port, tokens_per_minute, secrets, or a member of ClientOptions in JSON.
 	Field   string
 	Message string // one sentence
 }
@@ -35,7 +35,7 @@ func (c *Client) CheckRegistration() error {
 	}
 	for _, check := range []func(*Client) *RegistrationError{
 		(*Client).checkKind, (*Client).checkURI, (*Client).checkRedirectURIs, (*Client).checkGrants,
-		(*Client).checkScopes, (*Client).checkQuota,
+		(*Client).checkScopes, (*Client).checkQuota, (*Client).checkOptions,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -100,12 +100,13 @@ func (c *Client) checkGrants() *RegistrationError {
 	const field = "grants"
 	switch {
 	case c.Grants == 0 ||
-		c.Grants&^(AuthorizationCodeGrant|RefreshTokenGrant|ClientCredentialsGrant) != 0:
+		!AllGrants.Contains(c.Grants):
 		return &RegistrationError{field,
 			"it must have one or more of authorization_code, refresh_token and client_credentials"}
-	case c.Grants.Contains(RefreshTokenGrant) && !c.Grants.Contains(AuthorizationCodeGrant):
+	case c.Grants.Contains(RefreshTokenGrant) &&
+		c.Grants&(AuthorizationCodeGrant|DeviceCodeGrant) == 0:
 		return &RegistrationError{field,
-			"refresh_token needs authorization_code, the only grant that issues refresh tokens"}
+			"refresh_token needs a grant that issues refresh tokens, such as authorization_code"}
 	case c.Public && c.Grants.Contains(ClientCredentialsGrant):
 		return &RegistrationError{field, "client_credentials is not for public clients"}
 	}
@@ -116,7 +117,7 @@ func (c *Client) checkScopes() *RegistrationError {
 	const field = "scopes"
 	switch {
 	case !AllScopes.Contains(c.Scopes):
-		return &RegistrationError{field, "only view-user, detail-user and server-operations exist"}
+		return &RegistrationError{field, "only " + AllScopes.List() + " exist"}
 	case c.Scopes.Contains(ServerOperations) && !c.Operator:
 		return &RegistrationError{field, "server-operations is for operator clients"}
 	case c.Operator && !c.Scopes.Contains(ServerOperations):
@@ -142,7 +143,7 @@ func (c *Client) checkKind() *RegistrationError {
 		return &RegistrationError{"introspect_any", "a public client cannot introspect"}
 	case c.Public && len(c.Secrets) > 0:
 		return &RegistrationError{"secrets", "a public client cannot have one"}
-	case !c.Public && len(c.Secrets) == 0:
+	case !c.Public && len(c.Secrets) == 0 && !c.HasKeys():
 		return &RegistrationError{"secrets", "a confidential client needs one"}
 	case len(c.Secrets) > MostSecrets:
 		return &RegistrationError{"secrets", "a client can have at most two"}

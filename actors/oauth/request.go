@@ -35,6 +35,7 @@ type TokenRequest struct {
 	RedirectURI  string
 	CodeVerifier string
 	RefreshToken string
+	DeviceCode   string
 	Scope        string // as sent; "" = none
 }
 
@@ -44,6 +45,7 @@ type TokenResponse struct {
 	ExpiresIn    time.Duration // whole seconds
 	RefreshToken string        // "" = none was issued
 	Scopes       Scopes        // granted
+	IDToken      string        // "" = none was asked for (OpenID Connect Core section 3.1.3.3)
 	ShowScope    bool          // Scopes differ from the requested ones, so the response names them
 }
 

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// AppendJSON appends the body of the response (RFC 6749 section 5.1). A token needs no escape.
+// AppendJSON appends the body of the response (RFC 6749 section 5.1, OpenID Connect Core section
+// 3.1.3.3). A token needs no escape.
 func (r *TokenResponse) AppendJSON(dst []byte) []byte {
 	dst = append(append(dst, `{"access_token":"`...), r.AccessToken...)
 	dst = append(dst, `","token_type":"Bearer","expires_in":`...)
@@ -15,6 +16,9 @@ func (r *TokenResponse) AppendJSON(dst []byte) []byte {
 	}
 	if r.ShowScope {
 		dst = appendString(dst, `,"scope":`, r.Scopes.String())
+	}
+	if r.IDToken != "" {
+		dst = append(append(append(dst, `,"id_token":"`...), r.IDToken...), '"')
 	}
 	return append(dst, '}')
 }

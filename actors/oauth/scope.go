@@ -96,6 +96,9 @@ func (s Scopes) Names() []string {
 // String returns the values separated by spaces, always in the same order; "" for the empty set.
 func (s Scopes) String() string { return scopeTexts[s&AllScopes] }
 
+// List returns the values as people write them: "a, b and c".
+func (s Scopes) List() string { return listOf(s.Names()) }
+
 // scopeTexts holds the result of String for each set.
 var scopeTexts = func() (texts [AllScopes + 1]string) {
 	for set := range texts {

@@ -22,11 +22,16 @@ const (
 )
 
 // Browser is the state of the browser that makes an authorization request. All fields but SignedIn
-// are about one account: the chosen one, or else the last used.
+// and Several are about one account: the chosen one, or else the one that a verified id_token_hint
+// names, or else the last used.
 type Browser struct {
 	SignedIn bool     // it has a live session
+	Several  bool     // it has live sessions of several accounts
 	Chosen   bool     // the user chose the account for this request
 	Fresh    bool     // the user signed in for this request
+	Outdated bool     // the sign-in is longer ago than max_age allows
+	Hinted   bool     // it is the account that id_token_hint names
+	Unhinted bool     // id_token_hint names another account
 	Consent  Scopes   // scopes that the user has granted the client before
 	Decision Decision // on the consent page, for this request only
 }
@@ -40,15 +45,21 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 	if c.Public && impersonable(r.RedirectURI) {
 		remembered = 0
 	}
-	if r.Prompt == PromptNone {
-		return silentStep(r, b, remembered)
+	skips := r.SkipAccountChooser && remembered != 0
+	if r.Prompt.Contains(PromptNone) {
+		return silentStep(r, b, skips, remembered)
 	}
-	chosen := b.Chosen || b.Fresh
 	switch {
 	case !b.SignedIn, r.Prompt.Contains(PromptLogin) && !b.Fresh:
 		return StepLogin, nil
-	case !chosen && !(r.SkipAccountChooser && remembered != 0):
+	case b.Unhinted && b.Chosen:
+		return StepRefuse, loginRequired("Another user signed in than the one of id_token_hint.")
+	case b.Unhinted:
+		return StepLogin, nil
+	case mustChoose(r, b, skips):
 		return StepChooseAccount, nil
+	case b.Outdated && !b.Fresh:
+		return StepLogin, nil
 	case b.Decision == Denied:
 		return StepRefuse, &Error{Code: AccessDenied, Description: "The user denied access.",
 			Hint: "Ask again when the user wants it."}
@@ -60,15 +71,40 @@ func NextStep(r *AuthorizationRequest, c *Client, b Browser) (Step, *Error) {
 	return StepIssue, nil
 }
 
-// silentStep is NextStep for prompt=none, which must not show a page.
-func silentStep(r *AuthorizationRequest, b Browser, remembered Scopes) (Step, *Error) {
+// mustChoose reports whether the user has to choose an account first. Without the scope openid,
+// that is so whenever the browser has a session. With it, the user is asked if there is a choice,
+// unless id_token_hint has made it, or if the client wants it.
+func mustChoose(r *AuthorizationRequest, b Browser, skips bool) bool {
 	switch {
-	case !b.SignedIn:
-		return StepRefuse, &Error{Code: LoginRequired, Description: "The user has to sign in.",
-			Hint: "Ask without prompt=none."}
-	case !remembered.Contains(r.Scopes):
+	case b.Chosen || b.Fresh:
+		return false
+	case r.Prompt.Contains(PromptSelectAccount):
+		return true
+	case r.Scopes.Contains(OpenID):
+		return b.Several && !b.Hinted && !skips
+	}
+	return !skips
+}
+
+// silentStep is NextStep for prompt=none, which must not show a page.
+func silentStep(r *AuthorizationRequest, b Browser, skips bool, remembered Scopes) (Step, *Error) {
+	switch {
+	case !b.SignedIn, b.Unhinted, b.Outdated:
+		return StepRefuse, loginRequired("The user has to sign in.")
+	case r.Scopes.Contains(OpenID) && mustChoose(r, b, skips):
+		return StepRefuse, &Error{Code: AccountSelectionRequired,
+			Description: "The user has to choose an account.", Hint: "Ask without prompt=none."}
+	case !b.Consent.Contains(r.Scopes), !r.Scopes.Contains(OpenID) && !remembered.Contains(r.Scopes):
 		return StepRefuse, &Error{Code: ConsentRequired, Description: "The user has to consent.",
 			Hint: "Ask without prompt=none."}
+	case !remembered.Contains(r.Scopes):
+		return StepRefuse, &Error{Code: InteractionRequired,
+			Description: "The user has to confirm each request of this client.",
+			Hint:        "Ask without prompt=none."}
 	}
 	return StepIssue, nil
+}
+
+func loginRequired(description string) *Error {
+	return &Error{Code: LoginRequired, Description: description, Hint: "Ask without prompt=none."}
 }

@@ -1,6 +1,7 @@
 package oauth_test
 
 import (
+	"strings"
 	"testing"
 
 	"gatehouse/actors/oauth"
@@ -88,6 +89,116 @@ func TestNextStep(t *testing.T) {
 			row.uri), oauth.Parameter{}), chooser)
 		if err != nil || r.CheckClient(c) != nil || r.Check(c, 0) != nil {
 			t.Fatalf("%s: the request is rejected", row.name)
+		}
+		got, refusal := oauth.NextStep(r, c, row.browser)
+		if got != row.want || (refusal == nil) != (row.refusal == "") || refusal != nil &&
+			refusal.Code != row.refusal {
+			t.Errorf("%s: got step %d, %v, want %d, %s", row.name, got, refusal, row.want,
+				row.refusal)
+		}
+	}
+}
+
+// TestNextStepWithOpenID asks for the scope openid, which the web client and the public one are
+// registered for.
+func TestNextStepWithOpenID(t *testing.T) {
+	const (
+		web      = "https://app.example/cb"
+		loopback = "http://127.0.0.1/cb"
+	)
+	granted := oauth.OpenID
+	out := oauth.Browser{}
+	one := oauth.Browser{SignedIn: true, Consent: granted}
+	new := oauth.Browser{SignedIn: true}
+	two := oauth.Browser{SignedIn: true, Several: true, Consent: granted}
+	with := func(b oauth.Browser, changes ...func(*oauth.Browser)) oauth.Browser {
+		for _, change := range changes {
+			change(&b)
+		}
+		return b
+	}
+	chosen := func(b *oauth.Browser) { b.Chosen = true }
+	fresh := func(b *oauth.Browser) { b.Chosen, b.Fresh = true, true }
+	outdated := func(b *oauth.Browser) { b.Outdated = true }
+	hinted := func(b *oauth.Browser) { b.Hinted = true }
+	unhinted := func(b *oauth.Browser) { b.Unhinted = true }
+	allowed := func(b *oauth.Browser) { b.Decision = oauth.Allowed }
+	const skip, none = chooser + "=true", "prompt=none"
+	for _, row := range []struct {
+		name    string
+		changes string
+		public  bool
+		uri     string
+		browser oauth.Browser
+		want    oauth.Step
+		refusal oauth.Code
+	}{
+		{"not signed in", "", false, web, out, oauth.StepLogin, ""},
+		{"one session", "", false, web, one, oauth.StepIssue, ""},
+		{"one session, no consent", "", false, web, new, oauth.StepConsent, ""},
+		{"one session, scopes grew", "scope=openid+offline_access", false, web, one, oauth.StepConsent, ""},
+		{"two sessions", "", false, web, two, oauth.StepChooseAccount, ""},
+		{"two sessions, chosen", "", false, web, with(two, chosen), oauth.StepIssue, ""},
+		{"two sessions, just signed in", "", false, web, with(two, fresh), oauth.StepIssue, ""},
+		{"two sessions, bypass", skip, false, web, two, oauth.StepIssue, ""},
+		{"two sessions, one is hinted", "", false, web, with(two, hinted), oauth.StepIssue, ""},
+		{"another scope with two sessions", "scope=view-user", false, web, two, oauth.StepChooseAccount, ""},
+		{"another scope with one session", "scope=view-user", false, web, one, oauth.StepChooseAccount, ""},
+
+		{"select_account, not signed in", "prompt=select_account", false, web, out, oauth.StepLogin, ""},
+		{"select_account", "prompt=select_account", false, web, one, oauth.StepChooseAccount, ""},
+		{"select_account, hinted", "prompt=select_account", false, web, with(one, hinted), oauth.StepChooseAccount, ""},
+		{"select_account with the bypass", "prompt=select_account&" + skip, false, web, one, oauth.StepChooseAccount, ""},
+		{"select_account, chosen", "prompt=select_account", false, web, with(one, chosen), oauth.StepIssue, ""},
+		{"select_account and login", "prompt=select_account+login", false, web, with(one, chosen), oauth.StepLogin, ""},
+		{"select_account and login, done", "prompt=select_account+login", false, web, with(one, fresh), oauth.StepIssue, ""},
+		{"select_account and consent", "prompt=select_account+consent", false, web, with(one, chosen), oauth.StepConsent, ""},
+
+		{"outdated", "max_age=9", false, web, with(one, outdated), oauth.StepLogin, ""},
+		{"outdated, chosen", "max_age=9", false, web, with(two, outdated, chosen), oauth.StepLogin, ""},
+		{"outdated, nothing chosen", "max_age=9", false, web, with(two, outdated), oauth.StepChooseAccount, ""},
+		{"outdated, signed in again", "max_age=0", false, web, with(one, outdated, fresh), oauth.StepIssue, ""},
+		{"outdated with a decision", "max_age=9", false, web, with(one, outdated, allowed), oauth.StepLogin, ""},
+
+		{"another user is hinted", "", false, web, with(one, unhinted), oauth.StepLogin, ""},
+		{"another user is hinted, two sessions", "", false, web, with(two, unhinted), oauth.StepLogin, ""},
+		{"another user than the hinted", "", false, web, with(one, unhinted, chosen), oauth.StepRefuse, oauth.LoginRequired},
+		{"another user than the hinted, decided", "", false, web, with(one, unhinted, fresh, allowed), oauth.StepRefuse, oauth.LoginRequired},
+
+		{"none, not signed in", none, false, web, out, oauth.StepRefuse, oauth.LoginRequired},
+		{"none", none, false, web, one, oauth.StepIssue, ""},
+		{"none, outdated", none + "&max_age=9", false, web, with(one, outdated), oauth.StepRefuse, oauth.LoginRequired},
+		{"none, no consent", none, false, web, new, oauth.StepRefuse, oauth.ConsentRequired},
+		{"none, two sessions", none, false, web, two, oauth.StepRefuse, oauth.AccountSelectionRequired},
+		{"none, two sessions, bypass", none + "&" + skip, false, web, two, oauth.StepIssue, ""},
+		{"none, two sessions, hinted", none, false, web, with(two, hinted), oauth.StepIssue, ""},
+		{"none, another is hinted", none, false, web, with(one, unhinted), oauth.StepRefuse, oauth.LoginRequired},
+		{"none, two sessions without openid", none + "&scope=view-user", false, web, with(two, func(b *oauth.Browser) { b.Consent = oauth.ViewUser }), oauth.StepIssue, ""},
+
+		{"public on loopback", "", true, loopback, one, oauth.StepConsent, ""},
+		{"public on loopback, two sessions, bypass", skip, true, loopback, two, oauth.StepChooseAccount, ""},
+		{"public on loopback, none", none, true, loopback, one, oauth.StepRefuse, oauth.InteractionRequired},
+		{"public on loopback, none, no consent", none, true, loopback, new, oauth.StepRefuse, oauth.ConsentRequired},
+		{"public on loopback, allowed", "", true, loopback, with(one, allowed), oauth.StepIssue, ""},
+	} {
+		c := webClient()
+		if row.public {
+			c = publicClient()
+		}
+		c.Scopes |= oauth.OpenIDScopes
+		changes := row.changes + "&redirect_uri=" + row.uri
+		if !strings.Contains(changes, "scope=") {
+			changes += "&scope=openid"
+		}
+		r, err := oauth.ParseAuthorizationRequest(append(query(changes), oauth.Parameter{}), chooser)
+		if err == nil {
+			err = r.CheckClient(c)
+		}
+		if err == nil {
+			err = r.Check(c, 0)
+		}
+		if err != nil {
+			t.Fatalf("%s: the request is rejected: %v", row.name, err)
 		}
 		got, refusal := oauth.NextStep(r, c, row.browser)
 		if got != row.want || (refusal == nil) != (row.refusal == "") || refusal != nil &&

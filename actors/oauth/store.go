@@ -42,14 +42,17 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
-	// Keys returns the keys of all purposes, in the order of Purposes, as they are at one moment.
+	DeviceStore
+
+	// Keys returns the keys of all purposes, in the order of AllPurposes, as they are at one moment.
 	// The current one of each comes first, then the former ones that have not expired at now, the
 	// newest first.
 	Keys(ctx context.Context, now time.Time) ([]Key, error)
 	// ListKeys describes all stored keys in the order of Keys, those that have expired included.
 	ListKeys(ctx context.Context) ([]KeyInfo, error)
-	// RotateKeys makes a new current key. It returns ErrKeysInUse and changes nothing if a former
-	// key has not expired and Drop is not set.
+	// RotateKeys makes a new current key. It returns ErrKeysInUse and changes nothing if Drop is not
+	// set and a former key has not expired. There may be many former signing keys: it refuses a new
+	// one before the current one is in use, and with First if there is one.
 	RotateKeys(ctx context.Context, r KeyRotation) error
 
 	// Ends returns the last change's number, and what was ended up to there, or later, and would

@@ -14,6 +14,7 @@ const (
 	refreshTokenPrefix      = "gtrt_"
 	authorizationCodePrefix = "gtac_"
 	clientSecretPrefix      = "gtcs_"
+	deviceCodePrefix        = "gtdc_"
 
 	prefixLength = 5
 	randomLength = 43 // base62 characters for at least 256 bits
@@ -40,6 +41,9 @@ func NewRefreshToken() string { return newToken(refreshTokenPrefix) }
 // NewAuthorizationCode returns a new authorization code.
 func NewAuthorizationCode() string { return newToken(authorizationCodePrefix) }
 
+// NewDeviceCode returns a new device code.
+func NewDeviceCode() string { return newToken(deviceCodePrefix) }
+
 // NewClientSecret returns a new client secret.
 func NewClientSecret() string { return newToken(clientSecretPrefix) }
 
@@ -61,6 +65,9 @@ func LooksLikeRefreshToken(token string) bool { return looksLike(token, refreshT
 func LooksLikeAuthorizationCode(token string) bool {
 	return looksLike(token, authorizationCodePrefix)
 }
+
+// LooksLikeDeviceCode reports whether a token has the prefix, length and checksum of a device code.
+func LooksLikeDeviceCode(token string) bool { return looksLike(token, deviceCodePrefix) }
 
 // LooksLikeClientSecret reports whether a token has the prefix, length and checksum of a client
 // secret.

@@ -19,6 +19,7 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 	code, redirectURI, verifier := f.value("code"), f.value("redirect_uri"),
 		f.value("code_verifier")
 	refreshToken, scope := f.value("refresh_token"), f.value("scope")
+	deviceCode := f.value("device_code")
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
@@ -37,6 +38,8 @@ func ParseTokenRequest(params []Parameter, authorization string) (*TokenRequest,
 		r.Code, r.RedirectURI, r.CodeVerifier = code, redirectURI, verifier
 	case RefreshTokenGrant:
 		r.RefreshToken = refreshToken
+	case DeviceCodeGrant:
+		r.DeviceCode = deviceCode
 	}
 	return r, nil
 }
@@ -130,17 +133,22 @@ func cleanUnicode(s string) bool {
 }
 
 func parseGrantType(s string) (GrantTypes, *Error) {
-	const hint = "Send grant_type=authorization_code, refresh_token or client_credentials."
 	if s == "" {
-		return 0, invalidRequest("The parameter grant_type is missing.", hint)
+		return 0, invalidRequest("The parameter grant_type is missing.", hintGrantType)
 	}
 	grant, ok := ParseGrantType(s)
 	if !ok {
-		return 0, &Error{Code: UnsupportedGrantType,
-			Description: "The grant type is not supported.", Hint: hint}
+		return 0, ErrUnsupportedGrant
 	}
 	return grant, nil
 }
+
+const hintGrantType = "Send grant_type=authorization_code, refresh_token or client_credentials."
+
+// ErrUnsupportedGrant is the error for a grant type that does not exist, or that exists only for
+// the clients that are registered for it. It must not be modified.
+var ErrUnsupportedGrant = &Error{Code: UnsupportedGrantType,
+	Description: "The grant type is not supported.", Hint: hintGrantType}
 
 // credentials returns the client's credentials from the body or from HTTP Basic. Both at once are
 // an error.

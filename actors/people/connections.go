@@ -55,7 +55,7 @@ func (s *Service) GrantConsent(
 // Connection is a client that a user has granted scopes.
 type Connection struct {
 	Client  *oauth.Client // must not be changed
-	Scopes  oauth.Scopes  // granted
+	Scopes  oauth.Scopes  // granted, also to devices
 	Granted time.Time     // when the user last granted scopes
 	Used    time.Time     // when the client last got a code or tokens; zero = never
 }
@@ -76,7 +76,7 @@ func (s *Service) Connections(ctx context.Context, userID int64) ([]Connection, 
 			return nil, fmt.Errorf("read client: %w", err)
 		}
 		all = append(all, Connection{
-			Client: client, Scopes: oauth.Scopes(consent.Scopes),
+			Client: client, Scopes: oauth.Scopes(consent.Scopes | consent.Devices),
 			Granted: consent.Granted, Used: consent.Used,
 		})
 	}

@@ -138,7 +138,7 @@ func (s *hookedStore) Consent(
 	return s.Store.Consent(ctx, userID, clientID)
 }
 
-func (s *hookedStore) CreateSession(ctx context.Context, session *account.Session) error {
+func (s *hookedStore) CreateSession(ctx context.Context, session *account.Session) (bool, error) {
 	if s.beforeSession != nil {
 		s.beforeSession()
 	}

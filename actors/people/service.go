@@ -68,6 +68,10 @@ type Tokens interface {
 	// Service calls it with the error of the store's write, and before it returns. It returns that
 	// error, or why it is not known that every server honours the change.
 	UserChanged(id int64, err error) error
+	// FamiliesEnded makes every server refuse the access tokens of families that a write has ended.
+	// Service calls it with the error of that write, and before it returns. It returns that error,
+	// or why it is not known that every server honours the end.
+	FamiliesEnded(err error) error
 }
 
 // Trail is the part of audit.Store that Service needs, besides the events of its writes.

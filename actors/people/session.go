@@ -2,6 +2,8 @@ package people
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,8 +90,18 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 
 func (s *Service) endSession(ctx context.Context, session *account.Session) error {
 	ctx = ofUser(byUser(ctx, session.UserID), audit.SignOut, session.UserID)
-	if err := s.config.Store.DeleteSession(ctx, session.Hash); err != nil {
-		return fmt.Errorf("end session: %w", err)
+	tokens, err := s.config.Store.DeleteSession(ctx, session.Hash)
+	return s.tokensEnded("end session", tokens, err)
+}
+
+// tokensEnded has every server refuse the tokens that ended with sessions, if there are any. err is
+// that of the store's write.
+func (s *Service) tokensEnded(step string, tokens bool, err error) error {
+	if tokens || err != nil { // an error may hide a commit
+		err = s.config.Tokens.FamiliesEnded(err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
 	}
 	return nil
 }
@@ -127,8 +139,40 @@ func (s *Service) EndSession(ctx context.Context, userID int64, id string, now t
 // EndOtherSessions ends all sessions of a user except the one with the token keep.
 func (s *Service) EndOtherSessions(ctx context.Context, userID int64, keep string) error {
 	ctx = ofUser(ctx, audit.SignOut, userID, "others")
-	if err := s.config.Store.DeleteSessions(ctx, userID, oauth.HashOf(keep)); err != nil {
-		return fmt.Errorf("end sessions: %w", err)
+	tokens, err := s.config.Store.DeleteSessions(ctx, userID, oauth.HashOf(keep))
+	return s.tokensEnded("end sessions", tokens, err)
+}
+
+// ClientSession returns the ID by which a client knows a session. A client that is new to the
+// session gets a random one. From then on it is told of the end of the session, if it wants that.
+// The error is account.ErrNotFound when the session has ended.
+func (s *Service) ClientSession(
+	ctx context.Context, session *account.Session, clientID string,
+) (sid string, err error) {
+	if !s.inflight.Enter() {
+		return "", mailbox.ErrStopped
 	}
-	return nil
+	defer s.inflight.Leave()
+	sid, err = s.config.Store.ClientSession(ctx, session.Hash, clientID)
+	if errors.Is(err, account.ErrNotFound) {
+		sid, err = s.config.Store.AddClientSession(ctx, session.Hash, clientID, rand.Text())
+	}
+	if err != nil {
+		return "", fmt.Errorf("session of a client: %w", err)
+	}
+	return sid, nil
+}
+
+// KnowsSession reports whether a client knows a session by an ID.
+func (s *Service) KnowsSession(
+	ctx context.Context, session *account.Session, clientID, sid string,
+) (bool, error) {
+	known, err := s.config.Store.ClientSession(ctx, session.Hash, clientID)
+	if errors.Is(err, account.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("session of a client: %w", err)
+	}
+	return subtle.ConstantTimeCompare([]byte(known), []byte(sid)) == 1, nil
 }

@@ -110,6 +110,18 @@ type entry struct {
 	known  bool   // the browser has signed in to the account before
 }
 
+// amr returns how the user signed in (RFC 8176). A session that replaces another one follows a
+// password.
+func (e entry) amr() []string {
+	switch e.means {
+	case byPassword, "":
+		return []string{"pwd"}
+	case string(account.ForPhone):
+		return []string{"otp", "sms"}
+	}
+	return []string{"otp"}
+}
+
 // rehash replaces an outdated hash of u's password. The password is the same, so sessions and
 // tokens stay. An error is only logged, since the next sign-in tries again.
 func (s *Service) rehash(
@@ -134,10 +146,11 @@ func (s *Service) startSession(
 	in := &SignedIn{Token: account.NewSecret(), Known: s.known.mark(u, now), User: u}
 	session := &account.Session{
 		Hash: oauth.HashOf(in.Token), UserID: u.ID, Created: now, SignedIn: now, Seen: now,
-		Expires: s.sessionExpiry(now, now), Device: e.device,
+		Expires: s.sessionExpiry(now, now), Device: e.device, AMR: e.amr(),
 	}
-	if err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session); err != nil {
-		return nil, fmt.Errorf("create session: %w", err)
+	tokens, err := s.config.Store.CreateSession(ofSignIn(ctx, u, e), session)
+	if err := s.tokensEnded("create session", tokens, err); err != nil {
+		return nil, err
 	}
 	if err := s.confirmSession(ctx, u, session); err != nil {
 		return nil, err

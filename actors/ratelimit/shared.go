@@ -52,10 +52,26 @@ func SharePacer[K comparable](
 	if nodes == nil {
 		return p
 	}
-	return share(nodes, name, p, keys[K]{
+	return share(nodes, name, p, keysBy(encode, decode))
+}
+
+// SharePolls is SharePacer for a Polls.
+func SharePolls[K comparable](
+	nodes Nodes, name string, p *Polls[K],
+	encode func(K) []byte, decode func([]byte) (key K, ok bool),
+) Limiter[K] {
+	if nodes == nil {
+		return p
+	}
+	return share(nodes, name, p, keysBy(encode, decode))
+}
+
+// keysBy returns keys of which each is a site of its own.
+func keysBy[K comparable](encode func(K) []byte, decode func([]byte) (K, bool)) keys[K] {
+	return keys[K]{
 		encode: func(key K) (text, site []byte) { text = encode(key); return text, text },
 		decode: decode,
-	})
+	}
 }
 
 // keys are how keys are written in requests.

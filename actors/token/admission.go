@@ -18,6 +18,7 @@ type Endpoint int
 const (
 	BasicProfile    Endpoint = iota // GET /api/user: 100 requests a minute and access token
 	DetailedProfile                 // GET /api/user/details: 50
+	UserInfo                        // /oauth/userinfo: 100 (OpenID Connect Core section 5.3)
 	adminAPI                        // no limit
 	introspection                   // no limit, and no scope
 )

@@ -13,12 +13,14 @@ import (
 // TestAdmitAllocatesNothing admits requests with a token in use.
 func TestAdmitAllocatesNothing(t *testing.T) {
 	f := newFixture(t, nil)
-	token := f.token("app", oauth.UserScopes)
+	token := f.token("app", oauth.UserScopes|oauth.OpenIDScopes)
 	now := time.Now()
-	f.Admit(token, BasicProfile, now)
-	got := testing.AllocsPerRun(1000, func() { f.Admit(token, DetailedProfile, now) })
-	if got > 0.01 {
-		t.Errorf("got %v allocations a request, want none", got)
+	for endpoint := range limitOf {
+		f.Admit(token, Endpoint(endpoint), now)
+		got := testing.AllocsPerRun(1000, func() { f.Admit(token, Endpoint(endpoint), now) })
+		if got > 0.01 {
+			t.Errorf("endpoint %d: got %v allocations a request, want none", endpoint, got)
+		}
 	}
 }
 

@@ -224,6 +224,9 @@ func TestVerdicts(t *testing.T) {
 		{"basic without approval", f.token("new", both), BasicProfile, Admitted},
 		{"basic without a user", f.token("ops", 0), BasicProfile, InsufficientScope},
 		{"operations at a profile", f.token("ops", oauth.ServerOperations), DetailedProfile, InsufficientScope},
+		{"userinfo", f.token("app", oauth.ViewUser|oauth.OpenID), UserInfo, Admitted},
+		{"userinfo without openid", f.token("app", both), UserInfo, InsufficientScope},
+		{"userinfo without a user", f.token("ops", 0), UserInfo, InsufficientScope},
 		{"operations", f.token("ops", oauth.ServerOperations), adminAPI, Admitted},
 		{"operations of a client that is no operator", f.token("app", oauth.ServerOperations), adminAPI, InsufficientScope},
 		{"operations with a user's scopes", f.token("app", both), adminAPI, InsufficientScope},
@@ -234,7 +237,7 @@ func TestVerdicts(t *testing.T) {
 			genuine++
 		}
 		counted := c.want != TokenInvalid && c.want != TokenExpired && c.endpoint != adminAPI
-		limit := limitOf[min(c.endpoint, DetailedProfile)]
+		limit := limitOf[min(c.endpoint, UserInfo)]
 		if counted && (got.Rate.Limit != limit || got.Rate.Remaining != limit-1) {
 			t.Errorf("%s: got rate %+v, want one counted", c.name, got.Rate)
 		}
@@ -267,7 +270,7 @@ func TestAdmitReturnsProfile(t *testing.T) {
 // windows.
 func TestRateLimitIsExact(t *testing.T) {
 	f := newFixture(t, nil)
-	token := f.token("app", oauth.UserScopes)
+	token := f.token("app", oauth.UserScopes|oauth.OpenID)
 	start := time.Now()
 	for _, window := range []time.Duration{0, 2 * time.Minute} {
 		for endpoint, want := range limitOf {

@@ -54,6 +54,7 @@ func ofSecrets(ctx context.Context, action audit.Action, id string,
 
 // changedMembers returns the names of the members that differ, as in the admin API.
 func changedMembers(old, c *oauth.Client) (names []string) {
+	o, n := &old.Options, &c.Options
 	for _, m := range []struct {
 		name    string
 		changed bool
@@ -67,6 +68,16 @@ func changedMembers(old, c *oauth.Client) (names []string) {
 		{"loopback_any_port", old.LoopbackAnyPort != c.LoopbackAnyPort},
 		{"introspect_any", old.IntrospectAny != c.IntrospectAny},
 		{"tokens_per_minute", old.TokensPerMinute != c.TokensPerMinute},
+		{"id_token_alg", o.IDTokenAlg != n.IDTokenAlg},
+		{"claims_in_id_token", o.ClaimsInIDToken != n.ClaimsInIDToken},
+		{"post_logout_redirect_uris",
+			!slices.Equal(o.PostLogoutRedirectURIs, n.PostLogoutRedirectURIs)},
+		{"backchannel_logout_uri", o.BackchannelLogoutURI != n.BackchannelLogoutURI},
+		{"require_pkce", o.RequirePKCE != n.RequirePKCE},
+		{"access_token_format", o.JWTAccessTokens != n.JWTAccessTokens},
+		{"jwks", o.JWKS != n.JWKS},
+		{"jwks_uri", o.JWKSURI != n.JWKSURI},
+		{"resources", !slices.Equal(o.Resources, n.Resources)},
 	} {
 		if m.changed {
 			names = append(names, m.name)

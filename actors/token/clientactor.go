@@ -94,6 +94,7 @@ type tokenAsk struct {
 	response oauth.TokenResponse
 	counted  bool          // the quota counts the access token
 	opened   time.Duration // with counted: when the quota's window was opened
+	idToken  idTokenRequest
 }
 
 func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
@@ -207,13 +208,13 @@ func (a *clientActor) redeem(m *redemption) {
 	if m.fault = oauth.CheckRedeem(m.code, m.client, m.request, m.now); m.fault != nil {
 		return
 	}
+	scopes := m.code.Scopes & m.client.Scopes
+	a.grant(&m.tokenAsk, scopes)
 	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
-	if !reused && !a.count(&m.tokenAsk) {
+	if !reused && !(a.reserveIDToken(&m.tokenAsk, m.code.Details) && a.count(&m.tokenAsk)) {
 		return
 	}
-	scopes := m.code.Scopes & m.client.Scopes
 	m.op.Code, m.op.Now = m.code.Hash, m.now
-	a.grant(&m.tokenAsk, scopes)
 	m.op.Family = a.family(m)
 	m.access.UserID, m.access.FamilyID = m.code.UserID, m.op.Family.ID
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
@@ -239,7 +240,12 @@ func (a *clientActor) family(m *redemption) oauth.Family {
 		ID:       uuid.Must(uuid.NewV7()), // it grows with time, so that new rows are neighbors on disk
 		ClientID: m.client.ID, UserID: m.code.UserID, Scopes: m.code.Scopes, Generation: 1,
 		Advanced: m.now, Expires: expires, Ends: expires, AccessExpires: expires,
+		Details: m.code.Details,
 	}
+	if !f.Scopes.Contains(oauth.OfflineAccess) {
+		f.Session = m.code.Session
+	}
+	f.Details.Nonce = "" // only the first id_token has it
 	if m.client.Grants.Contains(oauth.RefreshTokenGrant) {
 		lifetimes := &a.service.config.Lifetimes
 		f.Ends = m.now.Add(lifetimes.RefreshFamily)
@@ -259,15 +265,15 @@ func (a *clientActor) rotate(m *rotation) {
 		m.fault = fault
 		return
 	}
-	if !reused && !a.count(&m.tokenAsk) {
+	f := &m.token.Family
+	a.grant(&m.tokenAsk, scopes)
+	if !reused && !(a.reserveIDToken(&m.tokenAsk, f.Details) && a.count(&m.tokenAsk)) {
 		return
 	}
-	f := &m.token.Family
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
 	m.op.Now, m.op.Grace = m.now, lifetimes.RefreshGrace
 	m.op.Expires = earlier(m.now.Add(lifetimes.RefreshToken), f.Ends)
-	a.grant(&m.tokenAsk, scopes)
 	m.access.UserID, m.access.FamilyID = f.UserID, f.ID
 	m.op.AccessExpires = time.Unix(m.access.Expires, 0)
 	m.op.Refresh = m.refreshToken()

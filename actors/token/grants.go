@@ -49,18 +49,23 @@ func (s *Service) token(
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a, _, err := s.client(ctx, r.ClientID)
-	if errors.Is(err, oauth.ErrNotFound) {
+	a, client, err := s.client(ctx, r.ClientID)
+	switch {
+	case r.Grant == oauth.DeviceCodeGrant && (errors.Is(err, oauth.ErrNotFound) ||
+		err == nil && !client.Grants.Contains(r.Grant)):
+		return nil, oauth.ErrUnsupportedGrant
+	case errors.Is(err, oauth.ErrNotFound):
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	switch r.Grant {
 	case oauth.AuthorizationCodeGrant:
-		return s.redeem(ctx, a, &redemption{tokenAsk: newTokenAsk(r, now)})
+		return s.redeem(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
 	case oauth.RefreshTokenGrant:
-		return s.rotate(ctx, a, &rotation{tokenAsk: newTokenAsk(r, now)})
+		return s.rotate(ctx, a, client, &rotation{tokenAsk: newTokenAsk(r, now)})
+	case oauth.DeviceCodeGrant:
+		return s.poll(ctx, a, client, &redemption{tokenAsk: newTokenAsk(r, now)})
 	}
 	return s.issue(ctx, a, r, now)
 }
@@ -130,7 +135,7 @@ func (s *Service) do(
 }
 
 func (s *Service) redeem(
-	ctx context.Context, a *clientActor, m *redemption,
+	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
 ) (*oauth.TokenResponse, error) {
 	if oauth.LooksLikeAuthorizationCode(m.request.Code) {
 		var err error
@@ -139,6 +144,20 @@ func (s *Service) redeem(
 			return nil, err
 		}
 	}
+	return s.redeemCode(ctx, a, c, m)
+}
+
+// redeemCode exchanges m.code.
+func (s *Service) redeemCode(
+	ctx context.Context, a *clientActor, c *oauth.Client, m *redemption,
+) (*oauth.TokenResponse, error) {
+	if m.code != nil && m.code.Used.IsZero() {
+		err := s.prepareIDToken(ctx, &m.tokenAsk, c, m.code.Scopes, m.code.UserID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	defer m.idToken.release()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -160,15 +179,20 @@ func (s *Service) confirmReuse(outcome oauth.Outcome) error {
 }
 
 func (s *Service) rotate(
-	ctx context.Context, a *clientActor, m *rotation,
+	ctx context.Context, a *clientActor, c *oauth.Client, m *rotation,
 ) (*oauth.TokenResponse, error) {
 	if oauth.LooksLikeRefreshToken(m.request.RefreshToken) {
 		var err error
 		m.token, err = s.config.Tokens.RefreshToken(ctx, oauth.HashOf(m.request.RefreshToken))
+		if err == nil && !m.token.Outdated(m.now, s.config.Lifetimes.RefreshGrace) {
+			f := &m.token.Family
+			err = s.prepareIDToken(ctx, &m.tokenAsk, c, f.Scopes, f.UserID)
+		}
 		if err != nil && !errors.Is(err, oauth.ErrNotFound) {
 			return nil, err
 		}
 	}
+	defer m.idToken.release()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -196,6 +220,9 @@ func (a *clientActor) decided(
 	if outcome == oauth.OutcomeDone {
 		m.access.Epochs = epochs
 		a.seal(m)
+		if err := a.signIDToken(m); err != nil {
+			return nil, err
+		}
 		return &m.response, nil
 	}
 	a.uncount(m)

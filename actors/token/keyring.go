@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type keyring struct {
 type keySet struct {
 	keys  map[oauth.Purpose][]oauth.Key
 	seals []*oauth.TokenKey // of oauth.TokenKeys, in the same order
+	// signing has the keys of oauth.SigningPurposes, in the same order.
+	signing map[oauth.Purpose][]*signingKey
 }
 
 // seal returns an access token that says t.
@@ -56,12 +59,13 @@ func (k *keyring) find(number uint16) *oauth.TokenKey {
 	return nil
 }
 
-// Keys returns the keys of a purpose, the current one first. They must not be changed.
+// Keys returns the keys of a purpose, the current one first. They must not be changed. Of a purpose
+// that signs there may be none.
 func (s *Service) Keys(purpose oauth.Purpose) []oauth.Key {
 	return s.keys.current.Load().keys[purpose]
 }
 
-// ListKeys describes all stored keys in the order of oauth.Purposes, the current one of each first.
+// ListKeys describes all stored keys in the order of oauth.AllPurposes, the current one of each first.
 func (s *Service) ListKeys(ctx context.Context) ([]oauth.KeyInfo, error) {
 	return s.config.Tokens.ListKeys(ctx)
 }
@@ -91,18 +95,30 @@ func (s *Service) replaceKeys(ctx context.Context) error {
 	for i := range set.keys[oauth.TokenKeys] {
 		set.seals = append(set.seals, oauth.NewTokenKey(&set.keys[oauth.TokenKeys][i]))
 	}
-	before := s.keys.current.Swap(set)
+	before := s.keys.current.Load()
+	if set.signing, err = signingKeys(all, before); err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
+	s.keys.current.Store(set)
 	s.ends.version.Add(1) // a key may be gone
 	if before == nil {
 		return nil
 	}
-	for _, purpose := range oauth.Purposes {
-		if made := &set.keys[purpose][0]; made.Number != before.keys[purpose][0].Number {
-			s.config.Logger.Info("a new key is in use", slog.String("purpose", string(purpose)),
-				slog.Time("made", made.Made))
+	for _, purpose := range oauth.AllPurposes {
+		if made := newest(set.keys[purpose]); made.Number > newest(before.keys[purpose]).Number {
+			s.config.Logger.Info("there is a new key", slog.String("purpose", string(purpose)),
+				slog.Time("made", made.Made), slog.Time("in_use", cmp.Or(made.Starts, made.Made)))
 		}
 	}
 	return nil
+}
+
+// newest returns the first of keys, or the zero Key.
+func newest(keys []oauth.Key) (k oauth.Key) {
+	if len(keys) > 0 {
+		k = keys[0]
+	}
+	return k
 }
 
 // openToken opens an access token, expired or not. ok is false if the token was not sealed with one
@@ -138,10 +154,11 @@ func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
 	return s.keys.find(number)
 }
 
-// RotateKeys makes a new key of a purpose. What was sealed with the key before stays valid until it
+// RotateKeys makes a new key of a purpose. What was made with the key before stays valid until it
 // expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop
-// ends all former keys with what they sealed. RotateKeys returns when the next rotation is
-// possible.
+// ends all former keys with what they made. RotateKeys returns when the next rotation is possible.
+// A new signing key is used a day later, and former ones do not refuse the next rotation; with drop
+// it is used at once.
 func (s *Service) RotateKeys(
 	ctx context.Context, purpose oauth.Purpose, drop bool, now time.Time,
 ) (again time.Time, err error) {
@@ -153,21 +170,25 @@ func (s *Service) RotateKeys(
 		Purpose: purpose, Now: now, Drop: drop,
 		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}
-	event := audit.Event{Action: audit.KeysRotated, Target: string(purpose)}
-	if drop {
-		event.Details = []string{"now"}
+	again = rotation.Expires
+	if purpose.IsSigning() {
+		if rotation, err = s.signingRotation(purpose, drop, now); err != nil {
+			return again, err
+		}
+		again = rotation.Starts
 	}
-	err = s.config.Tokens.RotateKeys(audit.With(ctx, event), rotation)
+	var details []string
+	if drop {
+		again, details = now, []string{"now"}
+	}
+	err = s.config.Tokens.RotateKeys(keysRotated(ctx, purpose, details...), rotation)
 	// Read them also after an error, which may hide that they were rotated, and when ctx has ended.
 	reading, cancel := context.WithTimeout(s.lifetime, loadTimeout)
 	defer cancel()
 	failed := s.readKeys(reading)
 	switch {
 	case errors.Is(err, oauth.ErrKeysInUse):
-		if known := s.Keys(purpose); len(known) > 1 {
-			again = known[1].Expires
-		}
-		return again, err
+		return s.nextRotation(purpose), err
 	case err != nil:
 		return again, fmt.Errorf("rotate keys: %w", err)
 	case failed != nil:
@@ -178,9 +199,25 @@ func (s *Service) RotateKeys(
 	}
 	if drop {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
-		return now, nil
 	}
-	return rotation.Expires, nil
+	return again, nil
+}
+
+// nextRotation returns when a rotation is no longer refused.
+func (s *Service) nextRotation(purpose oauth.Purpose) (again time.Time) {
+	switch known := s.Keys(purpose); {
+	case purpose.IsSigning():
+		again = newest(known).Starts
+	case len(known) > 1:
+		again = known[1].Expires
+	}
+	return again
+}
+
+// keysRotated returns a context whose next write records a new key.
+func keysRotated(ctx context.Context, purpose oauth.Purpose, details ...string) context.Context {
+	return audit.With(ctx, audit.Event{Action: audit.KeysRotated, Target: string(purpose),
+		Details: details})
 }
 
 // lifetimeOf returns how long a key is needed after it was replaced.
@@ -192,6 +229,8 @@ func (s *Service) lifetimeOf(purpose oauth.Purpose) time.Duration {
 		return oauth.BrowserLifetime
 	case oauth.ClusterKeys:
 		return oauth.ClusterLifetime
+	case oauth.RS256Keys, oauth.ES256Keys:
+		return max(s.config.Lifetimes.AccessToken, s.config.HintLifetime)
 	}
 	return s.config.Lifetimes.AccessToken
 }

@@ -17,6 +17,9 @@ type metrics struct {
 	panics         prometheus.Counter
 	mailboxRejects prometheus.Counter
 	provisional    prometheus.Counter
+
+	signatureSeconds  *prometheus.HistogramVec // by algorithm
+	signaturesRefused prometheus.Counter
 }
 
 func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
@@ -37,9 +40,17 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		provisional: counter("gatehouse_cluster_provisional_decisions_total",
 			"Requests with access tokens that this node decided about alone, because the node that counts them could not be asked."),
 	}
+	m.signatureSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "gatehouse_signature_seconds",
+		Help:    "Time to compute a signature of an id_token or another JWT, by algorithm.",
+		Buckets: []float64{0.00005, 0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1},
+	}, []string{"alg"})
+	m.signaturesRefused = counter("gatehouse_signatures_refused_total",
+		"Signatures that were refused because too many were waited for; nothing was consumed.")
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
 		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
+		oauth.DeviceCodeGrant,
 	} {
 		m.issued[grant] = m.tokenRequests.WithLabelValues(grant.String(), "ok")
 	}
@@ -48,6 +59,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	collectors := []prometheus.Collector{
 		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
+		m.signatureSeconds, m.signaturesRefused,
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",
@@ -66,12 +78,18 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		collectors = append(collectors, m.provisional, gauge("gatehouse_cluster_shadows",
 			"Access tokens in use here whose requests another node counts.", s.shadows))
 	}
-	for _, purpose := range oauth.Purposes {
+	for _, purpose := range oauth.AllPurposes {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "gatehouse_key_age_seconds",
-			Help:        "Age of the current key of each purpose.",
+			Help:        "Age of the newest key of each purpose; 0 if there is none yet.",
 			ConstLabels: prometheus.Labels{"purpose": string(purpose)},
-		}, func() float64 { return time.Since(s.Keys(purpose)[0].Made).Seconds() }))
+		}, func() float64 {
+			keys := s.Keys(purpose)
+			if len(keys) == 0 {
+				return 0
+			}
+			return time.Since(keys[0].Made).Seconds()
+		}))
 	}
 	var err error
 	for _, c := range collectors {
@@ -87,4 +105,9 @@ func (m *metrics) responded(grant oauth.GrantTypes, fault *oauth.Error) {
 		return
 	}
 	m.tokenRequests.WithLabelValues(grant.String(), string(fault.Code)).Inc()
+}
+
+// signed counts a signature.
+func (m *metrics) signed(alg string, took time.Duration) {
+	m.signatureSeconds.WithLabelValues(alg).Observe(took.Seconds())
 }

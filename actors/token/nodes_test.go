@@ -8,14 +8,14 @@ import (
 	"gatehouse/actors/token"
 )
 
-// nodes are the Nodes of two services: the first one counts, and the other asks it.
+// nodes are the Nodes of two services for one limit: the first one counts, and the other asks it.
 type nodes struct {
 	asks  bool // of the second service
 	count *func(request []byte, now time.Time) []byte
 }
 
-func (n nodes) Serve(_ string, count func([]byte, time.Time) []byte) {
-	if !n.asks {
+func (n nodes) Serve(limit string, count func([]byte, time.Time) []byte) {
+	if !n.asks && limit == "wrong_secrets" {
 		*n.count = count
 	}
 }

@@ -47,6 +47,7 @@ type user struct {
 	epoch    int64
 	basic    []byte // the profile as JSON
 	detailed []byte
+	lazy     *lazyClaims
 }
 
 // readUser reads what requests need to know of a user, or account.ErrNotFound.
@@ -58,6 +59,7 @@ func (s *Service) readUser(ctx context.Context, id int64) (user, error) {
 	return user{
 		disabled: u.Disabled, epoch: u.Epoch,
 		basic: u.AppendBasic(nil), detailed: u.AppendDetailed(nil),
+		lazy: &lazyClaims{updated: max(0, u.Updated.Unix())},
 	}, nil
 }
 
@@ -75,6 +77,19 @@ func (s *Service) readClient(ctx context.Context, id string) (oauth.Client, erro
 // that every node honours the change.
 func (s *Service) UserChanged(id int64, err error) error {
 	s.users.change(id) // also after an error, which may hide a commit
+	if err != nil {
+		return err
+	}
+	return s.confirm()
+}
+
+// FamiliesEnded makes every request refuse the access tokens of families that a write has ended, on
+// this node from its return on, and on all others. err is that of the write. The ends are read from
+// the database.
+func (s *Service) FamiliesEnded(err error) error {
+	if _, read := s.Follow(s.lifetime); err == nil && read != nil {
+		return fmt.Errorf("read what has ended: %w", errors.Join(oauth.ErrUnknownOutcome, read))
+	}
 	if err != nil {
 		return err
 	}

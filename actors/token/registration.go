@@ -45,8 +45,8 @@ func (s *Service) ClientUsage(id string) (u Usage) {
 	return u
 }
 
-// CreateClient registers c under a new id. It returns the record and, for a confidential client,
-// its secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
+// CreateClient registers c under a new id. It returns the record and, for a confidential client
+// without keys, its secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
 func (s *Service) CreateClient(
 	ctx context.Context, c oauth.Client, now time.Time,
 ) (created *oauth.Client, secret string, err error) {
@@ -56,7 +56,7 @@ func (s *Service) CreateClient(
 	defer s.inflight.Leave()
 	c.ID, c.Created, c.Secrets = uuid.NewString(), now, nil
 	c.RedirectURIs, c.Options = slices.Clone(c.RedirectURIs), c.Options.Clone()
-	if !c.Public {
+	if !c.Public && !c.HasKeys() {
 		var kept oauth.Secret
 		secret, kept = oauth.NewSecret(now)
 		c.Secrets = []oauth.Secret{kept}

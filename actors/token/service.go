@@ -17,6 +17,8 @@
 //   - A token actor, one for each access token in use, owns its rate limits. A restart begins new
 //     windows.
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
+//   - The limits of device codes, of their polls and of guesses of user codes are in memory. A
+//     restart forgets them.
 package token
 
 import (
@@ -48,6 +50,8 @@ type Config struct {
 	Tokens    oauth.Store
 	Accounts  account.Store
 	Lifetimes oauth.Lifetimes
+	// Issuer is the URL that clients know the service by, as id_tokens name it.
+	Issuer string
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -59,6 +63,11 @@ type Config struct {
 	// may have an eighth of them, and one user a 64th, but 100 at least. Optional: 0 =
 	// DefaultMaxActive.
 	MaxActive int
+	// SigningKeyAge is how long a signing key is in use before its successor; optional: 0 =
+	// DefaultSigningKeyAge. At least two days.
+	SigningKeyAge time.Duration
+	// HintLifetime is how long former signing keys verify JWTs that come back as hints; optional.
+	HintLifetime time.Duration
 	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
 	Nodes   ratelimit.Nodes
 	Actors  *actor.ActorSystem // outlives the Service
@@ -81,12 +90,15 @@ type Service struct {
 	started      time.Time
 	metrics      *metrics
 	keys         keyring
+	making       chan struct{} // holds a token while the first key of a signing purpose is made
+	signer       signer
 	spawner      *mailbox.Spawner
 	clients      records[string, oauth.Client]
 	users        records[int64, user]
 	clientActors clientActors
 	changing     chan struct{} // holds a token while the record of a client is being changed
 	wrongSecrets ratelimit.Limiter[netip.Addr]
+	devices      deviceLimits
 
 	directory *directory
 	ends      ends
@@ -115,8 +127,12 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		changing: make(chan struct{}, 1),
 		wrongSecrets: ratelimit.ShareThrottle(config.Nodes, "wrong_secrets",
 			ratelimit.NewThrottle(wrongSecrets, wrongSecretsEvery, wrongSecretCallers)),
+		devices:   newDeviceLimits(config.Nodes),
+		making:    make(chan struct{}, 1),
+		signer:    newSigner(),
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
+	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission
@@ -136,6 +152,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		})
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
+	s.tasks.Go(s.watchSigningKeys)
 	if config.Peers != nil {
 		view := config.Peers.View() // what changes from now on is noticed
 		s.tasks.Go(func() { s.reportToHolders(view) })

@@ -21,13 +21,17 @@ import (
 	"gatehouse/actors/token"
 )
 
-// accountStore names the embedded field, whose methods these tests do not call.
-type accountStore = account.Store
+// accountStore and deviceStore name the embedded fields, whose methods these tests do not call.
+type (
+	accountStore = account.Store
+	deviceStore  = oauth.DeviceStore
+)
 
 // fakeStore keeps records in memory. A test can pause its writer: operations queue up, and flush
 // runs them in one batch. Its methods are also what other processes call that share it.
 type fakeStore struct {
 	accountStore
+	deviceStore
 
 	writer   sync.Mutex // held while operations are executed and end, in their order
 	mu       sync.Mutex
@@ -263,6 +267,14 @@ func (s *fakeStore) rotate(op *oauth.Rotate) {
 	op.Epochs = oauth.Epochs{Client: client.Epoch, User: user.Epoch}
 }
 
+// put replaces a user, whose epoch stays.
+func (s *fakeStore) put(u account.User) {
+	s.locked(func() {
+		u.Epoch = s.users[u.ID].Epoch
+		s.users[u.ID] = &u
+	})
+}
+
 // find returns a copy of a record, or oauth.ErrNotFound.
 func find[K comparable, T any](s *fakeStore, records map[K]*T, key K) (*T, error) {
 	s.mu.Lock()
@@ -308,7 +320,7 @@ func (s *fakeStore) RefreshToken(_ context.Context, hash oauth.Hash) (*oauth.Ref
 // Keys implements oauth.Store.
 func (s *fakeStore) Keys(_ context.Context, now time.Time) (keys []oauth.Key, err error) {
 	s.mu.Lock()
-	for _, purpose := range oauth.Purposes {
+	for _, purpose := range oauth.AllPurposes {
 		keys = append(keys, s.liveKeys(purpose, now)...)
 	}
 	err = s.keysError
@@ -334,7 +346,7 @@ func (s *fakeStore) liveKeys(purpose oauth.Purpose, now time.Time) (live []oauth
 func (s *fakeStore) ListKeys(context.Context) (list []oauth.KeyInfo, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, purpose := range oauth.Purposes {
+	for _, purpose := range oauth.AllPurposes {
 		for _, k := range s.keys[purpose] {
 			list = append(list, oauth.KeyInfo{
 				Purpose: purpose, Number: k.Number, Made: k.Made, Expires: k.Expires,
@@ -349,17 +361,22 @@ func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	former := s.liveKeys(r.Purpose, r.Now)
-	number := former[0].Number + 1
+	number := uint16(1)
+	if len(former) > 0 {
+		number = former[0].Number + 1
+	}
+	signing := r.Purpose.IsSigning() && len(former) > 0
 	switch {
 	case r.Drop:
 		former = nil
-	case len(former) > 1:
+	case len(former) > 1 && !signing, signing && (r.First || former[0].Starts.After(r.Now)):
 		return oauth.ErrKeysInUse
-	default:
+	case len(former) > 0:
 		former[0].Expires = r.Expires
 	}
 	made := oauth.Key{
-		Purpose: r.Purpose, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)}, Made: r.Now,
+		Purpose: r.Purpose, Number: number, Secret: [32]byte{byte(number), byte(number >> 8)},
+		Made: r.Now, Private: r.Private, Starts: r.Starts,
 	}
 	s.keys[r.Purpose] = append([]oauth.Key{made}, former...)
 	s.note(oauth.Change{Keys: r.Purpose})

@@ -22,11 +22,11 @@ const (
 
 // limitOf is how many requests a minute an access token has at each endpoint (interface document,
 // section 8).
-var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50}
+var limitOf = [...]int{BasicProfile: 100, DetailedProfile: 50, UserInfo: 100}
 
 // scopeOf is the scope that each endpoint requires (interface document, section 2.6).
 var scopeOf = [...]oauth.Scopes{
-	BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser,
+	BasicProfile: oauth.ViewUser, DetailedProfile: oauth.DetailUser, UserInfo: oauth.OpenID,
 	adminAPI: oauth.ServerOperations, introspection: 0,
 }
 
@@ -207,6 +207,8 @@ func (a *tokenActor) decide(
 		verdict = UnapprovedScope
 	case endpoint == DetailedProfile:
 		profile = u.detailed
+	case endpoint == UserInfo:
+		profile = u.userInfo(a.session.user.key, releasedTo(a.session.scopes, client.DetailApproved))
 	}
 	return Admission{Verdict: verdict, Rate: rate, Profile: profile}
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -133,6 +135,40 @@ func (b *browser) open(t *testing.T, method, url string, form url.Values) *http.
 		}
 	})
 	return response
+}
+
+var formToken = regexp.MustCompile(`name="form_token" value="([^"]*)"`)
+
+// allowDevice enters a user code at the server at base and allows the device.
+func (b *browser) allowDevice(base, userCode string) error {
+	response, err := b.client.Get(base + "/device")
+	for _, decision := range []string{"", "allow"} {
+		if err != nil {
+			return err
+		}
+		page, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return err
+		}
+		found := formToken.FindSubmatch(page)
+		if found == nil {
+			return fmt.Errorf("%w: got %s from the page for devices, want a form", errUnexpected,
+				response.Status)
+		}
+		response, err = b.client.PostForm(base+"/device", url.Values{"user_code": {userCode},
+			"decision": {decision}, "form_token": {string(found[1])}})
+		if err != nil {
+			return err
+		}
+	}
+	if err := response.Body.Close(); err != nil {
+		return err
+	}
+	if response.Request.URL.Query().Get("done") != "allow" {
+		return fmt.Errorf("%w: got %s for an allowed device, want 200", errUnexpected,
+			response.Status)
+	}
+	return nil
 }
 
 // code requests an authorization code from the server at base.

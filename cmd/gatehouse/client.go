@@ -55,11 +55,13 @@ type clientCreate struct {
 	LoopbackAnyPort   bool     `name:"loopback-any-port" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
 	IntrospectAny     bool     `name:"introspect-any" help:"It may introspect all tokens, not only its own."`
 	TokensPerMinute   int      `name:"tokens-per-minute" min:"0" max:"1000000" placeholder:"N" help:"Access tokens that each server issues to it a minute, up to 1000000 (default: no quota)."`
+	clientOptions
 }
 
 // Help is shown by gatehouse client create --help.
 func (*clientCreate) Help() string {
-	return "Example:\n\n    gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --scope \"view-user detail-user\""
+	return "Example:\n\n    gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --scope \"view-user detail-user\"\n" +
+		"    gatehouse client create --demo ./gatehouse-demo --name Wiki --redirect-uri https://wiki.example/callback --scope \"openid profile email\" --post-logout-redirect-uri https://wiki.example/"
 }
 
 // Run registers a client.
@@ -80,11 +82,15 @@ func (c *clientCreate) Run(p *program) error {
 	setList(body, "redirect_uris", c.RedirectURI)
 	setWords(body, "scopes", c.Scope)
 	setWords(body, "grants", c.Grant)
+	if err := c.clientOptions.set(body); err != nil {
+		return err
+	}
 	response, err := r.call(http.MethodPost, "/admin/v1/clients", body)
 	if err != nil {
 		return err
 	}
-	if err := r.show(response); err != nil || c.JSON || c.Public {
+	hasKeys := body["jwks"] != nil || body["jwks_uri"] != nil && body["jwks_uri"] != ""
+	if err := r.show(response); err != nil || c.JSON || c.Public || hasKeys {
 		return err
 	}
 	return r.say("Keep the client_secret: it is not shown again.")
@@ -158,6 +164,7 @@ type clientUpdate struct {
 	LoopbackAnyPort *bool    `name:"loopback-any-port" negatable:"" help:"Accept any port in redirects to 127.0.0.1 or [::1]."`
 	IntrospectAny   *bool    `name:"introspect-any" negatable:"" help:"It may introspect all tokens, not only its own."`
 	TokensPerMinute *int     `name:"tokens-per-minute" min:"0" max:"1000000" placeholder:"N" help:"Access tokens that each server issues to it a minute, up to 1000000; 0 removes the quota."`
+	clientOptions
 }
 
 // Help is shown by gatehouse client update --help.
@@ -182,6 +189,9 @@ func (c *clientUpdate) Run(p *program) error {
 	}
 	if c.TokensPerMinute != nil {
 		body["tokens_per_minute"] = *c.TokensPerMinute
+	}
+	if err := c.clientOptions.set(body); err != nil {
+		return err
 	}
 	if len(body) == 0 {
 		return usagef("nothing to change: give at least one of the flags that --help lists")

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"gatehouse/actors/oauth"
 )
 
 // fate is what a client knows about a request.
@@ -54,15 +56,19 @@ func (l *ledger) String() string {
 	for _, f := range l.tokens {
 		tokens[f]++
 	}
-	for _, f := range l.codes {
+	devices := 0
+	for code, f := range l.codes {
 		codes[f]++
+		if oauth.LooksLikeDeviceCode(code) {
+			devices++
+		}
 	}
 	for _, id := range l.users {
 		users += min(1, int(id))
 	}
-	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed); %d families; %d users, %d unsure",
+	return fmt.Sprintf("%d tokens, %d revoked, %d unsure; %d codes, %d redeemed, %d unsure (%d had been redeemed), %d of devices; %d families; %d users, %d unsure",
 		len(l.tokens), tokens[done], tokens[unsure], len(l.codes), codes[done], codes[unsure],
-		l.usedUnseen, len(l.families), users, len(l.users)-users)
+		l.usedUnseen, devices, len(l.families), users, len(l.users)-users)
 }
 
 // errUnexpected is a response that a healthy server does not send. It is reported already.
@@ -72,7 +78,7 @@ var errUnexpected = errors.New("unexpected answer")
 func (s *fixture) load(t *testing.T, l *ledger) (wait func()) {
 	var workers sync.WaitGroup
 	for _, work := range []func(*ledger) error{s.issueAndRevoke, s.redeemAndRotate,
-		s.redeemAndRotate, s.leaveCode, s.addUser} {
+		s.redeemAndRotate, s.leaveCode, s.connectDevice, s.addUser} {
 		for range 6 {
 			workers.Go(func() {
 				for {
@@ -152,6 +158,34 @@ func (s *fixture) redeemAndRotate(l *ledger) error {
 			return err
 		}
 		l.note(add)
+	}
+	return nil
+}
+
+// connectDevice allows two devices, and one of them gets its tokens.
+func (s *fixture) connectDevice(l *ledger) error {
+	for _, redeem := range []bool{false, true} {
+		device, err := s.ask("/oauth/device_authorization", s.asClient("scope", "view-user"))
+		if err != nil {
+			return err
+		}
+		l.note(func() { l.codes[device.DeviceCode] = unsure })
+		if err := s.browser.allowDevice(s.base, device.UserCode); err != nil {
+			return err
+		}
+		if !redeem {
+			l.note(func() { l.codes[device.DeviceCode] = pending })
+			continue
+		}
+		got, err := s.ask("/oauth/token", s.redemption(device.DeviceCode))
+		if err != nil {
+			return err
+		}
+		l.note(func() {
+			l.codes[device.DeviceCode], l.tokens[got.AccessToken] = done, pending
+			l.families = append(l.families, &family{code: device.DeviceCode,
+				access: []string{got.AccessToken}, refresh: []string{got.RefreshToken}})
+		})
 	}
 	return nil
 }

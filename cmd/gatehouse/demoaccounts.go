@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -17,9 +18,12 @@ import (
 )
 
 const (
-	demoEmail    = "ada@example.com"
-	demoNumber   = "+12025550123"
-	demoRedirect = "http://127.0.0.1:8085/callback" // nobody has to listen there
+	demoEmail  = "ada@example.com"
+	demoNumber = "+12025550123"
+
+	// Nobody has to listen there.
+	demoRedirect    = "http://127.0.0.1:8085/callback"
+	demoAfterLogout = "http://127.0.0.1:8085/"
 )
 
 // demoDetails are the details of events in the audit trail that say what settle did.
@@ -47,6 +51,9 @@ func (f *demoFile) settle(ctx context.Context, store *sqlstore.Store,
 		Scopes:       oauth.UserScopes, Grants: codes | oauth.ClientCredentialsGrant})
 	d.client(ctx, &f.Clients.Operator, oauth.Client{Name: "Demo Operator", Operator: true,
 		Scopes: oauth.ServerOperations, Grants: oauth.ClientCredentialsGrant})
+	d.client(ctx, &f.Clients.OpenID, oauth.Client{Name: "Demo OpenID", DetailApproved: true,
+		RedirectURIs: []string{demoRedirect}, Scopes: oauth.GrantableScopes, Grants: codes,
+		Options: oauth.ClientOptions{PostLogoutRedirectURIs: []string{demoAfterLogout}}})
 	return d.notes, d.err
 }
 
@@ -162,6 +169,7 @@ func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) 
 	if d.err != nil {
 		return
 	}
+	known := file.ClientID != "" // an older demo did not have all clients
 	if _, err := uuid.Parse(file.ClientID); err != nil {
 		*file = demoClient{ClientID: uuid.NewString()}
 	}
@@ -179,7 +187,9 @@ func (d *demo) client(ctx context.Context, file *demoClient, want oauth.Client) 
 	case errors.Is(err, oauth.ErrNotFound):
 		want.Created = d.now
 		d.keep(ctx, file, want, audit.ClientCreated, d.store.CreateClient)
-		d.note("the client %s did not exist any more and is registered again", want.Name)
+		if known {
+			d.note("the client %s did not exist any more and is registered again", want.Name)
+		}
 	case err != nil:
 		d.fail("read the demo's client", err)
 	case !sameClient(there, &want, file.ClientSecret):
@@ -213,7 +223,7 @@ func sameClient(c, want *oauth.Client, secret string) bool {
 	return !c.Disabled && c.Public == want.Public && c.Operator == want.Operator &&
 		c.DetailApproved == want.DetailApproved &&
 		c.LoopbackAnyPort == want.LoopbackAnyPort && c.Scopes == want.Scopes &&
-		c.Grants == want.Grants &&
+		c.Grants == want.Grants && reflect.DeepEqual(c.Options, want.Options) &&
 		slices.Contains(c.RedirectURIs, demoRedirect) == (len(want.RedirectURIs) > 0) &&
 		holds == !want.Public
 }

@@ -70,6 +70,7 @@ func (f demoFile) works(t *testing.T, store *sqlstore.Store) {
 		{"public", f.Clients.Public, true, false, oauth.UserScopes},
 		{"unapproved", f.Clients.Unapproved, false, false, oauth.UserScopes},
 		{"operator", f.Clients.Operator, false, false, oauth.ServerOperations},
+		{"openid", f.Clients.OpenID, false, true, oauth.GrantableScopes},
 	} {
 		got, err := store.Client(t.Context(), c.file.ClientID)
 		if err != nil {
@@ -145,6 +146,13 @@ func TestDemoAccountsAreSetAgainWhereTheyDoNotMatch(t *testing.T) {
 		{"secret lost", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) {
 			f.Clients.Operator.ClientSecret = ""
 		}, []string{"Demo Operator"}, false},
+		{"options changed", func(t *testing.T, f *demoFile, s *sqlstore.Store) {
+			changeClient(t, s, f.Clients.OpenID.ClientID,
+				func(c *oauth.Client) { c.Options.IDTokenAlg = "ES256" })
+		}, []string{"Demo OpenID"}, true},
+		{"no client for OpenID", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) {
+			f.Clients.OpenID = demoClient{}
+		}, nil, false},
 		{"file from before", func(_ *testing.T, f *demoFile, _ *sqlstore.Store) { *f = demoFile{} },
 			nil, false},
 	} {

@@ -38,6 +38,7 @@ type demoClients struct {
 	Public       demoClient `json:"public"`
 	Unapproved   demoClient `json:"unapproved"` // confidential, not approved for detail-user
 	Operator     demoClient `json:"operator"`   // may use the admin API
+	OpenID       demoClient `json:"openid"`     // confidential, for OpenID Connect
 }
 
 // demoClient is what a client's program needs.
@@ -111,7 +112,7 @@ Lookups:
 }
 
 func (f demoFile) greetIdentity(b *strings.Builder, dir string) {
-	c := f.Clients.Confidential
+	c, o := f.Clients.Confidential, f.Clients.OpenID
 	authorize := "/oauth/authorize?" + url.Values{
 		"response_type": {"code"}, "client_id": {c.ClientID}, "redirect_uri": {c.RedirectURI},
 		"scope": {"view-user detail-user"}, "state": {"demo"},
@@ -123,9 +124,14 @@ The browser ends at %s?code=…, where nothing listens: copy the code from the a
   %s -d grant_type=authorization_code -d client_id=%s -d client_secret=%s --data-urlencode redirect_uri=%s -d code=CODE
   %s -H 'Authorization: Bearer ACCESS_TOKEN'
   gatehouse client list --demo '%s'
+
+OpenID Connect: a program finds everything else at
+  %s/.well-known/openid-configuration
+and signs in with the client %s, the secret %s and the redirect URI %s.
 `, f.User.Email, f.User.Password, browsable(f.BaseURL)+authorize, c.RedirectURI,
 		curl(f.BaseURL, "/oauth/token"), c.ClientID, c.ClientSecret, c.RedirectURI,
-		curl(f.BaseURL, "/api/user/details"), dir)
+		curl(f.BaseURL, "/api/user/details"), dir,
+		browsable(f.BaseURL), o.ClientID, o.ClientSecret, o.RedirectURI)
 }
 
 // browsable returns a base URL for a browser, which cannot reach a Unix socket.

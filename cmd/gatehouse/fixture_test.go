@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"gatehouse/actors/oauth"
 )
 
 // fixture is a database with a user, a client with all grants and an operator, and one server on it
@@ -92,7 +94,7 @@ func (s *fixture) prepareClient(t *testing.T) {
 	status, body, err := s.manage(http.MethodPost, "/clients",
 		map[string]any{"name": "Shop", "redirect_uris": []string{callback}, "introspect_any": true,
 			"scopes": strings.Fields(userScopes),
-			"grants": []string{"authorization_code", "refresh_token", "client_credentials"}})
+			"grants": []string{"authorization_code", "refresh_token", "client_credentials", deviceGrant}})
 	if err := errors.Join(err, json.Unmarshal(body, &s.client)); err != nil ||
 		status != http.StatusCreated {
 		t.Fatalf("got %d %s and error %v, want a client", status, body, err)
@@ -106,6 +108,8 @@ type reply struct {
 	status       int
 	retryAfter   string
 	AccessToken  string `json:"access_token"`
+	DeviceCode   string `json:"device_code"`
+	UserCode     string `json:"user_code"`
 	RefreshToken string `json:"refresh_token"`
 	Error        string `json:"error"`
 	Active       bool   `json:"active"`
@@ -139,7 +143,13 @@ func (s *fixture) asClient(pairs ...string) url.Values {
 	return form
 }
 
+const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+// redemption returns the token request for an authorization code or a device code.
 func (s *fixture) redemption(code string) url.Values {
+	if oauth.LooksLikeDeviceCode(code) {
+		return s.asClient("grant_type", deviceGrant, "device_code", code)
+	}
 	return s.asClient("grant_type", "authorization_code", "code", code, "redirect_uri", callback,
 		"code_verifier", verifier)
 }

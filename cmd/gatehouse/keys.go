@@ -19,9 +19,10 @@ type keysCommand struct {
 
 // Help is shown by gatehouse keys --help.
 func (*keysCommand) Help() string {
-	return "Secret keys are in the database, wrapped under a key file. They have four purposes: " +
+	return "Secret keys are in the database, wrapped under a key file. They have six purposes: " +
 		"tokens seals access tokens, forms seals the forms of pages, browsers marks the browsers " +
-		"that an account is known in, and cluster signs the certificates of a cluster's nodes.\n\n" +
+		"that an account is known in, and cluster signs the certificates of a cluster's nodes. " +
+		"rs256 and es256 sign id_tokens; their first key is made when it is needed.\n\n" +
 		"Example:\n\n    gatehouse keys list --demo ./gatehouse-demo\n" +
 		"    gatehouse keys rotate --demo ./gatehouse-demo"
 }
@@ -50,14 +51,14 @@ func (c *keysList) Run(p *program) error {
 		return fmt.Errorf("read list: %w", err)
 	}
 	return r.printList(list.Keys, []column{
-		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"},
+		{"PURPOSE", "purpose"}, {"NUMBER", "number"}, {"CREATED", "created_at"}, {"STARTS", "starts_at"},
 		{"EXPIRES", "expires_at"}, {"KEY FILE", "key_file"},
 	})
 }
 
 type keysRotate struct {
 	remoteFlags
-	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers or cluster (${default})."`
+	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster rs256 es256" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, rs256 or es256 (${default})."`
 	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use."`
 	Yes     bool   `name:"yes" help:"With --now: do not ask."`
 }
@@ -66,6 +67,8 @@ type keysRotate struct {
 func (*keysRotate) Help() string {
 	return "The key before stays until what was made with it has expired. The rotation is refused " +
 		"while the one before that is still needed.\n\n" +
+		"A new key of rs256 or es256 is published at once and signs a day later, when clients have " +
+		"read it. Servers rotate these keys by themselves (--signing-key-age).\n\n" +
 		"--now is for an emergency, such as a stolen key: it drops the former keys. With the " +
 		"purpose tokens, every access token ends at once; refresh tokens stay valid. On a terminal " +
 		"it asks first, unless --yes is given.\n\n" +
@@ -80,7 +83,12 @@ var endsNow = map[oauth.Purpose]string{
 	oauth.BrowserKeys: "No account has a known browser until people sign in again: " +
 		"after wrong passwords of others, they wait as well.",
 	oauth.ClusterKeys: "The nodes of a cluster do not speak to each other until each has a new certificate.",
+	oauth.RS256Keys:   endsSigned,
+	oauth.ES256Keys:   endsSigned,
 }
+
+const endsSigned = "The new key signs now. JWTs that were signed before are refused. A client that " +
+	"keeps the old key set refuses new ones for up to an hour."
 
 // Run rotates the keys of a running server.
 func (c *keysRotate) Run(p *program) error {

@@ -86,6 +86,7 @@ type identitySettings struct {
 	RefreshGrace          duration        `name:"refresh-grace" variable:"GATEHOUSE_REFRESH_GRACE" default:"10s" min:"0s" max:"5m" group:"identity" placeholder:"TIME" help:"How long the previous refresh token is still accepted; 0s = not at all (${default})."`
 	SessionTTL            duration        `name:"session-ttl" variable:"GATEHOUSE_SESSION_TTL" default:"336h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after its last use (${default})."`
 	SessionMax            duration        `name:"session-max" variable:"GATEHOUSE_SESSION_MAX" default:"2160h" min:"1s" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a browser stays signed in after the sign-in, however often it is used (${default})."`
+	SigningKeyAge         duration        `name:"signing-key-age" variable:"GATEHOUSE_SIGNING_KEY_AGE" default:"2160h" min:"48h" max:"87600h" group:"identity" placeholder:"TIME" help:"How long a key signs id_tokens before the next one does (${default})."`
 	DefaultScope          grantableScopes `name:"default-scope" variable:"GATEHOUSE_DEFAULT_SCOPE" default:"view-user" group:"identity" placeholder:"SCOPE" help:"Scope of an authorization request that names none; none = refuse it (${default})."`
 	SkipChooserParameter  parameterName   `name:"skip-chooser-parameter" variable:"GATEHOUSE_SKIP_CHOOSER_PARAMETER" default:"skip_account_chooser" group:"identity" placeholder:"NAME" help:"Name of the parameter that skips the account chooser (${default})."`
 	Messenger             messengers      `name:"messenger" variable:"GATEHOUSE_MESSENGER" default:"${messenger}" group:"identity" placeholder:"WAY" help:"How codes reach people: log, a webhook's URL, smtp://HOST or smtps://HOST. With sms= or email= before it, one serves that channel only. The first that serves a channel is used (default: none; log in a demo)."`
@@ -153,6 +154,7 @@ var groups = []kong.Group{
 	{Key: "http", Title: "HTTP:"},
 	{Key: "cluster", Title: "Cluster:"},
 	{Key: "log", Title: "Logs:"},
+	{Key: "options", Title: "What few clients need:"},
 	{Key: "remote", Title: "The server and its operator:"},
 }
 
@@ -358,6 +360,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 			RefreshGrace: s.RefreshGrace.Duration,
 		},
 		SessionTTL: s.SessionTTL.Duration, SessionMax: s.SessionMax.Duration,
+		SigningKeyAge:        s.SigningKeyAge.Duration,
 		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,

@@ -121,6 +121,8 @@ type Identity struct {
 	Lifetimes  oauth.Lifetimes
 	SessionTTL time.Duration // how long a browser stays signed in from its last use
 	SessionMax time.Duration // how long it does so from the sign-in
+	// SigningKeyAge is how long a key signs id_tokens; optional: 0 = token.DefaultSigningKeyAge.
+	SigningKeyAge time.Duration
 	// PhoneReplacesPassword lets people choose that a code to their phone replaces the password.
 	PhoneReplacesPassword bool
 	// SMSCountries are the countries (ISO 3166 codes) to which text messages are sent; optional:

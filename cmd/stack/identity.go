@@ -9,6 +9,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/providers/messenger"
+	"gatehouse/providers/messenger/backchannel"
 	"gatehouse/providers/messenger/trail"
 	"gatehouse/providers/sqlstore"
 )
@@ -34,9 +35,10 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		}
 	}
 	tokens := token.Config{
-		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes,
+		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Issuer: issuer,
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
+		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if s.node != nil {
@@ -77,7 +79,21 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		s.stopWithin(s.People.Stop, "requests of people were cut off")
 		return nil
 	})
+	if err := s.startLogouts(issuer); err != nil {
+		return err
+	}
 	return s.startAuditWebhook(ctx, issuer)
+}
+
+// startLogouts starts to tell clients of the ends of sessions.
+func (s *Stack) startLogouts(issuer string) error {
+	sender, err := backchannel.New(backchannel.Config{Issuer: issuer, Store: s.Store,
+		Sign: s.Tokens.Sign, Logger: s.Logger, Metrics: s.Metrics})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	s.onStop(func() error { sender.Stop(); return nil })
+	return nil
 }
 
 // startAuditWebhook starts to post the audit trail, if somebody wants it.

@@ -62,7 +62,7 @@ func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 			return nil, nil, wrong("Lookups.Files", err)
 		}
 		s.onStop(func() error { files.Close(); return nil })
-		fallback = files
+		fallback, s.place = files, files.Place
 	}
 	upstream := c.Upstream
 	switch {

@@ -56,7 +56,8 @@ type Stack struct {
 	Metrics *prometheus.Registry
 
 	config        Config
-	level         slog.LevelVar // of Logger
+	place         func(netip.Addr) string // of Lookups.Files; nil without
+	level         slog.LevelVar           // of Logger
 	actors        *actor.ActorSystem
 	node          *cluster.Node // nil without a cluster
 	limits        *limits.Limits
@@ -137,7 +138,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 			return nil, err
 		}
 		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
-		edge.DefaultScopes = config.Identity.DefaultScopes
+		edge.DefaultScopes, edge.Place = config.Identity.DefaultScopes, s.place
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}
 	if s.node != nil {

@@ -28,6 +28,7 @@ type clientRecord struct {
 	CreatedAt       string         `json:"created_at"`
 	TokensIssued    int64          `json:"tokens_issued"` // by this process
 	LastUsedAt      *string        `json:"last_used_at"`  // null = not since this process started
+	optionRecord
 }
 
 // secretRecord describes a secret without its value.
@@ -54,6 +55,7 @@ func (s *service) clientRecord(c *oauth.Client) clientRecord {
 		LoopbackAnyPort: c.LoopbackAnyPort,
 		IntrospectAny:   c.IntrospectAny, TokensPerMinute: c.TokensPerMinute, Disabled: c.Disabled,
 		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
+		optionRecord: newOptionRecord(&c.Options),
 	}
 	for i, secret := range c.Secrets {
 		r.Secrets[i] = secretRecord{secret.ID, timestamp(secret.Created)}
@@ -143,13 +145,14 @@ func registration(o *object, client *oauth.Client) {
 	o.flag("loopback_any_port", &client.LoopbackAnyPort)
 	o.flag("introspect_any", &client.IntrospectAny)
 	o.number("tokens_per_minute", &client.TokensPerMinute)
+	options(o, &client.Options)
 	var names []string
 	if o.texts("scopes", &names) {
 		client.Scopes = 0
 		for _, name := range names {
 			scope, err := oauth.ParseScopes(name)
 			if err != nil || scope == 0 {
-				o.refuse("scopes", "must be among view-user, detail-user and server-operations")
+				o.refuse("scopes", "must be among "+oauth.AllScopes.List())
 			}
 			client.Scopes |= scope
 		}

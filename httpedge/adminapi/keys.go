@@ -15,7 +15,8 @@ type listedKey struct {
 	Purpose   oauth.Purpose `json:"purpose"`
 	Number    uint16        `json:"number"`
 	CreatedAt string        `json:"created_at"`
-	ExpiresAt *string       `json:"expires_at"` // null = it is the current one
+	StartsAt  string        `json:"starts_at,omitempty"` // of a key that signs: its first use
+	ExpiresAt *string       `json:"expires_at"`          // null = it is the current one
 	KeyFile   string        `json:"key_file"`
 }
 
@@ -31,7 +32,11 @@ func listKeys(c *adminCall) (any, error) {
 	}
 	list := keyList{Keys: make([]listedKey, len(all))}
 	for i, key := range all {
-		list.Keys[i] = listedKey{key.Purpose, key.Number, timestamp(key.Made), nil, key.File}
+		list.Keys[i] = listedKey{Purpose: key.Purpose, Number: key.Number,
+			CreatedAt: timestamp(key.Made), KeyFile: key.File}
+		if !key.Starts.IsZero() {
+			list.Keys[i].StartsAt = timestamp(key.Starts)
+		}
 		if !key.Expires.IsZero() {
 			expires := timestamp(key.Expires)
 			list.Keys[i].ExpiresAt = &expires
@@ -56,7 +61,7 @@ func rotateKeys(c *adminCall) (any, error) {
 	o.text("purpose", &text)
 	o.flag("now", &drop)
 	purpose := oauth.Purpose(text)
-	if !slices.Contains(oauth.Purposes, purpose) {
+	if !slices.Contains(oauth.AllPurposes, purpose) {
 		o.refuse("purpose", "must be "+purposes())
 	}
 	if err := o.end(); err != nil {
@@ -77,7 +82,7 @@ func rotateKeys(c *adminCall) (any, error) {
 // purposes returns the names of all purposes, as in "a, b or c".
 func purposes() string {
 	var names []string
-	for _, p := range oauth.Purposes {
+	for _, p := range oauth.AllPurposes {
 		names = append(names, string(p))
 	}
 	last := len(names) - 1

@@ -90,7 +90,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 		f.Fatal(fault)
 	}
 	s.access, s.session = response.AccessToken, account.NewSecret()
-	err := st.Store.CreateSession(f.Context(), &account.Session{Hash: oauth.HashOf(s.session),
+	_, err := st.Store.CreateSession(f.Context(), &account.Session{Hash: oauth.HashOf(s.session),
 		UserID: s.user.ID, Created: now, SignedIn: now,
 		Seen: now, Expires: now.Add(time.Hour), Device: "curl"})
 	if err != nil {

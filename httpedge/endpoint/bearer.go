@@ -19,6 +19,7 @@ const (
 	challengeExpired    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token expired"`
 	challengeScope      = `Bearer realm="gatehouse", error="insufficient_scope", scope="`
 	challengeUnapproved = `Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`
+	challengeForm       = `Bearer realm="gatehouse", error="invalid_request", error_description="The access token is sent more than once, or the form is malformed"`
 	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
 )
 
@@ -37,10 +38,15 @@ func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", ErrNoToken
 	}
-	if rest = strings.TrimLeft(rest, " "); rest == "" || len(rest) > maxBearer {
+	return CheckBearer(strings.TrimLeft(rest, " "))
+}
+
+// CheckBearer returns a token, or ErrInvalidToken for what cannot be one.
+func CheckBearer(text string) (token string, err error) {
+	if text == "" || len(text) > maxBearer {
 		return "", ErrInvalidToken
 	}
-	return rest, nil
+	return text, nil
 }
 
 // Refusal says why a bearer token was not admitted.

@@ -13,13 +13,17 @@ import (
 
 // Endpoint is a row of the table of routes.
 type Endpoint struct {
-	Pattern       string // in the syntax of the router; also in logs and metrics
-	Methods       []string
-	Handle        fasthttp.RequestHandler
+	Pattern string // in the syntax of the router; also in logs and metrics
+	Methods []string
+	Handle  fasthttp.RequestHandler
+	// Form is optional. It serves a POST although Methods do not have it, and returns false for one
+	// that gets 405 like other methods.
+	Form          func(*fasthttp.RequestCtx) bool
 	Head          func(*fasthttp.ResponseHeader) // optional: sets headers of every response
 	Format        Format                         // of errors that the server finds there
 	AnyOrigin     bool                           // CORS: any web page may call it
 	ClientOrigins bool                           // CORS: web pages of public clients may call it
+	NamedOrigin   bool                           // CORS: any web page may call it; the response names its origin
 	Quiet         bool                           // its access lines have level Debug
 }
 

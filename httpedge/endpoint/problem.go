@@ -65,6 +65,9 @@ var (
 		Message: "Send the body as Content-Type: application/json."}
 	ErrNoToken = &Problem{Status: fasthttp.StatusUnauthorized, Challenge: challengeBare,
 		Message: "Send an access token in the header Authorization: Bearer."}
+	ErrBadTokenForm = &Problem{Status: fasthttp.StatusBadRequest, Code: "invalid_request",
+		Challenge: challengeForm,
+		Message:   "Send one access token: in the header Authorization: Bearer, or in the form as access_token."}
 	ErrInvalidToken = &Problem{Status: fasthttp.StatusUnauthorized, Challenge: challengeInvalid,
 		Message: "The access token is not valid."}
 )

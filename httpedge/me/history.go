@@ -125,6 +125,10 @@ func sentenceOf(e *audit.Event) sentence {
 		return sentence{who + " let", e.Target, " know that you have an account"}
 	case audit.ConsentWithdrawn:
 		return sentence{who + " removed", e.Target, " from your account"}
+	case audit.DeviceAllowed:
+		return sentence{who + " let", e.Target, " use the account on a device"}
+	case audit.DeviceDenied:
+		return sentence{who + " did not let", e.Target, " use the account on a device"}
 	case audit.TokensRevoked:
 		if e.Actor.Kind == audit.Client {
 			return sentence{"You were signed out of", e.Actor.ID, ""}

@@ -1,10 +1,11 @@
 // Package oauthapi serves the endpoints that programs call with credentials or an access token:
-// token, revocation, introspection, server metadata and user profiles.
+// token, revocation, introspection, metadata, keys, userinfo and user profiles.
 package oauthapi
 
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -19,32 +20,55 @@ const (
 	pathToken      = "/oauth/token"
 	pathRevoke     = "/oauth/revoke"
 	pathIntrospect = "/oauth/introspect"
+	pathDevice     = "/oauth/device_authorization"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
+	pathOpenID     = "/.well-known/openid-configuration"
+	pathJWKS       = "/oauth/jwks"
+	pathUserInfo   = "/oauth/userinfo"
+	pathResource   = "/.well-known/oauth-protected-resource" // RFC 9728
 	pathBasic      = "/api/user"
 	pathDetailed   = "/api/user/details"
 )
 
-// service holds what the handlers share.
-type service struct {
-	tokens   *token.Service
-	caller   func(*fasthttp.RequestCtx) netip.Addr
-	metadata []byte // response of pathMetadata
+// Config configures the endpoints. Fields are required unless they say otherwise.
+type Config struct {
+	Tokens *token.Service
+	Caller func(*fasthttp.RequestCtx) netip.Addr // address of the client, or zero
+	Issuer string                                // base URL of the service, without a trailing slash
+	// DefaultScopes are those of a device authorization request without scope; 0 = it fails with
+	// invalid_scope.
+	DefaultScopes oauth.Scopes
+	// Place returns the rough place of an address, "" if it is not known. Optional.
+	Place func(netip.Addr) string
+	// Features returns what clients are registered for.
+	Features func() oauth.Features
 }
 
-// Endpoints returns the endpoints of the identity service at issuer. caller returns the address of
-// the client, or the zero Addr.
-func Endpoints(tokens *token.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
-	issuer string) []endpoint.Endpoint {
+// service holds what the handlers share.
+type service struct {
+	Config
+	tokens *token.Service
+	caller func(*fasthttp.RequestCtx) netip.Addr
+}
+
+// Endpoints returns the endpoints of the identity service.
+func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{tokens, caller, oauth.Metadata(issuer)}
+	s := &service{config, config.Tokens, config.Caller}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
-			Format: endpoint.OAuth, ClientOrigins: true},
+			Format: endpoint.OAuth, NamedOrigin: true},
 		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
-			Format: endpoint.OAuth, ClientOrigins: true},
+			Format: endpoint.OAuth, NamedOrigin: true},
 		{Pattern: pathIntrospect, Methods: post, Handle: s.introspect, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth},
+		{Pattern: pathDevice, Methods: post, Handle: s.device, Head: endpoint.SetNoCache,
+			Format: endpoint.OAuth},
 		{Pattern: pathMetadata, Methods: get, Handle: s.showMetadata, AnyOrigin: true},
+		{Pattern: pathOpenID, Methods: get, Handle: s.showOpenID, AnyOrigin: true},
+		{Pattern: pathJWKS, Methods: get, Handle: s.showKeys, AnyOrigin: true},
+		{Pattern: pathUserInfo, Methods: append(get, fasthttp.MethodPost), Handle: s.userInfo,
+			Head: endpoint.SetPrivateJSON, AnyOrigin: true},
 		{Pattern: pathBasic, Methods: get, Handle: s.basicProfile, Head: endpoint.SetPrivateJSON,
 			ClientOrigins: true},
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
@@ -63,7 +87,32 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 
 // showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
+	showPublic(ctx, oauth.MetadataWith(s.Issuer, s.Features()))
+}
+
+// showOpenID serves GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
+func (s *service) showOpenID(ctx *fasthttp.RequestCtx) {
+	showPublic(ctx, oauth.OpenIDMetadata(s.Issuer, s.Features()))
+}
+
+// showKeys serves GET /oauth/jwks.
+func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
+	reading, cancel := context.WithTimeout(context.Background(), keysTimeout)
+	defer cancel()
+	keys, fault := s.tokens.PublicKeys(reading)
+	if fault != nil {
+		endpoint.WriteError(ctx, endpoint.JSON, fault)
+		return
+	}
+	showPublic(ctx, keys)
+}
+
+// keysTimeout is how long a request waits for the first key.
+const keysTimeout = 5 * time.Second
+
+// showPublic responds with a document that anybody may keep for as long as token.JWKSMaxAge.
+func showPublic(ctx *fasthttp.RequestCtx, document []byte) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
-	ctx.Response.SetBodyRaw(s.metadata)
+	ctx.Response.SetBodyRaw(document)
 }

@@ -31,27 +31,36 @@ func (s *service) detailedProfile(ctx *fasthttp.RequestCtx) {
 // profileOf responds with the profile of the token's user. An admitted request costs no allocation.
 func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 	bearer, err := endpoint.BearerToken(&ctx.Request.Header)
+	if err == nil {
+		err = s.show(ctx, bearer, at)
+	}
 	if err != nil {
 		endpoint.WriteError(ctx, endpoint.JSON, err)
-		return
 	}
+}
+
+// show responds with what the endpoint tells about the token's user, or returns why it does not.
+func (s *service) show(ctx *fasthttp.RequestCtx, bearer string, at token.Endpoint) error {
 	admission := s.tokens.Admit(bearer, at, ctx.Time())
 	if isCounted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}
 	if admission.Verdict == token.Admitted {
 		ctx.Response.SetBodyRaw(admission.Profile)
-		return
+		return nil
 	}
 	scope := oauth.ViewUser
-	if at == token.DetailedProfile {
+	switch at {
+	case token.DetailedProfile:
 		scope = oauth.DetailUser
+	case token.UserInfo:
+		scope = oauth.OpenID
 	}
-	endpoint.WriteError(ctx, endpoint.JSON, &endpoint.Refusal{
+	return &endpoint.Refusal{
 		Verdict: admission.Verdict, Wait: time.Duration(admission.Rate.Wait) * time.Second,
 		Scope: scope.String(), Advice: "Ask the user to grant the scope " + scope.String() +
 			" by a new authorization.",
-	})
+	}
 }
 
 // isCounted reports whether the rate limit took part in the verdict.

@@ -68,19 +68,29 @@ type Permission struct {
 	Granted bool   // it was allowed before
 }
 
+// permissions are what each scope lets a client do, in the order of the page.
+var permissions = []struct {
+	scope oauth.Scopes
+	text  string
+}{
+	{oauth.OpenID, "know you again when you come back"},
+	{oauth.ViewUser, "see your name, email address, username, profile picture and gender"},
+	{oauth.DetailUser, "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself"},
+	{oauth.Profile, "see your name, username, profile picture, gender and date of birth"},
+	{oauth.Email, "see your email address"},
+	{oauth.Phone, "see your phone number"},
+	{oauth.Address, "see your address"},
+	{oauth.OfflineAccess, "use your account when you are away, also after you sign out"},
+}
+
 // Permissions says what scopes let a client do, each after "will be able to", and which of them
 // were granted before.
 func Permissions(scopes, granted oauth.Scopes) []Permission {
 	var all []Permission
-	if scopes.Contains(oauth.ViewUser) {
-		all = append(all,
-			Permission{Text: "see your name, email address, username, profile picture and gender",
-				Granted: granted.Contains(oauth.ViewUser)})
-	}
-	if scopes.Contains(oauth.DetailUser) {
-		all = append(all,
-			Permission{Text: "see all of your profile: also your phone number, address, date and place of birth, and what you wrote about yourself",
-				Granted: granted.Contains(oauth.DetailUser)})
+	for _, p := range permissions {
+		if scopes.Contains(p.scope) {
+			all = append(all, Permission{Text: p.text, Granted: granted.Contains(p.scope)})
+		}
 	}
 	return all
 }
@@ -114,3 +124,19 @@ type Logout struct {
 
 // Render returns the page.
 func (p Logout) Render() ([]byte, error) { return render(logout, p) }
+
+// EndSession is the page that asks a person which account to sign out of, for a client. Its field is
+// account.
+type EndSession struct {
+	Client    string // "" = it is not known
+	Accounts  []Account
+	Action    string
+	FormToken string
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p EndSession) Render() ([]byte, error) { return render(endSession, p) }
+
+// Several reports whether there is more than one account.
+func (p EndSession) Several() bool { return len(p.Accounts) > 1 }

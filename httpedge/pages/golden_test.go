@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/pages"
 )
 
@@ -107,6 +108,17 @@ var all = map[string]page{
 	"verify_hostile": pages.Verify{Kind: pages.VerifyPhone, Client: hostile, Action: "/register/phone/verify", FormToken: hostile, Address: hostile, Name: hostile,
 		Resend: "/register/phone/resend", ResendToken: hostile, Back: "/register/phone", Notice: hostile, Problems: wrong},
 
+	"device_code":         pages.DeviceCode{Account: rosa, Action: "/device", FormToken: "token", UserCode: "BCDF-GHJK", Another: "/accounts?user_code=BCDF-GHJK"},
+	"device_code_again":   pages.DeviceCode{Account: bare, Action: "/device", FormToken: "token", Another: "/accounts?user_code=", Problems: []pages.Problem{{Field: "user_code", Text: "Enter the 8 letters that your device shows."}}},
+	"device_code_hostile": pages.DeviceCode{Account: rogue, Action: "/device", FormToken: hostile, UserCode: hostile, Another: "/accounts", Problems: wrong},
+	"device": pages.Device{Client: "Atlas", ClientURI: "https://atlas.example/about", Account: rosa, Permissions: []pages.Permission{basic}, UserCode: "BCDF-GHJK",
+		Place: "Lübeck, Germany", Minutes: 2, Action: "/device", FormToken: "token"},
+	"device_unknown": pages.Device{Client: "Atlas", Account: bare, UserCode: "BCDF-GHJK", Unapproved: true, Minutes: 1, Action: "/device", FormToken: "token",
+		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
+	"device_long": pages.Device{Client: long.Name, Account: long, Permissions: []pages.Permission{basic, full}, UserCode: "BCDF-GHJK", Place: strings.Repeat("x", 80), Action: "/device", FormToken: "token"},
+	"device_hostile": pages.Device{Client: hostile, ClientURI: "javascript:alert(1)", Account: rogue, Permissions: []pages.Permission{{Text: hostile}}, UserCode: hostile, Place: hostile,
+		Action: "/device", FormToken: hostile, Problems: wrong},
+
 	"accounts": pages.Accounts{Client: "Atlas", Action: "/accounts" + flowQuery, FormToken: "token", Accounts: []pages.Account{rosa, kofi, bare},
 		Another: "/login" + flowQuery, SignOut: "/accounts/signout" + flowQuery, SignOutToken: "token"},
 	"accounts_again": pages.Accounts{Client: "Atlas", Action: "/accounts", FormToken: "token", Accounts: []pages.Account{rosa}, Another: "/login",
@@ -124,6 +136,8 @@ var all = map[string]page{
 	"consent_more": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{seen, full}, Unapproved: true,
 		Destination: "https://atlas.example", Action: "/consent" + flowQuery, FormToken: "token", Another: "/accounts" + flowQuery},
 	"consent_nothing": pages.Consent{Client: "Atlas", Account: kofi, Destination: "com.example.atlas", Action: "/consent", FormToken: "token", Another: "/accounts"},
+	"consent_openid": pages.Consent{Client: "Atlas", Account: rosa, Permissions: pages.Permissions(oauth.GrantableScopes, oauth.OpenID|oauth.Email),
+		Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts"},
 	"consent_again": pages.Consent{Client: "Atlas", Account: rosa, Permissions: []pages.Permission{basic}, Destination: "https://atlas.example", Action: "/consent", FormToken: "token", Another: "/accounts",
 		Problems: []pages.Problem{{Text: "Choose Allow or Deny."}}},
 	"consent_long": pages.Consent{Client: long.Name, ClientURI: "https://" + strings.Repeat("sub.", 40) + "example/", Account: long, Permissions: []pages.Permission{basic, full},
@@ -134,6 +148,10 @@ var all = map[string]page{
 	"logout":       pages.Logout{Accounts: []pages.Account{rosa, kofi}, FormToken: "token"},
 	"logout_none":  pages.Logout{},
 	"logout_again": pages.Logout{Accounts: []pages.Account{rosa}, FormToken: "token", Problems: []pages.Problem{{Text: "This form was open for too long. Please try again."}}},
+
+	"end_session":         pages.EndSession{Client: "Atlas", Accounts: []pages.Account{rosa}, Action: "/oauth/logout/confirm?client_id=a", FormToken: "token"},
+	"end_session_several": pages.EndSession{Accounts: []pages.Account{rosa, kofi}, Action: "/oauth/logout/confirm?", FormToken: "token", Problems: []pages.Problem{{Text: "Choose one of these accounts."}}},
+	"end_session_hostile": pages.EndSession{Client: hostile, Accounts: []pages.Account{rogue}, Action: "/oauth/logout/confirm", FormToken: hostile, Problems: wrong},
 
 	"me": rosaMe,
 	"me_saved": func() pages.Me {

@@ -16,7 +16,7 @@ import (
 // kinds is one value of every struct that is a page.
 var kinds = []page{
 	pages.Login{}, pages.Register{}, pages.Phone{}, pages.Reset{}, pages.Accounts{},
-	pages.Consent{}, pages.Logout{}, pages.Me{}, pages.MeApps{}, pages.MeSessions{}, pages.MePassword{},
+	pages.Consent{}, pages.Logout{}, pages.EndSession{}, pages.Me{}, pages.MeApps{}, pages.MeSessions{}, pages.MePassword{},
 	pages.MeAddress{Channel: "email"}, pages.MeAddress{Channel: "phone"}, pages.MeDelete{},
 	pages.Message{},
 	pages.Verify{Kind: pages.VerifyRegistration}, pages.Verify{Kind: pages.VerifyPhone},

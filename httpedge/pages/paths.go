@@ -7,6 +7,10 @@ const (
 	PathAccounts  = "/accounts"
 	PathConsent   = "/consent"
 	PathLogout    = "/logout"
+	PathDevice    = "/device"
+
+	PathEndSession        = "/oauth/logout"
+	PathEndSessionConfirm = "/oauth/logout/confirm"
 
 	PathRegister       = "/register"
 	PathRegisterVerify = "/register/verify"

@@ -43,7 +43,7 @@ func (s *service) choose(v *visit.Visit, visitors []visit.Visitor) {
 	}
 	if v.Pending == nil {
 		s.putFirst(v, visitors, chosen)
-		visit.Redirect(v.HTTP, pages.PathMe)
+		visit.Redirect(v.HTTP, v.Home())
 		return
 	}
 	visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, chosen.User.ID))
@@ -67,6 +67,6 @@ func (s *service) showAccounts(v *visit.Visit, visitors []visit.Visitor, status 
 		FormToken: v.Bind("accounts").NewFormToken(v.Now),
 		Accounts:  visit.AccountsOf(visitors), Another: v.Path(pages.PathLogin),
 		SignOut: v.Path(pages.PathLogout), SignOutToken: v.Bind("logout").NewFormToken(v.Now),
-		Me: pages.PathMe, Problems: problems,
+		Me: v.Home(), Problems: problems,
 	})
 }

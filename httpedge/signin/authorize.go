@@ -25,6 +25,9 @@ const maxPending = 12 << 10
 var pendingParameters = []string{"response_type", "client_id", "redirect_uri", "scope", "state",
 	"prompt", "code_challenge", "code_challenge_method"}
 
+// openIDParameters are further ones of a request with the scope openid.
+var openIDParameters = []string{"response_mode", "nonce", "max_age", "login_hint", "id_token_hint"}
+
 // flow returns a handler of a page that may belong to an authorization request. It refuses forms
 // that other sites send.
 func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
@@ -34,6 +37,9 @@ func (s *service) flow(handle func(*visit.Visit)) fasthttp.RequestHandler {
 		}
 		v.Secret = s.BrowserSecret(v.HTTP)
 		v.OpenPending()
+		if v.Pending == nil {
+			v.OpenDevice()
+		}
 		handle(v)
 	})
 }
@@ -88,14 +94,47 @@ func (s *service) readPending(v *visit.Visit) bool {
 			Description: "The request is too long."})
 		return false
 	}
+	return s.readHint(v)
+}
+
+// readHint verifies the id_token_hint of the request. When it is not valid, it responds and returns
+// false. A hint that has expired is valid (OpenID Connect Core section 3.1.2.1).
+func (s *service) readHint(v *visit.Visit) bool {
+	request := v.Pending.Request
+	if request.IDTokenHint == "" {
+		return true
+	}
+	hint, ok := s.openHint(request.IDTokenHint)
+	if !ok || !hint.isFor(request.ClientID) {
+		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
+			Description: "The id_token_hint is not a valid id_token of this client.",
+			Hint:        "Send the last id_token as it was, or none."})
+		return false
+	}
+	v.Pending.HintedUser = hint.user
 	return true
 }
 
 // pendingQuery returns the parameters of an authorization request in params as a query; "" = none.
 func (s *service) pendingQuery(params []oauth.Parameter) string {
+	known := pendingParameters
+	if oauth.AsksOpenID(params) {
+		known = slices.Concat(known, openIDParameters)
+	}
+	return s.queryOf(params, known)
+}
+
+// queryOf returns the parameters that are known, and the one that skips the account chooser, as a
+// query.
+func (s *service) queryOf(params []oauth.Parameter, known []string) string {
+	return queryOf(params, append(slices.Clip(known), s.chooser))
+}
+
+// queryOf returns the parameters that are known as a query.
+func queryOf(params []oauth.Parameter, known []string) string {
 	var query strings.Builder
 	for _, p := range params {
-		if p.Name != s.chooser && !slices.Contains(pendingParameters, p.Name) {
+		if !slices.Contains(known, p.Name) {
 			continue
 		}
 		if query.Len() > 0 {
@@ -104,6 +143,30 @@ func (s *service) pendingQuery(params []oauth.Parameter) string {
 		query.WriteString(p.Name + "=" + url.QueryEscape(p.Value))
 	}
 	return query.String()
+}
+
+// authorizeByForm serves a POST of an authorization request with the scope openid (OpenID Connect
+// Core section 3.1.2.1). Browsers leave out the cookies of the service when another site sends a
+// form, so the request continues with GET. A POST of any other request returns false.
+func (s *service) authorizeByForm(ctx *fasthttp.RequestCtx) bool {
+	params, ok := endpoint.ParseParameters(ctx.PostBody())
+	if !ok || !endpoint.IsForm(ctx) || !oauth.AsksOpenID(params) {
+		return false
+	}
+	for i := range params { // only whether they are there counts, and they may be long
+		if name := params[i].Name; name == "request" || name == "request_uri" {
+			params[i].Value = params[i].Value[:min(1, len(params[i].Value))]
+		}
+	}
+	query := s.queryOf(params,
+		slices.Concat(pendingParameters, openIDParameters, []string{"request", "request_uri"}))
+	if len(query) > maxPending {
+		s.RefusePage(&visit.Visit{HTTP: ctx}, "The request is too long.",
+			"Go back to the application and start again.")
+		return true
+	}
+	visit.Redirect(ctx, pages.PathAuthorize+"?"+query)
+	return true
 }
 
 // authorize serves GET /oauth/authorize (RFC 6749 section 4.1.1).
@@ -154,20 +217,29 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 }
 
 // browserOf returns the state of the browser for oauth.NextStep, and the account that continues:
-// the chosen one, or the one that signed in last.
+// the chosen one, or the one that id_token_hint names, or the one that signed in last.
 func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.Visitor) {
-	if chosen, ok := visit.FindVisitor(visitors, v.Chosen); ok {
-		fresh := v.Pending.IsFresh(chosen.Session)
-		return oauth.Browser{SignedIn: true, Chosen: true, Fresh: fresh}, chosen
-	}
 	if len(visitors) == 0 {
 		return oauth.Browser{}, visit.Visitor{}
 	}
-	return oauth.Browser{SignedIn: true}, visitors[0]
+	b := oauth.Browser{SignedIn: true, Several: len(visitors) > 1}
+	hinted := v.Pending.HintedUser
+	who, chosen := visit.FindVisitor(visitors, v.Chosen)
+	if chosen {
+		b.Chosen, b.Fresh = true, v.Pending.IsFresh(who.Session)
+	} else if theirs, ok := visit.FindVisitor(visitors, hinted); ok {
+		who = theirs
+	} else {
+		who = visitors[0]
+	}
+	b.Hinted = hinted != 0 && who.User.ID == hinted
+	b.Unhinted = hinted != 0 && who.User.ID != hinted
+	b.Outdated = v.Pending.Request.IsOutdated(who.Session.SignedIn, v.Now)
+	return b, who
 }
 
-// issue redirects to the client with a code. It stores a new consent first. With prompt=login, one
-// sign-in yields one code.
+// issue sends the browser to the client with a code. It stores a new consent first. A request that
+// needs a sign-in of its own gets one code for it.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
 	request := v.Pending.Request
@@ -183,7 +255,8 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 			return
 		}
 	}
-	if request.Prompt.Contains(oauth.PromptLogin) {
+	if request.Prompt.Contains(oauth.PromptLogin) ||
+		request.IsOutdated(who.Session.SignedIn, v.Now) {
 		switch err := s.people.UseSignIn(v.Ctx, who.Session); {
 		case errors.Is(err, account.ErrConflict):
 			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
@@ -193,11 +266,26 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 			return
 		}
 	}
-	code, fault := s.tokens.IssueConsentedCode(v.Ctx, oauth.AuthorizationCode{
+	code := oauth.AuthorizationCode{
 		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
-	}, v.Now)
+	}
+	if request.Scopes.Contains(oauth.OpenID) {
+		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, request.ClientID); {
+		case errors.Is(err, account.ErrNotFound):
+			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+			return
+		case err != nil:
+			s.RefuseFailure(v, "add a client to a session", err)
+			return
+		default:
+			code.Session = who.Session.Hash
+			code.Details = oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix(),
+				AMR: who.Session.AMR, SID: sid, Nonce: request.Nonce}
+		}
+	}
+	plain, fault := s.tokens.IssueConsentedCode(v.Ctx, code, v.Now)
 	if fault != nil {
 		s.Refuse(v, fault)
 		return
@@ -209,6 +297,6 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	case err != nil:
 		s.RefuseFailure(v, "read a session", err)
 	default:
-		visit.Redirect(v.HTTP, request.CodeURL(code, s.issuer))
+		s.Respond(v, request.CodeResponse(plain, s.issuer))
 	}
 }

@@ -82,10 +82,7 @@ const paramConfirmed = "confirmed"
 
 // pathConfirmed returns the path of the sign-in page with paramConfirmed.
 func pathConfirmed(v *visit.Visit) string {
-	if v.Pending == nil {
-		return pages.PathLogin + "?" + paramConfirmed + "=1"
-	}
-	return v.Path(pages.PathLogin) + "&" + paramConfirmed + "=1"
+	return v.PathWith(pages.PathLogin, paramConfirmed, "1")
 }
 
 // confirmed returns the notice for a visit with paramConfirmed.

@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"strings"
+
 	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
@@ -79,7 +81,7 @@ func (s *service) finishSignIn(v *visit.Visit, signedIn *people.SignedIn) {
 	s.KeepKnown(v.HTTP, signedIn.Known, user.Email, user.Phone)
 	v.Secret = s.RenewBrowserSecret(v.HTTP)
 	if v.Pending == nil {
-		visit.Redirect(v.HTTP, pages.PathMe)
+		visit.Redirect(v.HTTP, v.Home())
 		return
 	}
 	v.Pending.Prove(session)
@@ -98,9 +100,29 @@ func (s *service) loginPage(v *visit.Visit) pages.Login {
 	return pages.Login{
 		Client: v.ClientName(), Action: v.Path(pages.PathLogin),
 		FormToken: v.Bind("login").NewFormToken(v.Now),
-		Email:     v.Shown("email"), Notice: confirmed(v),
+		Email:     hinted(v, "email", isEmail), Notice: confirmed(v),
 		Register: s.pathIf(v, account.Email, pages.PathRegister),
 		Phone:    s.pathIf(v, account.SMS, pages.PathPhone),
 		Reset:    s.pathIf(v, account.Email, pages.PathReset),
 	}
+}
+
+// hinted returns what was entered in a field, or the request's login_hint if it fits there and the
+// page is shown for the first time.
+func hinted(v *visit.Visit, field string, fits func(string) bool) string {
+	if v.HTTP.IsPost() || v.Pending == nil {
+		return v.Shown(field)
+	}
+	hint := v.Pending.Request.LoginHint
+	if len(hint) > visit.MaxSecretText || !fits(hint) {
+		return ""
+	}
+	return hint
+}
+
+func isEmail(hint string) bool { return strings.Contains(hint, "@") }
+
+func isPhone(hint string) bool {
+	_, err := account.ParsePhone(hint)
+	return err == nil
 }

@@ -48,6 +48,6 @@ func (s *service) showPhone(v *visit.Visit, status int, problems ...pages.Proble
 	s.Show(v, status, pages.Phone{
 		Client: v.ClientName(), Action: v.Path(pages.PathPhone),
 		FormToken: v.Bind("phone").NewFormToken(v.Now),
-		Number:    v.Shown("phone_number"), Login: v.Path(pages.PathLogin), Problems: problems,
+		Number:    hinted(v, "phone_number", isPhone), Login: v.Path(pages.PathLogin), Problems: problems,
 	})
 }

@@ -66,6 +66,8 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pages.PathAccounts, Handle: s.flow(s.accounts)},
 		{Pattern: pages.PathConsent, Handle: s.flow(s.consent)},
 		{Pattern: pages.PathLogout, Handle: s.flow(s.logout)},
+		{Pattern: pages.PathEndSession, Handle: s.endSession},
+		{Pattern: pages.PathEndSessionConfirm, Handle: s.Handle(s.confirmEndSession)},
 		{Pattern: pages.PathRegister, Handle: s.Replay(email(s.register))},
 		{Pattern: pages.PathRegisterVerify, Handle: s.Coalesce(email(s.verify(register)))},
 		{Pattern: pages.PathRegisterResend, Handle: email(s.ResendCode(&register.CodeFlow))},
@@ -79,9 +81,13 @@ func Endpoints(config Config) []endpoint.Endpoint {
 	for i := range all {
 		all[i].Methods, all[i].Format = show, endpoint.Page
 	}
+	all = append(all, endpoint.Endpoint{
+		Pattern: pages.PathDevice, Methods: show, Handle: s.Replay(s.Handle(s.device)),
+		Format: endpoint.Page,
+	})
 	return append(all, endpoint.Endpoint{
 		Pattern: pages.PathAuthorize, Methods: []string{fasthttp.MethodGet},
-		Handle: s.flow(s.authorize), Format: endpoint.Either,
+		Handle: s.flow(s.authorize), Form: s.authorizeByForm, Format: endpoint.Either,
 	})
 }
 
@@ -91,5 +97,6 @@ var chooserPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // chooser; "" = the default.
 func IsChooserParameter(name string) bool {
 	return name == "" || chooserPattern.MatchString(name) && name != visit.ParamChoice &&
-		name != visit.ParamProof && !slices.Contains(pendingParameters, name)
+		name != visit.ParamProof && !slices.Contains(pendingParameters, name) &&
+		!slices.Contains(openIDParameters, name)
 }

@@ -54,7 +54,7 @@ func (s *service) resume(v *visit.Visit) bool {
 	case len(visitors) == 0 || v.Now.Sub(visitors[0].Session.SignedIn) >= justNow:
 		return false
 	case v.Pending == nil:
-		visit.Redirect(v.HTTP, pages.PathMe)
+		visit.Redirect(v.HTTP, v.Home())
 	default:
 		visit.Redirect(v.HTTP, v.PathChosen(pages.PathAuthorize, visitors[0].User.ID))
 	}

@@ -158,12 +158,7 @@ func (s *Site) ResendCode(f *CodeFlow) func(*Visit) {
 }
 
 // pathSent is Path with paramSent.
-func (v *Visit) pathSent(page string) string {
-	if v.Pending == nil {
-		return page + "?" + paramSent + "=1"
-	}
-	return v.Path(page) + "&" + paramSent + "=1"
-}
+func (v *Visit) pathSent(page string) string { return v.PathWith(page, paramSent, "1") }
 
 // verifyForm binds a form to the challenge as well, so that the form expires with it.
 func (v *Visit) verifyForm(path, token string) Binding { return v.Bind(path + " " + token) }

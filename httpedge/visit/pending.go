@@ -2,11 +2,15 @@ package visit
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/pages"
 )
 
 // choiceLifetime is the time from choosing an account, or signing in, to consent.
@@ -15,7 +19,7 @@ const choiceLifetime = 10 * time.Minute
 // The parameters that carry what belongs to a pending request from page to page, sealed.
 const (
 	ParamChoice = "chosen" // the user that continues
-	ParamProof  = "proof"  // the sign-in for a request with prompt=login
+	ParamProof  = "proof"  // the sign-in for a request with prompt=login or max_age
 )
 
 // Pending is an authorization request in progress. It travels in the URLs of the pages and is
@@ -24,7 +28,10 @@ type Pending struct {
 	Request *oauth.AuthorizationRequest
 	Client  *oauth.Client
 	Query   string // its parameters, encoded
-	// proof stands for the session that was signed in for this request, with prompt=login; 0 = none.
+	// HintedUser is the user whom the request's id_token_hint names; 0 = it has none.
+	HintedUser int64
+	// proof stands for the session that was signed in for this request, if the request may need
+	// that; 0 = none.
 	// Only a sign-in gives one: the time of a sign-in would also let a thief of the session pass, who
 	// has begun a request before.
 	proof int64
@@ -38,7 +45,7 @@ func (p *Pending) IsFresh(session *account.Session) bool {
 
 // Prove notes that a session has just been signed in for this request.
 func (p *Pending) Prove(session *account.Session) {
-	if p.Request.Prompt.Contains(oauth.PromptLogin) {
+	if p.Request.Reauthenticates() {
 		p.proof = proofOf(session)
 	}
 }
@@ -48,10 +55,34 @@ func proofOf(session *account.Session) int64 {
 	return int64(binary.BigEndian.Uint64(session.Hash[:]))
 }
 
-// Refuse redirects to the client with an error.
+// Refuse sends the browser to the client with an error.
 func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
-	Redirect(v.HTTP, v.Pending.Request.ErrorURL(fault, s.issuer))
+	s.Respond(v, v.Pending.Request.ErrorResponse(fault, s.issuer))
 }
+
+// Respond sends the browser to the client with a response, in the response mode of the request.
+func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
+	request := v.Pending.Request
+	if request.ResponseMode != oauth.FormPost {
+		Redirect(v.HTTP, request.ResponseURL(params))
+		return
+	}
+	body, err := pages.FormPost{Client: v.ClientName(), Action: request.RedirectURI,
+		Fields: params}.Render()
+	if err != nil { // the query says it as well
+		s.failures.Log("write a form", err)
+		Redirect(v.HTTP, request.ResponseURL(params))
+		return
+	}
+	sendPage(v.HTTP, fasthttp.StatusOK, body, "")
+	v.HTTP.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, formPostPolicy)
+}
+
+// formPostPolicy is the policy of a page with a form that sends itself. It does not restrict where
+// forms lead: Chromium would apply that to the redirects of the client as well, which nobody knows
+// here. The page has no other form, and no text of others but in escaped attributes.
+var formPostPolicy = "default-src 'none'; style-src " + pages.StyleSource + "; script-src " +
+	pages.SubmitSource + "; img-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 // RefuseFailure redirects to the client with an error of the service: temporarily_unavailable when
 // the same request may succeed later, else server_error (RFC 6749 section 4.1.2.1).
@@ -65,15 +96,49 @@ func (s *Site) RefuseFailure(v *Visit, step string, err error) {
 	s.Refuse(v, fault)
 }
 
-// Path returns the path of a page, with the pending request in its query.
+// Path returns the path of a page, with the pending request, or the user code of a device, in its
+// query.
 func (v *Visit) Path(page string) string {
 	switch {
+	case v.Pending == nil && v.Device != "":
+		return page + "?" + v.Device
 	case v.Pending == nil:
 		return page
 	case v.Pending.proof == 0:
 		return page + "?" + v.Pending.Query
 	}
 	return page + "?" + v.Pending.Query + v.sealed(ParamProof, v.Pending.proof)
+}
+
+// PathWith is Path with one more parameter, whose name and value need no escape.
+func (v *Visit) PathWith(page, name, value string) string {
+	path := v.Path(page)
+	if strings.Contains(path, "?") {
+		return path + "&" + name + "=" + value
+	}
+	return path + "?" + name + "=" + value
+}
+
+// paramUserCode is the parameter with the user code of a device (RFC 8628 section 3.3.1).
+const paramUserCode = "user_code"
+
+// OpenDevice notes that the visit leads on to the page for devices, if its URL says so, and returns
+// the user code that it names; "" = none.
+func (v *Visit) OpenDevice() (userCode string) {
+	args := v.HTTP.QueryArgs()
+	if args.Has(paramUserCode) {
+		userCode, _ = oauth.ParseUserCode(string(args.Peek(paramUserCode)))
+		v.Device = paramUserCode + "=" + userCode
+	}
+	return userCode
+}
+
+// Home returns the path that a visit without a pending request leads on to.
+func (v *Visit) Home() string {
+	if v.Device != "" {
+		return v.Path(pages.PathDevice)
+	}
+	return pages.PathMe
 }
 
 // PathChosen is Path with the user that continues. It needs a pending request.

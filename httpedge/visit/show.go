@@ -90,13 +90,18 @@ func (s *Site) Show(v *Visit, status int, p page) {
 
 // WritePage responds with a page whose forms do not lead to a client.
 func (s *Site) WritePage(ctx *fasthttp.RequestCtx, status int, p page) {
+	s.WritePageTo(ctx, status, p, "")
+}
+
+// WritePageTo responds with a page whose forms may lead to a client's redirect URI.
+func (s *Site) WritePageTo(ctx *fasthttp.RequestCtx, status int, p page, redirectURI string) {
 	body, err := p.Render()
 	if err != nil {
 		s.failures.Log("write a page", err)
 		endpoint.WriteError(ctx, endpoint.JSON, endpoint.ErrPanic)
 		return
 	}
-	sendPage(ctx, status, body, "")
+	sendPage(ctx, status, body, redirectURI)
 }
 
 func sendPage(ctx *fasthttp.RequestCtx, status int, body []byte, redirectURI string) {

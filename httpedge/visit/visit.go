@@ -67,6 +67,7 @@ type Visit struct {
 	Ctx     context.Context // ends at pageDeadline; has the source of events (package audit)
 	Now     time.Time
 	Pending *Pending // nil = no client sent the browser
+	Device  string   // query that leads on to the page for devices; "" = the visit is not for it
 	Chosen  int64    // the user that continues the pending request; 0 = not chosen
 	Secret  string   // of the browser
 	Form    []oauth.Parameter

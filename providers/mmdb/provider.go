@@ -106,6 +106,19 @@ func (p *Provider) Terms() geo.Terms {
 	return geo.Terms{Source: geo.SourceMMDB, BatchSize: batchSize}
 }
 
+// Place returns the city and country of an address, as far as they are known; "" = neither is.
+func (p *Provider) Place(addr netip.Addr) string {
+	found := p.find(addr.Unmap().WithZone(""), time.Now())
+	city, country := found.Result.Location.City, found.Result.Location.Country
+	switch {
+	case found.Err != nil || country == "":
+		return city
+	case city == "":
+		return country
+	}
+	return city + ", " + country
+}
+
 // Single looks up q. If a domain cannot be resolved in time, the answer's error is
 // CodeProviderUnreachable. Single itself returns an error only if ctx ended before.
 func (p *Provider) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {

@@ -32,7 +32,7 @@ func TestDeletedUserIsErasedFromFiles(t *testing.T) {
 	}
 	session := &account.Session{Hash: [32]byte{1}, UserID: leaving.ID, Created: now, SignedIn: now,
 		Seen: now, Expires: now.Add(time.Hour), Device: "Leaving on Linux"}
-	if err := s.CreateSession(t.Context(), session); err != nil {
+	if _, err := s.CreateSession(t.Context(), session); err != nil {
 		t.Fatal(err)
 	}
 	leaving.Bio = "another leaving-biography"

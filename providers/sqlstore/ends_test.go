@@ -182,7 +182,7 @@ func TestReplacePasswordIsAtomic(t *testing.T) {
 			f.save(code)
 			session := &account.Session{Hash: newHash(), UserID: f.user.ID,
 				Expires: time.Now().Add(time.Hour)}
-			if err := f.CreateSession(t.Context(), session); err != nil {
+			if _, err := f.CreateSession(t.Context(), session); err != nil {
 				t.Fatal(err)
 			}
 			for n := 2; ; n++ { // after BEGIN

@@ -179,11 +179,15 @@ func syncFolder(path string) error {
 
 // wrap returns the stored form of a key: the name of the key file, a nonce and the sealed secret.
 func (f *keyFile) wrap(k *oauth.Key) []byte {
+	secret := k.Secret[:]
+	if k.Purpose.IsSigning() {
+		secret = []byte(k.Private)
+	}
 	head := len(f.name) + chacha20poly1305.NonceSizeX
-	wrapped := make([]byte, head, head+len(k.Secret)+chacha20poly1305.Overhead)
+	wrapped := make([]byte, head, head+len(secret)+chacha20poly1305.Overhead)
 	nonce := wrapped[copy(wrapped, f.name[:]):]
 	rand.Read(nonce)
-	return f.aead.Seal(wrapped, nonce, k.Secret[:], wrapData(k))
+	return f.aead.Seal(wrapped, nonce, secret, wrapData(k))
 }
 
 // wrapData binds a wrapped key to its row.
@@ -200,7 +204,13 @@ func (files keyFiles) unwrap(k *storedKey) error {
 		return damaged(k)
 	}
 	secret, err := f.aead.Open(nil, k.wrapped[len(f.name):head], k.wrapped[head:], wrapData(&k.Key))
-	if err != nil || len(secret) != len(k.Secret) {
+	switch {
+	case err != nil:
+		return damaged(k)
+	case k.Purpose.IsSigning():
+		k.Private = string(secret)
+		return nil
+	case len(secret) != len(k.Secret):
 		return damaged(k)
 	}
 	k.Secret = [32]byte(secret)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	selectKeys = `SELECT purpose, number, wrapped, made, expires FROM keys ORDER BY purpose, number DESC`
-	insertKey  = `INSERT INTO keys (purpose, number, wrapped, made, expires) VALUES ($1, $2, $3, $4, 0)
+	selectKeys = `SELECT purpose, number, wrapped, made, starts, expires FROM keys ORDER BY purpose, number DESC`
+	insertKey  = `INSERT INTO keys (purpose, number, wrapped, made, starts, expires) VALUES ($1, $2, $3, $4, $5, 0)
 ON CONFLICT (purpose, number) DO NOTHING`
 	retireKey     = `UPDATE keys SET expires = $2 WHERE purpose = $1 AND expires = 0`
 	deleteKeys    = `DELETE FROM keys WHERE purpose = $1`
@@ -42,7 +42,7 @@ func (s *Store) ListKeys(ctx context.Context) (list []oauth.KeyInfo, err error) 
 	}
 	for _, k := range stored {
 		list = append(list, oauth.KeyInfo{Purpose: k.Purpose, Number: k.Number, Made: k.Made,
-			Expires: k.Expires, File: k.fileName()})
+			Starts: k.Starts, Expires: k.Expires, File: k.fileName()})
 	}
 	return list, nil
 }
@@ -66,7 +66,7 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (keys []oauth.Key, err 
 	return keys, nil
 }
 
-// storedKeys returns all rows in the order of oauth.Purposes, the current key of each first.
+// storedKeys returns all rows in the order of oauth.AllPurposes, the current key of each first.
 func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) {
 	err = readAll(ctx, s, selectKeys, nil, func(r row) error {
 		k, err := scanKey(r)
@@ -74,7 +74,7 @@ func (s *Store) storedKeys(ctx context.Context) (stored []storedKey, err error) 
 		return err
 	})
 	slices.SortStableFunc(stored, func(a, b storedKey) int {
-		return slices.Index(oauth.Purposes, a.Purpose) - slices.Index(oauth.Purposes, b.Purpose)
+		return slices.Index(oauth.AllPurposes, a.Purpose) - slices.Index(oauth.AllPurposes, b.Purpose)
 	})
 	return stored, err
 }
@@ -89,9 +89,9 @@ func (b *batch) storedKeys() (stored []storedKey, err error) {
 }
 
 func scanKey(r row) (k storedKey, err error) {
-	var made, expires int64
-	err = r.Scan(&k.Purpose, &k.Number, &k.wrapped, &made, &expires)
-	k.Made, k.Expires = fromMillis(made), fromMillis(expires)
+	var made, starts, expires int64
+	err = r.Scan(&k.Purpose, &k.Number, &k.wrapped, &made, &starts, &expires)
+	k.Made, k.Starts, k.Expires = fromMillis(made), fromMillis(starts), fromMillis(expires)
 	return k, err
 }
 
@@ -112,14 +112,15 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	if err != nil {
 		return refusal{err}
 	}
-	if !r.Drop && slices.ContainsFunc(stored, func(k storedKey) bool {
-		return k.Purpose == r.Purpose && k.Expires.After(r.Now)
-	}) {
+	if !r.Drop && slices.ContainsFunc(stored, func(k storedKey) bool { return blocks(&k.Key, &r) }) {
 		return refusal{oauth.ErrKeysInUse}
 	}
 	fresh, err := newKey(r.Purpose, stored, r.Now)
 	if err != nil {
 		return refusal{err}
+	}
+	if fresh.Private, fresh.Starts = r.Private, r.Starts; r.Purpose.IsSigning() {
+		fresh.Secret = [32]byte{}
 	}
 	if r.Drop {
 		_, err = b.conn.exec(b.ctx, deleteKeys, string(r.Purpose))
@@ -134,6 +135,17 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	}
 	b.note(keysChange, string(r.Purpose))
 	return b.insertKey(fresh, file)
+}
+
+// blocks reports whether a stored key refuses a rotation.
+func blocks(k *oauth.Key, r *oauth.KeyRotation) bool {
+	switch {
+	case k.Purpose != r.Purpose:
+		return false
+	case r.Purpose.IsSigning():
+		return k.Expires.IsZero() && (r.First || k.Starts.After(r.Now))
+	}
+	return k.Expires.After(r.Now)
 }
 
 func (b *batch) lockKeys() error {
@@ -162,7 +174,7 @@ func newKey(purpose oauth.Purpose, stored []storedKey, now time.Time) (*oauth.Ke
 
 func (b *batch) insertKey(k *oauth.Key, file *keyFile) error {
 	_, err := b.conn.exec(b.ctx, insertKey, string(k.Purpose), int64(k.Number), file.wrap(k),
-		millis(k.Made))
+		millis(k.Made), millis(k.Starts))
 	return wrap("save key", err)
 }
 

@@ -13,12 +13,13 @@ const usedCode = `SELECT family_id FROM authorization_codes
 WHERE hash = $1 AND used_at IS NOT NULL AND client_id = $2`
 
 // takeCodes marks codes as used, one code a row, and returns those that it marked: codes that were
-// unused and not expired, whose user exists and is not disabled, and whose user and client have no
-// later epoch than the code. So the epochs of the code are those for the access token.
+// unused and not expired, whose user exists and is not disabled, whose session has not ended, and
+// whose user and client have no later epoch than the code. So the epochs of the code are those for the access token.
 var takeCodes = newRowsText("UPDATE authorization_codes SET used_at = v.column1, family_id = v.column2 FROM (", `) AS v
 WHERE hash = v.column3 AND used_at IS NULL AND expires > v.column1 AND client_id = v.column4 AND user_id = v.column5
 AND EXISTS (SELECT 1 FROM users WHERE users.id = authorization_codes.user_id AND NOT users.disabled
 AND users.epoch <= authorization_codes.user_epoch)
+AND (session IS NULL OR EXISTS (SELECT 1 FROM sessions WHERE sessions.hash = authorization_codes.session))
 AND NOT EXISTS (SELECT 1 FROM clients WHERE clients.id = authorization_codes.client_id
 AND clients.epoch > authorization_codes.client_epoch) RETURNING hash, client_epoch, user_epoch`,
 	"bigint", "text", "bytea", "text", "bigint")

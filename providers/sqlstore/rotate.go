@@ -10,6 +10,9 @@ import (
 // userLives requires that the user of the family exists and is not disabled.
 const userLives = `EXISTS (SELECT 1 FROM users WHERE users.id = families.user_id AND NOT users.disabled)`
 
+// sessionLives requires that the session that the family ends with has not ended.
+const sessionLives = `(session IS NULL OR EXISTS (SELECT 1 FROM sessions WHERE sessions.hash = families.session AND sessions.expires > $1))`
+
 // raiseAccess moves the expiry of the family's last access token, never back.
 const raiseAccess = `access_expires = CASE WHEN access_expires > $3 THEN access_expires ELSE $3 END`
 
@@ -18,11 +21,11 @@ const familyEpochs = ` RETURNING COALESCE((SELECT epoch FROM clients WHERE clien
 COALESCE((SELECT epoch FROM users WHERE users.id = families.user_id), 0)`
 
 const advanceFamily = `UPDATE families SET generation = generation + 1, repeats = 0, advanced = $1, expires = $2, ` + raiseAccess + `
-WHERE id = $4 AND generation = $5 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives + familyEpochs
+WHERE id = $4 AND generation = $5 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives + ` AND ` + sessionLives + familyEpochs
 
 const repeatAdvance = `UPDATE families SET repeats = repeats + 1, expires = $2, ` + raiseAccess + `
 WHERE id = $4 AND generation = $5 AND advanced > $6 AND repeats < $7 AND NOT revoked AND expires > $1 AND ends > $1 AND ` + userLives +
-	familyEpochs
+	` AND ` + sessionLives + familyEpochs
 
 const liveFamily = `SELECT generation, advanced, repeats, user_id, ` + userLives + ` FROM families
 WHERE id = $1 AND NOT revoked AND expires > $2 AND ends > $2`

@@ -3,38 +3,42 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"gatehouse/actors/account"
 )
 
 const (
-	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device)
-SELECT $1, id, $3, $4, $5, $6, $7 FROM users WHERE id = $2`
-	// trimSessions keeps the new session and those that were used last.
-	trimSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2 AND hash NOT IN
+	insertSession = `INSERT INTO sessions (hash, user_id, created, signed_in, seen, expires, device, amr)
+SELECT $1, id, $3, $4, $5, $6, $7, $8 FROM users WHERE id = $2`
+	// surplusSessions are all but the new session and those that were used last.
+	surplusSessions = `user_id = $1 AND hash <> $2 AND hash NOT IN
 (SELECT hash FROM sessions WHERE user_id = $1 AND hash <> $2 ORDER BY seen DESC, created DESC, hash LIMIT $3)`
-	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device FROM sessions WHERE hash = $1`
-	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device FROM sessions
+	selectSession  = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr FROM sessions WHERE hash = $1`
+	selectSessions = `SELECT hash, user_id, created, signed_in, seen, expires, used, device, amr FROM sessions
 WHERE user_id = $1 ORDER BY created, hash`
-	updateSession  = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
-	useSignIn      = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
-	deleteSession  = `DELETE FROM sessions WHERE hash = $1`
-	deleteSessions = `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`
+	updateSession = `UPDATE sessions SET signed_in = $2, seen = $3, expires = $4 WHERE hash = $1`
+	useSignIn     = `UPDATE sessions SET used = $2 WHERE hash = $1 AND signed_in = $2 AND used <> $2`
+	oneSession    = `hash = $1`
+	otherSessions = `user_id = $1 AND hash <> $2`
 )
 
 // CreateSession implements account.Store. It returns ErrNotFound if there is no such user.
-func (s *Store) CreateSession(ctx context.Context, session *account.Session) error {
-	return wrap("create session", s.do(ctx, func(b *batch) error {
-		if !isText(session.Device) {
+func (s *Store) CreateSession(ctx context.Context, session *account.Session) (tokens bool,
+	err error) {
+	return tokens, wrap("create session", s.do(ctx, func(b *batch) (err error) {
+		amr := strings.Join(session.AMR, " ")
+		if !isText(session.Device) || !isText(amr) {
 			return refusal{errText}
 		}
-		err := b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
-			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device)
+		err = b.change(insertSession, session.Hash[:], session.UserID, millis(session.Created),
+			millis(session.SignedIn), millis(session.Seen), millis(session.Expires), session.Device,
+			amr)
 		if err != nil {
 			return err
 		}
-		_, err = b.conn.exec(b.ctx, trimSessions, session.UserID, session.Hash[:],
+		_, tokens, err = b.endSessions(surplusSessions, session.UserID, session.Hash[:],
 			account.MaxSessions-1)
 		return err
 	}))
@@ -86,11 +90,15 @@ func scanSession(r row) (*account.Session, error) {
 	var s account.Session
 	var hash []byte
 	var created, signedIn, seen, expires, used int64
+	var amr string
 	if err := r.Scan(&hash, &s.UserID, &created, &signedIn, &seen, &expires, &used,
-		&s.Device); err != nil {
+		&s.Device, &amr); err != nil {
 		return nil, err
 	}
 	s.Hash = [32]byte(hash)
+	if amr != "" {
+		s.AMR = strings.Fields(amr)
+	}
 	s.Created, s.SignedIn = fromMillis(created), fromMillis(signedIn)
 	s.Seen, s.Expires, s.Used = fromMillis(seen), fromMillis(expires), fromMillis(used)
 	return &s, nil
@@ -116,23 +124,34 @@ func (s *Store) UseSignIn(ctx context.Context, session *account.Session) error {
 }
 
 // DeleteSession implements account.Store. It returns nil if there is no such session.
-func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return wrap("delete session", s.delete(ctx, func(b *batch) error {
-		return b.changeAny(deleteSession, hash[:])
-	}))
+func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) (tokens bool, err error) {
+	tokens, err = s.deleteSessions(ctx, oneSession, hash[:])
+	return tokens, wrap("delete session", err)
 }
 
 // DeleteSessions implements account.Store.
-func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte) error {
-	return wrap("delete sessions", s.delete(ctx, func(b *batch) error {
-		return b.changeAny(deleteSessions, userID, keep[:])
-	}))
+func (s *Store) DeleteSessions(ctx context.Context, userID int64, keep [32]byte) (tokens bool,
+	err error) {
+	tokens, err = s.deleteSessions(ctx, otherSessions, userID, keep[:])
+	return tokens, wrap("delete sessions", err)
+}
+
+func (s *Store) deleteSessions(ctx context.Context, which string, args ...any) (tokens bool,
+	err error) {
+	return tokens, s.delete(ctx, func(b *batch) error {
+		n, ended, err := b.endSessions(which, args...)
+		tokens = ended
+		if err == nil && n == 0 {
+			err = noEffect
+		}
+		return err
+	})
 }
 
 const (
-	selectConsent = `SELECT user_id, client_id, scopes, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
+	selectConsent = `SELECT user_id, client_id, scopes, devices, granted, used, used FROM consents WHERE user_id = $1 AND client_id = $2`
 	// The last column is the last time at which a family of the grant advanced.
-	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.granted, c.used,
+	selectConsents = `SELECT c.user_id, c.client_id, c.scopes, c.devices, c.granted, c.used,
 COALESCE((SELECT MAX(f.advanced) FROM families f WHERE f.user_id = c.user_id AND f.client_id = c.client_id), 0)
 FROM consents c WHERE c.user_id = $1 ORDER BY c.client_id`
 	// It inserts the first consent, or changes the one that was granted at $6.
@@ -177,7 +196,7 @@ func (s *Store) Consents(ctx context.Context,
 func scanConsent(r row) (*account.Consent, error) {
 	var c account.Consent
 	var granted, used, advanced int64
-	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &granted, &used, &advanced)
+	err := r.Scan(&c.UserID, &c.ClientID, &c.Scopes, &c.Devices, &granted, &used, &advanced)
 	c.Granted, c.Used = fromMillis(granted), fromMillis(max(used, advanced))
 	return &c, err
 }

@@ -13,6 +13,9 @@ import (
 
 const sweepRows = 200 // limit for one operation, so that other writes never wait long
 
+// deviceKept is how long a device code stays after it has expired, so that its client is told so.
+const deviceKept = oauth.DeviceCodeLifetime
+
 // sweepStep deletes rows that have expired, or have a given age.
 type sweepStep struct {
 	text string
@@ -34,6 +37,8 @@ var sweepSteps = []sweepStep{
 (SELECT purpose, number FROM keys WHERE expires > 0 AND expires <= $1 LIMIT $2)`},
 	{text: `DELETE FROM authorization_codes WHERE hash IN
 (SELECT hash FROM authorization_codes WHERE used_at IS NULL AND expires <= $1 ORDER BY expires LIMIT $2)`},
+	{text: `DELETE FROM device_codes WHERE hash IN
+(SELECT hash FROM device_codes WHERE expires <= $1 ORDER BY expires LIMIT $2)`, age: deviceKept},
 	{text: `DELETE FROM sessions WHERE hash IN
 (SELECT hash FROM sessions WHERE expires <= $1 ORDER BY expires LIMIT $2)`},
 	{text: `DELETE FROM challenges WHERE hash IN

@@ -36,25 +36,30 @@ func (s *Store) AuthorizationCode(ctx context.Context,
 }
 
 const selectRefreshToken = `SELECT r.generation, f.id, f.client_id, f.user_id, f.scopes, f.generation, f.advanced, f.expires, f.ends, f.access_expires, f.revoked, f.repeats,
-f.session, f.details FROM refresh_tokens r JOIN families f ON f.id = r.family_id WHERE r.hash = $1`
+f.session, f.details, COALESCE(s.expires, 0) FROM refresh_tokens r JOIN families f ON f.id = r.family_id
+LEFT JOIN sessions s ON s.hash = f.session WHERE r.hash = $1`
 
 // RefreshToken implements oauth.Store.
 func (s *Store) RefreshToken(ctx context.Context, hash oauth.Hash) (*oauth.RefreshToken, error) {
 	t := oauth.RefreshToken{Hash: hash}
 	f := &t.Family
-	var advanced, expires, ends, access int64
+	var advanced, expires, ends, access, sessionEnds int64
 	var session []byte
 	var details string
 	err := readOne(ctx, s, oauth.ErrNotFound, selectRefreshToken, []any{hash[:]},
 		func(r row) error {
 			return r.Scan(&t.Generation, &f.ID, &f.ClientID, &f.UserID, &f.Scopes, &f.Generation,
-				&advanced, &expires, &ends, &access, &f.Revoked, &f.Repeats, &session, &details)
+				&advanced, &expires, &ends, &access, &f.Revoked, &f.Repeats, &session, &details,
+				&sessionEnds)
 		})
 	if err == nil {
 		f.Session, f.Details, err = parseDetails(session, details)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read refresh token: %w", err)
+	}
+	if session != nil {
+		expires = min(expires, sessionEnds)
 	}
 	f.Advanced, f.Expires, f.Ends = fromMillis(advanced), fromMillis(expires), fromMillis(ends)
 	f.AccessExpires = fromMillis(access)

@@ -156,10 +156,14 @@ func (b *batch) insertUser(u *account.User) error {
 func (s *Store) UpdateUser(ctx context.Context, u *account.User) error {
 	var epoch int64
 	err := s.do(ctx, func(b *batch) (err error) {
-		if epoch, err = b.updateUser(u); err == nil {
-			b.noteUser(u.ID)
+		if epoch, err = b.updateUser(u); err != nil {
+			return err
 		}
-		return err
+		b.noteUser(u.ID)
+		if u.Disabled {
+			return b.tellOfDisabled(u.ID)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("update user: %w", err)
@@ -176,7 +180,7 @@ func (s *Store) ReplacePassword(ctx context.Context, u *account.User, keep [32]b
 		if _, err = b.updateUser(u); err != nil {
 			return err
 		}
-		if _, err = b.conn.exec(b.ctx, deleteSessions, u.ID, keep[:]); err != nil {
+		if _, err = b.dropSessions(otherSessions, new(int64), u.ID, keep[:]); err != nil {
 			return err
 		}
 		if err = b.dropGuesses(u.Email); err != nil {
@@ -268,6 +272,9 @@ func userValues(u *account.User) []any {
 func (s *Store) DeleteUser(ctx context.Context, id int64) error {
 	err := s.delete(ctx, func(b *batch) error {
 		if _, err := b.conn.exec(b.ctx, deleteUserChallenges, id); err != nil {
+			return err
+		}
+		if _, err := b.dropSessions("user_id = $1", new(int64), id); err != nil {
 			return err
 		}
 		n, err := b.conn.exec(b.ctx, deleteUser, id) // cascades to sessions and consents

@@ -111,7 +111,7 @@ func (f *fixture) writes() []auditedWrite {
 		Expires: f.now.Add(time.Hour)}
 	other := &account.Session{Hash: newHash(), UserID: f.user.ID, Created: f.now,
 		Expires: f.now.Add(time.Hour)}
-	f.must(f.CreateSession(f.ctx, other))
+	f.endedTokens(f.CreateSession(f.ctx, other))
 	grant := oauth.Grant{UserID: f.user.ID, ClientID: f.client.ID}
 	token, family, code := f.machine(), f.family(), f.code()
 	redeemed := f.redeem(code.Hash, f.now).Family
@@ -134,16 +134,19 @@ func (f *fixture) writes() []auditedWrite {
 	}
 	return []auditedWrite{
 		{"create session", func(ctx context.Context) error {
-			return f.CreateSession(ctx, session)
+			_, err := f.CreateSession(ctx, session)
+			return err
 		}},
 		{"update session", func(ctx context.Context) error {
 			return f.UpdateSession(ctx, session)
 		}},
 		{"delete session", func(ctx context.Context) error {
-			return f.DeleteSession(ctx, session.Hash)
+			_, err := f.DeleteSession(ctx, session.Hash)
+			return err
 		}},
 		{"delete sessions", func(ctx context.Context) error {
-			return f.DeleteSessions(ctx, f.user.ID, [32]byte{})
+			_, err := f.DeleteSessions(ctx, f.user.ID, [32]byte{})
+			return err
 		}},
 		{"grant consent", func(ctx context.Context) error {
 			return f.GrantConsent(ctx, &account.Consent{UserID: f.user.ID, ClientID: f.client.ID,

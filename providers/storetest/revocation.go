@@ -307,11 +307,11 @@ func replacePassword(t *testing.T, f *fixture) {
 	for i := range sessions {
 		sessions[i] = &account.Session{Hash: newHash(), UserID: c.users[min(i, 1)].ID,
 			Expires: f.now.Add(time.Hour)}
-		f.must(f.CreateSession(f.ctx, sessions[i]))
+		f.endedTokens(f.CreateSession(f.ctx, sessions[i]))
 	}
 	kept := *sessions[0]
 	kept.Hash = newHash()
-	f.must(f.CreateSession(f.ctx, &kept))
+	f.endedTokens(f.CreateSession(f.ctx, &kept))
 	changed := *c.users[0]
 	changed.PasswordHash, changed.Bio = "$argon2id$new", "new"
 	before := f.lastChange()
@@ -336,7 +336,7 @@ func replacePassword(t *testing.T, f *fixture) {
 func replacePasswordConflict(t *testing.T, f *fixture) {
 	r := f.family()
 	session := &account.Session{Hash: newHash(), UserID: f.user.ID, Expires: f.now.Add(time.Hour)}
-	f.must(f.CreateSession(f.ctx, session))
+	f.endedTokens(f.CreateSession(f.ctx, session))
 	other := f.fullUser()
 	f.must(f.CreateUser(f.ctx, other))
 	stale, taken, unknown := *f.user, *f.user, *f.user

@@ -45,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, suite := range []map[string]func(*testing.T, *fixture){
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
-		leaseTests, clusterTests, budgetTests,
+		leaseTests, clusterTests, budgetTests, deviceTests, logoutTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {
@@ -89,6 +89,13 @@ func (f *fixture) must(err error) {
 	if err != nil {
 		f.Fatal(err)
 	}
+}
+
+// endedTokens is must for the end of a session. It returns whether tokens have ended.
+func (f *fixture) endedTokens(tokens bool, err error) bool {
+	f.Helper()
+	f.must(err)
+	return tokens
 }
 
 func newHash() (h oauth.Hash) {
@@ -178,7 +185,7 @@ func (f *fixture) code() oauth.AuthorizationCode {
 		Hash:   newHash(), ClientID: f.client.ID, UserID: f.user.ID,
 		RedirectURI: "https://app.example/back?a=b", Scopes: oauth.ViewUser,
 		DefaultScopes: true, CodeChallenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-		Expires: f.now.Add(time.Minute), Session: newHash(), Details: details,
+		Expires: f.now.Add(time.Minute), Details: details,
 	}
 }
 

@@ -29,7 +29,7 @@ func sweepDeletesExpired(t *testing.T, f *fixture) {
 	token, code := f.machine(), f.code()
 	session := &account.Session{Hash: newHash(), UserID: f.user.ID,
 		Expires: f.now.Add(30 * time.Minute)}
-	f.must(f.CreateSession(f.ctx, session))
+	f.endedTokens(f.CreateSession(f.ctx, session))
 	f.do(&oauth.Revoke{Token: &token.end}, &oauth.SaveCode{Code: code})
 	f.sweep(f.now.Add(-time.Millisecond), 0)
 	f.sweep(code.Expires.Add(-time.Millisecond), 0)

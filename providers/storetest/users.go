@@ -283,7 +283,7 @@ func deleteUser(t *testing.T, f *fixture) {
 	c := f.newCrowd()
 	session := &account.Session{Hash: newHash(), UserID: c.users[0].ID,
 		Expires: f.now.Add(time.Hour)}
-	f.must(f.CreateSession(f.ctx, session))
+	f.endedTokens(f.CreateSession(f.ctx, session))
 	f.must(f.DeleteUser(f.ctx, c.users[0].ID))
 	_, err := f.User(f.ctx, c.users[0].ID)
 	f.wantError("user", err, account.ErrNotFound)

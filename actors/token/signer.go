@@ -1,0 +1,177 @@
+package token
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+)
+
+// The room for signatures: those that are reserved, waited for or computed. A signature by RS256
+// takes about a millisecond, so a full queue is a second or two of work.
+const (
+	signQueue = 2048
+	signShare = signQueue / 4 // of one client, so that it leaves room to the others
+)
+
+// signer bounds how many signatures are computed at once, and how many wait for it. Its methods may
+// be called by many goroutines.
+type signer struct {
+	computing chan struct{} // holds a token for each signature that is being computed
+	mu        sync.Mutex
+	reserved  int
+	byClient  map[string]int // of reserved; "" = signatures for no client
+}
+
+func newSigner() signer {
+	return signer{computing: make(chan struct{}, runtime.GOMAXPROCS(0)), byClient: map[string]int{}}
+}
+
+// signature is the room for one signature and its key. It must be released once.
+type signature struct {
+	service *Service
+	client  string
+	key     *signingKey
+}
+
+// reserve takes room for a signature for a client, so that it cannot be refused later. nil = there
+// is no room, or no key: signingKey makes one. It does not block.
+func (s *Service) reserve(client, alg string, now time.Time) *signature {
+	key := s.keys.signing(purposeOf(alg), now)
+	if key == nil || !s.signer.take(client) {
+		s.metrics.signaturesRefused.Inc()
+		return nil
+	}
+	return &signature{service: s, client: client, key: key}
+}
+
+func (g *signer) take(client string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reserved >= signQueue || g.byClient[client] >= signShare {
+		return false
+	}
+	g.reserved++
+	g.byClient[client]++
+	return true
+}
+
+func (g *signer) giveBack(client string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reserved--
+	if g.byClient[client]--; g.byClient[client] == 0 {
+		delete(g.byClient, client)
+	}
+}
+
+// release gives back the room. A nil signature has none.
+func (g *signature) release() {
+	if g != nil {
+		g.service.signer.giveBack(g.client)
+	}
+}
+
+// sign returns a JWT that says claims. It waits for its turn.
+func (g *signature) sign(typ string, claims any) (string, error) {
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", fmt.Errorf("encode claims: %w", err)
+	}
+	g.service.signer.computing <- struct{}{}
+	defer func() { <-g.service.signer.computing }()
+	began := time.Now()
+	jwt, err := g.key.sign(typ, payload)
+	if err != nil {
+		return "", fmt.Errorf("sign %s: %w", typ, err)
+	}
+	g.service.metrics.signed(g.key.alg, time.Since(began))
+	return jwt, nil
+}
+
+// Sign returns a JWT of type typ, such as "JWT" or "logout+jwt", that says claims. alg is "RS256" or
+// "ES256"; the first call makes the key, which may take a second. Its error is an *oauth.Error if
+// too many signatures are waited for.
+func (s *Service) Sign(ctx context.Context, alg, typ string, claims any) (string, error) {
+	if !s.inflight.Enter() {
+		return "", mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	now := time.Now()
+	if _, err := s.signingKey(ctx, alg, now); err != nil {
+		return "", err
+	}
+	room := s.reserve("", alg, now)
+	if room == nil {
+		return "", errUnavailable
+	}
+	defer room.release()
+	return room.sign(typ, claims)
+}
+
+// errNotSigned is the error of Verify. It does not say more, so that nothing of a JWT is logged.
+var errNotSigned = errors.New("the JWT was not signed by this service")
+
+// Verify decodes the claims of a JWT that this service has signed with that type, and returns its
+// algorithm. The key may be the current one or a former one that is kept. It checks no claim: the
+// JWT may have expired.
+func (s *Service) Verify(jwt, typ string, claims any) (alg string, err error) {
+	signed, err := jose.ParseSignedCompact(jwt, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	if err != nil || signed.Signatures[0].Header.ExtraHeaders[jose.HeaderType] != typ {
+		return "", errNotSigned
+	}
+	header := &signed.Signatures[0].Header
+	key := s.keys.verifier(header.KeyID, header.Algorithm, time.Now())
+	if key == nil {
+		return "", errNotSigned
+	}
+	payload, err := signed.Verify(key.public.Key)
+	if err != nil {
+		return "", errNotSigned
+	}
+	if err := json.Unmarshal(payload, claims); err != nil {
+		return "", fmt.Errorf("decode claims: %w", err)
+	}
+	return key.alg, nil
+}
+
+// PublicKeys is JWKS, and makes the first key of the default algorithm: programs that read an empty
+// set may keep it.
+func (s *Service) PublicKeys(ctx context.Context) ([]byte, *oauth.Error) {
+	if !s.inflight.Enter() {
+		return nil, errUnavailable
+	}
+	defer s.inflight.Leave()
+	if _, err := s.signingKey(ctx, oauth.IDTokenAlgs[0], time.Now()); err != nil {
+		return nil, s.fault(err, "make the first signing key")
+	}
+	return s.JWKS(), nil
+}
+
+// JWKS returns the public keys as a JSON Web Key Set (RFC 7517 section 5): those that sign, those
+// that will, and former ones as long as what they signed may be valid.
+func (s *Service) JWKS() []byte {
+	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+	now := time.Now()
+	for _, purpose := range oauth.SigningPurposes {
+		keys := s.keys.current.Load().signing[purpose]
+		for i, key := range keys {
+			if i == 0 || now.Before(keys[i-1].Starts.Add(s.config.Lifetimes.AccessToken+JWKSMaxAge)) {
+				set.Keys = append(set.Keys, key.public)
+			}
+		}
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		panic(err) // public keys can be encoded
+	}
+	return text
+}

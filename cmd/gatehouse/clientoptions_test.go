@@ -1,0 +1,97 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// optionsRecord has the members of a client that few need.
+type optionsRecord struct {
+	ClientID     string   `json:"client_id"`
+	ClientSecret string   `json:"client_secret"`
+	Scopes       []string `json:"scopes"`
+	Alg          string   `json:"id_token_alg"`
+	Claims       bool     `json:"claims_in_id_token"`
+	AfterLogout  []string `json:"post_logout_redirect_uris"`
+	Backchannel  string   `json:"backchannel_logout_uri"`
+	PKCE         bool     `json:"require_pkce"`
+	Format       string   `json:"access_token_format"`
+	JWKS         struct{ Keys []any }
+	JWKSURI      string   `json:"jwks_uri"`
+	Resources    []string `json:"resources"`
+}
+
+func TestClientOptionsAtTheCommandLine(t *testing.T) {
+	above, _ := startDemo(t)
+	demo := "--demo=" + filepath.Join(above, "gatehouse-demo")
+	remote := func(args ...string) outcome { return runOnce(t, nil, append(args, demo, "--json")...) }
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := write(t, "jwks.json", string(text))
+	c := decode[optionsRecord](t, remote("client", "create", "--name=Wiki",
+		"--redirect-uri=https://wiki.example/cb", "--scope=openid profile offline_access",
+		"--id-token-alg=ES256", "--claims-in-id-token", "--require-pkce",
+		"--post-logout-redirect-uri=https://wiki.example/a",
+		"--post-logout-redirect-uri=https://wiki.example/b",
+		"--backchannel-logout-uri=https://wiki.example/out", "--access-token-format=jwt",
+		"--jwks="+keys, "--resource=https://api.example/"))
+	if c.ClientSecret != "" || len(c.JWKS.Keys) != 1 || c.Alg != "ES256" || !c.Claims || !c.PKCE ||
+		len(c.AfterLogout) != 2 || c.Backchannel != "https://wiki.example/out" || c.Format != "jwt" ||
+		len(c.Resources) != 1 ||
+		!reflect.DeepEqual(c.Scopes, []string{"openid", "profile", "offline_access"}) {
+		t.Errorf("got %+v, want what the flags say", c)
+	}
+	same := decode[optionsRecord](t, remote("client", "update", c.ClientID, "--name=Wiki 2"))
+	if !reflect.DeepEqual(same, c) {
+		t.Errorf("got %+v after another change, want %+v", same, c)
+	}
+	bare := decode[optionsRecord](t, remote("client", "update", c.ClientID, "--id-token-alg=",
+		"--no-claims-in-id-token", "--no-require-pkce", "--post-logout-redirect-uri=",
+		"--backchannel-logout-uri=", "--access-token-format=opaque", "--jwks=",
+		"--jwks-uri=https://wiki.example/jwks", "--resource="))
+	want := optionsRecord{ClientID: c.ClientID, Scopes: c.Scopes,
+		JWKSURI: "https://wiki.example/jwks"}
+	if !reflect.DeepEqual(bare, want) {
+		t.Errorf("got %+v, want %+v", bare, want)
+	}
+	for _, row := range []struct {
+		flag string
+		code int
+		want string
+	}{
+		{"--id-token-alg=none", exitFailed, "id_token_alg"},
+		{"--access-token-format=xml", exitFailed, "access_token_format"},
+		{"--backchannel-logout-uri=http://wiki.example/", exitFailed, "backchannel_logout_uri"},
+		{"--jwks=/no/such/file", exitFailed, "/no/such/file"},
+		{"--jwks=" + write(t, "broken.json", "{"), exitUsage, "--jwks"},
+	} {
+		got := remote("client", "update", c.ClientID, row.flag)
+		if got.code != row.code || !strings.Contains(got.stderr, row.want) {
+			t.Errorf("%s: got code %d, stderr %q, want %d and %s", row.flag, got.code, got.stderr,
+				row.code, row.want)
+		}
+	}
+}
+
+func TestDemoPrintsDiscovery(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo")
+	p := start(t, nil, append([]string{"demo", "--dir", dir}, anyPorts...)...)
+	p.stderr.await(t, "msg=serving")
+	file := readDemo(t, dir)
+	p.stdout.await(t, file.BaseURL+"/.well-known/openid-configuration")
+	p.stdout.await(t, file.Clients.OpenID.ClientSecret)
+}

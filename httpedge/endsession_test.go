@@ -1,0 +1,377 @@
+package httpedge_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/httpedge/edgetest"
+)
+
+const afterLogout = "https://app.example/out?a=b"
+
+// newLeavingClient registers a client to which people return after a logout.
+func newLeavingClient(t *testing.T, st *edgetest.IdentityStack) edgetest.Client {
+	t.Helper()
+	return newOpenIDClient(t, st, func(c *oauth.Client) {
+		c.Options.PostLogoutRedirectURIs = []string{afterLogout}
+	})
+}
+
+// redeemed returns a member of the token response for a code.
+func redeemed(t *testing.T, st *edgetest.IdentityStack, c edgetest.Client, code, member string) string {
+	t.Helper()
+	a := redeem(t, st, c, code)
+	text, ok := a.object(t)[member].(string)
+	if a.status != 200 || !ok {
+		t.Fatalf("got %d %s, want %s", a.status, a.body, member)
+	}
+	return text
+}
+
+// leave opens a logout request: name, value, name, value….
+func (b *browser) leave(pairs ...string) page {
+	b.t.Helper()
+	return b.get("/oauth/logout?" + query(pairs...).Encode())
+}
+
+// isSignedIn checks whether the browser has a session.
+func (b *browser) isSignedIn(c edgetest.Client, want bool) {
+	b.t.Helper()
+	p := b.authorize(askedOpenID(c, "prompt", "none"))
+	if got := !strings.Contains(p.location, "login_required"); got != want {
+		b.t.Errorf("got signed in %t (%q), want %t", got, p.location, want)
+	}
+}
+
+func TestLogoutWithOwnHint(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	st.NewUser(t, "Kofi", kofi)
+	b := newBrowser(t, st)
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	st.Alter(t, "UPDATE users SET updated = updated") // nothing: the hint may be as old as it likes
+	b.allow(askedOpenID(c, "prompt", "login"), kofi).gets(t, st)
+	p := b.leave("id_token_hint", hint, "post_logout_redirect_uri", afterLogout, "state", "s &")
+	if p.location != afterLogout+"&state=s%20%26" {
+		t.Fatalf("got %d to %q: %s, want a redirect to the client", p.status, p.location, p.body)
+	}
+	b.isSignedIn(c, true) // Kofi still is
+	b.authorize(askedOpenID(c)).gets(t, st)
+	again := b.leave("id_token_hint", hint, "post_logout_redirect_uri", afterLogout)
+	again.shows(t, 200, "/oauth/logout") // the hint is not Kofi's
+	if !strings.Contains(again.body, kofi) {
+		t.Errorf("got %s, want the page to ask Kofi", again.body)
+	}
+	if p := b.send(again, "account", ""); p.status != 422 {
+		t.Errorf("got %d without an account, want 422", p.status)
+	}
+	b.isSignedIn(c, true)
+}
+
+func TestLogoutAsks(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	other := newLeavingClient(t, st)
+	user := st.NewUser(t, "Rosa", rosa)
+	second := st.NewUser(t, "Kofi", kofi)
+	b := newBrowser(t, st)
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	b.allow(askedOpenID(c, "prompt", "login"), kofi).gets(t, st)
+	for name, row := range map[string]struct {
+		request []string
+		shows   []string
+	}{
+		"nothing":          {nil, []string{rosa, kofi}},
+		"client":           {[]string{"client_id", c.ID}, []string{rosa, kofi, "Atlas"}},
+		"garbage":          {[]string{"id_token_hint", "a.b.c", "client_id", c.ID}, []string{rosa, kofi}},
+		"hint of another":  {[]string{"id_token_hint", hint, "client_id", other.ID}, []string{rosa, kofi}},
+		"cut hint":         {[]string{"id_token_hint", hint[:len(hint)-4], "client_id", c.ID}, []string{rosa, kofi}},
+		"logout_hint":      {[]string{"logout_hint", rosa}, []string{rosa}},
+		"logout_hint of 0": {[]string{"logout_hint", strconv.FormatInt(second.ID, 10)}, []string{kofi}},
+	} {
+		p := b.leave(row.request...)
+		p.shows(t, 200, "/oauth/logout")
+		for _, address := range []string{rosa, kofi} {
+			want := strings.Contains(strings.Join(row.shows, " "), address)
+			if got := strings.Contains(p.body, address); got != want {
+				t.Errorf("%s: got %s shown %t, want %t", name, address, got, want)
+			}
+		}
+	}
+	p := b.leave("client_id", c.ID, "post_logout_redirect_uri", afterLogout)
+	if policy := p.header.Get("Content-Security-Policy"); !strings.Contains(policy,
+		"form-action 'self' https://app.example;") {
+		t.Errorf("got policy %s, want the client's origin as a target of forms", policy)
+	}
+	if bad := b.send(p, "form_token", "x", "account", strconv.FormatInt(user.ID, 10)); bad.status != 403 {
+		t.Errorf("got %d with a forged form, want 403", bad.status)
+	}
+	if got := b.send(p, "account", strconv.FormatInt(user.ID, 10)); got.location != afterLogout {
+		t.Errorf("got %d to %q, want a redirect to the client", got.status, got.location)
+	}
+	b.authorize(askedOpenID(c)).gets(t, st) // one session is left
+	p = b.leave()
+	done := b.send(p, "account", strconv.FormatInt(second.ID, 10))
+	if done.status != 200 || !strings.Contains(done.body, "You are signed out") {
+		t.Errorf("got %d %s, want a page", done.status, done.body)
+	}
+	b.isSignedIn(c, false)
+	if got := b.leave("client_id", c.ID, "post_logout_redirect_uri", afterLogout); got.location != afterLogout {
+		t.Errorf("got %d to %q with nobody signed in, want a redirect", got.status, got.location)
+	}
+}
+
+func TestLogoutHintOfFormerSession(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	former := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	hint := redeemed(t, st, c, b.signIn(askedOpenID(c, "prompt", "login"), rosa).gets(t, st), "id_token")
+	b.leave("id_token_hint", former).shows(t, 200, "/oauth/logout")
+	b.isSignedIn(c, true)
+	if p := b.leave("id_token_hint", hint); p.status != 200 ||
+		!strings.Contains(p.body, "You are signed out") {
+		t.Errorf("got %d %s, want the session ended", p.status, p.body)
+	}
+	b.isSignedIn(c, false)
+}
+
+func TestLogoutRedirectsNowhereElse(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	disabled := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	st.Alter(t, "UPDATE clients SET disabled = TRUE WHERE id = '"+disabled.ID+"'")
+	for name, request := range map[string][]string{
+		"no client":       {"post_logout_redirect_uri", afterLogout},
+		"unknown client":  {"post_logout_redirect_uri", afterLogout, "client_id", "x"},
+		"another uri":     {"post_logout_redirect_uri", afterLogout + "c", "id_token_hint", hint},
+		"redirect uri":    {"post_logout_redirect_uri", edgetest.RedirectURI, "id_token_hint", hint},
+		"script":          {"post_logout_redirect_uri", "javascript:alert(1)", "client_id", c.ID},
+		"disabled client": {"post_logout_redirect_uri", afterLogout, "client_id", disabled.ID},
+		"control":         {"post_logout_redirect_uri", afterLogout, "id_token_hint", hint, "state", "a\r\n"},
+	} {
+		p := b.leave(request...)
+		if p.status != 400 || p.location != "" || !strings.Contains(p.body, "cannot be served") {
+			t.Errorf("%s: got %d to %q: %s, want 400 and a page", name, p.status, p.location, p.body)
+		}
+	}
+	b.isSignedIn(c, true)
+	twice := b.get("/oauth/logout?state=a&state=b")
+	if twice.status != 400 {
+		t.Errorf("got %d for two states, want 400", twice.status)
+	}
+}
+
+func TestLogoutByPost(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	form := query("id_token_hint", hint, "post_logout_redirect_uri", afterLogout, "state", "x",
+		"ui_locales", "de", "other", "#")
+	p := b.once("POST", "/oauth/logout", form, "Sec-Fetch-Site", "cross-site", "Cookie", "")
+	u, err := url.Parse(p.location)
+	if err != nil || p.status != 303 || u.Path != "/oauth/logout" || u.Host != "" || len(u.Query()) != 3 {
+		t.Fatalf("got %d to %q, want the request by GET", p.status, p.location)
+	}
+	b.isSignedIn(c, true)
+	if p := b.get(p.location); p.location != afterLogout+"&state=x" {
+		t.Errorf("got %d to %q, want a redirect to the client", p.status, p.location)
+	}
+	b.isSignedIn(c, false)
+}
+
+func TestIDTokenHintOfUser(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c, other := newOpenIDClient(t, st, nil), newOpenIDClient(t, st, nil)
+	st.NewUser(t, "Rosa", rosa)
+	st.NewUser(t, "Kofi", kofi)
+	b := newBrowser(t, st)
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	b.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", hint)).gets(t, st)
+	b.authorize(askedOpenID(other, "prompt", "none", "id_token_hint", hint)).failsWith(t, st,
+		"invalid_request")
+	b.allow(askedOpenID(c, "prompt", "login"), kofi).gets(t, st)
+	code := b.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", hint)).gets(t, st)
+	var claims, before map[string]any
+	verify(t, st, redeemed(t, st, c, code, "id_token"), "JWT", &claims)
+	verify(t, st, hint, "JWT", &before)
+	if claims["sub"] != before["sub"] || claims["sid"] != before["sid"] || claims["sid"] == nil ||
+		claims["nonce"] != "n-0S6" {
+		t.Errorf("got %v, want the user and the session of %v, and the nonce", claims, before)
+	}
+	if amr, ok := claims["amr"].([]any); !ok || len(amr) != 1 || amr[0] != "pwd" {
+		t.Errorf("got amr %v, want a password", claims["amr"])
+	}
+
+	stranger := newBrowser(t, st)
+	stranger.signIn(askedOpenID(c), kofi).gets(t, st)
+	stranger.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", hint)).failsWith(t, st,
+		"login_required")
+	login := stranger.authorize(askedOpenID(c, "id_token_hint", hint))
+	login.shows(t, 200, "/login")
+	stranger.send(login, "email", kofi, "password", edgetest.Password).failsWith(t, st, "login_required")
+	login = stranger.authorize(askedOpenID(c, "id_token_hint", hint))
+	stranger.send(login, "email", rosa, "password", edgetest.Password).gets(t, st)
+}
+
+// verify decodes the claims of a JWT of the service.
+func verify(t *testing.T, st *edgetest.IdentityStack, jwt, typ string, claims any) {
+	t.Helper()
+	if _, err := st.Tokens.Verify(jwt, typ, claims); err != nil {
+		t.Fatalf("got %v of %s, want a JWT of type %s", err, jwt, typ)
+	}
+}
+
+func TestTokensEndWithSession(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	bound := redeem(t, st, c, b.allow(askedOpenID(c, "scope", "openid view-user"), rosa).gets(t, st)).object(t)
+	offline := redeem(t, st, c, b.send(b.authorize(askedOpenID(c, "scope",
+		"openid view-user offline_access")), "decision", "allow").gets(t, st)).object(t)
+	plain := redeem(t, st, c, b.get("/oauth/authorize?"+asked(c, "skip_account_chooser",
+		"true").Encode()).gets(t, st)).object(t)
+	unused := b.authorize(askedOpenID(c, "scope", "openid")).gets(t, st)
+	works := func(name string, tokens map[string]any, want bool) {
+		t.Helper()
+		access, _ := tokens["access_token"].(string)
+		if got := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access).status; (got == 200) != want {
+			t.Errorf("%s: got %d, want admitted %t", name, got, want)
+		}
+		refresh, _ := tokens["refresh_token"].(string)
+		if refresh == "" {
+			t.Fatalf("%s: got %v, want a refresh token", name, tokens)
+		}
+		a := postToken(t, st, query("grant_type", "refresh_token", "refresh_token", refresh, "client_id",
+			c.ID, "client_secret", c.Secret))
+		if want && a.status != 200 || !want && a.object(t)["error"] != "invalid_grant" {
+			t.Errorf("%s: got %d %s, want refreshed %t", name, a.status, a.body, want)
+		}
+	}
+	b.send(b.get("/logout"))
+	works("with openid", bound, false)
+	works("offline", offline, true)
+	works("without openid", plain, true)
+	redeem(t, st, c, unused).failsAs(t, 400, "invalid_grant")
+
+	expires := redeem(t, st, c, b.signIn(askedOpenID(c, "scope", "openid view-user"), rosa).gets(t,
+		st)).object(t)
+	st.Alter(t, "UPDATE sessions SET expires = 1")
+	refresh, _ := expires["refresh_token"].(string)
+	postToken(t, st, query("grant_type", "refresh_token", "refresh_token", refresh, "client_id", c.ID,
+		"client_secret", c.Secret)).failsAs(t, 400, "invalid_grant")
+}
+
+// listener is a client's server that gets logout tokens.
+type listener struct {
+	URL string
+	mu  sync.Mutex
+	got []string
+}
+
+func newListener(t *testing.T, status ...int) *listener {
+	t.Helper()
+	l := &listener{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		form, wrong := url.ParseQuery(string(body))
+		if err != nil || wrong != nil || r.Method != "POST" || len(form) != 1 ||
+			r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+			t.Errorf("got %s %v %q, want a logout token", r.Method, r.Header, body)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.got = append(l.got, form.Get("logout_token"))
+		w.Header().Set("Location", "/elsewhere")
+		if len(l.got) <= len(status) {
+			w.WriteHeader(status[len(l.got)-1])
+		}
+	}))
+	t.Cleanup(server.Close)
+	l.URL = server.URL + "/out"
+	return l
+}
+
+// waits waits for a number of tokens and returns them.
+func (l *listener) waits(t *testing.T, n int) []string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		l.mu.Lock()
+		got := l.got
+		l.mu.Unlock()
+		if len(got) >= n {
+			return got
+		}
+	}
+	t.Fatalf("got %d logout tokens in a minute, want %d", len(l.got), n)
+	return nil
+}
+
+func TestBackchannelLogout(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	l := newListener(t, 500, 302)
+	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.BackchannelLogoutURI = l.URL })
+	silent := newOpenIDClient(t, st, nil)
+	user := st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	var id map[string]any
+	verify(t, st, redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token"), "JWT", &id)
+	b.send(b.authorize(askedOpenID(silent)), "decision", "allow").gets(t, st)
+	b.send(b.get("/logout"))
+	var jti any
+	for i, token := range l.waits(t, 3) { // the first two attempts fail
+		var claims map[string]any
+		verify(t, st, token, "logout+jwt", &claims)
+		events, _ := claims["events"].(map[string]any)
+		event, ok := events["http://schemas.openid.net/event/backchannel-logout"].(map[string]any)
+		exp, _ := claims["exp"].(float64)
+		iat, _ := claims["iat"].(float64)
+		if claims["iss"] != st.URL || claims["aud"] != c.ID || claims["sid"] != id["sid"] ||
+			claims["sub"] != strconv.FormatInt(user.ID, 10) || !ok || len(event) != 0 ||
+			exp-iat != 120 || claims["nonce"] != nil || claims["jti"] == "" || i > 0 && claims["jti"] != jti {
+			t.Errorf("got %v, want the end of session %v", claims, id["sid"])
+		}
+		jti = claims["jti"]
+	}
+	for name, want := range map[string]float64{"gatehouse_logouts_sent_total": 1,
+		"gatehouse_logout_failures_total": 2, "gatehouse_logouts_waiting": 0} {
+		waitForMetric(t, st, name, want)
+	}
+}
+
+// waitForMetric waits until a metric has a value.
+func waitForMetric(t *testing.T, st *edgetest.IdentityStack, name string, want float64) {
+	t.Helper()
+	var got float64
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		families, err := st.Metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == name {
+				got = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		if got == want {
+			return
+		}
+	}
+	t.Errorf("got %s %v, want %v", name, got, want)
+}

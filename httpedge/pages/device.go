@@ -1,0 +1,35 @@
+package pages
+
+// DeviceCode is the page on which a person enters the code that a device shows.
+type DeviceCode struct {
+	Account   Account
+	Action    string // path that the code is sent to, as field user_code
+	FormToken string
+	UserCode  string // as it was entered, or from a link; "" = none
+	Another   string // path and query of the chooser
+	Problems  Problems
+}
+
+// Render returns the page.
+func (p DeviceCode) Render() ([]byte, error) { return render(deviceCode, p) }
+
+// Device is the page that asks a person to let a client in on a device.
+type Device struct {
+	Client      string
+	ClientURI   string // page about the client; "" = none. Shown if http or https
+	Account     Account
+	Permissions []Permission
+	Unapproved  bool   // as in Consent
+	UserCode    string // that the device shows too
+	Place       string // rough place of the device; "" = not known
+	Minutes     int    // since the device asked
+	Action      string // path that the decision is sent to, with field user_code
+	FormToken   string
+	Problems    Problems
+}
+
+// Render returns the page.
+func (p Device) Render() ([]byte, error) { return render(device, p) }
+
+// Site returns where ClientURI leads, or nil.
+func (p Device) Site() *Site { return siteOf(p.ClientURI) }

@@ -1,0 +1,162 @@
+package signin
+
+import (
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/pages"
+	"gatehouse/httpedge/visit"
+)
+
+const textWrongUserCode = "This code is not valid. Check it, or get a new one on your device: each code works once, and for 10 minutes."
+
+// paramDone marks a visit to the page for devices right after a decision.
+const paramDone = "done"
+
+// device shows and handles the page on which a person enters the user code of a device, and decides
+// about it (RFC 8628 section 3.3). It asks each time, whatever was granted before.
+func (s *service) device(v *visit.Visit) {
+	v.Secret = s.BrowserSecret(v.HTTP)
+	userCode := v.OpenDevice()
+	if done := string(v.HTTP.QueryArgs().Peek(paramDone)); !v.HTTP.IsPost() && done != "" {
+		s.showDone(v, done)
+		return
+	}
+	if v.Device == "" {
+		v.Device = "user_code="
+	}
+	visitors, err := s.Visitors(v)
+	if err != nil {
+		s.WriteFailure(v.HTTP, "read sessions", err)
+		return
+	}
+	if len(visitors) == 0 {
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+		return
+	}
+	who := visitors[0]
+	v.By(who.User.ID)
+	switch {
+	case !v.HTTP.IsPost():
+		s.showUserCode(v, who, fasthttp.StatusOK, userCode)
+	case v.Field("decision") != "":
+		s.decideDevice(v, who)
+	case !v.CheckForm(userCodeForm(v, who)):
+		s.showUserCode(v, who, fasthttp.StatusForbidden, v.Shown("user_code"),
+			pages.Problem{Text: visit.TextStaleForm})
+	default:
+		if c, client, ok := s.findDevice(v, who); ok {
+			s.showDevice(v, who, c, client, fasthttp.StatusOK)
+		}
+	}
+}
+
+// userCodeForm and deviceForm bind the forms to the session, and the decision to the code as well.
+func userCodeForm(v *visit.Visit, who visit.Visitor) visit.Binding {
+	return v.Bind("user code " + who.Token)
+}
+
+func deviceForm(v *visit.Visit, who visit.Visitor, userCode string) visit.Binding {
+	return v.Bind("device " + who.Token + " " + userCode)
+}
+
+// findDevice returns the device code for the user code that was entered, and its client. If there
+// is none, it shows the page again and returns false.
+func (s *service) findDevice(v *visit.Visit, who visit.Visitor) (
+	*oauth.DeviceCode, *oauth.Client, bool) {
+	entered := v.Field("user_code")
+	userCode, ok := oauth.ParseUserCode(entered)
+	if !ok {
+		s.showUserCode(v, who, fasthttp.StatusUnprocessableEntity, v.Shown("user_code"),
+			pages.Problem{Field: "user_code", Text: "Enter the 8 letters that your device shows."})
+		return nil, nil, false
+	}
+	c, client, err := s.tokens.FindDevice(v.Ctx, token.UserCode{Code: userCode,
+		UserID: who.User.ID, Browser: oauth.HashOf(v.Secret), Caller: s.Caller(v)}, v.Now)
+	if err == nil {
+		return c, client, true
+	}
+	status, problems := visit.Again(v, err, "user_code", "Too many wrong codes were entered.")
+	switch {
+	case errors.Is(err, oauth.ErrNotFound):
+		s.showUserCode(v, who, fasthttp.StatusUnprocessableEntity, userCode,
+			pages.Problem{Field: "user_code", Text: textWrongUserCode})
+	case status != 0:
+		s.showUserCode(v, who, status, userCode, problems...)
+	default:
+		s.WriteFailure(v.HTTP, "find a device", err)
+	}
+	return nil, nil, false
+}
+
+// decideDevice handles the form that allows or denies.
+func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
+	decision := v.Field("decision")
+	c, client, ok := s.findDevice(v, who)
+	if !ok {
+		return
+	}
+	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
+	switch {
+	case decision != "allow" && decision != "deny":
+		s.showDevice(v, who, c, client, fasthttp.StatusUnprocessableEntity,
+			pages.Problem{Text: "Choose Allow or Deny."})
+		return
+	case !v.CheckForm(deviceForm(v, who, userCode)):
+		s.showDevice(v, who, c, client, fasthttp.StatusForbidden,
+			pages.Problem{Text: visit.TextStaleForm})
+		return
+	}
+	err := s.tokens.DecideDevice(v.Ctx, token.DeviceDecision{
+		Code: c, Allow: decision == "allow", UserID: who.User.ID, UserEpoch: who.User.Epoch,
+		Details: oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix()},
+	}, v.Now)
+	switch {
+	case err == nil:
+		visit.Redirect(v.HTTP, pages.PathDevice+"?"+paramDone+"="+decision)
+	case errors.Is(err, oauth.ErrConflict), errors.Is(err, oauth.ErrNotFound):
+		s.showUserCode(v, who, fasthttp.StatusUnprocessableEntity, userCode,
+			pages.Problem{Field: "user_code", Text: textWrongUserCode})
+	default:
+		s.WriteFailure(v.HTTP, "decide about a device", err)
+	}
+}
+
+// showDone says what follows from a decision.
+func (s *service) showDone(v *visit.Visit, decision string) {
+	m := pages.Message{Title: "Denied",
+		Text:   "The device cannot use your account.",
+		Advice: "You can close this page."}
+	if decision == "allow" {
+		m = pages.Message{Title: "Your device will be connected",
+			Text:   "Return to your device. It continues by itself in a few seconds.",
+			Advice: "You can close this page. You can remove the app in your account at any time."}
+	}
+	s.WriteMessage(v.HTTP, fasthttp.StatusOK, m)
+}
+
+func (s *service) showUserCode(v *visit.Visit, who visit.Visitor, status int, userCode string,
+	problems ...pages.Problem) {
+	s.Show(v, status, pages.DeviceCode{
+		Account: who.Account(), Action: pages.PathDevice,
+		FormToken: userCodeForm(v, who).NewFormToken(v.Now), UserCode: userCode,
+		Another: v.Path(pages.PathAccounts), Problems: problems,
+	})
+}
+
+func (s *service) showDevice(v *visit.Visit, who visit.Visitor, c *oauth.DeviceCode,
+	client *oauth.Client, status int, problems ...pages.Problem) {
+	userCode, _ := oauth.ParseUserCode(v.Field("user_code"))
+	s.Show(v, status, pages.Device{
+		Client: client.Name, ClientURI: client.URI, Account: who.Account(),
+		Permissions: pages.Permissions(c.Scopes, 0),
+		Unapproved:  c.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
+		UserCode:    userCode, Place: c.Place,
+		Minutes: int(v.Now.Sub(c.Created) / time.Minute), Action: pages.PathDevice,
+		FormToken: deviceForm(v, who, userCode).NewFormToken(v.Now), Problems: problems,
+	})
+}

@@ -1,0 +1,208 @@
+package fetch_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gatehouse/providers/fetch"
+)
+
+// server is an https server on loopback, and a Fetcher that may reach it.
+type server struct {
+	*httptest.Server
+	*fetch.Fetcher
+	requests atomic.Int32
+}
+
+func newServer(t *testing.T, handle http.HandlerFunc) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			s.requests.Add(1)
+			handle(w, r)
+		}))
+	t.Cleanup(s.Close)
+	s.Fetcher = newFetcher(t, s.Server, netip.Addr.IsLoopback)
+	return s
+}
+
+func newFetcher(t *testing.T, s *httptest.Server, allow func(netip.Addr) bool) *fetch.Fetcher {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	f, err := fetch.New(fetch.Config{Roots: roots, Allow: allow, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func respond(w http.ResponseWriter, kind, body string) {
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write([]byte(body)) // the client may have gone
+}
+
+func TestDocumentIsFetchedOnce(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "application/json" || r.Header.Get("Cookie") != "" {
+			t.Errorf("got headers %v", r.Header)
+		}
+		respond(w, "application/json; charset=utf-8", `{"a":"`+r.URL.Path+`"}`)
+	})
+	charged := 0
+	charge := func() error { charged++; return nil }
+	for range 3 {
+		body, err := s.Fetch(t.Context(), s.URL+"/x", 0, charge)
+		if err != nil || string(body) != `{"a":"/x"}` {
+			t.Fatalf("got %q, %v", body, err)
+		}
+	}
+	if n := s.requests.Load(); n != 1 || charged != 1 {
+		t.Errorf("got %d requests and %d charges, want 1 and 1", n, charged)
+	}
+}
+
+func TestChargeRefuses(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, "application/json", "{}")
+	})
+	used := errors.New("used up")
+	if _, err := s.Fetch(t.Context(), s.URL, 0, func() error { return used }); err != used {
+		t.Errorf("got %v, want %v", err, used)
+	}
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("got %d requests, want none", n)
+	}
+}
+
+func TestResponsesThatAreRefused(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/redirect":
+			http.Redirect(w, r, "/good", http.StatusFound)
+		case "/missing":
+			w.WriteHeader(http.StatusNotFound)
+		case "/html":
+			respond(w, "text/html", "{}")
+		case "/bare":
+			w.Header()["Content-Type"] = nil
+			respond(w, "", "{}")
+		case "/large":
+			respond(w, "application/json", strings.Repeat(" ", fetch.MaxBody+1))
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			respond(w, "application/json", "{")
+		default:
+			respond(w, "application/json", strings.Repeat(" ", fetch.MaxBody))
+		}
+	})
+	for _, path := range []string{"/redirect", "/missing", "/html", "/bare", "/large", "/cut"} {
+		for range 2 { // nothing is kept of a failure
+			if body, err := s.Fetch(t.Context(), s.URL+path, 0, nil); err == nil {
+				t.Errorf("%s: got %q, want an error", path, body)
+			} else if strings.Contains(err.Error(), s.URL) {
+				t.Errorf("%s: got the URL in %q", path, err)
+			}
+		}
+	}
+	if n := s.requests.Load(); n != 12 {
+		t.Errorf("got %d requests, want 12", n)
+	}
+	for _, path := range []string{"/good", "/jwks"} {
+		if _, err := s.Fetch(t.Context(), s.URL+path, 0, nil); err != nil {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, "application/json", "{}")
+	})
+	f := newFetcher(t, s.Server, nil)
+	host := strings.TrimPrefix(s.URL, "https://")
+	_, port, _ := strings.Cut(host, ":")
+	for _, address := range []string{
+		s.URL, "https://localhost:" + port, "https://[::1]:" + port, "https://[::ffff:127.0.0.1]:" + port,
+		"https://0.0.0.0:" + port, "https://2130706433:" + port, "https://127.1:" + port,
+		"http://" + host, "https://user@" + host, "https://user:pass@" + host, s.URL + "/#a",
+		"https://", "https:///x", "HTTPS://" + host, "file:///etc/passwd", "",
+		"https://" + host + "/" + strings.Repeat("a", 2000),
+	} {
+		if _, err := f.Fetch(t.Context(), address, 0, nil); err == nil {
+			t.Errorf("%q: got no error", address)
+		}
+	}
+	if n := s.requests.Load(); n != 0 {
+		t.Errorf("got %d requests, want none", n)
+	}
+}
+
+// TestAddressIsCheckedAtEachConnection lets the rule change between two fetches, as the address of
+// a name may.
+func TestAddressIsCheckedAtEachConnection(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, "application/json", "{}")
+	})
+	allowed := true
+	f := newFetcher(t, s.Server, func(netip.Addr) bool { return allowed })
+	if _, err := f.Fetch(t.Context(), s.URL+"/1", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	allowed = false
+	if _, err := f.Fetch(t.Context(), s.URL+"/2", 0, nil); err == nil {
+		t.Error("got no error at the second connection")
+	}
+}
+
+func TestOneRequestAtOnceAndHost(t *testing.T) {
+	var now, most atomic.Int32
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
+		time.Sleep(time.Millisecond) // lets others come, if they can
+		respond(w, "application/json", "{}")
+	})
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			path := s.URL + "/" + strings.Repeat("x", i%10)
+			if _, err := s.Fetch(t.Context(), path, 0, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() != 1 || s.requests.Load() != 10 {
+		t.Errorf("got %d at once, %d in all, want 1 and 10", most.Load(), s.requests.Load())
+	}
+}
+
+// TestSlowServer waits for the whole time that a fetch may take.
+func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		respond(w, "application/json", "{")
+		_ = http.NewResponseController(w).Flush() // the client may have gone
+		<-release
+	})
+	defer close(release)
+	if _, err := s.Fetch(t.Context(), s.URL, 0, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+}
