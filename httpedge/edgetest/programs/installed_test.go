@@ -22,13 +22,14 @@ import (
 func TestOAuth2Proxy(t *testing.T) {
 	a := newApp(t, "", "/oauth2/callback")
 	at := gatehouse(t, a)
-	start(t, "listening on", exec.Command(tool(t, "oauth2-proxy-v7.8.1"),
+	start(t, "Cookie settings", exec.Command(tool(t, "oauth2-proxy-v7.8.1"),
 		"--provider=oidc", "--oidc-issuer-url="+at.issuer, "--client-id="+at.id,
 		"--client-secret="+at.secret, "--redirect-url="+a.callback,
 		"--http-address="+strings.TrimPrefix(a.base, "http://"), "--email-domain=*",
 		"--cookie-secret=0123456789abcdef0123456789abcdef", "--cookie-secure=false",
 		"--upstream=static://200", "--code-challenge-method=S256", "--scope=openid profile email",
 		"--skip-provider-button", "--cookie-refresh=1s", "--whitelist-domain=127.0.0.1:*"))
+	awaitPort(t, a.port)
 	p := newPerson(t)
 	p.visit(a.base + "/")
 	p.reach(a.base, at.signIn, func() bool { return strings.Contains(p.text(), "Authenticated") })
@@ -51,7 +52,7 @@ func TestKubelogin(t *testing.T) {
 	command := exec.Command(tool(t, "kubelogin-v1.28.0"), "get-token", "--oidc-issuer-url="+at.issuer,
 		"--oidc-client-id="+at.id, "--oidc-extra-scope=email", "--oidc-extra-scope=offline_access",
 		"--skip-open-browser", fmt.Sprintf("--listen-address=127.0.0.1:%d", port),
-		"--token-cache-dir="+t.TempDir(), "--oidc-pkce-method=S256")
+		"--token-cache-dir="+t.TempDir(), "--oidc-use-pkce")
 	printed := start(t, "Please visit", command)
 	p := newPerson(t)
 	p.visit(a.base + "/")
@@ -106,6 +107,7 @@ Listen 127.0.0.1:%d
 ErrorLog /dev/stderr
 LogLevel warn
 User www-data
+Group www-data
 OIDCProviderMetadataURL %s/.well-known/openid-configuration
 OIDCClientID %s
 OIDCClientSecret %s

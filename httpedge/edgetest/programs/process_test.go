@@ -79,6 +79,21 @@ func start(t *testing.T, ready string, command *exec.Cmd) *output {
 	return printed
 }
 
+// awaitPort waits until a program listens on a port.
+func awaitPort(t *testing.T, port int) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			connection.Close()
+			return
+		}
+		if time.Since(begin) > timeout {
+			t.Fatal(err)
+		}
+	}
+}
+
 // freePort returns a port on loopback that nobody listens on.
 func freePort(t *testing.T) int {
 	t.Helper()

@@ -1,4 +1,5 @@
-// passport-openidconnect: the strategy of Passport. It has no discovery, refresh or logout.
+// passport-openidconnect: the strategy of Passport. It has no discovery, refresh or logout. Unless
+// skipUserProfile is false it reads the profile from the id_token alone.
 import express from 'express'
 import session from 'express-session'
 import passport from 'passport'
@@ -14,7 +15,7 @@ const found = await (await fetch(`${ISSUER}/.well-known/openid-configuration`)).
 passport.use(new Strategy({
   issuer: ISSUER, authorizationURL: found.authorization_endpoint, tokenURL: found.token_endpoint,
   userInfoURL: found.userinfo_endpoint, clientID: CLIENT_ID, clientSecret: CLIENT_SECRET,
-  callbackURL: `${base}/callback`, scope: 'profile email',
+  callbackURL: `${base}/callback`, scope: 'profile email', skipUserProfile: false,
 }, (issuer, profile, done) => done(null, { issuer, profile })))
 app.get('/login', passport.authenticate('openidconnect'))
 app.get('/callback', passport.authenticate('openidconnect', { successRedirect: '/', failWithError: true }))

@@ -50,7 +50,8 @@ func main() {
 		if err != nil {
 			return err
 		}
-		if idToken.Nonce != nonce {
+		// OpenID Connect Core section 12.2: a refreshed id_token may have the nonce of the first.
+		if idToken.Nonce != nonce && !(nonce == "" && idToken.Nonce == s.nonce) {
 			return errors.New("got another nonce")
 		}
 		if idToken.AccessTokenHash != "" {
