@@ -482,13 +482,13 @@ func (r *row) signedIn() (*browser, edgetest.Client, login) {
 }
 
 // asks checks that the page asks before anything ends, and confirms.
-func (b *browser) asks(c edgetest.Client, p page) page {
+func (b *browser) asks(c edgetest.Client, l login, p page) page {
 	b.t.Helper()
 	if p.status != 200 || p.to != "" {
 		b.t.Fatalf("got %d to %q: %s, want a question", p.status, p.to, p.body)
 	}
 	b.live(c)
-	return b.send(p)
+	return b.send(p, "account", l.claims["sub"].(string))
 }
 
 // stays checks that nobody is redirected and nobody is signed out.
@@ -531,17 +531,17 @@ func TestRPInitiatedLogout(t *testing.T) {
 			b.live(c)
 		}},
 		{"oidcc-rp-initiated-logout-no-id-token-hint", func(r *row) {
-			b, c, _ := r.signedIn()
+			b, c, l := r.signedIn()
 			b.stays(c, b.logout("post_logout_redirect_uri", afterLogout))
-			p := b.asks(c, b.logout("client_id", c.ID, "post_logout_redirect_uri", afterLogout))
+			p := b.asks(c, l, b.logout("client_id", c.ID, "post_logout_redirect_uri", afterLogout))
 			if p.to != afterLogout {
 				r.t.Errorf("got %d to %q: %s, want the app", p.status, p.to, p.body)
 			}
 			b.ended(c)
 		}},
 		{"oidcc-rp-initiated-logout-no-params", func(r *row) {
-			b, c, _ := r.signedIn()
-			b.asks(c, b.logout())
+			b, c, l := r.signedIn()
+			b.asks(c, l, b.logout())
 			b.ended(c)
 		}},
 		{"oidcc-rp-initiated-logout-no-post-logout-redirect-uri", func(r *row) {
@@ -559,8 +559,8 @@ func TestRPInitiatedLogout(t *testing.T) {
 			b.ended(c)
 		}},
 		{"oidcc-rp-initiated-logout-only-state", func(r *row) {
-			b, c, _ := r.signedIn()
-			b.asks(c, b.logout("state", "x"))
+			b, c, l := r.signedIn()
+			b.asks(c, l, b.logout("state", "x"))
 			b.ended(c)
 		}},
 		{"oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri", func(r *row) {
