@@ -100,7 +100,7 @@ func TestRotationOfKeysRefuses(t *testing.T) {
 		listedKey{"browsers", 1, true}, listedKey{"cluster", 1, true})
 }
 
-// TestPurposesRotateApart rotates the keys of all purposes but tokens.
+// TestPurposesRotateApart rotates the keys of all purposes but tokens and those that sign.
 func TestPurposesRotateApart(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	o := newOperator(t, st)

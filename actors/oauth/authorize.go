@@ -252,7 +252,7 @@ func parsePrompt(s string, openID bool) (Prompts, *Error) {
 // or disabled, or the redirect URI is not registered. Show it on a page (RFC 6749 section 4.1.2.1).
 func (r *AuthorizationRequest) CheckClient(c *Client) *Error {
 	switch {
-	case c == nil || c.ID != r.ClientID:
+	case c == nil || c.WireID() != r.ClientID:
 		return &Error{Code: InvalidClient, Description: "The client is unknown.",
 			Hint: "Check client_id."}
 	case c.Disabled:

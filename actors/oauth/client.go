@@ -109,6 +109,9 @@ type ClientOptions struct {
 	SelfRegistered bool `json:"self_registered,omitempty"`
 	// MetadataURL is the client_id of a client that a metadata document describes; "" = none.
 	MetadataURL string `json:"metadata_url,omitempty"`
+	// MetadataChanged is when a person accepted other redirect URIs or keys in that document, in
+	// Unix milliseconds. Earlier consents do not count.
+	MetadataChanged int64 `json:"metadata_changed,omitempty"`
 }
 
 // Clone returns a copy that shares no memory with o.

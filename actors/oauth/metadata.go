@@ -26,6 +26,7 @@ type metadata struct {
 	TokenAuthAlgs            []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
 	RevocationAuthAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
 	IntrospectionAuthAlgs    []string `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
+	MetadataDocuments        bool     `json:"client_id_metadata_document_supported,omitempty"`
 }
 
 // Features are what the metadata tells of while a client is registered for it. The zero value is
@@ -33,6 +34,8 @@ type metadata struct {
 type Features struct {
 	DeviceCodes bool // RFC 8628
 	Keys        bool // clients authenticate with keys (RFC 7523)
+	// MetadataDocuments says that a client_id may be the URL of a client-id metadata document.
+	MetadataDocuments bool
 }
 
 // FeaturesOf returns what a client is registered for.
@@ -45,7 +48,11 @@ func FeaturesOf(c *Client) Features {
 
 // With returns the features of both.
 func (f Features) With(other Features) Features {
-	return Features{f.DeviceCodes || other.DeviceCodes, f.Keys || other.Keys}
+	return Features{
+		DeviceCodes:       f.DeviceCodes || other.DeviceCodes,
+		Keys:              f.Keys || other.Keys,
+		MetadataDocuments: f.MetadataDocuments || other.MetadataDocuments,
+	}
 }
 
 // Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
@@ -95,5 +102,6 @@ func newMetadata(issuer string, f Features) metadata {
 		m.TokenAuthAlgs = AssertionAlgs
 		m.RevocationAuthAlgs, m.IntrospectionAuthAlgs = AssertionAlgs, AssertionAlgs
 	}
+	m.MetadataDocuments = f.MetadataDocuments
 	return m
 }

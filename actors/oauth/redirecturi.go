@@ -145,25 +145,41 @@ func checkLocal(u *url.URL) error {
 }
 
 // AllowsRedirect reports whether uri is registered for c, byte for byte. With LoopbackAnyPort the
-// port after http://127.0.0.1 or http://[::1] may differ or be missing (RFC 8252 section 7.3).
+// port after http://127.0.0.1 or http://[::1] may differ or be missing (RFC 8252 section 7.3). For a
+// client that a metadata document describes, that is so after http://localhost as well.
 func (c *Client) AllowsRedirect(uri string) bool {
 	if slices.Contains(c.RedirectURIs, uri) {
 		return true
 	}
-	host, rest, ok := cutLoopback(uri)
-	if !ok || !c.LoopbackAnyPort {
+	hosts := loopbackHosts
+	switch {
+	case c.Options.MetadataURL != "":
+		hosts = localHosts
+	case !c.LoopbackAnyPort:
+		return false
+	}
+	host, rest, ok := cutHost(uri, hosts)
+	if !ok {
 		return false
 	}
 	return slices.ContainsFunc(c.RedirectURIs, func(registered string) bool {
-		h, r, ok := cutLoopback(registered)
+		h, r, ok := cutHost(registered, hosts)
 		return ok && h == host && r == rest
 	})
 }
 
 // cutLoopback splits an http URI on a loopback address into the parts before and after its port. If
 // another host begins like a loopback address, its rest equals that of no registered URI.
-func cutLoopback(uri string) (host, rest string, ok bool) {
-	for _, host := range []string{"http://127.0.0.1", "http://[::1]"} {
+func cutLoopback(uri string) (host, rest string, ok bool) { return cutHost(uri, loopbackHosts) }
+
+var (
+	loopbackHosts = []string{"http://127.0.0.1", "http://[::1]"}
+	localHosts    = []string{"http://127.0.0.1", "http://[::1]", "http://localhost"}
+)
+
+// cutHost is cutLoopback with other hosts.
+func cutHost(uri string, hosts []string) (host, rest string, ok bool) {
+	for _, host := range hosts {
 		rest, ok := strings.CutPrefix(uri, host)
 		if !ok {
 			continue

@@ -188,7 +188,7 @@ func (sent sentCredentials) parse(authorization string) (Credentials, *Error) {
 			return Credentials{}, invalidRequest("The parameter client_id is missing.",
 				"Send client_id and client_secret in the body, or use HTTP Basic.")
 		}
-		return Credentials{ClientID: id, Secret: secret}, nil
+		return Credentials{ClientID: StoredClientID(id), Secret: secret}, nil
 	}
 	c, ok := parseBasic(authorization)
 	switch {
@@ -199,7 +199,7 @@ func (sent sentCredentials) parse(authorization string) (Credentials, *Error) {
 	case secret != "":
 		return Credentials{}, invalidRequest("The client authenticates in two ways at once.",
 			"Send the secret in the Authorization header or in the body, not in both.")
-	case id != "" && id != c.ClientID:
+	case id != "" && StoredClientID(id) != c.ClientID:
 		return Credentials{},
 			invalidRequest("The client_id in the body differs from the Authorization header.",
 				"Leave client_id out of the body, or send the same.")
@@ -219,5 +219,5 @@ func parseBasic(authorization string) (Credentials, bool) {
 	id, errID := url.QueryUnescape(id)
 	secret, errSecret := url.QueryUnescape(secret)
 	ok := found && errID == nil && errSecret == nil && id != "" && clean(id) && clean(secret)
-	return Credentials{ClientID: id, Secret: secret, Basic: true}, ok
+	return Credentials{ClientID: StoredClientID(id), Secret: secret, Basic: true}, ok
 }

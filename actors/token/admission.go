@@ -71,7 +71,7 @@ func (s *Service) admit(token string, endpoint Endpoint, now time.Time) (Admissi
 	if s.stopped.Load() || !s.isCurrent(now) {
 		return Admission{Verdict: TryLater}, nil
 	}
-	id, number, ok := oauth.PeekAccessToken(token)
+	id, number, ok := oauth.PeekToken(token)
 	if !ok {
 		return Admission{Verdict: TokenInvalid}, nil
 	}
@@ -152,10 +152,10 @@ func (s *Service) check(
 // it.
 func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 	if a := s.directory.find(&id); a != nil || !s.directory.hasRoom(x) {
-		return a
+		return a.know(token)
 	}
 	a := &tokenActor{
-		id: id, text: strings.Clone(token), service: s, session: *x, seen: s.clock(time.Now()),
+		id: id, text: strings.Clone(oauth.SealedIn(token)), service: s, session: *x, seen: s.clock(time.Now()),
 	}
 	if s.config.Peers != nil {
 		a.shared = new(sharedWindows)
@@ -165,7 +165,7 @@ func (s *Service) use(x *session, id oauth.TokenID, token string) *tokenActor {
 	if used != a {
 		a.Stop()
 	}
-	return used
+	return used.know(token)
 }
 
 // open returns the session of a token with its client and user, which it reads if needed. The

@@ -89,3 +89,17 @@ func foreignToken() string {
 	key := oauth.NewTokenKey(&oauth.Key{Number: 1, Secret: [32]byte{9}})
 	return key.Seal(&oauth.AccessToken{ClientID: "app", Expires: time.Now().Unix() + 3600})
 }
+
+// BenchmarkAdmitAt admits requests to GET /api/user and to userinfo.
+func BenchmarkAdmitAt(b *testing.B) {
+	for name, endpoint := range map[string]Endpoint{"user": BasicProfile, "userinfo": UserInfo} {
+		b.Run(name, func(b *testing.B) {
+			f := newFixture(b, func(c *Config) { c.MaxActive = 1 << 26 })
+			token, now := f.token("app", oauth.ViewUser|oauth.OpenIDScopes), time.Now()
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				f.Admit(token, endpoint, now.Add(time.Duration(i)*time.Second))
+			}
+		})
+	}
+}

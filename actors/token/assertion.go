@@ -17,13 +17,6 @@ import (
 	"gatehouse/actors/ratelimit"
 )
 
-// Fetcher fetches documents that clients serve, such as their keys.
-type Fetcher interface {
-	// Fetch returns the JSON document at an https URL, which may be kept for maxAge, at least a
-	// minute. It calls charge before it sends a request; nil = nobody is charged.
-	Fetch(ctx context.Context, address string, maxAge time.Duration, charge func() error) ([]byte, error)
-}
-
 // Limits on assertions. A caller may have few signatures checked at a time, so that a flood leaves
 // room for others. A client has at most 40,000 assertions that have not expired.
 const (

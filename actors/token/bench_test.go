@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
 )
 
 // BenchmarkIssue issues access tokens to a client.
@@ -34,5 +37,21 @@ func BenchmarkIntrospect(b *testing.B) {
 		if fault != nil || !about.Active {
 			b.Fatal(about, fault)
 		}
+	}
+}
+
+// BenchmarkSign signs the claims of an id_token.
+func BenchmarkSign(b *testing.B) {
+	f := newFixture(b, nil)
+	claims := token.IDToken{Issuer: "https://id.example", Subject: "7", Audience: f.client.ID}
+	for _, alg := range oauth.IDTokenAlgs {
+		b.Run(alg, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Sign(b.Context(), alg, token.IDTokenType, claims); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -96,6 +96,7 @@ type tokenAsk struct {
 	counted   bool          // the quota counts the access token
 	opened    time.Duration // with counted: when the quota's window was opened
 	idToken   idTokenRequest
+	jwt       jwtRequest
 }
 
 func newTokenAsk(r *oauth.TokenRequest, now time.Time) tokenAsk {
@@ -202,7 +203,7 @@ func (a *clientActor) issue(m *issuance) {
 			return
 		}
 	}
-	if !a.count(&m.tokenAsk) {
+	if !a.reserveJWT(&m.tokenAsk, oauth.GrantDetails{}) || !a.count(&m.tokenAsk) {
 		return
 	}
 	a.grant(&m.tokenAsk, scopes)
@@ -223,6 +224,7 @@ func (a *clientActor) redeem(m *redemption) {
 	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
 	targets := m.narrow(m.code.Details.Targets, nil)
 	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, m.code.Details) ||
+		!a.reserveJWT(&m.tokenAsk, m.code.Details) ||
 		!a.count(&m.tokenAsk)) {
 		return
 	}
@@ -283,6 +285,7 @@ func (a *clientActor) rotate(m *rotation) {
 	a.grant(&m.tokenAsk, scopes)
 	targets := m.narrow(f.Details.Targets, m.request.ResourceScopes())
 	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, f.Details) ||
+		!a.reserveJWT(&m.tokenAsk, f.Details) ||
 		!a.count(&m.tokenAsk)) {
 		return
 	}

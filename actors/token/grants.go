@@ -43,7 +43,8 @@ func (s *Service) token(
 		return nil, errUnavailable
 	}
 	if r.Grant == oauth.ClientCredentialsGrant && r.Assertion == "" {
-		if a := s.clientActors.find(r.ClientID); a != nil && a.record.current.Load() != nil {
+		a := s.clientActors.find(r.ClientID)
+		if known := a.known(); known != nil && !known.Options.JWTAccessTokens {
 			return s.issue(ctx, a, r, now) // it seldom waits, and a deadline would cost more than a token
 		}
 	}
@@ -70,7 +71,19 @@ func (s *Service) token(
 	case oauth.DeviceCodeGrant:
 		return s.poll(ctx, a, known, &redemption{tokenAsk: newTokenAsk(r, now)})
 	}
+	ask := newTokenAsk(r, now)
+	if err := s.prepareJWT(ctx, known, &ask); err != nil {
+		return nil, err
+	}
 	return s.issue(ctx, a, r, now)
+}
+
+// known returns the client of an actor; nil = its record has to be read, or a is nil.
+func (a *clientActor) known() *oauth.Client {
+	if a == nil {
+		return nil
+	}
+	return a.record.current.Load()
 }
 
 func (s *Service) issue(
@@ -81,6 +94,12 @@ func (s *Service) issue(
 	err := s.readTargets(ctx, &m.tokenAsk, nil)
 	if err == nil {
 		err = s.do(ctx, a, m, &m.clientAsk, nil)
+	}
+	if m.jwt.room != nil {
+		if err == nil {
+			err = a.signJWT(&m.tokenAsk)
+		}
+		m.jwt.room.release()
 	}
 	response := m.response
 	*m = issuance{}
@@ -168,7 +187,11 @@ func (s *Service) redeemCode(
 			return nil, err
 		}
 	}
+	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
+		return nil, err
+	}
 	defer m.idToken.release()
+	defer func() { m.jwt.room.release() }()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -208,7 +231,11 @@ func (s *Service) rotate(
 			return nil, err
 		}
 	}
+	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
+		return nil, err
+	}
 	defer m.idToken.release()
+	defer func() { m.jwt.room.release() }()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -236,7 +263,7 @@ func (a *clientActor) decided(
 	if outcome == oauth.OutcomeDone {
 		m.access.Epochs = epochs
 		a.seal(m)
-		if err := a.signIDToken(m); err != nil {
+		if err := errors.Join(a.signJWT(m), a.signIDToken(m)); err != nil {
 			return nil, err
 		}
 		return &m.response, nil

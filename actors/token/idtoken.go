@@ -103,7 +103,7 @@ func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
 		*claims
 	}{IDToken: IDToken{
 		Issuer: a.service.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
-		Audience: m.client.ID, AuthorizedParty: m.client.ID,
+		Audience: m.client.WireID(), AuthorizedParty: m.client.WireID(),
 		Expires: m.access.Expires, Issued: m.access.Issued,
 		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: acr, AMR: d.AMR, SID: d.SID,
 		AccessTokenHash: tokenHash(m.response.AccessToken),

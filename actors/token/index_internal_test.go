@@ -96,8 +96,8 @@ func TestIndexSizeFollowsDirectory(t *testing.T) {
 // TestHotStructuresFitCacheLines checks that an actor fits four cache lines and a bucket one.
 func TestHotStructuresFitCacheLines(t *testing.T) {
 	actor, bucket := unsafe.Sizeof(tokenActor{}), unsafe.Sizeof(bucket{})
-	if actor > 240 || bucket != 64 {
-		t.Errorf("got %d bytes an actor and %d a bucket, want at most 240 and 64", actor, bucket)
+	if actor > 256 || bucket != 64 {
+		t.Errorf("got %d bytes an actor and %d a bucket, want at most 256 and 64", actor, bucket)
 	}
 }
 

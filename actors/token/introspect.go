@@ -45,6 +45,11 @@ func (s *Service) introspect(
 		return oauth.Introspection{}, err
 	}
 	about = visibleTo(asker, about)
+	if a := s.clientActors.find(about.ClientID); a != nil {
+		if c := a.record.current.Load(); c != nil {
+			about.ClientID = c.WireID()
+		}
+	}
 	return about, s.describeTargets(&about)
 }
 

@@ -124,6 +124,19 @@ func newest(keys []oauth.Key) (k oauth.Key) {
 // openToken opens an access token, expired or not. ok is false if the token was not sealed with one
 // of the keys.
 func (s *Service) openToken(token string, number uint16) (t oauth.AccessToken, ok bool) {
+	if !oauth.IsJWT(token) {
+		return s.openSealed(token, number)
+	}
+	sealed, id, ok := s.openJWT(token)
+	if !ok {
+		return t, false
+	}
+	t, ok = s.openSealed(sealed, number)
+	return t, ok && t.ID.String() == id
+}
+
+// openSealed is openToken for a token that is no JWT.
+func (s *Service) openSealed(token string, number uint16) (t oauth.AccessToken, ok bool) {
 	key := s.keys.find(number)
 	if key == nil && s.config.Shared {
 		key = s.findKeyAgain(number)

@@ -71,7 +71,7 @@ func (s *Service) revoke(
 func (s *Service) findOwner(
 	ctx context.Context, m *revocation, token string, now time.Time,
 ) error {
-	if _, number, ok := oauth.PeekAccessToken(token); ok {
+	if _, number, ok := oauth.PeekToken(token); ok {
 		if t, verdict := s.check(token, number, now); verdict == TokenInvalid {
 			m.ended = t.ClientID
 		} else if verdict == Admitted {

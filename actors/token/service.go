@@ -54,6 +54,11 @@ type Config struct {
 	Lifetimes oauth.Lifetimes
 	// Issuer is the URL that clients know the service by, as id_tokens name it.
 	Issuer string
+	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
+	ClientMetadata bool
+	// Fetcher fetches metadata documents, and the keys of clients with a jwks_uri. It is required
+	// with ClientMetadata; nil = clients with a jwks_uri cannot authenticate.
+	Fetcher Fetcher
 	// Shared says that other processes write to the same stores; optional.
 	Shared bool
 	// Stale is how long tokens are admitted after changes by other processes could not be read for
@@ -71,9 +76,7 @@ type Config struct {
 	// HintLifetime is how long former signing keys verify JWTs that come back as hints; optional.
 	HintLifetime time.Duration
 	// Nodes are the nodes of a cluster, which count wrong client secrets together; nil = this one.
-	Nodes ratelimit.Nodes
-	// Fetcher fetches the keys of clients with a jwks_uri; optional: nil = they cannot authenticate.
-	Fetcher Fetcher
+	Nodes   ratelimit.Nodes
 	Actors  *actor.ActorSystem // outlives the Service
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer
@@ -106,6 +109,7 @@ type Service struct {
 	prover       *prover
 
 	resources resourceCache
+	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
 	directory *directory
 	ends      ends
@@ -141,6 +145,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		directory: newDirectory(cmp.Or(config.MaxActive, DefaultMaxActive)),
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
+	s.fetches = newFetchLimit(config.Nodes)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission

@@ -16,9 +16,9 @@ import (
 )
 
 // The room for signatures: those that are reserved, waited for or computed. A signature by RS256
-// takes about a millisecond, so a full queue is a second or two of work.
+// takes about a millisecond, so a full queue is less than a second of work on two idle cores.
 const (
-	signQueue = 2048
+	signQueue = 512
 	signShare = signQueue / 4 // of one client, so that it leaves room to the others
 )
 

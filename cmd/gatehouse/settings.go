@@ -96,6 +96,7 @@ type identitySettings struct {
 	SMSCountries          countries       `name:"sms-countries" variable:"GATEHOUSE_SMS_COUNTRIES" group:"identity" placeholder:"CODE" help:"Countries that text messages are sent to, such as DE,AT,CH (default: all)."`
 	SMSPerHour            int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry         int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
+	ClientIDMetadata      choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
 	Stale                 duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
 	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them, one user a 64th. Requests with further tokens get 503 (${default})."`
 	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
@@ -363,6 +364,7 @@ func (s *serviceSettings) identity() *stack.Identity {
 		SigningKeyAge:        s.SigningKeyAge.Duration,
 		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
+		ClientMetadata:       s.ClientIDMetadata == "on",
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",

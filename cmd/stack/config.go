@@ -15,7 +15,6 @@ import (
 	"gatehouse/actors/lookup"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
-	"gatehouse/providers/fetch"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/messenger"
 	"gatehouse/providers/messenger/trail"
@@ -137,15 +136,16 @@ type Identity struct {
 	// SkipChooserParameter names the parameter that skips the account chooser; optional: "" =
 	// skip_account_chooser.
 	SkipChooserParameter string
+	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
+	ClientMetadata bool
+	// Fetcher is for tests; optional: it takes the place of the one that reaches public addresses.
+	Fetcher token.Fetcher
 	// Stale is how long requests with access tokens go on when the changes of other processes
 	// cannot be read; 0 = they are refused after 2 s.
 	Stale time.Duration
 	// MaxActiveTokens limits the access tokens in use; optional: 0 = token.Config's default. One
 	// client may use an eighth, one user a 64th.
 	MaxActiveTokens int
-
-	// Fetch is how documents that clients serve are fetched; optional. Metrics is set by Start.
-	Fetch fetch.Config
 
 	// HashSlots is how many passwords and codes are hashed at once; 0 = one a core.
 	HashSlots int

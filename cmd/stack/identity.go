@@ -42,9 +42,8 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
-	c.Fetch.Metrics = s.Metrics
-	if tokens.Fetcher, err = fetch.New(c.Fetch); err != nil {
-		return wrong("Identity.Fetch", err)
+	if err := s.openFetcher(&tokens); err != nil {
+		return err
 	}
 	if s.node != nil {
 		tokens.Peers, tokens.Nodes = s.node, s.limits
@@ -98,6 +97,21 @@ func (s *Stack) startLogouts(issuer string) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.onStop(func() error { sender.Stop(); return nil })
+	return nil
+}
+
+// openFetcher sets what fetches documents of clients.
+func (s *Stack) openFetcher(tokens *token.Config) error {
+	c := s.config.Identity
+	tokens.ClientMetadata, tokens.Fetcher = c.ClientMetadata, c.Fetcher
+	if c.Fetcher != nil {
+		return nil
+	}
+	fetcher, err := fetch.New(fetch.Config{Metrics: s.Metrics})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	tokens.Fetcher = fetcher
 	return nil
 }
 

@@ -6,10 +6,11 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
 )
 
-// maxBearer limits the length of a token, in bytes. Ours are shorter.
+// maxBearer limits the length of a token that is no JWT, in bytes. Ours are shorter.
 const maxBearer = 256
 
 // Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
@@ -43,7 +44,7 @@ func BearerToken(h *fasthttp.RequestHeader) (token string, err error) {
 
 // CheckBearer returns a token, or ErrInvalidToken for what cannot be one.
 func CheckBearer(text string) (token string, err error) {
-	if text == "" || len(text) > maxBearer {
+	if text == "" || len(text) > maxBearer && !oauth.IsJWT(text) {
 		return "", ErrInvalidToken
 	}
 	return text, nil

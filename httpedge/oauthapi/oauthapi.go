@@ -89,14 +89,17 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 	})
 }
 
+// features returns what clients are registered for, and what the operator has turned on.
+func (s *service) features() oauth.Features { return s.Features().With(s.tokens.Features()) }
+
 // showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
-	showPublic(ctx, oauth.MetadataWith(s.Issuer, s.Features()))
+	showPublic(ctx, oauth.MetadataWith(s.Issuer, s.features()))
 }
 
 // showOpenID serves GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
 func (s *service) showOpenID(ctx *fasthttp.RequestCtx) {
-	showPublic(ctx, oauth.OpenIDMetadata(s.Issuer, s.Features()))
+	showPublic(ctx, oauth.OpenIDMetadata(s.Issuer, s.features()))
 }
 
 // showKeys serves GET /oauth/jwks.

@@ -75,16 +75,19 @@ func (s *service) readPending(v *visit.Visit) bool {
 		s.refuseRequest(v, fault)
 		return false
 	}
-	client, err := s.tokens.Client(v.Ctx, request.ClientID)
-	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
-		s.WriteFailure(v.HTTP, "read a client", err)
+	v.Pending = &visit.Pending{Request: request, Query: query}
+	if !s.pendingClient(v, request) {
 		return false
 	}
+	if v.Pending.Unread {
+		return s.isShort(v)
+	}
+	client := v.Pending.Client
 	if fault := request.CheckClient(client); fault != nil {
+		v.Pending = nil
 		s.refuseRequest(v, fault)
 		return false
 	}
-	v.Pending = &visit.Pending{Request: request, Client: client, Query: query}
 	if len(request.Resources) > 0 {
 		known, err := s.tokens.Resources(v.Ctx)
 		if err != nil {
@@ -98,12 +101,17 @@ func (s *service) readPending(v *visit.Visit) bool {
 		s.Refuse(v, fault)
 		return false
 	}
-	if len(query) > maxPending {
+	return s.isShort(v) && s.readHint(v)
+}
+
+// isShort reports whether the request can travel from page to page. If not, it responds.
+func (s *service) isShort(v *visit.Visit) bool {
+	if len(v.Pending.Query) > maxPending {
 		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
 			Description: "The request is too long."})
 		return false
 	}
-	return s.readHint(v)
+	return true
 }
 
 // readHint verifies the id_token_hint of the request. When it is not valid, it responds and returns
@@ -208,6 +216,9 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
+		if v.Pending.Outdates(consent) {
+			consent.Scopes, consent.Resources = 0, ""
+		}
 		browser.Consent = oauth.Scopes(consent.Scopes)
 		if browser.Targets, err = oauth.ParseTargets(consent.Resources); err != nil {
 			s.RefuseFailure(v, "read a consent", err)
@@ -257,7 +268,13 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
 	request := v.Pending.Request
 	if a.decision == oauth.Allowed {
-		err := s.people.GrantConsent(v.Ctx, who.User.ID, request.ClientID, request.Scopes,
+		if v.Pending.Client.Options.MetadataURL != "" {
+			if err := s.tokens.KeepMetadataClient(v.Ctx, v.Pending.Client, v.Now); err != nil {
+				s.RefuseFailure(v, "keep a client", err)
+				return
+			}
+		}
+		err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
 			request.Targets, a.before, v.Now)
 		switch {
 		case errors.Is(err, account.ErrConflict): // the form was sent more than once
@@ -280,13 +297,13 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 		}
 	}
 	code := oauth.AuthorizationCode{
-		ClientID: request.ClientID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
+		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
 		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
 		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
 		Details: oauth.GrantDetails{Targets: request.Targets},
 	}
 	if request.Scopes.Contains(oauth.OpenID) {
-		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, request.ClientID); {
+		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, v.Pending.Client.ID); {
 		case errors.Is(err, account.ErrNotFound):
 			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
 			return

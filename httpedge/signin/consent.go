@@ -55,7 +55,7 @@ func (s *service) consent(v *visit.Visit) {
 // so this holds for forms that are sent at the same time, and on all servers.
 func consentForm(v *visit.Visit, who visit.Visitor, consent account.Consent) visit.Binding {
 	return v.Bind("consent " + who.Token + " " +
-		strconv.FormatInt(consent.Granted.UnixMilli(), 10))
+		strconv.FormatInt(consent.Granted.UnixMilli(), 10) + v.Pending.Client.Description())
 }
 
 func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
@@ -65,6 +65,9 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 	if err != nil {
 		s.RefuseFailure(v, "read a consent", err)
 		return
+	}
+	if v.Pending.Outdates(consent) {
+		consent.Scopes, consent.Resources = 0, ""
 	}
 	granted, err := oauth.ParseTargets(consent.Resources)
 	if err != nil {
@@ -77,7 +80,8 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 			pages.Permissions(request.Scopes, oauth.Scopes(consent.Scopes)),
 			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
-		Destination: oauth.RedirectOrigin(request.RedirectURI),
+		Destination: oauth.RedirectOrigin(request.RedirectURI), Host: client.Host(),
+		ReturnsHere: request.ReturnsHere(),
 		Action:      v.PathChosen(pages.PathConsent, who.User.ID),
 		FormToken:   consentForm(v, who, consent).NewFormToken(v.Now),
 		Another:     v.Path(pages.PathAccounts), Problems: problems,

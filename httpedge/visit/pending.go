@@ -29,6 +29,11 @@ type Pending struct {
 	Client  *oauth.Client
 	Query   string        // its parameters, encoded
 	Reaches []oauth.Reach // what the resources that it asks for mean to people
+	// Unread says that the document which describes the client was not read, since nobody has signed
+	// in. The browser must not be redirected to the client then.
+	Unread bool
+	// Changed says that the document has other redirect URIs or keys than people have consented to.
+	Changed bool
 	// HintedUser is the user whom the request's id_token_hint names; 0 = it has none.
 	HintedUser int64
 	// proof stands for the session that was signed in for this request, if the request may need
@@ -42,6 +47,12 @@ type Pending struct {
 // sign-in before.
 func (p *Pending) IsFresh(session *account.Session) bool {
 	return p.proof != 0 && p.proof == proofOf(session) && !session.Used.Equal(session.SignedIn)
+}
+
+// Outdates reports whether a consent does not count, since the client has changed.
+func (p *Pending) Outdates(consent account.Consent) bool {
+	return p.Client.Options.MetadataURL != "" &&
+		(p.Changed || consent.Granted.UnixMilli() < p.Client.Options.MetadataChanged)
 }
 
 // Prove notes that a session has just been signed in for this request.
@@ -64,6 +75,11 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 // Respond sends the browser to the client with a response, in the response mode of the request.
 func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 	request := v.Pending.Request
+	if v.Pending.Unread {
+		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
+			"Sign in first, then go back to the application and start again.")
+		return
+	}
 	if request.ResponseMode != oauth.FormPost {
 		Redirect(v.HTTP, request.ResponseURL(params))
 		return

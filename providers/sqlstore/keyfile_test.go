@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/account"
 	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/providers/sqlstore"
@@ -356,6 +357,10 @@ func TestDropTokenKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := allKeys(t, s)
+			if err := s.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.ES256Keys,
+				Now: now, Starts: now, Private: "a key pair", First: true}); err != nil {
+				t.Fatal(err)
+			}
 			if err := errors.Join(s.Close(),
 				sqlstore.DropTokenKeys(t.Context(), config)); err != nil {
 				t.Fatal(err)
@@ -370,6 +375,11 @@ func TestDropTokenKeys(t *testing.T) {
 			if len(after) != len(oauth.Purposes) || after[0].Number != 3 ||
 				!slices.Equal(after[1:], before[2:]) {
 				t.Fatalf("got %v, want key 3 for tokens and the same others", after)
+			}
+			u := &account.User{Name: "Ann"}
+			if err := s.CreateUser(t.Context(), u); err != nil || u.ID < now.UnixMilli() ||
+				u.ID >= 1<<53 {
+				t.Errorf("got user %d, error %v, want one above all that were ever given", u.ID, err)
 			}
 			for _, k := range before[:2] {
 				if k.Secret == after[0].Secret {

@@ -82,8 +82,11 @@ func scanUser(r row) (*account.User, error) {
 func key(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
 const (
-	nextUserID = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
-	insertUser = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
+	// skipUserIDs goes on above all IDs that were ever given, if those were less than one a
+	// millisecond since 1970 or since it was last done.
+	skipUserIDs = `UPDATE counters SET value = $1 WHERE name = 'user' AND value < $1`
+	nextUserID  = `UPDATE counters SET value = value + 1 WHERE name = 'user' RETURNING value`
+	insertUser  = `INSERT INTO users (id, service_id, name, email, email_key, phone, phone_key, username, username_key, gender,
 bio, place_of_birth, date_of_birth, address, profile_picture, password_hash, phone_sign_in, disabled, created, updated, version,
 epoch) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) ON CONFLICT DO NOTHING`
 	userVersion = `SELECT version FROM users WHERE id = $1`

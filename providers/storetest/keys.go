@@ -20,6 +20,8 @@ var keyTests = map[string]func(*testing.T, *fixture){
 	"ConcurrentRotationsOfKeys":     concurrentKeyRotations,
 	"RotationOfOnePurposeKeepsRest": rotationOfOnePurpose,
 	"OrderOfKeys":                   orderOfKeys,
+	"SigningKeys":                   signingKeys,
+	"FirstSigningKeyIsMadeOnce":     firstSigningKey,
 }
 
 // keys returns the keys of a purpose.
@@ -168,5 +170,59 @@ func orderOfKeys(t *testing.T, f *fixture) {
 		if list[i] != info || info.File == "" {
 			t.Errorf("got %+v, want that of %v and the name of its key file", list[i], k)
 		}
+	}
+}
+
+// signingKeys makes keys of one signing purpose. Former ones refuse no rotation, but one that is not
+// in use yet does.
+func signingKeys(t *testing.T, f *fixture) {
+	if got := f.keys(oauth.RS256Keys, f.now); len(got) != 0 {
+		t.Fatalf("got %v, want none before the first is needed", got)
+	}
+	long := strings.Repeat("\x00a key pair", 200)
+	rotate := func(now, starts time.Time, private string) error {
+		return f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.RS256Keys, Now: now,
+			Starts: starts, Expires: starts.Add(100 * time.Hour), Private: private})
+	}
+	hours := func(n time.Duration) time.Time { return f.now.Add(n * time.Hour) }
+	f.must(rotate(f.now, f.now, long))
+	f.must(rotate(hours(1), hours(2), "second"))
+	f.wantError("before the second is used", rotate(hours(1), hours(3), "x"), oauth.ErrKeysInUse)
+	f.must(rotate(hours(2), hours(3), "third"))
+	keys := f.keys(oauth.RS256Keys, hours(3))
+	if len(keys) != 3 || keys[0].Private != "third" || keys[1].Private != "second" ||
+		keys[2].Private != long || !keys[0].Starts.Equal(hours(3)) || !keys[0].Expires.IsZero() ||
+		!keys[2].Expires.Equal(hours(102)) || keys[0].Secret != [32]byte{} {
+		t.Errorf("got %v, want all three with what they were made of", keys)
+	}
+	if got := f.keys(oauth.RS256Keys, hours(102)); len(got) != 2 {
+		t.Errorf("got %v when the first has expired, want two", got)
+	}
+	f.must(f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.RS256Keys, Now: hours(3),
+		Starts: hours(3), Private: "fourth", Drop: true}))
+	if got := f.keys(oauth.RS256Keys, time.Time{}); len(got) != 1 || got[0].Private != "fourth" {
+		t.Errorf("got %v, want the fourth only", got)
+	}
+}
+
+// firstSigningKey makes the first key eight times at once.
+func firstSigningKey(t *testing.T, f *fixture) {
+	var made atomic.Int32
+	var ended sync.WaitGroup
+	for i := range 8 {
+		ended.Go(func() {
+			err := f.RotateKeys(t.Context(), oauth.KeyRotation{Purpose: oauth.ES256Keys, Now: f.now,
+				Starts: f.now, Private: fmt.Sprint(i), First: true})
+			switch {
+			case err == nil:
+				made.Add(1)
+			case !errors.Is(err, oauth.ErrKeysInUse):
+				t.Errorf("got %v, want %v", err, oauth.ErrKeysInUse)
+			}
+		})
+	}
+	ended.Wait()
+	if got := f.keys(oauth.ES256Keys, f.now); made.Load() != 1 || len(got) != 1 {
+		t.Errorf("got %d makers and %v, want one", made.Load(), got)
 	}
 }

@@ -1,0 +1,162 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// longestMetadataURL is the longest client_id that is the URL of a metadata document, in bytes.
+const longestMetadataURL = 500
+
+// IsMetadataURL reports whether a client_id has the form of a URL of a client-id metadata document:
+// https with a path, without dot segments, fragment and user information.
+func IsMetadataURL(id string) bool {
+	if !strings.HasPrefix(id, "https://") || len(id) > longestMetadataURL || checkHTTPS(id) != nil {
+		return false
+	}
+	u, err := url.Parse(id)
+	return err == nil && len(u.Path) > 1 && u.Host == strings.ToLower(u.Host) &&
+		!slices.ContainsFunc(strings.Split(u.Path, "/"), func(segment string) bool {
+			return segment == "." || segment == ".."
+		})
+}
+
+// StoredClientID returns the ID under which a client_id is stored: itself, or a UUID for the URL of
+// a metadata document.
+func StoredClientID(id string) string {
+	if !IsMetadataURL(id) {
+		return id
+	}
+	return uuid.NewHash(sha256.New(), uuid.NameSpaceURL, []byte(id), 8).String()
+}
+
+// WireID returns the client_id that the client sends and is shown.
+func (c *Client) WireID() string {
+	if c.Options.MetadataURL != "" {
+		return c.Options.MetadataURL
+	}
+	return c.ID
+}
+
+// clientMetadata are the members of a client's metadata that are read (RFC 7591 section 2).
+type clientMetadata struct {
+	ClientID      string          `json:"client_id"`
+	Name          string          `json:"client_name"`
+	URI           string          `json:"client_uri"`
+	RedirectURIs  []string        `json:"redirect_uris"`
+	GrantTypes    []string        `json:"grant_types"`
+	ResponseTypes []string        `json:"response_types"`
+	AuthMethod    string          `json:"token_endpoint_auth_method"`
+	JWKS          json.RawMessage `json:"jwks"`
+	JWKSURI       string          `json:"jwks_uri"`
+	Secret        json.RawMessage `json:"client_secret"`
+	SecretExpires json.RawMessage `json:"client_secret_expires_at"`
+}
+
+// ParseMetadataDocument returns the client that the document at a URL describes. Members that it
+// does not know are ignored. The error is for people to read.
+func ParseMetadataDocument(address string, text []byte) (*Client, error) {
+	var m clientMetadata
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, errors.New("it is not a JSON object with the members of RFC 7591")
+	}
+	c := &Client{
+		ID: StoredClientID(address), Name: m.Name, RedirectURIs: m.RedirectURIs,
+		Scopes: GrantableScopes, Grants: AuthorizationCodeGrant,
+		Options: ClientOptions{SelfRegistered: true, MetadataURL: address, JWKSURI: m.JWKSURI},
+	}
+	switch {
+	case m.ClientID != address:
+		return nil, errors.New("its client_id is not its address")
+	case m.Secret != nil || m.SecretExpires != nil:
+		return nil, errors.New("it must not have a client_secret")
+	case m.GrantTypes != nil && !slices.Contains(m.GrantTypes, "authorization_code"):
+		return nil, errors.New("its grant_types must have authorization_code")
+	case m.ResponseTypes != nil && !slices.Contains(m.ResponseTypes, "code"):
+		return nil, errors.New("its response_types must have code")
+	}
+	if slices.Contains(m.GrantTypes, "refresh_token") {
+		c.Grants |= RefreshTokenGrant
+	}
+	switch m.AuthMethod {
+	case "", "none":
+		c.Public, c.Options.JWKSURI = true, ""
+	case "private_key_jwt":
+		c.Options.JWKS = string(m.JWKS)
+		if !c.HasKeys() {
+			return nil, errors.New("private_key_jwt needs jwks or jwks_uri")
+		}
+	default:
+		return nil, errors.New("its token_endpoint_auth_method must be none or private_key_jwt")
+	}
+	if isSameHost(m.URI, address) {
+		c.URI = m.URI
+	}
+	if err := c.CheckRegistration(); err != nil {
+		return nil, err
+	}
+	return c, c.CheckNewName()
+}
+
+// isSameHost reports whether a page about a client may be linked: the host of its client_id has it.
+func isSameHost(uri, address string) bool {
+	u, err := url.Parse(uri)
+	if err != nil || checkHTTPS(uri) != nil {
+		return false
+	}
+	a, err := url.Parse(address)
+	return err == nil && strings.EqualFold(u.Host, a.Host)
+}
+
+// Describe returns c, as it is stored, with what a fresh document says of it; nil = it is not
+// stored. What operators have decided stays. changed reports whether people have to consent again:
+// redirect URIs or keys are others than when the last of them did.
+func (c *Client) Describe(fresh *Client) (described *Client, changed bool) {
+	if c == nil {
+		return fresh, true
+	}
+	d := *c
+	d.Name, d.URI, d.Public = fresh.Name, fresh.URI, fresh.Public
+	d.RedirectURIs, d.Grants = fresh.RedirectURIs, fresh.Grants
+	d.Options = c.Options.Clone()
+	d.Options.JWKS, d.Options.JWKSURI = fresh.Options.JWKS, fresh.Options.JWKSURI
+	changed = c.Public != fresh.Public || !slices.Equal(c.RedirectURIs, fresh.RedirectURIs) ||
+		c.Options.JWKS != fresh.Options.JWKS || c.Options.JWKSURI != fresh.Options.JWKSURI
+	return &d, changed
+}
+
+// IsSame reports whether the stored client says what a document says of it.
+func (c *Client) IsSame(described *Client) bool {
+	_, changed := c.Describe(described)
+	return !changed && c.Name == described.Name && c.URI == described.URI &&
+		c.Grants == described.Grants
+}
+
+// ReturnsHere reports whether the redirect URI leads to a program on the user's own machine.
+func (r *AuthorizationRequest) ReturnsHere() bool { return impersonable(r.RedirectURI) }
+
+// Host returns the host of the document that describes the client; "" = none does.
+func (c *Client) Host() string {
+	u, err := url.Parse(c.Options.MetadataURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Description returns what a person has seen of a client that a metadata document describes, and
+// what it is bound to, for an anti-forgery token; "" for other clients.
+func (c *Client) Description() string {
+	if c.Options.MetadataURL == "" {
+		return ""
+	}
+	parts := append([]string{"", c.Name, c.URI, c.Options.JWKS, c.Options.JWKSURI},
+		c.RedirectURIs...)
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,137 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"gatehouse/actors/audit"
+	"gatehouse/actors/mailbox"
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/ratelimit"
+)
+
+// Fetcher fetches documents that clients serve: their metadata and their keys.
+type Fetcher interface {
+	// Fetch returns the JSON document at an https URL, which may have been fetched maxAge ago; 0 =
+	// for as long as its headers say. Before a request is sent, charge is called, and its error is
+	// returned; nil = nobody is charged. The error is oauth.ErrBusy when too many requests are under
+	// way.
+	Fetch(ctx context.Context, url string, maxAge time.Duration, charge func() error) ([]byte, error)
+}
+
+// How many metadata documents are requested for a user: ten at once, and then one each six minutes.
+const (
+	userFetches      = 10
+	userFetchesEvery = time.Hour / userFetches
+	userFetchers     = 100_000
+)
+
+func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
+	return ratelimit.SharePacer(nodes, "client_documents",
+		ratelimit.NewPacer[int64](userFetches, userFetchesEvery, userFetchers),
+		func(id int64) []byte { return strconv.AppendInt(nil, id, 10) },
+		func(text []byte) (int64, bool) {
+			id, err := strconv.ParseInt(string(text), 10, 64)
+			return id, err == nil
+		})
+}
+
+// Features returns what the operator has turned on for all clients.
+func (s *Service) Features() oauth.Features {
+	return oauth.Features{MetadataDocuments: s.config.ClientMetadata}
+}
+
+// TakesMetadata reports whether a client_id names a client that a metadata document describes.
+func (s *Service) TakesMetadata(clientID string) bool {
+	return s.config.ClientMetadata && oauth.IsMetadataURL(clientID)
+}
+
+// MetadataClient returns the client that the document at a URL describes, with what operators have
+// decided of it. It need not be stored. changed says that no earlier consent counts. A request for
+// the document is charged to the user. The *oauth.Error is for a page.
+func (s *Service) MetadataClient(
+	ctx context.Context, address string, userID int64, now time.Time,
+) (c *oauth.Client, changed bool, err error) {
+	stored, err := s.Client(ctx, oauth.StoredClientID(address))
+	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		return nil, false, err
+	}
+	if stored != nil && stored.Disabled {
+		return stored, false, nil
+	}
+	text, err := s.config.Fetcher.Fetch(ctx, address, 0, func() error {
+		if wait := s.fetches.Take(userID, now); wait > 0 {
+			return &oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: wait,
+				Description: "You have opened too many new applications within an hour.",
+				Hint:        "Wait before another application is opened."}
+		}
+		return nil
+	})
+	var fault *oauth.Error
+	switch {
+	case errors.As(err, &fault):
+		return nil, false, fault
+	case errors.Is(err, oauth.ErrBusy):
+		return nil, false, errUnavailable
+	case err != nil:
+		return nil, false, &oauth.Error{Code: oauth.InvalidClient,
+			Description: "The document that describes the application cannot be read.",
+			Hint:        "client_id must lead to a JSON document: " + err.Error() + "."}
+	}
+	fresh, err := oauth.ParseMetadataDocument(address, text)
+	if err != nil {
+		return nil, false, &oauth.Error{Code: oauth.InvalidClient,
+			Description: "The document that describes the application is not valid.",
+			Hint:        "Correct the document at client_id: " + err.Error() + "."}
+	}
+	c, changed = stored.Describe(fresh)
+	return c, changed, nil
+}
+
+// KeepMetadataClient stores the client that a person has just consented to, as its document
+// described it. Call it before the consent is stored.
+func (s *Service) KeepMetadataClient(
+	ctx context.Context, described *oauth.Client, now time.Time,
+) error {
+	stored, err := s.config.Tokens.Client(ctx, described.ID)
+	switch {
+	case errors.Is(err, oauth.ErrNotFound):
+		return s.createMetadataClient(ctx, described, now)
+	case err != nil:
+		return fmt.Errorf("read client: %w", err)
+	case stored.IsSame(described):
+		return nil
+	}
+	_, err = s.changeClient(ctx, described.ID, func(c *oauth.Client) error {
+		d, changed := c.Describe(described)
+		if changed {
+			d.Options.MetadataChanged = now.UnixMilli()
+			d.Secrets = nil
+		}
+		*c = *d
+		return nil
+	})
+	return err
+}
+
+func (s *Service) createMetadataClient(
+	ctx context.Context, described *oauth.Client, now time.Time,
+) error {
+	if !s.inflight.Enter() {
+		return mailbox.ErrStopped
+	}
+	defer s.inflight.Leave()
+	c := *described
+	c.Created = now
+	err := s.config.Tokens.CreateClient(ofClient(ctx, audit.ClientCreated, c.ID), &c)
+	if err == nil {
+		return nil
+	}
+	if _, found := s.config.Tokens.Client(ctx, c.ID); found == nil {
+		return nil // another request was faster
+	}
+	return fmt.Errorf("create client: %w", err)
+}

@@ -1,0 +1,184 @@
+package httpedge_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
+	"gatehouse/httpedge/edgetest"
+)
+
+const agentURL, agentReturn = "https://agent.example/client.json", "http://localhost:4711/cb"
+
+// documents are what a Fetcher of a test finds, by URL. It keeps a document until it is changed.
+type documents struct {
+	mu       sync.Mutex
+	texts    map[string]string
+	kept     bool
+	requests int
+}
+
+func (d *documents) Fetch(_ context.Context, url string, _ time.Duration,
+	charge func() error) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.kept {
+		if err := charge(); err != nil {
+			return nil, err
+		}
+		d.requests++
+	}
+	d.kept = true
+	if text, ok := d.texts[url]; ok {
+		return []byte(text), nil
+	}
+	return nil, errors.New("the server responded with status 404")
+}
+
+func (d *documents) set(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.texts[agentURL], d.kept = text, false
+}
+
+func agentDocument(redirect string) string {
+	return `{"client_id":"` + agentURL + `","client_name":"Agent","redirect_uris":["` + redirect +
+		`"],"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"]}`
+}
+
+func withDocuments(d *documents) edgetest.Option {
+	return func(c *stack.Config) { c.Identity.ClientMetadata, c.Identity.Fetcher = true, d }
+}
+
+func askedByAgent(redirect string, more ...string) url.Values {
+	return query(append([]string{"response_type", "code", "client_id", agentURL, "redirect_uri",
+		redirect, "scope", "view-user", "state", "s", "code_challenge", challenge(),
+		"code_challenge_method", "S256"}, more...)...)
+}
+
+func (d *documents) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.requests
+}
+
+func TestClientOfMetadataDocument(t *testing.T) {
+	d := &documents{texts: map[string]string{agentURL: agentDocument(agentReturn)}}
+	st := edgetest.NewIdentity(t, withDocuments(d))
+	st.NewUser(t, "Rosa", rosa)
+	api := st.NewClient(t, func(c *oauth.Client) { c.IntrospectAny = true })
+	const other = "http://localhost:9999/cb" // another port
+	b := newBrowser(t, st)
+	b.authorize(askedByAgent(other, "prompt", "none")).shows(t, 400, "/oauth/authorize")
+	login := b.authorize(askedByAgent(other))
+	if login.shows(t, 200, "/login"); d.count() != 0 {
+		t.Errorf("got %d requests before the sign-in, want none", d.count())
+	}
+	consent := b.send(login, "email", rosa, "password", edgetest.Password)
+	consent.shows(t, 200, "/consent")
+	for _, words := range []string{"Agent", "agent.example", "http://localhost:9999", "your computer"} {
+		if !strings.Contains(consent.body, words) {
+			t.Errorf("got a page without %q: %s", words, consent.body)
+		}
+	}
+	id := oauth.StoredClientID(agentURL)
+	if _, err := st.Store.Client(t.Context(), id); !errors.Is(err, oauth.ErrNotFound) {
+		t.Errorf("got %v before the consent, want no client", err)
+	}
+	back, err := url.Parse(b.send(consent, "decision", "allow").location)
+	if err != nil || !strings.HasPrefix(back.String(), other+"?code=") {
+		t.Fatalf("got %v, %v, want a code", back, err)
+	}
+	c, err := st.Store.Client(t.Context(), id)
+	if err != nil || !c.Public || c.Options.MetadataURL != agentURL || !c.Options.SelfRegistered {
+		t.Fatalf("got %+v, %v, want the client of the document", c, err)
+	}
+	tokens := postToken(t, st, query("grant_type", "authorization_code", "client_id", agentURL, "code",
+		back.Query().Get("code"), "redirect_uri", other, "code_verifier", verifier)).object(t)
+	if said := introspected(t, st, api, tokens["access_token"]); said["client_id"] != agentURL {
+		t.Errorf("got %v, want the URL as client_id", said)
+	}
+	if again := postToken(t, st, query("grant_type", "refresh_token", "client_id", agentURL,
+		"refresh_token", tokens["refresh_token"].(string))); again.status != 200 {
+		t.Errorf("got %d %s, want tokens for a refresh token", again.status, again.body)
+	}
+	c.Disabled = true
+	if err := st.Store.UpdateClient(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChangedDocumentNeedsConsent changes the redirect URIs of a client on the web, whose consent is
+// remembered.
+func TestChangedDocumentNeedsConsent(t *testing.T) {
+	const first, second = "https://agent.example/a", "https://agent.example/b"
+	d := &documents{texts: map[string]string{agentURL: agentDocument(first)}}
+	st := edgetest.NewIdentity(t, withDocuments(d))
+	user := st.NewUser(t, "Rosa", rosa)
+	st.NewUser(t, "Kofi", kofi)
+	code := func(p page, redirect string) {
+		t.Helper()
+		if !strings.HasPrefix(p.location, redirect+"?code=") {
+			t.Errorf("got %d %s, want a code at %s", p.status, p.location, redirect)
+		}
+	}
+	one, two := newBrowser(t, st), newBrowser(t, st)
+	code(one.allow(askedByAgent(first), rosa), first)
+	code(two.allow(askedByAgent(first), kofi), first)
+	silent := func(redirect string) url.Values { return askedByAgent(redirect, "prompt", "none") }
+	code(one.authorize(silent(first)), first)
+	one.authorize(askedByAgent(second)).shows(t, 400, "/oauth/authorize")
+
+	d.set(agentDocument(second))
+	one.authorize(askedByAgent(first)).shows(t, 400, "/oauth/authorize")
+	refused := one.authorize(silent(second))
+	if !strings.Contains(refused.location, "error=consent_required") {
+		t.Errorf("got %s after the document has changed, want consent_required", refused.location)
+	}
+	chooser := one.authorize(askedByAgent(second, "skip_account_chooser", "true"))
+	consent := one.send(chooser, "account", chooserValue(user.ID))
+	consent.shows(t, 200, "/consent")
+	code(one.send(consent, "decision", "allow"), second)
+	code(one.authorize(silent(second)), second)
+	if p := two.authorize(silent(second)); !strings.Contains(p.location, "error=consent_required") {
+		t.Errorf("got %s for who has consented to the old document, want consent_required", p.location)
+	}
+}
+
+func TestMetadataDocumentsThatAreRefused(t *testing.T) {
+	d := &documents{texts: map[string]string{}}
+	st := edgetest.NewIdentity(t, withDocuments(d))
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.signIn(asked(st.NewClient(t, nil)), rosa)
+	good := agentDocument(agentReturn)
+	for _, text := range []string{
+		"", "[]", strings.Replace(good, agentURL, agentURL+"/", 1),
+		strings.Replace(good, `"none"`, `"client_secret_basic"`, 1),
+		strings.Replace(good, `"none"`, `"private_key_jwt"`, 1),
+		strings.Replace(good, `{`, `{"client_secret":"x",`, 1),
+		strings.Replace(good, `"Agent"`, `""`, 1),
+	} {
+		d.set(text)
+		b.authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
+	}
+	for range 3 { // of ten requests, seven were used
+		d.set("")
+		b.authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
+	}
+	d.set(good)
+	if p := b.authorize(askedByAgent(agentReturn)); p.status != 429 || d.count() != 10 {
+		t.Errorf("got %d after %d requests, want 429 after 10", p.status, d.count())
+	}
+}
+
+func TestMetadataDocumentsAreOff(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	newBrowser(t, st).authorize(askedByAgent(agentReturn)).shows(t, 400, "/oauth/authorize")
+}
