@@ -260,6 +260,12 @@ func browserMutants() []Mutant {
 		spoiled(logoutByPost, 303, "parameters are lost", header("Location", "/oauth/logout")),
 		spoiled(logoutByPost, 400, "the status of error pages is 200", status(200)),
 	}
+	for _, o := range []string{authorizeByPost, logoutByPost} {
+		all = append(all,
+			spoiled(o, 303, "Location is gone", without("Location")),
+			spoiled(o, 303, "redirects may be kept", without("Cache-Control")),
+			spoiled(o, 400, "error pages may be framed", without("Content-Security-Policy")))
+	}
 	for _, code := range []string{"interaction_required", "account_selection_required",
 		"request_not_supported", "request_uri_not_supported", "invalid_target"} {
 		all = append(all, spoiled(authorize, 302, code+" is called invalid_request",
