@@ -22,6 +22,7 @@ import (
 var auditedElsewhere = map[audit.Action]string{
 	audit.DeviceAllowed:    "TestDeviceDecisionsAreRecorded",
 	audit.DeviceDenied:     "TestDeviceDecisionsAreRecorded",
+	audit.LogoutLost:       "TestGivesUpAfterMaxAge",
 	audit.BrowserConfirmed: "the tests of codes for unknown browsers",
 	audit.KeysDropped:      "TestDropTokenKeys: gatehouse keys drop works on the database itself",
 }
@@ -389,6 +390,12 @@ func (a *trail) operators() {
 	a.step("client deletion", does(204, "DELETE", client, ""),
 		aboutClient(id, by, audit.ClientDeleted))
 	a.step("client deletion again", does(404, "DELETE", client, ""))
+	resource := audit.Event{Action: audit.ResourceCreated, Target: "https://notes.example/api",
+		Source: audit.Source{Actor: by}}
+	a.step("resource", does(201, "POST", "/resources", `{"uri":"https://notes.example/api"}`), resource)
+	a.step("resource again", does(409, "POST", "/resources", `{"uri":"https://notes.example/api"}`))
+	resource.Action = audit.ResourceDeleted
+	a.step("resource deletion", does(204, "DELETE", "/resources/1", ""), resource)
 
 	next := a.latestUser() + 1
 	user := "/users/" + strconv.FormatInt(next, 10)
