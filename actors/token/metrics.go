@@ -45,6 +45,9 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 		Help:    "Time to compute a signature of an id_token or another JWT, by algorithm.",
 		Buckets: []float64{0.00005, 0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1},
 	}, []string{"alg"})
+	for _, alg := range oauth.IDTokenAlgs {
+		m.signatureSeconds.WithLabelValues(alg) // shown before the first signature
+	}
 	m.signaturesRefused = counter("gatehouse_signatures_refused_total",
 		"Signatures that were refused because too many were waited for; nothing was consumed.")
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
