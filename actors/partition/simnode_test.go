@@ -25,6 +25,8 @@ type node struct {
 	cut    []bool          // links to other nodes
 	last   []time.Duration // when the last frame to another node arrives
 	dbAway time.Duration   // until when
+	behind time.Duration   // until when its services apply no changes
+	hangs  bool            // they hang, else they fail
 
 	alive   bool
 	process int // number of the process: what earlier ones have begun has no effect
@@ -170,6 +172,14 @@ func (n *node) drain() {
 		n.world.db.nodes = slices.Clone(n.world.db.nodes)
 		n.world.db.nodes[i].Drain = true
 	}
+}
+
+// stop makes the services apply no changes for a while. All else works.
+func (n *node) stop(d time.Duration) {
+	n.hangs = n.world.chance(0.5)
+	n.world.upset("%s applies nothing for %v, hangs=%v", n.id(), d, n.hangs)
+	n.behind = max(n.behind, n.world.now+d)
+	n.world.after(d, func() { n.world.upset("%s applies changes", n.id()) })
 }
 
 // freeze stops the process for a while. Its clock goes on.
