@@ -85,15 +85,17 @@ func (w *world) corner() bool {
 		w.now < max(w.wentBack+mostDelay, w.dbMended)+partition.LeaseTime+100*time.Millisecond)
 }
 
-// checkWelcomed looks at a node that is up now: frames have passed between it and the others.
+// checkWelcomed looks at a node that is up now: frames have passed between it and the others before
+// its row said so.
 func (w *world) checkWelcomed(n *node) {
 	if w.wentBack > 0 {
 		return
 	}
 	id := n.id()
+	said := min(w.now, w.db.upSince[id])
 	for _, row := range w.db.nodes {
 		since, up := w.db.upSince[row.ID]
-		if up && row.ID != id && row.State == partition.Up && w.now-since > 5*time.Second &&
+		if up && row.ID != id && row.State == partition.Up && said-since > 5*time.Second &&
 			!n.welcomed[row.ID] {
 			w.fail("%s is up before %s has welcomed it", id, row.ID)
 		}

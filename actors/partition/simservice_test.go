@@ -55,7 +55,7 @@ func (n *node) load(reload bool) {
 				return
 			}
 			delay := n.world.between(0, 2*time.Millisecond)
-			if reload {
+			if reload && n.world.db.parts[0].Epoch > 0 { // the first nodes have nothing to read
 				delay += n.world.between(0, n.world.slowReload)
 			}
 			if n.world.now < n.behind {
