@@ -48,7 +48,7 @@ func (n *node) load(reload bool) {
 	var ended uint64
 	var last int64
 	n.database(
-		func() { ended, last = n.world.db.ended(), n.world.db.last() },
+		func(bool) { ended, last = n.world.db.ended(), n.world.db.last() },
 		func(lost bool) {
 			if lost {
 				n.loadAgain(id)

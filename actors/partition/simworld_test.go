@@ -168,8 +168,11 @@ const mostDelay = 4 * time.Second
 // mostEvents is far more than any schedule has.
 const mostEvents = 1_000_000
 
-// quiet is how long nothing fails at the end of a schedule.
-const quiet = 14 * time.Second
+// quiet is how long nothing fails at the end of a schedule, and recovered when it may end before.
+const (
+	quiet     = 14 * time.Second
+	recovered = 8 * time.Second
+)
 
 // plan makes the events of a schedule.
 func (w *world) plan() {
@@ -198,6 +201,7 @@ func (w *world) plan() {
 	}
 	w.end = trouble + quiet
 	w.push(trouble, func() { w.mend() })
+	w.push(trouble+recovered, w.endEarly)
 	w.push(w.end, w.checkQuiet)
 	w.push(gapEvery, w.checkGaps)
 }
