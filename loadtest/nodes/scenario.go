@@ -252,7 +252,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (l *Lab) ends(ctx context.Context, churn bool,
+func (l *Lab) ends(ctx context.Context, together int,
 	meanwhile func(context.Context, *Cluster) error) (_ string, err error) {
 	c, err := l.start(ctx, 3, Config{})
 	if err != nil {
@@ -264,8 +264,9 @@ func (l *Lab) ends(ctx context.Context, churn bool,
 		return "", err
 	}
 	nodes := c.Nodes()
-	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens, Churn: churn,
-		Log: l.Log}
+	churn := together > 1
+	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens,
+		Together: together, Churn: churn, Log: l.Log}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
@@ -281,13 +282,17 @@ func (l *Lab) ends(ctx context.Context, churn bool,
 }
 
 func ends(ctx context.Context, l *Lab) (string, error) {
-	return l.ends(ctx, false, func(context.Context, *Cluster) error { return nil })
+	return l.ends(ctx, 1, func(context.Context, *Cluster) error { return nil })
 }
+
+// churnTogether is how many tokens end at the same time while nodes freeze: each end waits until the
+// lease of a frozen node is over.
+const churnTogether = 25
 
 // endsChurn lets nodes join, leave and freeze until all rounds are over. The one where access ends
 // stays.
 func endsChurn(ctx context.Context, l *Lab) (string, error) {
-	return l.ends(ctx, true, func(ctx context.Context, c *Cluster) error {
+	return l.ends(ctx, churnTogether, func(ctx context.Context, c *Cluster) error {
 		joiner, err := c.Add()
 		if err != nil {
 			return err
