@@ -28,6 +28,8 @@ type Config struct {
 	Cluster  bool     // false = the nodes share the database only
 	Flags    []string // more flags of each node
 	Upstream []string // flags of the simulator of the upstream; nil = lookups are not offered
+	// Lines is called with each line that a node writes, from many goroutines; nil = none.
+	Lines func(node int, line string)
 }
 
 // Cluster is a number of nodes with all that they need.
@@ -56,11 +58,15 @@ type Credentials struct {
 
 // Build builds the gatehouse program in a folder.
 func Build(ctx context.Context, folder string) (program string, err error) {
-	program = filepath.Join(folder, "gatehouse")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program,
-		"gatehouse/cmd/gatehouse")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
+	return build(ctx, filepath.Join(folder, "gatehouse"))
+}
+
+func build(ctx context.Context, program string, flags ...string) (string, error) {
+	args := slices.Concat([]string{"build", "-trimpath"}, flags,
+		[]string{"-o", program, "gatehouse/cmd/gatehouse"})
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build gatehouse: %w: %s", err, text)
 	}
 	return program, nil
@@ -216,7 +222,7 @@ func (c *Cluster) createOperator(ctx context.Context) error {
 var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)\n`)
 
 func (c *Cluster) startSimulator(ctx context.Context) (err error) {
-	c.simulator, err = startProcess(c.config.Program, nil,
+	c.simulator, err = startProcess(c.config.Program, nil, nil,
 		append([]string{"sim", "--listen", c.ip(0) + ":8082"}, c.config.Upstream...)...)
 	if err != nil {
 		return err

@@ -272,9 +272,14 @@ type ender struct {
 	until time.Time // when the token is renewed
 }
 
-func newEnder(ctx context.Context, c *Cluster, at *Node) (*ender, error) {
-	e := &ender{node: at, http: &http.Client{Timeout: endTimeout, Transport: &http.Transport{}},
+// enderAt returns an ender whose node may be away.
+func enderAt(c *Cluster, at *Node) *ender {
+	return &ender{node: at, http: &http.Client{Timeout: endTimeout, Transport: &http.Transport{}},
 		operator: c.Operator}
+}
+
+func newEnder(ctx context.Context, c *Cluster, at *Node) (*ender, error) {
+	e := enderAt(c, at)
 	_, err := e.bearer(ctx)
 	return e, err
 }

@@ -1,0 +1,343 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// healTime is how long nodes may take to be up, and partitions to have holders, after a fault.
+	healTime = 10 * time.Second
+	// burstTime is how long random faults go on before the cluster must heal.
+	burstTime = 40 * time.Second
+	// endsEach is the mean number of tokens that end in a second of random faults.
+	endsEach = 4
+	// recent is how many of the tokens that have ended last are asked more often.
+	recent = 16
+)
+
+// randomFaults makes random faults while tokens are used and ended.
+func randomFaults(ctx context.Context, l *Lab) (_ string, err error) {
+	seed := l.Seed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	l.Log("-seed %d", seed)
+	lines := &logLines{keep: (*logLine).isBad}
+	c, err := l.start(ctx, 3, Config{Lines: lines.note})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	c.Balancer.Timeout.Store(int64(frozenTimeout))
+	live, err := c.Tokens(ctx, l.Tokens, max(1, l.Tokens/3))
+	if err != nil {
+		return "", err
+	}
+	mortal := max(1, int(l.Faults.Seconds())) * endsEach * 2
+	dying, err := c.Tokens(ctx, mortal, mortal)
+	if err != nil {
+		return "", err
+	}
+	o := &ordeal{lab: l, cluster: c, breaker: newBreaker(c, l.Log), tally: NewTally(len(live)),
+		live: live, dying: dying, lines: lines}
+	return o.run(ctx, rand.New(rand.NewPCG(seed, seed)))
+}
+
+// ordeal is a run of random faults.
+type ordeal struct {
+	lab         *Lab
+	cluster     *Cluster
+	breaker     *breaker
+	lines       *logLines
+	live, dying []Token
+	tally       *Tally
+
+	next, asked, warm, unanswered atomic.Int64
+
+	mu     sync.Mutex
+	failed []Response // of live tokens, neither admitted nor 429
+	ended  []endedToken
+	late   []string // requests with ended tokens that were admitted
+	healed []time.Duration
+	calm   []period // when no fault has an effect
+}
+
+type endedToken struct {
+	text string
+	at   time.Time // of the response
+}
+
+type period struct{ from, to time.Time }
+
+func (o *ordeal) run(ctx context.Context, random *rand.Rand) (string, error) {
+	using, stop := context.WithCancel(ctx)
+	defer stop()
+	var users sync.WaitGroup
+	length := o.lab.Faults + 10*time.Minute // it is stopped before
+	load := Load{Tokens: o.live, Each: int(length.Minutes() * 3 * Limit / 2), Length: length,
+		Workers: o.lab.Workers}
+	users.Go(func() { load.Run(using, o.cluster.Balancer, o.note) })
+	ending, stopEnding := context.WithCancel(ctx)
+	defer stopEnding()
+	var enders sync.WaitGroup
+	for range 2 * endsEach {
+		enders.Go(func() { o.end(ending) })
+	}
+	for _, n := range o.cluster.Nodes() {
+		for range 3 {
+			users.Go(func() { o.doubt(using, n) })
+		}
+	}
+	err := o.bursts(ctx, random)
+	stopEnding()
+	enders.Wait()
+	if err == nil && ctx.Err() == nil {
+		err = o.last(ctx)
+	}
+	stop()
+	users.Wait()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	text, failed := o.verdict()
+	return text, errors.Join(err, failed)
+}
+
+// bursts makes faults in bursts. After each, the cluster must heal.
+func (o *ordeal) bursts(ctx context.Context, random *rand.Rand) error {
+	for left := o.lab.Faults; left > 0 && ctx.Err() == nil; left -= burstTime {
+		o.breaker.run(ctx, Schedule(random, len(o.cluster.Nodes()), min(left, burstTime)))
+		if err := o.heal(ctx); err != nil {
+			return err
+		}
+		from := time.Now()
+		pause(ctx, 5*time.Second)
+		o.mu.Lock()
+		o.calm = append(o.calm, period{from, time.Now().Add(-frozenTimeout)})
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+// heal waits until all nodes are up and all partitions have one holder.
+func (o *ordeal) heal(ctx context.Context) error {
+	began := time.Now()
+	for _, n := range o.cluster.Nodes() {
+		if err := errors.Join(n.Crashed(), n.AwaitReady(ctx)); err != nil {
+			return err
+		}
+	}
+	if _, err := awaitHolders(ctx, o.cluster.Nodes()); err != nil {
+		return err
+	}
+	if err := o.cluster.Balancer.await(ctx, len(o.cluster.Nodes())); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	o.lab.Log("healed after %v", took.Round(time.Millisecond))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.healed = append(o.healed, took)
+	return nil
+}
+
+// calmTime is how long the run goes on after the last fault: a window, one that may have begun
+// just before, and as long as tokens take to reach their limit.
+const calmTime = 2*windowLength + 50*time.Second
+
+// last lets windows pass, and asks all nodes with each token that has ended.
+func (o *ordeal) last(ctx context.Context) error {
+	from := time.Now()
+	for _, n := range o.cluster.Nodes() {
+		a := newAsker(newDirect(n, defaultTimeout))
+		for _, token := range o.ended {
+			if got := a.ask(token.text); got.Status != http.StatusUnauthorized && ctx.Err() == nil {
+				return fmt.Errorf("%s: an ended token got status %d in the end, want 401", n.Name, got.Status)
+			}
+		}
+	}
+	pause(ctx, time.Until(from.Add(calmTime)))
+	o.calm = append(o.calm, period{from, time.Now().Add(-frozenTimeout)})
+	return nil
+}
+
+// note takes the response to a request with a live token.
+func (o *ordeal) note(r Response) {
+	o.tally.Note(r)
+	if !r.admitted() && r.Status != http.StatusTooManyRequests {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.failed = append(o.failed, r)
+	}
+}
+
+// end uses tokens at all nodes and ends them, one after the other. It repeats an end that fails at
+// another node, until it succeeds.
+func (o *ordeal) end(ctx context.Context) {
+	var askers []*asker
+	var ends []*ender
+	for _, n := range o.cluster.Nodes() {
+		askers = append(askers, newAsker(newDirect(n, frozenTimeout)))
+		ends = append(ends, enderAt(o.cluster, n))
+	}
+	for ctx.Err() == nil {
+		i := int(o.next.Add(1)) - 1
+		if i >= len(o.dying) {
+			return
+		}
+		for _, a := range askers {
+			if got := a.ask(o.dying[i].Text); got.admitted() {
+				o.warm.Add(1)
+			}
+		}
+		at := rand.IntN(len(ends))
+		for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
+			if err := ends[at].end(ctx, o.dying[i], i%2 == 1); err == nil {
+				o.mu.Lock()
+				o.ended = append(o.ended, endedToken{o.dying[i].Text, time.Now()})
+				o.mu.Unlock()
+				break
+			}
+			o.unanswered.Add(1)
+			at = (at + 1) % len(ends)
+		}
+		pause(ctx, rand.N(4*time.Second))
+	}
+}
+
+// doubt asks a node with tokens that have ended, those that have just ended above all.
+func (o *ordeal) doubt(ctx context.Context, n *Node) {
+	to := newDirect(n, endTimeout)
+	defer to.client.CloseIdleConnections()
+	a := newAsker(to)
+	for ; ctx.Err() == nil; pause(ctx, rand.N(10*useInterval)) {
+		token, ok := o.anyEnded()
+		if !ok {
+			continue
+		}
+		got := a.ask(token.text)
+		o.asked.Add(1)
+		if got.admitted() || got.Status == http.StatusTooManyRequests {
+			text := fmt.Sprintf("%s responded with %d to a request that began at %v, %v after the end",
+				n.Name, got.Status, got.Began.Format(time.TimeOnly), got.Began.Sub(token.at))
+			o.lab.Log("%s", text)
+			o.mu.Lock()
+			o.late = append(o.late, text)
+			o.mu.Unlock()
+		}
+	}
+}
+
+// anyEnded returns a token that has ended: every second time one of the last.
+func (o *ordeal) anyEnded() (endedToken, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from := o.ended
+	if rand.IntN(2) == 0 {
+		from = from[max(0, len(from)-recent):]
+	}
+	if len(from) == 0 {
+		return endedToken{}, false
+	}
+	return from[rand.IntN(len(from))], true
+}
+
+// verdict says what was seen, and what of it is against the promises.
+func (o *ordeal) verdict() (string, error) {
+	s := o.tally.Summary()
+	var errs []error
+	if len(o.late) > 0 {
+		errs = append(errs, fmt.Errorf("ended tokens were admitted: %s", o.late[0]))
+	}
+	if len(o.ended) == 0 || o.warm.Load() == 0 {
+		errs = append(errs, errors.New("no token has ended, or none was used before"))
+	}
+	for _, took := range o.healed {
+		if took > healTime {
+			errs = append(errs, fmt.Errorf("the cluster has healed after %v", took))
+		}
+	}
+	above, exact, inexact := o.windows(&errs)
+	for _, r := range o.failed {
+		inCalm := slices.ContainsFunc(o.calm,
+			func(p period) bool { return r.Began.After(p.from) && r.Began.Before(p.to) })
+		isAway := r.Status == 0 || r.Status == http.StatusBadGateway ||
+			r.Status == http.StatusServiceUnavailable
+		if inCalm || !isAway {
+			errs = append(errs, fmt.Errorf("status %d at %v by %s", r.Status,
+				r.Began.Format(time.TimeOnly), r.Node))
+		}
+	}
+	lines := o.lines.lines()
+	errs = append(errs, o.breaker.problems(lines))
+	text := fmt.Sprintf("%s; %d requests, %d without success while nodes or the database were away; "+
+		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times before, "+
+		"then %d times: %d admitted, %d ends tried again; healed within %v; afterwards %d windows exact, "+
+		"%d not; %d lines at level error, %d starts without the database",
+		o.breaker, s.Requests, len(o.failed), s.Most, above, Limit, len(o.ended), o.warm.Load(),
+		o.asked.Load(), len(o.late), o.unanswered.Load(),
+		slices.Max(append(o.healed, 0)).Round(100*time.Millisecond), exact, inexact, len(lines),
+		len(o.breaker.starts))
+	if len(errs) > 20 {
+		errs = append(errs[:20:20], fmt.Errorf("and %d more", len(errs)-20))
+	}
+	return text, errors.Join(errs...)
+}
+
+// windows checks all windows. Each fault can add the limit once. From one window after the last
+// fault on, all are exact.
+func (o *ordeal) windows(errs *[]error) (above, exact, inexact int) {
+	var last time.Time
+	for _, h := range o.breaker.all {
+		if h.ended.After(last) {
+			last = h.ended
+		}
+	}
+	settled := last.Add(windowLength)
+	all := func(*Fault) bool { return true }
+	for _, w := range o.tally.Windows() {
+		if w.Admitted > Limit {
+			above++
+		}
+		faults := o.breaker.during(w.First.Add(-windowLength/2), w.First.Add(3*windowLength/2), all)
+		switch {
+		case w.Admitted > Limit*(1+faults):
+			*errs = append(*errs, fmt.Errorf("%d faults, and a window with too much: %+v", faults, w))
+		case w.First.Before(settled):
+		case w.Admitted > Limit, w.Jump > 1, w.Early, w.Refused > 0 && w.Admitted < Limit:
+			inexact++
+			*errs = append(*errs, fmt.Errorf("a window is not exact after the last fault: %+v", w))
+		case w.Refused > 0:
+			exact++
+		}
+	}
+	if exact == 0 {
+		*errs = append(*errs, errors.New("no window was full after the last fault"))
+	}
+	return above, exact, inexact
+}
+
+// String counts the faults by kind.
+func (b *breaker) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	counts := map[FaultKind]int{}
+	for _, h := range b.all {
+		counts[h.Kind]++
+	}
+	var text []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		text = append(text, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	return fmt.Sprintf("%d faults: %s", len(b.all), strings.Join(text, ", "))
+}
