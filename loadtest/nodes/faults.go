@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,6 +37,8 @@ type Fault struct {
 const (
 	maxFault = 8 * time.Second
 	maxGap   = 6 * time.Second
+	// repeatTime is when a node logs a number of failures again after the first.
+	repeatTime = 10 * time.Second
 )
 
 // Schedule returns random faults that begin within length.
@@ -248,10 +251,12 @@ func (b *breaker) during(from, to time.Time, counts func(*Fault) bool) (n int) {
 
 // problems returns what is wrong with processes and lines of logs: an unexpected end, a start that
 // fails though the database can be used, or an error in the log without a reason.
-func (b *breaker) problems(lines []logLine) error {
-	errs := b.errs
+func (b *breaker) problems(lines []logLine) []error {
+	errs := slices.Clone(b.errs)
 	for _, n := range b.cluster.Nodes() {
-		errs = append(errs, n.Crashed())
+		if err := n.Crashed(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	for _, s := range b.starts {
 		if b.during(s.began, s.over, func(f *Fault) bool { return f.hits(s.node) }) == 0 {
@@ -261,9 +266,9 @@ func (b *breaker) problems(lines []logLine) error {
 	for i := range lines {
 		l := &lines[i]
 		hits := func(f *Fault) bool { return f.hits(l.node) }
-		if !l.isAboutDatabase() || b.during(l.at, l.at, hits) == 0 {
+		if !l.isAboutDatabase() || b.during(l.at.Add(-repeatTime), l.at, hits) == 0 {
 			errs = append(errs, fmt.Errorf("unexplained line of the log: %s", l.text))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }

@@ -67,6 +67,7 @@ var databaseLines = []string{
 	"a write or read of the identity service failed",
 	"the database cannot be read",
 	"the database cannot be written",
+	"admin request failed",
 	"gatehouse: connect to database",
 }
 

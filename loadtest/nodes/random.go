@@ -39,21 +39,22 @@ func randomFaults(ctx context.Context, l *Lab) (_ string, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	c.Balancer.Timeout.Store(int64(frozenTimeout))
-	live, err := c.Tokens(ctx, l.Tokens, max(1, l.Tokens/3))
+	o, err := newOrdeal(ctx, l, c, lines, l.Faults)
 	if err != nil {
 		return "", err
 	}
-	mortal := max(1, int(l.Faults.Seconds())) * endsEach * 2
-	dying, err := c.Tokens(ctx, mortal, mortal)
-	if err != nil {
-		return "", err
+	random := rand.New(rand.NewPCG(seed, seed))
+	failed := o.run(ctx, func(ctx context.Context) error { return o.bursts(ctx, random) }, o.settle)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	o := &ordeal{lab: l, cluster: c, breaker: newBreaker(c, l.Log), tally: NewTally(len(live)),
-		live: live, dying: dying, lines: lines}
-	return o.run(ctx, rand.New(rand.NewPCG(seed, seed)))
+	exact, inexact, err := o.exact()
+	text := fmt.Sprintf("%s; %v; healed within %v; afterwards %d windows exact, %d not", o.breaker, o,
+		slices.Max(append(o.healed, 0)).Round(100*time.Millisecond), exact, inexact)
+	return text, errors.Join(failed, o.check(), err)
 }
 
-// ordeal is a run of random faults.
+// ordeal is a cluster whose tokens are used and ended while it is broken.
 type ordeal struct {
 	lab         *Lab
 	cluster     *Cluster
@@ -70,6 +71,8 @@ type ordeal struct {
 	late   []string // requests with ended tokens that were admitted
 	healed []time.Duration
 	calm   []period // when no fault has an effect
+	losing bool     // what ends is not in ended but in lost
+	lost   []endedToken
 }
 
 type endedToken struct {
@@ -79,7 +82,26 @@ type endedToken struct {
 
 type period struct{ from, to time.Time }
 
-func (o *ordeal) run(ctx context.Context, random *rand.Rand) (string, error) {
+// newOrdeal makes the tokens. As many can end as do in that time.
+func newOrdeal(
+	ctx context.Context, l *Lab, c *Cluster, lines *logLines, ending time.Duration,
+) (*ordeal, error) {
+	c.Balancer.Timeout.Store(int64(frozenTimeout))
+	live, err := c.Tokens(ctx, l.Tokens, max(1, l.Tokens/3))
+	if err != nil {
+		return nil, err
+	}
+	n := max(1, int(ending.Seconds())) * endsEach * 2
+	dying, err := c.Tokens(ctx, n, n)
+	if err != nil {
+		return nil, err
+	}
+	return &ordeal{lab: l, cluster: c, breaker: newBreaker(c, l.Log), tally: NewTally(len(live)),
+		live: live, dying: dying, lines: lines}, nil
+}
+
+// run uses tokens while faults and then after run, and ends tokens during faults.
+func (o *ordeal) run(ctx context.Context, faults, after func(context.Context) error) error {
 	using, stop := context.WithCancel(ctx)
 	defer stop()
 	var users sync.WaitGroup
@@ -98,19 +120,18 @@ func (o *ordeal) run(ctx context.Context, random *rand.Rand) (string, error) {
 			users.Go(func() { o.doubt(using, n) })
 		}
 	}
-	err := o.bursts(ctx, random)
+	err := faults(ctx)
 	stopEnding()
 	enders.Wait()
-	if err == nil && ctx.Err() == nil {
-		err = o.last(ctx)
+	if err == nil {
+		err = o.askEnded(ctx, o.cluster.Nodes())
+	}
+	if err == nil {
+		err = after(ctx)
 	}
 	stop()
 	users.Wait()
-	if ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	text, failed := o.verdict()
-	return text, errors.Join(err, failed)
+	return err
 }
 
 // bursts makes faults in bursts. After each, the cluster must heal.
@@ -151,14 +172,9 @@ func (o *ordeal) heal(ctx context.Context) error {
 	return nil
 }
 
-// calmTime is how long the run goes on after the last fault: a window, one that may have begun
-// just before, and as long as tokens take to reach their limit.
-const calmTime = 2*windowLength + 50*time.Second
-
-// last lets windows pass, and asks all nodes with each token that has ended.
-func (o *ordeal) last(ctx context.Context) error {
-	from := time.Now()
-	for _, n := range o.cluster.Nodes() {
+// askEnded asks nodes with each token that has ended.
+func (o *ordeal) askEnded(ctx context.Context, nodes []*Node) error {
+	for _, n := range nodes {
 		a := newAsker(newDirect(n, defaultTimeout))
 		for _, token := range o.ended {
 			if got := a.ask(token.text); got.Status != http.StatusUnauthorized && ctx.Err() == nil {
@@ -166,7 +182,17 @@ func (o *ordeal) last(ctx context.Context) error {
 			}
 		}
 	}
-	pause(ctx, time.Until(from.Add(calmTime)))
+	return nil
+}
+
+// calmTime is how long the run goes on after the last fault: a window, one that may have begun
+// just before, and as long as tokens take to reach their limit.
+const calmTime = 2*windowLength + 50*time.Second
+
+// settle lets windows pass.
+func (o *ordeal) settle(ctx context.Context) error {
+	from := time.Now()
+	pause(ctx, calmTime)
 	o.calm = append(o.calm, period{from, time.Now().Add(-frozenTimeout)})
 	return nil
 }
@@ -203,15 +229,24 @@ func (o *ordeal) end(ctx context.Context) {
 		at := rand.IntN(len(ends))
 		for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
 			if err := ends[at].end(ctx, o.dying[i], i%2 == 1); err == nil {
-				o.mu.Lock()
-				o.ended = append(o.ended, endedToken{o.dying[i].Text, time.Now()})
-				o.mu.Unlock()
+				o.record(endedToken{o.dying[i].Text, time.Now()})
 				break
 			}
 			o.unanswered.Add(1)
 			at = (at + 1) % len(ends)
 		}
 		pause(ctx, rand.N(4*time.Second))
+	}
+}
+
+// record notes a response to an end.
+func (o *ordeal) record(token endedToken) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.losing {
+		o.lost = append(o.lost, token)
+	} else {
+		o.ended = append(o.ended, token)
 	}
 }
 
@@ -252,9 +287,18 @@ func (o *ordeal) anyEnded() (endedToken, bool) {
 	return from[rand.IntN(len(from))], true
 }
 
-// verdict says what was seen, and what of it is against the promises.
-func (o *ordeal) verdict() (string, error) {
+// String says what was seen.
+func (o *ordeal) String() string {
 	s := o.tally.Summary()
+	return fmt.Sprintf("%d requests, %d without success while nodes or the database were away; "+
+		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times before, "+
+		"then %d times: %d admitted, %d ends tried again; %d lines at level error, %d starts without the "+
+		"database", s.Requests, len(o.failed), s.Most, s.Above, Limit, len(o.ended), o.warm.Load(),
+		o.asked.Load(), len(o.late), o.unanswered.Load(), len(o.lines.lines()), len(o.breaker.starts))
+}
+
+// check returns what is against the promises.
+func (o *ordeal) check() error {
 	var errs []error
 	if len(o.late) > 0 {
 		errs = append(errs, fmt.Errorf("ended tokens were admitted: %s", o.late[0]))
@@ -267,36 +311,38 @@ func (o *ordeal) verdict() (string, error) {
 			errs = append(errs, fmt.Errorf("the cluster has healed after %v", took))
 		}
 	}
-	above, exact, inexact := o.windows(&errs)
 	for _, r := range o.failed {
-		inCalm := slices.ContainsFunc(o.calm,
-			func(p period) bool { return r.Began.After(p.from) && r.Began.Before(p.to) })
-		isAway := r.Status == 0 || r.Status == http.StatusBadGateway ||
-			r.Status == http.StatusServiceUnavailable
-		if inCalm || !isAway {
+		if r.Status != 0 && r.Status != http.StatusBadGateway &&
+			r.Status != http.StatusServiceUnavailable || o.isCalm(r.Began) {
 			errs = append(errs, fmt.Errorf("status %d at %v by %s", r.Status,
 				r.Began.Format(time.TimeOnly), r.Node))
 		}
 	}
-	lines := o.lines.lines()
-	errs = append(errs, o.breaker.problems(lines))
-	text := fmt.Sprintf("%s; %d requests, %d without success while nodes or the database were away; "+
-		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times before, "+
-		"then %d times: %d admitted, %d ends tried again; healed within %v; afterwards %d windows exact, "+
-		"%d not; %d lines at level error, %d starts without the database",
-		o.breaker, s.Requests, len(o.failed), s.Most, above, Limit, len(o.ended), o.warm.Load(),
-		o.asked.Load(), len(o.late), o.unanswered.Load(),
-		slices.Max(append(o.healed, 0)).Round(100*time.Millisecond), exact, inexact, len(lines),
-		len(o.breaker.starts))
-	if len(errs) > 20 {
-		errs = append(errs[:20:20], fmt.Errorf("and %d more", len(errs)-20))
+	for _, w := range o.tally.Windows() {
+		faults := o.breaker.during(w.First.Add(-windowLength/2), w.First.Add(3*windowLength/2),
+			func(*Fault) bool { return true })
+		if w.Admitted > Limit*(1+faults) { // each fault can add the limit once
+			errs = append(errs, fmt.Errorf("%d faults, and a window with too much: %+v", faults, w))
+		}
 	}
-	return text, errors.Join(errs...)
+	errs = append(errs, o.breaker.problems(o.lines.lines())...)
+	if n := len(errs); n > shownProblems {
+		errs = append(errs[:shownProblems:shownProblems], fmt.Errorf("and %d more", n-shownProblems))
+	}
+	return errors.Join(errs...)
 }
 
-// windows checks all windows. Each fault can add the limit once. From one window after the last
-// fault on, all are exact.
-func (o *ordeal) windows(errs *[]error) (above, exact, inexact int) {
+const shownProblems = 20
+
+// isCalm reports whether no fault has an effect at a time.
+func (o *ordeal) isCalm(at time.Time) bool {
+	return slices.ContainsFunc(o.calm,
+		func(p period) bool { return at.After(p.from) && at.Before(p.to) })
+}
+
+// exact counts the windows that were full and those that were not exact, from one window after the
+// last fault on.
+func (o *ordeal) exact() (exact, inexact int, err error) {
 	var last time.Time
 	for _, h := range o.breaker.all {
 		if h.ended.After(last) {
@@ -304,27 +350,20 @@ func (o *ordeal) windows(errs *[]error) (above, exact, inexact int) {
 		}
 	}
 	settled := last.Add(windowLength)
-	all := func(*Fault) bool { return true }
 	for _, w := range o.tally.Windows() {
-		if w.Admitted > Limit {
-			above++
-		}
-		faults := o.breaker.during(w.First.Add(-windowLength/2), w.First.Add(3*windowLength/2), all)
 		switch {
-		case w.Admitted > Limit*(1+faults):
-			*errs = append(*errs, fmt.Errorf("%d faults, and a window with too much: %+v", faults, w))
 		case w.First.Before(settled):
 		case w.Admitted > Limit, w.Jump > 1, w.Early, w.Refused > 0 && w.Admitted < Limit:
 			inexact++
-			*errs = append(*errs, fmt.Errorf("a window is not exact after the last fault: %+v", w))
+			err = fmt.Errorf("a window is not exact after the last fault: %+v", w)
 		case w.Refused > 0:
 			exact++
 		}
 	}
 	if exact == 0 {
-		*errs = append(*errs, errors.New("no window was full after the last fault"))
+		err = errors.Join(err, errors.New("no window was full after the last fault"))
 	}
-	return above, exact, inexact
+	return exact, inexact, err
 }
 
 // String counts the faults by kind.
