@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,6 +243,49 @@ func TestBlockedWriteTimesOut(t *testing.T) {
 	if err := submit(t, s, save()); err != nil {
 		t.Errorf("write afterwards: got %v, want none", err)
 	}
+}
+
+// TestFrozenWriter: a process that stands still within a transaction blocks no probe of another
+// process, and other writes for a few seconds only.
+func TestFrozenWriter(t *testing.T) {
+	url := pgtest.Start(t)
+	frozen, s := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url,
+		WriteTimeout: 8 * time.Second})
+	<-time.After(1100 * time.Millisecond) // the writes of the start are forgotten
+	reached, thaw := make(chan struct{}), make(chan struct{})
+	var freezing atomic.Bool
+	err := sqlstore.SetFault(t.Context(), frozen, func(statement string) error {
+		if statement == "COMMIT" && freezing.Swap(false) {
+			reached <- struct{}{}
+			<-thaw
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	freeze := func(write func() error) (thawed func()) {
+		ended := make(chan error)
+		freezing.Store(true)
+		go func() { ended <- write() }()
+		<-reached
+		return func() {
+			thaw <- struct{}{}
+			<-ended
+		}
+	}
+	thawed := freeze(func() error { return frozen.CheckWritable(t.Context()) })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.CheckWritable(ctx); err != nil {
+		t.Errorf("probe beside a frozen one: got %v, want none", err)
+	}
+	thawed()
+	thawed = freeze(func() error { return frozen.CreateUser(t.Context(), &account.User{Name: "Ada"}) })
+	if err := s.CreateUser(t.Context(), &account.User{Name: "Zoe"}); err != nil {
+		t.Errorf("user beside a frozen one: got %v, want none", err)
+	}
+	thawed()
 }
 
 func TestCommitIsDurable(t *testing.T) {
