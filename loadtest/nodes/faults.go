@@ -75,14 +75,12 @@ func (f *Fault) needs() []string {
 	}
 }
 
-// hits reports whether a node cannot rely on the database because of the fault. A frozen node finds
-// its connections closed and its requests timed out.
-func (f *Fault) hits(node int) bool {
+// reachesDatabase reports whether a node cannot rely on the database because of the fault. A node
+// that stands still, or is cut off, within a transaction holds its locks for three seconds.
+func (f *Fault) reachesDatabase() bool {
 	switch f.Kind {
-	case FaultDatabase:
+	case FaultDatabase, FaultCutDatabase, FaultCutAll, FaultFreeze:
 		return true
-	case FaultCutDatabase, FaultCutAll, FaultFreeze:
-		return f.Node == node
 	default:
 		return false
 	}
@@ -114,7 +112,6 @@ type breaker struct {
 
 // failedStart is a start of a node that has failed.
 type failedStart struct {
-	node        int
 	began, over time.Time
 	err         error
 }
@@ -232,7 +229,7 @@ func (b *breaker) revive(ctx context.Context, node int) error {
 			return err
 		}
 		b.mu.Lock()
-		b.starts = append(b.starts, failedStart{node, began, time.Now(), err})
+		b.starts = append(b.starts, failedStart{began, time.Now(), err})
 		b.mu.Unlock()
 	}
 }
@@ -259,15 +256,14 @@ func (b *breaker) problems(lines []logLine) []error {
 		}
 	}
 	for _, s := range b.starts {
-		if b.during(s.began, s.over, func(f *Fault) bool { return f.hits(s.node) }) == 0 {
+		if b.during(s.began, s.over, (*Fault).reachesDatabase) == 0 {
 			errs = append(errs, s.err)
 		}
 	}
 	for i := range lines {
 		l := &lines[i]
-		hits := func(f *Fault) bool { return f.hits(l.node) }
-		if !l.isAboutDatabase() || b.during(l.at.Add(-repeatTime), l.at, hits) == 0 {
-			errs = append(errs, fmt.Errorf("unexplained line of the log: %s", l.text))
+		if !l.isAboutDatabase() || b.during(l.at.Add(-repeatTime), l.at, (*Fault).reachesDatabase) == 0 {
+			errs = append(errs, fmt.Errorf("unexplained line of the log of node %d: %s", l.node+1, l.text))
 		}
 	}
 	return errs

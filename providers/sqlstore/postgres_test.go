@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -248,44 +247,45 @@ func TestBlockedWriteTimesOut(t *testing.T) {
 // TestFrozenWriter: a process that stands still within a transaction blocks no probe of another
 // process, and other writes for a few seconds only.
 func TestFrozenWriter(t *testing.T) {
-	url := pgtest.Start(t)
-	frozen, s := open(t, sqlstore.Config{URL: url}), open(t, sqlstore.Config{URL: url,
-		WriteTimeout: 8 * time.Second})
-	<-time.After(1100 * time.Millisecond) // the writes of the start are forgotten
-	reached, thaw := make(chan struct{}), make(chan struct{})
-	var freezing atomic.Bool
-	err := sqlstore.SetFault(t.Context(), frozen, func(statement string) error {
-		if statement == "COMMIT" && freezing.Swap(false) {
-			reached <- struct{}{}
-			<-thaw
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	create := func(s *sqlstore.Store) error {
+		return s.CreateUser(t.Context(), &account.User{Name: "Ada"})
 	}
-	freeze := func(write func() error) (thawed func()) {
-		ended := make(chan error)
-		freezing.Store(true)
-		go func() { ended <- write() }()
-		<-reached
-		return func() {
-			thaw <- struct{}{}
+	probe := func(s *sqlstore.Store) error { return s.CheckWritable(t.Context()) }
+	for _, row := range []struct {
+		name, option string
+		write        func(*sqlstore.Store) error
+	}{
+		{"probe", "&idle_in_transaction_session_timeout=1min", probe},
+		{"user", "", create},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			url := pgtest.Start(t)
+			frozen := open(t, sqlstore.Config{URL: url + row.option, SweepInterval: time.Hour})
+			s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour, WriteTimeout: 8 * time.Second})
+			reached, thaw := make(chan struct{}), make(chan struct{})
+			var freezing atomic.Bool
+			err := sqlstore.SetFault(t.Context(), frozen, func(statement string) error {
+				if statement == "COMMIT" && freezing.Swap(false) {
+					reached <- struct{}{}
+					<-thaw
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(1100 * time.Millisecond) // no probe is due before
+			freezing.Store(true)
+			ended := make(chan error)
+			go func() { ended <- row.write(frozen) }()
+			<-reached
+			if err := row.write(s); err != nil {
+				t.Errorf("write beside a frozen process: got %v, want none", err)
+			}
+			close(thaw)
 			<-ended
-		}
+		})
 	}
-	thawed := freeze(func() error { return frozen.CheckWritable(t.Context()) })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := s.CheckWritable(ctx); err != nil {
-		t.Errorf("probe beside a frozen one: got %v, want none", err)
-	}
-	thawed()
-	thawed = freeze(func() error { return frozen.CreateUser(t.Context(), &account.User{Name: "Ada"}) })
-	if err := s.CreateUser(t.Context(), &account.User{Name: "Zoe"}); err != nil {
-		t.Errorf("user beside a frozen one: got %v, want none", err)
-	}
-	thawed()
 }
 
 func TestCommitIsDurable(t *testing.T) {
