@@ -76,8 +76,9 @@ type ordeal struct {
 }
 
 type endedToken struct {
-	text string
-	at   time.Time // of the response
+	text     string
+	disabled bool      // its user is disabled; else it is revoked
+	at       time.Time // of the response
 }
 
 type period struct{ from, to time.Time }
@@ -229,7 +230,7 @@ func (o *ordeal) end(ctx context.Context) {
 		at := rand.IntN(len(ends))
 		for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
 			if err := ends[at].end(ctx, o.dying[i], i%2 == 1); err == nil {
-				o.record(endedToken{o.dying[i].Text, time.Now()})
+				o.record(endedToken{o.dying[i].Text, i%2 == 1, time.Now()})
 				break
 			}
 			o.unanswered.Add(1)
