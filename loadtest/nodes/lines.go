@@ -60,15 +60,15 @@ func parseLine(node int, text string) logLine {
 // the text of a crash.
 func (l *logLine) isBad() bool { return l.level == "ERROR" || l.level == "" && l.text != "" }
 
-// databaseLines begin the lines at level error that a database causes that is away or slow, and the
-// line of a start without it.
+// databaseLines begin the lines at level error that a database causes that is away or slow, and in
+// the line of a start without it.
 var databaseLines = []string{
 	"access tokens are refused until changes by other processes can be read",
 	"a write or read of the identity service failed",
 	"the database cannot be read",
 	"the database cannot be written",
 	"admin request failed",
-	"gatehouse: connect to database",
+	"gatehouse: GATEHOUSE_DATABASE_URL: open store: ",
 }
 
 // isAboutDatabase reports whether a database that is away or slow may cause the line.
