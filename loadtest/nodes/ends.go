@@ -234,7 +234,9 @@ func (e *Ends) wait(ctx context.Context, batch []*round, counted func(*round) in
 }
 
 // use asks with the tokens of the current rounds in turn, again and again.
-func use(ctx context.Context, to *direct, current *atomic.Pointer[[]*round], requests *atomic.Int64) {
+func use(
+	ctx context.Context, to *direct, current *atomic.Pointer[[]*round], requests *atomic.Int64,
+) {
 	defer to.client.CloseIdleConnections()
 	a := newAsker(to)
 	type counted struct{ began, after bool } // this connection is counted in a round

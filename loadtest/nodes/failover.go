@@ -167,8 +167,8 @@ func (f *failing) after(ctx context.Context) error {
 		case before[0] == http.StatusOK && now == http.StatusOK:
 			f.revived++
 		default:
-			err = fmt.Errorf("nodes do not agree with a new one about an ended token (user disabled: %v): %v",
-				token.disabled, statuses)
+			err = fmt.Errorf("the last node is new and does not agree about an ended token "+
+				"(user disabled: %v): %v", token.disabled, statuses)
 			errs = append(errs, err)
 		}
 	}
@@ -194,8 +194,8 @@ func (f *failing) verdict(failed error) (string, error) {
 	}
 	f.lines.all = bad
 	nodes := 3
-	text := fmt.Sprintf("the standby is promoted after %v, all nodes are ready %v later; %d of %d nodes "+
-		"lost the lease, %d of them since commits are lost; %v", f.promoted.Round(100*time.Millisecond),
+	text := fmt.Sprintf("the standby is promoted after %v, all nodes are ready %v later; "+
+		"%d of %d nodes lost the lease, %d of them since commits are lost; %v", f.promoted.Round(100*time.Millisecond),
 		f.ready.Round(100*time.Millisecond), len(lapsed), nodes, len(noticed), f.ordeal)
 	err := errors.Join(failed, f.check())
 	if f.standby == Synchronous {
@@ -204,8 +204,8 @@ func (f *failing) verdict(failed error) (string, error) {
 		}
 		return text, err
 	}
-	text += fmt.Sprintf("; of %d ends from before the crash until all was well, %d are effective, %d "+
-		"until the nodes restart, %d are not", len(f.lost), f.kept, f.known, f.revived)
+	text += fmt.Sprintf("; of %d ends from before the crash until all was well, %d are effective, "+
+		"%d until the nodes restart, %d are not", len(f.lost), f.kept, f.known, f.revived)
 	if len(lapsed) < nodes || len(noticed) == 0 || f.known+f.revived == 0 {
 		err = errors.Join(err, errors.New("not each node has dropped what it knew, or nothing was lost"))
 	}

@@ -262,8 +262,9 @@ func (b *breaker) problems(lines []logLine) []error {
 	}
 	for i := range lines {
 		l := &lines[i]
-		if !l.isAboutDatabase() || b.during(l.at.Add(-repeatTime), l.at, (*Fault).reachesDatabase) == 0 {
-			errs = append(errs, fmt.Errorf("unexplained line of the log of node %d: %s", l.node+1, l.text))
+		from := l.at.Add(-repeatTime)
+		if !l.isAboutDatabase() || b.during(from, l.at, (*Fault).reachesDatabase) == 0 {
+			errs = append(errs, fmt.Errorf("unexplained line of node %d: %s", l.node+1, l.text))
 		}
 	}
 	return errs

@@ -23,15 +23,15 @@ type edit struct {
 }
 
 // nextEdits make the source of the next version: it understands frames of a version more, and a new
-// kind of message. Against the rule, it sends that kind at once, each second. It prints when a frame
-// has the next version, and when another node does not know the new kind.
+// kind of message. Against the rule, it sends that kind at once, each second. It prints when a
+// frame has the next version, and when another node does not know the new kind.
 var nextEdits = []edit{
 	{"actors/partition/message.go", regexp.MustCompile(`(?m)^const Version = \d+$`),
 		"const Version = " + strconv.Itoa(partition.Version+1)},
 	{"providers/cluster/ask.go", regexp.MustCompile(`(?m)^\tf, err := partition\.ParseFrame\(b\)$`),
 		"$0\n\tnoteVersion(f.Version)"},
-	{"providers/cluster/ask.go", regexp.MustCompile(`(?m)^\t\tdefault:\n\t\t\tl\.tell\(&partition\.Message\{` +
-		`Kind: partition\.Unsupported`), "\t\tcase nextKind:\n$0"},
+	{"providers/cluster/ask.go", regexp.MustCompile(`(?m)^\t\tdefault:\n\t\t\tl\.tell\(` +
+		`&partition\.Message\{Kind: partition\.Unsupported`), "\t\tcase nextKind:\n$0"},
 	{"providers/cluster/lane.go", regexp.MustCompile(`(?m)^\t\tcase partition\.Unsupported:$`),
 		"$0\n\t\t\tprintln(\"" + unknownKind + "\")"},
 	{"providers/cluster/node.go", regexp.MustCompile(`(?m)^\tn\.meet\(nil, nil\)$`),

@@ -21,6 +21,8 @@ const (
 	burstTime = 40 * time.Second
 	// endsEach is the mean number of tokens that end in a second of random faults.
 	endsEach = 4
+	// doubtInterval is the mean time between two requests with ended tokens at a node.
+	doubtInterval = 10 * time.Millisecond
 	// recent is how many of the tokens that have ended last are asked more often.
 	recent = 16
 )
@@ -117,9 +119,7 @@ func (o *ordeal) run(ctx context.Context, faults, after func(context.Context) er
 		enders.Go(func() { o.end(ending) })
 	}
 	for _, n := range o.cluster.Nodes() {
-		for range 3 {
-			users.Go(func() { o.doubt(using, n) })
-		}
+		users.Go(func() { o.doubt(using, n) })
 	}
 	err := faults(ctx)
 	stopEnding()
@@ -179,7 +179,8 @@ func (o *ordeal) askEnded(ctx context.Context, nodes []*Node) error {
 		a := newAsker(newDirect(n, defaultTimeout))
 		for _, token := range o.ended {
 			if got := a.ask(token.text); got.Status != http.StatusUnauthorized && ctx.Err() == nil {
-				return fmt.Errorf("%s: an ended token got status %d in the end, want 401", n.Name, got.Status)
+				return fmt.Errorf("%s: an ended token got status %d in the end, want 401", n.Name,
+					got.Status)
 			}
 		}
 	}
@@ -251,27 +252,34 @@ func (o *ordeal) record(token endedToken) {
 	}
 }
 
-// doubt asks a node with tokens that have ended, those that have just ended above all.
+// doubt asks a node with tokens that have ended, those that have just ended above all. It does not
+// wait for responses: a frozen node holds the requests in its sockets.
 func (o *ordeal) doubt(ctx context.Context, n *Node) {
 	to := newDirect(n, endTimeout)
-	defer to.client.CloseIdleConnections()
-	a := newAsker(to)
-	for ; ctx.Err() == nil; pause(ctx, rand.N(10*useInterval)) {
+	var asking sync.WaitGroup
+	for ; ctx.Err() == nil; pause(ctx, rand.N(2*doubtInterval)) {
 		token, ok := o.anyEnded()
 		if !ok {
 			continue
 		}
-		got := a.ask(token.text)
-		o.asked.Add(1)
-		if got.admitted() || got.Status == http.StatusTooManyRequests {
-			text := fmt.Sprintf("%s responded with %d to a request that began at %v, %v after the end",
-				n.Name, got.Status, got.Began.Format(time.TimeOnly), got.Began.Sub(token.at))
-			o.lab.Log("%s", text)
-			o.mu.Lock()
-			o.late = append(o.late, text)
-			o.mu.Unlock()
-		}
+		asking.Go(func() { o.judge(token, newAsker(to).ask(token.text), n) })
 	}
+	asking.Wait()
+	to.client.CloseIdleConnections()
+}
+
+// judge takes the response to a request that began after the end of its token.
+func (o *ordeal) judge(token endedToken, got Response, n *Node) {
+	o.asked.Add(1)
+	if !got.admitted() && got.Status != http.StatusTooManyRequests {
+		return
+	}
+	text := fmt.Sprintf("%s responded with %d to a request that began at %v, %v after the end",
+		n.Name, got.Status, got.Began.Format(time.TimeOnly), got.Began.Sub(token.at))
+	o.lab.Log("%s", text)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.late = append(o.late, text)
 }
 
 // anyEnded returns a token that has ended: every second time one of the last.
@@ -292,9 +300,9 @@ func (o *ordeal) anyEnded() (endedToken, bool) {
 func (o *ordeal) String() string {
 	s := o.tally.Summary()
 	return fmt.Sprintf("%d requests, %d without success while nodes or the database were away; "+
-		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times before, "+
-		"then %d times: %d admitted, %d ends tried again; %d lines at level error, %d starts without the "+
-		"database", s.Requests, len(o.failed), s.Most, s.Above, Limit, len(o.ended), o.warm.Load(),
+		"the most of a token in a window %d, %d windows above %d; %d tokens ended, used %d times "+
+		"before, then %d times: %d admitted, %d ends tried again; %d lines at level error, "+
+		"%d starts without the database", s.Requests, len(o.failed), s.Most, s.Above, Limit, len(o.ended), o.warm.Load(),
 		o.asked.Load(), len(o.late), o.unanswered.Load(), len(o.lines.lines()), len(o.breaker.starts))
 }
 
