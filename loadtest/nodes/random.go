@@ -210,12 +210,14 @@ func (o *ordeal) note(r Response) {
 }
 
 // end uses tokens at all nodes and ends them, one after the other. It repeats an end that fails at
-// another node, until it succeeds.
+// another node, until it succeeds. Then it asks all nodes on the same connections: a node that is
+// frozen since finds the request there.
 func (o *ordeal) end(ctx context.Context) {
+	nodes := o.cluster.Nodes()
 	var askers []*asker
 	var ends []*ender
-	for _, n := range o.cluster.Nodes() {
-		askers = append(askers, newAsker(newDirect(n, frozenTimeout)))
+	for _, n := range nodes {
+		askers = append(askers, newAsker(newDirect(n, endTimeout)))
 		ends = append(ends, enderAt(o.cluster, n))
 	}
 	for ctx.Err() == nil {
@@ -228,28 +230,38 @@ func (o *ordeal) end(ctx context.Context) {
 				o.warm.Add(1)
 			}
 		}
+		pause(ctx, rand.N(4*time.Second)) // many faults begin here
 		at := rand.IntN(len(ends))
-		for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
-			if err := ends[at].end(ctx, o.dying[i], i%2 == 1); err == nil {
-				o.record(endedToken{o.dying[i].Text, i%2 == 1, time.Now()})
-				break
-			}
+		for ctx.Err() == nil && ends[at].end(ctx, o.dying[i], i%2 == 1) != nil {
 			o.unanswered.Add(1)
 			at = (at + 1) % len(ends)
+			pause(ctx, 100*time.Millisecond)
 		}
-		pause(ctx, rand.N(4*time.Second))
+		if ctx.Err() != nil {
+			return
+		}
+		token := endedToken{o.dying[i].Text, i%2 == 1, time.Now()}
+		if !o.record(token) {
+			continue
+		}
+		var asked sync.WaitGroup
+		for at, a := range askers {
+			asked.Go(func() { o.judge(token, a.ask(token.text), nodes[at]) })
+		}
+		asked.Wait()
 	}
 }
 
-// record notes a response to an end.
-func (o *ordeal) record(token endedToken) {
+// record notes a response to an end. It returns false if the database may lose the end.
+func (o *ordeal) record(token endedToken) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.losing {
 		o.lost = append(o.lost, token)
-	} else {
-		o.ended = append(o.ended, token)
+		return false
 	}
+	o.ended = append(o.ended, token)
+	return true
 }
 
 // doubt asks a node with tokens that have ended, those that have just ended above all. It does not
