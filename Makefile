@@ -57,7 +57,7 @@ test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), 
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
-	go run ./loadtest/nodes/run -rounds 10000
+	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
 	$(PACTENV) scripts/nodes all
 	scripts/fuzz 5m
