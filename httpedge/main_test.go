@@ -1,0 +1,12 @@
+package httpedge_test
+
+import (
+	"os"
+	"testing"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(edgetest.Run(m, map[string]string{}))
+}
