@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
-	"gatehouse/actors/lookup"
 	"gatehouse/actors/partition"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest/balancer"
@@ -95,14 +94,11 @@ func (p *pipedNodes) Budgets(context.Context, string) ([2]geo.Usage, error) {
 	return p.usages, nil
 }
 
-// lookups returns the lookups of a node; nil = it has not started.
-func (p *pipedNodes) lookups(id string) *lookup.Service {
+// node returns a node; nil = it has not started.
+func (p *pipedNodes) node(id string) *stack.Stack {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if node := p.nodes[id]; node != nil {
-		return node.Lookups
-	}
-	return nil
+	return p.nodes[id]
 }
 
 // pipedNode implements lookup.Peers.
@@ -121,12 +117,12 @@ func (n *pipedNode) Ask(service byte, part int, body []byte, until time.Time) (
 	if p.Mine {
 		return nil, 0, partition.ErrHere
 	}
-	to := n.all.lookups(p.Holder)
+	to := n.all.node(p.Holder)
 	if to == nil {
 		return nil, 0, partition.ErrUnreachable
 	}
 	replies := make(chan partition.Message, 1)
-	to.HandlePeer(partition.Message{
+	to.Lookups.HandlePeer(partition.Message{
 		Kind: partition.Ask, Service: service, Partition: part, Epoch: p.Epoch,
 		Body: slices.Clone(body),
 	}, func(status partition.Status, epoch int64, body []byte) {
@@ -151,8 +147,8 @@ func (n *pipedNode) Ask(service byte, part int, body []byte, until time.Time) (
 func (n *pipedNode) Cast(service byte, body []byte) {
 	m := partition.Message{Kind: partition.Cast, Service: service, Body: slices.Clone(body)}
 	for id := range n.view.Nodes {
-		if to := n.all.lookups(id); to != nil && id != n.view.Self {
-			go to.HandlePeer(m, nil)
+		if to := n.all.node(id); to != nil && id != n.view.Self {
+			go to.Lookups.HandlePeer(m, nil)
 		}
 	}
 }
