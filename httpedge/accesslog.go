@@ -18,6 +18,7 @@ const (
 	logMaxUrgent  = 64 << 10  // further pending bytes, for errors only
 	logDelay      = 100 * time.Millisecond
 	logTimeout    = 2 * time.Second // of Flush and Close
+	logSteps      = 20
 )
 
 // LogBuffer buffers log lines and writes them to its sink at 64 KiB, or after 100 ms. When the sink
@@ -80,24 +81,26 @@ var errLogClosed = errors.New("write log: the buffer is closed")
 // Dropped returns the number of lines dropped so far.
 func (b *LogBuffer) Dropped() uint64 { return b.dropped.Load() }
 
-// Flush writes the pending lines and returns the sink's error. It waits at most 2 s.
+// Flush writes the pending lines and returns the sink's error. It waits at most 2 s, in steps: a
+// process that stands still meanwhile loses one step only.
 func (b *LogBuffer) Flush() error {
-	timer := time.NewTimer(logTimeout)
-	defer timer.Stop()
 	written := make(chan error, 1)
-	select {
-	case b.flush <- written:
-	case <-b.done:
-		return errLogClosed
-	case <-timer.C:
-		return errLogStalled
+	flush, done := b.flush, b.done
+	ticker := time.NewTicker(logTimeout / logSteps)
+	defer ticker.Stop()
+	for left := logSteps; left > 0; {
+		select {
+		case flush <- written:
+			flush, done = nil, nil
+		case err := <-written:
+			return err
+		case <-done:
+			return errLogClosed
+		case <-ticker.C:
+			left--
+		}
 	}
-	select {
-	case err := <-written:
-		return err
-	case <-timer.C:
-		return errLogStalled
-	}
+	return errLogStalled
 }
 
 var errLogStalled = errors.New("write log: the sink is blocked")

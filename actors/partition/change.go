@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// forgetAfter is how long a change is followed. Nobody waits longer.
-const forgetAfter = 30 * time.Second
-
 // ticket is a change that was committed, and waits for a reading.
 type ticket struct {
 	number int64
@@ -24,12 +21,9 @@ type change struct {
 }
 
 func (m *Member) change(number int64) {
-	m.tickets = slices.DeleteFunc(m.tickets, m.isOld)
 	m.tickets = append(m.tickets, ticket{number: number, step: m.step, since: m.now.Clock})
 	m.readSoon()
 }
-
-func (m *Member) isOld(t ticket) bool { return m.now.Clock >= t.since+forgetAfter }
 
 // readChanges starts what a reading that was sent after the commits shows, and reminds the nodes
 // that have not applied earlier changes.
@@ -38,6 +32,7 @@ func (m *Member) readChanges(op *Op) {
 	if m.reloaded && m.self.Seen < last {
 		m.actions.Follow()
 	}
+	m.keepUnapplied(op)
 	defer m.remind()
 	c := &change{number: last}
 	later := m.tickets[:0]
@@ -53,11 +48,35 @@ func (m *Member) readChanges(op *Op) {
 		return
 	}
 	for i := range op.Reading.Nodes {
-		if id := op.Reading.Nodes[i].ID; id != m.self.ID {
-			c.waits = append(c.waits, id)
+		// A node that joins reads once more when it is up.
+		n := &op.Reading.Nodes[i]
+		if n.ID != m.self.ID && (n.State != Joining || m.planted.joinersWait) {
+			c.waits = append(c.waits, n.ID)
 		}
 	}
 	m.changes = append(m.changes, c)
+}
+
+// keepUnapplied keeps a reading until it is applied. An earlier one comes first: else changes that
+// come all the time would put it off. Readings count that were sent after the row's state was known.
+func (m *Member) keepUnapplied(op *Op) {
+	if m.state == Joining || op.step < m.said || m.unapplied != nil {
+		return
+	}
+	m.unapplied = op
+	m.checkApplied()
+}
+
+// checkApplied extends the lease when a reading is applied.
+func (m *Member) checkApplied() {
+	op := m.unapplied
+	if op == nil || m.self.Seen < op.Reading.Last && !m.planted.readIsApplied {
+		return
+	}
+	m.knows, m.unapplied = op.sent, nil
+	if !m.current {
+		m.current, m.dirty = true, true
+	}
 }
 
 // remind tells each node of the last change that waits for it. Many may wait for one that is
@@ -75,28 +94,39 @@ func (m *Member) remind() {
 	}
 }
 
-// confirm ends the changes that each node has applied or whose lease has ended, this one included.
+// confirm ends the changes that each node has applied, this one included, or that are so old that
+// the leases of others have ended.
 func (m *Member) confirm() {
-	if len(m.changes) == 0 {
-		return
-	}
-	open := m.changes[:0]
-	for _, c := range m.changes {
+	m.tickets = slices.DeleteFunc(m.tickets, m.confirmOld)
+	m.changes = slices.DeleteFunc(m.changes, func(c *change) bool {
 		c.waits = slices.DeleteFunc(c.waits, func(id string) bool {
 			p := m.peer(id)
 			return p == nil || p.Seen >= c.number
 		})
-		done := len(c.waits) == 0 && (!m.joined || m.self.Seen >= c.number)
-		switch {
-		case done || m.planted.earlyConfirm:
-			for _, t := range c.tickets {
-				m.actions.Confirmed(t.number)
-			}
-		case !m.isOld(c.tickets[0]):
-			open = append(open, c)
+		isApplied := len(c.waits) == 0 &&
+			(!m.joined || m.state == Joining || m.self.Seen >= c.number)
+		if !isApplied && !m.planted.earlyConfirm {
+			c.tickets = slices.DeleteFunc(c.tickets, m.confirmOld)
+			return len(c.tickets) == 0
 		}
+		for _, t := range c.tickets {
+			m.actions.Confirmed(t.number)
+		}
+		return true
+	})
+}
+
+// confirmOld confirms a change if no node without it has a lease.
+func (m *Member) confirmOld(t ticket) bool {
+	after := DeadAfter
+	if m.planted.soonConfirm {
+		after = LeaseTime - time.Second
 	}
-	m.changes = open
+	isOld := m.now.Clock >= t.since+after
+	if isOld {
+		m.actions.Confirmed(t.number)
+	}
+	return isOld
 }
 
 func (m *Member) receiveChanged(from string, number int64) {
@@ -112,15 +142,18 @@ func (m *Member) receiveChanged(from string, number int64) {
 	}
 }
 
+// receiveSeen believes no number of a change that no reading has shown yet. A later reading asks
+// again.
 func (m *Member) receiveSeen(from string, number int64) {
 	if p := m.peer(from); p != nil {
-		p.Seen = max(p.Seen, number)
+		p.Seen = max(p.Seen, min(number, m.last))
 	}
 }
 
 func (m *Member) applied(number int64) {
 	m.reloaded = true
 	m.self.Seen = max(m.self.Seen, number)
+	m.checkApplied()
 	for _, p := range m.peers {
 		if p.asks == 0 {
 			continue

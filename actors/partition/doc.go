@@ -17,16 +17,17 @@
 //
 //   - Join. A node inserts its row under a new ID before it reads anything that it will trust. It
 //     greets each node that is up, and is up itself when all have welcomed it.
-//   - Beat. Each second the node adds 1 to its row's beat. Its lease ends 4.5 s after it has sent
-//     the last beat that has succeeded. A node whose lease has ended drops all that it holds and
-//     knows, and joins under a new ID.
+//   - Beat. Each second the node adds 1 to its row's beat, and each half second it reads all rows.
+//     Its lease ends 4.5 s after it has sent the last beat that has succeeded, or the last reading
+//     whose changes it has applied: the earlier of both. A node whose lease has ended drops all that
+//     it holds and knows, and joins under a new ID.
 //   - Remove. A node deletes another's row when it has seen the same beat for 5.5 s, if the row has
 //     that beat still.
 //   - Claim. A partition whose holder has no row goes to its [Target], at the next epoch.
 //   - Move. A holder that is not the target stops to decide, and sends its counts. When they have
 //     arrived, it makes the target the holder in the row, at the next epoch.
-//   - Change. A node that has committed a change reads the rows, and waits for each other node
-//     until that one has applied the change or has no row.
+//   - Change. A node that has committed a change reads the rows, and waits for each other node that
+//     is up until that one has applied the change or has no row, but at most 5.5 s.
 //
 // # Why only one node decides on a partition
 //
@@ -47,11 +48,23 @@
 //
 // # Why nobody is admitted against a confirmed change
 //
-// The changer reads the rows after its commit. A node without a row then has no lease, or it
-// inserts its row later and reads all after that, the change included. A node with a row has
-// applied the change, or the changer waits. The wait ends when the node says that it has applied
-// the change, or when its row is gone, and its lease with it. A frozen node finds its lease ended
-// when it goes on: requests look at the lease when they begin.
+// The changer reads the rows after its commit. There are four kinds of other nodes then.
+//
+//   - A node without a row has no lease, or it inserts its row later and reads all after that, the
+//     change included.
+//   - A node that is up, or leaves, has applied the change, or the changer waits. It waits until the
+//     node says that it has applied the change, or its row is gone, and its lease with it.
+//   - A node that joins decides nothing. When it has learned that its row says Up, it sends a
+//     reading, and decides when it has applied what that shows. The row says Joining in the changer's
+//     reading, and no beat makes it say so again. So the change is older than the row's Up, and the
+//     node's reading shows it.
+//   - Any node that still has not applied the change 5.5 s after it has no lease: 4.5 s ago, it had
+//     sent no reading yet whose changes it has applied. Only differences of clocks are used here too.
+//
+// So no node delays a change for longer, however it fails. The changer's own lease follows the same
+// rules. A change outlives it, unless the database has lost commits: the change may be among them.
+//
+// A frozen node finds its lease ended when it goes on: requests look at the lease when they begin.
 //
 // Numbers of changes must become visible in their order. Else a node that follows them misses one.
 //

@@ -13,4 +13,9 @@ var Bugs = map[string]func(*Member){
 	"joiner up before Welcome":            func(m *Member) { m.planted.noWelcome = true },
 	"Seen sent before changes apply":      func(m *Member) { m.planted.earlySeen = true },
 	"confirmed before Applied":            func(m *Member) { m.planted.earlyConfirm = true },
+	"confirmed before leases end":         func(m *Member) { m.planted.soonConfirm = true },
+	"lease kept while behind":             func(m *Member) { m.planted.noLag = true },
+	"reading counts before Applied":       func(m *Member) { m.planted.readIsApplied = true },
+	"up without one more reading":         func(m *Member) { m.planted.earlyUp = true },
+	"change waits for nodes that join":    func(m *Member) { m.planted.joinersWait = true },
 }

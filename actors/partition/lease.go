@@ -12,8 +12,17 @@ const (
 )
 
 // isUp reports whether the node may decide while its lease is valid.
-func (m *Member) isUp() bool {
-	return m.joined && !m.closing && (m.state == Up || m.state == Leaving)
+func (m *Member) isUp() bool { return m.current && !m.closing }
+
+// leaseEnd returns when the lease ends. A node that joins need not know the changes yet.
+func (m *Member) leaseEnd() time.Duration {
+	switch {
+	case m.planted.noDeadline:
+		return 1 << 62
+	case m.state == Joining, m.planted.noLag:
+		return m.lease
+	}
+	return min(m.lease, m.knows+LeaseTime)
 }
 
 // checkLease ends the lease when its time is over or the clocks have parted.
@@ -25,7 +34,10 @@ func (m *Member) checkLease() {
 	switch {
 	case drift.Abs() > maxDrift:
 		m.lapse(LapseClocks)
-	case m.now.Clock >= m.lease && !m.planted.leaseReturns:
+	case m.now.Clock < m.leaseEnd() || m.planted.leaseReturns:
+	case m.now.Clock < m.lease && m.unapplied != nil:
+		m.lapse(LapseBehind)
+	default:
 		m.lapse(LapseTime)
 	}
 }
@@ -37,6 +49,9 @@ func (m *Member) lapse(why Lapse) {
 	m.joined = false
 	m.former = m.self.ID
 	m.reset()
+	if why == LapseLost {
+		m.tickets, m.changes = nil, nil // the database may have lost these changes
+	}
 	m.dirty = true
 }
 
@@ -44,7 +59,7 @@ func (m *Member) reset() {
 	m.self.State, m.self.Beat, m.self.Seen = Joining, 0, -1
 	m.state, m.lease = "", 0
 	m.reloaded, m.readStep, m.last, m.move, m.closing = false, 0, -1, nil, false
-	m.targets, m.tickets, m.changes = nil, nil, nil
+	m.current, m.unapplied, m.told, m.targets = false, nil, false, nil
 	clear(m.running[:])
 	for _, p := range m.peers {
 		p.welcome, p.asks, p.incoming = false, 0, nil
@@ -85,7 +100,7 @@ func (m *Member) joinDone(op *Op) {
 	}
 	m.self.ID, m.self.Beat = op.Node.ID, 1
 	m.joined, m.state = true, Joining
-	m.setLease(op)
+	m.lease = op.sent + LeaseTime
 	m.beatAt = op.sent + BeatEvery
 	m.readAt, m.helloAt = 0, 0
 	m.dirty = true
@@ -100,6 +115,7 @@ func (m *Member) beat() {
 		return
 	}
 	m.beatAt = m.now.Clock + BeatEvery
+	m.told = m.told || m.self.State != Joining
 	m.run(&Op{Kind: OpBeat, Node: m.self})
 }
 
@@ -116,14 +132,18 @@ func (m *Member) beatDone(op *Op) {
 	}
 }
 
-// extend makes the lease that of a beat that has succeeded.
+// extend makes the lease that of a beat that has succeeded. It counts from when the beat was sent:
+// the row is not older than that.
 func (m *Member) extend(op *Op) {
-	m.setLease(op)
+	m.lease = op.sent + LeaseTime
 	m.anchor = m.now
 	if m.state != op.Node.State || m.self.Drain != op.Drain {
 		m.dirty, m.targets = true, nil
 	}
-	if m.state != Leaving && op.Node.State == Leaving {
+	if m.state == Joining && op.Node.State != Joining {
+		m.knows, m.current = m.now.Clock, m.planted.earlyUp
+	}
+	if m.state != op.Node.State {
 		m.said = m.step
 		m.readSoon()
 	}
@@ -132,14 +152,6 @@ func (m *Member) extend(op *Op) {
 		m.beatAt = m.now.Clock
 	}
 	m.checkLease()
-}
-
-// setLease counts the lease from when the operation was sent: its row is not older than that.
-func (m *Member) setLease(op *Op) {
-	m.lease = op.sent + LeaseTime
-	if m.planted.noDeadline {
-		m.lease = 1 << 62
-	}
 }
 
 // setState writes a new state with an immediate beat.

@@ -34,11 +34,16 @@ type Member struct {
 	// The node's own row and lease: lease.go.
 	self   Node   // as it is to be after the next beat; Beat is the last that succeeded
 	joined bool   // the row is there, and the lease is valid
-	state  State  // what the row says
+	state  State  // what the row says, as far as known; it goes from Joining to Up to Leaving
+	told   bool   // a beat has said that the node is no longer Joining
+	said   int64  // Member.step when the node learned of the row's state
 	former string // ID of the row that the next join deletes
 	lapsed Lapse  // why the last lease ended
-	lease  time.Duration
-	anchor Now // when the last beat was sent
+	// lease and knows bound the lease: LeaseTime after the last beat that has succeeded, and after the
+	// last reading that is applied, was sent.
+	lease  time.Duration // end, by the beat
+	knows  time.Duration // when that reading was sent; before there is one, when the node was up
+	anchor Now           // when the last beat was sent
 	joinAt time.Duration
 	beatAt time.Duration
 
@@ -49,7 +54,6 @@ type Member struct {
 	readSent time.Duration
 	last     int64 // Reading.Last of the last reading
 	helloAt  time.Duration
-	reloaded bool
 	targets  []string // of each partition; nil = find out
 
 	// The partitions: claim.go and move.go.
@@ -60,15 +64,17 @@ type Member struct {
 	moves   int64 // number of the last move
 
 	// The changes: change.go.
-	tickets []ticket
-	changes []*change
+	reloaded  bool
+	current   bool // the node has applied a reading that was sent after the row said Up
+	unapplied *Op  // the first reading that shows changes that the services have not applied
+	tickets   []ticket
+	changes   []*change
 
 	// Leaving.
 	handOver bool
 	leave    bool
 	leaveBy  time.Duration
-	said     int64 // Member.step when the row said Leaving
-	closing  bool  // the row is being deleted
+	closing  bool // the row is being deleted
 	left     bool
 
 	plan    bool // look for partitions to claim and to move
@@ -105,6 +111,11 @@ type bugs struct {
 	noWelcome     bool // a node is up before it was welcomed
 	earlySeen     bool // Seen is sent before the change is applied
 	earlyConfirm  bool // a change is confirmed before all have applied it
+	soonConfirm   bool // a change is confirmed before all leases have ended
+	noLag         bool // a node that is behind keeps its lease
+	readIsApplied bool // a reading counts before it is applied
+	joinersWait   bool // a change waits for nodes that join
+	earlyUp       bool // a node decides before it has applied a reading from after it was up
 }
 
 // NewMember returns the Member of a node that has no row yet. It joins with the first Tick.
@@ -141,7 +152,7 @@ func (m *Member) LeaseEnd() time.Duration {
 	if !m.isUp() {
 		return 0
 	}
-	return m.lease
+	return m.leaseEnd()
 }
 
 // Lapsed returns why the node's last lease ended; "" = none has.
@@ -248,8 +259,8 @@ func (m *Member) Applied(now Now, id string, number int64) {
 }
 
 // Change says that the caller has committed a change. Actions.Confirmed gets the ticket when no
-// node can admit a request against the change any more. Confirmed is not called if the lease lapses
-// until then, or after half a minute.
+// node can admit a request against the change any more: after 5.5 s at most. Confirmed is not
+// called if the database goes back in time meanwhile, or the node leaves.
 func (m *Member) Change(now Now, ticket int64) {
 	if m.begin(now) {
 		m.change(ticket)

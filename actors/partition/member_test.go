@@ -139,6 +139,7 @@ func (d *desk) join() {
 	d.m.Applied(d.time(), d.m.ID(), 0)
 	d.receive(partition.Message{Kind: partition.Welcome})
 	d.beat()
+	d.read()
 	if d.m.LeaseEnd() == 0 {
 		d.t.Fatal("the node is not up")
 	}
@@ -217,15 +218,80 @@ func TestNodeIsUpAfterReloadAndWelcome(t *testing.T) {
 	}
 }
 
-func TestLeaseCountsFromWhenTheBeatWasSent(t *testing.T) {
+func TestLeaseCountsFromWhenBeatAndReadingWereSent(t *testing.T) {
 	d := newDesk(t)
 	d.join()
-	d.wait(time.Second)
-	sent := d.now
-	d.now += 900 * time.Millisecond
+	joined := d.now
+	check := func(what string, want time.Duration) {
+		t.Helper()
+		if got := d.m.LeaseEnd(); got != joined+want {
+			t.Errorf("%s: got a lease until %v, want %v", what, got, joined+want)
+		}
+	}
+	d.wait(500 * time.Millisecond)
+	d.now += 400 * time.Millisecond
+	d.read()
+	check("a reading", partition.LeaseTime)
+	d.wait(100 * time.Millisecond)
+	d.now += 400 * time.Millisecond
 	d.beat()
-	if got := d.m.LeaseEnd(); got != sent+partition.LeaseTime {
-		t.Errorf("got a lease until %v, want %v", got, sent+partition.LeaseTime)
+	check("a beat", 500*time.Millisecond+partition.LeaseTime)
+	d.read()
+	check("a later reading", time.Second+partition.LeaseTime)
+}
+
+// A change whose changer saw the node join is committed before a reading that the node sends when it
+// is up.
+func TestNodeDecidesAfterAReadingFromWhenItWasUp(t *testing.T) {
+	d := newDesk(t)
+	d.m.Tick(d.time())
+	join := d.need(partition.OpJoin)
+	d.rows.Nodes = []partition.Node{join.Node}
+	d.done(join)
+	d.read()
+	d.m.Applied(d.time(), d.m.ID(), 0)
+	d.wait(500 * time.Millisecond)
+	d.beat()
+	up := func() bool { return d.view.Nodes[d.m.ID()].State == partition.Up }
+	if d.read(); d.m.LeaseEnd() != 0 || up() {
+		t.Fatal("up after a reading that was sent before")
+	}
+	d.rows.Last = 3
+	if d.read(); d.m.LeaseEnd() != 0 || up() || d.follows == 0 {
+		t.Fatal("up before the changes of the reading are applied")
+	}
+	d.m.Applied(d.time(), d.m.ID(), 3)
+	if d.m.LeaseEnd() == 0 || !up() {
+		t.Error("not up")
+	}
+}
+
+// A node whose services apply nothing joins again. One whose services are late all the time does not.
+func TestNodeThatIsBehindJoinsAgain(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	late := int64(0)
+	for range 20 {
+		d.rows.Last++
+		d.live(600 * time.Millisecond)
+		d.m.Applied(d.time(), d.m.ID(), late)
+		late = d.rows.Last
+	}
+	if d.m.LeaseEnd() == 0 {
+		t.Fatalf("the lease has ended: %s", d.m.Lapsed())
+	}
+	d.m.Applied(d.time(), d.m.ID(), d.rows.Last)
+	d.live(600 * time.Millisecond)
+	old, since := d.m.ID(), d.now
+	d.rows.Last++
+	for d.m.LeaseEnd() != 0 && d.now < since+10*time.Second {
+		d.live(100 * time.Millisecond)
+	}
+	if after := d.now - since; after > partition.LeaseTime || d.m.Lapsed() != partition.LapseBehind {
+		t.Errorf("the lease ends after %v: %s", after, d.m.Lapsed())
+	}
+	if op := d.need(partition.OpJoin); op.Former != old {
+		t.Errorf("the join deletes %s, want %s", op.Former, old)
 	}
 }
 
@@ -599,15 +665,72 @@ func TestChangeIsConfirmedWhenAllHaveAppliedIt(t *testing.T) {
 	}
 }
 
-func TestChangeOfALapsedNodeIsNotConfirmed(t *testing.T) {
+// Nodes that have not applied a change have no lease 5.5 s after it, whatever fails.
+func TestChangeEndsWithoutOthers(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		live func(d *desk, t time.Duration)
+		lost bool
+	}{
+		{"a node does not apply it", (*desk).live, false},
+		{"the database is away", (*desk).wait, false},
+		{"the database has lost a beat", func(d *desk, t time.Duration) {
+			d.wait(time.Second)
+			d.rows.Nodes[0].Beat--
+			d.beat()
+			d.wait(t - time.Second)
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.join()
+			d.m.Change(d.time(), 42)
+			d.rows.Last = 8
+			d.m.Applied(d.time(), d.m.ID(), 8)
+			test.live(d, partition.DeadAfter-200*time.Millisecond)
+			if len(d.confirmed) != 0 {
+				t.Fatal("confirmed while the other node may have a lease")
+			}
+			d.wait(200 * time.Millisecond)
+			if got := len(d.confirmed) == 0; got != test.lost {
+				t.Errorf("confirmed %v", d.confirmed)
+			}
+		})
+	}
+}
+
+// A node that joins reads after the change, before it decides.
+func TestChangeDoesNotWaitForNodesThatJoin(t *testing.T) {
 	d := newDesk(t)
 	d.join()
+	d.rows.Nodes[1].State = partition.Joining
+	d.rows.Last = 8
 	d.m.Change(d.time(), 42)
-	d.wait(partition.LeaseTime)
-	d.ops = nil
-	d.wait(200 * time.Millisecond)
+	d.live(600 * time.Millisecond)
+	if len(d.messages(partition.Changed)) != 0 || len(d.confirmed) != 0 {
+		t.Errorf("confirmed %v before this node has applied it", d.confirmed)
+	}
+	d.m.Applied(d.time(), d.m.ID(), 8)
+	if !slices.Equal(d.confirmed, []int64{42}) {
+		t.Errorf("confirmed %v, want 42", d.confirmed)
+	}
+}
+
+// A number that no reading has shown confirms no later change.
+func TestSeenOfAnUnknownChange(t *testing.T) {
+	d := newDesk(t)
+	d.join()
+	d.receive(partition.Message{Kind: partition.Seen, Number: 1 << 62})
+	d.rows.Last = 8
+	d.m.Change(d.time(), 42)
+	d.m.Applied(d.time(), d.m.ID(), 8)
+	d.live(600 * time.Millisecond)
 	if len(d.confirmed) != 0 {
-		t.Errorf("confirmed %v after the lease", d.confirmed)
+		t.Fatal("confirmed by an earlier message")
+	}
+	d.receive(partition.Message{Kind: partition.Seen, Number: 9})
+	if len(d.confirmed) != 1 {
+		t.Error("not confirmed")
 	}
 }
 
@@ -629,8 +752,9 @@ func TestRowBelowZeroEndsNoLease(t *testing.T) {
 	}
 }
 
-// A node whose beats are lost while it becomes up greets the nodes that are up meanwhile.
-func TestNodeThatWaitsForItsBeatGreetsOthers(t *testing.T) {
+// A node whose beat may have said that it is up joins again if it has to wait for others: they count
+// on it.
+func TestNodeThatMayBeUpDoesNotWaitForOthers(t *testing.T) {
 	d := newDesk(t)
 	d.m.Tick(d.time())
 	op := d.need(partition.OpJoin)
@@ -648,15 +772,9 @@ func TestNodeThatWaitsForItsBeatGreetsOthers(t *testing.T) {
 	d.read()
 	lost.Err = errors.New("lost")
 	d.done(lost)
-	d.wait(200 * time.Millisecond)
-	d.beat()
-	if d.m.LeaseEnd() != 0 || len(d.messages(partition.Hello)) == 0 {
-		t.Error("got the node up, want it to greet the other one first")
-	}
-	d.receive(partition.Message{Kind: partition.Welcome})
-	d.live(600 * time.Millisecond)
-	if d.m.LeaseEnd() == 0 {
-		t.Error("got the node joining, want it up once it is welcome")
+	d.wait(100 * time.Millisecond)
+	if op := d.need(partition.OpJoin); op.Former != lost.Node.ID || d.m.LeaseEnd() != 0 {
+		t.Errorf("got the join %+v, want one that deletes %s", op, lost.Node.ID)
 	}
 }
 

@@ -148,8 +148,8 @@ func (m *Member) forget(id string) {
 func (m *Member) nodesChanged() { m.dirty, m.targets = true, nil }
 
 // greet makes a node that joins up when its memory is complete and frames pass between it and all
-// nodes that are up. Nodes that join do not wait for each other. As long as the row does not say
-// that it is up, because beats are lost, other nodes may be up first: then it greets them too.
+// nodes that are up. Nodes that join do not wait for each other. As long as no beat has said that it
+// is up, other nodes may be up first: then it greets them too.
 func (m *Member) greet() {
 	if m.state != Joining || m.readStep == 0 {
 		return
@@ -168,7 +168,11 @@ func (m *Member) greet() {
 	if send {
 		m.helloAt = m.now.Clock + greetEvery
 	}
+	beat := m.running[OpBeat]
 	switch isReady := !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery; {
+	case beat != nil && beat.Node.State != Joining: // its outcome tells
+	case missing && m.told:
+		m.lapse(LapseTime) // the row may say that it is up, and other nodes count on it
 	case !isReady:
 		m.self.State = Joining
 	case m.self.State == Joining:
@@ -283,6 +287,9 @@ func (m *Member) publish() {
 	if m.joined {
 		n := m.self
 		n.State = m.state
+		if !m.current {
+			n.State = Joining
+		}
 		v.Nodes[n.ID] = n
 	}
 	for _, p := range m.peers {

@@ -13,9 +13,11 @@ const (
 	BeatEvery = time.Second
 	// ReadEvery is the time between two readings of the rows.
 	ReadEvery = 500 * time.Millisecond
-	// LeaseTime is how long a node may decide after it sent its last successful beat.
+	// LeaseTime is how long a node may decide after it sent its last successful beat, and the last
+	// reading that it has applied.
 	LeaseTime = 4500 * time.Millisecond
-	// DeadAfter is how long a beat stays the same until others remove the node.
+	// DeadAfter is how long a beat stays the same until others remove the node, and how long a change
+	// waits for nodes that do not apply it. Their leases have ended then.
 	DeadAfter = 5500 * time.Millisecond
 )
 
@@ -48,9 +50,10 @@ type Lapse string
 
 // The reasons.
 const (
-	LapseTime    Lapse = "no beat has succeeded in time: the database is slow or away, or this process stood still"
+	LapseTime    Lapse = "no beat or no reading has succeeded in time: the database is slow or away, or this process stood still"
 	LapseClocks  Lapse = "the clocks have parted: the machine was paused, or its clock was set"
 	LapseRemoved Lapse = "another node has removed the row, since its beat stood still"
+	LapseBehind  Lapse = "changes could not be applied in time: reading them fails or takes too long"
 	LapseLost    Lapse = "the database has lost what it had committed"
 )
 
@@ -95,7 +98,8 @@ type Store interface {
 	// inserts the row of the partition of n's egress label, unless it is there.
 	JoinCluster(ctx context.Context, n Node, former string) error
 	// Beat adds 1 to the node's beat, sets State, Seen and Certificates, and returns the new beat
-	// and Drain. It returns ErrGone when the row is not there.
+	// and Drain. It keeps the state if n is Joining: a late beat never makes a node join again. It
+	// returns ErrGone when the row is not there.
 	Beat(ctx context.Context, n Node) (beat int64, drain bool, err error)
 	// ReadCluster returns all rows as they are at one moment.
 	ReadCluster(ctx context.Context) (Reading, error)

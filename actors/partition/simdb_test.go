@@ -34,7 +34,7 @@ type database struct {
 	past    []snapshot // of the last seconds, if the database goes back in time
 
 	// Planted bugs.
-	noEpochInClaim, noEpochInHand, removesAnyBeat bool
+	noEpochInClaim, noEpochInHand, removesAnyBeat, joinsAgain bool
 }
 
 type snapshot struct {
@@ -111,6 +111,9 @@ func (d *database) Beat(_ context.Context, n partition.Node) (int64, bool, error
 	own := &d.nodes[i]
 	if _, was := d.upSince[n.ID]; !was && n.State == partition.Up {
 		d.upSince[n.ID] = d.world.now
+	}
+	if n.State == partition.Joining && !d.joinsAgain {
+		n.State = own.State
 	}
 	if own.State != n.State && own.State != partition.Joining && n.State != partition.Leaving {
 		d.upSince[n.ID] = d.world.now + time.Hour // a late beat: joiners may have seen it

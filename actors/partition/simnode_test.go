@@ -25,6 +25,8 @@ type node struct {
 	cut    []bool          // links to other nodes
 	last   []time.Duration // when the last frame to another node arrives
 	dbAway time.Duration   // until when
+	behind time.Duration   // until when its services apply no changes
+	hangs  bool            // they hang, else they fail
 
 	alive   bool
 	process int // number of the process: what earlier ones have begun has no effect
@@ -33,6 +35,7 @@ type node struct {
 	frozen  bool
 	missed  []func() // what happens when it thaws
 
+	tick     func()
 	member   *partition.Member
 	view     *partition.View
 	mine     uint64 // partitions that View says it decides, as bits
@@ -88,6 +91,7 @@ func (n *node) start() {
 	if n.world.bug != nil {
 		n.world.bug(n.member)
 	}
+	n.tick = n.ticking()
 	n.tick()
 }
 
@@ -132,14 +136,21 @@ func (n *node) later(d time.Duration, f func()) {
 	})
 }
 
-func (n *node) tick() {
-	n.do(func() { n.member.Tick(n.time()) })
+// ticking returns what a process does every tick.
+func (n *node) ticking() func() {
 	process := n.process
-	n.world.after(tickEvery, func() {
+	event := func() { n.member.Tick(n.time()) }
+	var tick, next func()
+	tick = func() {
+		n.do(event)
+		n.world.after(tickEvery, next)
+	}
+	next = func() {
 		if n.process == process && n.alive && !n.frozen {
-			n.tick()
+			tick()
 		}
-	})
+	}
+	return tick
 }
 
 func (n *node) kill() {
@@ -170,6 +181,14 @@ func (n *node) drain() {
 		n.world.db.nodes = slices.Clone(n.world.db.nodes)
 		n.world.db.nodes[i].Drain = true
 	}
+}
+
+// stop makes the services apply no changes for a while. All else works.
+func (n *node) stop(d time.Duration) {
+	n.hangs = n.world.chance(0.5)
+	n.world.upset("%s applies nothing for %v, hangs=%v", n.id(), d, n.hangs)
+	n.behind = max(n.behind, n.world.now+d)
+	n.world.after(d, func() { n.world.upset("%s applies changes", n.id()) })
 }
 
 // freeze stops the process for a while. Its clock goes on.
@@ -205,8 +224,8 @@ func (n *node) thaw() {
 }
 
 // database runs f at the database, and then calls done. lost says that the outcome is unknown: f
-// did not run, did run, or will run later.
-func (n *node) database(f func(), done func(lost bool)) {
+// does not run, or runs before or after done.
+func (n *node) database(f, done func(lost bool)) {
 	w := n.world
 	there := w.between(200*time.Microsecond, 3*time.Millisecond)
 	back := w.between(100*time.Microsecond, time.Millisecond)
@@ -238,7 +257,7 @@ func (n *node) database(f func(), done func(lost bool)) {
 				w.upset("a lost operation of %s is executed", n.id())
 				clear(w.mustLapse) // a beat may stand in for one that is lost
 			}
-			f()
+			f(!answered)
 		})
 	}
 	if answered {
@@ -255,9 +274,12 @@ var errLost = errors.New("the connection was lost")
 
 func (a *actions) Run(op *partition.Op) {
 	n := (*node)(a)
-	result := *op // the process may get the operation back before it is executed
 	n.database(
-		func() {
+		func(lost bool) {
+			result := op
+			if lost { // the process may have got the operation back
+				result = new(*op)
+			}
 			result.Do(context.Background(), n.world.db)
 			if n.world.tracing && op.Kind != partition.OpRead && op.Kind != partition.OpBeat {
 				n.world.log("database: %s op %d node %s id %s beat %d rows %v: %v %v", n.id(), op.Kind,
@@ -269,8 +291,6 @@ func (a *actions) Run(op *partition.Op) {
 				op.Err = errLost
 				n.world.dbMended = n.world.now
 				n.world.log("%s: op %d is lost", n.id(), op.Kind)
-			} else {
-				*op = result
 			}
 			if op.Kind == partition.OpBeat && op.Err == nil {
 				n.beatID, n.beat = op.Node.ID, op.NewBeat

@@ -27,6 +27,16 @@ func newService(tokens int) service {
 	return service{windows: make([]partition.Window, tokens), planted: map[int]*planted{}}
 }
 
+// retryLoad is when services that fail read the changes again.
+const retryLoad = 250 * time.Millisecond
+
+// loadAgain reads the changes again as long as the ID stays.
+func (n *node) loadAgain(id string) {
+	if n.member.ID() == id {
+		n.load(true)
+	}
+}
+
 // load reads the changes and tells the Member. All are read each time.
 func (n *node) load(reload bool) {
 	if n.reading && !reload {
@@ -38,15 +48,24 @@ func (n *node) load(reload bool) {
 	var ended uint64
 	var last int64
 	n.database(
-		func() { ended, last = n.world.db.ended(), n.world.db.last() },
+		func(bool) { ended, last = n.world.db.ended(), n.world.db.last() },
 		func(lost bool) {
 			if lost {
-				if n.member.ID() == id {
-					n.load(true)
-				}
+				n.loadAgain(id)
 				return
 			}
-			n.later(n.world.between(0, 2*time.Millisecond), func() {
+			delay := n.world.between(0, 2*time.Millisecond)
+			if reload && n.world.db.parts[0].Epoch > 0 { // the first nodes have nothing to read
+				delay += n.world.between(0, n.world.slowReload)
+			}
+			if n.world.now < n.behind {
+				if !n.hangs {
+					n.later(retryLoad, func() { n.loadAgain(id) })
+					return
+				}
+				delay += n.behind - n.world.now
+			}
+			n.later(delay, func() {
 				n.reading = false
 				n.ended |= ended
 				n.member.Applied(n.time(), id, last)

@@ -21,7 +21,7 @@ var (
 // simulate runs the schedules of many seeds on all processors until one violates an invariant. It
 // returns that seed, or 0, and how many have run.
 func simulate(first, schedules uint64, of class, bug string) (seed uint64, found string, ran uint64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // a schedule is all garbage, and small
+	defer debug.SetGCPercent(debug.SetGCPercent(3000)) // a schedule is all garbage, and small
 	var next, bad atomic.Uint64
 	end := time.Now().Add(*forFlag)
 	var mutex sync.Mutex

@@ -41,6 +41,7 @@ type world struct {
 	dropFrame, doubleFrame, delayFrame float64
 	loseRequest, loseResponse          float64
 	slowDB                             time.Duration // most latency of an operation
+	slowReload                         time.Duration // most time that reading everything takes
 	dbAway                             time.Duration // until when
 	dbLosses                           bool          // some operations are lost in this schedule
 	failed                             time.Duration // when something has failed or was mended last
@@ -146,6 +147,8 @@ func (w *world) plantBug(name string) {
 		w.db.noEpochInHand = true
 	case "beat not checked by remove":
 		w.db.removesAnyBeat = true
+	case "late beat makes a node join again":
+		w.db.joinsAgain = true
 	case "seeds received but not loaded when moved on":
 		w.planted.loadedOnly = true
 	case "late ask after a move is counted":
@@ -165,8 +168,11 @@ const mostDelay = 4 * time.Second
 // mostEvents is far more than any schedule has.
 const mostEvents = 1_000_000
 
-// quiet is how long nothing fails at the end of a schedule.
-const quiet = 14 * time.Second
+// quiet is how long nothing fails at the end of a schedule, and recovered when it may end before.
+const (
+	quiet     = 14 * time.Second
+	recovered = 8 * time.Second
+)
 
 // plan makes the events of a schedule.
 func (w *world) plan() {
@@ -179,6 +185,9 @@ func (w *world) plan() {
 		w.push(start, n.start)
 	}
 	w.planRequests(trouble)
+	if w.chance(0.3) {
+		w.slowReload = w.between(0, 6*time.Second)
+	}
 	for range w.rng.IntN(4) {
 		w.push(w.between(2*time.Second, trouble+5*time.Second), w.changeToken)
 	}
@@ -192,6 +201,7 @@ func (w *world) plan() {
 	}
 	w.end = trouble + quiet
 	w.push(trouble, func() { w.mend() })
+	w.push(trouble+recovered, w.endEarly)
 	w.push(w.end, w.checkQuiet)
 	w.push(gapEvery, w.checkGaps)
 }
@@ -279,7 +289,7 @@ func (w *world) fault() {
 		n = w.pick()
 	}
 	long := w.between(100*time.Millisecond, 11*time.Second)
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(11) {
 	case 0, 1:
 		w.upset("kill %s", n.id())
 		n.kill()
@@ -313,6 +323,9 @@ func (w *world) fault() {
 			w.upset("clock on the wall of %s jumps", n.id())
 			n.wall += w.between(-2*time.Second, 2*time.Second)
 		}
+	case 9, 10:
+		n.stop(long)
+		w.after(w.between(0, long), w.changeToken)
 	}
 }
 
@@ -329,10 +342,10 @@ func (w *world) mend() {
 	w.upset("nothing fails any more")
 	w.mended = true
 	w.dropFrame, w.doubleFrame, w.delayFrame = 0, 0, 0
-	w.loseRequest, w.loseResponse, w.slowDB, w.dbAway = 0, 0, 0, 0
+	w.loseRequest, w.loseResponse, w.slowDB, w.slowReload, w.dbAway = 0, 0, 0, 0, 0
 	for _, n := range w.nodes {
 		clear(n.cut)
-		n.dbAway = 0
+		n.dbAway, n.behind = 0, 0
 		n.thaw()
 		if !n.alive {
 			n.start()

@@ -211,7 +211,7 @@ func (s *Service) confirm() error {
 }
 
 // confirmTimeout is how long a change waits for other nodes. A node that does not respond may
-// decide no longer after 7 seconds.
+// decide no longer after 5.5 seconds.
 const confirmTimeout = 9 * time.Second
 
 // The first byte of asks.

@@ -159,6 +159,7 @@ func (s *fixture) changes(admin string, stop <-chan struct{}) (wait func()) {
 
 // TestAuditWebhookSurvivesCrashes kills the server while events are made and a receiver fails.
 func TestAuditWebhookSurvivesCrashes(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := newSIEM(t)
 	s := newFixture(t, "sqlite:"+filepath.Join(t.TempDir(), "g.db"), r.flags()...)
 	first := events(t, s.operatorEnv())[0].Number // made by init, before the webhook was new
@@ -187,6 +188,7 @@ func TestAuditWebhookSurvivesCrashes(t *testing.T) {
 // TestAuditWebhookOfTwoServers has two servers on one database: one of them sends. The other one
 // goes on when that one is killed.
 func TestAuditWebhookOfTwoServers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := newSIEM(t)
 	s := newFixture(t, pgtest.Start(t), r.flags()...)
 	first := events(t, s.operatorEnv())[0].Number

@@ -104,6 +104,7 @@ func (c *clusterRows) degraded(t *testing.T, what string, problems ...string) cl
 }
 
 func TestClusterStatus(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newClusterRows(t)
 	c.degraded(t, "no node", "no node is up", "partitions without a living holder: 256")
 	for range 3 {
@@ -180,6 +181,7 @@ func TestClusterDrainNeedsAnotherNode(t *testing.T) {
 }
 
 func TestClusterDrain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newClusterRows(t)
 	c.join(t, "a", partition.Up, "default", 0)
 	c.join(t, "b", partition.Up, "default", 0)
@@ -264,6 +266,7 @@ func TestNodeNeedsSessions(t *testing.T) {
 
 // TestJoiningNodeIsNotReady starts a node while another one is up that does not reply.
 func TestJoiningNodeIsNotReady(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := newClusterRows(t)
 	c.join(t, "silent", partition.Up, "default", 0)
 	p := start(t, []string{"GATEHOUSE_DATABASE_URL=" + c.url,

@@ -97,6 +97,10 @@ type Lookups struct {
 	// Provider and Reverser are for tests; optional: they take the place of Upstream and Reverse.
 	Provider geo.Provider
 	Reverser lookup.Reverser
+	// Peers and Ledger are for tests without Cluster; optional: they take the place of its nodes and
+	// of their database.
+	Peers  lookup.Peers
+	Ledger lookup.Ledger
 }
 
 // Cluster says where the other nodes of a cluster reach this one.

@@ -24,7 +24,7 @@ func (s *Stack) startLookups() (err error) {
 	service := lookup.Config{
 		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
-		Reverse: c.Reverser, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
 	if s.node != nil {
 		service.Peers, service.Ledger = s.node, s.Store

@@ -8,31 +8,26 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	const virtual, process = "virtual time", "one process and its output"
+	// Without a budget each query has a holder, which asks the upstream by itself.
+	const (
+		breaker = "each node has a breaker of its own"
+		pause   = "each node pauses by itself after a 429"
+		batch   = "the queries of a bulk request have several holders, and batches of their own"
+		files   = "each node caches results of the offline files by itself"
+		process = "one process and its output"
+	)
 	os.Exit(edgetest.Run(m, map[string]string{
-		"TestBadElementFailsOnlyItsQuery":            virtual,
-		"TestBreakerSendsOneProbe":                   virtual,
-		"TestCachedResultsExpire":                    virtual,
-		"TestColdBulkNeedsAtMostTwoUpstreamRequests": virtual,
-		"TestConcurrentLookupsShareOneUpstreamQuery": virtual,
-		"TestDomainsAreNotBatched":                   virtual,
-		"TestFileResultsExpire":                      virtual,
-		"TestFilesRespondInTimeWhenUpstreamHangs":    virtual,
-		"TestFilesRespondOnEmptyBudget":              virtual,
-		"TestFilesRespondWhenUpstreamForbids":        virtual,
-		"TestFilesRespondWhileBreakerIsOpen":         virtual,
-		"TestLookupsEndAtTheDeadline":                virtual,
-		"TestMixedBulk":                              virtual,
-		"TestMixedBulkUnderOverload":                 virtual,
-		"TestNoRequestOnEmptyBudget":                 virtual,
-		"TestOutage":                                 virtual,
-		"TestProcessPrintsNoQueries":                 process,
-		"TestResponseForAnotherQuery":                virtual,
-		"TestRestartOnEmptyBudget":                   virtual,
-		"TestRetryAfterIsTimeUntilProbe":             virtual,
-		"TestShortBatch":                             virtual,
-		"TestSteadyMissesAreServed":                  virtual,
-		"TestThrottled":                              virtual,
-		"TestThrottledWithoutHeaders":                virtual,
+		"TestBadElementFailsOnlyItsQuery":     batch,
+		"TestBreakerSendsOneProbe":            breaker,
+		"TestFileResultsExpire":               files,
+		"TestFilesRespondWhenUpstreamForbids": breaker,
+		"TestFilesRespondWhileBreakerIsOpen":  breaker,
+		"TestMixedBulk/breaker_open":          breaker,
+		"TestOutage":                          breaker,
+		"TestProcessPrintsNoQueries":          process,
+		"TestResponseForAnotherQuery":         breaker,
+		"TestShortBatch":                      batch,
+		"TestThrottled":                       pause,
+		"TestThrottledWithoutHeaders/pro":     pause,
 	}))
 }

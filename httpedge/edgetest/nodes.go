@@ -1,13 +1,16 @@
 package edgetest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,7 +49,7 @@ func Run(m *testing.M, alone map[string]string) int {
 }
 
 func prepareRun(alone map[string]string) error {
-	if err := FixDate(); err != nil {
+	if err := errors.Join(FixDate(), checkNames(alone)); err != nil {
 		return err
 	}
 	flag.Parse()
@@ -64,6 +67,33 @@ func prepareRun(alone map[string]string) error {
 		patterns = append(patterns, "^"+strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^")+"$")
 	}
 	return skip.Value.Set(strings.Join(patterns, "|"))
+}
+
+// checkNames returns an error if a test is named that the package in the working directory does not
+// have.
+func checkNames(alone map[string]string) error {
+	if len(alone) == 0 {
+		return nil
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		return err
+	}
+	var source []byte
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read the names of tests: %w", err)
+		}
+		source = append(source, text...)
+	}
+	for name := range alone {
+		test, _, _ := strings.Cut(name, "/")
+		if !bytes.Contains(source, []byte("\nfunc "+test+"(t *testing.T)")) {
+			return fmt.Errorf("the package has no test %s, which runs with one node only", test)
+		}
+	}
+	return nil
 }
 
 // nodes returns how many nodes a service consists of.

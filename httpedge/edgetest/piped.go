@@ -9,32 +9,38 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/cmd/stack"
 )
 
 // NewPiped starts a service without a network, for tests in a bubble of testing/synctest. options
 // must set the provider. Each request has its own connection, which comes from 127.0.0.1 for the
-// service. There is no admin listener, so AdminURL is empty. Call FixDate outside the bubble
-// before.
+// service. There is no admin listener, so AdminURL is empty. Several nodes exchange messages in
+// memory, and share a ledger in place of a database. Call FixDate outside the bubble before.
 func NewPiped(t testing.TB, options ...Option) *Stack {
 	t.Helper()
-	if Nodes(t) > 1 {
-		t.Fatal("got a service without a network: the test is one of one node")
-	}
 	st, config := prepare(t, options)
 	config.Listen = ""
-	st.start(t, config)
-	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: st.dial(t)}
+	choose := func() *stack.Stack { return st.Stack }
+	if n := Nodes(t); n > 1 {
+		choose = st.startPiped(t, config, n)
+	} else {
+		st.start(t, config)
+	}
+	st.Client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: dial(t, choose)}
 	st.Client.Timeout = time.Minute
 	t.Cleanup(func() { st.stop(t, nil) })
 	return st
 }
 
-// dial returns a function that connects to the server by a pipe.
-func (st *Stack) dial(t testing.TB) func(context.Context, string, string) (net.Conn, error) {
+// dial returns a function that connects to the server of a node by a pipe.
+func dial(t testing.TB, choose func() *stack.Stack) func(context.Context, string, string) (
+	net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, end := net.Pipe()
+		node := choose()
 		go func() {
-			if err := st.Server.ServeConn(piped{end}); err != nil {
+			if err := node.Server.ServeConn(piped{end}); err != nil {
 				t.Errorf("got %v, want no error from the connection", err)
 			}
 		}()

@@ -28,7 +28,20 @@ type Config struct {
 	Cluster  bool     // false = the nodes share the database only
 	Flags    []string // more flags of each node
 	Upstream []string // flags of the simulator of the upstream; nil = lookups are not offered
+	// Lines is called with each line that a node writes, from many goroutines; nil = none.
+	Lines   func(node int, line string)
+	Standby Standby // of PostgreSQL; nodes with one reach PostgreSQL without a link
 }
+
+// Standby says what happens to commits while a standby of PostgreSQL follows.
+type Standby int
+
+// The kinds of standbys.
+const (
+	NoStandby    Standby = iota
+	Asynchronous         // a commit does not wait for it
+	Synchronous          // a commit waits until it has it
+)
 
 // Cluster is a number of nodes with all that they need.
 type Cluster struct {
@@ -42,6 +55,8 @@ type Cluster struct {
 	database  string // URL of the database without a link
 	numbers   [2]int // second and third number of the IP addresses
 	postgres  *pgtest.Server
+	standby   *pgtest.Server // nil = none
+	followed  *Link          // from the standby to postgres
 	simulator *process
 
 	mu    sync.Mutex
@@ -56,11 +71,15 @@ type Credentials struct {
 
 // Build builds the gatehouse program in a folder.
 func Build(ctx context.Context, folder string) (program string, err error) {
-	program = filepath.Join(folder, "gatehouse")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program,
-		"gatehouse/cmd/gatehouse")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
+	return build(ctx, filepath.Join(folder, "gatehouse"))
+}
+
+func build(ctx context.Context, program string, flags ...string) (string, error) {
+	args := slices.Concat([]string{"build", "-trimpath"}, flags,
+		[]string{"-o", program, "gatehouse/cmd/gatehouse"})
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build gatehouse: %w: %s", err, text)
 	}
 	return program, nil
@@ -98,6 +117,9 @@ func Prepare(ctx context.Context, config Config) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if c.database, err = c.postgres.CreateDatabase(); err != nil {
+		return nil, err
+	}
+	if err := c.startStandby(); err != nil {
 		return nil, err
 	}
 	if c.Balancer, err = NewBalancer(net.JoinHostPort(c.ip(0), publicPort)); err != nil {
@@ -180,7 +202,9 @@ func (c *Cluster) environment(database string) []string {
 	if err != nil {
 		panic(err) // never: the server made it
 	}
-	to.Host = database
+	if c.standby == nil {
+		to.Host = database
+	}
 	env := []string{"GATEHOUSE_DATABASE_URL=" + to.String(), "GATEHOUSE_KEY_FILE=" + c.keyFile,
 		"GATEHOUSE_BASE_URL=" + c.Balancer.URL, "GATEHOUSE_ROLES=identity"}
 	if c.config.Upstream != nil {
@@ -216,7 +240,7 @@ func (c *Cluster) createOperator(ctx context.Context) error {
 var simulatorAddress = regexp.MustCompile(`interface at (http://\S+)\n`)
 
 func (c *Cluster) startSimulator(ctx context.Context) (err error) {
-	c.simulator, err = startProcess(c.config.Program, nil,
+	c.simulator, err = startProcess(c.config.Program, nil, nil,
 		append([]string{"sim", "--listen", c.ip(0) + ":8082"}, c.config.Upstream...)...)
 	if err != nil {
 		return err
@@ -240,6 +264,12 @@ func (c *Cluster) Close() error {
 	}
 	if c.simulator != nil {
 		errs = append(errs, c.simulator.kill())
+	}
+	if c.standby != nil {
+		errs = append(errs, c.standby.Stop())
+	}
+	if c.followed != nil {
+		errs = append(errs, c.followed.Close())
 	}
 	if c.postgres != nil {
 		errs = append(errs, c.postgres.Stop())

@@ -22,12 +22,14 @@ const (
 // Node is one gatehouse process with its links. Its methods are for one goroutine at a time.
 type Node struct {
 	Name     string
+	Program  string // the gatehouse program of the next start
 	Base     string // URL of its public address
 	Admin    string // URL of its admin address
 	Database *Link  // to PostgreSQL
 	Peers    *Link  // from the other nodes to its cluster listener
 
 	cluster *Cluster
+	index   int
 	ip      string
 
 	mu      sync.Mutex
@@ -36,7 +38,7 @@ type Node struct {
 }
 
 func (c *Cluster) newNode(i int) (n *Node, err error) {
-	n = &Node{Name: fmt.Sprintf("node-%d", i+1), cluster: c, ip: c.ip(i + 1)}
+	n = &Node{Name: fmt.Sprintf("node-%d", i+1), Program: c.config.Program, cluster: c, index: i, ip: c.ip(i + 1)}
 	n.Base = "http://" + net.JoinHostPort(n.ip, publicPort)
 	n.Admin = "http://" + net.JoinHostPort(n.ip, adminPort)
 	if n.Database, err = NewLink(c.postgres.Address(), nil); err != nil {
@@ -84,7 +86,11 @@ func (n *Node) Launch(ctx context.Context) error {
 		args = append(args, "--cluster-listen", net.JoinHostPort(n.ip, clusterPort),
 			"--cluster-advertise", n.Peers.Address, "--cluster-name", n.Name)
 	}
-	p, err := startProcess(n.cluster.config.Program, n.cluster.environment(n.Database.Address),
+	var each func(string)
+	if lines := n.cluster.config.Lines; lines != nil {
+		each = func(line string) { lines(n.index, line) }
+	}
+	p, err := startProcess(n.Program, n.cluster.environment(n.Database.Address), each,
 		append(args, n.cluster.config.Flags...)...)
 	if err != nil {
 		return err
@@ -143,6 +149,16 @@ func (n *Node) Stop() error {
 	}
 	if err := p.stop(); err != nil {
 		return fmt.Errorf("stop %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// Crashed returns an error if the process has ended by itself, without Stop or Kill.
+func (n *Node) Crashed() error {
+	if p := n.current(); p != nil {
+		if err := p.crashed(); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
 	}
 	return nil
 }

@@ -112,7 +112,8 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := c.Nodes()
-	e := nodes.Ends{Cluster: c, At: all[0], Used: all[1:], Workers: 64, Tokens: tokens(t, c, 20)}
+	e := nodes.Ends{Cluster: c, At: all[0], Used: all[1:], Workers: 64, Tokens: tokens(t, c, 20),
+		Together: 5}
 	got, err := e.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -28,14 +29,19 @@ type process struct {
 	command *exec.Cmd
 	output  output
 	ended   chan struct{}
-	err     error // of the program, once ended is closed
+	err     error       // of the program, once ended is closed
+	told    atomic.Bool // to end
 }
 
 // startProcess starts a program in its own process group, so that Ctrl-C does not reach it. The
 // kernel kills it when this program ends.
-func startProcess(path string, env []string, args ...string) (*process, error) {
+//
+// each is called with each line that the program writes; nil = none.
+func startProcess(
+	path string, env []string, each func(line string), args ...string,
+) (*process, error) {
 	p := &process{command: exec.Command(path, args...), ended: make(chan struct{}),
-		output: output{more: make(chan struct{})}}
+		output: output{more: make(chan struct{}), each: each}}
 	p.command.Env = append(os.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -76,6 +82,27 @@ func (p *process) await(ctx context.Context, want *regexp.Regexp) ([]string, err
 	}
 }
 
+// tell notes that the process is told to end, unless it has ended by itself.
+func (p *process) tell() {
+	select {
+	case <-p.ended:
+	default:
+		p.told.Store(true)
+	}
+}
+
+// crashed returns an error if the process has ended by itself.
+func (p *process) crashed() error {
+	select {
+	case <-p.ended:
+		if !p.told.Load() {
+			return fmt.Errorf("it ended by itself: %v: %s", p.err, p.output.tail())
+		}
+	default:
+	}
+	return nil
+}
+
 // signal sends a signal unless the process has ended.
 func (p *process) signal(s syscall.Signal) error {
 	if err := p.command.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -86,6 +113,7 @@ func (p *process) signal(s syscall.Signal) error {
 
 // stop sends SIGTERM and waits for the end. It kills a process that does not end.
 func (p *process) stop() error {
+	p.tell()
 	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
 		return err
 	}
@@ -104,6 +132,7 @@ func (p *process) stop() error {
 }
 
 func (p *process) kill() error {
+	p.tell()
 	err := p.signal(syscall.SIGKILL)
 	<-p.ended
 	return err
@@ -152,6 +181,8 @@ type output struct {
 	mu   sync.Mutex
 	text []byte
 	more chan struct{} // closed when text grows
+	each func(line string)
+	part []byte // of a line for each
 }
 
 const (
@@ -168,7 +199,23 @@ func (o *output) Write(text []byte) (int, error) {
 	}
 	close(o.more)
 	o.more = make(chan struct{})
+	if o.each != nil {
+		o.split(text)
+	}
 	return len(text), nil
+}
+
+// split calls each with the lines that are complete.
+func (o *output) split(text []byte) {
+	o.part = append(o.part, text...)
+	for {
+		line, rest, ok := bytes.Cut(o.part, []byte("\n"))
+		if !ok {
+			return
+		}
+		o.each(string(line))
+		o.part = rest
+	}
 }
 
 func (o *output) read() (text string, more <-chan struct{}) {

@@ -12,12 +12,15 @@ import (
 // Lab says how scenarios run.
 type Lab struct {
 	Program string // the gatehouse program
+	Old     string // an older one; "" = none
 	Cluster bool   // false = nodes that share the database only, which meet few promises
 	Tokens  int    // tokens whose windows are counted
 	Length  time.Duration
 	Workers int
-	Rounds  int // ends
-	Active  int // tokens in use in the scenario of many tokens
+	Rounds  int           // ends
+	Active  int           // tokens in use in the scenario of many tokens
+	Seed    uint64        // of random faults; 0 = a random one
+	Faults  time.Duration // in which random faults begin
 	Log     func(format string, args ...any)
 }
 
@@ -35,6 +38,7 @@ var Scenarios = []Scenario{
 	{"steady-5", "five nodes, nothing happens", steady(5)},
 	{"join-leave", "a node joins, another leaves by SIGTERM", joinLeave},
 	{"rolling", "each node restarts in turn", rolling},
+	{"versions", "each node changes to the next version and back", versions},
 	{"kill", "one node of three ends by kill -9", kill},
 	{"freeze", "one node of three is frozen for 6 s", freeze},
 	{"held", "a user is disabled while a frozen node holds requests", held},
@@ -44,8 +48,12 @@ var Scenarios = []Scenario{
 	{"cut-all", "one node is cut from PostgreSQL and from the others for 10 s", cutAll},
 	{"database-stop", "PostgreSQL is away for 10 s, GATEHOUSE_STALE is 0", databaseStop("0s")},
 	{"database-stale", "PostgreSQL is away for 10 s, GATEHOUSE_STALE is 30s", databaseStop("30s")},
+	{"failover", "PostgreSQL is killed, its synchronous standby promoted", failover(Synchronous)},
+	{"failover-lost", "the same with an asynchronous standby that lacks commits",
+		failover(Asynchronous)},
 	{"ends", "tokens are revoked and users disabled at one node", ends},
 	{"ends-churn", "the same while nodes join, leave and freeze", endsChurn},
+	{"random-faults", "nodes, links and PostgreSQL fail at random", randomFaults},
 	{"lookups", "20 misses a second share one free tier", lookups(20, false)},
 	{"lookups-full", "40 misses a second share one free tier", lookups(40, false)},
 	{"lookups-kill", "the same, and the holder ends by kill -9", lookups(40, true)},
@@ -62,10 +70,9 @@ func (l *Lab) start(ctx context.Context, n int, config Config) (*Cluster, error)
 type events func(ctx context.Context, c *Cluster, length time.Duration) error
 
 // windows runs events on n nodes during a load, and returns what the windows say.
-func (l *Lab) windows(
-	ctx context.Context, n, each int, length time.Duration, timeout time.Duration, do events,
-) (t *Tally, s Summary, err error) {
-	c, err := l.start(ctx, n, Config{})
+func (l *Lab) windows(ctx context.Context, config Config, n, each int, length time.Duration,
+	timeout time.Duration, do events) (t *Tally, s Summary, err error) {
+	c, err := l.start(ctx, n, config)
 	if err != nil {
 		return nil, s, err
 	}
@@ -89,7 +96,7 @@ func (l *Lab) windows(
 
 // exactly checks that all windows are exact.
 func (l *Lab) exactly(ctx context.Context, n int, do events) (string, error) {
-	_, s, err := l.windows(ctx, n, 3*Limit/2, l.Length, defaultTimeout, do)
+	_, s, err := l.windows(ctx, Config{}, n, 3*Limit/2, l.Length, defaultTimeout, do)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +109,7 @@ const crashBound = Limit + 5
 // bounded checks the bounds of a failure: no token above twice its limit, and 99 of 100 at most
 // that much. The requests are as many as would show double limits.
 func (l *Lab) bounded(ctx context.Context, most int, do events) (string, error) {
-	_, s, err := l.windows(ctx, 3, 9*Limit/4, l.Length, frozenTimeout, do)
+	_, s, err := l.windows(ctx, Config{}, 3, 9*Limit/4, l.Length, frozenTimeout, do)
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +162,7 @@ func rolling(ctx context.Context, l *Lab) (string, error) {
 func kill(ctx context.Context, l *Lab) (string, error) {
 	length := 2*windowLength + l.Length/2
 	var killed time.Time
-	t, s, err := l.windows(ctx, 3, 440, length, frozenTimeout,
+	t, s, err := l.windows(ctx, Config{}, 3, 440, length, frozenTimeout,
 		func(ctx context.Context, c *Cluster, _ time.Duration) error {
 			pause(ctx, l.Length*4/10)
 			killed = time.Now()
@@ -252,7 +259,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (l *Lab) ends(ctx context.Context, churn bool,
+func (l *Lab) ends(ctx context.Context, together int,
 	meanwhile func(context.Context, *Cluster) error) (_ string, err error) {
 	c, err := l.start(ctx, 3, Config{})
 	if err != nil {
@@ -264,8 +271,9 @@ func (l *Lab) ends(ctx context.Context, churn bool,
 		return "", err
 	}
 	nodes := c.Nodes()
-	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens, Churn: churn,
-		Log: l.Log}
+	churn := together > 1
+	e := &Ends{Cluster: c, At: nodes[0], Used: nodes[1:], Workers: 64, Tokens: tokens,
+		Together: together, Churn: churn, Log: l.Log}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var failed error
@@ -281,13 +289,17 @@ func (l *Lab) ends(ctx context.Context, churn bool,
 }
 
 func ends(ctx context.Context, l *Lab) (string, error) {
-	return l.ends(ctx, false, func(context.Context, *Cluster) error { return nil })
+	return l.ends(ctx, 1, func(context.Context, *Cluster) error { return nil })
 }
+
+// churnTogether is how many tokens end at the same time while nodes freeze: each end waits until the
+// lease of a frozen node is over.
+const churnTogether = 25
 
 // endsChurn lets nodes join, leave and freeze until all rounds are over. The one where access ends
 // stays.
 func endsChurn(ctx context.Context, l *Lab) (string, error) {
-	return l.ends(ctx, true, func(ctx context.Context, c *Cluster) error {
+	return l.ends(ctx, churnTogether, func(ctx context.Context, c *Cluster) error {
 		joiner, err := c.Add()
 		if err != nil {
 			return err

@@ -15,8 +15,8 @@ type actions struct{ n *Node }
 func (a actions) Run(op *partition.Op) {
 	n := a.n
 	timeout := storeTimeout
-	if op.Kind == partition.OpBeat {
-		timeout = beatTimeout
+	if op.Kind == partition.OpBeat || op.Kind == partition.OpRead {
+		timeout = leaseTimeout
 	}
 	n.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(n.ctx, timeout)

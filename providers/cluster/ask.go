@@ -47,7 +47,7 @@ func (n *Node) ask(service byte, part int, body []byte, began, end time.Duration
 			a.message = partition.Message{Kind: partition.Ask, Service: service, Partition: part,
 				Epoch: p.Epoch, Body: body}
 			a.until = end
-			err := n.exchange(p.Holder, a, now)
+			err := n.exchange(p.Holder, a)
 			reply := a.reply
 			a.message, a.reply, a.err = partition.Message{}, partition.Message{}, nil
 			asks.Put(a)
@@ -79,12 +79,12 @@ func (n *Node) ask(service byte, part int, body []byte, began, end time.Duration
 }
 
 // exchange sends an ask to a node and waits for the reply.
-func (n *Node) exchange(to string, a *ask, clock time.Duration) error {
+func (n *Node) exchange(to string, a *ask) error {
 	l := n.roster.Load().lanes[to]
 	if l == nil {
 		return partition.ErrUnreachable
 	}
-	if err := l.enqueue(a, clock); err != nil {
+	if err := l.enqueue(a); err != nil {
 		return err
 	}
 	<-a.done
@@ -129,7 +129,7 @@ func (r *roster) isFrom(id, certificate string) bool {
 func (n *Node) handle(l *lane, f *partition.Frame) {
 	l.begin()
 	l.arrived(f, n.clock())
-	defer func() { l.end(f.Number, n.clock()) }()
+	defer l.end(f.Number)
 	for i := range f.Messages {
 		switch m := &f.Messages[i]; m.Kind {
 		case partition.Answer, partition.Unsupported:

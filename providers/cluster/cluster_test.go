@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -241,6 +242,35 @@ func TestAsksAreBounded(t *testing.T) {
 	if got := unreachable.Load(); got != cluster.MaxAsks {
 		t.Errorf("got %d asks ended by Stop, want %d", got, cluster.MaxAsks)
 	}
+}
+
+// TestReadyAsksShareAFrame: with one processor, all requests that are ready ask before the first frame
+// leaves. Rarely the processor is taken away meanwhile, so that the test tries again.
+func TestReadyAsksShareAFrame(t *testing.T) {
+	r, k := newRows(), newKeys(1)
+	registry := prometheus.NewRegistry()
+	a := start(t, r, k, func(c *cluster.Config) { c.Metrics = registry })
+	b := start(t, r, k)
+	settled(t, a, b)
+	part := other(t, a, b)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const asks = 16
+	eventually(t, func() string {
+		before := gather(t, registry)["gatehouse_cluster_frames_total"]
+		var all sync.WaitGroup
+		for range asks {
+			all.Go(func() {
+				if _, _, err := a.Ask(service, part, nil, soon()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := gather(t, registry)["gatehouse_cluster_frames_total"] - before; got != 1 {
+			return fmt.Sprintf("got %v frames with %d asks, want one", got, asks)
+		}
+		return ""
+	})
 }
 
 func TestCastGoesToAllOthers(t *testing.T) {

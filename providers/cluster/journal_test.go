@@ -76,8 +76,19 @@ func TestLogSaysWhatHappens(t *testing.T) {
 	// The database is away for one node.
 	b.store.cut(true)
 	log.await(t, "WARN", "the lease cannot be renewed", "error=")
-	log.await(t, "WARN", "the lease is lost", "no beat has succeeded in time")
+	log.await(t, "WARN", "the lease is lost", "no beat or no reading")
 	b.store.cut(false)
+	settled(t, a, b)
+
+	// The services of one node apply no changes.
+	b.broken.Store(true)
+	r.commit()
+	log.await(t, "WARN", "changes cannot be read", "error=")
+	log.await(t, "WARN", "the lease is lost", "changes could not be applied in time")
+	if err := a.Confirm(t.Context()); err != nil {
+		t.Errorf("got a change without a node: %v", err)
+	}
+	b.broken.Store(false)
 	settled(t, a, b)
 
 	// A node crashes.

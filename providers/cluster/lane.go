@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type lane struct {
 	link        *link
 	reply       time.Duration                     // replyTime, but in tests
 	envelope    func() (version int, self string) // of frames
+	clock       func() time.Duration              // of the node
 	sent        func()                            // counts a frame
 
 	mu     sync.Mutex
@@ -57,6 +59,8 @@ type lane struct {
 	frame   int64         // the frame in flight; 0 = none
 	began   time.Duration // when it was sent
 	stalled time.Duration // since when asks wait for room in the link; 0 = they do not
+	// gathering says that a goroutine is about to flush.
+	gathering bool
 
 	suspected bool
 	lost      int64 // number when the node was suspected
@@ -77,7 +81,7 @@ func newLane(id, address string, k *link, first int64, reply time.Duration) *lan
 }
 
 // enqueue sends a with the next frame.
-func (l *lane) enqueue(a *ask, clock time.Duration) error {
+func (l *lane) enqueue(a *ask) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -88,8 +92,26 @@ func (l *lane) enqueue(a *ask, clock time.Duration) error {
 	}
 	l.open++
 	l.waiting = append(l.waiting, a)
-	l.flush(clock)
+	if l.frame == 0 {
+		l.gather()
+	}
 	return nil
+}
+
+// gather flushes after every goroutine that is ready has had its turn, so that their asks are in the
+// same frame. A processor that has nothing else to do flushes at once. The caller holds l.mu.
+func (l *lane) gather() {
+	if l.gathering {
+		return
+	}
+	l.gathering = true
+	go func() {
+		runtime.Gosched()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.gathering = false
+		l.flush(l.clock())
+	}()
 }
 
 // tell sends a message that is no ask. It may be lost.
@@ -255,13 +277,16 @@ func (l *lane) begin() {
 	l.handling++
 }
 
-// end says that the asks of the frame with that number are handled; 0 = it had none.
-func (l *lane) end(number int64, clock time.Duration) {
+// end says that the asks of the frame with that number are handled; 0 = it had none. The replies
+// take the asks along that gather meanwhile.
+func (l *lane) end(number int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.handling--
 	l.replyTo = max(l.replyTo, number)
-	l.flush(clock)
+	if len(l.waiting) > 0 || len(l.others) > 0 || l.replyTo != 0 {
+		l.gather()
+	}
 }
 
 // tick suspects a node that does not reply, probes it, and ends asks whose time is over.

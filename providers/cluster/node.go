@@ -21,12 +21,12 @@ import (
 
 const (
 	tickEvery    = 50 * time.Millisecond
-	refreshEvery = time.Second // of the certificates
-	beatTimeout  = 2 * time.Second
+	refreshEvery = time.Second     // of the certificates
+	leaseTimeout = 2 * time.Second // of beats and readings: a lease lasts for two of them
 	storeTimeout = 3 * time.Second
 	applyTimeout = 2 * time.Minute
 	retryApply   = 250 * time.Millisecond
-	// confirmTimeout is more than the Member takes while the database responds.
+	// confirmTimeout is more than the Member takes.
 	confirmTimeout = 30 * time.Second
 )
 

@@ -56,7 +56,8 @@ type member struct {
 	casts  chan string
 	reload atomic.Int64
 	follow atomic.Int64
-	counts sync.Map // of partitions that were planted
+	counts sync.Map    // of partitions that were planted
+	broken atomic.Bool // its services apply no changes
 }
 
 // config returns the settings of a node.
@@ -96,7 +97,13 @@ func startWith(tb testing.TB, r *rows, k *keys, patience time.Duration,
 	m := &member{Node: n, store: s, casts: make(chan string, 100)}
 	n.Handle(service, m.handle)
 	n.Start(cluster.Services{
-		Follow: func(context.Context) (int64, error) { m.follow.Add(1); return r.lastChange(), nil },
+		Follow: func(context.Context) (int64, error) {
+			if m.broken.Load() {
+				return 0, errCut
+			}
+			m.follow.Add(1)
+			return r.lastChange(), nil
+		},
 		Reload: func(context.Context) (int64, error) { m.reload.Add(1); return r.lastChange(), nil },
 		Export: func(part int) [][]byte {
 			return [][]byte{fmt.Appendf(nil, "counts of %d", part)}

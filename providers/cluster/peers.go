@@ -113,7 +113,7 @@ func (p *peers) roster(n *Node) *roster {
 			}
 			p.serial++
 			l = newLane(node.ID, node.Address, k, p.serial<<40, n.reply)
-			l.envelope, l.sent = n.envelope, n.metrics.frames.Inc
+			l.envelope, l.clock, l.sent = n.envelope, n.clock, n.metrics.frames.Inc
 		}
 		r.lanes[node.ID] = l
 	}

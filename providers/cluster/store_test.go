@@ -102,7 +102,10 @@ func (s *store) Beat(_ context.Context, n partition.Node) (int64, bool, error) {
 		return 0, false, partition.ErrGone
 	}
 	row.Beat++
-	row.State, row.Seen, row.Certificates = n.State, n.Seen, n.Certificates
+	if n.State != partition.Joining {
+		row.State = n.State
+	}
+	row.Seen, row.Certificates = n.Seen, n.Certificates
 	s.nodes[n.ID] = row
 	return row.Beat, row.Drain, nil
 }

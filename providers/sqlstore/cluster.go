@@ -22,7 +22,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)`
 lookups AS (INSERT INTO partitions (name, holder, epoch) VALUES ($11, '', 0) ON CONFLICT (name) DO NOTHING)
 ` + insertNode
 
-	addBeat = `UPDATE nodes SET beat = beat + 1, state = $2, seen = $3, certificates = $4
+	addBeat = `UPDATE nodes SET beat = beat + 1, seen = $3, certificates = $4,
+state = CASE WHEN CAST($2 AS TEXT) = 'joining' THEN state ELSE CAST($2 AS TEXT) END
 WHERE id = $1 RETURNING beat, drain`
 	// selectCluster has rows of three kinds: nodes, partitions (name, holder, epoch), and the number
 	// of the last change.

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -55,8 +57,15 @@ func (h *health) probeEnded(err error) {
 	}
 }
 
-const probeWrite = `INSERT INTO counters (name, value) VALUES ('probe', $1)
+const probeWrite = `INSERT INTO counters (name, value) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+// probeRows is how many rows the probes of all processes share.
+const probeRows = 1000
+
+// newProbe returns the name of the row that the probes of a process write. With one row for all, a
+// process that stands still in its probe would block those of the others.
+func newProbe() string { return "probe-" + strconv.Itoa(rand.IntN(probeRows)) }
 
 // CheckWritable returns why the database cannot be written, or nil. Unless a write succeeded within
 // a second and none failed since, it writes a row, at most once a second.
@@ -64,7 +73,7 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	probe, err := s.health.state()
 	if probe {
 		err = s.do(ctx, func(b *batch) error {
-			_, err := b.conn.exec(b.ctx, probeWrite, time.Now().UnixMilli())
+			_, err := b.conn.exec(b.ctx, probeWrite, s.probe, time.Now().UnixMilli())
 			return err
 		})
 		s.health.probeEnded(err)

@@ -20,7 +20,7 @@ func TestProbesAreRare(t *testing.T) {
 			var fail atomic.Bool
 			err := sqlstore.SetFault(t.Context(), s, func(statement string) error {
 				switch {
-				case strings.Contains(statement, "probe"):
+				case strings.HasPrefix(statement, "INSERT INTO counters (name, value) VALUES"):
 					probes.Add(1)
 				case strings.Contains(statement, "INSERT INTO authorization_codes"):
 					saves.Add(1)

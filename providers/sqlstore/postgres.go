@@ -41,11 +41,12 @@ func openPostgres(config Config) (write, read, cluster *sql.DB, err error) {
 		parsed.ConnectTimeout = config.WriteTimeout
 	}
 	for name, value := range map[string]string{
-		"application_name":                    "gatehouse",
-		"synchronous_commit":                  "on",
-		"default_transaction_isolation":       "read committed", // statements see commits
-		"timezone":                            "UTC",
-		"idle_in_transaction_session_timeout": "10s", // releases the locks of a frozen process
+		"application_name":              "gatehouse",
+		"synchronous_commit":            "on",
+		"default_transaction_isolation": "read committed", // statements see commits
+		"timezone":                      "UTC",
+		// Releases the locks of a frozen process before other processes give up: DefaultWriteTimeout.
+		"idle_in_transaction_session_timeout": "3s",
 	} {
 		if _, ok := parsed.RuntimeParams[name]; !ok {
 			parsed.RuntimeParams[name] = value

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,6 +241,50 @@ func TestBlockedWriteTimesOut(t *testing.T) {
 	}
 	if err := submit(t, s, save()); err != nil {
 		t.Errorf("write afterwards: got %v, want none", err)
+	}
+}
+
+// TestFrozenWriter: a process that stands still within a transaction blocks no probe of another
+// process, and other writes for a few seconds only.
+func TestFrozenWriter(t *testing.T) {
+	create := func(s *sqlstore.Store) error {
+		return s.CreateUser(t.Context(), &account.User{Name: "Ada"})
+	}
+	probe := func(s *sqlstore.Store) error { return s.CheckWritable(t.Context()) }
+	for _, row := range []struct {
+		name, option string
+		write        func(*sqlstore.Store) error
+	}{
+		{"probe", "&idle_in_transaction_session_timeout=1min", probe},
+		{"user", "", create},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			url := pgtest.Start(t)
+			frozen := open(t, sqlstore.Config{URL: url + row.option, SweepInterval: time.Hour})
+			s := open(t, sqlstore.Config{URL: url, SweepInterval: time.Hour, WriteTimeout: 8 * time.Second})
+			reached, thaw := make(chan struct{}), make(chan struct{})
+			var freezing atomic.Bool
+			err := sqlstore.SetFault(t.Context(), frozen, func(statement string) error {
+				if statement == "COMMIT" && freezing.Swap(false) {
+					reached <- struct{}{}
+					<-thaw
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(1100 * time.Millisecond) // no probe is due before
+			freezing.Store(true)
+			ended := make(chan error)
+			go func() { ended <- row.write(frozen) }()
+			<-reached
+			if err := row.write(s); err != nil {
+				t.Errorf("write beside a frozen process: got %v, want none", err)
+			}
+			close(thaw)
+			<-ended
+		})
 	}
 }
 

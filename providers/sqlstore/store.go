@@ -54,6 +54,7 @@ type Store struct {
 	truncateFrom time.Time
 	full         bool // new data is refused; used by the writer only
 	health       health
+	probe        string // name of the row that probes of health write
 	reads        statements
 
 	stop       context.CancelFunc // stops the sweeper and the checkpointer
@@ -127,7 +128,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{
 		config: config, pools: p, keyFiles: files, queue: newQueue(config.QueueLength), conn: newConn(p),
 		reads: statements{db: p.read}, written: make(chan struct{}), logGrew: make(chan struct{},
-			1),
+			1), probe: newProbe(),
 	}
 	s.conn.addresses = config.AuditAddresses
 	if s.metrics, err = newStoreMetrics(s); err != nil {

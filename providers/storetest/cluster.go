@@ -182,6 +182,12 @@ func beatWritesRow(t *testing.T, f *fixture) {
 	f.must(err)
 	a.Beat++
 	f.nodesAre("after a beat of a changed node", a, b)
+	late := a
+	late.State = partition.Joining
+	_, _, err = f.Beat(f.ctx, late)
+	f.must(err)
+	a.Beat++
+	f.nodesAre("after a late beat", a, b)
 }
 
 func beatWithoutRow(t *testing.T, f *fixture) {

@@ -45,7 +45,8 @@ func (c *Chooser) Counts() []int {
 	return append([]int(nil), c.counts...)
 }
 
-func (c *Chooser) next() int {
+// Next returns the number of the node for the next request, from 0.
+func (c *Chooser) Next() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = (c.last + 1 + c.random.IntN(c.nodes-1)) % c.nodes
@@ -139,7 +140,7 @@ func (b *Balancer) exchange(client *net.TCPConn, r *bufio.Reader) bool {
 	if len(head) == 0 {
 		return false // the client has ended the connection
 	}
-	conn, failed := net.Dial("tcp", b.nodes[b.chooser.next()])
+	conn, failed := net.Dial("tcp", b.nodes[b.chooser.Next()])
 	if failed != nil {
 		return false
 	}

@@ -26,6 +26,7 @@ func main() {
 		fmt.Printf("  "+format+"\n", args...)
 	}}
 	flag.StringVar(&l.Program, "gatehouse", "", "program to measure (default: built from source)")
+	flag.StringVar(&l.Old, "old", "", "older program for the scenario versions (default: none)")
 	flag.BoolVar(&l.Cluster, "cluster", true, "false = the nodes share the database only")
 	flag.IntVar(&l.Tokens, "tokens", 300, "tokens whose windows are counted")
 	flag.DurationVar(&l.Length, "length", 50*time.Second,
@@ -33,12 +34,14 @@ func main() {
 	flag.IntVar(&l.Workers, "workers", 32, "connections")
 	flag.IntVar(&l.Rounds, "rounds", 100, "tokens and users that are ended")
 	flag.IntVar(&l.Active, "active", 1_000_000, "tokens in use in the scenario many")
+	flag.Uint64Var(&l.Seed, "seed", 0, "seed of the scenario random-faults (default: random)")
+	flag.DurationVar(&l.Faults, "faults", time.Minute, "time in which its faults begin")
 	flag.Usage = usage
 	flag.Parse()
 	if l.Tokens < 1 || l.Workers < 1 || l.Rounds < 1 || l.Active < 1 || l.Length < time.Second ||
-		l.Length >= time.Minute {
+		l.Length >= time.Minute || l.Faults < time.Second {
 		fmt.Fprintln(os.Stderr,
-			"run: numbers must be at least 1, -length at least 1s and less than 1m")
+			"run: numbers must be at least 1, times at least 1s, and -length less than 1m")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

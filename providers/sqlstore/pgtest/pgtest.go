@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -21,20 +23,27 @@ var (
 // sync to disk: it loses data if the machine stops, but not if a client or the server is killed.
 func Start(tb testing.TB) (url string) {
 	tb.Helper()
-	return newDatabase(tb, false)
+	return newDatabase(tb, false, "template1")
+}
+
+// Copy returns the URL of a copy of a database of Start, to which nothing may be connected.
+func Copy(tb testing.TB, database string) (url string) {
+	tb.Helper()
+	name, _, _ := strings.Cut(path.Base(database), "?")
+	return newDatabase(tb, false, name)
 }
 
 // StartDurable is Start with a server that syncs to disk.
 func StartDurable(tb testing.TB) (url string) {
 	tb.Helper()
-	return newDatabase(tb, true)
+	return newDatabase(tb, true, "template1")
 }
 
 // NewDurable is StartDurable for a program that is not a test. The database exists until Stop.
 func NewDurable() (url string, err error) {
 	mu.Lock()
 	defer mu.Unlock()
-	s, name, err := create(true)
+	s, name, err := create(true, "template1")
 	if err != nil {
 		return "", err
 	}
@@ -72,11 +81,11 @@ func Stop() error {
 	return errors.Join(errs...)
 }
 
-func newDatabase(tb testing.TB, durable bool) string {
+func newDatabase(tb testing.TB, durable bool, template string) string {
 	tb.Helper()
 	mu.Lock()
 	defer mu.Unlock()
-	s, name, err := create(durable)
+	s, name, err := create(durable, template)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -88,8 +97,8 @@ func newDatabase(tb testing.TB, durable bool) string {
 	return s.url(name)
 }
 
-// create creates an empty database. It starts the server if that is not running.
-func create(durable bool) (s *server, name string, err error) {
+// create creates a copy of a database. It starts the server if that is not running.
+func create(durable bool, template string) (s *server, name string, err error) {
 	if s = running[durable]; s == nil {
 		if s, err = start(durable); err != nil {
 			return nil, "", fmt.Errorf("start PostgreSQL: %w", err)
@@ -98,7 +107,7 @@ func create(durable bool) (s *server, name string, err error) {
 	}
 	databases++
 	name = "test" + strconv.Itoa(databases)
-	return s, name, s.execute("CREATE DATABASE " + name)
+	return s, name, s.execute("CREATE DATABASE " + name + " TEMPLATE " + template)
 }
 
 func (s *server) execute(statement string) error {

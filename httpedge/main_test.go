@@ -1,0 +1,49 @@
+package httpedge_test
+
+import (
+	"os"
+	"testing"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+func TestMain(m *testing.M) {
+	const (
+		allocations = "what one server allocates"
+		connections = "the connections of one server"
+		itself      = "each node does so by itself"
+		listener    = "a listener that no balancer stands in front of"
+		log         = "the lines that one server logs"
+		shutdown    = "one server stops"
+	)
+	os.Exit(edgetest.Run(m, map[string]string{
+		"TestAdmittedProfileAllocatesNothing":        allocations,
+		"TestCacheHitAllocatesNothing":               allocations,
+		"TestCachedBulkAllocatesLittle":              allocations,
+		"TestCachedDomainAllocatesNothing":           allocations,
+		"TestConnectionLimit":                        connections,
+		"TestConnectionLimitOfAnAddress":             connections,
+		"TestDoubleClickIsReplayed":                  itself,
+		"TestDoubleClickOnTheCodeSignsInOnce":        itself,
+		"TestEachActionIsRecorded":                   "the quota of a client, which each node counts",
+		"TestFailedRequestsAreLoggedOnce":            log,
+		"TestHalfSentBodiesHoldLittle":               allocations,
+		"TestLookupWithTheSimulator":                 "one batch for a bulk request",
+		"TestMetrics":                                "the metrics of one server",
+		"TestNotReadyWithoutDatabase":                log,
+		"TestOperatorRotatesKeys":                    "a key that no other process needs, used at once",
+		"TestPanicEndsOneRequest":                    "the handler of one server",
+		"TestQuotaOfClient":                          "the quota of a client, which each node counts",
+		"TestRefusalsDoNotWaitForTheBody":            connections,
+		"TestServerSurvivesFileDescriptorExhaustion": listener,
+		"TestShutdownEndsAtItsDeadline":              shutdown,
+		"TestShutdownWaitsForARequestThatArrives":    shutdown,
+		"TestShutdownWaitsForRequests":               shutdown,
+		"TestSlowClientsTimeOut":                     connections,
+		"TestStrictTransportSecurity":                listener,
+		"TestTLS":                                    listener,
+		"TestTLSWithBadClients":                      listener,
+		"TestUnixSocketPeersAreLocal":                listener,
+		"TestUntrustedForwardingHeadersWarn":         log,
+	}))
+}
