@@ -186,6 +186,7 @@ func (n *node) drain() {
 // stop makes the services apply no changes for a while. All else works.
 func (n *node) stop(d time.Duration) {
 	n.hangs = n.world.chance(0.5)
+	d = min(d, n.world.end-quiet-n.world.now) // what hangs goes on when nothing fails any more
 	n.world.upset("%s applies nothing for %v, hangs=%v", n.id(), d, n.hangs)
 	n.behind = max(n.behind, n.world.now+d)
 	n.world.after(d, func() { n.world.upset("%s applies changes", n.id()) })
@@ -256,6 +257,9 @@ func (n *node) database(f, done func(lost bool)) {
 			if late >= 0 {
 				w.upset("a lost operation of %s is executed", n.id())
 				clear(w.mustLapse) // a beat may stand in for one that is lost
+				if w.chance(0.3) {
+					w.after(w.between(0, time.Second), w.changeToken)
+				}
 			}
 			f(!answered)
 		})
