@@ -103,18 +103,17 @@ func (a *App) Keys(ctx context.Context) ([]Key, error) {
 }
 
 func (k Key) public() (crypto.PublicKey, error) {
-	number := func(text string) *big.Int {
-		b, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil {
-			return new(big.Int)
-		}
-		return new(big.Int).SetBytes(b)
+	decoded := func(text string) []byte {
+		b, _ := base64.RawURLEncoding.DecodeString(text) // a wrong one gives no key
+		return b
 	}
+	number := func(text string) *big.Int { return new(big.Int).SetBytes(decoded(text)) }
 	switch {
 	case k.Type == "RSA" && k.Algorithm == "RS256" && number(k.N).BitLen() >= 2048:
 		return &rsa.PublicKey{N: number(k.N), E: int(number(k.E).Int64())}, nil
 	case k.Type == "EC" && k.Algorithm == "ES256" && k.Curve == "P-256":
-		return &ecdsa.PublicKey{Curve: elliptic.P256(), X: number(k.X), Y: number(k.Y)}, nil
+		point := slices.Concat([]byte{4}, decoded(k.X), decoded(k.Y)) // SEC 1 section 2.3.3
+		return ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
 	}
 	return nil, fmt.Errorf("got a key of type %s for %s, want RS256 or ES256", k.Type, k.Algorithm)
 }

@@ -104,7 +104,7 @@ func (r *row) loginOf(c edgetest.Client, response reply) (l login) {
 // verified returns the claims of a JWT that a key of the published set has signed.
 func (r *row) verified(raw string) (claims map[string]any) {
 	r.t.Helper()
-	parsed, err := jose.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	parsed, err := jose.ParseSignedCompact(raw, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
 	if err != nil {
 		r.t.Fatalf("parse %q: %v", raw, err)
 	}
@@ -209,7 +209,7 @@ func TestBasicOpenIDProvider(t *testing.T) {
 			for _, alg := range []string{"RS256", "ES256"} {
 				c := r.relyingParty(func(c *oauth.Client) { c.Options.IDTokenAlg = alg })
 				l := r.browser().login(c, r.person())
-				parsed, err := jose.ParseSigned(l.raw, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
+				parsed, err := jose.ParseSignedCompact(l.raw, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
 				if err != nil || parsed.Signatures[0].Header.KeyID == "" {
 					r.t.Errorf("got %v, want a signature by %s with kid", err, alg)
 				}

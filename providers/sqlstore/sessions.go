@@ -53,15 +53,6 @@ func (b *batch) change(text string, args ...any) error {
 	return err
 }
 
-// changeAny executes a statement. It returns noEffect if no row changed.
-func (b *batch) changeAny(text string, args ...any) error {
-	n, err := b.conn.exec(b.ctx, text, args...)
-	if err == nil && n == 0 {
-		err = noEffect
-	}
-	return err
-}
-
 // Session implements account.Store. It returns an expired session until it is swept, and then
 // ErrNotFound.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session *account.Session, err error) {
