@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build run demo-cluster setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-nodes test-long fuzz bench compare load lint clean
+.PHONY: help build run demo-cluster setup pact-lib contract-tools contracts pactcheck pactcheck-dist test test-nodes test-clients test-long fuzz bench compare load lint clean
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME := 30s
@@ -52,6 +52,10 @@ test: setup contracts ## Run every test with the race detector (about 10 minutes
 
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) scripts/nodes
+
+test-clients: setup ## Sign in with published programs and a real browser
+	scripts/programs
+	go test -tags programs -count 1 -timeout 30m ./httpedge/edgetest/programs
 
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
