@@ -281,13 +281,19 @@ func (w *world) checkChange(c *openChange) {
 	if w.class == calm {
 		bound = calmChange
 	}
-	w.push(c.since+bound, func() {
+	var look func()
+	look = func() {
+		if c.node.frozen || w.now < c.node.thawed+gapEvery {
+			w.after(gapEvery, look) // it ends the change soon after it goes on
+			return
+		}
 		isLost := c.node.id() != c.id || c.node.member.Lapsed() == partition.LapseLost
 		isLost = isLost && w.wentBack > 0
-		if !c.done && c.node.process == c.process && !c.node.frozen && !isLost {
+		if !c.done && c.node.process == c.process && !isLost {
 			w.fail("the end of token %d at %s takes %v", c.token, c.node.id(), w.now-c.since)
 		}
-	})
+	}
+	w.push(c.since+bound, look)
 }
 
 // confirmed is the response to the change.

@@ -34,6 +34,7 @@ type node struct {
 	gone    bool // it has left
 	frozen  bool
 	missed  []func() // what happens when it thaws
+	thawed  time.Duration
 
 	tick     func()
 	member   *partition.Member
@@ -213,7 +214,7 @@ func (n *node) thaw() {
 		return
 	}
 	n.world.upset("%s goes on", n.id())
-	n.frozen = false
+	n.frozen, n.thawed = false, n.world.now
 	n.world.check(n)
 	missed := n.missed
 	n.missed = nil
