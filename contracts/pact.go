@@ -73,9 +73,35 @@ func joinChallenges(response any) any {
 			parts[i] = fmt.Sprint(v)
 		}
 		headers[name] = []any{strings.Join(parts, ", ")}
+		r["matchingRules"] = joinPatterns(r["matchingRules"], name)
 	}
 	r["headers"] = headers
 	return r
+}
+
+// joinPatterns returns matching rules in which the patterns for each part of a header are patterns
+// for the whole.
+func joinPatterns(rules any, header string) any {
+	all, _ := rules.(map[string]any)
+	headers, _ := all["header"].(map[string]any)
+	rule, _ := headers[header].(map[string]any)
+	matchers, _ := rule["matchers"].([]any)
+	if len(matchers) == 0 {
+		return rules
+	}
+	joined := make([]any, len(matchers))
+	for i, matcher := range matchers {
+		m, _ := matcher.(map[string]any)
+		if part, ok := m["regex"].(string); ok {
+			part = "(?:" + strings.TrimSuffix(strings.TrimPrefix(part, "^"), "$") + ")"
+			m = maps.Clone(m)
+			m["regex"] = "^" + part + "(?:, " + part + ")*$"
+		}
+		joined[i] = m
+	}
+	all, headers, rule = maps.Clone(all), maps.Clone(headers), maps.Clone(rule)
+	rule["matchers"], headers[header], all["header"] = joined, rule, headers
+	return all
 }
 
 // Alone returns Prepared with only interaction i.

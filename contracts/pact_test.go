@@ -203,6 +203,20 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestPortablePattern joins the pattern for each part of a challenge to one for the whole.
+func TestPortablePattern(t *testing.T) {
+	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},
+"response":{"status":401,"headers":{"WWW-Authenticate":["Bearer realm=\"g\"","error=\"e\""]},
+"matchingRules":{"header":{"WWW-Authenticate":{"combine":"AND","matchers":[{"match":"regex","regex":"^(a|b)$"}]}}}}}]}`), "p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Portable()
+	if want := `"regex":"^(?:(a|b))(?:, (?:(a|b)))*$"`; err != nil || !strings.Contains(string(got), want) {
+		t.Errorf("got %s and error %v, want %s in it", got, err, want)
+	}
+}
+
 // TestPortableChallenge joins a challenge that was split at its comma.
 func TestPortableChallenge(t *testing.T) {
 	p, err := contracts.ReadPact([]byte(`{"consumer":{"name":"c"},"provider":{"name":"p"},"interactions":[{"description":"d","request":{"method":"GET","path":"/"},

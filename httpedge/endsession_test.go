@@ -58,7 +58,6 @@ func TestLogoutWithOwnHint(t *testing.T) {
 	st.NewUser(t, "Kofi", kofi)
 	b := newBrowser(t, st)
 	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
-	st.Alter(t, "UPDATE users SET updated = updated") // nothing: the hint may be as old as it likes
 	b.allow(askedOpenID(c, "prompt", "login"), kofi).gets(t, st)
 	p := b.leave("id_token_hint", hint, "post_logout_redirect_uri", afterLogout, "state", "s &")
 	if p.location != afterLogout+"&state=s%20%26" {

@@ -112,6 +112,7 @@ func TestClientOfMetadataDocument(t *testing.T) {
 	if err := st.Store.UpdateClient(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	newBrowser(t, st).authorize(askedByAgent(other)).shows(t, 400, "/oauth/authorize")
 }
 
 // TestChangedDocumentNeedsConsent changes the redirect URIs of a client on the web, whose consent is

@@ -46,10 +46,10 @@ func (sent sentCredentials) parseAssertion(authorization string) (Credentials, *
 	switch {
 	case !ok || claims.Subject == "" || !clean(claims.Subject):
 		return Credentials{}, errAssertion("The client_assertion is malformed.")
-	case sent.id != "" && sent.id != claims.Subject:
+	case sent.id != "" && StoredClientID(sent.id) != StoredClientID(claims.Subject):
 		return Credentials{}, errAssertion("The client_id differs from the sub of the client_assertion.")
 	}
-	return Credentials{ClientID: claims.Subject, Assertion: sent.assertion}, nil
+	return Credentials{ClientID: StoredClientID(claims.Subject), Assertion: sent.assertion}, nil
 }
 
 func errAssertion(description string) *Error {
@@ -127,7 +127,7 @@ func ParseAssertion(c Credentials, audiences []string, now time.Time) (*Assertio
 	}
 	latest := func(t *float64) bool { return t == nil || *t <= seconds(now.Add(assertionSkew)) }
 	switch {
-	case claims.Issuer != c.ClientID || claims.Subject != c.ClientID:
+	case claims.Issuer != claims.Subject || StoredClientID(claims.Subject) != c.ClientID:
 		return nil, errAssertion("The client_assertion must have the client_id as iss and sub.")
 	case !slices.ContainsFunc(claims.Audience,
 		func(a string) bool { return slices.Contains(audiences, a) }):

@@ -308,7 +308,7 @@ func checkGrantable(scopes Scopes, c *Client) *Error {
 			"Send the scopes that you need, such as view-user.")
 	case !GrantableScopes.Contains(scopes):
 		return invalidScope("A user cannot grant this scope.",
-			"Send view-user, detail-user or both.")
+			"Send scopes that a user can grant, such as view-user or openid.")
 	case !c.Scopes.Contains(scopes):
 		return invalidScope("The client is not registered for this scope.",
 			"Ask for less, or ask the operator to add the scope.")

@@ -108,18 +108,26 @@ type DeviceRequest struct {
 	Place string // rough place of the caller; "" = not known
 }
 
+var errDeviceTarget = &Error{Code: InvalidTarget,
+	Description: "A device gets tokens for this service only.",
+	Hint:        "Leave resource out, or use authorization codes."}
+
 // ParseDeviceRequest parses the form and Authorization header of a device authorization request. It
 // checks them like ParseTokenRequest.
 func ParseDeviceRequest(params []Parameter, authorization string) (*DeviceRequest, *Error) {
 	f := form{params: params}
 	sent, scope := f.credentials(), f.value("scope")
+	targets := f.values("resource")
 	f.rest()
 	if f.err != nil {
 		return nil, f.err
 	}
 	c, err := sent.parse(authorization)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(targets) > 0:
+		return nil, errDeviceTarget
 	}
 	return &DeviceRequest{Credentials: c, Scope: scope}, nil
 }

@@ -70,7 +70,7 @@ func ParseScopes(s string) (Scopes, *Error) {
 }
 
 var errUnknownScope = invalidScope("The scope is unknown or malformed.",
-	"Send one or more of view-user, detail-user and server-operations, separated by single spaces.")
+	"Send scopes that the metadata names, separated by single spaces. Scopes of a resource need the parameter resource.")
 
 func scopeNamed(name string) Scopes {
 	for _, known := range scopeNames {

@@ -25,9 +25,10 @@ const (
 	clientProofs    = 10_000 // a burst, and then
 	clientProofsIn  = 10 * time.Millisecond
 	proofClients    = 10_000
-	keySets         = 1_000       // that are kept
-	keysFresh       = time.Hour   // after which the keys of a jwks_uri are fetched again
-	keysAgain       = time.Minute // at least, between two fetches for a client
+	keySets         = 1_000          // that are kept
+	keysFresh       = time.Hour      // after which the keys of a jwks_uri are fetched again
+	keysKept        = 24 * time.Hour // while they cannot be fetched
+	keysAgain       = time.Minute    // at least, between two fetches for a client
 	assertionChecks = 10 * time.Second
 )
 
@@ -48,6 +49,7 @@ type keySetOf struct {
 	source string // the keys as text, or their URL
 	keys   []jose.JSONWebKey
 	read   time.Time // when they were read, or could not be
+	asOf   time.Time // when they were read
 	err    error     // why there are none
 }
 
@@ -185,7 +187,7 @@ func (s *Service) readKeySet(
 	ctx context.Context, client *oauth.Client, source string, now time.Time,
 ) (*keySetOf, error) {
 	read := s.prover.fetches.DoChan(client.ID+" "+source, func() (any, error) {
-		set := &keySetOf{source: source, read: now}
+		set := &keySetOf{source: source, read: now, asOf: now}
 		text := []byte(source)
 		if client.Options.JWKSURI != "" {
 			text, set.err = s.fetchKeys(source)
@@ -194,8 +196,8 @@ func (s *Service) readKeySet(
 			set.keys, set.err = oauth.ParseJWKS(text)
 		}
 		if old, ok := s.prover.sets.Peek(client.ID); ok && set.err != nil &&
-			old.source == source && old.err == nil {
-			set.keys, set.err = old.keys, nil // better than none
+			old.source == source && old.err == nil && now.Sub(old.asOf) < keysKept {
+			set.keys, set.asOf, set.err = old.keys, old.asOf, nil // better than none
 		}
 		s.prover.sets.Add(client.ID, set)
 		return set, nil

@@ -300,7 +300,8 @@ type DeviceDecision struct {
 	Code      *oauth.DeviceCode
 	Allow     bool
 	UserID    int64
-	UserEpoch int64 // as it was read with the session
+	UserEpoch int64      // as it was read with the session
+	Session   oauth.Hash // of the browser; zero = the grant ends with no session
 	Details   oauth.GrantDetails
 }
 
@@ -328,7 +329,7 @@ func (s *Service) DecideDevice(ctx context.Context, d DeviceDecision, now time.T
 			Hash: d.Code.Hash, ClientID: client.ID, UserID: d.UserID, Scopes: d.Code.Scopes,
 			DefaultScopes: d.Code.DefaultScopes, Expires: d.Code.Expires,
 			Epochs:  oauth.Epochs{Client: client.Epoch, User: d.UserEpoch},
-			Details: d.Details,
+			Session: d.Session, Details: d.Details,
 		}
 	}
 	err = s.config.Tokens.DecideDeviceCode(audit.With(ctx, event), d.Code.Hash, grant, now)

@@ -59,6 +59,8 @@ func (s *Service) token(
 		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
 	case err != nil:
 		return nil, err
+	case known.Options.MetadataURL != "" && !s.config.ClientMetadata: // it was turned off
+		return nil, (*oauth.Client)(nil).Authenticate(r.Credentials)
 	}
 	if err := s.prove(ctx, &r.Credentials, known, now); err != nil {
 		return nil, err

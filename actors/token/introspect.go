@@ -94,7 +94,7 @@ func (s *Service) describe(token string, now time.Time) (oauth.Introspection, er
 	case Admitted:
 		about := x.describe()
 		if x.scopes.Contains(hasTargets) {
-			_, number, _ := oauth.PeekAccessToken(token)
+			_, number, _ := oauth.PeekToken(token)
 			t, ok := s.openToken(token, number)
 			if !ok { // its key was just dropped
 				return oauth.Introspection{}, nil

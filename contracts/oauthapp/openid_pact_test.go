@@ -135,6 +135,14 @@ func discovery(t *testing.T, p *pacttest.Pact) {
 		for name, value := range document {
 			closed[name] = sample(value)
 		}
+		for name, only := range map[string]string{ // the document says which values there are
+			"code_challenge_methods_supported": "S256", "subject_types_supported": "public",
+			"id_token_signing_alg_values_supported": "RS256", "claim_types_supported": "normal",
+		} {
+			if _, ok := closed[name]; ok {
+				closed[name] = pacttest.List(1, 50, only)
+			}
+		}
 		return pacttest.OnlyKeys(closed)
 	}
 	const old = "/.well-known/oauth-authorization-server"

@@ -216,6 +216,7 @@ func (s *service) advance(v *visit.Visit, visitors []visit.Visitor, a answer) {
 			s.RefuseFailure(v, "read a consent", err)
 			return
 		}
+		v.Pending.Known = !consent.Granted.IsZero() || a.decision != 0
 		if v.Pending.Outdates(consent) {
 			consent.Scopes, consent.Resources = 0, ""
 		}
@@ -262,6 +263,23 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	return b, who
 }
 
+// keepMetadataClient stores a client that a document describes. When the document has changed so
+// that earlier consents do not count, what the person has granted before ends.
+func (s *service) keepMetadataClient(v *visit.Visit, who visit.Visitor, a *answer) error {
+	client := v.Pending.Client
+	consent, err := s.people.Consent(v.Ctx, who.User.ID, client.ID)
+	if err != nil {
+		return err
+	}
+	if v.Pending.Outdates(consent) && consent.Granted.Equal(a.before) && !a.before.IsZero() {
+		if err := s.people.Disconnect(v.Ctx, who.User.ID, client.ID, v.Now); err != nil {
+			return err
+		}
+		a.before = time.Time{}
+	}
+	return s.tokens.KeepMetadataClient(v.Ctx, client, v.Now)
+}
+
 // issue sends the browser to the client with a code. It stores a new consent first. A request that
 // needs a sign-in of its own gets one code for it.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
@@ -269,7 +287,7 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	request := v.Pending.Request
 	if a.decision == oauth.Allowed {
 		if v.Pending.Client.Options.MetadataURL != "" {
-			if err := s.tokens.KeepMetadataClient(v.Ctx, v.Pending.Client, v.Now); err != nil {
+			if err := s.keepMetadataClient(v, who, &a); err != nil {
 				s.RefuseFailure(v, "keep a client", err)
 				return
 			}

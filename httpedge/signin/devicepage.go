@@ -111,10 +111,19 @@ func (s *service) decideDevice(v *visit.Visit, who visit.Visitor) {
 			pages.Problem{Text: visit.TextStaleForm})
 		return
 	}
-	err := s.tokens.DecideDevice(v.Ctx, token.DeviceDecision{
+	d := token.DeviceDecision{
 		Code: c, Allow: decision == "allow", UserID: who.User.ID, UserEpoch: who.User.Epoch,
-		Details: oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix()},
-	}, v.Now)
+		Details: oauth.GrantDetails{AuthTime: who.Session.SignedIn.Unix(), AMR: who.Session.AMR},
+	}
+	if d.Allow && c.Scopes.Contains(oauth.OpenID) {
+		sid, err := s.people.ClientSession(v.Ctx, who.Session, c.ClientID)
+		if err != nil {
+			s.WriteFailure(v.HTTP, "add a client to a session", err)
+			return
+		}
+		d.Session, d.Details.SID = who.Session.Hash, sid
+	}
+	err := s.tokens.DecideDevice(v.Ctx, d, v.Now)
 	switch {
 	case err == nil:
 		visit.Redirect(v.HTTP, pages.PathDevice+"?"+paramDone+"="+decision)

@@ -131,7 +131,7 @@ func (s *service) readLogoutClient(v *visit.Visit, r *logoutRequest) error {
 	if id == "" {
 		return nil
 	}
-	client, err := s.tokens.Client(v.Ctx, id)
+	client, err := s.tokens.Client(v.Ctx, oauth.StoredClientID(id))
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *service) hintedVisitor(v *visit.Visit, r *logoutRequest, visitors []vis
 		return visit.Visitor{}, false, nil
 	}
 	who, known = visit.FindVisitor(visitors, r.hint.user)
-	if known && r.hint.sid != "" {
+	if known {
 		known, err = s.people.KnowsSession(v.Ctx, who.Session, r.client.ID, r.hint.sid)
 	}
 	return who, known, err

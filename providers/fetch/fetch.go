@@ -251,7 +251,7 @@ func (f *Fetcher) request(ctx context.Context, address string) (document, error)
 	request.Header.Set("User-Agent", "gatehouse")
 	response, err := f.client.Do(request)
 	if err != nil {
-		return document{}, fmt.Errorf("fetch a document: %w", withoutURL(err))
+		return document{}, errUnreachable
 	}
 	body, err := readBody(response)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
@@ -273,18 +273,13 @@ func readBody(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read a document: %w", err)
+		return nil, errUnreachable
 	case len(body) > MaxBody:
 		return nil, errTooLarge
 	}
 	return body, nil
 }
 
-// withoutURL returns an error of net/http without the URL that it begins with.
-func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
-}
+// errUnreachable says no more, since people see it: not what names and addresses there are in the
+// network of the server.
+var errUnreachable = errors.New("the server cannot be reached at a public address")
