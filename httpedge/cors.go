@@ -22,7 +22,8 @@ const (
 )
 
 // clientOrigins caches the origins of the web pages of public clients: those of their redirect
-// URIs. It also caches which features clients are registered for. Its methods may be called by many goroutines.
+// URIs. It also caches which features clients are registered for. Its methods may be called by many
+// goroutines.
 type clientOrigins struct {
 	list     func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
 	failures *endpoint.Failures
@@ -79,6 +80,7 @@ func (c *clientOrigins) features() oauth.Features {
 	set := c.known.Load()
 	if set == nil || now.Sub(set.read) >= originsLast {
 		set = c.read(set)
+		set.recheck = 0 // an origin that is registered next is found at once
 		c.known.Store(set)
 	}
 	return set.features

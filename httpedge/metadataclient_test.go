@@ -3,6 +3,7 @@ package httpedge_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -108,11 +109,25 @@ func TestClientOfMetadataDocument(t *testing.T) {
 		"refresh_token", tokens["refresh_token"].(string))); again.status != 200 {
 		t.Errorf("got %d %s, want tokens for a refresh token", again.status, again.body)
 	}
-	c.Disabled = true
-	if err := st.Store.UpdateClient(t.Context(), c); err != nil {
-		t.Fatal(err)
+	newOperator(t, st).does(200, http.MethodPost, "/clients/"+id+"/disable", "")
+	b.authorize(askedByAgent(other)).shows(t, 400, "/oauth/authorize")
+	if again := postToken(t, st, query("grant_type", "refresh_token", "client_id", agentURL,
+		"refresh_token", tokens["refresh_token"].(string))); again.status == 200 {
+		t.Error("got tokens for a disabled client")
 	}
-	newBrowser(t, st).authorize(askedByAgent(other)).shows(t, 400, "/oauth/authorize")
+}
+
+// TestStrangersDocumentDoesNotRedirect checks that nobody is sent to a client that a document
+// describes before they have seen its consent page.
+func TestStrangersDocumentDoesNotRedirect(t *testing.T) {
+	d := &documents{texts: map[string]string{agentURL: agentDocument(agentReturn)}}
+	st := edgetest.NewIdentity(t, withDocuments(d))
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+	for _, more := range [][]string{{"prompt", "none"}, {"scope", "nonsense"}} {
+		b.authorize(askedByAgent("http://127.0.0.1:9999/cb", more...)).shows(t, 400, "/oauth/authorize")
+	}
 }
 
 // TestChangedDocumentNeedsConsent changes the redirect URIs of a client on the web, whose consent is

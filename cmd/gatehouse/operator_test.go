@@ -372,8 +372,8 @@ func TestRemoteCommandsOverUnixSockets(t *testing.T) {
 		"--admin-listen=unix:"+dir+"/a")
 	p.stderr.await(t, "msg=serving")
 	if got := len(decode[[]record](t, runOnce(t, nil, "client", "list", "--json", "--demo",
-		demo))); got != 4 {
-		t.Errorf("got %d clients, want 4", got)
+		demo))); got != 5 {
+		t.Errorf("got %d clients, want 5", got)
 	}
 	file := readDemo(t, demo)
 	env := []string{"GATEHOUSE_CLIENT_ID=" + file.Clients.Operator.ClientID,

@@ -195,12 +195,15 @@ func (s *Sender) endLease() {
 	}
 }
 
-// step renews the lease when it is time, and begins requests.
+// step takes or renews the lease if there is something to send, and begins requests.
 func (s *Sender) step(ctx context.Context) {
 	now := time.Now()
-	err := s.renew(ctx, now)
+	queues, err := s.queues(ctx)
+	if err == nil && len(queues) > 0 { // an idle service writes nothing
+		err = s.renew(ctx, now)
+	}
 	if err == nil && s.held {
-		err = s.sendAll(ctx, now)
+		err = s.sendAll(ctx, now, queues)
 	}
 	if ctx.Err() != nil {
 		return
@@ -228,14 +231,16 @@ func (s *Sender) renew(ctx context.Context, now time.Time) error {
 	return err
 }
 
+func (s *Sender) queues(ctx context.Context) ([]account.LogoutQueue, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return s.config.Store.LogoutQueues(ctx)
+}
+
 // sendAll begins requests to all clients that have logouts which are due.
-func (s *Sender) sendAll(ctx context.Context, now time.Time) error {
+func (s *Sender) sendAll(ctx context.Context, now time.Time, queues []account.LogoutQueue) error {
 	reading, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	queues, err := s.config.Store.LogoutQueues(reading)
-	if err != nil {
-		return err
-	}
 	waiting := 0
 	for _, q := range queues {
 		waiting += q.Waiting

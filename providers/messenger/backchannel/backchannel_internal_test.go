@@ -306,12 +306,13 @@ func TestOneOfTwoSends(t *testing.T) {
 		s := &store{}
 		answers := map[string]func(*http.Request) (int, error){"good": status(200)}
 		first, a := sender(t, s, answers)
-		synctest.Wait()
+		s.add("good", ids("a", 20)...)
+		time.Sleep(time.Second) // the first takes the lease
 		second, b := sender(t, s, answers)
 		defer second.Stop()
-		s.add("good", ids("a", 20)...)
+		s.add("good", ids("c", 20)...)
 		time.Sleep(10 * time.Second)
-		if a.count("good") != 20 || b.count("good") != 0 {
+		if a.count("good") != 40 || b.count("good") != 0 {
 			t.Errorf("got %d and %d requests, want all by the first", a.count("good"), b.count("good"))
 		}
 		first.Stop()
