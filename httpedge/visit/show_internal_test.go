@@ -30,7 +30,9 @@ func TestPageThatCannotBeRendered(t *testing.T) {
 	}
 	ctx.Response.Reset()
 	request := &oauth.AuthorizationRequest{RedirectURI: "https://app.example/callback", State: "s"}
-	s.Show(&Visit{HTTP: &ctx, Pending: &Pending{Request: request}}, fasthttp.StatusOK, noPage{})
+	s.Show(&Visit{HTTP: &ctx, Pending: &Pending{
+		Request: request, Client: &oauth.Client{},
+	}}, fasthttp.StatusOK, noPage{})
 	to, err := url.Parse(string(ctx.Response.Header.Peek("Location")))
 	if q := to.Query(); err != nil || ctx.Response.StatusCode() != 302 ||
 		to.Host != "app.example" || q.Get("error") != "server_error" ||

@@ -251,7 +251,7 @@ func (f *Fetcher) request(ctx context.Context, address string) (document, error)
 	request.Header.Set("User-Agent", "gatehouse")
 	response, err := f.client.Do(request)
 	if err != nil {
-		return document{}, errUnreachable
+		return document{}, unreachable(err)
 	}
 	body, err := readBody(response)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
@@ -273,7 +273,7 @@ func readBody(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
 	switch {
 	case err != nil:
-		return nil, errUnreachable
+		return nil, unreachable(err)
 	case len(body) > MaxBody:
 		return nil, errTooLarge
 	}
@@ -283,3 +283,11 @@ func readBody(response *http.Response) ([]byte, error) {
 // errUnreachable says no more, since people see it: not what names and addresses there are in the
 // network of the server.
 var errUnreachable = errors.New("the server cannot be reached at a public address")
+
+// unreachable says of an error whether the time was over, and nothing else.
+func unreachable(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the server did not respond in time: %w", context.DeadlineExceeded)
+	}
+	return errUnreachable
+}
