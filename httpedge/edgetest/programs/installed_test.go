@@ -79,7 +79,10 @@ func TestApache(t *testing.T) {
 			}))
 			t.Cleanup(behind.Close)
 			a := newApp(t, "", "/callback")
-			at := gatehouseWith(t, a, func(c *oauth.Client) { c.Options.IDTokenAlg = alg })
+			at := gatehouseWith(t, a, func(c *oauth.Client) {
+				c.Options.IDTokenAlg = alg
+				c.Options.PostLogoutRedirectURIs = []string{a.base + "/bye"}
+			})
 			startApache(t, a, at, behind.URL, alg)
 			p := newPerson(t)
 			p.visit(a.base + "/")
