@@ -94,6 +94,8 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := start(t, true)
 	n := c.Nodes()[1]
+	// Nodes that had nothing to tell each other connect with the first asks.
+	load(t, c, 10, time.Second, 0, func() error { return nil })
 	awaitPeers(t, n.Peers, "node-1", "node-3")
 	s := load(t, c, 130, 12*time.Second, 0.3, func() error {
 		if err := n.Stop(); err != nil {
