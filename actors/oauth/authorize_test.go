@@ -187,12 +187,12 @@ func TestRedirectURLs(t *testing.T) {
 		{"com.example.app:/cb", "a b+&=#%é\r\n", "com.example.app:/cb?code=c&state=a%20b%2B%26%3D%23%25%C3%A9%0D%0A&" + iss},
 	} {
 		r := &oauth.AuthorizationRequest{RedirectURI: row.uri, State: row.state}
-		if got := r.CodeURL("c", issuer); got != row.want {
+		if got := r.ResponseURL(r.CodeResponse("c", issuer)); got != row.want {
 			t.Errorf("got %s, want %s", got, row.want)
 		}
 		want := strings.Replace(row.want, "code=c",
 			"error=access_denied&error_description=The%20user%20denied%20access.", 1)
-		if got := r.ErrorURL(denied, issuer); got != want {
+		if got := r.ResponseURL(r.ErrorResponse(denied, issuer)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -214,9 +214,9 @@ func FuzzAuthorizationRequest(f *testing.F) {
 		if err != nil || r.CheckClient(c) != nil {
 			return
 		}
-		response := r.CodeURL("c", "https://id.example")
+		response := r.ResponseURL(r.CodeResponse("c", "https://id.example"))
 		if fault := r.Check(c, oauth.ViewUser); fault != nil {
-			response = r.ErrorURL(fault, "https://id.example")
+			response = r.ResponseURL(r.ErrorResponse(fault, "https://id.example"))
 		} else if !c.Scopes.Contains(r.Scopes) || r.Scopes == 0 || r.CodeChallenge != challenge {
 			t.Errorf("passed: %+v", r)
 		}

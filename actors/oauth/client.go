@@ -114,6 +114,14 @@ type ClientOptions struct {
 	MetadataChanged int64 `json:"metadata_changed,omitempty"`
 }
 
+// IDTokenAlg returns the algorithm that signs the client's tokens.
+func (c *Client) IDTokenAlg() string {
+	if alg := c.Options.IDTokenAlg; alg != "" {
+		return alg
+	}
+	return IDTokenAlgs[0]
+}
+
 // Clone returns a copy that shares no memory with o.
 func (o *ClientOptions) Clone() ClientOptions {
 	copied := *o

@@ -35,6 +35,14 @@ type GrantDetails struct {
 	Targets  Targets  `json:"targets,omitempty"`   // resources that it is for; none = this service (RFC 8707)
 }
 
+// ACR returns the authentication context class of the sign-in; "" = it is not known.
+func (d *GrantDetails) ACR() string {
+	if len(d.AMR) == 0 {
+		return ""
+	}
+	return ACR
+}
+
 // IsZero reports whether there is nothing to keep.
 func (d *GrantDetails) IsZero() bool {
 	return d.AuthTime == 0 && len(d.AMR) == 0 && d.SID == "" && d.Nonce == "" && len(d.Targets) == 0

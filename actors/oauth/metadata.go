@@ -57,10 +57,7 @@ func (f Features) With(other Features) Features {
 
 // Metadata returns the authorization server metadata as JSON (RFC 8414). issuer is the server's
 // base URL without a trailing slash.
-func Metadata(issuer string) []byte { return MetadataWith(issuer, Features{}) }
-
-// MetadataWith is Metadata with features.
-func MetadataWith(issuer string, f Features) []byte { return encode(newMetadata(issuer, f)) }
+func Metadata(issuer string, f Features) []byte { return encode(newMetadata(issuer, f)) }
 
 func encode(document any) []byte {
 	text, err := json.Marshal(document)

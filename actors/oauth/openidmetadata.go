@@ -34,7 +34,7 @@ const ACR = "1"
 // Registration section 2).
 var IDTokenAlgs = []string{"RS256", "ES256"}
 
-// OpenIDMetadata returns the metadata of the OpenID provider as JSON. It says all of MetadataWith as
+// OpenIDMetadata returns the metadata of the OpenID provider as JSON. It says all of Metadata as
 // well.
 func OpenIDMetadata(issuer string, f Features) []byte {
 	m := openIDMetadata{

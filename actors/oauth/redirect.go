@@ -14,16 +14,6 @@ func (r *AuthorizationRequest) ErrorResponse(e *Error, issuer string) []Paramete
 		{"state", r.State}, {"iss", issuer}}
 }
 
-// CodeURL returns the redirect URI with CodeResponse appended to its query.
-func (r *AuthorizationRequest) CodeURL(code, issuer string) string {
-	return r.ResponseURL(r.CodeResponse(code, issuer))
-}
-
-// ErrorURL returns the redirect URI with ErrorResponse appended to its query.
-func (r *AuthorizationRequest) ErrorURL(e *Error, issuer string) string {
-	return r.ResponseURL(r.ErrorResponse(e, issuer))
-}
-
 // ResponseURL returns the redirect URI with the parameters of a response appended to its query.
 func (r *AuthorizationRequest) ResponseURL(params []Parameter) string {
 	return withQuery(r.RedirectURI, params)

@@ -51,7 +51,7 @@ func TestErrorStatus(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	var document map[string]any
-	if err := json.Unmarshal(oauth.Metadata("https://id.example"), &document); err != nil {
+	if err := json.Unmarshal(oauth.Metadata("https://id.example", oauth.Features{}), &document); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

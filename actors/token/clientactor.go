@@ -223,12 +223,10 @@ func (a *clientActor) redeem(m *redemption) {
 	a.grant(&m.tokenAsk, scopes)
 	reused := !m.code.Used.IsZero() // it gets no token, but ends those of its first use
 	targets := m.narrow(m.code.Details.Targets, nil)
-	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, m.code.Details) ||
-		!a.reserveJWT(&m.tokenAsk, m.code.Details) ||
-		!a.count(&m.tokenAsk)) {
+	if !reused && !a.reserve(&m.tokenAsk, m.code.Details) {
 		return
 	}
-	m.fault = nil
+	m.fault = nil // a code that is used again gets no token, whatever it asks for
 	m.direct(targets)
 	m.op.Code, m.op.Now = m.code.Hash, m.now
 	m.op.Family = a.family(m)
@@ -284,12 +282,10 @@ func (a *clientActor) rotate(m *rotation) {
 	f := &m.token.Family
 	a.grant(&m.tokenAsk, scopes)
 	targets := m.narrow(f.Details.Targets, m.request.ResourceScopes())
-	if !reused && (m.fault != nil || !a.reserveIDToken(&m.tokenAsk, f.Details) ||
-		!a.reserveJWT(&m.tokenAsk, f.Details) ||
-		!a.count(&m.tokenAsk)) {
+	if !reused && !a.reserve(&m.tokenAsk, f.Details) {
 		return
 	}
-	m.fault = nil
+	m.fault = nil // nor does a refresh token
 	m.direct(targets)
 	m.op.FamilyID, m.op.Generation = f.ID, m.token.Generation
 	m.op.Grant = oauth.Grant{UserID: f.UserID, ClientID: f.ClientID}
@@ -329,6 +325,18 @@ func (a *clientActor) revoke(m *revocation) {
 		m.op.ByEpoch = !ok // so that others who have used up the room keep nobody from ending a token
 	}
 	a.submit(&m.clientAsk, &m.op)
+}
+
+// reserve takes what a new access token needs: room for its signatures, and a place in the quota. If
+// something is missing, it sets m.fault and returns false. Call it before anything is taken.
+func (a *clientActor) reserve(m *tokenAsk, d oauth.GrantDetails) bool {
+	return m.fault == nil && a.reserveIDToken(m, d) && a.reserveJWT(m, d) && a.count(m)
+}
+
+// release gives back the room for signatures.
+func (m *tokenAsk) release() {
+	m.idToken.room.release()
+	m.jwt.room.release()
 }
 
 // count counts the access token that m asks for against the client's quota. When that is used up,

@@ -192,8 +192,7 @@ func (s *Service) redeemCode(
 	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
 		return nil, err
 	}
-	defer m.idToken.release()
-	defer func() { m.jwt.room.release() }()
+	defer m.release()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {
@@ -236,8 +235,7 @@ func (s *Service) rotate(
 	if err := s.prepareJWT(ctx, c, &m.tokenAsk); err != nil {
 		return nil, err
 	}
-	defer m.idToken.release()
-	defer func() { m.jwt.room.release() }()
+	defer m.release()
 	m.op.Context = ctx
 	m.write = newWrite(func(err error) { s.ended(m.op.Ended, err) })
 	if err := s.do(ctx, a, m, &m.clientAsk, &m.op); err != nil {

@@ -38,17 +38,6 @@ type idTokenRequest struct {
 	claims  *userClaims // nil = the id_token has none of the user's
 }
 
-// release gives back the room for the signature.
-func (r *idTokenRequest) release() { r.room.release() }
-
-// idTokenAlg returns the algorithm of a client's id_tokens.
-func idTokenAlg(c *oauth.Client) string {
-	if alg := c.Options.IDTokenAlg; alg != "" {
-		return alg
-	}
-	return oauth.IDTokenAlgs[0]
-}
-
 // prepareIDToken does what may wait, before anything is taken: it makes sure that there is a key, and
 // reads the user whose claims the id_token has.
 func (s *Service) prepareIDToken(
@@ -57,7 +46,7 @@ func (s *Service) prepareIDToken(
 	if !scopes.Contains(oauth.OpenID) {
 		return nil
 	}
-	if _, err := s.signingKey(ctx, idTokenAlg(c), m.now); err != nil {
+	if _, err := s.signingKey(ctx, c.IDTokenAlg(), m.now); err != nil {
 		return err
 	}
 	if !c.Options.ClaimsInIDToken {
@@ -80,7 +69,7 @@ func (a *clientActor) reserveIDToken(m *tokenAsk, d oauth.GrantDetails) bool {
 		return true
 	}
 	m.idToken.details = d
-	m.idToken.room = a.service.reserve(m.client.ID, idTokenAlg(m.client), m.now)
+	m.idToken.room = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
 	if m.idToken.room == nil {
 		m.fault = errUnavailable
 		return false
@@ -94,10 +83,7 @@ func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
 	if m.idToken.room == nil {
 		return nil
 	}
-	d, acr := &m.idToken.details, ""
-	if len(d.AMR) > 0 {
-		acr = oauth.ACR
-	}
+	d := &m.idToken.details
 	claims := struct {
 		IDToken
 		*claims
@@ -105,7 +91,7 @@ func (a *clientActor) signIDToken(m *tokenAsk) (err error) {
 		Issuer: a.service.config.Issuer, Subject: strconv.FormatInt(m.access.UserID, 10),
 		Audience: m.client.WireID(), AuthorizedParty: m.client.WireID(),
 		Expires: m.access.Expires, Issued: m.access.Issued,
-		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: acr, AMR: d.AMR, SID: d.SID,
+		AuthTime: d.AuthTime, Nonce: d.Nonce, ACR: d.ACR(), AMR: d.AMR, SID: d.SID,
 		AccessTokenHash: tokenHash(m.response.AccessToken),
 	}}
 	if m.idToken.claims != nil {

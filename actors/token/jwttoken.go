@@ -22,7 +22,7 @@ func (s *Service) prepareJWT(ctx context.Context, c *oauth.Client, m *tokenAsk) 
 	if !c.Options.JWTAccessTokens {
 		return nil
 	}
-	_, err := s.signingKey(ctx, idTokenAlg(c), m.now)
+	_, err := s.signingKey(ctx, c.IDTokenAlg(), m.now)
 	return err
 }
 
@@ -33,7 +33,7 @@ func (a *clientActor) reserveJWT(m *tokenAsk, d oauth.GrantDetails) bool {
 		return true
 	}
 	m.jwt.details = d
-	m.jwt.room = a.service.reserve(m.client.ID, idTokenAlg(m.client), m.now)
+	m.jwt.room = a.service.reserve(m.client.ID, m.client.IDTokenAlg(), m.now)
 	if m.jwt.room == nil {
 		m.fault = errUnavailable
 		return false
@@ -47,15 +47,11 @@ func (a *clientActor) signJWT(m *tokenAsk) error {
 		return nil
 	}
 	d, t := &m.jwt.details, &m.access
-	acr := ""
-	if len(d.AMR) > 0 {
-		acr = oauth.ACR
-	}
 	claims := oauth.JWTAccessToken{
 		Issuer: a.service.config.Issuer, Subject: m.client.WireID(), Audience: a.service.config.Issuer,
 		Expires: t.Expires, Issued: t.Issued, ID: t.ID.String(), ClientID: m.client.WireID(),
 		Scope:    oauth.ScopeText(t.Scopes, m.response.ResourceScopes),
-		AuthTime: d.AuthTime, ACR: acr, AMR: d.AMR,
+		AuthTime: d.AuthTime, ACR: d.ACR(), AMR: d.AMR,
 		Sealed: m.response.AccessToken,
 	}
 	if t.UserID != 0 {

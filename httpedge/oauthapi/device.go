@@ -24,7 +24,7 @@ func (s *service) device(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	request.Caller = s.caller(ctx)
+	request.Caller = s.Caller(ctx)
 	if s.Place != nil && request.Caller.IsValid() {
 		request.Place = s.Place(request.Caller)
 	}
@@ -33,7 +33,7 @@ func (s *service) device(ctx *fasthttp.RequestCtx) {
 		Actor:     audit.Actor{Kind: audit.Client},
 		RequestID: endpoint.RequestID(ctx), Caller: request.Caller,
 	})
-	response, fault := s.tokens.BeginDevice(source, request, s.DefaultScopes, time.Now())
+	response, fault := s.Tokens.BeginDevice(source, request, s.DefaultScopes, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

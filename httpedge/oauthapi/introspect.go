@@ -13,7 +13,7 @@ func (s *service) introspect(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	about, fault := s.tokens.Introspect(credentials, token, ctx.Time())
+	about, fault := s.Tokens.Introspect(credentials, token, ctx.Time())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

@@ -40,24 +40,20 @@ type Config struct {
 	DefaultScopes oauth.Scopes
 	// Place returns the rough place of an address, "" if it is not known. Optional.
 	Place func(netip.Addr) string
-	// Features returns what clients are registered for.
-	Features func() oauth.Features
+	// RegisteredFeatures returns what clients are registered for.
+	RegisteredFeatures func() oauth.Features
 }
 
 // service holds what the handlers share.
 type service struct {
 	Config
-	tokens *token.Service
-	caller func(*fasthttp.RequestCtx) netip.Addr
-
 	resource []byte // response of pathResource
 }
 
 // Endpoints returns the endpoints of the identity service.
 func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
-	s := &service{config, config.Tokens, config.Caller,
-		oauth.OwnResourceMetadata(config.Issuer)}
+	s := &service{config, oauth.OwnResourceMetadata(config.Issuer)}
 	return []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, NamedOrigin: true},
@@ -90,11 +86,11 @@ func (s *service) source(ctx *fasthttp.RequestCtx, c oauth.Credentials) context.
 }
 
 // features returns what clients are registered for, and what the operator has turned on.
-func (s *service) features() oauth.Features { return s.Features().With(s.tokens.Features()) }
+func (s *service) features() oauth.Features { return s.RegisteredFeatures().With(s.Tokens.Features()) }
 
 // showMetadata serves GET /.well-known/oauth-authorization-server (RFC 8414).
 func (s *service) showMetadata(ctx *fasthttp.RequestCtx) {
-	showPublic(ctx, oauth.MetadataWith(s.Issuer, s.features()))
+	showPublic(ctx, oauth.Metadata(s.Issuer, s.features()))
 }
 
 // showOpenID serves GET /.well-known/openid-configuration (OpenID Connect Discovery section 4).
@@ -106,7 +102,7 @@ func (s *service) showOpenID(ctx *fasthttp.RequestCtx) {
 func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
 	reading, cancel := context.WithTimeout(context.Background(), keysTimeout)
 	defer cancel()
-	keys, fault := s.tokens.PublicKeys(reading)
+	keys, fault := s.Tokens.PublicKeys(reading)
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.JSON, fault)
 		return

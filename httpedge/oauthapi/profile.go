@@ -41,7 +41,7 @@ func (s *service) profileOf(ctx *fasthttp.RequestCtx, at token.Endpoint) {
 
 // show responds with what the endpoint tells about the token's user, or returns why it does not.
 func (s *service) show(ctx *fasthttp.RequestCtx, bearer string, at token.Endpoint) error {
-	admission := s.tokens.Admit(bearer, at, ctx.Time())
+	admission := s.Tokens.Admit(bearer, at, ctx.Time())
 	if isCounted(admission.Verdict) {
 		setRate(&ctx.Response.Header, admission.Rate)
 	}

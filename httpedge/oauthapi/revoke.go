@@ -17,7 +17,7 @@ func (s *service) revoke(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	fault = s.tokens.Revoke(s.source(ctx, credentials), credentials, token, time.Now())
+	fault = s.Tokens.Revoke(s.source(ctx, credentials), credentials, token, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
@@ -33,6 +33,6 @@ func (s *service) readCredentials(
 		return oauth.Credentials{}, "", fault
 	}
 	credentials, token, fault := oauth.ParseCredentials(params, authorization)
-	credentials.Caller = s.caller(ctx)
+	credentials.Caller = s.Caller(ctx)
 	return credentials, token, fault
 }

@@ -35,12 +35,12 @@ func (s *service) token(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return
 	}
-	request.Caller = s.caller(ctx)
+	request.Caller = s.Caller(ctx)
 	source := context.Background()
 	if request.Grant != oauth.ClientCredentialsGrant { // which records nothing
 		source = s.source(ctx, request.Credentials)
 	}
-	response, fault := s.tokens.Token(source, request, time.Now())
+	response, fault := s.Tokens.Token(source, request, time.Now())
 	if fault != nil {
 		endpoint.WriteError(ctx, endpoint.OAuth, fault)
 		return

@@ -122,7 +122,7 @@ func (s *service) readHint(v *visit.Visit) bool {
 		return true
 	}
 	hint, ok := s.openHint(request.IDTokenHint)
-	if !ok || !hint.isFor(request.ClientID) {
+	if !ok || hint.client != request.ClientID {
 		s.Refuse(v, &oauth.Error{Code: oauth.InvalidRequest,
 			Description: "The id_token_hint is not a valid id_token of this client.",
 			Hint:        "Send the last id_token as it was, or none."})
@@ -138,12 +138,12 @@ func (s *service) pendingQuery(params []oauth.Parameter) string {
 	if oauth.AsksOpenID(params) {
 		known = slices.Concat(known, openIDParameters)
 	}
-	return s.queryOf(params, known)
+	return s.requestQuery(params, known)
 }
 
-// queryOf returns the parameters that are known, and the one that skips the account chooser, as a
+// requestQuery returns the parameters that are known, and the one that skips the account chooser, as a
 // query.
-func (s *service) queryOf(params []oauth.Parameter, known []string) string {
+func (s *service) requestQuery(params []oauth.Parameter, known []string) string {
 	return queryOf(params, append(slices.Clip(known), s.chooser))
 }
 
@@ -175,7 +175,7 @@ func (s *service) authorizeByForm(ctx *fasthttp.RequestCtx) bool {
 			params[i].Value = params[i].Value[:min(1, len(params[i].Value))]
 		}
 	}
-	query := s.queryOf(params,
+	query := s.requestQuery(params,
 		slices.Concat(pendingParameters, openIDParameters, []string{"request", "request_uri"}))
 	if len(query) > maxPending {
 		s.RefusePage(&visit.Visit{HTTP: ctx}, "The request is too long.",

@@ -121,10 +121,10 @@ func (s *service) readLogout(v *visit.Visit) (*logoutRequest, []visit.Visitor, b
 func (s *service) readLogoutClient(v *visit.Visit, r *logoutRequest) error {
 	id := r.ClientID
 	if hint, ok := s.openHint(r.IDTokenHint); ok {
-		if id == "" && len(hint.clients) == 1 {
-			id = hint.clients[0]
+		if id == "" {
+			id = hint.client
 		}
-		if hint.isFor(id) {
+		if hint.client == id {
 			r.hint = hint
 		}
 	}
