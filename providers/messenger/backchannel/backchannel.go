@@ -431,12 +431,8 @@ func (s *Sender) post(ctx context.Context, client *oauth.Client, l *account.Logo
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	alg := client.Options.IDTokenAlg
-	if alg == "" {
-		alg = "RS256"
-	}
 	now := time.Now()
-	token, err := s.config.Sign(ctx, alg, "logout+jwt", claims{
+	token, err := s.config.Sign(ctx, client.IDTokenAlg(), "logout+jwt", claims{
 		Issuer: s.config.Issuer, Subject: strconv.FormatInt(l.UserID, 10), Audience: client.ID,
 		Issued: now.Unix(), Expires: now.Add(tokenLifetime).Unix(), ID: l.ID, SID: l.SID,
 		Events: map[string]struct{}{logoutEvent: {}},
