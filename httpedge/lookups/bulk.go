@@ -75,22 +75,30 @@ func (b *bulkBatch) read(body []byte) error {
 	if err != nil {
 		return errBulkMalformed
 	}
+	queries, err := memberOf(v, "queries")
+	if err != nil {
+		return err
+	}
+	return b.readQueries(queries)
+}
+
+// memberOf returns the member of an object with that name, which must occur once.
+func memberOf(v *fastjson.Value, name string) (member *fastjson.Value, err error) {
 	object, err := v.Object()
 	if err != nil {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	var queries *fastjson.Value
 	times := 0
-	object.Visit(func(name []byte, member *fastjson.Value) {
-		if string(name) == "queries" {
-			queries = member
+	object.Visit(func(key []byte, value *fastjson.Value) {
+		if string(key) == name {
+			member = value
 			times++
 		}
 	})
 	if times != 1 {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	return b.readQueries(queries)
+	return member, nil
 }
 
 func (b *bulkBatch) readQueries(queries *fastjson.Value) error {

@@ -20,6 +20,7 @@ const (
 	pathMyIP   = "/api/my-ip"
 	pathLookup = "/api/lookup"
 	pathBulk   = "/api/bulk"
+	PathStream = "/api/stream" // its body may be larger than those of other paths
 )
 
 // service holds what the handlers share.
@@ -39,6 +40,8 @@ func Endpoints(
 		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
 			AnyOrigin: true},
 		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
+			Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: PathStream, Methods: []string{fasthttp.MethodPost}, Handle: s.stream,
 			Format: endpoint.Lookup, AnyOrigin: true},
 	}
 }
