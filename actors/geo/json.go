@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -67,6 +68,42 @@ func (r *Result) AppendJSON(dst []byte) []byte {
 	dst = r.Network.appendJSON(append(dst, `,"network":`...))
 	dst = r.Flags.appendJSON(append(dst, `,"flags":`...))
 	return append(dst, '}')
+}
+
+// appendJSON appends the member "data" of a result of source.
+func (d *Data) appendJSON(dst []byte, source Source) []byte {
+	dst = append(dst, `{"prefix":`...)
+	dst = appendPrefix(dst, d.Prefix)
+	return d.appendTail(dst, source)
+}
+
+// appendPrefix appends p as a JSON string, or null if p is not known.
+func appendPrefix(dst []byte, p netip.Prefix) []byte {
+	if !p.IsValid() {
+		return append(dst, "null"...)
+	}
+	return append(p.AppendTo(append(dst, '"')), '"')
+}
+
+// appendTail appends the members of "data" after the prefix.
+func (d *Data) appendTail(dst []byte, source Source) []byte {
+	dst = appendKnown(append(dst, `,"accuracyRadiusKm":`...), int64(d.AccuracyRadiusKm))
+	dst = appendKnown(append(dst, `,"asn":`...), int64(d.ASN))
+	dst = appendString(dst, `,"source":`, string(source))
+	dst = append(dst, `,"asOf":`...)
+	if d.AsOf.IsZero() {
+		return append(dst, "null}"...)
+	}
+	dst = d.AsOf.UTC().AppendFormat(append(dst, '"'), time.DateOnly)
+	return append(dst, '"', '}')
+}
+
+// appendKnown appends n, or null if it is 0.
+func appendKnown(dst []byte, n int64) []byte {
+	if n == 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, n, 10)
 }
 
 // jsonSize returns an upper estimate of the JSON's size in bytes, exact to a few bytes if no
