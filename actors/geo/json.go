@@ -63,7 +63,11 @@ func appendEscaped(dst []byte, r rune) []byte {
 // to the closing brace of the whole object. It always writes every documented member.
 func (r *Result) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, r.jsonSize())
-	dst = appendIP(append(dst, `,"ip":`...), r.IP)
+	return r.appendTail(appendIP(dst, r.IP))
+}
+
+// appendTail appends the part of a response after the value of "ipVersion".
+func (r *Result) appendTail(dst []byte) []byte {
 	dst = r.Location.appendJSON(append(dst, `,"location":`...))
 	dst = r.Network.appendJSON(append(dst, `,"network":`...))
 	dst = r.Flags.appendJSON(append(dst, `,"flags":`...))
@@ -72,10 +76,11 @@ func (r *Result) AppendJSON(dst []byte) []byte {
 
 // appendJSON appends the member "data" of a result of source.
 func (d *Data) appendJSON(dst []byte, source Source) []byte {
-	dst = append(dst, `{"prefix":`...)
-	dst = appendPrefix(dst, d.Prefix)
-	return d.appendTail(dst, source)
+	return d.appendTail(appendPrefix(append(dst, dataHead...), d.Prefix), source)
 }
+
+// dataHead is the JSON of "data" before the value of "prefix".
+const dataHead = `{"prefix":`
 
 // appendPrefix appends p as a JSON string, or null if p is not known.
 func appendPrefix(dst []byte, p netip.Prefix) []byte {
@@ -117,21 +122,19 @@ func (r *Result) jsonSize() int {
 		len(n.Reverse)
 }
 
-// appendIP appends the address and the member "ipVersion". Both are "" when the address is not
-// known.
+// appendIP appends the members "ip" and "ipVersion". Both are "" when the address is not known.
 func appendIP(dst []byte, ip netip.Addr) []byte {
-	version := ""
-	dst = append(dst, '"')
-	switch {
-	case ip.Is4():
-		version = "IPv4"
-	case ip.Is6():
-		version = "IPv6"
-	}
+	dst = append(dst, `,"ip":"`...)
 	if ip.IsValid() {
 		dst = ip.AppendTo(dst)
 	}
-	return appendString(append(dst, '"'), `,"ipVersion":`, version)
+	switch {
+	case ip.Is4():
+		return append(dst, `","ipVersion":"IPv4"`...)
+	case ip.Is6():
+		return append(dst, `","ipVersion":"IPv6"`...)
+	}
+	return append(dst, `","ipVersion":""`...)
 }
 
 func (l *Location) appendJSON(dst []byte) []byte {
