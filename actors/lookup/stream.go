@@ -55,7 +55,7 @@ func (s *Service) Stream(caller netip.Addr, next func() (text string, ok bool)) 
 func (st *Stream) Next(waits func() bool) (text string, o geo.Outcome, ok bool) {
 	if st.head == len(st.ahead) {
 		text, o, ok = st.read()
-		if !ok || !isMiss(o) {
+		if !ok || !isMiss(&o) {
 			return text, o, ok
 		}
 	}
@@ -82,7 +82,7 @@ func (st *Stream) read() (text string, o geo.Outcome, ok bool) {
 		return "", o, false
 	}
 	var q geo.Query
-	if o = st.service.find(text, time.Now(), &q); isMiss(o) {
+	if o = st.service.find(text, time.Now(), &q); isMiss(&o) {
 		st.miss(text, q)
 	}
 	return text, o, true
@@ -98,7 +98,7 @@ func (st *Stream) readAhead() {
 		if !ok {
 			return
 		}
-		if !isMiss(o) {
+		if !isMiss(&o) {
 			st.ahead = append(st.ahead, streamed{text: text, outcome: o})
 		}
 	}

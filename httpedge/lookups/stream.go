@@ -91,7 +91,7 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 			failed++
 			lines = endpoint.AppendItem(lines, text, outcome.Err)
 		} else {
-			lines = outcome.Entry.AppendFor(lines, text)
+			lines = outcome.AppendJSON(lines, text)
 		}
 		lines = append(lines, '\n')
 		if len(lines) >= streamChunk && !send() {
