@@ -27,6 +27,7 @@ type Entry struct {
 
 	fetched int64        // nanoseconds since 1970
 	used    atomic.Int64 // Cache.puts at its last move in the LRU
+	data    *string      // JSON of the member "data"; nil = only the source is known
 	ttl     uint16       // seconds
 	tail    uint16       // offset in Body after the value of "query"
 	source  uint8        // index in sources
@@ -60,6 +61,10 @@ func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration
 		body := AppendQuoted(append(buf[:0], bodyHead...), q.String())
 		e.tail = uint16(len(body))
 		e.Body = bytes.Clone(a.Result.AppendJSON(body))
+		if a.Result.Data != (Data{}) {
+			data := string(a.Result.Data.appendJSON(nil, source))
+			e.data = &data
+		}
 	}
 	return e
 }
@@ -98,13 +103,6 @@ func (e *Entry) Age(now time.Time) int {
 }
 
 func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
-
-// Outcome is the outcome of a lookup.
-type Outcome struct {
-	Entry  *Entry // the answer; nil when there is none
-	Err    *Error // why there is no result: Entry.Err, or a failure that is not cached
-	Cached bool   // the answer was in the cache at the time of the request
-}
 
 // Cache is an LRU cache of answers by query. It may be used by many goroutines.
 type Cache struct {
@@ -254,4 +252,10 @@ func (c *Cache) dropped(q Query, e *Entry) {
 // element, map slot and slots of the index.
 const entryOverhead = 340
 
-func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.Body)) }
+func cost(q Query, e *Entry) int64 {
+	n := entryOverhead + len(q.domain) + cap(e.Body)
+	if e.data != nil {
+		n += len(*e.data)
+	}
+	return int64(n)
+}

@@ -75,7 +75,7 @@ type Lookups struct {
 	// simulator runs in this process. Connections 0 = Concurrency.
 	Upstream ipapi.Config
 	// Files are offline files: a fallback where Upstream does not answer in time. No Files.Files =
-	// no fallback. Logger is set by Start.
+	// no fallback. Logger and Rendered are set by Start.
 	Files mmdb.Config
 	// Reverse finds reverse names where a batch lacks them. Server "" = none are looked up.
 	Reverse ptr.Config

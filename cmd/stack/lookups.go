@@ -56,7 +56,7 @@ func (s *Stack) StopLookups() { s.stopLookups() }
 func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 	c := s.config.Lookups
 	if len(c.Files.Files) > 0 {
-		c.Files.Logger = s.Logger
+		c.Files.Logger, c.Files.Rendered = s.Logger, c.CacheEntries
 		files, err := mmdb.Open(c.Files)
 		if err != nil {
 			return nil, nil, wrong("Lookups.Files", err)

@@ -75,22 +75,30 @@ func (b *bulkBatch) read(body []byte) error {
 	if err != nil {
 		return errBulkMalformed
 	}
+	queries, err := memberOf(v, "queries")
+	if err != nil {
+		return err
+	}
+	return b.readQueries(queries)
+}
+
+// memberOf returns the member of an object with that name, which must occur once.
+func memberOf(v *fastjson.Value, name string) (member *fastjson.Value, err error) {
 	object, err := v.Object()
 	if err != nil {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	var queries *fastjson.Value
 	times := 0
-	object.Visit(func(name []byte, member *fastjson.Value) {
-		if string(name) == "queries" {
-			queries = member
+	object.Visit(func(key []byte, value *fastjson.Value) {
+		if string(key) == name {
+			member = value
 			times++
 		}
 	})
 	if times != 1 {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	return b.readQueries(queries)
+	return member, nil
 }
 
 func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
@@ -124,7 +132,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if b.outcomes[i].Err != nil {
 			failed++
 		}
-		b.addSource(b.outcomes[i].Entry)
+		b.addSource(&b.outcomes[i])
 	}
 	body := append(ctx.Response.SwapBody(nil)[:0], `{"ok":true,"count":`...)
 	body = strconv.AppendInt(body, int64(len(b.outcomes)), 10)
@@ -138,7 +146,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if err := b.outcomes[i].Err; err != nil {
 			body = endpoint.AppendItem(body, b.texts[i], err)
 		} else {
-			body = b.outcomes[i].Entry.AppendFor(body, b.texts[i])
+			body = b.outcomes[i].AppendJSON(body, b.texts[i])
 		}
 	}
 	ctx.Response.SwapBody(append(body, ']', '}'))
@@ -163,16 +171,13 @@ func (b *bulkBatch) refusal() *geo.Error {
 	return soonest
 }
 
-func (b *bulkBatch) addSource(e *geo.Entry) {
-	if e == nil {
+func (b *bulkBatch) addSource(o *geo.Outcome) {
+	if !o.HasAnswer() {
 		return
 	}
-	for _, known := range b.sources {
-		if known == e.Source() {
-			return
-		}
+	if source := o.Source(); !slices.Contains(b.sources, source) {
+		b.sources = append(b.sources, source)
 	}
-	b.sources = append(b.sources, e.Source())
 }
 
 func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {

@@ -20,6 +20,7 @@ const (
 	pathMyIP   = "/api/my-ip"
 	pathLookup = "/api/lookup"
 	pathBulk   = "/api/bulk"
+	PathStream = "/api/stream" // its body may be larger than those of other paths
 )
 
 // service holds what the handlers share.
@@ -39,6 +40,8 @@ func Endpoints(
 		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
 			AnyOrigin: true},
 		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
+			Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: PathStream, Methods: []string{fasthttp.MethodPost}, Handle: s.stream,
 			Format: endpoint.Lookup, AnyOrigin: true},
 	}
 }
@@ -68,15 +71,15 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 	}
 	now := ctx.Time()
 	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, now)
-	if outcome.Entry != nil {
-		setCacheHeaders(ctx, outcome, now)
+	if outcome.HasAnswer() {
+		setCacheHeaders(ctx, &outcome, now)
 	}
 	if outcome.Err != nil {
 		endpoint.WriteLookup(ctx, text, outcome.Err)
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
-	writeResult(ctx, text, outcome.Entry)
+	writeResult(ctx, text, &outcome)
 }
 
 // queryText returns the value of q, which shares memory with the request. Parsing the arguments
@@ -110,18 +113,18 @@ func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 }
 
 // setCacheHeaders sets how long the client may cache the response and where the result comes from.
-func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
-	h, e := &ctx.Response.Header, o.Entry
+func setCacheHeaders(ctx *fasthttp.RequestCtx, o *geo.Outcome, now time.Time) {
+	h := &ctx.Response.Header
 	var buf [48]byte
 	value := append(buf[:0], "private, max-age="...)
-	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL()/time.Second), 10))
-	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(e.Age(now)), 10))
+	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(o.TTL()/time.Second), 10))
+	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(o.Age(now)), 10))
 	verdict := cacheMiss
 	if o.Cached {
 		verdict = cacheHit
 	}
 	h.SetCanonical(headerCache, verdict)
-	setSource(h, e.Source())
+	setSource(h, o.Source())
 }
 
 func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
@@ -131,10 +134,10 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 
 // writeResult responds with a result for the query as written in text. A body that was rendered
 // before is not copied.
-func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
-	if e.IsFor(text) {
-		ctx.Response.SetBodyRaw(e.Body)
+func writeResult(ctx *fasthttp.RequestCtx, text string, o *geo.Outcome) {
+	if body := o.Ready(text); body != nil {
+		ctx.Response.SetBodyRaw(body)
 		return
 	}
-	ctx.Response.SwapBody(e.AppendFor(ctx.Response.SwapBody(nil)[:0], text))
+	ctx.Response.SwapBody(o.AppendJSON(ctx.Response.SwapBody(nil)[:0], text))
 }

@@ -26,8 +26,8 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	outcome := s.lookups.Lookup(text, func() netip.Addr { return caller }, time.Now())
-	if outcome.Entry != nil {
-		setSource(&ctx.Response.Header, outcome.Entry.Source())
+	if outcome.HasAnswer() {
+		setSource(&ctx.Response.Header, outcome.Source())
 	}
 	if outcome.Err != nil {
 		endpoint.WriteLookup(ctx, text, outcome.Err)
@@ -35,5 +35,5 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
-	writeResult(ctx, text, outcome.Entry)
+	writeResult(ctx, text, &outcome)
 }
