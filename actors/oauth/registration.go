@@ -102,7 +102,7 @@ func (c *Client) checkGrants() *RegistrationError {
 	case c.Grants == 0 ||
 		!AllGrants.Contains(c.Grants):
 		return &RegistrationError{field,
-			"it must have one or more of authorization_code, refresh_token and client_credentials"}
+			"it must have one or more of " + strings.Join(AllGrants.Names(), ", ")}
 	case c.Grants.Contains(RefreshTokenGrant) &&
 		c.Grants&(AuthorizationCodeGrant|DeviceCodeGrant) == 0:
 		return &RegistrationError{field,

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -162,8 +163,7 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			grant, ok := oauth.ParseGrantType(name)
 			if !ok {
-				o.refuse("grants",
-					"must be among authorization_code, refresh_token and client_credentials")
+				o.refuse("grants", "must be among "+strings.Join(oauth.AllGrants.Names(), ", "))
 			}
 			client.Grants |= grant
 		}
