@@ -381,10 +381,11 @@ func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
 		number = former[0].Number + 1
 	}
 	signing := r.Purpose.IsSigning() && len(former) > 0
+	early := signing && former[0].Starts.After(r.Now) && !r.Starts.Before(former[0].Starts)
 	switch {
 	case r.Drop:
 		former = nil
-	case len(former) > 1 && !signing, signing && (r.First || former[0].Starts.After(r.Now)):
+	case len(former) > 1 && !signing, signing && r.First, early:
 		return oauth.ErrKeysInUse
 	case len(former) > 0:
 		former[0].Expires = r.Expires
