@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
 	"gatehouse/httpedge/edgetest/recipe"
@@ -74,6 +75,7 @@ func TestApacheAPI(t *testing.T) {
 	a := newApp(t, "Apache as an API", "", "")
 	made := a.recipe.Create(t, st, recipe.Addresses(st.URL, a.port))
 	agent, api := made[0], made[1]
+	other := newOtherResource(t, st, agent)
 	settings := a.settings(&provider{issuer: st.URL, id: api.ID, secret: api.Secret}) +
 		"ProxyPass /notes " + behind.URL + "\n"
 	client := &http.Client{Transport: &http.Transport{
@@ -110,12 +112,14 @@ func TestApacheAPI(t *testing.T) {
 			token string
 			want  int
 		}{
-			"for this API":        {good, http.StatusOK},
-			"revoked":             {gone, http.StatusUnauthorized},
-			"unknown":             {"gtat_unknown", http.StatusUnauthorized},
-			"none":                {"", http.StatusUnauthorized},
-			"without a scope":     {token(url.Values{"resource": {a.base + "/notes"}}), http.StatusUnauthorized},
-			"for another service": {token(url.Values{}), http.StatusUnauthorized},
+			"for this API":         {good, http.StatusOK},
+			"revoked":              {gone, http.StatusUnauthorized},
+			"unknown":              {"gtat_unknown", http.StatusUnauthorized},
+			"none":                 {"", http.StatusUnauthorized},
+			"without a scope":      {token(url.Values{"resource": {a.base + "/notes"}}), http.StatusUnauthorized},
+			"for gatehouse itself": {token(url.Values{}), http.StatusUnauthorized},
+			"for another API": {token(url.Values{"resource": {other}, "scope": {"notes:read"}}),
+				http.StatusUnauthorized},
 		} {
 			if got, text := ask(t, a, row.token); got != row.want || got == http.StatusOK && text != agent.ID {
 				t.Errorf("%s: got %d %q, want %d", name, got, text, row.want)
@@ -134,6 +138,24 @@ func TestApacheAPI(t *testing.T) {
 			t.Errorf("got %d, want an error: nothing vouches for the certificate", got)
 		}
 	})
+}
+
+// newOtherResource registers a resource that has the same scope, and lets a client ask for it.
+func newOtherResource(t *testing.T, st *edgetest.IdentityStack, of recipe.Client) (uri string) {
+	t.Helper()
+	r := oauth.Resource{URI: "https://mail.example/api", Scopes: []string{"notes:read"}}
+	if _, err := st.Tokens.CreateResource(t.Context(), r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := st.Store.Client(t.Context(), of.ID)
+	if err == nil {
+		c.Options.Resources = append(c.Options.Resources, r.URI)
+		err = st.Store.UpdateClient(t.Context(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.URI
 }
 
 // ask requests the API with an access token; "" = without.
