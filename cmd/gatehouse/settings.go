@@ -159,6 +159,10 @@ var groups = []kong.Group{
 	{Key: "log", Title: "Logs:"},
 	{Key: "options", Title: "What few clients need:"},
 	{Key: "remote", Title: "The server and its operator:"},
+	{Key: "input", Title: "Input:"},
+	{Key: "output", Title: "Output:"},
+	{Key: "source", Title: "Where answers come from:"},
+	{Key: "run", Title: "Long runs:"},
 }
 
 // serviceSettings are all settings of a process that serves.
