@@ -43,6 +43,11 @@ var (
 
 // stream serves POST /api/stream.
 func (s *service) stream(ctx *fasthttp.RequestCtx) {
+	shown, err := viewOf(ctx.QueryArgs())
+	if err != nil {
+		endpoint.WriteLookup(ctx, "", err)
+		return
+	}
 	queries, err := readStream(&ctx.Request)
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
@@ -50,7 +55,7 @@ func (s *service) stream(ctx *fasthttp.RequestCtx) {
 	}
 	found := s.lookups.Stream(s.caller(ctx), queries.next)
 	endpoint.SetStream(ctx, func(w io.Writer) error {
-		out := streamWriter{to: w, buf: streamBuffers.Get().(*[]byte)}
+		out := streamWriter{to: w, shown: shown, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)
 		return out.write(found)
 	})
@@ -65,9 +70,10 @@ var streamBuffers = sync.Pool{New: func() any {
 
 // streamWriter writes the lines of a response.
 type streamWriter struct {
-	to  io.Writer
-	buf *[]byte // lines that are not sent yet
-	err error
+	to    io.Writer
+	shown view
+	buf   *[]byte // lines that are not sent yet
+	err   error
 }
 
 // write sends a line for each query, and the last line. It sends what it has before it waits.
@@ -91,7 +97,7 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 			failed++
 			lines = endpoint.AppendItem(lines, text, outcome.Err)
 		} else {
-			lines = outcome.AppendJSON(lines, text)
+			lines = w.shown.append(lines, text, &outcome)
 		}
 		lines = append(lines, '\n')
 		if len(lines) >= streamChunk && !send() {
