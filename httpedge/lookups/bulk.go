@@ -160,6 +160,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
 	b.setSources(&ctx.Response.Header)
+	endpoint.Compress(ctx)
 }
 
 // refusal returns the error of the whole request: the one with the shortest wait when every item

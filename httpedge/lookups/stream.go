@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ const (
 	maxStreamLine  = 4 << 10 // bytes of a line
 	streamChunk    = 32 << 10
 	streamOverhead = 8 << 10 // room for the line that fills a chunk
+	fewQueries     = 2       // whose response is not worth compressing: a line has about 500 bytes
 )
 
 var contentTypeNDJSON = []byte("application/x-ndjson")
@@ -54,8 +54,9 @@ func (s *service) stream(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	found := s.lookups.Stream(s.caller(ctx), queries.next)
-	endpoint.SetStream(ctx, func(w io.Writer) error {
-		out := streamWriter{to: w, shown: shown, buf: streamBuffers.Get().(*[]byte)}
+	many := len(queries.ends) > fewQueries
+	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
+		out := streamWriter{to: to, shown: shown, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)
 		return out.write(found)
 	})
@@ -70,7 +71,7 @@ var streamBuffers = sync.Pool{New: func() any {
 
 // streamWriter writes the lines of a response.
 type streamWriter struct {
-	to    io.Writer
+	to    *endpoint.Stream
 	shown view
 	buf   *[]byte // lines that are not sent yet
 	err   error
@@ -81,14 +82,20 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 	count, failed := 0, 0
 	lines := (*w.buf)[:0]
 	send := func() bool {
-		if len(lines) > 0 && w.err == nil {
+		if w.err == nil {
 			_, w.err = w.to.Write(lines)
 			lines = lines[:0]
 		}
 		return w.err == nil
 	}
+	flush := func() bool {
+		if len(lines) > 0 && send() {
+			w.err = w.to.Flush()
+		}
+		return w.err == nil
+	}
 	for {
-		text, outcome, ok := found.Next(send)
+		text, outcome, ok := found.Next(flush)
 		if !ok {
 			break
 		}
