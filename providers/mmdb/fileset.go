@@ -86,7 +86,7 @@ func (p *Provider) render(all *record, err *geo.Error, now time.Time) *geo.Recor
 	if err != nil {
 		return geo.NewRecord(geo.Answer{Err: err}, geo.SourceMMDB, geo.NotFoundTTL)
 	}
-	return geo.NewRecord(geo.Answer{Result: all.result(&p.zones, now)}, geo.SourceMMDB, geo.ResultTTL)
+	return geo.NewRecord(geo.Answer{Result: all.result(&p.zones, now)}, geo.SourceMMDB, p.ttl)
 }
 
 // read looks up an address, and returns an answer of its own.
