@@ -37,7 +37,7 @@ type plan struct {
 
 var trials = []*trial{
 	&hitTrial, &bulkTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
-	&tokenTrial, &postgresTrial, &redeemTrial,
+	&tokenTrial, &postgresTrial, &redeemTrial, &userInfoTrial, &rs256Trial, &es256Trial,
 }
 
 func trialNamed(name string) (*trial, error) {
