@@ -16,6 +16,9 @@
 //	token           a client_credentials grant on SQLite
 //	token-postgres  the same on its own PostgreSQL, from the programs of Debian's package
 //	redeem          redemption of an authorization code on SQLite; codes are made before
+//	userinfo        the claims of a user, 10,000 access tokens in turn
+//	id-token-rs256  redeem, with an id_token signed by RS256
+//	id-token-es256  redeem, with an id_token signed by ES256
 //
 // Databases are in the folder for temporary files. Without a name, all are measured, which takes
 // some minutes.

@@ -47,12 +47,12 @@ func Map(paths ...string) (*Mapped, error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
 		}
 	}
-	m.p.files.Store(&files)
+	m.p.files.Store(&fileSet{files: files})
 	return m, nil
 }
 
 // Close unmaps the files. It must not be called during a lookup.
-func (m *Mapped) Close() error { return m.close(*m.p.files.Load()) }
+func (m *Mapped) Close() error { return m.close(m.p.files.Load().files) }
 
 func (m *Mapped) close(files []*file) error {
 	var errs []error
@@ -65,15 +65,10 @@ func (m *Mapped) close(files []*file) error {
 // Find returns where the files have addr. It costs a fraction of Answer.
 func (m *Mapped) Find(addr netip.Addr) Places {
 	var at Places
-	for i, f := range *m.p.files.Load() {
-		if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
-			continue
-		}
-		if r := f.reader.Lookup(addr); r.Found() {
-			at[i] = uint64(r.Offset()) + 1
-		} else if r.Err() != nil {
-			at[i] = ^uint64(0)
-		}
+	var found [MaxMapped]place
+	places, _ := m.p.files.Load().search(addr, found[:0])
+	for i := range places {
+		at[i] = places[i].offset
 	}
 	return at
 }
@@ -84,4 +79,4 @@ func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.E
 }
 
 // Answer returns the answer for addr at now.
-func (m *Mapped) Answer(addr netip.Addr, now time.Time) geo.Answer { return m.p.find(addr, now) }
+func (m *Mapped) Answer(addr netip.Addr, now time.Time) geo.Answer { return m.p.read(addr, now) }
