@@ -97,7 +97,7 @@ func checkBackchannelURI(uri string) error {
 	case strings.HasPrefix(uri, "http://"):
 		return checkLocal(u)
 	}
-	return errors.New("it must begin with https://, such as https://app.example/logout")
+	return errors.New("it must begin with https://, such as https://app.example/")
 }
 
 // checkHTTPS returns an error unless uri is an https URL without a fragment and without user
