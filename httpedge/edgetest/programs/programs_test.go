@@ -67,6 +67,15 @@ const (
 // gatehouse returns the real service with a client for the app and a person.
 func gatehouse(t *testing.T, a *app) *provider { return gatehouseWith(t, a, nil) }
 
+// signInSteps are what a person does on the pages of the service.
+func signInSteps(email string) []step {
+	return []step{
+		{atPassword, map[string]string{`input[name="email"]`: email, atPassword: edgetest.Password},
+			"form button"},
+		{atConsent, nil, `button[name="decision"][value="allow"]`},
+	}
+}
+
 // gatehouseWith is gatehouse with a changed client.
 func gatehouseWith(t *testing.T, a *app, change func(*oauth.Client)) *provider {
 	t.Helper()
@@ -85,11 +94,7 @@ func gatehouseWith(t *testing.T, a *app, change func(*oauth.Client)) *provider {
 	u := st.NewUser(t, "Rosa", "rosa@example.com")
 	return &provider{
 		issuer: st.URL, id: c.ID, secret: c.Secret, email: u.Email, service: st,
-		signIn: []step{
-			{atPassword, map[string]string{`input[name="email"]`: u.Email, atPassword: edgetest.Password},
-				"form button"},
-			{atConsent, nil, `button[name="decision"][value="allow"]`},
-		},
+		signIn:  signInSteps(u.Email),
 		signOut: []step{{"form button", nil, "form button"}},
 	}
 }
