@@ -187,6 +187,23 @@ func TestIdentityEndpointsMatchOpenAPI(t *testing.T) {
 		"POST /consent 303", "GET /accounts 200", "GET /logout 200")
 }
 
+func TestRegistrationMatchesOpenAPI(t *testing.T) {
+	open := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	d := describe(t, open.Stack)
+	for range 11 {
+		register(t, open, agentRegistration)
+	}
+	register(t, open, "{}")
+	get(t, open.Stack, "/.well-known/openid-configuration")
+	d.covers("POST /oauth/register 201", "POST /oauth/register 400", "POST /oauth/register 429")
+	guarded := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
+	d = describe(t, guarded.Stack)
+	register(t, guarded, agentRegistration)
+	register(t, guarded, `{"redirect_uris":["https://a.example/"]}`, "Authorization",
+		"Bearer "+registrationToken)
+	d.covers("POST /oauth/register 201", "POST /oauth/register 401")
+}
+
 func TestOperatorErrorsMatchOpenAPI(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	d := describe(t, st.Stack)

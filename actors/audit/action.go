@@ -48,6 +48,13 @@ const (
 	KeysDropped      Action = "keys_dropped"
 )
 
+// What clients that register themselves do. The subject of both is the service, since anybody can
+// register many: the target is the client.
+const (
+	ClientRegistered Action = "client_registered"
+	ClientEnded      Action = "client_ended" // details: unconsented or idle
+)
+
 // BudgetReached says that a limit against abuse was reached. Its details name the limit.
 const BudgetReached Action = "budget_reached"
 
@@ -58,4 +65,5 @@ var Actions = []Action{
 	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
 	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
+	ClientRegistered, ClientEnded,
 }

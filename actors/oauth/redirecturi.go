@@ -146,14 +146,14 @@ func checkLocal(u *url.URL) error {
 
 // AllowsRedirect reports whether uri is registered for c, byte for byte. With LoopbackAnyPort the
 // port after http://127.0.0.1 or http://[::1] may differ or be missing (RFC 8252 section 7.3). For a
-// client that a metadata document describes, that is so after http://localhost as well.
+// client that registered itself, that is so after http://localhost as well.
 func (c *Client) AllowsRedirect(uri string) bool {
 	if slices.Contains(c.RedirectURIs, uri) {
 		return true
 	}
 	hosts := loopbackHosts
 	switch {
-	case c.Options.MetadataURL != "":
+	case c.Options.SelfRegistered:
 		hosts = localHosts
 	case !c.LoopbackAnyPort:
 		return false

@@ -79,6 +79,16 @@ func newFakeStore() *fakeStore {
 	return s
 }
 
+// RegisterClient implements oauth.Store.
+func (s *fakeStore) RegisterClient(ctx context.Context, c *oauth.Client, _ int) error {
+	return s.CreateClient(ctx, c)
+}
+
+// EndClients implements oauth.Store.
+func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
+	return nil, nil
+}
+
 // UseAssertion implements oauth.Store.
 func (s *fakeStore) UseAssertion(_ context.Context, replay oauth.Hash, _ time.Time) error {
 	s.mu.Lock()

@@ -134,6 +134,7 @@ func (c *clientList) Run(p *program) error {
 		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"},
 		{"OPERATOR", "operator"},
 		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
+		{"REGISTERED BY", "registered_by"},
 	})
 }
 

@@ -142,6 +142,10 @@ type Identity struct {
 	SkipChooserParameter string
 	// ClientMetadata accepts a client_id that is the URL of a client-id metadata document; optional.
 	ClientMetadata bool
+	// Registration says who may register clients; optional. RegistrationToken is the initial access
+	// token, required with oauth.RegistrationToken.
+	Registration      oauth.RegistrationMode
+	RegistrationToken string
 	// Fetcher is for tests; optional: it takes the place of the one that reaches public addresses.
 	Fetcher token.Fetcher
 	// Stale is how long requests with access tokens go on when the changes of other processes
