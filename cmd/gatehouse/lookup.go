@@ -271,7 +271,7 @@ func (j *lookupJob) run() error {
 	shape := bulk.Format(format)
 	switch {
 	case j.Summarize:
-		config.Summary, shape = bulk.NewSummary(), bulk.CSV
+		shape = bulk.CSV
 	case format == "table":
 		config.Output, shape = tableWriter{j.output}, bulk.TSV
 	}

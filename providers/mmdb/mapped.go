@@ -14,8 +14,8 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// MaxMapped is how many files Map takes.
-const MaxMapped = 8
+// MaxMapped is how many files Map takes. Each is smaller than 4 GiB.
+const MaxMapped = 4
 
 // Mapped are database files for a program that looks up many addresses and then ends. They are
 // mapped into memory, so they must not be rewritten in place meanwhile. Its methods may be called
@@ -24,7 +24,7 @@ type Mapped struct{ p Provider }
 
 // Places says which records of the files an address has. Two addresses with equal Places have the
 // same result but for the address. It can be a map key.
-type Places [MaxMapped]uint64
+type Places [MaxMapped]uint32
 
 // Map opens files, of the types that Open takes. Its error names the file that cannot be used.
 func Map(paths ...string) (*Mapped, error) {
@@ -70,9 +70,9 @@ func (m *Mapped) Find(addr netip.Addr) Places {
 			continue
 		}
 		if r := f.reader.Lookup(addr); r.Found() {
-			at[i] = uint64(r.Offset()) + 1
+			at[i] = uint32(r.Offset()) + 1
 		} else if r.Err() != nil {
-			at[i] = ^uint64(0)
+			at[i] = ^uint32(0)
 		}
 	}
 	return at

@@ -261,11 +261,8 @@ func TestSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := bulk.NewPlan(bulk.CSV, nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := bulk.NewSummary()
+	plan := s.Plan()
 	_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 		Plan: plan, Source: bulk.NewFiles(m, plan), Output: &bytes.Buffer{}, Workers: 1, MaxRows: 3,
 		MaxErrors: -1, Summary: s})
