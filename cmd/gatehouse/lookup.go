@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -317,6 +318,7 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 		if err != nil {
 			return nil, usagef("--mmdb: %v", err)
 		}
+		debug.SetGCPercent(40) // the heap is small: memory counts more than time
 		config.Source = bulk.NewFiles(files, config.Plan)
 		config.Workers, config.MaxRows = runtime.GOMAXPROCS(0), 1<<20
 		return func() { _ = files.Close() }, nil // the process ends

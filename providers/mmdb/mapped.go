@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"time"
@@ -26,6 +26,10 @@ type Mapped struct{ p Provider }
 // same result but for the address. It can be a map key.
 type Places [MaxMapped]uint32
 
+// damagedPlace is the place of an address whose search has failed. Others are 0 if there is no
+// record, or else the record's offset and 1.
+const damagedPlace = math.MaxUint32
+
 // Map opens files, of the types that Open takes. Its error names the file that cannot be used.
 func Map(paths ...string) (*Mapped, error) {
 	if len(paths) == 0 || len(paths) > MaxMapped {
@@ -34,7 +38,6 @@ func Map(paths ...string) (*Mapped, error) {
 	m := &Mapped{p: Provider{
 		resolver:  net.DefaultResolver.LookupNetIP,
 		resolving: make(chan struct{}, maxResolving),
-		logger:    slog.New(slog.DiscardHandler), // rows have the errors
 	}}
 	var files []*file
 	for _, path := range paths {
@@ -72,7 +75,7 @@ func (m *Mapped) Find(addr netip.Addr) Places {
 		if r := f.reader.Lookup(addr); r.Found() {
 			at[i] = uint32(r.Offset()) + 1
 		} else if r.Err() != nil {
-			at[i] = ^uint32(0)
+			at[i] = damagedPlace
 		}
 	}
 	return at
@@ -83,5 +86,36 @@ func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.E
 	return m.p.resolve(ctx, domain)
 }
 
-// Answer returns the answer for addr at now.
-func (m *Mapped) Answer(addr netip.Addr, now time.Time) geo.Answer { return m.p.find(addr, now) }
+// Answer returns the answer at now for addr, which Find found at.
+func (m *Mapped) Answer(addr netip.Addr, at Places, now time.Time) geo.Answer {
+	all, err := record{}, errNotFound
+	for i, f := range *m.p.files.Load() {
+		if at[i] == 0 {
+			continue
+		}
+		r, ok := f.decode(at[i])
+		switch {
+		case ok:
+			all.merge(&r)
+			err = nil
+		case err == errNotFound:
+			err = errUnreachable
+		}
+	}
+	if err != nil {
+		return geo.Answer{Err: err}
+	}
+	return geo.Answer{Result: all.result(addr, &m.p.zones, now)}
+}
+
+// decode returns the record at a place; false = it is damaged.
+func (f *file) decode(at uint32) (r record, ok bool) {
+	if at == damagedPlace {
+		return record{}, false
+	}
+	found := f.reader.LookupOffset(uintptr(at - 1))
+	if f.located {
+		return r, found.Decode(&r) == nil
+	}
+	return r, found.Decode(&r.Traits) == nil
+}

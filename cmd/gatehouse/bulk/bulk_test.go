@@ -289,3 +289,31 @@ func TestFilesHaveOneAnswerForARecord(t *testing.T) {
 		t.Errorf("got %v and %v, want the same, and others elsewhere", a, b)
 	}
 }
+
+// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself, with
+// the same field as JSON.
+func TestFieldsAreThoseOfJSON(t *testing.T) {
+	m := files(t)
+	lines := bulk.Layout{Kind: bulk.Lines}
+	names := []string{"continent", "country", "countryCode", "regionName", "city", "zip", "lat", "lon",
+		"timezone", "utcOffsetSeconds", "currency", "isp", "org", "as", "asname", "reverse", "mobile",
+		"proxy", "hosting"}
+	for _, name := range names {
+		for _, path := range []string{name, "data.nothing," + name} { // with JSON for the second
+			cell, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.TSV, fields: path}.run(t, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.NDJSON, fields: name}.run(t, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cells := strings.Split(strings.TrimSuffix(cell, "\n"), "\t")
+			got := cells[len(cells)-2]
+			if !strings.Contains(object, fmt.Sprintf("%q:%s}", name, got)) &&
+				!strings.Contains(object, fmt.Sprintf("%q:%q}", name, got)) {
+				t.Errorf("%s: got cell %q and JSON %s, want the same", name, got, object)
+			}
+		}
+	}
+}

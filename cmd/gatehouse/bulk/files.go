@@ -74,7 +74,7 @@ func (s *Files) answer(addr netip.Addr, now time.Time) (a Answer, known bool) {
 	kept := slot.Load()
 	known = kept != nil && kept.at == at
 	if !known {
-		kept = &keptRecord{at, s.record(addr, now)}
+		kept = &keptRecord{at, s.record(addr, at, now)}
 		slot.Store(kept)
 	}
 	if kept.record.failed {
@@ -83,11 +83,14 @@ func (s *Files) answer(addr netip.Addr, now time.Time) (a Answer, known bool) {
 	return Answer{IP: addr, Record: kept.record}, known
 }
 
-// record renders the record of addr.
-func (s *Files) record(addr netip.Addr, now time.Time) *Record {
-	found := s.files.Answer(addr, now)
+// record renders the record of addr, which stands at a place.
+func (s *Files) record(addr netip.Addr, at mmdb.Places, now time.Time) *Record {
+	found := s.files.Answer(addr, at, now)
 	if found.Err != nil {
 		return s.plan.failure(problemOf(found.Err))
+	}
+	if s.plan.direct {
+		return s.plan.recordOf(&found.Result)
 	}
 	var buf [1024]byte
 	text := found.Result.AppendJSON(append(buf[:0], `{"ok":true`...))

@@ -65,7 +65,8 @@ type facts struct {
 type field struct {
 	name string
 	path []string
-	own  int // how it is found in the Answer; 0 = in the Record
+	own  int                   // how it is found in the Answer; 0 = in the Record
+	get  func(*geo.Result) any // a shorter way to it than by JSON; nil = none
 }
 
 // Members of an answer that a Record does not have.
@@ -81,6 +82,7 @@ type Plan struct {
 	fields []field
 	whole  bool // a JSON object has all members
 	counts bool // there is a Summary, and no rows are written
+	direct bool // all fields are cells with a shorter way
 
 	failures sync.Map // problem → *Record
 }
@@ -138,8 +140,11 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 			continue // every row has it
 		}
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
+		f.get = members[strings.Join(f.path, ".")]
 		p.fields = append(p.fields, f)
 	}
+	p.direct = !format.isJSON() &&
+		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
 }
 
