@@ -1,10 +1,12 @@
 package bulk_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -315,5 +317,43 @@ func TestFieldsAreThoseOfJSON(t *testing.T) {
 				t.Errorf("%s: got cell %q and JSON %s, want the same", name, got, object)
 			}
 		}
+	}
+}
+
+// TestSlowInput expects each row before the next one is there.
+func TestSlowInput(t *testing.T) {
+	m := files(t)
+	input, output := io.Pipe()
+	rows, written := io.Pipe()
+	done := make(chan error, 1)
+	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		in, err := bulk.NewInput(input)
+		if err == nil {
+			_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+				Plan: plan, Source: bulk.NewFiles(m, plan), Output: written, Workers: 2, MaxRows: 1000, MaxErrors: -1})
+		}
+		done <- errors.Join(err, written.Close())
+	}()
+	lines := bufio.NewReader(rows)
+	for range 3 {
+		if _, err := io.WriteString(output, "8.8.8.8\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got, "Honolulu") {
+			t.Fatalf("got %s and error %v, want a row", got, err)
+		}
+	}
+	if err := output.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("got %s and error %v, want the end", rest, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
