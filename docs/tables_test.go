@@ -28,6 +28,8 @@ var tables = []struct {
 	want         func(t *testing.T) []string
 }{
 	{"docs/operations.md", "Command | What it does", commandNames, commands},
+	{"docs/operations.md", "Flag of client create | What the client is registered for", flagsOf,
+		registrationFlags},
 	{"docs/configuration.md", "Flag | Variable | Default | Meaning", settingOf, settings},
 	{"docs/configuration.md", "IP_PROVIDER | Source | X-Geo-Source", first, providers},
 	{"docs/operations.md", "Metric | Type | Labels | Meaning", metricOf, metrics},
@@ -128,6 +130,27 @@ func commands(t *testing.T) []string {
 
 // settingOf returns a setting's flag, variable and default, and that its meaning names the values
 // that it may have.
+func flagsOf(_ *testing.T, row []string) []string { return strings.Split(row[0], ", ") }
+
+// registrationFlags returns the flags of client create that describe the client.
+func registrationFlags(t *testing.T) []string {
+	var names []string
+	help := func(command ...string) [][]string {
+		text, _ := program(t, "gatehouse", append(command, "--help")...)
+		return regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z-]+)`).FindAllStringSubmatch(text, -1)
+	}
+	var others []string // of all such commands
+	for _, flag := range help("client", "list") {
+		others = append(others, flag[1])
+	}
+	for _, flag := range help("client", "create") {
+		if !slices.Contains(others, flag[1]) {
+			names = append(names, "--"+flag[1])
+		}
+	}
+	return names
+}
+
 func settingOf(t *testing.T, row []string) []string {
 	for _, phrase := range allowed(t, strings.TrimPrefix(row[0], "--")) {
 		if !strings.Contains(row[3], phrase) {
@@ -211,8 +234,10 @@ func lifetimes(t *testing.T) []string {
 	var lines []string
 	for _, setting := range settings(t) {
 		words := strings.Fields(setting)
-		if strings.HasSuffix(words[1], "_TTL") || words[1] == "GATEHOUSE_REFRESH_GRACE" ||
-			words[1] == "GATEHOUSE_SESSION_MAX" {
+		switch name := words[1]; {
+		case name == "GATEHOUSE_CACHE_TTL": // of lookups
+		case strings.HasSuffix(name, "_TTL"), name == "GATEHOUSE_REFRESH_GRACE",
+			name == "GATEHOUSE_SESSION_MAX":
 			lines = append(lines, words[1]+" "+words[2])
 		}
 	}

@@ -14,30 +14,36 @@ import (
 
 // Bounds of an arrival, in bytes.
 const (
-	arrivalRoom  = 2 << 10                         // of a new one
-	arrivalStep  = 4 << 10                         // most that is added at once
-	maxArrival   = maxHeaderBytes + 2*maxBodyBytes // of one request, with what chunks add
-	maxChunkLine = 256                             // size and extensions of a chunk
+	arrivalRoom  = 2 << 10 // of a new one
+	arrivalStep  = 4 << 10 // most that is added at once, or a quarter of what there is
+	maxChunkLine = 256     // size and extensions of a chunk
 )
+
+// maxArrival returns the most bytes of one request, with what chunks add.
+func maxArrival(bodyLimit int) int { return maxHeaderBytes + 2*bodyLimit }
 
 // arrival is a connection that hands on a request when all of it has arrived. fasthttp holds 16 KiB
 // and the announced body while it waits for a request. An arrival holds what was sent, and at most
-// arrivalStep more. It needs Server.ReduceMemoryUsage.
+// arrivalStep or a quarter more. It needs Server.ReduceMemoryUsage.
+//
+// The bodies of streams take room until their response has ended.
 //
 // It only delays bytes: fasthttp parses the request itself, and has the last word on its length. A
 // request that is refused in any case is handed on at once, and then an error, so that fasthttp
 // does not wait for the rest.
 type arrival struct {
 	net.Conn
-	buf      []byte      // what arrived; buf[from:to] is to be handed on
-	from, to int         // equal while a request arrives
-	err      error       // comes after buf[from:to]
-	partial  atomic.Bool // Close must not end a request that is arriving
-	request  arriving    // that begins at buf[0]
+	buf      []byte       // what arrived; buf[from:to] is to be handed on
+	from, to int          // equal while a request arrives
+	err      error        // comes after buf[from:to]
+	partial  atomic.Bool  // Close must not end a request that is arriving
+	request  arriving     // that begins at buf[0]
+	room     *streamRoom  // for bodies of streams; nil = there are none
+	held     atomic.Int64 // bytes of room
 }
 
-func newArrival(conn net.Conn) net.Conn {
-	a := &arrival{Conn: conn}
+func newArrival(conn net.Conn, room *streamRoom) net.Conn {
+	a := &arrival{Conn: conn, room: room}
 	if _, ok := conn.(*tls.Conn); ok {
 		return &tlsArrival{a}
 	}
@@ -56,7 +62,10 @@ func (a *tlsArrival) ConnectionState() tls.ConnectionState {
 }
 
 // arrivals is a listener of arrivals.
-type arrivals struct{ net.Listener }
+type arrivals struct {
+	net.Listener
+	room *streamRoom
+}
 
 // Accept waits for the next connection.
 func (l arrivals) Accept() (net.Conn, error) {
@@ -64,7 +73,7 @@ func (l arrivals) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newArrival(conn), nil
+	return newArrival(conn, l.room), nil
 }
 
 // NetConn returns the connection below.
@@ -82,6 +91,9 @@ func (a *arrival) Read(p []byte) (int, error) {
 	}
 	n := copy(p, a.buf[a.from:a.to])
 	a.from += n
+	if a.from == len(a.buf) && a.held.Load() > 0 { // the server holds the body from now on
+		a.buf, a.from, a.to = nil, 0, 0
+	}
 	return n, nil
 }
 
@@ -91,11 +103,20 @@ func (a *arrival) Close() error {
 	if a.partial.Load() {
 		return nil
 	}
+	a.release()
 	return a.Conn.Close()
+}
+
+// release gives back the room of the request that was handed on.
+func (a *arrival) release() {
+	if held := a.held.Swap(0); held > 0 {
+		a.room.give(held)
+	}
 }
 
 // gather reads until a request is complete or can be refused, or until an error.
 func (a *arrival) gather() {
+	a.release()
 	left := copy(a.buf, a.buf[a.to:]) // of a client that did not wait for the response
 	if left <= arrivalRoom && cap(a.buf) > arrivalRoom+arrivalStep {
 		a.buf = append(make([]byte, 0, arrivalRoom), a.buf[:left]...)
@@ -110,7 +131,7 @@ func (a *arrival) gather() {
 			return
 		}
 	}
-	a.request = arriving{}
+	a.request = arriving{streams: a.room != nil}
 	if a.isReady() {
 		return
 	}
@@ -153,10 +174,9 @@ func isWhole(buf []byte) bool {
 
 // fill reads once. After an error, what arrived before is handed on.
 func (a *arrival) fill() bool {
-	if len(a.buf) == cap(a.buf) {
-		grown := make([]byte, len(a.buf), len(a.buf)+min(max(arrivalRoom, len(a.buf)), arrivalStep))
-		copy(grown, a.buf)
-		a.buf = grown
+	if len(a.buf) == cap(a.buf) && !a.grow() {
+		a.to, a.err = len(a.buf), errStreamsFull
+		return false
 	}
 	n, err := a.Conn.Read(a.buf[len(a.buf):cap(a.buf)])
 	a.buf = a.buf[:len(a.buf)+n]
@@ -164,6 +184,21 @@ func (a *arrival) fill() bool {
 		a.to, a.err = len(a.buf), err
 	}
 	return err == nil
+}
+
+// grow makes room for more bytes, or returns false if streams hold too many.
+func (a *arrival) grow() bool {
+	more := min(max(arrivalRoom, len(a.buf)), max(arrivalStep, len(a.buf)/4))
+	if a.request.limit > maxBodyBytes {
+		if !a.room.take(int64(more)) {
+			return false
+		}
+		a.held.Add(int64(more))
+	}
+	grown := make([]byte, len(a.buf), len(a.buf)+more)
+	copy(grown, a.buf)
+	a.buf = grown
+	return true
 }
 
 // isReady reports whether the request can be handed on.
@@ -177,7 +212,7 @@ func (a *arrival) isReady() bool {
 	case state == finished:
 		a.to = end
 	case state == refused, r.part < inBody && len(a.buf) >= maxHeaderBytes,
-		len(a.buf) >= maxArrival:
+		len(a.buf) >= maxArrival(max(r.limit, maxBodyBytes)):
 		a.to, a.err = len(a.buf), io.ErrUnexpectedEOF
 	default:
 		return false
@@ -201,6 +236,8 @@ func (a *arrival) proceed(waits bool) {
 
 // arriving is what is known about a request that has not arrived yet. The zero value is nothing.
 type arriving struct {
+	streams bool // it may be a stream
+	limit   int  // of the body, from the request line on
 	part    part
 	next    int  // index of the line to read next; in a body, of its end
 	length  int  // of the body as far as it is known
@@ -265,7 +302,10 @@ func (r *arriving) readLine(line []byte, begin int) state {
 	switch r.part {
 	case inRequestLine:
 		if !isEmpty { // RFC 9112 section 2.2 lets empty lines come first
-			r.part = inHeaders
+			r.part, r.limit = inHeaders, maxBodyBytes
+			if fields := bytes.Fields(line); r.streams && len(fields) > 1 {
+				r.limit = bodyLimit(fields[1])
+			}
 		}
 	case inHeaders:
 		if isEmpty {
@@ -309,7 +349,7 @@ func (r *arriving) readHeader(line []byte, begin int) state {
 }
 
 func (r *arriving) endHeaders() state {
-	if r.length > maxBodyBytes || r.counted && r.chunked {
+	if r.length > r.limit || r.counted && r.chunked {
 		return refused
 	}
 	if r.chunked {
@@ -329,7 +369,7 @@ func (r *arriving) readChunk(line []byte) state {
 	}
 	size, err := strconv.ParseUint(endpoint.View(line[:digits]), 16, 31)
 	r.length += int(size)
-	if err != nil || r.length > maxBodyBytes {
+	if err != nil || r.length > r.limit {
 		return refused
 	}
 	if size == 0 {

@@ -15,8 +15,8 @@ import (
 
 // How long the origins of public clients are cached.
 const (
-	originsLast     = time.Minute     // a known origin
-	originsRecheck  = time.Second     // at least, before an unknown origin is read again
+	originsLast     = time.Minute     // a known origin or feature
+	originsRecheck  = time.Second     // at least, before an unknown one is read again
 	originsDeadline = 2 * time.Second // for reading them
 	originsPage     = 200             // clients per read
 )
@@ -38,6 +38,7 @@ type originSet struct {
 	features oauth.Features // that clients are registered for
 	read     time.Time
 	recheck  time.Duration // age at which an unknown origin causes another read
+	pause    time.Duration // age at which a missing feature causes another read
 }
 
 func (s *originSet) fresh(origin []byte, now time.Time) (allowed, fresh bool) {
@@ -69,21 +70,33 @@ func (c *clientOrigins) allows(origin []byte, now time.Time) bool {
 	return allowed
 }
 
-// features returns what clients are registered for, as it was within originsLast.
+// features returns what clients are registered for, as it was within originsLast. A feature that no
+// client was registered for is found earlier.
 func (c *clientOrigins) features() oauth.Features {
 	now := time.Now()
-	if set := c.known.Load(); set != nil && now.Sub(set.read) < originsLast {
+	if set := c.known.Load(); set.knowsFeatures(now) {
 		return set.features
 	}
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	set := c.known.Load()
-	if set == nil || now.Sub(set.read) >= originsLast {
+	if !set.knowsFeatures(now) {
 		set = c.read(set)
 		set.recheck = 0 // an origin that is registered next is found at once
 		c.known.Store(set)
 	}
 	return set.features
+}
+
+func (s *originSet) knowsFeatures(now time.Time) bool {
+	if s == nil {
+		return false
+	}
+	last := s.pause
+	if s.features.DeviceCodes && s.features.Keys {
+		last = originsLast
+	}
+	return now.Sub(s.read) < last
 }
 
 // read reads all clients. When that fails, it keeps the old origins.
@@ -108,7 +121,8 @@ func (c *clientOrigins) read(old *originSet) *originSet {
 		more = len(page) == originsPage
 	}
 	set.read = time.Now()
-	set.recheck = max(originsRecheck, 20*set.read.Sub(start))
+	set.pause = max(originsRecheck, 20*set.read.Sub(start))
+	set.recheck = set.pause
 	return set
 }
 

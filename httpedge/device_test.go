@@ -265,10 +265,22 @@ func TestDeviceGrantOfOthers(t *testing.T) {
 	}
 }
 
+// TestMetadataNamesDeviceEndpoint registers the first client of a device soon after a program has
+// read the metadata.
 func TestMetadataNamesDeviceEndpoint(t *testing.T) {
 	st := edgetest.NewIdentity(t)
+	document := func() map[string]any {
+		return get(t, st.Stack, "/.well-known/oauth-authorization-server").object(t)
+	}
+	document()
 	newDeviceClient(t, st)
-	o := get(t, st.Stack, "/.well-known/oauth-authorization-server").object(t)
+	o := document()
+	for begin := time.Now(); o["device_authorization_endpoint"] == nil; o = document() {
+		if time.Since(begin) > 30*time.Second { // metadata that is complete is kept for a minute
+			t.Fatal("got no device authorization endpoint, want one soon")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	if o["device_authorization_endpoint"] != st.URL+"/oauth/device_authorization" {
 		t.Errorf("got %v, want the device authorization endpoint", o)
 	}

@@ -7,7 +7,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"gatehouse/actors/geo"
 	"gatehouse/httpedge/endpoint"
+)
+
+// Errors of streams that are refused while they arrive.
+var (
+	errNoStreamRoom   = &geo.Error{Code: geo.CodeOverloaded, RetryAfter: time.Second}
+	errStreamTooLarge = endpoint.ErrBodyTooLarge.Saying("The request body is larger than 1 MiB.")
 )
 
 // respondMalformed responds to what fasthttp could not read as a request, and closes the
@@ -27,6 +34,12 @@ func (s *Server) respondMalformed(ctx *fasthttp.RequestCtx, err error) {
 	var tooSmall *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {
+	case errors.Is(err, errStreamsFull):
+		lingerAfter(ctx)
+		endpoint.WriteLookup(ctx, "", errNoStreamRoom)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && isStream(ctx):
+		lingerAfter(ctx)
+		endpoint.WriteLookup(ctx, "", errStreamTooLarge)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		lingerAfter(ctx)
 		if string(path) == "/" { // fasthttp drops the target of a chunked request
@@ -42,7 +55,7 @@ func (s *Server) respondMalformed(ctx *fasthttp.RequestCtx, err error) {
 		lingerAfter(ctx)
 		endpoint.WriteError(ctx, at.Format, endpoint.ErrBadRequest)
 	}
-	s.malformed.record(ctx, start)
+	s.malformed.record(ctx, start, len(ctx.Response.Body()))
 }
 
 // respondTooLarge responds to a request whose body is too large.

@@ -229,3 +229,45 @@ func TestInternalNamesAreNotFound(t *testing.T) {
 		})
 	}
 }
+
+// TestLookupInFiles looks up addresses in the files at each request.
+func TestLookupInFiles(t *testing.T) {
+	city := filepath.Join(t.TempDir(), "city.mmdb")
+	mmdbtest.WriteCity(t, city, map[string]geo.Location{"8.8.0.0/16": {City: "Boxford"}})
+	st := edgetest.New(t, func(c *stack.Config) {
+		c.Lookups.Upstream.Tier, c.Lookups.Files = "", mmdb.Config{Files: []string{city}}
+	})
+	for _, c := range []struct {
+		query, age string
+		status     int
+		want       string
+	}{
+		{"8.8.8.8", "600", 200, `{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4",`},
+		{"8.8.4.4", "600", 200, `{"ok":true,"query":"8.8.4.4","ip":"8.8.4.4","ipVersion":"IPv4",`},
+		{"::ffff:8.8.8.8", "600", 200,
+			`{"ok":true,"query":"::ffff:8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4",`},
+		{"9.9.9.9", "60", 400,
+			`{"ok":false,"query":"9.9.9.9","error":"invalid_query",`},
+	} {
+		for range 2 {
+			a := get(t, st, "/api/lookup?q="+c.query)
+			if a.status != c.status || !strings.HasPrefix(a.body, c.want) {
+				t.Errorf("%s: got %d %s, want %d %s", c.query, a.status, a.body, c.status, c.want)
+			}
+			a.has(t, "X-Cache", "miss")
+			a.has(t, "Cache-Control", "private, max-age="+c.age)
+			a.has(t, "Age", "0")
+			a.has(t, "X-Geo-Source", "mmdb")
+		}
+	}
+	a := postBulk(t, st, bulkOf(t, "8.8.8.8", "9.9.9.9", "8.8.8.8", "10.0.0.1"))
+	items(t, a, 4, 2)
+	a.has(t, "X-Geo-Source", "mmdb")
+	if got := strings.Count(a.body, `"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4"`); got != 2 {
+		t.Errorf("got %s, want 8.8.8.8 twice", a.body)
+	}
+	const want = "gatehouse_geo_file_answers_total 11"
+	if m := metricsOf(t, st); !strings.Contains(m, want) {
+		t.Errorf("got no %s", want)
+	}
+}

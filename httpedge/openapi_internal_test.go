@@ -34,7 +34,8 @@ func loadOpenAPI(t *testing.T) *openapi3.T {
 // routes, both ways.
 func TestOpenAPIDescribesAllRoutes(t *testing.T) {
 	s, err := New(Config{
-		Lookups: &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
+		Registration: true,
+		Lookups:      &lookup.Service{}, Tokens: &token.Service{}, People: &people.Service{},
 		Issuer:      "https://id.example.com",
 		Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 		ReadTimeout: time.Second, WriteTimeout: time.Second, IdleTimeout: time.Second,
@@ -122,7 +123,8 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 		"GET /.well-known/openid-configuration",
 		"GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
 		"GET /oauth/authorize", "GET /oauth/jwks", "GET /oauth/logout", "GET /oauth/userinfo",
-		"POST /api/bulk", "POST /oauth/authorize", "POST /oauth/device_authorization",
+		"POST /api/bulk", "POST /api/stream", "POST /oauth/authorize",
+		"POST /oauth/device_authorization",
 		"POST /oauth/introspect", "POST /oauth/logout", "POST /oauth/revoke", "POST /oauth/token",
 		"POST /oauth/userinfo",
 	}

@@ -143,11 +143,19 @@ func TestRotationReachesRelyingParty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range texts {
-		_, err := fresh.Verifier(&oidc.Config{ClientID: r.ID}).Verify(r.ctx, text)
-		if err == nil {
-			t.Error("an id_token of a dropped key is verified")
+		if _, err := fresh.Verifier(&oidc.Config{ClientID: r.ID}).Verify(r.ctx, text); err != nil {
+			t.Errorf("an id_token of a former key is refused: %v", err)
 		}
 	}
+	if texts[0] == texts[1] || keyOf(texts[0]) == keyOf(texts[1]) {
+		t.Error("got one key before and after its rotation, want two")
+	}
+}
+
+// keyOf returns the encoded header of a JWT, which names its key.
+func keyOf(jwt string) string {
+	header, _, _ := strings.Cut(jwt, ".")
+	return header
 }
 
 // TestNoOpenIDNoDifference compares the members of a response without openid with those of before.

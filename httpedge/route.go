@@ -111,12 +111,21 @@ func (r *route) finish(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		r.server.panicked(ctx, p, r.format, r.cors)
 	}
-	r.record(ctx, ctx.Time())
+	if stream := endpoint.StreamOf(ctx); stream != nil {
+		stream.Panicked = func(value any) { r.server.logPanic(ctx, value) }
+		stream.Ended = func(size int) { r.record(ctx, ctx.Time(), size) }
+		return
+	}
+	size := 0
+	if !ctx.IsHead() {
+		size = len(ctx.Response.Body())
+	}
+	r.record(ctx, ctx.Time(), size)
 }
 
-// record counts and logs a request that began at start, and tells its connection that the response
-// is ready.
-func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
+// record counts and logs a request that began at start and whose response has so many bytes, and
+// tells its connection that the response is ready.
+func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time, size int) {
 	elapsed := time.Since(start)
 	if held := connectionOf(ctx); held != nil {
 		held.times.responseReady(start.Add(elapsed))
@@ -128,10 +137,7 @@ func (r *route) record(ctx *fasthttp.RequestCtx, start time.Time) {
 	}
 	line := accessLine{
 		start: start, requestID: endpoint.View(ctx.Response.Header.PeekCanonical(headerRequestID)),
-		method: methodNames[method], status: status, duration: elapsed,
-	}
-	if !ctx.IsHead() {
-		line.bytes = len(ctx.Response.Body())
+		method: methodNames[method], status: status, duration: elapsed, bytes: size,
 	}
 	if err := r.log.write(&line); err != nil {
 		r.server.metrics.logErrors.Inc()
@@ -145,17 +151,10 @@ func (s *Server) recovered(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// panicked responds with 500 and logs the stack. A panic's value may hold parts of the request, so
-// it is only logged when it is the runtime's.
+// panicked responds with 500 and logs the stack.
 func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.Format, cors bool) {
-	s.metrics.panics.Inc()
-	cause := fmt.Sprintf("%T", value)
-	if err, ok := value.(runtime.Error); ok {
-		cause = err.Error()
-	}
-	id := string(ctx.Response.Header.PeekBytes(headerRequestID))
-	s.log.Error("panic in a request handler", "cause", cause, "request_id", id, "stack",
-		string(debug.Stack()))
+	s.logPanic(ctx, value)
+	id := endpoint.RequestID(ctx)
 	ctx.Response.Reset()
 	beginResponse(ctx, cors)
 	if id != "" {
@@ -163,6 +162,18 @@ func (s *Server) panicked(ctx *fasthttp.RequestCtx, value any, format endpoint.F
 	}
 	ctx.SetConnectionClose()
 	endpoint.WriteError(ctx, format, endpoint.ErrPanic)
+}
+
+// logPanic counts and logs a panic. Its value may hold parts of the request, so it is only logged
+// when it is the runtime's.
+func (s *Server) logPanic(ctx *fasthttp.RequestCtx, value any) {
+	s.metrics.panics.Inc()
+	cause := fmt.Sprintf("%T", value)
+	if err, ok := value.(runtime.Error); ok {
+		cause = err.Error()
+	}
+	s.log.Error("panic in a request handler", "cause", cause, "request_id",
+		endpoint.RequestID(ctx), "stack", string(debug.Stack()))
 }
 
 // framingError returns what is wrong with the version or the target of a request, or why a proxy

@@ -55,6 +55,7 @@ type Config struct {
 	// DefaultScopes are granted to an authorization request without scope; 0 = it fails with
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
+	Registration  bool // clients may register themselves (RFC 7591); optional
 	// Place returns the rough place of an address from local data, "" if it is not known. Optional.
 	Place func(netip.Addr) string
 
@@ -103,6 +104,7 @@ type Server struct {
 	public, admin           *fasthttp.Server
 	publicConns, adminConns *connections
 
+	streams      streamRoom
 	malformed    *route // counts and logs what fasthttp could not read as a request
 	draining     atomic.Bool
 	adminIsLocal atomic.Bool // only this machine reaches the admin listener
@@ -160,6 +162,7 @@ func New(config Config) (*Server, error) {
 	s.endpoints = s.publicEndpoints()
 	s.malformed = s.newRoute(endpoint.Endpoint{Pattern: "(broken)"}, true)
 	s.public = s.newFastHTTP(s.handler(s.endpoints, s.publicNotFound, true))
+	s.public.HeaderReceived = limitBody
 	s.admin = s.newFastHTTP(s.handler(s.adminEndpoints(), notFound, false))
 	return s, nil
 }
@@ -234,8 +237,8 @@ func (s *Server) Serve(public, admin net.Listener) error {
 		return s.closeListeners()
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- serve(s.public, bounded[0], s.tls, "public") }()
-	go func() { ended <- serve(s.admin, bounded[1], s.adminTLS, "admin") }()
+	go func() { ended <- serve(s.public, bounded[0], s.tls, &s.streams, "public") }()
+	go func() { ended <- serve(s.admin, bounded[1], s.adminTLS, nil, "admin") }()
 	if first := <-ended; first != nil {
 		return errors.Join(first, s.closeListeners(), <-ended)
 	}
@@ -254,12 +257,14 @@ func (s *Server) closeListeners() error {
 	return errs
 }
 
-// serve serves the connections of ln, over TLS unless c is nil.
-func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, name string) error {
+// serve serves the connections of ln, over TLS unless c is nil. room is for streams; nil = there are
+// none.
+func serve(server *fasthttp.Server, ln net.Listener, c *tls.Config, room *streamRoom,
+	name string) error {
 	if c != nil {
 		ln = tls.NewListener(ln, c)
 	}
-	if err := server.Serve(arrivals{ln}); err != nil {
+	if err := server.Serve(arrivals{ln, room}); err != nil {
 		return fmt.Errorf("serve %s requests: %w", name, err)
 	}
 	return nil
@@ -302,7 +307,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // such as one end of net.Pipe. It returns when the connection ends, and closes it. MaxConnections
 // and Shutdown ignore it.
 func (s *Server) ServeConn(conn net.Conn) error {
-	if err := s.public.ServeConn(newArrival(conn)); err != nil {
+	if err := s.public.ServeConn(newArrival(conn, &s.streams)); err != nil {
 		return fmt.Errorf("serve connection: %w", err)
 	}
 	return nil

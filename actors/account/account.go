@@ -84,6 +84,8 @@ var (
 	ErrTaken = errors.New("already taken")
 	// ErrConflict: the record was changed since it was read; nothing was written.
 	ErrConflict = errors.New("the record was changed since it was read")
+	// ErrTooManyClients: the user has consented to too many clients that registered themselves.
+	ErrTooManyClients = errors.New("too many clients that registered themselves")
 )
 
 // Store keeps users, sessions, consents and challenges. Its methods may be called by many
@@ -142,7 +144,9 @@ type Store interface {
 	Consents(ctx context.Context, userID int64) ([]*Consent, error)
 	// GrantConsent adds c's Scopes to those granted before, and replaces Granted and Used. It
 	// returns ErrConflict unless the stored Granted is before, zero for no consent. The stored
-	// Granted always grows.
+	// Granted always grows. It returns ErrTooManyClients for the first consent to a self-registered
+	// client if the user has consented to oauth.MostSelfRegistered others, and ErrNotFound if there
+	// is no such user or client.
 	GrantConsent(ctx context.Context, c *Consent, before time.Time) error
 	// UseConsent replaces Used unless the stored time is later, or returns ErrNotFound.
 	UseConsent(ctx context.Context, c *Consent) error

@@ -22,7 +22,8 @@ const (
 	DeviceDenied     Action = "device_denied"  // target: the client
 )
 
-// LogoutLost says that a client could not be told of the end of a session. Its target is the client.
+// LogoutLost says that a client could not be told of the end of a session. Its target is the
+// client.
 const LogoutLost Action = "logout_lost"
 
 // What happens to tokens.
@@ -48,6 +49,13 @@ const (
 	KeysDropped      Action = "keys_dropped"
 )
 
+// What clients that register themselves do. The subject of both is the service, since anybody can
+// register many: the target is the client.
+const (
+	ClientRegistered Action = "client_registered"
+	ClientEnded      Action = "client_ended" // details: unconsented or idle
+)
+
 // BudgetReached says that a limit against abuse was reached. Its details name the limit.
 const BudgetReached Action = "budget_reached"
 
@@ -55,7 +63,8 @@ const BudgetReached Action = "budget_reached"
 var Actions = []Action{
 	SignIn, SignOut, BrowserConfirmed, AccountCreated, AccountChanged, AccountDisabled,
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
-	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
-	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
+	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated,
+	ClientChanged, ClientDeleted, SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
+	ClientRegistered, ClientEnded,
 }

@@ -16,6 +16,7 @@ const (
 	ResultTTL   = 10 * time.Minute // a result (interface document, section 8)
 	NotFoundTTL = time.Minute      // ReasonNotFound
 	FallbackTTL = time.Minute      // a result of the offline files in place of an online one
+	MaxTTL      = 18 * time.Hour   // the longest that an entry can have
 )
 
 // Entry is a cached answer: rendered once, sent many times. Its exported fields and methods never
@@ -27,6 +28,7 @@ type Entry struct {
 
 	fetched int64        // nanoseconds since 1970
 	used    atomic.Int64 // Cache.puts at its last move in the LRU
+	data    *string      // JSON of the member "data"; nil = only the source is known
 	ttl     uint16       // seconds
 	tail    uint16       // offset in Body after the value of "query"
 	source  uint8        // index in sources
@@ -35,22 +37,17 @@ type Entry struct {
 // bodyHead is the JSON of a result before the value of "query".
 const bodyHead = `{"ok":true,"query":`
 
-// NewEntry renders the answer of source to q, fetched at now. An answer with an error other than
-// CodeInvalidQuery must not be cached.
+// NewEntry is NewEntryFor with ResultTTL.
 func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
-	ttl := ResultTTL
+	return NewEntryFor(ResultTTL, q, a, source, now)
+}
+
+// NewEntryFor renders the answer of source to q, fetched at now. A result has the lifetime ttl, at
+// most MaxTTL. An answer with an error other than CodeInvalidQuery must not be cached.
+func NewEntryFor(ttl time.Duration, q Query, a Answer, source Source, now time.Time) *Entry {
 	if a.Err != nil {
 		ttl = NotFoundTTL
 	}
-	return newEntry(q, a, source, now, ttl)
-}
-
-// NewFallbackEntry is NewEntry for a result of the offline files in place of an online one.
-func NewFallbackEntry(q Query, a Answer, source Source, now time.Time) *Entry {
-	return newEntry(q, a, source, now, FallbackTTL)
-}
-
-func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration) *Entry {
 	e := &Entry{
 		Err: a.Err, fetched: now.UnixNano(), ttl: uint16(ttl / time.Second),
 		source: uint8(slices.Index(sources[:], source)),
@@ -60,6 +57,10 @@ func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration
 		body := AppendQuoted(append(buf[:0], bodyHead...), q.String())
 		e.tail = uint16(len(body))
 		e.Body = bytes.Clone(a.Result.AppendJSON(body))
+		if a.Result.Data != (Data{}) {
+			data := string(a.Result.Data.appendJSON(nil, source))
+			e.data = &data
+		}
 	}
 	return e
 }
@@ -98,13 +99,6 @@ func (e *Entry) Age(now time.Time) int {
 }
 
 func (e *Entry) live(now int64) bool { return now-e.fetched < int64(e.TTL()) }
-
-// Outcome is the outcome of a lookup.
-type Outcome struct {
-	Entry  *Entry // the answer; nil when there is none
-	Err    *Error // why there is no result: Entry.Err, or a failure that is not cached
-	Cached bool   // the answer was in the cache at the time of the request
-}
 
 // Cache is an LRU cache of answers by query. It may be used by many goroutines.
 type Cache struct {
@@ -200,6 +194,9 @@ func (c *Cache) Stats() CacheStats {
 	return s
 }
 
+// Puts returns how many entries were put in so far.
+func (c *Cache) Puts() int64 { return c.puts.Load() }
+
 // grainsOfCache sets the precision of the LRU order: a used entry moves to the front of the LRU
 // only if puts of an eighth of the cache's size followed its last move. A move writes to list
 // neighbours that are not in the CPU's cache, and the order matters only when entries come in.
@@ -254,4 +251,10 @@ func (c *Cache) dropped(q Query, e *Entry) {
 // element, map slot and slots of the index.
 const entryOverhead = 340
 
-func cost(q Query, e *Entry) int64 { return int64(entryOverhead + len(q.domain) + cap(e.Body)) }
+func cost(q Query, e *Entry) int64 {
+	n := entryOverhead + len(q.domain) + cap(e.Body)
+	if e.data != nil {
+		n += len(*e.data)
+	}
+	return int64(n)
+}

@@ -15,6 +15,8 @@ type Copy struct {
 	Source Source
 	Reason Reason // of the upstream's error about the query; "" with a result
 	JSON   string // the result, as Result.AppendJSON writes it; "" with an error
+	// Data is the JSON of the result's member "data". It is "" if only the source is known.
+	Data string `json:",omitempty"`
 }
 
 // Copy returns the entry as it is at now.
@@ -26,6 +28,9 @@ func (e *Entry) Copy(now time.Time) Copy {
 		c.Reason = e.Err.Reason
 	} else {
 		c.JSON = string(e.Body[e.tail:])
+		if e.data != nil {
+			c.Data = *e.data
+		}
 	}
 	return c
 }
@@ -36,7 +41,7 @@ var errCopy = errors.New("not a copy of a cached answer")
 // EntryOf returns the entry for q that c was made of before now.
 func EntryOf(q Query, c Copy, now time.Time) (*Entry, error) {
 	source := slices.Index(sources[:], c.Source)
-	valid := source >= 0 && c.Age >= 0 && c.TTL >= 0 && c.TTL <= ResultTTL &&
+	valid := source >= 0 && c.Age >= 0 && c.TTL >= 0 && c.TTL <= MaxTTL &&
 		(c.Reason == "") != (c.JSON == "")
 	if !valid {
 		return nil, errCopy
@@ -51,5 +56,8 @@ func EntryOf(q Query, c Copy, now time.Time) (*Entry, error) {
 	body := AppendQuoted([]byte(bodyHead), q.String())
 	e.tail = uint16(len(body))
 	e.Body = bytes.Clone(append(body, c.JSON...))
+	if c.Data != "" {
+		e.data = &c.Data
+	}
 	return e, nil
 }

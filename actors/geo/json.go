@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -62,11 +63,52 @@ func appendEscaped(dst []byte, r rune) []byte {
 // to the closing brace of the whole object. It always writes every documented member.
 func (r *Result) AppendJSON(dst []byte) []byte {
 	dst = slices.Grow(dst, r.jsonSize())
-	dst = appendIP(append(dst, `,"ip":`...), r.IP)
+	return r.appendTail(appendIP(dst, r.IP))
+}
+
+// appendTail appends the part of a response after the value of "ipVersion".
+func (r *Result) appendTail(dst []byte) []byte {
 	dst = r.Location.appendJSON(append(dst, `,"location":`...))
 	dst = r.Network.appendJSON(append(dst, `,"network":`...))
 	dst = r.Flags.appendJSON(append(dst, `,"flags":`...))
 	return append(dst, '}')
+}
+
+// appendJSON appends the member "data" of a result of source.
+func (d *Data) appendJSON(dst []byte, source Source) []byte {
+	return d.appendTail(appendPrefix(append(dst, dataHead...), d.Prefix), source)
+}
+
+// dataHead is the JSON of "data" before the value of "prefix".
+const dataHead = `{"prefix":`
+
+// appendPrefix appends p as a JSON string, or null if p is not known.
+func appendPrefix(dst []byte, p netip.Prefix) []byte {
+	if !p.IsValid() {
+		return append(dst, "null"...)
+	}
+	return append(p.AppendTo(append(dst, '"')), '"')
+}
+
+// appendTail appends the members of "data" after the prefix.
+func (d *Data) appendTail(dst []byte, source Source) []byte {
+	dst = appendKnown(append(dst, `,"accuracyRadiusKm":`...), int64(d.AccuracyRadiusKm))
+	dst = appendKnown(append(dst, `,"asn":`...), int64(d.ASN))
+	dst = appendString(dst, `,"source":`, string(source))
+	dst = append(dst, `,"asOf":`...)
+	if d.AsOf.IsZero() {
+		return append(dst, "null}"...)
+	}
+	dst = d.AsOf.UTC().AppendFormat(append(dst, '"'), time.DateOnly)
+	return append(dst, '"', '}')
+}
+
+// appendKnown appends n, or null if it is 0.
+func appendKnown(dst []byte, n int64) []byte {
+	if n == 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, n, 10)
 }
 
 // jsonSize returns an upper estimate of the JSON's size in bytes, exact to a few bytes if no
@@ -80,21 +122,19 @@ func (r *Result) jsonSize() int {
 		len(n.Reverse)
 }
 
-// appendIP appends the address and the member "ipVersion". Both are "" when the address is not
-// known.
+// appendIP appends the members "ip" and "ipVersion". Both are "" when the address is not known.
 func appendIP(dst []byte, ip netip.Addr) []byte {
-	version := ""
-	dst = append(dst, '"')
-	switch {
-	case ip.Is4():
-		version = "IPv4"
-	case ip.Is6():
-		version = "IPv6"
-	}
+	dst = append(dst, `,"ip":"`...)
 	if ip.IsValid() {
 		dst = ip.AppendTo(dst)
 	}
-	return appendString(append(dst, '"'), `,"ipVersion":`, version)
+	switch {
+	case ip.Is4():
+		return append(dst, `","ipVersion":"IPv4"`...)
+	case ip.Is6():
+		return append(dst, `","ipVersion":"IPv6"`...)
+	}
+	return append(dst, `","ipVersion":""`...)
 }
 
 func (l *Location) appendJSON(dst []byte) []byte {

@@ -1,6 +1,9 @@
 package geo
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Result is the location, network and flags of one address (interface document, section 2.1).
 // Unknown values are zero.
@@ -9,6 +12,7 @@ type Result struct {
 	Location Location
 	Network  Network
 	Flags    Flags
+	Data     Data
 }
 
 // Location is the place of an address, at best its city.
@@ -37,4 +41,12 @@ type Network struct {
 // Flags mark kinds of networks.
 type Flags struct {
 	Mobile, Proxy, Hosting bool
+}
+
+// Data says what a provider knows of its answer. Unknown values are zero.
+type Data struct {
+	Prefix           netip.Prefix // the addresses that the answer holds for
+	AccuracyRadiusKm int          // around the coordinates
+	ASN              uint32       // number of the autonomous system
+	AsOf             time.Time    // when the data was published
 }

@@ -20,6 +20,7 @@ type ask struct {
 	missing  int           // outcomes that have not arrived
 	left     bool          // the request no longer waits
 	done     chan struct{} // closed when none is missing
+	progress chan struct{} // optional: gets a value when an outcome arrives and the buffer has room
 }
 
 // outcome is the outcome of one query.
@@ -66,6 +67,21 @@ func (a *ask) complete(i int, o outcome) {
 	if a.missing == 0 {
 		close(a.done)
 	}
+	select {
+	case a.progress <- struct{}{}:
+	default:
+	}
+}
+
+// settled returns the outcome of query i if it has arrived while the request waits. mayFallBack says
+// that the offline files may replace an error.
+func (a *ask) settled(i int, mayFallBack bool) (o geo.Outcome, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.left || !a.outcomes[i].arrived || mayFallBack && a.outcomes[i].mayFallBack {
+		return o, false
+	}
+	return a.outcomes[i].Outcome, true
 }
 
 // has reports whether the outcome of query i has arrived.

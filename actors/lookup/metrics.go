@@ -19,6 +19,7 @@ type metrics struct {
 	fallbacks      prometheus.Counter
 	panics         prometheus.Counter
 	mailboxRejects atomic.Uint64
+	local          atomic.Uint64
 
 	// What the batcher last published.
 	busy       atomic.Int64
@@ -95,6 +96,9 @@ func (m *metrics) readings(s *Service) []prometheus.Collector {
 			cache(func(c geo.CacheStats) float64 {
 				return ratio(float64(c.Hits), float64(c.Hits+c.Misses))
 			})),
+		counter("gatehouse_geo_file_answers_total",
+			"Addresses looked up in the offline files as the source, without the cache.",
+			func() float64 { return float64(m.local.Load()) }),
 		gauge("gatehouse_breaker_state", "The upstream's breaker: 0 closed, 1 half-open, 2 open.", nil,
 			func() float64 { state, _ := s.breaker.State(time.Now()); return float64(state) }),
 		gauge("gatehouse_geo_pool_busy", "Exchanges with the upstream under way.", nil, load(&m.busy)),

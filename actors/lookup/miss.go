@@ -52,15 +52,20 @@ func (s *Service) missAll(misses []miss, caller netip.Addr, now time.Time) {
 		}
 	}
 	a := newAsk(queries, ratelimit.CallerPrefix(caller), now.Add(s.config.LookupTimeout))
-	for i, q := range queries {
+	outcomes := s.checkAndResolve(a, now)
+	for _, m := range misses {
+		*m.outcome = outcomes[place[m.query]].Outcome
+	}
+}
+
+// checkAndResolve is resolve without the queries that would be rejected.
+func (s *Service) checkAndResolve(a *ask, now time.Time) []outcome {
+	for i, q := range a.queries {
 		if err := s.check(q, a.caller, now); err != nil {
 			a.complete(i, rejection(err))
 		}
 	}
-	outcomes := s.resolve(a)
-	for _, m := range misses {
-		*m.outcome = outcomes[place[m.query]].Outcome
-	}
+	return s.resolve(a)
 }
 
 // check returns why q would be rejected, or nil. In a cluster, the node that would send it knows.

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,17 +22,22 @@ import (
 // Config is what a Service is made of. Fields are required unless they say otherwise.
 type Config struct {
 	Actors        *actor.ActorSystem // of the process; shut it down after Stop
-	Provider      geo.Provider
-	Fallback      geo.Provider  // optional: offline files, when Provider has no budget or time
-	Reverse       Reverser      // optional: fills Network.Reverse where a batch lacks it
-	CacheEntries  int           // results held, at least 1
-	LookupTimeout time.Duration // the longest wait of a caller, more than 1 s
-	Concurrency   int           // exchanges with the upstream at once, at least 1
-	UpstreamShare float64       // of the upstream's budget for this process, above 0, at most 1
-	CallerLimit   int           // optional: cold queries a minute and caller; 0 = no limit
+	Provider      geo.Provider       // a geo.Local answers addresses itself, without cache and pool
+	Fallback      geo.Provider       // optional: offline files, when Provider has no budget or time
+	Reverse       Reverser           // optional: fills Network.Reverse where a batch lacks it
+	CacheEntries  int                // results held, at least 1
+	CacheTTL      time.Duration      // of a result; optional: 0 = geo.ResultTTL; at most geo.MaxTTL
+	LookupTimeout time.Duration      // the longest wait of a caller, more than 1 s
+	Concurrency   int                // exchanges with the upstream at once, at least 1
+	UpstreamShare float64            // of the upstream's budget for this process, above 0, at most 1
+	CallerLimit   int                // optional: cold queries a minute and caller; 0 = no limit
 	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
+
+	// CacheFile keeps the results over a restart; optional: "" = they are lost. CacheOrigin names
+	// their provider and settings: a file of another origin is not read.
+	CacheFile, CacheOrigin string
 
 	// Peers are the other nodes of a cluster; nil = none. With Provider's budget known, one node
 	// looks up for all of them. Otherwise each looks up its part of the queries.
@@ -52,7 +58,9 @@ type Service struct {
 	breaker    *geo.Breaker
 	admission  *admission
 	metrics    *metrics
+	local      geo.Local       // Provider, if it answers addresses itself; else nil
 	peers      Peers           // nil = this node looks up everything
+	file       *cacheFile      // nil = none
 	peerAsks   atomic.Int64    // asks of other nodes that are being handled
 	lifetime   context.Context // of exchanges, which belong to no single caller
 	end        context.CancelFunc
@@ -74,6 +82,7 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.CacheTTL = cmp.Or(config.CacheTTL, geo.ResultTTL)
 	s := &Service{
 		config:     config,
 		terms:      config.Provider.Terms(),
@@ -81,6 +90,12 @@ func New(config Config) (*Service, error) {
 		cache:      cache,
 		admission:  newAdmission(),
 	}
+	if config.CacheFile != "" {
+		if err := s.openCacheFile(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCacheFile, err)
+		}
+	}
+	s.local, _ = config.Provider.(geo.Local)
 	if s.terms.Source != geo.SourceMMDB { // each node has the files
 		s.peers = config.Peers
 	}
@@ -91,6 +106,9 @@ func New(config Config) (*Service, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.spawn()
+	if s.file != nil {
+		s.tasks.Go(s.file.run)
+	}
 	if s.isShared() {
 		s.tasks.Go(s.follow)
 	}
@@ -130,7 +148,7 @@ func (s *Service) panicked() {
 // reading it from headers costs allocations.
 func (s *Service) Lookup(text string, caller func() netip.Addr, now time.Time) geo.Outcome {
 	var q geo.Query
-	if o := s.find(text, now, &q); !isMiss(o) {
+	if o := s.find(text, now, &q); !isMiss(&o) {
 		return o
 	}
 	return s.missOne(q, caller(), now)
@@ -144,7 +162,7 @@ func (s *Service) LookupAll(
 	var misses []miss
 	for i, text := range texts {
 		var q geo.Query
-		if dst[i] = s.find(text, now, &q); isMiss(dst[i]) {
+		if dst[i] = s.find(text, now, &q); isMiss(&dst[i]) {
 			misses = append(misses, miss{q, &dst[i]})
 		}
 	}
@@ -153,15 +171,22 @@ func (s *Service) LookupAll(
 	}
 }
 
-// find returns what the cache holds for text, or why text is no query. Else it returns a miss, and
-// the query in q. Most requests write the canonical form, which the cache finds without parsing.
+// find returns what the cache or a local provider holds for text, or why text is no query. Else it
+// returns a miss, and the query in q. Most requests write the canonical form, which the cache finds
+// without parsing.
 func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
-	if e := s.cache.Find(text, now); e != nil {
-		return geo.Outcome{Entry: e, Cached: true}
+	if s.local == nil {
+		if e := s.cache.Find(text, now); e != nil {
+			return geo.Outcome{Entry: e, Cached: true}
+		}
 	}
 	var err *geo.Error
 	if *q, err = geo.ParseQuery(text); err != nil {
 		return geo.Outcome{Err: err}
+	}
+	if s.local != nil && !q.IsDomain() {
+		s.metrics.local.Add(1)
+		return s.local.Find(q.Addr(), now)
 	}
 	if e := s.cache.Get(*q, now); e != nil {
 		return geo.Outcome{Entry: e, Err: e.Err, Cached: true}
@@ -169,7 +194,7 @@ func (s *Service) find(text string, now time.Time, q *geo.Query) geo.Outcome {
 	return geo.Outcome{}
 }
 
-func isMiss(o geo.Outcome) bool { return o.Entry == nil && o.Err == nil }
+func isMiss(o *geo.Outcome) bool { return !o.HasAnswer() && o.Err == nil }
 
 // Stop rejects new lookups that miss the cache, waits for those in flight until ctx ends, and stops
 // the actors. Call it once, before the actor system is shut down.
@@ -185,5 +210,8 @@ func (s *Service) Stop(ctx context.Context) error {
 		err = errors.Join(err, future.Wait())
 	}
 	s.batcher.Stop() // after the workers, which report to it
+	if s.file != nil {
+		s.file.save(time.Now())
+	}
 	return err
 }

@@ -79,7 +79,10 @@ type Client struct {
 	Created         time.Time
 	Version         int64 // grows with each change; set by the Store
 	Epoch           int64 // of Epochs; set by the Store
-	Options         ClientOptions
+	// Awaits is when a client that registered itself ends, unless a person has consented to it
+	// before. Zero = a person has, or the client was registered otherwise.
+	Awaits  time.Time
+	Options ClientOptions
 }
 
 // ClientOptions are what few clients are registered for. The zero value is that of a client that

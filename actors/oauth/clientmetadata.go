@@ -59,6 +59,35 @@ type clientMetadata struct {
 	SecretExpires json.RawMessage `json:"client_secret_expires_at"`
 }
 
+// client returns the client that m describes, without an ID, a home page and a way to authenticate.
+// The error is for people to read.
+func (m *clientMetadata) client() (*Client, error) {
+	switch {
+	case m.GrantTypes != nil && !slices.Contains(m.GrantTypes, "authorization_code"):
+		return nil, errors.New("its grant_types must have authorization_code")
+	case m.ResponseTypes != nil && !slices.Contains(m.ResponseTypes, "code"):
+		return nil, errors.New("its response_types must have code")
+	}
+	c := &Client{
+		Name: m.Name, RedirectURIs: m.RedirectURIs,
+		Scopes: GrantableScopes, Grants: AuthorizationCodeGrant,
+		Options: ClientOptions{SelfRegistered: true},
+	}
+	if slices.Contains(m.GrantTypes, "refresh_token") {
+		c.Grants |= RefreshTokenGrant
+	}
+	return c, nil
+}
+
+// setKeys has the client authenticate with its keys (RFC 7523).
+func (m *clientMetadata) setKeys(c *Client) error {
+	c.Options.JWKS, c.Options.JWKSURI = string(m.JWKS), m.JWKSURI
+	if !c.HasKeys() {
+		return errors.New("private_key_jwt needs jwks or jwks_uri")
+	}
+	return nil
+}
+
 // ParseMetadataDocument returns the client that the document at a URL describes. Members that it
 // does not know are ignored. The error is for people to read.
 func ParseMetadataDocument(address string, text []byte) (*Client, error) {
@@ -66,31 +95,23 @@ func ParseMetadataDocument(address string, text []byte) (*Client, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, errors.New("it is not a JSON object with the members of RFC 7591")
 	}
-	c := &Client{
-		ID: StoredClientID(address), Name: m.Name, RedirectURIs: m.RedirectURIs,
-		Scopes: GrantableScopes, Grants: AuthorizationCodeGrant,
-		Options: ClientOptions{SelfRegistered: true, MetadataURL: address, JWKSURI: m.JWKSURI},
-	}
 	switch {
 	case m.ClientID != address:
 		return nil, errors.New("its client_id is not its address")
 	case m.Secret != nil || m.SecretExpires != nil:
 		return nil, errors.New("it must not have a client_secret")
-	case m.GrantTypes != nil && !slices.Contains(m.GrantTypes, "authorization_code"):
-		return nil, errors.New("its grant_types must have authorization_code")
-	case m.ResponseTypes != nil && !slices.Contains(m.ResponseTypes, "code"):
-		return nil, errors.New("its response_types must have code")
 	}
-	if slices.Contains(m.GrantTypes, "refresh_token") {
-		c.Grants |= RefreshTokenGrant
+	c, err := m.client()
+	if err != nil {
+		return nil, err
 	}
+	c.ID, c.Options.MetadataURL = StoredClientID(address), address
 	switch m.AuthMethod {
 	case "", "none":
-		c.Public, c.Options.JWKSURI = true, ""
+		c.Public = true
 	case "private_key_jwt":
-		c.Options.JWKS = string(m.JWKS)
-		if !c.HasKeys() {
-			return nil, errors.New("private_key_jwt needs jwks or jwks_uri")
+		if err := m.setKeys(c); err != nil {
+			return nil, err
 		}
 	default:
 		return nil, errors.New("its token_endpoint_auth_method must be none or private_key_jwt")

@@ -40,6 +40,14 @@ const (
 	ExpiredToken         Code = "expired_token"
 )
 
+// The codes of client registration (RFC 7591 section 3.2.2), and the one for its initial access
+// token (RFC 6750 section 3.1).
+const (
+	InvalidRedirectURI    Code = "invalid_redirect_uri"
+	InvalidClientMetadata Code = "invalid_client_metadata"
+	InvalidToken          Code = "invalid_token"
+)
+
 // Error is an error response to a client. It never contains a secret, code or token.
 type Error struct {
 	Code        Code
@@ -55,13 +63,13 @@ type Error struct {
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Description }
 
 // Status returns the HTTP status of a response of the token, revocation and introspection
-// endpoints: 401 if the client failed to authenticate, 400 for its other errors (RFC 6749 section
+// endpoints: 401 if the caller failed to authenticate, 400 for its other errors (RFC 6749 section
 // 5.2), 429 or 503 if a retry may succeed, and 500 for ServerError.
 func (e *Error) Status() int {
 	switch {
 	case e.Throttled:
 		return http.StatusTooManyRequests
-	case e.Code == InvalidClient:
+	case e.Code == InvalidClient, e.Code == InvalidToken:
 		return http.StatusUnauthorized
 	case e.Code == TemporarilyUnavailable:
 		return http.StatusServiceUnavailable

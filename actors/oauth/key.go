@@ -68,7 +68,7 @@ type KeyRotation struct {
 	Purpose Purpose
 	Now     time.Time
 	Expires time.Time // when the key before it is no longer needed
-	Drop    bool      // drop all former keys at once, also when they are in use
+	Drop    bool      // drop all former keys at once, also when they are in use; not of signing keys
 
 	Private string    // of a signing key
 	Starts  time.Time // of a signing key: its first use

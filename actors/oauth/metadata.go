@@ -26,16 +26,18 @@ type metadata struct {
 	TokenAuthAlgs            []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
 	RevocationAuthAlgs       []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
 	IntrospectionAuthAlgs    []string `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
+	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
 	MetadataDocuments        bool     `json:"client_id_metadata_document_supported,omitempty"`
 }
 
-// Features are what the metadata tells of while a client is registered for it. The zero value is
-// none of it.
+// Features are what the metadata tells of while a client is registered for it, or while the operator
+// has turned it on. The zero value is none of it.
 type Features struct {
 	DeviceCodes bool // RFC 8628
 	Keys        bool // clients authenticate with keys (RFC 7523)
 	// MetadataDocuments says that a client_id may be the URL of a client-id metadata document.
 	MetadataDocuments bool
+	Registration      bool // clients may register themselves (RFC 7591)
 }
 
 // FeaturesOf returns what a client is registered for.
@@ -52,6 +54,7 @@ func (f Features) With(other Features) Features {
 		DeviceCodes:       f.DeviceCodes || other.DeviceCodes,
 		Keys:              f.Keys || other.Keys,
 		MetadataDocuments: f.MetadataDocuments || other.MetadataDocuments,
+		Registration:      f.Registration || other.Registration,
 	}
 }
 
@@ -98,6 +101,9 @@ func newMetadata(issuer string, f Features) metadata {
 		}
 		m.TokenAuthAlgs = AssertionAlgs
 		m.RevocationAuthAlgs, m.IntrospectionAuthAlgs = AssertionAlgs, AssertionAlgs
+	}
+	if f.Registration {
+		m.RegistrationEndpoint = issuer + "/oauth/register"
 	}
 	m.MetadataDocuments = f.MetadataDocuments
 	return m

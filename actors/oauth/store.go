@@ -42,6 +42,7 @@ type Store interface {
 	// DeleteClient deletes the client with all consents, codes and refresh tokens.
 	DeleteClient(ctx context.Context, id string) error
 
+	RegistrationStore
 	DeviceStore
 	// UseAssertion keeps the Replay of an assertion until it expires. It returns ErrConflict if it
 	// is kept already.

@@ -16,7 +16,8 @@
 // [Member] is the part of one node. The rows in the database decide; messages only save waiting.
 //
 //   - Join. A node inserts its row under a new ID before it reads anything that it will trust. It
-//     greets each node that is up, and is up itself when all have welcomed it.
+//     greets each node that is up. It is up itself when all have welcomed it, and it has applied the
+//     changes that it has read of.
 //   - Beat. Each second the node adds 1 to its row's beat, and each half second it reads all rows.
 //     Its lease ends 4.5 s after it has sent the last beat that has succeeded, or the last reading
 //     whose changes it has applied: the earlier of both. A node whose lease has ended drops all that

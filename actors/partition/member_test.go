@@ -218,6 +218,24 @@ func TestNodeIsUpAfterReloadAndWelcome(t *testing.T) {
 	}
 }
 
+// A node whose services hang would get partitions that it cannot decide on.
+func TestNodeIsUpAfterTheChangesThatItHasReadOf(t *testing.T) {
+	d := newDesk(t)
+	d.m.Tick(d.time())
+	join := d.need(partition.OpJoin)
+	d.rows.Nodes, d.rows.Last = []partition.Node{join.Node}, 7
+	d.done(join)
+	d.read()
+	d.m.Applied(d.time(), d.m.ID(), 6)
+	if d.take(partition.OpBeat) != nil {
+		t.Error("the node is up without a change")
+	}
+	d.m.Applied(d.time(), d.m.ID(), 7)
+	if op := d.need(partition.OpBeat); op.Node.State != partition.Up {
+		t.Errorf("got state %s, want up", op.Node.State)
+	}
+}
+
 func TestLeaseCountsFromWhenBeatAndReadingWereSent(t *testing.T) {
 	d := newDesk(t)
 	d.join()

@@ -147,8 +147,8 @@ func (m *Member) forget(id string) {
 
 func (m *Member) nodesChanged() { m.dirty, m.targets = true, nil }
 
-// greet makes a node that joins up when its memory is complete and frames pass between it and all
-// nodes that are up. Nodes that join do not wait for each other. As long as no beat has said that it
+// greet makes a node that joins up when its memory is complete, it has applied the changes that it
+// has read of, and frames pass between it and all nodes that are up. Nodes that join do not wait for each other. As long as no beat has said that it
 // is up, other nodes may be up first: then it greets them too.
 func (m *Member) greet() {
 	if m.state != Joining || m.readStep == 0 {
@@ -169,7 +169,9 @@ func (m *Member) greet() {
 		m.helloAt = m.now.Clock + greetEvery
 	}
 	beat := m.running[OpBeat]
-	switch isReady := !missing && m.reloaded && m.now.Clock-m.readSent < 2*ReadEvery; {
+	isReady := !missing && m.reloaded && m.self.Seen >= m.last &&
+		m.now.Clock-m.readSent < 2*ReadEvery
+	switch {
 	case beat != nil && beat.Node.State != Joining: // its outcome tells
 	case missing && m.told:
 		m.lapse(LapseTime) // the row may say that it is up, and other nodes count on it

@@ -57,6 +57,10 @@ func (s *fakeStore) Keys(context.Context, time.Time) (keys []oauth.Key, err erro
 	return keys, nil
 }
 
+func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
+	return nil, nil
+}
+
 func (s *fakeStore) Ends(context.Context, time.Time) (int64, []oauth.End, error) {
 	return 0, nil, nil
 }

@@ -168,31 +168,36 @@ func (s *Service) findKeyAgain(number uint16) *oauth.TokenKey {
 }
 
 // RotateKeys makes a new key of a purpose. What was made with the key before stays valid until it
-// expires. Unless drop is set, the error is oauth.ErrKeysInUse while a former key is needed. drop
-// ends all former keys with what they made. RotateKeys returns when the next rotation is possible.
-// A new signing key is used a day later, and former ones do not refuse the next rotation; with drop
-// it is used at once.
+// expires. Unless atOnce is set, the error is oauth.ErrKeysInUse while a former key is needed.
+// atOnce ends all former keys with what they made. RotateKeys returns when the next rotation is
+// possible.
+//
+// A new signing key is used a day later, and former ones do not refuse the next rotation. With
+// atOnce it is used as soon as all processes know it, and former ones verify as otherwise.
 func (s *Service) RotateKeys(
-	ctx context.Context, purpose oauth.Purpose, drop bool, now time.Time,
+	ctx context.Context, purpose oauth.Purpose, atOnce bool, now time.Time,
 ) (again time.Time, err error) {
 	if !s.inflight.Enter() {
 		return again, mailbox.ErrStopped
 	}
 	defer s.inflight.Leave()
 	rotation := oauth.KeyRotation{
-		Purpose: purpose, Now: now, Drop: drop,
+		Purpose: purpose, Now: now, Drop: atOnce,
 		Expires: now.Add(s.lifetimeOf(purpose) + keyDelay),
 	}
 	again = rotation.Expires
+	if atOnce {
+		again = now
+	}
 	if purpose.IsSigning() {
-		if rotation, err = s.signingRotation(purpose, drop, now); err != nil {
+		if rotation, err = s.signingRotation(purpose, atOnce, now); err != nil {
 			return again, err
 		}
 		again = rotation.Starts
 	}
 	var details []string
-	if drop {
-		again, details = now, []string{"now"}
+	if atOnce {
+		details = []string{"now"}
 	}
 	err = s.config.Tokens.RotateKeys(keysRotated(ctx, purpose, details...), rotation)
 	// Read them also after an error, which may hide that they were rotated, and when ctx has ended.
@@ -210,7 +215,7 @@ func (s *Service) RotateKeys(
 	if err := s.confirm(); err != nil {
 		return again, err
 	}
-	if drop {
+	if rotation.Drop {
 		s.config.Logger.Warn("all former keys were dropped", slog.String("purpose", string(purpose)))
 	}
 	return again, nil

@@ -41,7 +41,8 @@ func newFetchLimit(nodes ratelimit.Nodes) ratelimit.Limiter[int64] {
 
 // Features returns what the operator has turned on for all clients.
 func (s *Service) Features() oauth.Features {
-	return oauth.Features{MetadataDocuments: s.config.ClientMetadata}
+	return oauth.Features{MetadataDocuments: s.config.ClientMetadata,
+		Registration: s.TakesRegistrations(), Keys: s.TakesRegistrations()}
 }
 
 // TakesMetadata reports whether a client_id names a client that a metadata document describes.

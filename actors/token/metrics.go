@@ -20,6 +20,9 @@ type metrics struct {
 
 	signatureSeconds  *prometheus.HistogramVec // by algorithm
 	signaturesRefused prometheus.Counter
+
+	registrations                   *prometheus.CounterVec // by outcome
+	clientsIdle, clientsUnconsented prometheus.Counter     // that were ended
 }
 
 func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
@@ -50,6 +53,17 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	m.signaturesRefused = counter("gatehouse_signatures_refused_total",
 		"Signatures that were refused because too many were waited for; nothing was consumed.")
+	m.registrations = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_client_registrations_total",
+		Help: "Clients that asked to be registered, by outcome: ok or the error code.",
+	}, []string{"outcome"})
+	m.registrations.WithLabelValues("ok")
+	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_clients_ended_total",
+		Help: "Clients that registered themselves and were ended, by reason: idle or unconsented.",
+	}, []string{"reason"})
+	m.clientsIdle, m.clientsUnconsented = ended.WithLabelValues("idle"),
+		ended.WithLabelValues("unconsented")
 	m.issued = map[oauth.GrantTypes]prometheus.Counter{}
 	for _, grant := range []oauth.GrantTypes{
 		oauth.AuthorizationCodeGrant, oauth.RefreshTokenGrant, oauth.ClientCredentialsGrant,
@@ -62,7 +76,7 @@ func newMetrics(s *Service, registry prometheus.Registerer) (*metrics, error) {
 	}
 	collectors := []prometheus.Collector{
 		m.tokenRequests, m.overloads, m.panics, m.mailboxRejects,
-		m.signatureSeconds, m.signaturesRefused,
+		m.signatureSeconds, m.signaturesRefused, m.registrations, ended,
 		gauge("gatehouse_limit_actors", "Access tokens in use, each with an actor in memory.",
 			func() float64 { return float64(s.directory.size.Load()) }),
 		gauge("gatehouse_revocations_held",

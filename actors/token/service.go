@@ -19,8 +19,8 @@
 //   - The throttle of wrong client secrets is in memory. A restart forgets the failed attempts.
 //   - The keys of clients, and the limit of their assertions, are in memory. The store knows which
 //     assertions were used.
-//   - The limits of device codes, of their polls and of guesses of user codes are in memory. A
-//     restart forgets them.
+//   - The limits of device codes, of their polls, of guesses of user codes and of registrations are
+//     in memory. A restart forgets them.
 package token
 
 import (
@@ -56,6 +56,10 @@ type Config struct {
 	Issuer string
 	// ClientMetadata accepts a client_id that is the URL of a metadata document; optional.
 	ClientMetadata bool
+	// Registration says who may register clients (RFC 7591); optional. RegistrationToken is the
+	// initial access token, required with oauth.RegistrationToken.
+	Registration      oauth.RegistrationMode
+	RegistrationToken string
 	// Fetcher fetches metadata documents, and the keys of clients with a jwks_uri. It is required
 	// with ClientMetadata; nil = clients with a jwks_uri cannot authenticate.
 	Fetcher Fetcher
@@ -111,6 +115,8 @@ type Service struct {
 	resources resourceCache
 	fetches   ratelimit.Limiter[int64] // of metadata documents, by user
 
+	registrations ratelimit.Limiter[netip.Addr]
+
 	directory *directory
 	ends      ends
 	asks      sync.Pool // of *admission
@@ -146,6 +152,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.config.SigningKeyAge = cmp.Or(config.SigningKeyAge, DefaultSigningKeyAge)
 	s.fetches = newFetchLimit(config.Nodes)
+	s.registrations = newRegistrationLimit(config.Nodes)
 	s.clients.read = s.readClient
 	s.users.read = s.readUser
 	s.asks.New = s.newAdmission
@@ -166,6 +173,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s.lifetime, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.sweep)
 	s.tasks.Go(s.watchSigningKeys)
+	s.tasks.Go(s.endClients)
 	if config.Peers != nil {
 		view := config.Peers.View() // what changes from now on is noticed
 		s.tasks.Go(func() { s.reportToHolders(view) })

@@ -167,19 +167,36 @@ func TestSigningKeyRotation(t *testing.T) {
 	})
 }
 
-// TestDropSigningKeys rotates in an emergency: the stolen key ends at once.
-func TestDropSigningKeys(t *testing.T) {
-	f := newFixture(t, nil)
-	jwt, firstID := f.sign(t, "ES256", "JWT")
-	if _, err := f.RotateKeys(t.Context(), oauth.ES256Keys, true, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	_, id := f.sign(t, "ES256", "JWT")
-	if got := f.published(t); id == firstID || len(got) != 1 || got[id].KeyID == "" {
-		t.Errorf("got %v, want the new key %s only", got, id)
-	}
-	if _, err := f.Verify(jwt, "JWT", &said{}); err == nil {
-		t.Error("the dropped key verifies")
+// TestUrgentSigningKeyRotation rotates at once, also while a successor waits for its first use: the
+// new key signs, and the former ones stay published until what they signed has expired.
+func TestUrgentSigningKeyRotation(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, func(c *token.Config) { c.Shared = shared })
+			first, firstID := f.sign(t, "ES256", "JWT")
+			for _, atOnce := range []bool{false, true} {
+				if _, err := f.RotateKeys(t.Context(), oauth.ES256Keys, atOnce, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, id := f.sign(t, "ES256", "JWT"); (id == firstID) != shared {
+				t.Errorf("shared %t: got key %s, want the first one while others read the new one",
+					shared, id)
+			}
+			time.Sleep(5 * time.Second)
+			_, id := f.sign(t, "ES256", "JWT")
+			got := f.published(t)
+			if id == firstID || len(got) != 3 || got[id].KeyID == "" || got[firstID].KeyID == "" {
+				t.Errorf("got %v, want the new key %s and the former ones", got, id)
+			}
+			if _, err := f.Verify(first, "JWT", &said{}); err != nil {
+				t.Errorf("a hint of the former key is refused: %v", err)
+			}
+			time.Sleep(26*time.Hour + time.Minute) // until the hour of the successor has passed too
+			if got := f.published(t); len(got) != 1 || got[id].KeyID == "" {
+				t.Errorf("got %v, want %s only", got, id)
+			}
+		})
 	}
 }
 

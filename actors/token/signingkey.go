@@ -261,13 +261,17 @@ func (s *Service) rotateAged(purpose oauth.Purpose, now time.Time) {
 	}
 }
 
-// signingRotation returns what a rotation of signing keys asks for.
+// signingRotation returns what a rotation of signing keys asks for. atOnce leaves out the day in
+// which others read the new key.
 func (s *Service) signingRotation(
-	purpose oauth.Purpose, drop bool, now time.Time,
+	purpose oauth.Purpose, atOnce bool, now time.Time,
 ) (r oauth.KeyRotation, err error) {
-	r = oauth.KeyRotation{Purpose: purpose, Now: now, Drop: drop, Starts: now}
-	if !drop && len(s.Keys(purpose)) > 0 {
+	r = oauth.KeyRotation{Purpose: purpose, Now: now, Starts: now}
+	if len(s.Keys(purpose)) > 0 {
 		r.Starts = now.Add(signingDelay)
+		if atOnce {
+			r.Starts = now.Add(s.keys.delay)
+		}
 	}
 	r.Expires = r.Starts.Add(s.lifetimeOf(purpose) + keyDelay)
 	r.Private, err = newPrivateKey(purpose)

@@ -79,6 +79,16 @@ func newFakeStore() *fakeStore {
 	return s
 }
 
+// RegisterClient implements oauth.Store.
+func (s *fakeStore) RegisterClient(ctx context.Context, c *oauth.Client, _ int) error {
+	return s.CreateClient(ctx, c)
+}
+
+// EndClients implements oauth.Store.
+func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
+	return nil, nil
+}
+
 // UseAssertion implements oauth.Store.
 func (s *fakeStore) UseAssertion(_ context.Context, replay oauth.Hash, _ time.Time) error {
 	s.mu.Lock()
@@ -381,10 +391,11 @@ func (s *fakeStore) RotateKeys(_ context.Context, r oauth.KeyRotation) error {
 		number = former[0].Number + 1
 	}
 	signing := r.Purpose.IsSigning() && len(former) > 0
+	early := signing && former[0].Starts.After(r.Now) && !r.Starts.Before(former[0].Starts)
 	switch {
 	case r.Drop:
 		former = nil
-	case len(former) > 1 && !signing, signing && (r.First || former[0].Starts.After(r.Now)):
+	case len(former) > 1 && !signing, signing && r.First, early:
 		return oauth.ErrKeysInUse
 	case len(former) > 0:
 		former[0].Expires = r.Expires

@@ -47,8 +47,8 @@ type clientCreate struct {
 	Name              string   `name:"name" required:"" placeholder:"NAME" help:"Name that users see on the consent page."`
 	ClientURI         string   `name:"client-uri" placeholder:"URL" help:"Page about the client, linked on the consent page: https, or http on this machine."`
 	RedirectURI       []string `name:"redirect-uri" sep:"none" placeholder:"URI" help:"Redirect URI. May be repeated."`
-	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"Scopes that it may request, separated by spaces or repeated; \"\" = none (default: view-user; server-operations for an operator)."`
-	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use: authorization_code, refresh_token or client_credentials. May be repeated (default: the first two; client_credentials for an operator)."`
+	Scope             []string `name:"scope" sep:"none" placeholder:"SCOPES" help:"Scopes that it may request, separated by spaces or repeated: view-user, detail-user, openid, profile, email, phone, address and offline_access; \"\" = none (default: view-user; server-operations for an operator)."`
+	Grant             []string `name:"grant" sep:"none" placeholder:"GRANT" help:"Grant that it may use: authorization_code, refresh_token, client_credentials, or urn:ietf:params:oauth:grant-type:device_code for devices. May be repeated (default: the first two; client_credentials for an operator)."`
 	Public            bool     `name:"public" help:"It cannot keep a secret: an app or a web page."`
 	Operator          bool     `name:"operator" help:"It may use the admin API."`
 	ApproveDetailUser bool     `name:"approve-detail-user" help:"Approve it for the scope detail-user."`
@@ -61,7 +61,8 @@ type clientCreate struct {
 // Help is shown by gatehouse client create --help.
 func (*clientCreate) Help() string {
 	return "Example:\n\n    gatehouse client create --demo ./gatehouse-demo --name Shop --redirect-uri https://shop.example/callback --scope \"view-user detail-user\"\n" +
-		"    gatehouse client create --demo ./gatehouse-demo --name Wiki --redirect-uri https://wiki.example/callback --scope \"openid profile email\" --post-logout-redirect-uri https://wiki.example/"
+		"    gatehouse client create --demo ./gatehouse-demo --name Wiki --redirect-uri https://wiki.example/callback --scope \"openid profile email\" --post-logout-redirect-uri https://wiki.example/\n\n" +
+		"docs/apps.md has a recipe for each of many programs."
 }
 
 // Run registers a client.
@@ -133,6 +134,7 @@ func (c *clientList) Run(p *program) error {
 		{"CLIENT ID", "client_id"}, {"NAME", "name"}, {"SCOPES", "scopes"}, {"PUBLIC", "public"},
 		{"OPERATOR", "operator"},
 		{"APPROVED", "detail_user_approved"}, {"DISABLED", "disabled"},
+		{"REGISTERED BY", "registered_by"},
 	})
 }
 
@@ -169,7 +171,7 @@ type clientUpdate struct {
 
 // Help is shown by gatehouse client update --help.
 func (*clientUpdate) Help() string {
-	return "Values that are not given stay as they are.\n\n" +
+	return "Values that are not given stay as they are. An empty text removes a value, such as --backchannel-logout-uri \"\".\n\n" +
 		clientExample("update", "--name \"The Shop\" --redirect-uri https://shop.example/back")
 }
 

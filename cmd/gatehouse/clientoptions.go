@@ -17,7 +17,7 @@ type clientOptions struct {
 	AccessTokenFormat     *string  `name:"access-token-format" group:"options" placeholder:"FORMAT" help:"Form of its access tokens: opaque or jwt (default: opaque)."`
 	JWKS                  *string  `name:"jwks" group:"options" placeholder:"FILE" help:"Public keys that it authenticates with, as a JSON Web Key Set. A new client with keys gets no secret."`
 	JWKSURI               *string  `name:"jwks-uri" group:"options" placeholder:"URL" help:"Where these keys are, in place of --jwks: https."`
-	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for. May be repeated; replaces all registered ones (default: all)."`
+	Resource              []string `name:"resource" group:"options" sep:"none" placeholder:"URI" help:"Resource that it may ask for, needed for client_credentials. May be repeated; replaces all registered ones (default: all)."`
 }
 
 // set sets the members of the flags that were given.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public()}}})
+	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "first"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +55,10 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		len(c.Resources) != 1 ||
 		!reflect.DeepEqual(c.Scopes, []string{"openid", "profile", "offline_access"}) {
 		t.Errorf("got %+v, want what the flags say", c)
+	}
+	shown := runOnce(t, nil, "client", "show", demo, c.ClientID).stdout
+	if !regexp.MustCompile(`(?m)^jwks +EC first$`).MatchString(shown) {
+		t.Errorf("got\n%s\nwant the key by its name", shown)
 	}
 	same := decode[optionsRecord](t, remote("client", "update", c.ClientID, "--name=Wiki 2"))
 	if !reflect.DeepEqual(same, c) {
@@ -73,6 +78,8 @@ func TestClientOptionsAtTheCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
+		{"--grant=device", exitFailed, "urn:ietf:params:oauth:grant-type:device_code"},
+		{"--grant=", exitFailed, "grants"},
 		{"--id-token-alg=none", exitFailed, "id_token_alg"},
 		{"--access-token-format=xml", exitFailed, "access_token_format"},
 		{"--backchannel-logout-uri=http://wiki.example/", exitFailed, "backchannel_logout_uri"},

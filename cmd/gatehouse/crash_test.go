@@ -22,12 +22,14 @@ var databases = map[string]func(*testing.T) string{
 }
 
 // TestCrash kills a server under load at a random moment and starts another on its database. All
-// acknowledged writes are there, nothing is granted twice, and the audit trail has an event for
-// each change: after every crash, and at the end.
+// acknowledged writes are there, nothing is granted twice, clients are told of each session that
+// has ended, and the audit trail has an event for each change: after every crash, and at the end.
 func TestCrash(t *testing.T) {
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
-			s := newFixture(t, url(t), "--code-ttl=10m", "--refresh-grace=5m")
+			s := newFixture(t, url(t), "--code-ttl=10m", "--refresh-grace=5m",
+				"--listen="+freeAddress(t)) // an id_token names the address of its issuer
+			s.prepareListeners(t)
 			var history []*ledger
 			for n := range *crashes {
 				if n > 0 && n%4 == 0 { // a user's tokens at a client end together after 1,000 ends
@@ -35,12 +37,16 @@ func TestCrash(t *testing.T) {
 				}
 				l := s.crash(t)
 				checkTrail(t, s.env)
+				if n > 0 { // the first time, the lease of the sender ends by itself
+					endLeases(t, s.env)
+				}
 				s.serve(t)
 				s.checkTokens(t, l)
 				s.checkUsers(t, l)
 				s.checkCodes(t, l)
 				s.checkFamilies(t, l)
-				t.Log(l)
+				s.checkVisits(t)
+				t.Log(l, s.countVisits())
 				if t.Failed() {
 					t.Fatalf("the server says:\n%s", s.server.stderr)
 				}
@@ -64,11 +70,13 @@ func TestCrash(t *testing.T) {
 func (s *fixture) crash(t *testing.T) *ledger {
 	t.Helper()
 	l := newLedger()
-	wait := s.load(t, l)
+	s.newVisits(t)
+	wait, waitVisits := s.load(t, l), s.endVisits(t)
 	<-time.After(50*time.Millisecond + rand.N(500*time.Millisecond))
 	s.server.signal(t, syscall.SIGKILL)
 	<-s.server.ended
 	wait()
+	waitVisits()
 	s.http.CloseIdleConnections()
 	s.browser.client.CloseIdleConnections()
 	return l

@@ -185,7 +185,7 @@ func checkTrail(t *testing.T, env []string) {
 (SELECT count(DISTINCT a.client_id) FROM audit a JOIN clients c ON c.id = a.client_id WHERE a.action = 'client_created')`,
 		"revoked tokens": `SELECT (SELECT count(*) FROM changes WHERE kind = 'token'), ` + events +
 			`tokens_revoked'), -1`,
-		"revoked families": `SELECT (SELECT count(*) FROM families WHERE revoked), ` + events +
+		"revoked families": `SELECT (SELECT count(*) FROM families WHERE revoked AND session IS NULL), ` + events +
 			`family_reused'), -1`,
 		"last number": `SELECT (SELECT value FROM counters WHERE name = 'audit'),
 (SELECT max(number) FROM audit), -1`,

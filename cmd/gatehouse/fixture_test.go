@@ -27,6 +27,9 @@ type fixture struct {
 	http     *http.Client
 	browser  *browser
 
+	listeners map[string]*listener // by client ID
+	visits    []*visit
+
 	server      *process
 	base, admin string
 }
@@ -108,6 +111,7 @@ type reply struct {
 	status       int
 	retryAfter   string
 	AccessToken  string `json:"access_token"`
+	IDToken      string `json:"id_token"`
 	DeviceCode   string `json:"device_code"`
 	UserCode     string `json:"user_code"`
 	RefreshToken string `json:"refresh_token"`

@@ -59,7 +59,7 @@ func (c *keysList) Run(p *program) error {
 type keysRotate struct {
 	remoteFlags
 	Purpose choice `name:"purpose" default:"tokens" oneof:"tokens forms browsers cluster rs256 es256" placeholder:"PURPOSE" help:"What the key is for: tokens, forms, browsers, cluster, rs256 or es256 (${default})."`
-	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use."`
+	Now     bool   `name:"now" help:"Drop all former keys at once, also when they are in use. Of rs256 and es256: sign with the new key at once."`
 	Yes     bool   `name:"yes" help:"With --now: do not ask."`
 }
 
@@ -70,8 +70,9 @@ func (*keysRotate) Help() string {
 		"A new key of rs256 or es256 is published at once and signs a day later, when clients have " +
 		"read it. Servers rotate these keys by themselves (--signing-key-age).\n\n" +
 		"--now is for an emergency, such as a stolen key: it drops the former keys. With the " +
-		"purpose tokens, every access token ends at once; refresh tokens stay valid. On a terminal " +
-		"it asks first, unless --yes is given.\n\n" +
+		"purpose tokens, every access token ends at once; refresh tokens stay valid. A key of rs256 " +
+		"or es256 signs at once, and the former ones stay published for what they signed. On a " +
+		"terminal it asks first, unless --yes is given.\n\n" +
 		"Example:\n\n    gatehouse keys rotate --demo ./gatehouse-demo\n" +
 		"    gatehouse keys rotate --demo ./gatehouse-demo --purpose tokens --now --yes"
 }
@@ -87,8 +88,8 @@ var endsNow = map[oauth.Purpose]string{
 	oauth.ES256Keys:   endsSigned,
 }
 
-const endsSigned = "The new key signs now. JWTs that were signed before are refused. A client that " +
-	"keeps the old key set refuses new ones for up to an hour."
+const endsSigned = "The new key signs now. JWTs that were signed before stay valid. A client that " +
+	"keeps the old key set may refuse new ones for up to an hour."
 
 // Run rotates the keys of a running server.
 func (c *keysRotate) Run(p *program) error {

@@ -283,6 +283,10 @@ func (j *lookupJob) run() error {
 	if config.Plan, err = bulk.NewPlan(shape, j.Fields, plain); err != nil {
 		return usagef("--fields: %v", err)
 	}
+	if j.Summarize {
+		config.Summary = bulk.NewSummary()
+		config.Plan = config.Summary.Plan()
+	}
 	closeSource, err := j.source(&config)
 	if err != nil {
 		return err

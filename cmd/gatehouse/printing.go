@@ -64,6 +64,9 @@ func cell(value any) string {
 		}
 		return first(strings.Join(parts, ", "), "-")
 	case map[string]any:
+		if _, isKey := value["kty"]; isKey { // a JSON Web Key: its numbers say nothing to people
+			return cell(value["kty"]) + " " + cell(value["kid"])
+		}
 		var parts []string
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(value))) {
 			parts = append(parts, cell(value[name]))

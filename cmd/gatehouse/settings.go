@@ -97,6 +97,8 @@ type identitySettings struct {
 	SMSPerHour            int             `name:"sms-per-hour" variable:"GATEHOUSE_SMS_PER_HOUR" default:"1000" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Text messages with codes an hour to people whose browser is not known to an account; 0 = no limit (${default})."`
 	SMSPerCountry         int             `name:"sms-per-country" variable:"GATEHOUSE_SMS_PER_COUNTRY" default:"100" min:"0" max:"1000000" group:"identity" placeholder:"N" help:"Those messages an hour to one country; 0 = no limit (${default})."`
 	ClientIDMetadata      choice          `name:"client-id-metadata" variable:"GATEHOUSE_CLIENT_ID_METADATA" default:"off" oneof:"on off" group:"identity" placeholder:"on|off" help:"Accept a client_id that is the URL of a document which describes the client (${default})."`
+	Registration          choice          `name:"registration" variable:"GATEHOUSE_REGISTRATION" default:"off" oneof:"off token open" group:"identity" placeholder:"off|token|open" help:"Who may register clients at /oauth/register: nobody, who sends the registration token, or everybody (${default})."`
+	RegistrationToken     secretText      `name:"registration-token" variable:"GATEHOUSE_REGISTRATION_TOKEN" min:"32" group:"identity" placeholder:"TOKEN" help:"Bearer token that a registration must send, 32 to 256 characters; needed with --registration=token. Other users of this machine can see flags: use the variable or the file."`
 	Stale                 duration        `name:"stale" variable:"GATEHOUSE_STALE" default:"0s" min:"0s" max:"24h" group:"identity" placeholder:"TIME" help:"How long requests with an access token go on, beyond two seconds, when the server cannot read what other servers revoked; then they get 503 (${default})."`
 	MaxActiveTokens       int             `name:"max-active-tokens" variable:"GATEHOUSE_MAX_ACTIVE_TOKENS" default:"2000000" min:"1000" max:"100000000" group:"identity" placeholder:"N" help:"Access tokens in use at a time; one client may use an eighth of them, one user a 64th. Requests with further tokens get 503 (${default})."`
 	AuditAddresses        choice          `name:"audit-addresses" variable:"GATEHOUSE_AUDIT_ADDRESSES" default:"prefix" oneof:"off prefix full" group:"identity" placeholder:"KEEP" help:"What the audit trail keeps of a caller's address: off, prefix (/24 of IPv4, /48 of IPv6) or full (${default})."`
@@ -122,6 +124,8 @@ type settings struct {
 	BreakerCooldown     duration   `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
 	ForbiddenHold       duration   `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
 	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
+	CacheTTL            duration   `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
+	CacheFile           string     `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
 	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
 
 	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
@@ -218,6 +222,11 @@ func (s *settings) Validate() error {
 	case s.AuditWebhook != "" && s.AuditWebhookSecret == "":
 		return refuse("audit-webhook", s.AuditWebhook,
 			"needs a secret in GATEHOUSE_AUDIT_WEBHOOK_SECRET (--audit-webhook-secret)")
+	case s.Registration == "token" && s.RegistrationToken == "":
+		return refuse("registration", s.Registration,
+			"needs a token in GATEHOUSE_REGISTRATION_TOKEN (--registration-token)")
+	case len(s.RegistrationToken) > maxBearerToken:
+		return refuse("registration-token", "", "must have at most %d characters", maxBearerToken)
 	case s.MessengerFrom == "" && slices.ContainsFunc(s.Messenger.targets(),
 		messenger.Target.IsMail):
 		return refuse("messenger", s.Messenger,
@@ -245,14 +254,14 @@ func (s *settings) checkAdmin() error {
 		if _, err := readCertificates(s.AdminClientCA); err != nil {
 			return refuse("admin-client-ca", s.AdminClientCA, "%v", err)
 		}
-	case len(s.MetricsToken) > maxMetricsToken:
-		return refuse("metrics-token", "", "must have at most %d characters", maxMetricsToken)
+	case len(s.MetricsToken) > maxBearerToken:
+		return refuse("metrics-token", "", "must have at most %d characters", maxBearerToken)
 	}
 	return nil
 }
 
-// maxMetricsToken is the longest bearer token that the server reads.
-const maxMetricsToken = 256
+// maxBearerToken is the longest bearer token that the server reads.
+const maxBearerToken = 256
 
 // checkPair returns an error unless a certificate and a key go together. name is what their
 // settings begin with.
@@ -324,10 +333,15 @@ var logLevels = map[choice]slog.Level{
 	"error": slog.LevelError,
 }
 
+var registrationModes = map[choice]oauth.RegistrationMode{
+	"off": oauth.RegistrationOff, "token": oauth.RegistrationToken, "open": oauth.RegistrationOpen,
+}
+
 func (s *serviceSettings) lookups() *stack.Lookups {
 	l := &stack.Lookups{
 		Files:        mmdb.Config{Files: s.IPMMDB},
-		CacheEntries: s.CacheEntries, Timeout: s.LookupTimeout.Duration,
+		CacheEntries: s.CacheEntries, CacheTTL: s.CacheTTL.Duration, CacheFile: s.CacheFile,
+		Timeout:     s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
 		CallerLimit: s.GeoLimit, Egress: string(s.EgressLabel),
 		Breaker: geo.BreakerConfig{
@@ -369,6 +383,8 @@ func (s *serviceSettings) identity() *stack.Identity {
 		DefaultScopes:        s.DefaultScope.Scopes,
 		SkipChooserParameter: string(s.SkipChooserParameter),
 		ClientMetadata:       s.ClientIDMetadata == "on",
+		Registration:         registrationModes[s.Registration],
+		RegistrationToken:    string(s.RegistrationToken),
 		Stale:                s.Stale.Duration, MaxActiveTokens: s.MaxActiveTokens,
 		HashSlots:             s.HashSlots,
 		PhoneReplacesPassword: s.PhoneReplacesPassword == "allow",

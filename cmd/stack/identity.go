@@ -39,6 +39,7 @@ func (s *Stack) startIdentity(ctx context.Context, issuer string) (err error) {
 		Tokens: s.Store, Accounts: s.Store, Lifetimes: c.Lifetimes, Issuer: issuer,
 		Shared: !strings.HasPrefix(c.Database.URL, "sqlite:"),
 		Stale:  c.Stale, MaxActive: c.MaxActiveTokens,
+		Registration: c.Registration, RegistrationToken: c.RegistrationToken,
 		SigningKeyAge: c.SigningKeyAge, HintLifetime: c.SessionMax,
 		Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}

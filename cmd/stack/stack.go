@@ -139,6 +139,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 		edge.Tokens, edge.People, edge.Audit = s.Tokens, s.People, s.Store
 		edge.DefaultScopes, edge.Place = config.Identity.DefaultScopes, s.place
+		edge.Registration = s.Tokens.TakesRegistrations()
 		edge.SkipChooserParameter = config.Identity.SkipChooserParameter
 	}
 	if s.node != nil {

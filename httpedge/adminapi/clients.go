@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -28,7 +29,27 @@ type clientRecord struct {
 	CreatedAt       string         `json:"created_at"`
 	TokensIssued    int64          `json:"tokens_issued"` // by this process
 	LastUsedAt      *string        `json:"last_used_at"`  // null = not since this process started
+	RegisteredBy    string         `json:"registered_by"`
+	// AwaitsConsentUntil is when the client ends if nobody has consented; nil = it does not.
+	AwaitsConsentUntil *string `json:"awaits_consent_until,omitempty"`
 	optionRecord
+}
+
+// The values of registered_by.
+const (
+	byOperator = "operator"
+	byDocument = "document" // a client-id metadata document describes it
+	byItself   = "itself"   // RFC 7591
+)
+
+func registeredBy(o *oauth.ClientOptions) string {
+	switch {
+	case o.MetadataURL != "":
+		return byDocument
+	case o.SelfRegistered:
+		return byItself
+	}
+	return byOperator
 }
 
 // secretRecord describes a secret without its value.
@@ -55,7 +76,11 @@ func (s *service) clientRecord(c *oauth.Client) clientRecord {
 		LoopbackAnyPort: c.LoopbackAnyPort,
 		IntrospectAny:   c.IntrospectAny, TokensPerMinute: c.TokensPerMinute, Disabled: c.Disabled,
 		Secrets: make([]secretRecord, len(c.Secrets)), CreatedAt: timestamp(c.Created),
-		optionRecord: newOptionRecord(&c.Options),
+		RegisteredBy: registeredBy(&c.Options), optionRecord: newOptionRecord(&c.Options),
+	}
+	if !c.Awaits.IsZero() {
+		until := timestamp(c.Awaits)
+		r.AwaitsConsentUntil = &until
 	}
 	for i, secret := range c.Secrets {
 		r.Secrets[i] = secretRecord{secret.ID, timestamp(secret.Created)}
@@ -162,8 +187,7 @@ func registration(o *object, client *oauth.Client) {
 		for _, name := range names {
 			grant, ok := oauth.ParseGrantType(name)
 			if !ok {
-				o.refuse("grants",
-					"must be among authorization_code, refresh_token and client_credentials")
+				o.refuse("grants", "must be among "+strings.Join(oauth.AllGrants.Names(), ", "))
 			}
 			client.Grants |= grant
 		}

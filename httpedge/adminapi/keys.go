@@ -57,9 +57,9 @@ func rotateKeys(c *adminCall) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, drop := string(oauth.TokenKeys), false
+	text, atOnce := string(oauth.TokenKeys), false
 	o.text("purpose", &text)
-	o.flag("now", &drop)
+	o.flag("now", &atOnce)
 	purpose := oauth.Purpose(text)
 	if !slices.Contains(oauth.AllPurposes, purpose) {
 		o.refuse("purpose", "must be "+purposes())
@@ -67,7 +67,7 @@ func rotateKeys(c *adminCall) (any, error) {
 	if err := o.end(); err != nil {
 		return nil, err
 	}
-	again, err := c.tokens.RotateKeys(c.context, purpose, drop, c.now)
+	again, err := c.tokens.RotateKeys(c.context, purpose, atOnce, c.now)
 	if errors.Is(err, oauth.ErrKeysInUse) {
 		problem := endpoint.ProblemOf(err)
 		return nil, problem.Saying(problem.Message + " Rotate again from " + timestamp(again) +

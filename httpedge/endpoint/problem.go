@@ -194,6 +194,9 @@ func oauthProblem(e *oauth.Error) Problem {
 	if e.Code == oauth.TemporarilyUnavailable {
 		p.RetryAfter = max(time.Second, e.RetryAfter)
 	}
+	if e.Code == oauth.InvalidToken {
+		p.Challenge = challengeInvalid
+	}
 	if e.Code == oauth.InvalidClient && e.BasicTried {
 		p.Challenge = challengeBasic
 	}

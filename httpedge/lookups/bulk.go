@@ -32,6 +32,7 @@ const maxBulk = 50 // queries per request (interface document, section 8)
 // of the body.
 type bulkBatch struct {
 	parser   fastjson.Parser
+	shown    view
 	texts    []string
 	outcomes []geo.Outcome // one a text, in their order
 	sources  []geo.Source  // distinct
@@ -50,7 +51,13 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	body := ctx.PostBody()
+	shown, fault := viewOf(ctx.QueryArgs())
+	if fault != nil {
+		endpoint.WriteLookup(ctx, "", fault)
+		return
+	}
 	b := bulkBatches.Get().(*bulkBatch)
+	b.shown = shown
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
@@ -75,22 +82,30 @@ func (b *bulkBatch) read(body []byte) error {
 	if err != nil {
 		return errBulkMalformed
 	}
+	queries, err := memberOf(v, "queries")
+	if err != nil {
+		return err
+	}
+	return b.readQueries(queries)
+}
+
+// memberOf returns the member of an object with that name, which must occur once.
+func memberOf(v *fastjson.Value, name string) (member *fastjson.Value, err error) {
 	object, err := v.Object()
 	if err != nil {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	var queries *fastjson.Value
 	times := 0
-	object.Visit(func(name []byte, member *fastjson.Value) {
-		if string(name) == "queries" {
-			queries = member
+	object.Visit(func(key []byte, value *fastjson.Value) {
+		if string(key) == name {
+			member = value
 			times++
 		}
 	})
 	if times != 1 {
-		return errBulkMalformed
+		return nil, errBulkMalformed
 	}
-	return b.readQueries(queries)
+	return member, nil
 }
 
 func (b *bulkBatch) readQueries(queries *fastjson.Value) error {
@@ -124,7 +139,7 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if b.outcomes[i].Err != nil {
 			failed++
 		}
-		b.addSource(b.outcomes[i].Entry)
+		b.addSource(&b.outcomes[i])
 	}
 	body := append(ctx.Response.SwapBody(nil)[:0], `{"ok":true,"count":`...)
 	body = strconv.AppendInt(body, int64(len(b.outcomes)), 10)
@@ -138,13 +153,14 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if err := b.outcomes[i].Err; err != nil {
 			body = endpoint.AppendItem(body, b.texts[i], err)
 		} else {
-			body = b.outcomes[i].Entry.AppendFor(body, b.texts[i])
+			body = b.shown.append(body, b.texts[i], &b.outcomes[i])
 		}
 	}
 	ctx.Response.SwapBody(append(body, ']', '}'))
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
 	b.setSources(&ctx.Response.Header)
+	endpoint.Compress(ctx)
 }
 
 // refusal returns the error of the whole request: the one with the shortest wait when every item
@@ -163,16 +179,13 @@ func (b *bulkBatch) refusal() *geo.Error {
 	return soonest
 }
 
-func (b *bulkBatch) addSource(e *geo.Entry) {
-	if e == nil {
+func (b *bulkBatch) addSource(o *geo.Outcome) {
+	if !o.HasAnswer() {
 		return
 	}
-	for _, known := range b.sources {
-		if known == e.Source() {
-			return
-		}
+	if source := o.Source(); !slices.Contains(b.sources, source) {
+		b.sources = append(b.sources, source)
 	}
-	b.sources = append(b.sources, e.Source())
 }
 
 func (b *bulkBatch) setSources(h *fasthttp.ResponseHeader) {

@@ -20,6 +20,7 @@ const (
 	pathMyIP   = "/api/my-ip"
 	pathLookup = "/api/lookup"
 	pathBulk   = "/api/bulk"
+	PathStream = "/api/stream" // its body may be larger than those of other paths
 )
 
 // service holds what the handlers share.
@@ -39,6 +40,8 @@ func Endpoints(
 		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
 			AnyOrigin: true},
 		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
+			Format: endpoint.Lookup, AnyOrigin: true},
+		{Pattern: PathStream, Methods: []string{fasthttp.MethodPost}, Handle: s.stream,
 			Format: endpoint.Lookup, AnyOrigin: true},
 	}
 }
@@ -61,38 +64,46 @@ var (
 
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
-	text, fault := queryText(ctx)
+	text, shown, fault := readQuery(ctx)
 	if fault != nil {
 		endpoint.WriteLookup(ctx, text, fault)
 		return
 	}
 	now := ctx.Time()
 	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, now)
-	if outcome.Entry != nil {
-		setCacheHeaders(ctx, outcome, now)
+	if outcome.HasAnswer() {
+		setCacheHeaders(ctx, &outcome, now)
 	}
 	if outcome.Err != nil {
 		endpoint.WriteLookup(ctx, text, outcome.Err)
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
-	writeResult(ctx, text, outcome.Entry)
+	writeResult(ctx, text, shown, &outcome)
 }
 
-// queryText returns the value of q, which shares memory with the request. Parsing the arguments
-// costs more than a cache hit, so it is skipped when q is the only one and nothing is encoded.
-func queryText(ctx *fasthttp.RequestCtx) (string, *geo.Error) {
+// readQuery returns the value of q, which shares memory with the request, and the view. Parsing the
+// arguments costs more than a cache hit, so it is skipped when q is the only one and nothing is
+// encoded.
+func readQuery(ctx *fasthttp.RequestCtx) (text string, shown view, fault error) {
 	text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q=")
 	if ok && !has(text, '%') && !has(text, '+') && !has(text, '&') {
-		return text, nil
+		return text, view{}, nil
 	}
-	return queryArgument(ctx.QueryArgs())
+	args := ctx.QueryArgs()
+	if text, fault = queryArgument(args); fault != nil {
+		return "", view{}, fault
+	}
+	if shown, fault = viewOf(args); fault != nil {
+		return "", view{}, fault
+	}
+	return text, shown, nil
 }
 
 func has(text string, c byte) bool { return strings.IndexByte(text, c) >= 0 }
 
 // queryArgument returns the value of q. It shares memory with the request.
-func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
+func queryArgument(args *fasthttp.Args) (string, error) {
 	text, times := "", 0
 	for name, value := range args.All() {
 		if string(name) == "q" {
@@ -110,18 +121,18 @@ func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
 }
 
 // setCacheHeaders sets how long the client may cache the response and where the result comes from.
-func setCacheHeaders(ctx *fasthttp.RequestCtx, o geo.Outcome, now time.Time) {
-	h, e := &ctx.Response.Header, o.Entry
+func setCacheHeaders(ctx *fasthttp.RequestCtx, o *geo.Outcome, now time.Time) {
+	h := &ctx.Response.Header
 	var buf [48]byte
 	value := append(buf[:0], "private, max-age="...)
-	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(e.TTL()/time.Second), 10))
-	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(e.Age(now)), 10))
+	h.SetCanonical(headerCacheControl, strconv.AppendInt(value, int64(o.TTL()/time.Second), 10))
+	h.SetCanonical(headerAge, strconv.AppendInt(buf[:0], int64(o.Age(now)), 10))
 	verdict := cacheMiss
 	if o.Cached {
 		verdict = cacheHit
 	}
 	h.SetCanonical(headerCache, verdict)
-	setSource(h, e.Source())
+	setSource(h, o.Source())
 }
 
 func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
@@ -131,10 +142,10 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 
 // writeResult responds with a result for the query as written in text. A body that was rendered
 // before is not copied.
-func writeResult(ctx *fasthttp.RequestCtx, text string, e *geo.Entry) {
-	if e.IsFor(text) {
-		ctx.Response.SetBodyRaw(e.Body)
+func writeResult(ctx *fasthttp.RequestCtx, text string, shown view, o *geo.Outcome) {
+	if body := o.Ready(text); body != nil && shown == (view{}) {
+		ctx.Response.SetBodyRaw(body)
 		return
 	}
-	ctx.Response.SwapBody(e.AppendFor(ctx.Response.SwapBody(nil)[:0], text))
+	ctx.Response.SwapBody(shown.append(ctx.Response.SwapBody(nil)[:0], text, o))
 }

@@ -14,6 +14,11 @@ var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.Reaso
 
 // myIP serves GET /api/my-ip with the location of the caller's address.
 func (s *service) myIP(ctx *fasthttp.RequestCtx) {
+	shown, err := viewOf(ctx.QueryArgs())
+	if err != nil {
+		endpoint.WriteLookup(ctx, "", err)
+		return
+	}
 	caller := s.caller(ctx)
 	if !caller.IsValid() {
 		endpoint.WriteLookup(ctx, "", errCallerUnusable)
@@ -26,8 +31,8 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	outcome := s.lookups.Lookup(text, func() netip.Addr { return caller }, time.Now())
-	if outcome.Entry != nil {
-		setSource(&ctx.Response.Header, outcome.Entry.Source())
+	if outcome.HasAnswer() {
+		setSource(&ctx.Response.Header, outcome.Source())
 	}
 	if outcome.Err != nil {
 		endpoint.WriteLookup(ctx, text, outcome.Err)
@@ -35,5 +40,5 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
-	writeResult(ctx, text, outcome.Entry)
+	writeResult(ctx, text, shown, &outcome)
 }

@@ -1,9 +1,10 @@
 // Package oauthapi serves the endpoints that programs call with credentials or an access token:
-// token, revocation, introspection, metadata, keys, userinfo and user profiles.
+// token, revocation, introspection, registration, metadata, keys, userinfo and user profiles.
 package oauthapi
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	pathRevoke     = "/oauth/revoke"
 	pathIntrospect = "/oauth/introspect"
 	pathDevice     = "/oauth/device_authorization"
+	pathRegister   = "/oauth/register"
 	pathMetadata   = "/.well-known/oauth-authorization-server"
 	pathOpenID     = "/.well-known/openid-configuration"
 	pathJWKS       = "/oauth/jwks"
@@ -39,7 +41,8 @@ type Config struct {
 	// invalid_scope.
 	DefaultScopes oauth.Scopes
 	// Place returns the rough place of an address, "" if it is not known. Optional.
-	Place func(netip.Addr) string
+	Place        func(netip.Addr) string
+	Registration bool // clients may register themselves (RFC 7591); optional
 	// RegisteredFeatures returns what clients are registered for.
 	RegisteredFeatures func() oauth.Features
 }
@@ -54,7 +57,7 @@ type service struct {
 func Endpoints(config Config) []endpoint.Endpoint {
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{config, oauth.OwnResourceMetadata(config.Issuer)}
-	return []endpoint.Endpoint{
+	all := []endpoint.Endpoint{
 		{Pattern: pathToken, Methods: post, Handle: s.token, Head: endpoint.SetNoCache,
 			Format: endpoint.OAuth, NamedOrigin: true},
 		{Pattern: pathRevoke, Methods: post, Handle: s.revoke, Head: endpoint.SetNoCache,
@@ -74,6 +77,11 @@ func Endpoints(config Config) []endpoint.Endpoint {
 		{Pattern: pathDetailed, Methods: get, Handle: s.detailedProfile,
 			Head: endpoint.SetPrivateJSON, ClientOrigins: true},
 	}
+	if config.Registration {
+		all = append(all, endpoint.Endpoint{Pattern: pathRegister, Methods: post, Handle: s.register,
+			Head: endpoint.SetNoCache, Format: endpoint.OAuth, AnyOrigin: true})
+	}
+	return all
 }
 
 // source returns the context of a request by a client. Nothing is recorded unless the credentials
@@ -113,10 +121,12 @@ func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
 // keysTimeout is how long a request waits for the first key.
 const keysTimeout = 5 * time.Second
 
+var publicCache = fmt.Sprintf("public, max-age=%d", int(token.JWKSMaxAge.Seconds()))
+
 // showPublic responds with a document that anybody may keep for as long as token.JWKSMaxAge.
 func showPublic(ctx *fasthttp.RequestCtx, document []byte) {
 	endpoint.SetJSON(&ctx.Response.Header)
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, publicCache)
 	ctx.Response.SetBodyRaw(document)
 }
 

@@ -120,11 +120,14 @@ type Consent struct {
 	Unapproved  bool   // the client cannot see the detailed profile before an operator approves it
 	Destination string // where the browser goes next, whatever is decided
 	Host        string // of the document that describes the client, which nobody has checked; "" = none
-	ReturnsHere bool   // with Host: Destination is a program on this computer
-	Action      string
-	FormToken   string
-	Another     string // path and query of the chooser
-	Problems    Problems
+	// SelfRegistered says that nobody has checked the client. With it, ReturnsHere says that
+	// Destination is a program on this computer.
+	SelfRegistered, ReturnsHere bool
+
+	Action    string
+	FormToken string
+	Another   string // path and query of the chooser
+	Problems  Problems
 }
 
 // Render returns the page.

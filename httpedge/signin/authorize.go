@@ -263,6 +263,18 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	return b, who
 }
 
+// keepClient keeps a client that registered itself, since the person has consented to it.
+func (s *service) keepClient(v *visit.Visit, who visit.Visitor, a *answer) error {
+	client := v.Pending.Client
+	switch {
+	case client.Options.MetadataURL != "":
+		return s.keepMetadataClient(v, who, a)
+	case !client.Awaits.IsZero():
+		return s.tokens.ConfirmClient(v.Ctx, client.ID, v.Now)
+	}
+	return nil
+}
+
 // keepMetadataClient stores a client that a document describes. When the document has changed so
 // that earlier consents do not count, what the person has granted before ends.
 func (s *service) keepMetadataClient(v *visit.Visit, who visit.Visitor, a *answer) error {
@@ -286,17 +298,18 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
 	request := v.Pending.Request
 	if a.decision == oauth.Allowed {
-		if v.Pending.Client.Options.MetadataURL != "" {
-			if err := s.keepMetadataClient(v, who, &a); err != nil {
-				s.RefuseFailure(v, "keep a client", err)
-				return
-			}
+		if err := s.keepClient(v, who, &a); err != nil {
+			s.RefuseFailure(v, "keep a client", err)
+			return
 		}
 		err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
 			request.Targets, a.before, v.Now)
 		switch {
 		case errors.Is(err, account.ErrConflict): // the form was sent more than once
 			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+			return
+		case errors.Is(err, account.ErrTooManyClients):
+			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: textTooManyClients})
 			return
 		case err != nil:
 			s.RefuseFailure(v, "remember a consent", err)

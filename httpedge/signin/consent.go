@@ -50,6 +50,10 @@ func (s *service) consent(v *visit.Visit) {
 	s.advance(v, visitors, answer{decision, consent.Granted})
 }
 
+// textTooManyClients tells that an account has reached oauth.MostSelfRegistered.
+const textTooManyClients = "You use 100 apps that nobody here has checked. Remove one of them in " +
+	"your account before you allow another."
+
 // consentForm binds the form to the session and to the time of the last consent as well. A form
 // that granted something is then no longer valid: GrantConsent compares that time in the database,
 // so this holds for forms that are sent at the same time, and on all servers.
@@ -81,9 +85,9 @@ func (s *service) showConsent(v *visit.Visit, who visit.Visitor, status int,
 			pages.ResourcePermissions(v.Pending.Reaches, granted)...),
 		Unapproved:  request.Scopes.Contains(oauth.DetailUser) && !client.DetailApproved,
 		Destination: oauth.RedirectOrigin(request.RedirectURI), Host: client.Host(),
-		ReturnsHere: request.ReturnsHere(),
-		Action:      v.PathChosen(pages.PathConsent, who.User.ID),
-		FormToken:   consentForm(v, who, consent).NewFormToken(v.Now),
-		Another:     v.Path(pages.PathAccounts), Problems: problems,
+		SelfRegistered: client.Options.SelfRegistered, ReturnsHere: request.ReturnsHere(),
+		Action:    v.PathChosen(pages.PathConsent, who.User.ID),
+		FormToken: consentForm(v, who, consent).NewFormToken(v.Now),
+		Another:   v.Path(pages.PathAccounts), Problems: problems,
 	})
 }

@@ -19,6 +19,9 @@ func (s *service) pendingClient(v *visit.Visit, request *oauth.AuthorizationRequ
 		s.WriteFailure(v.HTTP, "read a client", err)
 		return false
 	}
+	if client != nil && client.HasLapsed(v.Now) {
+		client = nil
+	}
 	v.Pending.Client = client
 	return true
 }

@@ -35,7 +35,7 @@ type Pending struct {
 	// Changed says that the document has other redirect URIs or keys than people have consented to.
 	Changed bool
 	// Known says that the person has consented to the client, or has just decided about it. The
-	// browser is redirected to a client that a document describes only then: anybody can make one.
+	// browser is redirected to a client that registered itself only then: anybody can make one.
 	Known bool
 	// HintedUser is the user whom the request's id_token_hint names; 0 = it has none.
 	HintedUser int64
@@ -78,7 +78,7 @@ func (s *Site) Refuse(v *Visit, fault *oauth.Error) {
 // Respond sends the browser to the client with a response, in the response mode of the request.
 func (s *Site) Respond(v *Visit, params []oauth.Parameter) {
 	request := v.Pending.Request
-	if v.Pending.Unread || v.Pending.Client.Options.MetadataURL != "" && !v.Pending.Known {
+	if v.Pending.Unread || v.Pending.Client.Options.SelfRegistered && !v.Pending.Known {
 		s.RefusePage(v, "The application is not known yet, so you cannot be sent back to it.",
 			"Sign in first, then go back to the application and start again.")
 		return

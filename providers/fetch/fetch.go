@@ -30,7 +30,7 @@ import (
 // The limits of a fetch.
 const (
 	MaxBody     = 5 << 10         // bytes of a document
-	Timeout     = 5 * time.Second // from the name's resolution to the last byte
+	Timeout     = 5 * time.Second // of a call, with its wait for other requests to the host
 	maxHeader   = 16 << 10        // bytes of the response's header
 	maxAtOnce   = 32              // requests to all hosts
 	maxCached   = 1000            // documents

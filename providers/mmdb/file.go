@@ -1,8 +1,10 @@
 package mmdb
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"os"
 	"strings"
@@ -54,28 +56,55 @@ func shape(databaseType string) (located bool, err error) {
 		databaseType)
 }
 
-// find returns the file's record of addr. found is false if it has none. The error may contain
-// parts of the record, so it must not be logged.
-func (f *file) find(addr netip.Addr) (r record, found bool, err error) {
+// place is where a file has its record of an address.
+type place struct {
+	file   *file
+	offset uint64 // of the record in the file; or noRecord, or damaged
+	bits   int    // of the address's prefix for which the file has this record, or none
+}
+
+// Offsets of places without a record: there is none, or the search has failed.
+const (
+	noRecord = math.MaxUint64
+	damaged  = noRecord - 1
+)
+
+// find returns where the file has its record of addr.
+func (f *file) find(addr netip.Addr) place {
 	if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
-		return record{}, false, nil
+		return place{file: f, offset: noRecord}
 	}
-	result := f.reader.Lookup(addr)
-	if err := result.Err(); err != nil {
-		return record{}, false, fmt.Errorf("search %s: %w", f.path, err)
+	p, result := place{file: f, offset: noRecord}, f.reader.Lookup(addr)
+	switch {
+	case result.Err() != nil:
+		p.offset = damaged
+	case result.Found():
+		p.offset = uint64(result.Offset())
 	}
-	if !result.Found() {
-		return record{}, false, nil
+	if prefix := result.Prefix(); prefix.Addr().Is4() == addr.Is4() {
+		p.bits = prefix.Bits()
 	}
-	if f.located {
+	return p
+}
+
+// errSearch says that the search for a record has failed.
+var errSearch = errors.New("damaged search tree")
+
+// read returns the record. The error may contain parts of the record, so it must not be logged.
+func (p *place) read() (r record, err error) {
+	if p.offset == damaged {
+		return record{}, fmt.Errorf("search %s: %w", p.file.path, errSearch)
+	}
+	result := p.file.reader.LookupOffset(uintptr(p.offset))
+	if p.file.located {
 		err = result.Decode(&r)
 	} else {
 		err = result.Decode(&r.Traits)
 	}
 	if err != nil {
-		return record{}, false, fmt.Errorf("decode %s: %w", f.path, err)
+		return record{}, fmt.Errorf("decode %s: %w", p.file.path, err)
 	}
-	return r, true, nil
+	return r, nil
 }
 
 // report logs, once for each file, that it has a damaged record.

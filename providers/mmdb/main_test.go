@@ -66,8 +66,40 @@ func query(t testing.TB, s string) geo.Query {
 	return q
 }
 
-// single returns the answer to s.
+// single returns the answer to s. It checks that Find has the same of an address.
 func single(t testing.TB, p *mmdb.Provider, s string) geo.Answer {
+	t.Helper()
+	q, a := query(t, s), ask(t, p, s)
+	if q.IsDomain() {
+		return a
+	}
+	now := time.Now()
+	for range 2 { // rendered, and from what was rendered before
+		o := p.Find(q.Addr(), now)
+		if o.Err != a.Err {
+			t.Fatalf("find %s: got error %v, want %v", s, o.Err, a.Err)
+		}
+		if a.Err == nil {
+			entry := geo.Outcome{Entry: geo.NewEntry(q, a, geo.SourceMMDB, now)}
+			got, want := string(o.AppendDetails(nil, " "+s)), string(entry.AppendDetails(nil, " "+s))
+			if got != want {
+				t.Fatalf("find %s: got %s, want %s", s, got, want)
+			}
+		}
+	}
+	return a
+}
+
+// place returns the answer to s without its data.
+func place(t testing.TB, p *mmdb.Provider, s string) geo.Answer {
+	t.Helper()
+	a := single(t, p, s)
+	a.Result.Data = geo.Data{}
+	return a
+}
+
+// ask returns the answer to s of Single.
+func ask(t testing.TB, p *mmdb.Provider, s string) geo.Answer {
 	t.Helper()
 	reply, err := p.Single(context.Background(), query(t, s))
 	if err != nil || len(reply.Answers) != 1 {

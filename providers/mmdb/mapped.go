@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -14,7 +14,7 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// MaxMapped is how many files Map takes. Each is smaller than 4 GiB.
+// MaxMapped is how many files Map takes.
 const MaxMapped = 4
 
 // Mapped are database files for a program that looks up many addresses and then ends. They are
@@ -23,12 +23,8 @@ const MaxMapped = 4
 type Mapped struct{ p Provider }
 
 // Places says which records of the files an address has. Two addresses with equal Places have the
-// same result but for the address. It can be a map key.
-type Places [MaxMapped]uint32
-
-// damagedPlace is the place of an address whose search has failed. Others are 0 if there is no
-// record, or else the record's offset and 1.
-const damagedPlace = math.MaxUint32
+// same result but for the address and the prefix. It can be a map key.
+type Places [MaxMapped]uint64
 
 // Map opens files, of the types that Open takes. Its error names the file that cannot be used.
 func Map(paths ...string) (*Mapped, error) {
@@ -38,6 +34,7 @@ func Map(paths ...string) (*Mapped, error) {
 	m := &Mapped{p: Provider{
 		resolver:  net.DefaultResolver.LookupNetIP,
 		resolving: make(chan struct{}, maxResolving),
+		logger:    slog.New(slog.DiscardHandler), // the answers have the errors
 	}}
 	var files []*file
 	for _, path := range paths {
@@ -50,12 +47,12 @@ func Map(paths ...string) (*Mapped, error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
 		}
 	}
-	m.p.files.Store(&files)
+	m.p.files.Store(&fileSet{files: files})
 	return m, nil
 }
 
 // Close unmaps the files. It must not be called during a lookup.
-func (m *Mapped) Close() error { return m.close(*m.p.files.Load()) }
+func (m *Mapped) Close() error { return m.close(m.p.files.Load().files) }
 
 func (m *Mapped) close(files []*file) error {
 	var errs []error
@@ -65,20 +62,16 @@ func (m *Mapped) close(files []*file) error {
 	return errors.Join(errs...)
 }
 
-// Find returns where the files have addr. It costs a fraction of Answer.
-func (m *Mapped) Find(addr netip.Addr) Places {
-	var at Places
-	for i, f := range *m.p.files.Load() {
-		if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
-			continue
-		}
-		if r := f.reader.Lookup(addr); r.Found() {
-			at[i] = uint32(r.Offset()) + 1
-		} else if r.Err() != nil {
-			at[i] = damagedPlace
-		}
+// Find returns where the files have addr, and the prefix for which all of them have these records.
+// It costs a fraction of Answer.
+func (m *Mapped) Find(addr netip.Addr) (at Places, prefix netip.Prefix) {
+	var found [MaxMapped]place
+	places, bits := m.p.files.Load().search(addr, found[:0])
+	for i := range places {
+		at[i] = places[i].offset
 	}
-	return at
+	prefix, _ = addr.Prefix(bits)
+	return at, prefix
 }
 
 // Resolve returns the address that a domain has, or why it has none.
@@ -86,36 +79,18 @@ func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.E
 	return m.p.resolve(ctx, domain)
 }
 
-// Answer returns the answer at now for addr, which Find found at.
-func (m *Mapped) Answer(addr netip.Addr, at Places, now time.Time) geo.Answer {
-	all, err := record{}, errNotFound
-	for i, f := range *m.p.files.Load() {
-		if at[i] == 0 {
-			continue
-		}
-		r, ok := f.decode(at[i])
-		switch {
-		case ok:
-			all.merge(&r)
-			err = nil
-		case err == errNotFound:
-			err = errUnreachable
-		}
+// Answer returns the answer at now for addr, which Find found.
+func (m *Mapped) Answer(addr netip.Addr, at Places, prefix netip.Prefix, now time.Time) geo.Answer {
+	var found [MaxMapped]place
+	places := found[:0]
+	for i, f := range m.p.files.Load().files {
+		places = append(places, place{file: f, offset: at[i]})
 	}
+	all, err := m.p.merge(places)
 	if err != nil {
 		return geo.Answer{Err: err}
 	}
-	return geo.Answer{Result: all.result(addr, &m.p.zones, now)}
-}
-
-// decode returns the record at a place; false = it is damaged.
-func (f *file) decode(at uint32) (r record, ok bool) {
-	if at == damagedPlace {
-		return record{}, false
-	}
-	found := f.reader.LookupOffset(uintptr(at - 1))
-	if f.located {
-		return r, found.Decode(&r) == nil
-	}
-	return r, found.Decode(&r.Traits) == nil
+	r := all.result(&m.p.zones, now)
+	r.IP, r.Data.Prefix = addr, prefix
+	return geo.Answer{Result: r}
 }

@@ -7,6 +7,7 @@
 package mmdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ import (
 const (
 	batchSize    = 100
 	defaultCheck = 5 * time.Second
+
+	defaultRendered = 100_000
 )
 
 // Config configures a Provider. Fields are required unless they say otherwise.
@@ -34,6 +37,8 @@ type Config struct {
 	// the system's resolver.
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Check    time.Duration // interval of checks for changed files; optional: 5 s
+	Rendered int           // answers of Find kept rendered; optional: 100,000
+	TTL      time.Duration // for which callers may keep a result of Find; optional: 10 minutes
 	Logger   *slog.Logger  // for reloads and their errors, never for queries or addresses
 }
 
@@ -44,13 +49,15 @@ type Provider struct {
 	resolving chan struct{} // one element for each name being resolved
 	callers   callers
 	zones     zones
-	files     atomic.Pointer[[]*file]
+	files     atomic.Pointer[fileSet]
+	rendered  int           // answers that a fileSet keeps
+	ttl       time.Duration // of their results
 	logger    *slog.Logger
 	stop      context.CancelFunc
 	stopped   chan struct{} // closed when watch has returned
 }
 
-var _ geo.Provider = (*Provider)(nil)
+var _ geo.Local = (*Provider)(nil)
 
 // Open reads the files and starts to watch them. Its error names the file that cannot be used.
 func Open(config Config) (*Provider, error) {
@@ -63,6 +70,9 @@ func Open(config Config) (*Provider, error) {
 	if config.Check <= 0 {
 		config.Check = defaultCheck
 	}
+	if config.Rendered <= 0 {
+		config.Rendered = defaultRendered
+	}
 	files, watches, err := openAll(config.Files)
 	if err != nil {
 		return nil, err
@@ -71,11 +81,13 @@ func Open(config Config) (*Provider, error) {
 	p := &Provider{
 		resolver:  config.Resolver,
 		resolving: make(chan struct{}, maxResolving),
+		rendered:  config.Rendered,
+		ttl:       cmp.Or(config.TTL, geo.ResultTTL),
 		logger:    config.Logger,
 		stop:      cancel,
 		stopped:   make(chan struct{}),
 	}
-	p.files.Store(&files)
+	p.files.Store(newFileSet(files, config.Rendered))
 	go p.watch(ctx, config.Check, watches)
 	return p, nil
 }
@@ -108,7 +120,7 @@ func (p *Provider) Terms() geo.Terms {
 
 // Place returns the city and country of an address, as far as they are known; "" = neither is.
 func (p *Provider) Place(addr netip.Addr) string {
-	found := p.find(addr.Unmap().WithZone(""), time.Now())
+	found := p.read(addr.Unmap().WithZone(""), time.Now())
 	city, country := found.Result.Location.City, found.Result.Location.Country
 	switch {
 	case found.Err != nil || country == "":
@@ -148,35 +160,10 @@ func (p *Provider) answer(ctx context.Context, q geo.Query) geo.Answer {
 			return geo.Answer{Err: refused}
 		}
 	}
-	return p.find(addr, time.Now())
+	return p.read(addr, time.Now())
 }
 
 var (
 	errNotFound    = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}
 	errUnreachable = &geo.Error{Code: geo.CodeProviderUnreachable}
 )
-
-// find merges the records of all files for addr. It ignores a damaged record, but if no other file
-// knows the address, the answer is errUnreachable.
-func (p *Provider) find(addr netip.Addr, now time.Time) geo.Answer {
-	var all record
-	var found, damaged bool
-	for _, f := range *p.files.Load() {
-		r, ok, err := f.find(addr)
-		if err != nil {
-			damaged = true
-			f.report(p.logger)
-		}
-		if ok {
-			found = true
-			all.merge(&r)
-		}
-	}
-	switch {
-	case found:
-		return geo.Answer{Result: all.result(addr, &p.zones, now)}
-	case damaged:
-		return geo.Answer{Err: errUnreachable}
-	}
-	return geo.Answer{Err: errNotFound}
-}

@@ -35,7 +35,7 @@ func TestCityAndASNAreMerged(t *testing.T) {
 				},
 			}
 			want.Location.Currency = "GBP"
-			if got := single(t, p, addr); got.Err != nil || got.Result != want {
+			if got := place(t, p, addr); got.Err != nil || got.Result != want {
 				t.Errorf("%s:\ngot  %+v, error %v\nwant %+v", addr, got.Result, got.Err, want)
 			}
 		}
@@ -49,7 +49,7 @@ func TestCityAndASNAreMerged(t *testing.T) {
 func TestAddressInOneFileOnly(t *testing.T) {
 	city, asn := cityAndASN(t)
 	p := open(t, mmdb.Config{}, city, asn)
-	got := single(t, p, "2.125.161.1") // only in the /20 of the ASN file
+	got := place(t, p, "2.125.161.1") // only in the /20 of the ASN file
 	want := geo.Result{
 		IP: netip.MustParseAddr("2.125.161.1"),
 		Network: geo.Network{ISP: "Google LLC", Org: "Google LLC", AS: "AS15169 Google LLC",
@@ -136,7 +136,7 @@ func TestDatabaseTypes(t *testing.T) {
 			map[string]mmdbtype.Map{"81.2.69.0/24": test.record})
 		test.want.IP = netip.MustParseAddr("81.2.69.142")
 		p := open(t, mmdb.Config{}, path)
-		if got := single(t, p, "81.2.69.142"); got.Err != nil || got.Result != test.want {
+		if got := place(t, p, "81.2.69.142"); got.Err != nil || got.Result != test.want {
 			t.Errorf("%s %v:\ngot  %+v, error %v\nwant %+v", test.databaseType, test.record,
 				got.Result, got.Err, test.want)
 		}

@@ -1,7 +1,6 @@
 package mmdb
 
 import (
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +22,11 @@ type record struct {
 		Latitude  float64 `maxminddb:"latitude"`
 		Longitude float64 `maxminddb:"longitude"`
 		TimeZone  string  `maxminddb:"time_zone"`
+		Radius    uint16  `maxminddb:"accuracy_radius"`
 	} `maxminddb:"location"`
 	Traits traits `maxminddb:"traits"`
+
+	built time.Time // of the oldest file that it was read from
 }
 
 type named struct {
@@ -56,8 +58,9 @@ type traits struct {
 // from the same record.
 func (r *record) merge(other *record) {
 	if !r.placed() || !r.hasCoordinates() && other.hasCoordinates() {
-		kept := r.Traits
-		*r, r.Traits = *other, kept
+		kept, built := r.Traits, r.built
+		*r = *other
+		r.Traits, r.built = kept, built
 	}
 	r.Traits.merge(&other.Traits)
 }
@@ -87,13 +90,22 @@ func (t *traits) merge(other *traits) {
 	t.HostingProvider = t.HostingProvider || other.HostingProvider
 }
 
-// result converts the record of addr to a geo.Result at now.
-func (r *record) result(addr netip.Addr, zones *zones, now time.Time) geo.Result {
+// date lets the record be no newer than a file that it was read from.
+func (r *record) date(built time.Time) {
+	if r.built.IsZero() || built.Before(r.built) {
+		r.built = built
+	}
+}
+
+// result converts the record to a geo.Result at now, without address and prefix.
+func (r *record) result(zones *zones, now time.Time) geo.Result {
 	return geo.Result{
-		IP:       addr,
 		Location: r.location(zones, now),
 		Network:  r.Traits.network(),
 		Flags:    r.Traits.flags(),
+		Data: geo.Data{
+			AccuracyRadiusKm: int(r.Location.Radius), ASN: r.Traits.ASNumber, AsOf: r.built,
+		},
 	}
 }
 

@@ -91,9 +91,9 @@ func (p *Provider) check(i int, w *watched) {
 			w.path, "error", err)
 		return
 	}
-	files := slices.Clone(*p.files.Load())
+	files := slices.Clone(p.files.Load().files)
 	files[i] = f
-	p.files.Store(&files)
+	p.files.Store(newFileSet(files, p.rendered))
 	p.logger.Info("database file reloaded", "file", w.path,
 		"type", f.reader.Metadata.DatabaseType, "built", f.reader.Metadata.BuildTime().UTC())
 }

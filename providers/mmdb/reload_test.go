@@ -193,16 +193,25 @@ func TestLookupsDuringReload(t *testing.T) {
 					t.Errorf("got %+v, error %v, want a place", reply, err)
 					return
 				}
+				o := p.Find(q.Addr(), time.Now())
+				if got := o.AppendJSON(nil, ""); !bytes.Contains(got, []byte(`"city":"Place `)) {
+					t.Errorf("got %s, want a place", got)
+					return
+				}
 			}
 		})
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for _, city := range []string{"Place 1", "Place 22", "Place 333"} {
 		writeCity(t, path, city)
-		for single(t, p, "2.125.160.1").Result.Location.City != city {
+		for ask(t, p, "2.125.160.1").Result.Location.City != city {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s was not loaded within 10 s", city)
 			}
+		}
+		o := p.Find(q.Addr(), time.Now())
+		if got := o.AppendJSON(nil, ""); !bytes.Contains(got, []byte(`"city":"`+city+`"`)) {
+			t.Errorf("got %s after the reload, want %s", got, city)
 		}
 	}
 	cancel()

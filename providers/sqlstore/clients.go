@@ -14,7 +14,7 @@ import (
 // clientColumns and clientParts read a client with one row for each pair of redirect URI and
 // secret, so that one statement reads all of it.
 const clientColumns = `SELECT c.id, c.name, c.uri, c.public, c.operator, c.introspect_any, c.loopback_any_port, c.disabled,
-c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch, c.tokens_per_minute, c.options,
+c.detail_approved, c.scopes, c.grants, c.created, c.version, c.epoch, c.tokens_per_minute, c.options, c.awaits,
 COALESCE(u.position, -1), COALESCE(u.uri, ''), COALESCE(s.position, -1), COALESCE(s.id, ''), s.hash, COALESCE(s.created, 0)
 FROM `
 
@@ -58,15 +58,15 @@ func (s *Store) readClients(ctx context.Context, text string,
 		var uri, options string
 		var secret oauth.Secret
 		var hash []byte
-		var created, uriPosition, secretPosition, secretCreated int64
+		var created, awaits, uriPosition, secretPosition, secretCreated int64
 		if err := r.Scan(&c.ID, &c.Name, &c.URI, &c.Public, &c.Operator, &c.IntrospectAny,
 			&c.LoopbackAnyPort, &c.Disabled, &c.DetailApproved, &c.Scopes, &c.Grants,
-			&created, &c.Version, &c.Epoch, &c.TokensPerMinute, &options,
+			&created, &c.Version, &c.Epoch, &c.TokensPerMinute, &options, &awaits,
 			&uriPosition, &uri, &secretPosition, &secret.ID, &hash, &secretCreated); err != nil {
 			return err
 		}
 		if len(clients) == 0 || clients[len(clients)-1].ID != c.ID {
-			c.Created = fromMillis(created)
+			c.Created, c.Awaits = fromMillis(created), fromMillis(awaits)
 			if c.Options, err = parseOptions(options); err != nil {
 				return err
 			}
@@ -88,11 +88,12 @@ func (s *Store) readClients(ctx context.Context, text string,
 const (
 	insertClient = `INSERT INTO clients
 (id, name, public, operator, introspect_any, loopback_any_port, disabled, detail_approved, scopes, grants, created, version, uri,
-tokens_per_minute, options, epoch)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (id) DO NOTHING RETURNING epoch`
+tokens_per_minute, options, awaits, epoch, review)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) ON CONFLICT (id) DO NOTHING RETURNING epoch`
 	updateClient = `UPDATE clients SET name = $2, public = $3, operator = $4, introspect_any = $5, loopback_any_port = $6,
 disabled = $7, detail_approved = $8, scopes = $9, grants = $10, created = $11, uri = $13,
-tokens_per_minute = $14, options = $15, version = version + 1
+tokens_per_minute = $14, options = $15, awaits = $16, review = CASE WHEN review = 0 THEN 0 ELSE CAST($17 AS BIGINT) END,
+version = version + 1
 WHERE id = $1 AND version = $12 RETURNING epoch`
 	clientExists = `SELECT id FROM clients WHERE id = $1`
 
@@ -109,9 +110,21 @@ var (
 
 // CreateClient implements oauth.Store. It returns an error if a client with the ID exists.
 func (s *Store) CreateClient(ctx context.Context, c *oauth.Client) error {
+	return s.createClient(ctx, c, func(*batch) error { return nil })
+}
+
+// createClient inserts a client unless check returns an error.
+func (s *Store) createClient(
+	ctx context.Context, c *oauth.Client, check func(*batch) error,
+) error {
 	created := *c
 	created.Version, created.Epoch = 0, time.Now().UnixMicro()
-	err := s.do(ctx, func(b *batch) error { return b.createClient(&created) })
+	err := s.do(ctx, func(b *batch) error {
+		if err := check(b); err != nil {
+			return err
+		}
+		return b.createClient(&created)
+	})
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
@@ -135,7 +148,7 @@ func (s *Store) UpdateClient(ctx context.Context, c *oauth.Client) error {
 }
 
 func (b *batch) createClient(c *oauth.Client) error {
-	_, err := b.putClient(insertClient, c, c.Epoch)
+	_, err := b.putClient(insertClient, c, c.Epoch, reviewOf(c, time.Now()))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = refusal{errClientExists}
 	}
@@ -143,7 +156,7 @@ func (b *batch) createClient(c *oauth.Client) error {
 }
 
 func (b *batch) updateClient(c *oauth.Client) (epoch int64, err error) {
-	epoch, err = b.putClient(updateClient, c)
+	epoch, err = b.putClient(updateClient, c, millis(time.Now().Add(oauth.ConsentWithin)))
 	if err == nil {
 		b.note(clientChange, c.ID)
 	}
@@ -172,7 +185,7 @@ func (b *batch) putClient(text string, c *oauth.Client, more ...any) (epoch int6
 	}
 	args := append([]any{c.ID, c.Name, c.Public, c.Operator, c.IntrospectAny,
 		c.LoopbackAnyPort, c.Disabled, c.DetailApproved, int64(c.Scopes), int64(c.Grants),
-		millis(c.Created), c.Version, c.URI, c.TokensPerMinute, options}, more...)
+		millis(c.Created), c.Version, c.URI, c.TokensPerMinute, options, millis(c.Awaits)}, more...)
 	if err := b.conn.one(b.ctx, text, args, &epoch); err != nil {
 		return 0, err
 	}

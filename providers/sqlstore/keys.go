@@ -137,13 +137,14 @@ func (b *batch) rotateKeys(r oauth.KeyRotation, files keyFiles) error {
 	return b.insertKey(fresh, file)
 }
 
-// blocks reports whether a stored key refuses a rotation.
+// blocks reports whether a stored key refuses a rotation. A signing key does that until it is in
+// use, unless the new one is in use before it.
 func blocks(k *oauth.Key, r *oauth.KeyRotation) bool {
 	switch {
 	case k.Purpose != r.Purpose:
 		return false
 	case r.Purpose.IsSigning():
-		return k.Expires.IsZero() && (r.First || k.Starts.After(r.Now))
+		return k.Expires.IsZero() && (r.First || k.Starts.After(r.Now) && !r.Starts.Before(k.Starts))
 	}
 	return k.Expires.After(r.Now)
 }

@@ -193,11 +193,14 @@ func scanConsent(r row) (*account.Consent, error) {
 	return &c, err
 }
 
-// GrantConsent implements account.Store. It returns ErrNotFound if there is no such user or client.
+// GrantConsent implements account.Store.
 func (s *Store) GrantConsent(ctx context.Context, c *account.Consent, before time.Time) error {
 	return wrap("grant consent", s.do(ctx, func(b *batch) error {
 		if !isText(c.ClientID) {
 			return refusal{account.ErrNotFound}
+		}
+		if err := b.checkSelfRegistered(c); err != nil {
+			return err
 		}
 		n, err := b.conn.exec(b.ctx, grantConsent, c.UserID, c.ClientID, int64(c.Scopes),
 			millis(c.Granted), millis(c.Used), millis(before), c.Resources)

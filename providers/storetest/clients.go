@@ -33,7 +33,7 @@ func (f *fixture) fullClient() *oauth.Client {
 		Secrets: []oauth.Secret{
 			{ID: "zzzzzzzz", Hash: newHash(), Created: f.now}, {ID: "aaaaaaaa", Hash: newHash(), Created: f.now.Add(time.Second)},
 		},
-		TokensPerMinute: 1_000_000, Created: f.now,
+		TokensPerMinute: 1_000_000, Created: f.now, Awaits: f.now.Add(time.Hour),
 		Options: oauth.ClientOptions{
 			IDTokenAlg: "ES256", ClaimsInIDToken: true,
 			PostLogoutRedirectURIs: []string{"https://z.example/out", "https://a.example/<out>"},
@@ -78,6 +78,7 @@ func clientIsReplaced(t *testing.T, f *fixture) {
 		},
 		func(c *oauth.Client) { c.TokensPerMinute = 7 },
 		func(c *oauth.Client) { c.TokensPerMinute = 0 },
+		func(c *oauth.Client) { c.Awaits = time.Time{} },
 		func(c *oauth.Client) { c.Options = oauth.ClientOptions{RequirePKCE: true} },
 		func(c *oauth.Client) { c.Options = oauth.ClientOptions{} },
 	} {

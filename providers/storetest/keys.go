@@ -198,10 +198,11 @@ func signingKeys(t *testing.T, f *fixture) {
 	if got := f.keys(oauth.RS256Keys, hours(102)); len(got) != 2 {
 		t.Errorf("got %v when the first has expired, want two", got)
 	}
-	f.must(f.RotateKeys(f.ctx, oauth.KeyRotation{Purpose: oauth.RS256Keys, Now: hours(3),
-		Starts: hours(3), Private: "fourth", Drop: true}))
-	if got := f.keys(oauth.RS256Keys, time.Time{}); len(got) != 1 || got[0].Private != "fourth" {
-		t.Errorf("got %v, want the fourth only", got)
+	f.must(rotate(hours(3), hours(5), "fourth"))
+	f.must(rotate(hours(4), hours(4), "at once"))
+	if got := f.keys(oauth.RS256Keys, hours(4)); len(got) != 5 || got[0].Private != "at once" ||
+		got[1].Private != "fourth" || !got[1].Expires.Equal(hours(104)) {
+		t.Errorf("got %v, want a key that starts before the fourth, and all others", got)
 	}
 }
 

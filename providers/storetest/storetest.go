@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		codeTests, rotationTests, revocationTests, changeTests, keyTests, orderTests, clientTests,
 		userTests, sessionTests, challengeTests, guessTests, sweepTests, auditTests,
 		leaseTests, clusterTests, budgetTests, deviceTests, assertionTests, resourceTests,
-		logoutTests,
+		logoutTests, registrationTests,
 	} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) {

@@ -31,8 +31,14 @@ const (
 
 // keptRecord is a record of the files that was rendered before.
 type keptRecord struct {
-	at     mmdb.Places
+	key    recordKey
 	record *Record
+}
+
+// recordKey is what a record depends on.
+type recordKey struct {
+	at     mmdb.Places
+	prefix netip.Prefix // only with details
 }
 
 // NewFiles returns the Source of files, which renders as plan says.
@@ -69,12 +75,16 @@ func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answe
 
 // answer returns the answer for addr. known says that it was rendered before.
 func (s *Files) answer(addr netip.Addr, now time.Time) (a Answer, known bool) {
-	at := s.files.Find(addr)
-	slot := &s.kept[maphash.Comparable(s.seed, at)%maxKept]
+	at, prefix := s.files.Find(addr)
+	key := recordKey{at: at}
+	if s.plan.details {
+		key.prefix = prefix
+	}
+	slot := &s.kept[maphash.Comparable(s.seed, key)%maxKept]
 	kept := slot.Load()
-	known = kept != nil && kept.at == at
+	known = kept != nil && kept.key == key
 	if !known {
-		kept = &keptRecord{at, s.record(addr, at, now)}
+		kept = &keptRecord{key, s.record(addr, key, now)}
 		slot.Store(kept)
 	}
 	if kept.record.failed {
@@ -83,9 +93,9 @@ func (s *Files) answer(addr netip.Addr, now time.Time) (a Answer, known bool) {
 	return Answer{IP: addr, Record: kept.record}, known
 }
 
-// record renders the record of addr, which stands at a place.
-func (s *Files) record(addr netip.Addr, at mmdb.Places, now time.Time) *Record {
-	found := s.files.Answer(addr, at, now)
+// record renders the record of addr.
+func (s *Files) record(addr netip.Addr, key recordKey, now time.Time) *Record {
+	found := s.files.Answer(addr, key.at, key.prefix, now)
 	if found.Err != nil {
 		return s.plan.failure(problemOf(found.Err))
 	}
@@ -93,12 +103,16 @@ func (s *Files) record(addr netip.Addr, at mmdb.Places, now time.Time) *Record {
 		return s.plan.recordOf(&found.Result)
 	}
 	var buf [1024]byte
-	text := found.Result.AppendJSON(append(buf[:0], `{"ok":true`...))
+	outcome := geo.NewRecord(found, geo.SourceMMDB, 0).For(addr, key.prefix.Bits())
+	text := outcome.AppendDetails(buf[:0], "")
 	parser := s.parsers.Get()
 	defer s.parsers.Put(parser)
 	v, err := parser.ParseBytes(text)
 	if err != nil {
 		return s.plan.failure(problem{code: string(geo.CodeProviderUnreachable)})
+	}
+	if !s.plan.details {
+		v.Del("data")
 	}
 	return s.plan.record(v)
 }

@@ -78,11 +78,12 @@ const (
 
 // Plan says which fields of an answer are written, and how.
 type Plan struct {
-	format Format
-	fields []field
-	whole  bool // a JSON object has all members
-	counts bool // there is a Summary, and no rows are written
-	direct bool // all fields are cells with a shorter way
+	format  Format
+	fields  []field
+	whole   bool // a JSON object has all members
+	counts  bool // there is a Summary, and no rows are written
+	direct  bool // all fields are cells with a shorter way
+	details bool // a field is asked for that a server adds only if asked to
 
 	failures sync.Map // problem → *Record
 }
@@ -142,15 +143,11 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
 		f.get = members[strings.Join(f.path, ".")]
 		p.fields = append(p.fields, f)
+		p.details = p.details || f.path[0] == "data"
 	}
 	p.direct = !format.isJSON() &&
 		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
-}
-
-// Details reports whether a field is asked for that a server adds only if asked to.
-func (p *Plan) Details() bool {
-	return slices.ContainsFunc(p.fields, func(f field) bool { return f.path[0] == "data" })
 }
 
 // record returns the Record of an object of the HTTP interface.

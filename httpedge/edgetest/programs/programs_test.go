@@ -5,34 +5,42 @@ package programs_test
 import (
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/httpedge/edgetest/recipe"
 )
 
 // app is a relying party that listens on loopback.
 type app struct {
+	recipe recipe.Recipe
 	// command returns the program, which reads its configuration from the environment and prints
 	// ready.
 	command  func(*testing.T, map[string]string) *exec.Cmd
 	base     string // its URL without a slash at the end
 	port     int
 	callback string
-	public   bool
-	// claimsInIDToken is set for apps that read no userinfo.
-	claimsInIDToken bool
+	public   bool // for the peer; the recipe knows it too
 }
 
-// newApp returns an app of the folder apps, or of goapps when name has no dot.
-func newApp(t *testing.T, name, callback string) *app {
+// newApp returns an app of the folder apps, of goapps when name has no dot, or without a command
+// when name is empty. Its recipe has the heading.
+func newApp(t *testing.T, heading, name, callback string) *app {
 	t.Helper()
 	port := freePort(t)
 	a := &app{base: fmt.Sprintf("http://127.0.0.1:%d", port), port: port}
 	a.callback = a.base + callback
+	a.recipe = recipe.Read(t, heading)
+	switch {
+	case strings.HasSuffix(name, ".mjs"):
+		a.recipe.CheckCode(t, filepath.Join("apps", name))
+	case name != "":
+		a.recipe.CheckCode(t, filepath.Join("goapps", name, "main.go"))
+	}
 	a.command = func(t *testing.T, environment map[string]string) *exec.Cmd {
 		if strings.HasSuffix(name, ".mjs") {
 			return node(t, name, environment)
@@ -51,6 +59,16 @@ func (a *app) run(t *testing.T, p *provider) {
 	}))
 }
 
+// settings returns those of the recipe, for the app and a provider.
+func (a *app) settings(p *provider) string {
+	text := ""
+	for _, block := range a.recipe.Settings {
+		text += block.Text
+	}
+	return strings.NewReplacer("CLIENT_ID", p.id, "CLIENT_SECRET", p.secret).Replace(
+		recipe.Addresses(p.issuer, a.port).Replace(text))
+}
+
 // provider is an OpenID Provider with a client for an app.
 type provider struct {
 	issuer, id, secret string
@@ -64,24 +82,13 @@ const (
 	atConsent  = `button[name="decision"]`
 )
 
-// gatehouse returns the real service with a client for the app and a person.
-func gatehouse(t *testing.T, a *app) *provider { return gatehouseWith(t, a, nil) }
-
-// gatehouseWith is gatehouse with a changed client.
-func gatehouseWith(t *testing.T, a *app, change func(*oauth.Client)) *provider {
+// gatehouse returns the real service with a person, and with a client that is registered by the
+// app's recipe and more flags.
+func gatehouse(t *testing.T, a *app, flags ...string) *provider {
 	t.Helper()
 	st := edgetest.NewIdentity(t)
-	c := st.NewClient(t, func(c *oauth.Client) {
-		c.RedirectURIs, c.Public = []string{a.callback}, a.public
-		c.Scopes = oauth.OpenID | oauth.Profile | oauth.Email | oauth.OfflineAccess
-		c.Grants = oauth.AuthorizationCodeGrant | oauth.RefreshTokenGrant
-		c.Options.PostLogoutRedirectURIs = []string{a.base, a.base + "/"}
-		c.Options.BackchannelLogoutURI = a.base + "/backchannel-logout"
-		c.Options.ClaimsInIDToken = a.claimsInIDToken
-		if change != nil {
-			change(c)
-		}
-	})
+	made := a.recipe.Create(t, st, recipe.Addresses(st.URL, a.port), flags...)
+	c := made[len(made)-1]
 	u := st.NewUser(t, "Rosa", "rosa@example.com")
 	return &provider{
 		issuer: st.URL, id: c.ID, secret: c.Secret, email: u.Email, service: st,
@@ -121,16 +128,15 @@ func peer(t *testing.T, a *app) *provider {
 
 // withBoth runs a test with gatehouse and with another OpenID Provider: what fails with both is the
 // app's fault.
-func withBoth(t *testing.T, name, callback string, change func(*app),
+func withBoth(t *testing.T, heading, name, callback string,
 	test func(*testing.T, *app, *provider)) {
 	for at, provide := range map[string]func(*testing.T, *app) *provider{
-		"gatehouse": gatehouse, "oidc-provider": peer,
+		"gatehouse":     func(t *testing.T, a *app) *provider { return gatehouse(t, a) },
+		"oidc-provider": peer,
 	} {
 		t.Run(at, func(t *testing.T) {
-			a := newApp(t, name, callback)
-			if change != nil {
-				change(a)
-			}
+			a := newApp(t, heading, name, callback)
+			a.public = strings.Contains(a.recipe.Register, "--public")
 			p := provide(t, a)
 			a.run(t, p)
 			test(t, a, p)
@@ -181,8 +187,11 @@ func wantClaim(t *testing.T, claims any, name string, want any) {
 	}
 }
 
+// express is the heading and the file of an app.
+const express = "express-openid-connect"
+
 func TestExpressOpenIDConnect(t *testing.T) {
-	withBoth(t, "express-openid-connect.mjs", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+	withBoth(t, express, express+".mjs", "/callback", func(t *testing.T, a *app, at *provider) {
 		p := newPerson(t)
 		p.visit(a.base + "/login")
 		state := p.signsIn(a, at)
@@ -200,7 +209,7 @@ func TestExpressOpenIDConnect(t *testing.T) {
 
 // TestBackchannelLogout signs out at gatehouse: the app, whose session is its own, notices.
 func TestBackchannelLogout(t *testing.T) {
-	a := newApp(t, "express-openid-connect.mjs", "/callback")
+	a := newApp(t, express, express+".mjs", "/callback")
 	at := gatehouse(t, a)
 	a.run(t, at)
 	p := newPerson(t)
@@ -216,7 +225,7 @@ func TestBackchannelLogout(t *testing.T) {
 }
 
 func TestPassport(t *testing.T) {
-	withBoth(t, "passport-openidconnect.mjs", "/callback", nil,
+	withBoth(t, "passport-openidconnect", "passport-openidconnect.mjs", "/callback",
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/login")
@@ -232,7 +241,7 @@ func TestPassport(t *testing.T) {
 }
 
 func TestAuthJS(t *testing.T) {
-	withBoth(t, "authjs.mjs", "/auth/callback/gatehouse", func(a *app) { a.claimsInIDToken = true },
+	withBoth(t, "Auth.js", "authjs.mjs", "/auth/callback/gatehouse",
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/auth/signin")
@@ -246,7 +255,7 @@ func TestAuthJS(t *testing.T) {
 }
 
 func TestOIDCClientTS(t *testing.T) {
-	withBoth(t, "oidc-client-ts.mjs", "/callback", func(a *app) { a.public = true },
+	withBoth(t, "oidc-client-ts", "oidc-client-ts.mjs", "/callback",
 		func(t *testing.T, a *app, at *provider) {
 			p := newPerson(t)
 			p.visit(a.base + "/")
@@ -263,7 +272,7 @@ func TestOIDCClientTS(t *testing.T) {
 }
 
 func TestGoOIDC(t *testing.T) {
-	withBoth(t, "goidc", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+	withBoth(t, "go-oidc and x/oauth2", "goidc", "/callback", func(t *testing.T, a *app, at *provider) {
 		p := newPerson(t)
 		p.visit(a.base + "/login")
 		state := p.signsIn(a, at)
@@ -277,7 +286,7 @@ func TestGoOIDC(t *testing.T) {
 }
 
 func TestCap(t *testing.T) {
-	withBoth(t, "cap", "/callback", nil, func(t *testing.T, a *app, at *provider) {
+	withBoth(t, "hashicorp cap", "cap", "/callback", func(t *testing.T, a *app, at *provider) {
 		p := newPerson(t)
 		p.visit(a.base + "/login")
 		wantClaim(t, p.signsIn(a, at)["claims"], "email", at.email)
@@ -286,7 +295,7 @@ func TestCap(t *testing.T) {
 
 // TestEndedUserIsOut checks that an app cannot refresh for a person whom an operator has disabled.
 func TestEndedUserIsOut(t *testing.T) {
-	a := newApp(t, "express-openid-connect.mjs", "/callback")
+	a := newApp(t, express, express+".mjs", "/callback")
 	at := gatehouse(t, a)
 	a.run(t, at)
 	p := newPerson(t)

@@ -11,9 +11,21 @@ export const setup = JSON.parse(await text(process.stdin))
 const maxSteps = 10
 
 // signIn opens the authorization URL as a user would: it signs in and allows the request. It returns
-// the URL that the client's callback would get.
-export async function signIn(url) {
-  const cookies = new Map()
+// the URL that the client's callback would get. cookies are those of the user's browser.
+export async function signIn(url, cookies = new Map()) {
+  const { left, page } = await browse(url, cookies)
+  assert.ok(left, `no way back to the client from ${page}`)
+  return left
+}
+
+// allowDevice opens the address that a device shows, signs in and allows it.
+export async function allowDevice(url) {
+  const { page } = await browse(url, new Map())
+  assert.match(page, /Your device will be connected/)
+}
+
+// browse submits forms until the browser leaves gatehouse or reaches a page without one.
+async function browse(url, cookies) {
   let request = { url: new URL(url) } // body is a form
   for (let step = 0; step < maxSteps; step++) {
     const response = await fetch(request.url, { method: request.body ? 'POST' : 'GET', body: request.body, redirect: 'manual', headers: { cookie: header(cookies) } })
@@ -22,14 +34,15 @@ export async function signIn(url) {
     const location = response.headers.get('location')
     if (location !== null) {
       const target = new URL(location, request.url)
-      if (target.origin !== new URL(setup.url).origin) return target
+      if (target.origin !== new URL(setup.url).origin) return { left: target }
       request = { url: target }
       continue
     }
     assert.equal(response.status, 200, `${request.url.pathname}: ${page}`)
+    if (!page.includes('<form ')) return { page }
     request = fillIn(page, request.url)
   }
-  assert.fail(`no way back to the client in ${maxSteps} steps`)
+  assert.fail(`no end in ${maxSteps} steps`)
 }
 
 // fillIn submits the form of a page with the address base.
@@ -40,10 +53,12 @@ function fillIn(page, base) {
   for (const [, name, value] of page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)) {
     body.set(name, unescape(value))
   }
+  const code = /<input [^>]*name="user_code" [^>]*value="([^"]*)"/.exec(page)
+  if (code) body.set('user_code', code[1])
   if (page.includes('name="email"')) {
     body.set('email', setup.user.email)
     body.set('password', setup.user.password)
-  } else {
+  } else if (page.includes('name="decision"')) {
     body.set('decision', 'allow')
   }
   return { url: new URL(unescape(action[1]), base), body }

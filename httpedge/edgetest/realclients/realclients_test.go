@@ -13,6 +13,7 @@ import (
 
 	"gatehouse/actors/oauth"
 	"gatehouse/httpedge/edgetest"
+	"gatehouse/httpedge/edgetest/recipe"
 )
 
 // callback is the redirect URI of all clients. No server listens there: the programs read the
@@ -56,17 +57,50 @@ func TestPublishedClients(t *testing.T) {
 	st := edgetest.NewIdentity(t)
 	for _, name := range []string{"oauth4webapi", "openid-client", "simple-oauth2"} {
 		t.Run(name, func(t *testing.T) {
-			input, err := json.Marshal(newSetup(t, st, name+"@example.com"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			node := exec.CommandContext(ctx, "node", name+".mjs")
-			node.Stdin = bytes.NewReader(input)
-			if output, err := node.CombinedOutput(); err != nil {
-				t.Errorf("got %v, want no error:\n%s", err, output)
-			}
+			run(t, name+".mjs", newSetup(t, st, name+"@example.com"))
 		})
+	}
+}
+
+// TestRecipes runs clients of OpenID Connect and a verifier of JWTs. Their registration and their
+// code are those of docs/apps.md.
+func TestRecipes(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	const email = "rosa@example.com"
+	st.NewUser(t, "Rosa", email)
+	for _, row := range []struct{ heading, script string }{
+		{"openid-client", "openid-client-discovery.mjs"},
+		{"openid-client on a device", "openid-client-device.mjs"},
+		{"openid-client with a key", "openid-client-key.mjs"},
+		{"oauth4webapi", "oauth4webapi-openid.mjs"},
+		{"jose", "jose.mjs"},
+	} {
+		t.Run(row.heading, func(t *testing.T) {
+			r := recipe.Read(t, row.heading)
+			r.CheckCode(t, row.script)
+			c := r.Create(t, st, recipe.Addresses(st.URL, 3000))[0]
+			t.Parallel() // after all clients are registered: metadata is kept for a moment
+			run(t, row.script, map[string]any{
+				"url": st.URL, "ISSUER": st.URL, "base": "http://127.0.0.1:3000",
+				"CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret, "KEY": c.Key,
+				"user": map[string]string{"email": email, "password": edgetest.Password},
+			})
+		})
+	}
+}
+
+// run runs a program with its input and fails the test if the program fails.
+func run(t *testing.T, script string, input any) {
+	t.Helper()
+	text, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", script)
+	node.Stdin = bytes.NewReader(text)
+	if output, err := node.CombinedOutput(); err != nil {
+		t.Errorf("got %v, want no error:\n%s", err, output)
 	}
 }

@@ -209,7 +209,7 @@ func (s *Sender) step(ctx context.Context) {
 		return
 	}
 	if err != nil && !s.failed {
-		s.config.Logger.Error("back-channel logouts cannot be read; retrying", "error", err)
+		s.config.Logger.Warn("back-channel logouts cannot be read; retrying", "error", err)
 	}
 	s.failed = err != nil
 }

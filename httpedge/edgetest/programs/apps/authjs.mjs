@@ -5,7 +5,10 @@ import { CLIENT_ID, CLIENT_SECRET, ISSUER, listen, show } from './app.mjs'
 
 const config = {
   trustHost: true, secret: 'a secret of 32 characters or more',
-  providers: [{ id: 'gatehouse', name: 'gatehouse', type: 'oidc', issuer: ISSUER, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET }],
+  providers: [{
+    id: 'gatehouse', name: 'gatehouse', type: 'oidc', issuer: ISSUER,
+    clientId: CLIENT_ID, clientSecret: CLIENT_SECRET,
+  }],
   callbacks: { session: ({ session, token }) => ({ ...session, sub: token.sub }) },
 }
 const app = express()

@@ -7,8 +7,9 @@ import { CLIENT_ID, CLIENT_SECRET, ISSUER, base, listen, show } from './app.mjs'
 
 const app = express()
 app.use(eoc.auth({
-  issuerBaseURL: ISSUER, baseURL: base, clientID: CLIENT_ID, clientSecret: CLIENT_SECRET, secret: 'a secret of 32 characters or more',
-  authRequired: false, idpLogout: true, clientAuthMethod: 'client_secret_basic',
+  issuerBaseURL: ISSUER, baseURL: base, clientID: CLIENT_ID, clientSecret: CLIENT_SECRET,
+  clientAuthMethod: 'client_secret_basic', secret: 'a secret of 32 characters or more',
+  authRequired: false, idpLogout: true,
   authorizationParams: { response_type: 'code', scope: 'openid profile email offline_access' },
   backchannelLogout: { store: new session.MemoryStore() },
 }))

@@ -6,9 +6,11 @@ const page = `<!doctype html><title>App</title><pre id="state"></pre>
 <button id="login">Login</button> <button id="refresh">Refresh</button> <button id="logout">Logout</button>
 <script src="/oidc-client-ts.min.js"></script>
 <script>
+const ISSUER = ${JSON.stringify(ISSUER)}, CLIENT_ID = ${JSON.stringify(CLIENT_ID)}, base = location.origin
 const manager = new oidc.UserManager({
-  authority: ${JSON.stringify(ISSUER)}, client_id: ${JSON.stringify(CLIENT_ID)}, redirect_uri: '${base}/callback',
-  post_logout_redirect_uri: '${base}/', scope: 'openid profile email offline_access', loadUserInfo: true, automaticSilentRenew: false,
+  authority: ISSUER, client_id: CLIENT_ID,
+  redirect_uri: base + '/callback', post_logout_redirect_uri: base + '/',
+  scope: 'openid profile email offline_access', loadUserInfo: true, automaticSilentRenew: false,
   userStore: new oidc.WebStorageStateStore({ store: window.sessionStorage }),
 })
 const show = state => { document.getElementById('state').textContent = JSON.stringify(state) }

@@ -6,16 +6,18 @@ import passport from 'passport'
 import Strategy from 'passport-openidconnect'
 import { CLIENT_ID, CLIENT_SECRET, ISSUER, base, listen, show } from './app.mjs'
 
+const discovered = await fetch(`${ISSUER}/.well-known/openid-configuration`)
+const found = await discovered.json()
 const app = express()
 app.use(session({ secret: 'a secret', resave: false, saveUninitialized: false, name: 'passport' }))
 app.use(passport.session())
 passport.serializeUser((user, done) => done(null, user))
 passport.deserializeUser((user, done) => done(null, user))
-const found = await (await fetch(`${ISSUER}/.well-known/openid-configuration`)).json()
 passport.use(new Strategy({
-  issuer: ISSUER, authorizationURL: found.authorization_endpoint, tokenURL: found.token_endpoint,
-  userInfoURL: found.userinfo_endpoint, clientID: CLIENT_ID, clientSecret: CLIENT_SECRET,
-  callbackURL: `${base}/callback`, scope: 'profile email', skipUserProfile: false,
+  issuer: ISSUER, authorizationURL: found.authorization_endpoint,
+  tokenURL: found.token_endpoint, userInfoURL: found.userinfo_endpoint,
+  clientID: CLIENT_ID, clientSecret: CLIENT_SECRET, callbackURL: `${base}/callback`,
+  scope: 'profile email', skipUserProfile: false,
 }, (issuer, profile, done) => done(null, { issuer, profile })))
 app.get('/login', passport.authenticate('openidconnect'))
 app.get('/callback', passport.authenticate('openidconnect', { successRedirect: '/', failWithError: true }))

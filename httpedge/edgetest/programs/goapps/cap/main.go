@@ -14,8 +14,10 @@ import (
 )
 
 func main() {
+	issuer, clientID, clientSecret, base := app.Issuer, app.ID, app.Secret, app.Base
 	ctx := context.Background()
-	config, err := oidc.NewConfig(app.Issuer, app.ID, oidc.ClientSecret(app.Secret), []oidc.Alg{oidc.RS256}, []string{app.Base + "/callback"})
+	config, err := oidc.NewConfig(issuer, clientID, oidc.ClientSecret(clientSecret),
+		[]oidc.Alg{oidc.RS256}, []string{base + "/callback"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,8 +33,8 @@ func main() {
 		defer mu.Unlock()
 		verifier, err := oidc.NewCodeVerifier()
 		if err == nil {
-			request, err = oidc.NewRequest(time.Minute, app.Base+"/callback", oidc.WithScopes("profile", "email"),
-				oidc.WithPKCE(verifier), oidc.WithMaxAge(600))
+			request, err = oidc.NewRequest(time.Minute, base+"/callback",
+				oidc.WithScopes("profile", "email"), oidc.WithPKCE(verifier), oidc.WithMaxAge(600))
 		}
 		address := ""
 		if err == nil {

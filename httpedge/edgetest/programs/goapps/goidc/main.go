@@ -26,8 +26,9 @@ type session struct {
 }
 
 func main() {
+	issuer, clientID, clientSecret, base := app.Issuer, app.ID, app.Secret, app.Base
 	ctx := context.Background()
-	provider, err := oidc.NewProvider(ctx, app.Issuer)
+	provider, err := oidc.NewProvider(ctx, issuer)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,11 +39,11 @@ func main() {
 		log.Fatal(err)
 	}
 	config := &oauth2.Config{
-		ClientID: app.ID, ClientSecret: app.Secret, RedirectURL: app.Base + "/callback",
-		Endpoint: provider.Endpoint(),
-		Scopes:   []string{oidc.ScopeOpenID, "profile", "email", oidc.ScopeOfflineAccess},
+		ClientID: clientID, ClientSecret: clientSecret, Endpoint: provider.Endpoint(),
+		RedirectURL: base + "/callback",
+		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", oidc.ScopeOfflineAccess},
 	}
-	verifier := provider.Verifier(&oidc.Config{ClientID: app.ID})
+	verifier := provider.Verifier(&oidc.Config{ClientID: clientID})
 	s := &session{}
 	check := func(token *oauth2.Token, nonce string) error {
 		raw, _ := token.Extra("id_token").(string)
@@ -71,7 +72,7 @@ func main() {
 	http.HandleFunc("/callback", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.FormValue("state") != s.state || r.FormValue("iss") != "" && r.FormValue("iss") != app.Issuer {
+		if r.FormValue("state") != s.state || r.FormValue("iss") != "" && r.FormValue("iss") != issuer {
 			app.Fail(w, errors.New("got another state or issuer"))
 			return
 		}
@@ -118,7 +119,7 @@ func main() {
 	http.HandleFunc("/logout", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		query := url.Values{"id_token_hint": {s.rawIDToken}, "post_logout_redirect_uri": {app.Base}, "state": {"bye"}}
+		query := url.Values{"id_token_hint": {s.rawIDToken}, "post_logout_redirect_uri": {base}, "state": {"bye"}}
 		s.token, s.claims = nil, nil
 		http.Redirect(w, r, found.EndSession+"?"+query.Encode(), http.StatusFound)
 	})

@@ -1,0 +1,263 @@
+package lookup_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
+)
+
+// oneByOne returns a function that returns texts one by one, and counts them in read.
+func oneByOne(all []string, read *int) func() (string, bool) {
+	return func() (string, bool) {
+		if *read == len(all) {
+			return "", false
+		}
+		*read++
+		return all[*read-1], true
+	}
+}
+
+// addresses returns the texts of n addresses from the first on.
+func addresses(first, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = nth(first + i).String()
+	}
+	return all
+}
+
+func goOn() bool { return true }
+
+// drain returns the outcomes of a stream of all, and checks the order of its texts.
+func drain(t *testing.T, s *lookup.Service, from netip.Addr, all []string) []geo.Outcome {
+	t.Helper()
+	read := 0
+	stream := s.Stream(from, oneByOne(all, &read))
+	var outcomes []geo.Outcome
+	for {
+		text, o, ok := stream.Next(goOn)
+		if !ok {
+			break
+		}
+		if i := len(outcomes); i >= len(all) || text != all[i] || !o.HasAnswer() && o.Err == nil {
+			t.Fatalf("got %q with %+v as outcome %d, want the texts in order", text, o, i)
+		}
+		outcomes = append(outcomes, o)
+	}
+	if len(outcomes) != len(all) {
+		t.Fatalf("got %d outcomes, want %d", len(outcomes), len(all))
+	}
+	return outcomes
+}
+
+func TestStreamReturnsOutcomesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := commercialTier()
+		s := start(t, u)
+		all := slices.Concat(addresses(0, 250), []string{"10.0.0.1", "", "example.com", " 8.8.8.8"},
+			addresses(0, 700), addresses(100, 1), []string{"http://x.example/"})
+		for i, o := range drain(t, s, caller, all) {
+			want := lookUpText(s, all[i])
+			if want.Entry != o.Entry || (want.Err == nil) != (o.Err == nil) ||
+				o.Err != nil && o.Err.Reason != want.Err.Reason {
+				t.Errorf("%q: got %+v, want %+v", all[i], o, want)
+			}
+		}
+		for q, n := range u.items {
+			if n != 1 {
+				t.Errorf("got %d upstream queries for %s, want 1", n, q)
+			}
+		}
+	})
+}
+
+func lookUpText(s *lookup.Service, text string) geo.Outcome {
+	return s.Lookup(text, func() netip.Addr { return caller }, time.Now())
+}
+
+// slowDomain takes two seconds for a domain.
+type slowDomain struct{ *upstream }
+
+func (s slowDomain) Single(ctx context.Context, q geo.Query) (geo.Reply, error) {
+	if q.String() == "slow.example.com" {
+		if err := pause(ctx, 2*time.Second); err != nil {
+			return geo.Reply{}, err
+		}
+	}
+	return s.upstream.Single(ctx, q)
+}
+
+// TestStreamOutcomeComesWhenItIsKnown has a slow query behind a fast one and before another.
+func TestStreamOutcomeComesWhenItIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, slowDomain{commercialTier()})
+		read, began := 0, time.Now()
+		stream := s.Stream(caller, oneByOne([]string{"8.8.8.8", "fast.example.com", "slow.example.com",
+			"8.8.4.4"}, &read))
+		waits := 0
+		for i, want := range []time.Duration{time.Second, time.Second, 3 * time.Second, 3 * time.Second} {
+			_, o, ok := stream.Next(func() bool { waits++; return true })
+			if took := time.Since(began); !ok || o.Err != nil || took > want || i > 1 && took < 2*time.Second {
+				t.Errorf("got outcome %d %+v after %v, want it within %v", i, o, took, want)
+			}
+		}
+		if _, _, ok := stream.Next(goOn); ok {
+			t.Error("got a fifth outcome, want the end")
+		}
+		if waits < 2 {
+			t.Errorf("got %d calls before a wait, want one for each wait", waits)
+		}
+	})
+}
+
+func TestStreamReadsABoundedNumberAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, commercialTier())
+		read := 0
+		stream := s.Stream(caller, oneByOne(addresses(0, 5000), &read))
+		for i := range 5000 {
+			if _, _, ok := stream.Next(goOn); !ok || read > i+600 {
+				t.Fatalf("got %d queries read for outcome %d, want 600 more at most", read, i)
+			}
+		}
+	})
+}
+
+// TestStreamUsesTheBudget streams more than the free tier has in a minute: what is beyond it fails
+// and says when to come again.
+func TestStreamUsesTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := freeTier()
+		s := start(t, u)
+		all, found, began := addresses(0, 3000), 0, time.Now()
+		for i, o := range drain(t, s, caller, all) {
+			switch {
+			case o.Err == nil:
+				found++
+			case o.Err.Code != geo.CodeRateLimited || o.Err.RetryAfter < time.Second:
+				t.Errorf("outcome %d: got %+v, want rate_limited with a time", i, o.Err)
+			}
+		}
+		if found < 1400 || found > 1500 || u.violations > 0 || time.Since(began) > 30*time.Second {
+			t.Errorf("got %d results and %d violations after %v, want the 1,500 of a minute at once",
+				found, u.violations, time.Since(began))
+		}
+	})
+}
+
+// TestStreamLeavesRoomForOthers has a caller stream all the time while others ask for a little.
+func TestStreamLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, commercialTierOf(time.Second))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				read := 0
+				stream := s.Stream(netip.MustParseAddr("2001:db8:1::1"),
+					oneByOne(addresses(i*100_000, 100_000), &read))
+				for ctx.Err() == nil {
+					if _, _, ok := stream.Next(goOn); !ok {
+						return
+					}
+				}
+			})
+		}
+		for n := range 20 {
+			time.Sleep(time.Second)
+			from := netip.AddrFrom4([4]byte{9, 9, 9, byte(n)})
+			if o := lookUpFor(s, from, nth(2_000_000+n)); o.Err != nil {
+				t.Errorf("got %v for another caller, want a result", o.Err)
+			}
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// TestStreamOwnerLeaves ends a stream while it waits. The bubble ends only if nothing is left of it.
+func TestStreamOwnerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := commercialTier()
+		s := start(t, u)
+		read := 0
+		stream := s.Stream(caller, oneByOne(addresses(0, 30_000), &read))
+		if text, _, ok := stream.Next(func() bool { return false }); ok {
+			t.Errorf("got %q, want the end", text)
+		}
+		time.Sleep(10 * time.Second)
+		if n := len(u.items); n > 600 {
+			t.Errorf("got %d queries for nobody, want 600 at most", n)
+		}
+	})
+}
+
+func TestStreamFallsBackToFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := commercialTier()
+		u.fail = func(geo.Endpoint) error { return context.DeadlineExceeded }
+		files := commercialTierOf(0)
+		files.terms.Source = geo.SourceMMDB
+		s := start(t, u, func(c *lookup.Config) { c.Fallback = files })
+		for i, o := range drain(t, s, caller, addresses(0, 300)) {
+			if o.Err != nil || o.Entry.Source() != geo.SourceMMDB {
+				t.Fatalf("outcome %d: got %+v, want a result of the files", i, o)
+			}
+		}
+	})
+}
+
+func TestStreamAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startUnstopped(t, commercialTier())
+		lookUpText(s, "8.8.8.8")
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		outcomes := drain(t, s, caller, []string{"8.8.8.8", "8.8.4.4"})
+		if outcomes[0].Err != nil || outcomes[1].Err == nil ||
+			outcomes[1].Err.Code != geo.CodeOverloaded {
+			t.Errorf("got %+v, want the cached result and overloaded", outcomes)
+		}
+	})
+}
+
+// A stream of cached queries costs no allocation for each of them.
+func TestStreamOfHitsAllocatesNothingEach(t *testing.T) {
+	s := start(t, commercialTier())
+	all := addresses(0, 100)
+	drain(t, s, caller, all)
+	cost := func(times int) float64 {
+		many := slices.Repeat(all, times)
+		return testing.AllocsPerRun(10, func() {
+			read := 0
+			stream := s.Stream(caller, oneByOne(many, &read))
+			for ok := true; ok; {
+				_, _, ok = stream.Next(goOn)
+			}
+		})
+	}
+	if few, many := cost(1), cost(50); many > few {
+		t.Errorf("got %v allocations for 5,000 queries and %v for 100, want as many", many, few)
+	}
+}
+
+func BenchmarkStreamOfHits(b *testing.B) {
+	s := benchmarked(b, &instant{})
+	all := addresses(0, 1000)
+	for _, text := range all {
+		lookUpText(s, text)
+	}
+	stream := s.Stream(caller, func() (string, bool) { return all[b.N%len(all)], true })
+	b.ReportAllocs()
+	for b.Loop() {
+		stream.Next(goOn)
+	}
+}

@@ -1,0 +1,240 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of clients that registered themselves (RFC 7591, or a client-id metadata document).
+const (
+	// LongestRegistration is the length of a registration request, in bytes.
+	LongestRegistration = 5 << 10
+	// ConsentWithin is how long such a client waits for its first consent.
+	ConsentWithin = time.Hour
+	// MostAwaiting is how many of those that send a registration request may wait at a time.
+	MostAwaiting = 10_000
+	// ClientIdle is how long such a client stays without use.
+	ClientIdle = 90 * 24 * time.Hour
+	// ReviewEvery is how often the use of such a client is looked at.
+	ReviewEvery = 24 * time.Hour
+	// MostSelfRegistered is how many such clients one account may have consented to.
+	MostSelfRegistered = 100
+)
+
+// RegistrationStore keeps clients that registered themselves.
+type RegistrationStore interface {
+	// RegisterClient is CreateClient for a client that awaits a consent. It returns ErrFull if most
+	// of them do already.
+	RegisterClient(ctx context.Context, c *Client, most int) error
+	// EndClients deletes self-registered clients at now, and returns them: those that have awaited
+	// a consent for too long, and those without use. A client is in use while a consent was used
+	// within ClientIdle or a refresh token is valid, and while it is disabled. Each is looked at
+	// every ReviewEvery. It works in small steps between other writes.
+	EndClients(ctx context.Context, now time.Time) ([]EndedClient, error)
+}
+
+// EndedClient is a self-registered client that was deleted.
+type EndedClient struct {
+	ID   string
+	Idle bool // false = nobody has consented in time
+}
+
+// ErrFull: too many clients await a consent; nothing was written.
+var ErrFull = errors.New("too many clients await a consent")
+
+// HasLapsed reports whether nobody has consented in time to a client that registered itself.
+func (c *Client) HasLapsed(now time.Time) bool {
+	return !c.Awaits.IsZero() && !now.Before(c.Awaits)
+}
+
+// RegistrationMode says who may register clients (RFC 7591). The zero value is RegistrationOff.
+type RegistrationMode int
+
+// The modes.
+const (
+	RegistrationOff   RegistrationMode = iota
+	RegistrationToken                  // who has the initial access token (RFC 7591 section 3)
+	RegistrationOpen                   // everybody
+)
+
+// registration are the members of a registration request and its response beside those of
+// clientMetadata (RFC 7591 section 2; OpenID Connect Registration section 2; RP-Initiated Logout
+// section 3.1).
+type registration struct {
+	clientMetadata
+	Scope          string   `json:"scope"`
+	PostLogoutURIs []string `json:"post_logout_redirect_uris"`
+	IDTokenAlg     string   `json:"id_token_signed_response_alg"`
+	SubjectType    string   `json:"subject_type"`
+}
+
+// The methods by which a registered client authenticates at the token endpoint.
+const (
+	methodNone  = "none"
+	methodBasic = "client_secret_basic"
+	methodPost  = "client_secret_post"
+	methodKey   = "private_key_jwt"
+)
+
+// ParseRegistration returns the client that a registration request describes (RFC 7591 section
+// 3.1), without an ID, and how it authenticates. Members that it does not know are ignored. With
+// RegistrationOpen, the client gets no secret: it is public unless it has keys.
+func ParseRegistration(text []byte, mode RegistrationMode) (c *Client, method string, fault *Error) {
+	if len(text) > LongestRegistration {
+		return nil, "", invalidMetadata("The request is larger than 5 KiB.",
+			"Leave out members that are not needed.")
+	}
+	var r registration
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, "", unreadable(err)
+	}
+	c, err := r.client()
+	if err == nil {
+		method, err = r.authentication(c, mode)
+	}
+	if err == nil {
+		err = r.setOptions(c)
+	}
+	if err != nil {
+		return nil, "", invalidMetadata("The client's metadata are not valid.",
+			"Correct the request: "+err.Error()+".")
+	}
+	return c, method, c.checkSelfRegistration(method)
+}
+
+func invalidMetadata(description, hint string) *Error {
+	return &Error{Code: InvalidClientMetadata, Description: description, Hint: hint}
+}
+
+// unreadable returns the error of a request that is not JSON, or has a member of another type.
+func unreadable(err error) *Error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) || kind.Field == "" {
+		return invalidMetadata("The body is not a JSON object.",
+			"Send the client's metadata as a JSON object (RFC 7591 section 3.1).")
+	}
+	field := strings.TrimPrefix(kind.Field, "clientMetadata.")
+	fault := invalidMetadata("A member of the request has the wrong type.",
+		"Correct the member "+field+".")
+	if strings.HasPrefix(field, "redirect_uris") {
+		fault.Code = InvalidRedirectURI
+	}
+	return fault
+}
+
+// authentication has the client authenticate as it has asked for. Without a word, that is by a
+// secret (RFC 7591 section 2), or by nothing where no secret is given.
+func (r *registration) authentication(c *Client, mode RegistrationMode) (method string, err error) {
+	secrets := mode == RegistrationToken
+	method = r.AuthMethod
+	switch {
+	case method == "" && secrets:
+		method = methodBasic
+	case method == "":
+		method = methodNone
+	}
+	switch {
+	case method == methodNone:
+		c.Public = true
+	case method == methodKey:
+		return method, r.setKeys(c)
+	case !secrets:
+		return "", errors.New("its token_endpoint_auth_method must be none or private_key_jwt")
+	case method != methodBasic && method != methodPost:
+		return "", errors.New("its token_endpoint_auth_method must be none, client_secret_basic, " +
+			"client_secret_post or private_key_jwt")
+	}
+	return method, nil
+}
+
+// setOptions sets what metadata documents do not have.
+func (r *registration) setOptions(c *Client) error {
+	if r.Scope != "" { // others are scopes of resources, which need no registration
+		c.Scopes = 0
+		for _, name := range strings.Fields(r.Scope) {
+			c.Scopes |= scopeNamed(name) & GrantableScopes
+		}
+	}
+	if r.IDTokenAlg != "" && !slices.Contains(IDTokenAlgs, r.IDTokenAlg) {
+		return errors.New("its id_token_signed_response_alg must be RS256 or ES256")
+	}
+	if r.SubjectType != "" && r.SubjectType != "public" {
+		return errors.New("its subject_type must be public")
+	}
+	c.Options.IDTokenAlg, c.Options.PostLogoutRedirectURIs = r.IDTokenAlg, r.PostLogoutURIs
+	if c.Name == "" && len(c.RedirectURIs) > 0 {
+		c.Name = RedirectOrigin(c.RedirectURIs[0])
+	}
+	c.Name = cmp.Or(c.Name, "App") // the redirect URI is refused then
+	if !slices.ContainsFunc(c.RedirectURIs, func(uri string) bool { return !isSameHost(r.URI, uri) }) {
+		c.URI = r.URI // nobody else's page is linked
+	}
+	return nil
+}
+
+// checkSelfRegistration is CheckRegistration for a client that describes itself, and may get a
+// secret.
+func (c *Client) checkSelfRegistration(method string) *Error {
+	checked := *c
+	if method == methodBasic || method == methodPost {
+		checked.Secrets = []Secret{{}}
+	}
+	err := checked.CheckRegistration()
+	if err == nil {
+		err = checked.CheckNewName()
+	}
+	var wrong *RegistrationError
+	if !errors.As(err, &wrong) {
+		return nil
+	}
+	field := wrong.Field
+	if field == "name" {
+		field = "client_name"
+	}
+	fault := invalidMetadata("The client's metadata are not valid.",
+		"Correct "+field+": "+wrong.Message+".")
+	if field == "redirect_uris" {
+		fault.Code = InvalidRedirectURI
+	}
+	return fault
+}
+
+// registered is the response to a registration request (RFC 7591 section 3.2.1).
+type registered struct {
+	ClientID       string          `json:"client_id"`
+	Issued         int64           `json:"client_id_issued_at"`
+	Secret         string          `json:"client_secret,omitempty"`
+	SecretExpires  *int64          `json:"client_secret_expires_at,omitempty"` // 0 = never
+	Name           string          `json:"client_name"`
+	URI            string          `json:"client_uri,omitempty"`
+	RedirectURIs   []string        `json:"redirect_uris"`
+	GrantTypes     []string        `json:"grant_types"`
+	ResponseTypes  []string        `json:"response_types"`
+	AuthMethod     string          `json:"token_endpoint_auth_method"`
+	Scope          string          `json:"scope,omitempty"`
+	JWKS           json.RawMessage `json:"jwks,omitempty"`
+	JWKSURI        string          `json:"jwks_uri,omitempty"`
+	PostLogoutURIs []string        `json:"post_logout_redirect_uris,omitempty"`
+	IDTokenAlg     string          `json:"id_token_signed_response_alg"`
+}
+
+// RegistrationResponse returns the response that tells a client how it was registered. secret is
+// "" if it has none.
+func RegistrationResponse(c *Client, method, secret string) []byte {
+	r := registered{
+		ClientID: c.ID, Issued: c.Created.Unix(), Secret: secret, Name: c.Name, URI: c.URI,
+		RedirectURIs: c.RedirectURIs, GrantTypes: c.Grants.Names(), ResponseTypes: []string{"code"},
+		AuthMethod: method, Scope: c.Scopes.String(), JWKS: json.RawMessage(c.Options.JWKS),
+		JWKSURI: c.Options.JWKSURI, PostLogoutURIs: c.Options.PostLogoutRedirectURIs,
+		IDTokenAlg: c.IDTokenAlg(),
+	}
+	if secret != "" {
+		r.SecretExpires = new(int64)
+	}
+	return encode(r)
+}

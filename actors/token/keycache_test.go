@@ -1,0 +1,136 @@
+package token_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+)
+
+// keyCache is a client that reads the key set once an hour, and not before, whatever it meets.
+type keyCache struct {
+	at   *fixture
+	keys jose.JSONWebKeySet
+	read time.Time
+}
+
+// VerifySignature implements oidc.KeySet.
+func (c *keyCache) VerifySignature(_ context.Context, jwt string) ([]byte, error) {
+	if c.read.IsZero() || time.Since(c.read) >= token.JWKSMaxAge {
+		if err := json.Unmarshal(c.at.JWKS(), &c.keys); err != nil {
+			return nil, err
+		}
+		c.read = time.Now()
+	}
+	signed, err := jose.ParseSignedCompact(jwt, []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		return nil, err
+	}
+	return signed.Verify(&c.keys)
+}
+
+// issued is an id_token.
+type issued struct {
+	jwt, key string
+	at       time.Time
+}
+
+// issue returns a new id_token.
+func issue(t *testing.T, f *fixture) issued {
+	t.Helper()
+	now := time.Now()
+	claims := token.IDToken{Issuer: "https://id.example", Subject: "7", Audience: "shop",
+		Issued: now.Unix(), Expires: now.Add(time.Hour).Unix()}
+	jwt, err := f.Sign(t.Context(), "ES256", token.IDTokenType, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := jose.ParseSignedCompact(jwt, []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issued{jwt, parsed.Signatures[0].Header.KeyID, now}
+}
+
+// TestRotationMeetsCachedKeys lets keys rotate by their age and by hand while clients keep the key
+// set for an hour. They accept each id_token until it expires, and the service accepts it as a hint
+// for as long as a session may last.
+func TestRotationMeetsCachedKeys(t *testing.T) {
+	const hints = 60 * time.Hour
+	for name, row := range map[string]struct {
+		processes int
+		period    time.Duration
+		keys      int // that sign, at least
+	}{"one process": {1, 6 * 24 * time.Hour, 4}, "three processes": {3, 56 * time.Hour, 2}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFakeStore()
+				var processes []*fixture
+				for range row.processes {
+					processes = append(processes, start(t, store, func(c *token.Config) {
+						c.Issuer, c.Shared = "https://id.example", row.processes > 1
+						c.HintLifetime, c.SigningKeyAge = hints, 26*time.Hour
+					}))
+				}
+				process := func(i int) *fixture { return processes[i%len(processes)] }
+				issue(t, process(0)) // makes the first key
+				var caches []*oidc.IDTokenVerifier
+				var all []issued
+				keys := map[string]bool{}
+				for i, began := 0, time.Now(); time.Since(began) < row.period; i++ {
+					if i < 9 { // their hours begin at different times
+						caches = append(caches, oidc.NewVerifier("https://id.example",
+							&keyCache{at: process(i / 2)}, &oidc.Config{ClientID: "shop",
+								SupportedSigningAlgs: []string{"ES256"}}))
+					}
+					if i%30 == 29 { // refused while a successor is published
+						_, err := process(i/30).RotateKeys(t.Context(), oauth.ES256Keys, false,
+							time.Now())
+						if err != nil && err != oauth.ErrKeysInUse {
+							t.Fatal(err)
+						}
+					}
+					all = append(all, issue(t, process(i)))
+					keys[all[len(all)-1].key] = true
+					all = checkIssued(t, process(i+1), caches, all, hints)
+					time.Sleep(17*time.Minute + time.Second)
+				}
+				if len(keys) < row.keys {
+					t.Errorf("got %d keys that signed, want %d at least", len(keys), row.keys)
+				}
+			})
+		})
+	}
+}
+
+// checkIssued checks that the oldest of some id_tokens is accepted as a hint, and the newest and the
+// oldest that has not expired by all clients. It returns those that are good as a hint.
+func checkIssued(t *testing.T, f *fixture, caches []*oidc.IDTokenVerifier, all []issued,
+	hints time.Duration) []issued {
+	t.Helper()
+	youngerThan := func(age time.Duration) []issued {
+		return slices.DeleteFunc(slices.Clone(all), func(id issued) bool {
+			return time.Since(id.at) >= age
+		})
+	}
+	good, live := youngerThan(hints), youngerThan(time.Hour)
+	if _, err := f.Verify(good[0].jwt, token.IDTokenType, &said{}); err != nil {
+		t.Fatalf("after %v: an id_token is no hint: %v", time.Since(good[0].at), err)
+	}
+	for _, id := range []issued{live[0], live[len(live)-1]} {
+		for i, cache := range caches {
+			if _, err := cache.Verify(t.Context(), id.jwt); err != nil {
+				t.Fatalf("after %v: client %d refuses an id_token: %v", time.Since(id.at), i, err)
+			}
+		}
+	}
+	return good
+}

@@ -1,0 +1,346 @@
+package httpedge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/cmd/stack"
+	"gatehouse/httpedge/edgetest"
+)
+
+const registrationToken = "a token of thirty-two characters"
+
+func withRegistration(mode oauth.RegistrationMode) edgetest.Option {
+	return func(c *stack.Config) {
+		c.Identity.Registration, c.Identity.RegistrationToken = mode, registrationToken
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}
+}
+
+// register sends a registration request.
+func register(t *testing.T, st *edgetest.IdentityStack, body string, headers ...string) response {
+	t.Helper()
+	return send(t, st.Stack, http.MethodPost, st.URL+"/oauth/register", body,
+		append([]string{"Content-Type", "application/json"}, headers...)...)
+}
+
+// agentRegistration is what an agent on the person's computer sends.
+const agentRegistration = `{"client_name":"Agent","redirect_uris":["http://localhost:4711/cb"],
+"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],
+"response_types":["code"],"client_uri":"https://strangers.example/","logo_uri":"http://10.0.0.1/x",
+"software_id":"x","contacts":["a@b.example"],"backchannel_logout_uri":"https://strangers.example/out"}`
+
+func askedByRegistered(id, redirect string, more ...string) url.Values {
+	return query(append([]string{"response_type", "code", "client_id", id, "redirect_uri",
+		redirect, "scope", "view-user", "state", "s", "code_challenge", challenge(),
+		"code_challenge_method", "S256"}, more...)...)
+}
+
+func TestRegisteredClientSignsIn(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st.NewUser(t, "Rosa", rosa)
+	r := register(t, st, agentRegistration)
+	got := r.object(t)
+	if r.status != 201 || r.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("got %d %v %s, want 201", r.status, r.header, r.body)
+	}
+	id, _ := got["client_id"].(string)
+	want := map[string]any{"client_id": id, "client_id_issued_at": got["client_id_issued_at"],
+		"client_name": "Agent", "redirect_uris": []any{"http://localhost:4711/cb"},
+		"grant_types":    []any{"authorization_code", "refresh_token"},
+		"response_types": []any{"code"}, "token_endpoint_auth_method": "none",
+		"scope": oauth.GrantableScopes.String(), "id_token_signed_response_alg": "RS256"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	const other = "http://localhost:9999/cb" // another port
+	b := newBrowser(t, st)
+	b.authorize(askedByRegistered(id, "https://strangers.example/")).shows(t, 400, "/oauth/authorize")
+	b.authorize(askedByRegistered(id, other, "prompt", "none")).shows(t, 400, "/oauth/authorize")
+	consent := b.send(b.authorize(askedByRegistered(id, other)), "email", rosa, "password",
+		edgetest.Password)
+	consent.shows(t, 200, "/consent")
+	for _, words := range []string{"Agent", "has registered itself", "http://localhost:9999",
+		"your computer"} {
+		if !strings.Contains(consent.body, words) {
+			t.Errorf("got a page without %q: %s", words, consent.body)
+		}
+	}
+	back, err := url.Parse(b.send(consent, "decision", "allow").location)
+	if err != nil || !strings.HasPrefix(back.String(), other+"?code=") {
+		t.Fatalf("got %v, %v, want a code", back, err)
+	}
+	tokens := postToken(t, st, query("grant_type", "authorization_code", "client_id", id, "code",
+		back.Query().Get("code"), "redirect_uri", other, "code_verifier", verifier)).object(t)
+	again := postToken(t, st, query("grant_type", "refresh_token", "client_id", id,
+		"refresh_token", tokens["refresh_token"].(string)))
+	if again.status != 200 {
+		t.Fatalf("got %d %s, want tokens for a refresh token", again.status, again.body)
+	}
+	c, err := st.Store.Client(t.Context(), id)
+	if err != nil || !c.Awaits.IsZero() || c.DetailApproved || c.URI != "" ||
+		c.Options.BackchannelLogoutURI != "" {
+		t.Errorf("got %+v, %v, want a client that stays and is not approved", c, err)
+	}
+	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ConsentWithin)); err != nil {
+		t.Fatal(err)
+	}
+	access, _ := again.object(t)["access_token"].(string)
+	if r := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access); r.status != 200 {
+		t.Errorf("got %d %s for a client that a person uses", r.status, r.body)
+	}
+	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(2*oauth.ClientIdle)); err != nil {
+		t.Fatal(err)
+	}
+	if r := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access); r.status != 401 {
+		t.Errorf("got %d %s for a client that was ended, want 401", r.status, r.body)
+	}
+}
+
+// TestLapsedClientIsUnknown lets the hour pass before and during a consent.
+func TestLapsedClientIsUnknown(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st.NewUser(t, "Rosa", rosa)
+	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
+	const back = "http://localhost:4711/cb"
+	b := newBrowser(t, st)
+	consent := b.send(b.authorize(askedByRegistered(id, back)), "email", rosa, "password",
+		edgetest.Password)
+	consent.shows(t, 200, "/consent")
+	if st.Alter(t, "UPDATE clients SET awaits = 1, version = version + 1 WHERE awaits > 0") != 1 {
+		t.Fatal("got no client that awaits a consent")
+	}
+	// Every request reads the client again.
+	if _, err := st.Tokens.UpdateClient(t.Context(), id, func(c *oauth.Client) error {
+		c.Name = "Late"
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.send(consent, "decision", "allow").shows(t, 400, "/consent")
+	b.authorize(askedByRegistered(id, back)).shows(t, 400, "/oauth/authorize")
+	if err := st.Tokens.ConfirmClient(t.Context(), id, time.Now()); err == nil {
+		t.Error("got no error for the consent to a client that has lapsed")
+	}
+}
+
+func TestRegistrationsThatAreRefused(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	const uri = `"redirect_uris":["https://a.example/cb"]`
+	for body, want := range map[string]string{
+		``:                        "invalid_client_metadata",
+		`[]`:                      "invalid_client_metadata",
+		`null`:                    "invalid_redirect_uri",
+		`{}`:                      "invalid_redirect_uri",
+		`{"redirect_uris":[]}`:    "invalid_redirect_uri",
+		`{"redirect_uris":"a"}`:   "invalid_redirect_uri",
+		`{"redirect_uris":[1]}`:   "invalid_redirect_uri",
+		`{"redirect_uris":["x"]}`: "invalid_redirect_uri",
+		`{"redirect_uris":["http://a.example/"]}`:                                              "invalid_redirect_uri",
+		`{"redirect_uris":["https://a.example/#x"]}`:                                           "invalid_redirect_uri",
+		`{"redirect_uris":["https://a.example/","https://a.example/"]}`:                        "invalid_redirect_uri",
+		`{"redirect_uris":["javascript:alert(1)"]}`:                                            "invalid_redirect_uri",
+		`{"redirect_uris":["com.example.app:/x"],` + keyedBy(`{"keys":[]}`) + `}`:              "invalid_redirect_uri",
+		`{` + uri + `,"client_name":7}`:                                                        "invalid_client_metadata",
+		`{` + uri + `,"client_name":"a\u202eb"}`:                                               "invalid_client_metadata",
+		`{` + uri + `,"client_name":"` + strings.Repeat("x", 101) + `"}`:                       "invalid_client_metadata",
+		`{` + uri + `,"token_endpoint_auth_method":"client_secret_basic"}`:                     "invalid_client_metadata",
+		`{` + uri + `,"token_endpoint_auth_method":"private_key_jwt"}`:                         "invalid_client_metadata",
+		`{` + uri + `,` + keyedBy(`{"keys":[]}`) + `}`:                                         "invalid_client_metadata",
+		`{` + uri + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://a.b"}`: "invalid_client_metadata",
+		`{` + uri + `,"grant_types":["implicit"]}`:                                             "invalid_client_metadata",
+		`{` + uri + `,"response_types":["token"]}`:                                             "invalid_client_metadata",
+		`{` + uri + `,"id_token_signed_response_alg":"none"}`:                                  "invalid_client_metadata",
+		`{` + uri + `,"subject_type":"pairwise"}`:                                              "invalid_client_metadata",
+		`{` + uri + `,"post_logout_redirect_uris":["javascript:x"]}`:                           "invalid_client_metadata",
+		`{` + uri + `,"x":"` + strings.Repeat("x", oauth.LongestRegistration) + `"}`:           "invalid_client_metadata",
+	} {
+		r := register(t, st, body)
+		if got := r.object(t); r.status != 400 || got["error"] != want || len(got) != 4 {
+			t.Errorf("%.90s: got %d %s, want 400 %s", body, r.status, r.body, want)
+		}
+	}
+	r := register(t, st, agentRegistration, "Content-Type", "text/plain")
+	if r.status != 400 {
+		t.Errorf("text: got %d, want 400", r.status)
+	}
+	if clients, err := st.Store.Clients(t.Context(), "", 10); err != nil || len(clients) > 0 {
+		t.Errorf("got %d clients, %v, want none", len(clients), err)
+	}
+	if r := register(t, st, agentRegistration); r.status != 201 {
+		t.Errorf("got %d %s after wrong requests, want 201", r.status, r.body)
+	}
+}
+
+func keyedBy(keys string) string {
+	return `"token_endpoint_auth_method":"private_key_jwt","jwks":` + keys
+}
+
+// TestRegistrationSaysWhatItKeeps sends what has to be narrowed, in both modes.
+func TestRegistrationSaysWhatItKeeps(t *testing.T) {
+	for _, row := range []struct {
+		mode     oauth.RegistrationMode
+		sent     string
+		member   string
+		want     string
+		isSecret bool
+	}{
+		{oauth.RegistrationOpen, ``, "token_endpoint_auth_method", "none", false},
+		{oauth.RegistrationToken, ``, "token_endpoint_auth_method", "client_secret_basic", true},
+		{oauth.RegistrationToken, `,"token_endpoint_auth_method":"client_secret_post"`,
+			"token_endpoint_auth_method", "client_secret_post", true},
+		{oauth.RegistrationOpen, `,"scope":"openid server-operations notes:read"`, "scope", "openid",
+			false},
+		{oauth.RegistrationOpen, `,"grant_types":["authorization_code","client_credentials","implicit"]`,
+			"grant_types", "[authorization_code]", false},
+		{oauth.RegistrationOpen, `,"client_uri":"https://a.example/about"`, "client_uri",
+			"https://a.example/about", false},
+		{oauth.RegistrationOpen, `,"client_uri":"https://b.example/"`, "client_uri", "<nil>", false},
+		{oauth.RegistrationOpen, ``, "client_name", "https://a.example", false},
+		{oauth.RegistrationOpen, `,"id_token_signed_response_alg":"ES256"`,
+			"id_token_signed_response_alg", "ES256", false},
+		{oauth.RegistrationOpen, `,"post_logout_redirect_uris":["https://a.example/out"]`,
+			"post_logout_redirect_uris", "[https://a.example/out]", false},
+		{oauth.RegistrationOpen, `,` + keyedBy(edgeKeys) + ``, "token_endpoint_auth_method",
+			"private_key_jwt", false},
+	} {
+		st := edgetest.NewIdentity(t, withRegistration(row.mode))
+		r := register(t, st, `{"redirect_uris":["https://a.example/cb"]`+row.sent+`}`,
+			"Authorization", "Bearer "+registrationToken)
+		got := r.object(t)
+		if r.status != 201 || fmt.Sprint(got[row.member]) != row.want {
+			t.Errorf("%s: got %d %s, want %s %s", row.sent, r.status, r.body, row.member, row.want)
+		}
+		secret, _ := got["client_secret"].(string)
+		if row.isSecret != (secret != "") || row.isSecret != (got["client_secret_expires_at"] == 0.0) {
+			t.Errorf("%s: got %s, want a secret: %v", row.sent, r.body, row.isSecret)
+		}
+		if row.isSecret {
+			form := query("grant_type", "authorization_code", "code", "x", "redirect_uri",
+				"https://a.example/cb")
+			r := postToken(t, st, form, "Authorization", basic(got["client_id"].(string), secret))
+			if !strings.Contains(r.body, "invalid_grant") {
+				t.Errorf("got %d %s, want a client that is authenticated", r.status, r.body)
+			}
+		}
+	}
+}
+
+// edgeKeys is a set with one public key.
+const edgeKeys = `{"keys":[{"kty":"EC","crv":"P-256","kid":"1",
+"x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`
+
+func TestRegistrationNeedsToken(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationToken))
+	for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"},
+		{"Authorization", "Basic " + registrationToken}} {
+		r := register(t, st, agentRegistration, headers...)
+		if r.status != 401 || r.object(t)["error"] != "invalid_token" ||
+			!strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Bearer ") {
+			t.Errorf("%q: got %d %v %s, want 401", headers, r.status, r.header, r.body)
+		}
+	}
+	for range 15 { // more than the rate of strangers
+		r := register(t, st, agentRegistration, "Authorization", "Bearer "+registrationToken)
+		if r.status != 201 {
+			t.Fatalf("got %d %s, want 201", r.status, r.body)
+		}
+	}
+	last := 0
+	for range 30 {
+		last = register(t, st, agentRegistration, "Authorization", "Bearer wrong").status
+	}
+	if last != 429 {
+		t.Errorf("got %d after many wrong tokens, want 429", last)
+	}
+}
+
+func TestRegistrationIsOff(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	if r := register(t, st, agentRegistration); r.status != 404 {
+		t.Errorf("got %d %s, want 404", r.status, r.body)
+	}
+	for _, path := range []string{"/.well-known/oauth-authorization-server",
+		"/.well-known/openid-configuration"} {
+		if r := get(t, st.Stack, path); strings.Contains(r.body, "regist") {
+			t.Errorf("%s: got %s", path, r.body)
+		}
+	}
+	open := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	for _, path := range []string{"/.well-known/oauth-authorization-server",
+		"/.well-known/openid-configuration"} {
+		said := get(t, open.Stack, path).object(t)
+		methods, _ := said["token_endpoint_auth_methods_supported"].([]any)
+		if said["registration_endpoint"] != open.URL+"/oauth/register" ||
+			!slices.Contains(methods, "private_key_jwt") {
+			t.Errorf("%s: got %v", path, said)
+		}
+	}
+}
+
+// TestRegistrationFlood registers from many addresses of a /48, and of the whole world.
+func TestRegistrationFlood(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	statuses := map[int]int{}
+	for i := range 100 {
+		r := register(t, st, agentRegistration, "X-Forwarded-For",
+			fmt.Sprintf("2001:db8:1:%x00::1", i))
+		statuses[r.status]++
+		if r.status == 429 && r.header.Get("Retry-After") == "" {
+			t.Errorf("got %v without Retry-After", r.header)
+		}
+	}
+	if statuses[201] != 40 || statuses[429] != 60 {
+		t.Errorf("got %v from one /48, want 40 clients", statuses)
+	}
+	if r := register(t, st, agentRegistration, "X-Forwarded-For", "2001:db8:2::1"); r.status != 201 {
+		t.Errorf("got %d %s from another /48", r.status, r.body)
+	}
+	st.Alter(t, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+INSERT INTO clients (id, name, uri, public, operator, introspect_any, loopback_any_port, disabled, detail_approved,
+scopes, grants, created, version, epoch, awaits, review)
+SELECT 'c' || i, 'x', '', TRUE, FALSE, FALSE, FALSE, FALSE, FALSE, 1, 1, 1, 0, 1, 9999999999999, 9999999999999 FROM n`,
+		oauth.MostAwaiting-42))
+	for i, want := range []int{201, 503, 503} {
+		r := register(t, st, agentRegistration, "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i))
+		if r.status != want {
+			t.Errorf("registration %d: got %d %s, want %d", i, r.status, r.body, want)
+		}
+		if want == 503 && (r.object(t)["error"] != "temporarily_unavailable" ||
+			r.header.Get("Retry-After") != "600") {
+			t.Errorf("got %v %s, want advice", r.header, r.body)
+		}
+	}
+	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)); err != nil {
+		t.Fatal(err)
+	}
+	if r := register(t, st, agentRegistration, "X-Forwarded-For", "203.0.113.9"); r.status != 201 {
+		t.Errorf("got %d %s after the others have ended", r.status, r.body)
+	}
+}
+
+func TestOperatorSeesHowClientCame(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	operator := newOperator(t, st)
+	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
+	var got struct {
+		By    string    `json:"registered_by"`
+		Until time.Time `json:"awaits_consent_until"`
+	}
+	text := operator.does(200, http.MethodGet, "/clients/"+id, "").body
+	if err := json.Unmarshal([]byte(text), &got); err != nil || got.By != "itself" || got.Until.IsZero() {
+		t.Errorf("got %s, %v, want a client that registered itself", text, err)
+	}
+	text = operator.does(200, http.MethodGet, "/clients", "").body
+	if !strings.Contains(text, `"registered_by":"operator"`) {
+		t.Errorf("got %s, want the operator's client as such", text)
+	}
+}

@@ -1,0 +1,306 @@
+package httpedge_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
+	"gatehouse/httpedge/edgetest"
+)
+
+func postStream(t *testing.T, st *edgetest.Stack, kind, body string) response {
+	t.Helper()
+	return send(t, st, "POST", st.URL+"/api/stream", body, "Content-Type", kind)
+}
+
+// streamed returns the lines of a stream's response after a look at the last one.
+func streamed(t *testing.T, a response, count, failed int) []map[string]any {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
+	end := fmt.Sprintf(`{"done":true,"count":%d,"failed":%d}`, count, failed)
+	if a.status != 200 || lines[len(lines)-1] != end || len(lines) != count+1 {
+		t.Fatalf("got %d and %d lines, the last one %.300s, want %d and then %s", a.status, len(lines),
+			lines[len(lines)-1], count, end)
+	}
+	all := make([]map[string]any, count)
+	for i := range all {
+		if err := json.Unmarshal([]byte(lines[i]), &all[i]); err != nil {
+			t.Fatalf("line %d: got %q, want JSON: %v", i, lines[i], err)
+		}
+	}
+	return all
+}
+
+func TestStreamIsInOrder(t *testing.T) {
+	st := start(t)
+	get(t, st, "/api/lookup?q=9.9.9.9")
+	want := []struct{ query, reason string }{
+		{"8.8.8.8", ""}, {"http://x.example", "has_scheme"}, {"9.9.9.9", ""}, {" example.com ", ""},
+		{"8.8.8.8", ""}, {"10.0.0.1", "private_range"}, {"", "empty"}, {"a\x00b", "malformed"},
+		{"\uFFFD", "malformed"}, {`"8.8.8.8"`, "malformed"}, {"8.8.4.4", ""},
+	}
+	var text, lines []string
+	for _, w := range want {
+		text = append(text, w.query)
+		line, err := json.Marshal(w.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(line), "", `{"id":[1],"query":`+string(line)+`}`)
+	}
+	raw := strings.ReplaceAll(strings.Join(text, "\n"), "\uFFFD", "\xFF")
+	for name, c := range map[string]struct {
+		kind, body string
+		each       int
+	}{
+		"text":                  {"text/plain", raw, 1},
+		"text with an end":      {"text/plain; charset=utf-8", raw + "\n", 1},
+		"text from Windows":     {"Text/Plain", "\uFEFF" + strings.ReplaceAll(raw, "\n", "\r\n"), 1},
+		"JSON lines":            {"application/x-ndjson", strings.Join(lines, "\n"), 2},
+		"JSON lines by Windows": {"application/jsonl", strings.Join(lines, "\r\n"), 2},
+	} {
+		a := postStream(t, st, c.kind, c.body)
+		for i, r := range streamed(t, a, c.each*len(want), 6*c.each) {
+			w := want[i/c.each]
+			reason, _ := r["reason"].(string)
+			if r["query"] != w.query || r["ok"] != (w.reason == "") || reason != w.reason {
+				t.Errorf("%s: got %v as line %d, want %q with %q", name, r, i, w.query, w.reason)
+			}
+		}
+		a.has(t, "Content-Type", "application/x-ndjson")
+		a.has(t, "Cache-Control", "no-store")
+		a.has(t, "Access-Control-Allow-Origin", "*")
+	}
+}
+
+// A line of a stream is the response of a single lookup, byte for byte.
+func TestStreamLinesAreLookups(t *testing.T) {
+	st := start(t)
+	for _, query := range []string{"8.8.8.8", "2001:4860::8888", "example.com", "10.0.0.1", "x"} {
+		want := get(t, st, "/api/lookup?q="+query).body + "\n"
+		got := postStream(t, st, "text/plain", query).body
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestInvalidStreams(t *testing.T) {
+	st := start(t)
+	for name, c := range map[string]struct {
+		kind, body, code, reason string
+		status                   int
+	}{
+		"empty":                  {"text/plain", "", "invalid_query", "empty", 400},
+		"only a mark":            {"text/plain", "\uFEFF", "invalid_query", "empty", 400},
+		"no JSON lines":          {"application/x-ndjson", "\n \n", "invalid_query", "empty", 400},
+		"not JSON":               {"application/x-ndjson", "\"8.8.8.8\"\n8.8.8.8", "invalid_query", "malformed", 400},
+		"an array":               {"application/x-ndjson", `["8.8.8.8"]`, "invalid_query", "malformed", 400},
+		"a number":               {"application/x-ndjson", `{"query":8}`, "invalid_query", "malformed", 400},
+		"no query":               {"application/x-ndjson", `{"q":"8.8.8.8"}`, "invalid_query", "malformed", 400},
+		"two queries":            {"application/x-ndjson", `{"query":"8.8.8.8","query":"x"}`, "invalid_query", "malformed", 400},
+		"a NUL":                  {"application/x-ndjson", "\"8.8.8.8\x00\"", "invalid_query", "malformed", 400},
+		"a long line":            {"text/plain", strings.Repeat("x", 4097), "invalid_query", "malformed", 400},
+		"30,001 lines":           {"text/plain", strings.Repeat("8.8.8.8\n", 30_001), "invalid_query", "too_many", 400},
+		"30,001 JSON lines":      {"application/x-ndjson", strings.Repeat("\"8.8.8.8\"\n", 30_001), "invalid_query", "too_many", 400},
+		"30,001 without an end":  {"text/plain", strings.Repeat("\n", 30_000) + "x", "invalid_query", "too_many", 400},
+		"a MiB and a byte":       {"text/plain", strings.Repeat("8.8.8.8.8.8.8.8\n", 1<<16) + "x", "payload_too_large", "", 413},
+		"no type":                {"", "8.8.8.8", "unsupported_media_type", "", 415},
+		"a form":                 {"application/x-www-form-urlencoded", "8.8.8.8", "unsupported_media_type", "", 415},
+		"JSON":                   {"application/json", `"8.8.8.8"`, "unsupported_media_type", "", 415},
+		"a type that begins so":  {"text/plainer", "8.8.8.8", "unsupported_media_type", "", 415},
+		"a type with a list":     {"text/plain, text/plain", "8.8.8.8", "unsupported_media_type", "", 415},
+		"something in multipart": {"multipart/form-data; boundary=x", "8.8.8.8", "unsupported_media_type", "", 415},
+	} {
+		a := postStream(t, st, c.kind, c.body)
+		o := a.object(t)
+		if a.status != c.status || o["error"] != c.code || o["reason"] != c.reason || o["ok"] != false ||
+			o["query"] != "" {
+			t.Errorf("%s: got %d %s, want %d %s %s", name, a.status, a.body, c.status, c.code, c.reason)
+		}
+	}
+	a := postStream(t, st, "application/x-ndjson", "\"x\"\n\n{}")
+	if !strings.HasPrefix(a.object(t)["message"].(string), "Line 3 is not a JSON string") {
+		t.Errorf("got %s, want the number of the line", a.body)
+	}
+	a = send(t, st, "POST", st.URL+"/api/stream", "x", "Content-Type", "text/plain",
+		"Content-Encoding", "gzip")
+	a.fails(t, 415, "unsupported_media_type", "")
+}
+
+func TestLargestStream(t *testing.T) {
+	st := start(t)
+	most := strings.Repeat("8.8.8.8\n", 30_000)
+	streamed(t, postStream(t, st, "text/plain", most), 30_000, 0)
+	bulky := strings.Repeat(strings.Repeat(" ", 4095)+"\n", 256)
+	streamed(t, postStream(t, st, "text/plain", bulky), 256, 256)
+	if len(bulky) != 1<<20 {
+		t.Errorf("got %d bytes, want a MiB", len(bulky))
+	}
+}
+
+// The limits of other paths stay as they are.
+func TestOnlyStreamsMayBeLarge(t *testing.T) {
+	st := start(t)
+	for _, path := range []string{"/api/bulk", "/api/streams", "/api/stream/", "/api/bulk?x=/api/stream",
+		"//x/api/stream"} {
+		a := send(t, st, "POST", st.URL+path, strings.Repeat(" ", 65<<10), "Content-Type",
+			"text/plain")
+		if a.status != 413 {
+			t.Errorf("%s: got %d, want 413", path, a.status)
+		}
+	}
+	body := strings.Repeat(" ", 4000) + "\n"
+	body = strings.Repeat(body, 20)
+	for _, target := range []string{"/api/stream", "/api/stream?x=y", "http://x/api/stream"} {
+		conn := dial(t, st)
+		conn.say(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"+
+			"Content-Length: %d\r\n\r\n%s", target, len(body), body))
+		streamed(t, conn.hear(), 20, 20)
+	}
+	a := send(t, st, "POST", st.AdminURL+"/api/stream", strings.Repeat(" ", 65<<10))
+	if a.status != 413 {
+		t.Errorf("admin: got %d, want 413", a.status)
+	}
+}
+
+const streamHead = "POST /api/stream HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+
+func TestStreamFraming(t *testing.T) {
+	st := start(t)
+	conn := dial(t, st)
+	conn.say(streamHead + "Expect: 100-continue\r\nContent-Length: 7\r\n\r\n")
+	if a := conn.hear(); a.status != 100 {
+		t.Errorf("got %d, want 100", a.status)
+	}
+	conn.say("8.8.8.8")
+	streamed(t, conn.hear(), 1, 0)
+	big := strings.Repeat("8.8.8.8\n", 20_000)
+	conn.say(streamHead + "Transfer-Encoding: chunked\r\n\r\n")
+	for rest := big; rest != ""; rest = rest[16_000:] {
+		conn.say(fmt.Sprintf("%x\r\n%s\r\n", 16_000, rest[:16_000]))
+	}
+	conn.say("0\r\n\r\n" + lookup)
+	streamed(t, conn.hear(), 20_000, 0)
+	if a := conn.hear(); a.status != 200 {
+		t.Errorf("got %d for the next request, want 200", a.status)
+	}
+	for _, framing := range []string{"Content-Length: 1048577\r\n\r\n",
+		"Expect: 100-continue\r\nContent-Length: 1048577\r\n\r\n",
+		"Transfer-Encoding: chunked\r\n\r\n100001\r\n"} {
+		conn := dial(t, st)
+		conn.say(streamHead + framing)
+		a := conn.hear()
+		if a.status == 100 {
+			a = conn.hear()
+		}
+		a.fails(t, 413, "payload_too_large", "")
+		if !strings.Contains(a.body, "1 MiB") || !a.closes {
+			t.Errorf("got %s, want the limit of streams and the end", a.body)
+		}
+	}
+	conn = dial(t, st)
+	conn.say("POST /api/stream HTTP/1.0\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 1\r\n\r\nx")
+	conn.hear().fails(t, 400, "bad_request", "")
+}
+
+// A body that never ends is cut off by the read timeout.
+func TestStreamThatNeverArrives(t *testing.T) {
+	st := start(t, func(c *stack.Config) { c.ReadTimeout = 50 * time.Millisecond })
+	for _, framing := range []string{"Content-Length: 100000\r\n\r\n8.8.8.8\n",
+		"Transfer-Encoding: chunked\r\n\r\n8\r\n8.8.8.8\n\r\n"} {
+		conn := dial(t, st)
+		conn.say(streamHead + framing)
+		if a := conn.hear(); a.status != 408 {
+			t.Errorf("got %d, want 408", a.status)
+		}
+	}
+}
+
+// gate is a provider that answers a query when the test lets it.
+type gate struct {
+	*edgetest.Provider
+	open chan struct{}
+}
+
+func newGate(closed string) *gate {
+	g := &gate{edgetest.NewProvider(), make(chan struct{})}
+	g.Ask = func(ctx context.Context, q geo.Query) (geo.Answer, error) {
+		if q.String() == closed {
+			select {
+			case <-g.open:
+			case <-ctx.Done():
+				return geo.Answer{}, ctx.Err()
+			}
+		}
+		return edgetest.Everything(ctx, q)
+	}
+	return g
+}
+
+// TestStreamLineComesWhenItIsKnown reads the lines before a query that has no outcome yet.
+func TestStreamLineComesWhenItIsKnown(t *testing.T) {
+	g := newGate("slow.example.com")
+	st := start(t, withProvider(g))
+	get(t, st, "/api/lookup?q=9.9.9.9")
+	request, err := http.NewRequest("POST", st.URL+"/api/stream",
+		strings.NewReader("9.9.9.9\nx\nfast.example.com\nslow.example.com\n8.8.8.8\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "text/plain")
+	res, err := st.Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for _, query := range []string{"9.9.9.9", "x", "fast.example.com", "slow.example.com", "8.8.8.8"} {
+		if query == "slow.example.com" {
+			close(g.open)
+		}
+		line, err := lines.ReadString('\n')
+		if err != nil || !strings.Contains(line, `"query":`+strconv.Quote(query)) {
+			t.Errorf("got %q and %v, want the line of %s", line, err, query)
+		}
+	}
+	if rest, err := io.ReadAll(lines); err != nil || string(rest) != `{"done":true,"count":5,"failed":1}`+"\n" {
+		t.Errorf("got %q and %v, want the end", rest, err)
+	}
+}
+
+func TestStreamBeyondTheBudget(t *testing.T) {
+	st := start(t, withProvider(throttled{edgetest.NewProvider()}),
+		func(c *stack.Config) { c.Lookups.Timeout = 2 * time.Second })
+	items(t, postBulk(t, st, bulkOf(t, "8.8.8.8", "8.8.4.4")), 2, 0)
+	get(t, st, "/api/lookup?q=9.9.9.9")
+	for _, r := range streamed(t, postStream(t, st, "text/plain", "1.1.1.1\n1.0.0.1"), 2, 2) {
+		if wait, ok := r["retry_after"].(float64); !ok || r["error"] != "rate_limited" || wait < 20 || wait > 31 {
+			t.Errorf("got %v, want rate_limited with retry_after of half a minute", r)
+		}
+	}
+}
+
+// A stream is logged and counted when it has ended, without its queries.
+func TestStreamIsLoggedAtItsEnd(t *testing.T) {
+	st := start(t)
+	a := postStream(t, st, "text/plain", "8.8.8.8\n")
+	end := fmt.Sprintf(`"route":"/api/stream","request_id":"%s"`, a.header.Get("X-Request-Id"))
+	log := st.Log.String()
+	if !strings.Contains(log, fmt.Sprintf(`"bytes":%d`, len(a.body))) || strings.Contains(log, "8.8.8.8") {
+		t.Errorf("got the log %s, want %s with %d bytes and without the query", log, end, len(a.body))
+	}
+	want := `gatehouse_http_requests_total{method="POST",route="/api/stream",status="200"} 1`
+	if got := metricsOf(t, st); !strings.Contains(got, want) {
+		t.Errorf("got no %s", want)
+	}
+}

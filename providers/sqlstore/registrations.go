@@ -1,0 +1,114 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gatehouse/actors/account"
+	"gatehouse/actors/audit"
+	"gatehouse/actors/oauth"
+)
+
+// endRows limits the clients of one write: the deletion of each reaches into several tables.
+const endRows = 50
+
+// dueClients are the clients to look at. The review of one that awaits a consent is its end.
+const dueClients = `(SELECT id FROM clients WHERE review > 0 AND review <= $1 ORDER BY review LIMIT $2)`
+
+// isInUse is true of a client that stays.
+const isInUse = `(awaits = 0 AND (disabled OR EXISTS (SELECT 1 FROM consents k WHERE k.client_id = clients.id
+AND (k.used > $3 OR EXISTS (SELECT 1 FROM families f WHERE f.user_id = k.user_id AND f.client_id = k.client_id
+AND f.expires > $1 AND NOT f.revoked)))))`
+
+const (
+	hasAwaiting = `SELECT 1 WHERE (SELECT COUNT(*) FROM (SELECT id FROM clients WHERE awaits > 0 LIMIT $1) a) >= $1`
+	keepClients = `UPDATE clients SET review = $4 WHERE id IN ` + dueClients + ` AND ` + isInUse
+	endClients  = `DELETE FROM clients WHERE id IN ` + dueClients + ` AND NOT ` + isInUse +
+		` RETURNING id, awaits`
+	// The other self-registered clients that a user has consented to, unless $2 is not one.
+	countSelfRegistered = `SELECT COUNT(*) FROM consents k JOIN clients c ON c.id = k.client_id
+WHERE k.user_id = $1 AND k.client_id <> $2 AND c.review > 0
+AND EXISTS (SELECT 1 FROM clients o WHERE o.id = $2 AND o.review > 0)`
+)
+
+// reviewOf returns when the use of a new or changed client is looked at first, as it is stored.
+// There is time for the consent before.
+func reviewOf(c *oauth.Client, now time.Time) int64 {
+	switch {
+	case !c.Awaits.IsZero():
+		return millis(c.Awaits)
+	case c.Options.SelfRegistered:
+		return millis(now.Add(oauth.ConsentWithin))
+	}
+	return 0
+}
+
+// RegisterClient implements oauth.Store.
+func (s *Store) RegisterClient(ctx context.Context, c *oauth.Client, most int) error {
+	return s.createClient(ctx, c, func(b *batch) error {
+		full, err := b.conn.has(b.ctx, hasAwaiting, most)
+		if err == nil && full {
+			err = refusal{oauth.ErrFull}
+		}
+		return err
+	})
+}
+
+// EndClients implements oauth.Store.
+func (s *Store) EndClients(ctx context.Context, now time.Time) (all []oauth.EndedClient, err error) {
+	for {
+		var kept int64
+		var ended []oauth.EndedClient
+		err := s.delete(ctx, func(b *batch) (err error) {
+			ended = nil // of an earlier try
+			idle := millis(now.Add(-oauth.ClientIdle))
+			kept, err = b.conn.exec(b.ctx, keepClients, millis(now), endRows, idle,
+				millis(now.Add(oauth.ReviewEvery)))
+			if err == nil {
+				ended, err = b.endClients(millis(now), endRows, idle)
+			}
+			return err
+		})
+		if err != nil {
+			return all, fmt.Errorf("end clients: %w", err)
+		}
+		all = append(all, ended...)
+		if kept == 0 && len(ended) == 0 {
+			return all, nil
+		}
+	}
+}
+
+func (b *batch) endClients(args ...any) (ended []oauth.EndedClient, err error) {
+	err = b.conn.rows(b.ctx, endClients, args, func(r row) error {
+		var e oauth.EndedClient
+		var awaited int64
+		if err := r.Scan(&e.ID, &awaited); err != nil {
+			return err
+		}
+		e.Idle = awaited == 0
+		ended = append(ended, e)
+		return nil
+	})
+	for _, e := range ended {
+		why := "unconsented"
+		if e.Idle {
+			why = "idle"
+		}
+		b.note(clientChange, e.ID)
+		b.events = append(b.events, audit.Event{Action: audit.ClientEnded, Target: e.ID,
+			Details: []string{why}})
+	}
+	return ended, err
+}
+
+// checkSelfRegistered refuses a user's consent to one self-registered client too many.
+func (b *batch) checkSelfRegistered(c *account.Consent) error {
+	var others int
+	err := b.conn.one(b.ctx, countSelfRegistered, []any{c.UserID, c.ClientID}, &others)
+	if err == nil && others >= oauth.MostSelfRegistered {
+		err = refusal{account.ErrTooManyClients}
+	}
+	return err
+}
