@@ -61,6 +61,8 @@ test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), 
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
+	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
+	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m
 	go test -timeout 60m -run 'TestSimulation$$' ./actors/partition -schedules 200000
 	$(PACTENV) scripts/nodes all

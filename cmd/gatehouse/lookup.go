@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -271,7 +272,7 @@ func (j *lookupJob) run() error {
 	shape := bulk.Format(format)
 	switch {
 	case j.Summarize:
-		config.Summary, shape = bulk.NewSummary(), bulk.CSV
+		shape = bulk.CSV
 	case format == "table":
 		config.Output, shape = tableWriter{j.output}, bulk.TSV
 	}
@@ -281,6 +282,10 @@ func (j *lookupJob) run() error {
 		j.layout.Kind == bulk.Objects && !isJSON
 	if config.Plan, err = bulk.NewPlan(shape, j.Fields, plain); err != nil {
 		return usagef("--fields: %v", err)
+	}
+	if j.Summarize {
+		config.Summary = bulk.NewSummary()
+		config.Plan = config.Summary.Plan()
 	}
 	closeSource, err := j.source(&config)
 	if err != nil {
@@ -317,6 +322,7 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 		if err != nil {
 			return nil, usagef("--mmdb: %v", err)
 		}
+		debug.SetGCPercent(40) // the heap is small: memory counts more than time
 		config.Source = bulk.NewFiles(files, config.Plan)
 		config.Workers, config.MaxRows = runtime.GOMAXPROCS(0), 1<<20
 		return func() { _ = files.Close() }, nil // the process ends

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -150,5 +152,56 @@ func TestLookupResume(t *testing.T) {
 			!strings.Contains(got.stderr, "another command: --fields") {
 			t.Errorf("got %+v from another command, want code 1", got)
 		}
+	}
+}
+
+// TestLookupOnFullDisk limits the size of the output, and goes on without the limit.
+func TestLookupOnFullDisk(t *testing.T) {
+	database, input := lookupFiles(t, 50_000)
+	dir := t.TempDir()
+	want, out := filepath.Join(dir, "want"), filepath.Join(dir, "out")
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
+	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitSomeFailed {
+		t.Fatalf("got %+v, want code 3", got)
+	}
+	args = append(args, "--resume", filepath.Join(dir, "state"), "--output", out)
+	limited := exec.Command("prlimit", append([]string{"--fsize=1000000", binary}, args...)...)
+	text, err := limited.CombinedOutput()
+	if limited.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(text), "write output") {
+		t.Errorf("got %v and %s, want code 1 and the reason", err, text)
+	}
+	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
+		t.Fatalf("got %+v, want code 3", got)
+	}
+	expected, err := os.ReadFile(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(out); err != nil || !bytes.Equal(got, expected) {
+		t.Errorf("got another output than without a full disk, error %v", err)
+	}
+}
+
+// TestLookupReaderLeaves expects a lookup to end without a word when nobody reads its output.
+func TestLookupReaderLeaves(t *testing.T) {
+	database, input := lookupFiles(t, 200_000)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(binary, "lookup", "--mmdb", database, "--file", input, "--column", "ip")
+	var stderr bytes.Buffer
+	command.Stdout, command.Stderr = write, &stderr
+	if err := errors.Join(command.Start(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Read(make([]byte, 100)); err != nil {
+		t.Error(err)
+	}
+	if err := read.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := command.Wait(); err == nil || stderr.Len() > 0 {
+		t.Errorf("got %v and %q, want an end without a word", err, &stderr)
 	}
 }

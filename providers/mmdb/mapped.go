@@ -15,7 +15,7 @@ import (
 )
 
 // MaxMapped is how many files Map takes.
-const MaxMapped = 8
+const MaxMapped = 4
 
 // Mapped are database files for a program that looks up many addresses and then ends. They are
 // mapped into memory, so they must not be rewritten in place meanwhile. Its methods may be called
@@ -23,7 +23,7 @@ const MaxMapped = 8
 type Mapped struct{ p Provider }
 
 // Places says which records of the files an address has. Two addresses with equal Places have the
-// same result but for the address. It can be a map key.
+// same result but for the address and the prefix. It can be a map key.
 type Places [MaxMapped]uint64
 
 // Map opens files, of the types that Open takes. Its error names the file that cannot be used.
@@ -34,7 +34,7 @@ func Map(paths ...string) (*Mapped, error) {
 	m := &Mapped{p: Provider{
 		resolver:  net.DefaultResolver.LookupNetIP,
 		resolving: make(chan struct{}, maxResolving),
-		logger:    slog.New(slog.DiscardHandler), // rows have the errors
+		logger:    slog.New(slog.DiscardHandler), // the answers have the errors
 	}}
 	var files []*file
 	for _, path := range paths {
@@ -62,15 +62,16 @@ func (m *Mapped) close(files []*file) error {
 	return errors.Join(errs...)
 }
 
-// Find returns where the files have addr. It costs a fraction of Answer.
-func (m *Mapped) Find(addr netip.Addr) Places {
-	var at Places
+// Find returns where the files have addr, and the prefix for which all of them have these records.
+// It costs a fraction of Answer.
+func (m *Mapped) Find(addr netip.Addr) (at Places, prefix netip.Prefix) {
 	var found [MaxMapped]place
-	places, _ := m.p.files.Load().search(addr, found[:0])
+	places, bits := m.p.files.Load().search(addr, found[:0])
 	for i := range places {
 		at[i] = places[i].offset
 	}
-	return at
+	prefix, _ = addr.Prefix(bits)
+	return at, prefix
 }
 
 // Resolve returns the address that a domain has, or why it has none.
@@ -78,5 +79,18 @@ func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.E
 	return m.p.resolve(ctx, domain)
 }
 
-// Answer returns the answer for addr at now.
-func (m *Mapped) Answer(addr netip.Addr, now time.Time) geo.Answer { return m.p.read(addr, now) }
+// Answer returns the answer at now for addr, which Find found.
+func (m *Mapped) Answer(addr netip.Addr, at Places, prefix netip.Prefix, now time.Time) geo.Answer {
+	var found [MaxMapped]place
+	places := found[:0]
+	for i, f := range m.p.files.Load().files {
+		places = append(places, place{file: f, offset: at[i]})
+	}
+	all, err := m.p.merge(places)
+	if err != nil {
+		return geo.Answer{Err: err}
+	}
+	r := all.result(&m.p.zones, now)
+	r.IP, r.Data.Prefix = addr, prefix
+	return geo.Answer{Result: r}
+}

@@ -1,10 +1,12 @@
 package bulk_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -137,12 +139,12 @@ func TestFormats(t *testing.T) {
 			"[2001:4860::1]:443 (8.8.8.8).\nnothing\n1.1.1.1", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
 			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n2001:4860::1,JP,\n" +
 			"8.8.8.8,US,\n1.1.1.1,AU,\n"},
-		"details": {job{"8.8.8.8", lines, bulk.CSV, "location.city,data.prefix,data.nothing", 0, 0},
-			"query,location.city,data.prefix,data.nothing,error\n8.8.8.8,Honolulu,,,\n"},
+		"details": {job{"8.8.8.8\n1.1.1.1\n8.8.8.9", lines, bulk.CSV,
+			"location.city,prefix,asn,data.source,data.nothing", 0, 0},
+			"query,location.city,prefix,asn,data.source,data.nothing,error\n" +
+				"8.8.8.8,Honolulu,8.8.8.0/24,15169,mmdb,,\n1.1.1.1,,1.1.1.0/24,,mmdb,,\n" +
+				"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,,\n"},
 	} {
-		if name == "details" {
-			c.want = "" // whether files know the prefix is theirs to say
-		}
 		got, _, err := c.job.run(t, m)
 		if err != nil || c.want != "" && got != c.want {
 			t.Errorf("%s: got error %v and\n%s\nwant none and\n%s", name, err, got, c.want)
@@ -261,11 +263,8 @@ func TestSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := bulk.NewPlan(bulk.CSV, nil, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := bulk.NewSummary()
+	plan := s.Plan()
 	_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
 		Plan: plan, Source: bulk.NewFiles(m, plan), Output: &bytes.Buffer{}, Workers: 1, MaxRows: 3,
 		MaxErrors: -1, Summary: s})
@@ -287,8 +286,78 @@ func TestSummary(t *testing.T) {
 
 func TestFilesHaveOneAnswerForARecord(t *testing.T) {
 	m := files(t)
-	a, b := m.Find(netip.MustParseAddr("8.8.8.1")), m.Find(netip.MustParseAddr("8.8.8.200"))
-	if a != b || a == m.Find(netip.MustParseAddr("1.1.1.1")) || a == m.Find(netip.MustParseAddr("9.9.9.9")) {
+	at := func(s string) mmdb.Places {
+		places, _ := m.Find(netip.MustParseAddr(s))
+		return places
+	}
+	a, b := at("8.8.8.1"), at("8.8.8.200")
+	if a != b || a == at("1.1.1.1") || a == at("9.9.9.9") {
 		t.Errorf("got %v and %v, want the same, and others elsewhere", a, b)
+	}
+}
+
+// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself, with
+// the same field as JSON.
+func TestFieldsAreThoseOfJSON(t *testing.T) {
+	m := files(t)
+	lines := bulk.Layout{Kind: bulk.Lines}
+	names := []string{"continent", "country", "countryCode", "regionName", "city", "zip", "lat", "lon",
+		"timezone", "utcOffsetSeconds", "currency", "isp", "org", "as", "asname", "reverse", "mobile",
+		"proxy", "hosting"}
+	for _, name := range names {
+		for _, path := range []string{name, "data.nothing," + name} { // with JSON for the second
+			cell, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.TSV, fields: path}.run(t, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.NDJSON, fields: name}.run(t, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cells := strings.Split(strings.TrimSuffix(cell, "\n"), "\t")
+			got := cells[len(cells)-2]
+			if !strings.Contains(object, fmt.Sprintf("%q:%s}", name, got)) &&
+				!strings.Contains(object, fmt.Sprintf("%q:%q}", name, got)) {
+				t.Errorf("%s: got cell %q and JSON %s, want the same", name, got, object)
+			}
+		}
+	}
+}
+
+// TestSlowInput expects each row before the next one is there.
+func TestSlowInput(t *testing.T) {
+	m := files(t)
+	input, output := io.Pipe()
+	rows, written := io.Pipe()
+	done := make(chan error, 1)
+	plan, err := bulk.NewPlan(bulk.NDJSON, []string{"city"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		in, err := bulk.NewInput(input)
+		if err == nil {
+			_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+				Plan: plan, Source: bulk.NewFiles(m, plan), Output: written, Workers: 2, MaxRows: 1000, MaxErrors: -1})
+		}
+		done <- errors.Join(err, written.Close())
+	}()
+	lines := bufio.NewReader(rows)
+	for range 3 {
+		if _, err := io.WriteString(output, "8.8.8.8\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got, "Honolulu") {
+			t.Fatalf("got %s and error %v, want a row", got, err)
+		}
+	}
+	if err := output.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("got %s and error %v, want the end", rest, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

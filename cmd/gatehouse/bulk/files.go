@@ -2,8 +2,10 @@ package bulk
 
 import (
 	"context"
+	"hash/maphash"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -15,43 +17,44 @@ import (
 
 // Files is the Source that has database files.
 type Files struct {
-	files  *mmdb.Mapped
-	plan   *Plan
-	caches sync.Pool // of *recordCache
+	files   *mmdb.Mapped
+	plan    *Plan
+	kept    []atomic.Pointer[keptRecord] // by the hash of their places: a new one replaces another
+	seed    maphash.Seed
+	parsers fastjson.ParserPool
 }
 
 const (
 	maxResolving = 32      // names at once
-	maxCached    = 6 << 20 // bytes of the records that one goroutine keeps
+	maxKept      = 1 << 16 // records
 )
 
-// recordCache keeps the records of the files that were rendered before.
-type recordCache struct {
-	records  map[mmdb.Places]*Record
-	size     int // bytes, about
-	rendered int
-	parser   fastjson.Parser
-	text     []byte
+// keptRecord is a record of the files that was rendered before.
+type keptRecord struct {
+	key    recordKey
+	record *Record
+}
+
+// recordKey is what a record depends on.
+type recordKey struct {
+	at     mmdb.Places
+	prefix netip.Prefix // only with details
 }
 
 // NewFiles returns the Source of files, which renders as plan says.
 func NewFiles(files *mmdb.Mapped, plan *Plan) *Files {
-	return &Files{files: files, plan: plan, caches: sync.Pool{
-		New: func() any { return &recordCache{records: map[mmdb.Places]*Record{}} },
-	}}
+	return &Files{files: files, plan: plan, kept: make([]atomic.Pointer[keptRecord], maxKept),
+		seed: maphash.MakeSeed()}
 }
 
 // Answer looks up addresses, and resolves domains first.
 func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int,
 	err error) {
-	cache := s.caches.Get().(*recordCache)
-	defer s.caches.Put(cache)
 	now := time.Now()
 	resolved, err := s.resolve(ctx, queries)
 	if err != nil {
 		return 0, err
 	}
-	before := cache.rendered
 	for i, q := range queries {
 		addr := q.Addr()
 		if q.IsDomain() {
@@ -62,40 +65,54 @@ func (s *Files) Answer(ctx context.Context, queries []geo.Query, answers []Answe
 			}
 			addr = r.addr
 		}
-		answers[i] = s.answer(cache, addr, now)
+		var known bool
+		if answers[i], known = s.answer(addr, now); !known {
+			asked++
+		}
 	}
-	return cache.rendered - before, nil
+	return asked, nil
 }
 
-func (s *Files) answer(c *recordCache, addr netip.Addr, now time.Time) Answer {
-	at := s.files.Find(addr)
-	r := c.records[at]
-	if r == nil {
-		r = s.record(c, addr, now)
-		c.rendered++
-		if c.size > maxCached {
-			clear(c.records)
-			c.size = 0
-		}
-		c.records[at] = r
-		c.size += r.size()
+// answer returns the answer for addr. known says that it was rendered before.
+func (s *Files) answer(addr netip.Addr, now time.Time) (a Answer, known bool) {
+	at, prefix := s.files.Find(addr)
+	key := recordKey{at: at}
+	if s.plan.details {
+		key.prefix = prefix
 	}
-	if r.failed {
-		return Answer{Record: r}
+	slot := &s.kept[maphash.Comparable(s.seed, key)%maxKept]
+	kept := slot.Load()
+	known = kept != nil && kept.key == key
+	if !known {
+		kept = &keptRecord{key, s.record(addr, key, now)}
+		slot.Store(kept)
 	}
-	return Answer{IP: addr, Record: r}
+	if kept.record.failed {
+		addr = netip.Addr{}
+	}
+	return Answer{IP: addr, Record: kept.record}, known
 }
 
 // record renders the record of addr.
-func (s *Files) record(c *recordCache, addr netip.Addr, now time.Time) *Record {
-	found := s.files.Answer(addr, now)
+func (s *Files) record(addr netip.Addr, key recordKey, now time.Time) *Record {
+	found := s.files.Answer(addr, key.at, key.prefix, now)
 	if found.Err != nil {
 		return s.plan.failure(problemOf(found.Err))
 	}
-	c.text = found.Result.AppendJSON(append(c.text[:0], `{"ok":true`...))
-	v, err := c.parser.ParseBytes(c.text)
+	if s.plan.direct {
+		return s.plan.recordOf(&found.Result)
+	}
+	var buf [1024]byte
+	outcome := geo.NewRecord(found, geo.SourceMMDB, 0).For(addr, key.prefix.Bits())
+	text := outcome.AppendDetails(buf[:0], "")
+	parser := s.parsers.Get()
+	defer s.parsers.Put(parser)
+	v, err := parser.ParseBytes(text)
 	if err != nil {
 		return s.plan.failure(problem{code: string(geo.CodeProviderUnreachable)})
+	}
+	if !s.plan.details {
+		v.Del("data")
 	}
 	return s.plan.record(v)
 }

@@ -32,10 +32,21 @@ func (f Format) isJSON() bool { return f == NDJSON || f == JSON }
 // error. It is rendered once and immutable.
 type Record struct {
 	failed bool
-	code   string   // of an error
-	body   []byte   // members of the JSON object, each with a comma before it
-	cells  [][]byte // of the fields, in the form of the output; nil for those of an Answer
-	facts  facts
+	code   string // of an error
+	// text has the members of the JSON object, each with a comma before it, or the fields in the form
+	// of the output, one after the other.
+	text  []byte
+	ends  []uint32 // of the fields in text; those of the Answer are empty
+	facts *facts   // nil = not counted
+}
+
+// field returns the text of a field.
+func (r *Record) field(i int) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = r.ends[i-1]
+	}
+	return r.text[from:r.ends[i]]
 }
 
 // Answer is the answer to a query.
@@ -54,7 +65,8 @@ type facts struct {
 type field struct {
 	name string
 	path []string
-	own  int // how it is found in the Answer; 0 = in the Record
+	own  int                   // how it is found in the Answer; 0 = in the Record
+	get  func(*geo.Result) any // a shorter way to it than by JSON; nil = none
 }
 
 // Members of an answer that a Record does not have.
@@ -66,9 +78,12 @@ const (
 
 // Plan says which fields of an answer are written, and how.
 type Plan struct {
-	format Format
-	fields []field
-	whole  bool // a JSON object has all members
+	format  Format
+	fields  []field
+	whole   bool // a JSON object has all members
+	counts  bool // there is a Summary, and no rows are written
+	direct  bool // all fields are cells with a shorter way
+	details bool // a field is asked for that a server adds only if asked to
 
 	failures sync.Map // problem → *Record
 }
@@ -79,6 +94,9 @@ var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
 // standard are the fields of CSV and TSV if none are named.
 var standard = []string{"country", "countryCode", "regionName", "city", "lat", "lon", "timezone",
 	"as", "isp", "mobile", "proxy", "hosting"}
+
+// Plan returns the plan of a run that only counts.
+func (s *Summary) Plan() *Plan { return &Plan{format: CSV, counts: true} }
 
 // paths returns where the members of an answer are, by their names.
 func paths() map[string][]string {
@@ -123,41 +141,45 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 			continue // every row has it
 		}
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
+		f.get = members[strings.Join(f.path, ".")]
 		p.fields = append(p.fields, f)
+		p.details = p.details || f.path[0] == "data"
 	}
+	p.direct = !format.isJSON() &&
+		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
-}
-
-// Details reports whether a field is asked for that a server adds only if asked to.
-func (p *Plan) Details() bool {
-	return slices.ContainsFunc(p.fields, func(f field) bool { return f.path[0] == "data" })
 }
 
 // record returns the Record of an object of the HTTP interface.
 func (p *Plan) record(v *fastjson.Value) *Record {
-	r := &Record{failed: !v.GetBool("ok"), facts: factsOf(v)}
+	r := &Record{failed: !v.GetBool("ok")}
 	if r.failed {
 		r.code = cmp.Or(string(v.GetStringBytes("error")), "unknown")
 	}
-	if p.whole {
+	var buf [1024]byte
+	text := buf[:0]
+	switch {
+	case p.counts:
+		r.facts = factsOf(v)
+	case p.whole:
 		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {
 			switch string(name) {
 			case "ok", "query", "ip", "ipVersion", "retry_after":
 			default:
-				r.body = append(r.body, ',')
-				r.body = append(geo.AppendQuoted(r.body, string(name)), ':')
-				r.body = member.MarshalTo(r.body)
+				text = append(geo.AppendQuoted(append(text, ','), string(name)), ':')
+				text = member.MarshalTo(text)
 			}
 		})
-		r.body = bytes.Clone(r.body)
-		return r
-	}
-	r.cells = make([][]byte, len(p.fields))
-	for i, f := range p.fields {
-		if f.own == 0 {
-			r.cells[i] = p.appendValue(nil, v.Get(f.path...))
+	default:
+		r.ends = make([]uint32, len(p.fields))
+		for i, f := range p.fields {
+			if f.own == 0 {
+				text = p.appendValue(text, v.Get(f.path...))
+			}
+			r.ends[i] = uint32(len(text))
 		}
 	}
+	r.text = bytes.Clone(text)
 	return r
 }
 
@@ -171,8 +193,8 @@ func (p *Plan) failure(e problem) *Record {
 	return r.(*Record)
 }
 
-func factsOf(v *fastjson.Value) facts {
-	return facts{
+func factsOf(v *fastjson.Value) *facts {
+	return &facts{
 		country: string(v.GetStringBytes("location", "countryCode")),
 		as:      string(v.GetStringBytes("network", "as")),
 		mobile:  v.GetBool("flags", "mobile"), proxy: v.GetBool("flags", "proxy"),
@@ -250,7 +272,7 @@ func (p *Plan) appendCells(dst []byte, comma byte, query []byte, a Answer) []byt
 		case ownVersion:
 			dst = append(dst, version(a.IP)...)
 		default:
-			dst = append(dst, a.Record.cells[i]...)
+			dst = append(dst, a.Record.field(i)...)
 		}
 	}
 	dst = append(dst, comma)
@@ -270,7 +292,7 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 			dst = append(append(dst, `,"ip":"`...), a.IP.String()...)
 			dst = append(append(append(dst, `","ipVersion":"`...), version(a.IP)...), '"')
 		}
-		return append(append(dst, a.Record.body...), '}')
+		return append(append(dst, a.Record.text...), '}')
 	}
 	dst = append(dst, '{')
 	for i := range p.fields {
@@ -284,7 +306,7 @@ func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
 		case ownVersion:
 			dst = geo.AppendQuoted(dst, version(a.IP))
 		default:
-			dst = append(dst, a.Record.cells[i]...)
+			dst = append(dst, a.Record.field(i)...)
 		}
 		dst = append(dst, ',')
 	}
@@ -313,13 +335,3 @@ func version(ip netip.Addr) string {
 }
 
 func sortedKeys(m map[string][]string) []string { return slices.Sorted(maps.Keys(m)) }
-
-// size returns the memory of r in bytes, about.
-func (r *Record) size() int {
-	const frame = 300 // the Record, its place in a map, and slices
-	n := frame + len(r.body) + 32*len(r.cells)
-	for _, cell := range r.cells {
-		n += len(cell)
-	}
-	return n
-}

@@ -203,7 +203,7 @@ func (s *Server) post(ctx context.Context, batch []*question) reply {
 		body = geo.AppendQuoted(body, q.query.String())
 	}
 	path := s.config.URL + "/api/bulk"
-	if s.config.Plan.Details() {
+	if s.config.Plan.details {
 		path += "?details=1"
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path,

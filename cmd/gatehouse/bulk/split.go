@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxRow   = 1 << 20   // bytes; a longer row fails
-	readSize = 128 << 10 // bytes of one read, and thus about those of a chunk
+	maxRow   = 1 << 20  // bytes; a longer row fails
+	readSize = 64 << 10 // bytes of one read, and thus about those of a chunk
 )
 
 // chunk is a piece of the input: whole rows.
