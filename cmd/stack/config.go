@@ -175,7 +175,7 @@ func Defaults() Config {
 			Reverse:      ptr.Config{Server: ptr.System},
 			CacheEntries: 100_000, CacheTTL: geo.ResultTTL, Timeout: 5 * time.Second, Concurrency: 8,
 			UpstreamShare: 1,
-			Egress: "default",
+			Egress:        "default",
 			Breaker: geo.BreakerConfig{
 				Failures: 5, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
 			},
