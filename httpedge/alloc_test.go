@@ -1,9 +1,16 @@
 package httpedge_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"gatehouse/actors/geo"
+	"gatehouse/cmd/stack"
+	"gatehouse/httpedge/edgetest"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/mmdbtest"
 )
 
 func TestCacheHitAllocatesNothing(t *testing.T) {
@@ -19,11 +26,30 @@ func TestCachedBulkAllocatesLittle(t *testing.T) {
 	allocates(t, 3, bulkRequests())
 }
 
+func TestLookupInFilesAllocatesNothing(t *testing.T) {
+	allocates(t, 0, lookupRequests(), withFiles(t))
+}
+
+func TestBulkInFilesAllocatesLittle(t *testing.T) {
+	allocates(t, 3, bulkRequests(), withFiles(t))
+}
+
+// withFiles makes a service look up the keys of benchmarks in offline files.
+func withFiles(tb testing.TB) edgetest.Option {
+	tb.Helper()
+	city := filepath.Join(tb.TempDir(), "city.mmdb")
+	mmdbtest.WriteCity(tb, city, map[string]geo.Location{"20.0.0.0/16": {City: "Boxford"}})
+	return func(c *stack.Config) {
+		c.Lookups.Provider, c.Lookups.Upstream.Tier = nil, ""
+		c.Lookups.Files = mmdb.Config{Files: []string{city}}
+	}
+}
+
 // allocates checks how many allocations a request makes, on average over a connection with a
 // thousand of them: what the connection itself takes is a hundredth of that.
-func allocates(t *testing.T, most float64, requests [][]byte) {
+func allocates(t *testing.T, most float64, requests [][]byte, options ...edgetest.Option) {
 	t.Helper()
-	handle := hot(t).Server.Handler()
+	handle := hot(t, options...).Server.Handler()
 	const length = 1000
 	connect := func() {
 		sent := 0

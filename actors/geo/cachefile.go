@@ -20,9 +20,11 @@ var (
 )
 
 // Save writes the live answers of the cache to w. origin names where they come from: provider and
-// settings. The format is fileMagic, the SHA-256 of origin, the answers, a zero byte, and the
-// SHA-256 of all that. Each answer is a one byte, the time of its fetch in nanoseconds, the lifetime
-// in seconds, and five strings: query, source, reason, JSON and data. Lengths and numbers are varints.
+// settings.
+//
+// The file is fileMagic, the SHA-256 of origin, the answers, a byte 0, and the SHA-256 of all that.
+// Each answer is a byte 1, the time of its fetch in nanoseconds since 1970, its lifetime in seconds,
+// and five strings: query, source, reason, JSON and data. Numbers and lengths are varints.
 func (c *Cache) Save(w io.Writer, origin string, now time.Time) error {
 	c.mu.Lock()
 	queries, entries := c.entries.Keys(), c.entries.Values() // the least recently used first

@@ -137,8 +137,8 @@ func FuzzCacheFile(f *testing.F) {
 		file := append(append([]byte("gatehouse cache\x01"), of[:]...), body...)
 		sum := sha256.Sum256(file)
 		c := newCache(t, 10)
-		if _, err := c.Load(bytes.NewReader(append(file, sum[:]...)), origin, time.Unix(0, 1)); err != nil &&
-			!errors.Is(err, geo.ErrFileDamaged) {
+		_, err := c.Load(bytes.NewReader(append(file, sum[:]...)), origin, time.Unix(0, 1))
+		if err != nil && !errors.Is(err, geo.ErrFileDamaged) {
 			t.Errorf("got %v, want %v", err, geo.ErrFileDamaged)
 		}
 	})

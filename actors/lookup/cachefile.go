@@ -20,7 +20,7 @@ type cacheFile struct {
 }
 
 // ErrCacheFile is in the error of New if the cache file cannot be written.
-var ErrCacheFile = errors.New("cache file")
+var ErrCacheFile = errors.New("it cannot be written")
 
 // openCacheFile fills the cache from the file. A file that cannot be used is a warning. The error
 // says that the file cannot be written.

@@ -177,8 +177,9 @@ func Defaults() Config {
 		Lookups: &Lookups{
 			Upstream:     ipapi.Config{Tier: ipapi.Free, Base: "http://ip-api.com"},
 			Reverse:      ptr.Config{Server: ptr.System},
-			CacheEntries: 100_000, Timeout: 5 * time.Second, Concurrency: 8, UpstreamShare: 1,
-			Egress: "default",
+			CacheEntries: 100_000, CacheTTL: geo.ResultTTL, Timeout: 5 * time.Second, Concurrency: 8,
+			UpstreamShare: 1,
+			Egress:        "default",
 			Breaker: geo.BreakerConfig{
 				Failures: 5, Cooldown: 10 * time.Second, Hold: 10 * time.Minute,
 			},

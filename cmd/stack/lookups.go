@@ -23,8 +23,8 @@ import (
 func (s *Stack) startLookups() (err error) {
 	c := s.config.Lookups
 	service := lookup.Config{
-		CacheEntries: c.CacheEntries, CacheTTL: c.CacheTTL,
-		CacheFile: c.CacheFile, CacheOrigin: s.cacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
+		CacheEntries: c.CacheEntries, CacheTTL: c.CacheTTL, CacheFile: c.CacheFile,
+		CacheOrigin: s.cacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
@@ -99,7 +99,8 @@ func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 // read from a file.
 func (s *Stack) cacheOrigin() string {
 	c := s.config.Lookups
-	origin := fmt.Sprintf("%q %q %v %q", c.Upstream.Tier, c.Upstream.Base, c.CacheTTL, c.Reverse.Server)
+	origin := fmt.Sprintf("%q %q %v %q",
+		c.Upstream.Tier, c.Upstream.Base, c.CacheTTL, c.Reverse.Server)
 	for _, path := range c.Files.Files {
 		if info, err := os.Stat(path); err == nil {
 			origin += fmt.Sprintf(" %q %d %d", path, info.Size(), info.ModTime().UnixNano())

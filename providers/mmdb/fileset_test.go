@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/maxmind/mmdbwriter/mmdbtype"
 
 	"gatehouse/actors/geo"
 	"gatehouse/providers/mmdb"
@@ -74,6 +77,35 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("%s: got %s, want prefix %s", c.addr, got, c.want)
 		}
 	}
+}
+
+// TestData checks what an answer says of itself. Its date is that of the oldest file with a record.
+func TestData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the fake clock starts on 1 January 2000
+		dir := t.TempDir()
+		city, asn := filepath.Join(dir, "city"), filepath.Join(dir, "asn")
+		mmdbtest.Write(t, city, "GeoLite2-City", map[string]mmdbtype.Map{"2.125.160.0/24": {
+			"location": mmdbtype.Map{
+				"accuracy_radius": mmdbtype.Uint16(500), "latitude": mmdbtype.Float64(51.75),
+			},
+		}})
+		time.Sleep(48 * time.Hour)
+		mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"2.125.160.0/20": {Number: 15169}})
+		for _, files := range [][]string{{city, asn}, {asn, city}} {
+			p := open(t, mmdb.Config{}, files...)
+			defer p.Close()
+			for addr, want := range map[string]string{
+				"2.125.160.1": `{"prefix":"2.125.160.0/24","accuracyRadiusKm":500,"asn":15169,` +
+					`"source":"mmdb","asOf":"2000-01-01"}}`,
+				"2.125.161.1": `{"prefix":"2.125.161.0/24","accuracyRadiusKm":null,"asn":15169,` +
+					`"source":"mmdb","asOf":"2000-01-03"}}`,
+			} {
+				if got := find(p, addr, time.Now()); !strings.HasSuffix(got, `,"data":`+want) {
+					t.Errorf("%s: got %s, want data %s", addr, got, want)
+				}
+			}
+		}
+	})
 }
 
 // TestOffsetOfRendered looks up before and after a change to summer time.
