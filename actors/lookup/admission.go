@@ -138,7 +138,7 @@ func (b *batcher) workerRoom(l lane) int {
 	if l == laneAddresses {
 		return 2*b.terms.BatchSize + exchanges*b.terms.BatchSize
 	}
-	return exchanges
+	return max(1, exchanges*b.mostDomains()/b.service.config.Concurrency)
 }
 
 // renewal returns when a lane's budget is whole again.

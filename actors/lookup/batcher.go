@@ -34,6 +34,7 @@ type batcher struct {
 	throughput  throughput
 	limits      callerLimits
 	domainsTurn bool // the next exchange is a domain's, if both lanes could have it
+	domainsBusy int  // exchanges of domains under way
 
 	tenure    tenure        // at the time of the message
 	adopted   partition.Row // as which the ledger has been read
@@ -172,6 +173,9 @@ func (b *batcher) send(step geo.Step, now time.Time) {
 		return
 	}
 	b.domainsTurn = l == laneAddresses
+	if l == laneDomains {
+		b.domainsBusy++
+	}
 	e.ticket = b.budget(step.Endpoint).Charge(now)
 	if b.service.isShared() {
 		e.entry = b.spent(step.Endpoint, now)
@@ -189,6 +193,9 @@ func (b *batcher) hire() *actor.PID {
 // finish ends an exchange. The results go to the cache first, then to the requests that wait.
 func (b *batcher) finish(m *exchangeDone, now time.Time) {
 	b.idle = append(b.idle, m.worker)
+	if m.lookups[0].lane == laneDomains {
+		b.domainsBusy--
+	}
 	b.throughput.observe(now.Sub(m.started))
 	if m.moved {
 		b.refused = m.entry.row
@@ -309,14 +316,20 @@ func (b *batcher) queued() int {
 func (b *batcher) demand() geo.Demand {
 	d := geo.Demand{
 		Addresses:   b.queues[laneAddresses].Len(),
-		Domains:     b.queues[laneDomains].Len(),
 		DomainsTurn: b.domainsTurn,
+	}
+	if b.domainsBusy < b.mostDomains() {
+		d.Domains = b.queues[laneDomains].Len()
 	}
 	if p := b.order[laneAddresses].first(); p != nil {
 		d.Oldest, d.Latest = p.asked, p.asked.Add(b.service.sendWithin)
 	}
 	return d
 }
+
+// mostDomains returns how many workers domains may have at once: all but one. Domains wait for DNS,
+// and addresses must not wait for that.
+func (b *batcher) mostDomains() int { return max(1, b.service.config.Concurrency-1) }
 
 // wakeAt sets the timer to at, or to the next expiry of a lookup if that is earlier. A zero at
 // counts as never.

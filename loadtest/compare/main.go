@@ -8,6 +8,8 @@
 //
 //	hit             a cached lookup
 //	bulk            50 cached lookups in one request
+//	cold            a lookup in offline files, 65,536 addresses in turn
+//	bulk-cold       50 such lookups in one request
 //	profile         a basic profile, 10,000 access tokens in turn
 //	profile-200k    the same, 200,000 access tokens in turn
 //	introspect      introspection, 10,000 access tokens in turn

@@ -36,7 +36,7 @@ type plan struct {
 }
 
 var trials = []*trial{
-	&hitTrial, &bulkTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
+	&hitTrial, &bulkTrial, &coldTrial, &bulkColdTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
 	&tokenTrial, &postgresTrial, &redeemTrial,
 }
 
