@@ -77,6 +77,9 @@ func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, 
 	if f.folder, err = os.MkdirTemp("", "gatehouse-contract-"); err != nil {
 		return f, err
 	}
+	if err := os.WriteFile(f.keyFile(), nil, 0o600); err != nil {
+		return f, err
+	}
 	database, err := f.database()
 	if err != nil {
 		return f, fmt.Errorf("create a database: %w", err)
@@ -95,6 +98,9 @@ func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, 
 	f.Stack, f.store = f.nodes[0].Stack, f.nodes[0].store
 	return f, f.join(ctx)
 }
+
+// keyFile is the file with the API keys of lookups: none, so that every key is wrong.
+func (f *fixture) keyFile() string { return filepath.Join(f.folder, "lookup-keys") }
 
 // database returns an empty database.
 func (f *fixture) database() (c sqlstore.Config, err error) {
@@ -144,7 +150,7 @@ func (f *fixture) config(issuer string, database sqlstore.Config, log io.Writer)
 	c.MaxConnections = 256
 	c.Log, c.LogText = log, true
 	c.Lookups.Upstream = ipapi.Config{Tier: ipapi.Sim}
-	c.Lookups.Reverse.Server = ""
+	c.Lookups.Reverse.Server, c.Lookups.KeyFile = "", f.keyFile()
 	c.Lookups.CacheEntries, c.Lookups.Timeout, c.Lookups.Concurrency = 1000, time.Minute, 4
 	c.Lookups.Breaker.Failures, c.Lookups.Breaker.Cooldown = breakerFailures, 30*time.Second
 	c.Identity.Database = database

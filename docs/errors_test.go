@@ -52,7 +52,8 @@ func problems(t *testing.T) []string {
 
 func lookupErrors(t *testing.T) []string {
 	codes := enum(t, "schemas", "LookupError", "properties", "error")
-	errs := []error{endpoint.ErrBodyTooLarge, endpoint.ErrNotJSON, endpoint.ErrInvalidRequest}
+	errs := []error{endpoint.ErrBodyTooLarge, endpoint.ErrNotJSON, endpoint.ErrInvalidRequest,
+		endpoint.ErrInvalidKey, endpoint.ErrKeyRequired}
 	var shared []string
 	for _, err := range errs {
 		shared = append(shared, endpoint.ProblemOf(err).Code)

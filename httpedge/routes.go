@@ -29,7 +29,7 @@ func (s *Server) publicEndpoints() []endpoint.Endpoint {
 		all = append(all, me.Endpoints(s.site, c.People, c.Tokens, c.Audit)...)
 	}
 	if c.Lookups != nil {
-		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller)...)
+		all = append(all, lookups.Endpoints(c.Lookups, s.clients.caller, c.LookupKeys)...)
 	}
 	return all
 }
@@ -122,7 +122,7 @@ func respondOptions(allow string, cors bool) fasthttp.RequestHandler {
 		if cors {
 			h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
 			h.Set(fasthttp.HeaderAccessControlAllowHeaders,
-				"Accept, Authorization, Content-Type, X-Request-Id")
+				"Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id")
 			h.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		}
 		ctx.SetStatusCode(fasthttp.StatusNoContent)

@@ -24,6 +24,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge/endpoint"
+	"gatehouse/httpedge/lookups"
 	"gatehouse/httpedge/signin"
 	"gatehouse/httpedge/visit"
 )
@@ -39,9 +40,11 @@ const maxAdminConnections = 256
 // Config configures a Server. Fields are required unless they say otherwise.
 type Config struct {
 	Lookups *lookup.Service // the caller stops it after Shutdown; optional: nil = no lookups
-	Logger  *slog.Logger
-	Log     *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
-	Metrics *prometheus.Registry // optional: served at /metrics; nil = a new one
+	// LookupKeys are the API keys of callers of lookups. Optional: nil = there are none.
+	LookupKeys *lookups.Keys
+	Logger     *slog.Logger
+	Log        *LogBuffer           // optional: the buffer of Logger, to count the lines that it drops
+	Metrics    *prometheus.Registry // optional: served at /metrics; nil = a new one
 
 	// Tokens and People are the identity service; both are nil without it. The caller stops them
 	// after Shutdown.

@@ -40,6 +40,7 @@ type commands struct {
 	Resource resourceCommand `cmd:"" help:"Manage APIs that take access tokens of this service."`
 	User     userCommand     `cmd:"" help:"Manage users."`
 	Keys     keysCommand     `cmd:"" help:"Manage the secret keys."`
+	GeoKey   geoKeyCommand   `cmd:"" help:"Make an API key for a caller of lookups."`
 	Cluster  clusterCommand  `cmd:"" help:"Show the nodes of a cluster, or drain one."`
 	Audit    auditCommand    `cmd:"" help:"Print the audit trail: who did what."`
 	Config   configCommand   `cmd:"" help:"Print every setting with its value and its source."`

@@ -10,8 +10,9 @@ import (
 	"gatehouse/cmd/stack"
 )
 
-// reloader returns a function that reads the settings file and the certificates again. The log
-// level changes at once. The function logs which other settings have changed, which need a restart.
+// reloader returns a function that reads the settings file, the certificates and the API keys of
+// lookups again. The log level changes at once. The function logs which other settings have changed,
+// which need a restart.
 func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 	before, _, err := p.values()
 	if err != nil {
@@ -19,6 +20,11 @@ func (p *program) reloader(s *stack.Stack) (reload func(), err error) {
 	}
 	return func() {
 		s.Server.CheckCertificate()
+		if s.LookupKeys != nil {
+			if err := s.LookupKeys.Reload(); err != nil {
+				s.Logger.Warn("SIGHUP: the API keys stay as they were", "cause", err)
+			}
+		}
 		after, wrong, err := p.values()
 		if err != nil {
 			s.Logger.Warn("SIGHUP: no setting is changed, since one is wrong", "cause", wrong)

@@ -127,6 +127,8 @@ type settings struct {
 	CacheTTL            duration   `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
 	CacheFile           string     `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
 	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
+	GeoKeys             string     `name:"geo-keys" variable:"GATEHOUSE_GEO_KEYS" group:"upstream" placeholder:"FILE" help:"API keys of callers of lookups, as gatehouse geo-key prints them (default: none)."`
+	GeoKeysRequired     toggle     `name:"geo-keys-required" variable:"GATEHOUSE_GEO_KEYS_REQUIRED" default:"false" group:"upstream" placeholder:"BOOL" help:"Refuse lookups without an API key: true or false (${default})."`
 
 	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
 	AdminListen              listenAddress `name:"admin-listen" variable:"GATEHOUSE_ADMIN_LISTEN" default:"127.0.0.1:8081" group:"http" placeholder:"ADDRESS" help:"Address of metrics, health, pprof and the admin API (${default})."`
@@ -207,6 +209,8 @@ func (s *settings) Validate() error {
 	case s.RefreshFamilyTTL.Duration < s.RefreshTokenTTL.Duration:
 		return refuse("refresh-family-ttl", s.RefreshFamilyTTL,
 			"must be at least refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
+	case bool(s.GeoKeysRequired) && s.GeoKeys == "":
+		return refuse("geo-keys-required", s.GeoKeysRequired, "needs geo-keys with it")
 	case s.RefreshGrace.Duration >= s.RefreshTokenTTL.Duration:
 		return refuse("refresh-grace", s.RefreshGrace,
 			"must be less than refresh-token-ttl, which is %v", s.RefreshTokenTTL.Duration)
@@ -344,6 +348,7 @@ func (s *serviceSettings) lookups() *stack.Lookups {
 		Timeout:     s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
 		CallerLimit: s.GeoLimit, Egress: string(s.EgressLabel),
+		KeyFile: s.GeoKeys, KeysRequired: bool(s.GeoKeysRequired),
 		Breaker: geo.BreakerConfig{
 			Failures: s.BreakerFailures, Cooldown: s.BreakerCooldown.Duration,
 			Hold: s.ForbiddenHold.Duration,

@@ -91,6 +91,8 @@ type Lookups struct {
 	Concurrency   int           // requests to the upstream at once, at least 1
 	UpstreamShare float64       // the process's part of the upstream's budget, above 0 and at most 1
 	CallerLimit   int           // cache misses a minute and caller; 0 = no limit
+	KeyFile       string        // of API keys; "" = there are none
+	KeysRequired  bool          // callers need a key of KeyFile
 	// Egress labels the address that the upstream is asked from: nodes with the same one share its
 	// budget; optional: "" = default.
 	Egress  string

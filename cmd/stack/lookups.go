@@ -13,6 +13,7 @@ import (
 	"gatehouse/actors/geo"
 	"gatehouse/actors/lookup"
 	"gatehouse/httpedge"
+	"gatehouse/httpedge/lookups"
 	"gatehouse/providers/ipapi"
 	"gatehouse/providers/mmdb"
 	"gatehouse/providers/ptr"
@@ -27,6 +28,11 @@ func (s *Stack) startLookups() (err error) {
 		CacheOrigin: s.cacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
+	}
+	if c.KeyFile != "" {
+		if s.LookupKeys, err = lookups.OpenKeys(c.KeyFile, c.KeysRequired); err != nil {
+			return wrong("Lookups.KeyFile", err)
+		}
 	}
 	if s.node != nil {
 		service.Peers, service.Ledger = s.node, s.Store

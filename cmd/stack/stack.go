@@ -28,6 +28,7 @@ import (
 	"gatehouse/actors/people"
 	"gatehouse/actors/token"
 	"gatehouse/httpedge"
+	"gatehouse/httpedge/lookups"
 	"gatehouse/providers/cluster"
 	"gatehouse/providers/cluster/limits"
 	"gatehouse/providers/sim"
@@ -36,11 +37,12 @@ import (
 
 // Stack is a service that Start has started. Its fields must not be changed.
 type Stack struct {
-	Server  *httpedge.Server
-	Lookups *lookup.Service // nil without lookups
-	Tokens  *token.Service  // nil without the identity service
-	People  *people.Service // nil without the identity service
-	Store   *sqlstore.Store // nil without the identity service
+	Server     *httpedge.Server
+	Lookups    *lookup.Service // nil without lookups
+	LookupKeys *lookups.Keys   // nil without Lookups.KeyFile
+	Tokens     *token.Service  // nil without the identity service
+	People     *people.Service // nil without the identity service
+	Store      *sqlstore.Store // nil without the identity service
 
 	Simulator   *sim.Server // the upstream simulator of this process; nil = none
 	UpstreamURL string      // base URL of the upstream; "" = there is none
@@ -119,7 +121,7 @@ func Start(ctx context.Context, config Config) (_ *Stack, err error) {
 		}
 	}
 	edge := httpedge.Config{
-		Lookups: s.Lookups, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
+		Lookups: s.Lookups, LookupKeys: s.LookupKeys, Logger: s.Logger, Log: s.Log, Metrics: s.Metrics,
 		TrustedProxies:  config.TrustedProxies,
 		ForwardedHeader: httpedge.ForwardedHeader(config.ForwardedHeader),
 		ReadTimeout:     config.ReadTimeout, WriteTimeout: config.WriteTimeout,

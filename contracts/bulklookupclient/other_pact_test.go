@@ -70,6 +70,40 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 	}
 }
 
+// keys pins the refusal of an API key that the service does not know.
+func keys(t *testing.T, p *pacttest.Pact) {
+	for _, row := range []struct {
+		name    string
+		request pacttest.Request
+		send    bulklookupclient.Request
+	}{
+		{"a lookup with an unknown key", getLookup("8.8.8.8"),
+			bulklookupclient.Request{Path: "/api/lookup?q=8.8.8.8"}},
+		{"a lookup of the caller's own address with an unknown key", get("/api/my-ip"),
+			bulklookupclient.Request{Path: "/api/my-ip"}},
+		{"a bulk lookup with an unknown key", postQueries("8.8.8.8"),
+			bulklookupclient.Request{Method: "POST", Path: "/api/bulk",
+				ContentType: "application/json", Body: []byte(`{"queries":["8.8.8.8"]}`)}},
+		{"a stream with an unknown key", postStream("text/plain", "8.8.8.8"),
+			bulklookupclient.Request{Method: "POST", Path: "/api/stream",
+				ContentType: "text/plain", Body: []byte("8.8.8.8")}},
+	} {
+		row.request.Header["X-Api-Key"] = "gtlk_UNKNOWN"
+		row.send.Header = map[string]string{"X-Api-Key": "gtlk_UNKNOWN"}
+		p.Test(t, pacttest.Interaction{
+			Name: row.name, Request: row.request,
+			Response: pacttest.Response{Status: 401, JSON: failure("", "invalid_api_key", ""),
+				Header: header("Cache-Control", "no-store",
+					"WWW-Authenticate", pacttest.Matching("ApiKey", "^ApiKey.*"))},
+		}, func(t *testing.T, base string) {
+			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {
+				_, err := c.Do(ctx, row.send)
+				wantError(t, err, bulklookupclient.Error{Status: 401, Code: "invalid_api_key"})
+			})
+		})
+	}
+}
+
 const exposed = "Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id"
 
 func webPages(t *testing.T, p *pacttest.Pact) {
@@ -88,7 +122,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 			Response: pacttest.Response{Status: 204, Header: map[string]any{
 				"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": row.allow,
 				"Access-Control-Expose-Headers": exposed,
-				"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Request-Id",
+				"Access-Control-Allow-Headers":  "Accept, Authorization, Content-Type, X-Api-Key, X-Request-Id",
 				"Access-Control-Max-Age":        pacttest.Digits("86400"), "Allow": row.allow}},
 		}, func(t *testing.T, base string) {
 			ask(t, base, func(ctx context.Context, c *bulklookupclient.Client) {

@@ -33,6 +33,7 @@ func TestPact(t *testing.T) {
 	failingPages(t, p)
 	views(t, p)
 	streams(t, p)
+	keys(t, p)
 }
 
 // ask runs call with a client of the mock at base.

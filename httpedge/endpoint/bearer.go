@@ -13,7 +13,8 @@ import (
 // maxBearer limits the length of a token that is no JWT, in bytes. Ours are shorter.
 const maxBearer = 256
 
-// Challenges of RFC 6750 section 3 and RFC 7617. A request without a token gets no error code.
+// Challenges of RFC 6750 section 3 and RFC 7617, and one for API keys, which has no RFC. A request
+// without a token gets no error code.
 const (
 	challengeBare       = `Bearer realm="gatehouse"`
 	challengeInvalid    = `Bearer realm="gatehouse", error="invalid_token", error_description="The access token is malformed, unknown or revoked"`
@@ -21,6 +22,7 @@ const (
 	challengeScope      = `Bearer realm="gatehouse", error="insufficient_scope", scope="`
 	challengeUnapproved = `Bearer realm="gatehouse", error="insufficient_scope", error_description="The client is not approved for this scope"`
 	challengeForm       = `Bearer realm="gatehouse", error="invalid_request", error_description="The access token is sent more than once, or the form is malformed"`
+	challengeKey        = `ApiKey realm="gatehouse"`
 	challengeBasic      = `Basic realm="gatehouse", charset="UTF-8"`
 )
 

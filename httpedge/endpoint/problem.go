@@ -68,6 +68,12 @@ var (
 	ErrBadTokenForm = &Problem{Status: fasthttp.StatusBadRequest, Code: "invalid_request",
 		Challenge: challengeForm,
 		Message:   "Send one access token: in the header Authorization: Bearer, or in the form as access_token."}
+	ErrInvalidKey = &Problem{Status: fasthttp.StatusUnauthorized, Code: "invalid_api_key",
+		Challenge: challengeKey,
+		Message:   "The key in the header X-Api-Key is not valid. Correct it, or ask the operator for a new one."}
+	ErrKeyRequired = &Problem{Status: fasthttp.StatusUnauthorized, Code: "api_key_required",
+		Challenge: challengeKey,
+		Message:   "Send your API key in the header X-Api-Key. The operator of this service hands them out."}
 	ErrInvalidToken = &Problem{Status: fasthttp.StatusUnauthorized, Challenge: challengeInvalid,
 		Message: "The access token is not valid."}
 )

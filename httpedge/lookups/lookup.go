@@ -26,24 +26,51 @@ const (
 // service holds what the handlers share.
 type service struct {
 	lookups *lookup.Service
-	caller  func(*fasthttp.RequestCtx) netip.Addr
+	address func(*fasthttp.RequestCtx) netip.Addr
+	keys    *Keys // nil = there are none
 }
 
-// Endpoints returns the endpoints. caller returns the address of the client, or the zero Addr.
+// Endpoints returns the endpoints. address returns the address of the client, or the zero Addr. keys
+// is optional: nil = the header X-Api-Key is ignored.
 func Endpoints(
-	lookups *lookup.Service, caller func(*fasthttp.RequestCtx) netip.Addr,
+	lookups *lookup.Service, address func(*fasthttp.RequestCtx) netip.Addr, keys *Keys,
 ) []endpoint.Endpoint {
-	get := []string{fasthttp.MethodGet, fasthttp.MethodHead}
-	s := &service{lookups, caller}
-	return []endpoint.Endpoint{
-		{Pattern: pathMyIP, Methods: get, Handle: s.myIP, Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: pathLookup, Methods: get, Handle: s.lookup, Format: endpoint.Lookup,
-			AnyOrigin: true},
-		{Pattern: pathBulk, Methods: []string{fasthttp.MethodPost}, Handle: s.bulk,
-			Format: endpoint.Lookup, AnyOrigin: true},
-		{Pattern: PathStream, Methods: []string{fasthttp.MethodPost}, Handle: s.stream,
-			Format: endpoint.Lookup, AnyOrigin: true},
+	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
+	s := &service{lookups, address, keys}
+	all := []endpoint.Endpoint{
+		{Pattern: pathMyIP, Methods: get, Handle: s.myIP},
+		{Pattern: pathLookup, Methods: get, Handle: s.lookup},
+		{Pattern: pathBulk, Methods: post, Handle: s.bulk},
+		{Pattern: PathStream, Methods: post, Handle: s.stream},
 	}
+	for i := range all {
+		all[i].Format, all[i].AnyOrigin = endpoint.Lookup, true
+		if keys != nil {
+			all[i].Handle = s.keyed(all[i].Handle)
+		}
+	}
+	return all
+}
+
+// keyed returns a handler that refuses requests without a valid key, and serves others with handle.
+func (s *service) keyed(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if _, fault := s.keys.caller(&ctx.Request.Header); fault != nil {
+			endpoint.WriteLookup(ctx, "", fault)
+			return
+		}
+		handle(ctx)
+	}
+}
+
+// caller returns the address that the caller is told apart by: that of its key, or its own.
+func (s *service) caller(ctx *fasthttp.RequestCtx) netip.Addr {
+	if s.keys != nil {
+		if name, _ := s.keys.caller(&ctx.Request.Header); name != "" {
+			return addressOf(name)
+		}
+	}
+	return s.address(ctx)
 }
 
 // Errors of the parameter q. They are shared and never changed.

@@ -19,18 +19,18 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteLookup(ctx, "", err)
 		return
 	}
-	caller := s.caller(ctx)
-	if !caller.IsValid() {
+	own := s.address(ctx)
+	if !own.IsValid() {
 		endpoint.WriteLookup(ctx, "", errCallerUnusable)
 		return
 	}
-	text := caller.String()
-	if _, fault := geo.AddrQuery(caller); fault != nil {
+	text := own.String()
+	if _, fault := geo.AddrQuery(own); fault != nil {
 		endpoint.WriteLookup(ctx, text, endpoint.ProblemOf(fault).Saying(
 			"The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
-	outcome := s.lookups.Lookup(text, func() netip.Addr { return caller }, time.Now())
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, time.Now())
 	if outcome.HasAnswer() {
 		setSource(&ctx.Response.Header, outcome.Source())
 	}
