@@ -117,6 +117,10 @@ func TestRegisteredClientIsStrange(t *testing.T) {
 	id, _ := c["client_id"].(string)
 	leave := []string{"client_id", id, "post_logout_redirect_uri", out}
 	b := newBrowser(t, st)
+	r := get(t, st.Stack, "/api/user", "Origin", "https://strangers.example")
+	if got := r.header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("got %s allowed, want no origin of a client that nobody has consented to", got)
+	}
 	signIn := b.authorize(askedByRegistered(id, back))
 	if strings.Contains(signIn.body, "locked") || !strings.Contains(signIn.body, "strangers.example") {
 		t.Errorf("got %s, want the origin in the place of the name", signIn.body)
