@@ -53,7 +53,7 @@ test: setup contracts ## Run every test with the race detector (about 10 minutes
 test-nodes: setup pact-lib contract-tools ## Run the HTTP tests and a part of the contracts with three nodes
 	$(PACTENV) scripts/nodes
 
-test-clients: setup ## Sign in with published programs and a real browser
+test-clients: setup ## Sign in with published programs and a real browser (a few minutes)
 	scripts/programs
 	go test -tags programs -count 1 -timeout 30m ./httpedge/edgetest/programs
 

@@ -31,7 +31,7 @@ func mayImport(from, to string) bool {
 	case to == "cmd/stack":
 		return usesStack(from)
 	case below(to, "cmd"):
-		return false
+		return below(from, "cmd") && strings.HasPrefix(to, from+"/") // a program's own
 	case below(to, "httpedge/edgetest"):
 		return below(from, "httpedge/edgetest") || strings.HasPrefix(from, "loadtest/")
 	case below(from, "httpedge/edgetest"):
@@ -102,6 +102,7 @@ func TestMayImport(t *testing.T) {
 		{"cmd/stack", "providers/sim", true}, {"cmd/stack", "httpedge/edgetest", false},
 		{"cmd/stack", "cmd/gatehouse", false}, {"cmd/gatehouse", "cmd/stack", true},
 		{"cmd/gatehouse", "providers/sim", true}, {"cmd/gatehouse", "httpedge/edgetest", false},
+		{"cmd/gatehouse", "cmd/gatehouse/bulk", true}, {"cmd/loadtest", "cmd/gatehouse/bulk", false},
 		{"cmd/loadtest", "cmd/stack", false}, {"httpedge/edgetest", "cmd/stack", true},
 		{"contracts", "cmd/stack", true}, {"loadtest/compare", "cmd/stack", true},
 		{"loadtest", "cmd/stack", false}, {"httpedge", "cmd/stack", false},

@@ -51,6 +51,8 @@ func clientStates() []State {
 		Parameter{"grants", String, "authorization_code refresh_token client_credentials", nil, "The grant types that it may use."},
 		Parameter{"operator", Boolean, false, nil, "Whether it may have the scope server-operations; add that to scope too."},
 		Parameter{"jwks", String, nil, nil, "Its public keys (RFC 7517), with which it can authenticate. Default: none."},
+		Parameter{"access_token_format", String, "opaque", []string{"opaque", "jwt"}, "The form of its access tokens."},
+		Parameter{"require_pkce", Boolean, false, nil, "Whether it must send a code_challenge."},
 		Parameter{"introspect_any", Boolean, false, nil, "Whether it may introspect the tokens of others."})
 	public := append(shared[:len(shared):len(shared)],
 		Parameter{"grants", String, "authorization_code refresh_token", nil, "The grant types that it may use."},
@@ -84,6 +86,8 @@ func newClient(a arguments) (c *oauth.Client, secret string, err error) {
 	c.Options.PostLogoutRedirectURIs = strings.Fields(a.text("post_logout_redirect_uri"))
 	c.Options.IDTokenAlg = a.text("id_token_alg")
 	c.Options.JWKS = a.text("jwks")
+	c.Options.JWTAccessTokens = a.text("access_token_format") == "jwt"
+	c.Options.RequirePKCE = a.flag("require_pkce")
 	if id, err := uuid.Parse(c.ID); err != nil || id.String() != c.ID {
 		return nil, "", fmt.Errorf("client_id: got %s, want a UUID in lower case, such as %s", c.ID, DefaultClientID)
 	}

@@ -52,12 +52,15 @@ func problems(t *testing.T) []string {
 
 func lookupErrors(t *testing.T) []string {
 	codes := enum(t, "schemas", "LookupError", "properties", "error")
-	errs := []error{endpoint.ErrBodyTooLarge, endpoint.ErrNotJSON}
+	errs := []error{endpoint.ErrBodyTooLarge, endpoint.ErrNotJSON, endpoint.ErrInvalidRequest}
+	var shared []string
+	for _, err := range errs {
+		shared = append(shared, endpoint.ProblemOf(err).Code)
+	}
 	for _, code := range codes {
 		err := &geo.Error{Code: geo.Code(code)}
 		errs = append(errs, err)
-		shared := code == "payload_too_large" || code == "unsupported_media_type"
-		if !shared && endpoint.ProblemOf(err).Message == "" {
+		if !slices.Contains(shared, code) && endpoint.ProblemOf(err).Message == "" {
 			t.Errorf("got no message for %s, want a case in lookupProblem of httpedge/endpoint", code)
 		}
 	}

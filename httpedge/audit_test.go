@@ -22,6 +22,8 @@ import (
 var auditedElsewhere = map[audit.Action]string{
 	audit.DeviceAllowed:    "TestDeviceDecisionsAreRecorded",
 	audit.DeviceDenied:     "TestDeviceDecisionsAreRecorded",
+	audit.ClientRegistered: "TestRegistrationIsRecorded",
+	audit.ClientEnded:      "TestRegistrationIsRecorded",
 	audit.LogoutLost:       "TestGivesUpAfterMaxAge",
 	audit.BrowserConfirmed: "the tests of codes for unknown browsers",
 	audit.KeysDropped:      "TestDropTokenKeys: gatehouse keys drop works on the database itself",

@@ -26,11 +26,11 @@ type documents struct {
 }
 
 func (d *documents) Fetch(_ context.Context, url string, _ time.Duration,
-	charge func() error) ([]byte, error) {
+	by oauth.Payer) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.kept {
-		if err := charge(); err != nil {
+		if err := by.Charge(); err != nil {
 			return nil, err
 		}
 		d.requests++

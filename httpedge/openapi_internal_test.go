@@ -123,7 +123,8 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 		"GET /.well-known/openid-configuration",
 		"GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
 		"GET /oauth/authorize", "GET /oauth/jwks", "GET /oauth/logout", "GET /oauth/userinfo",
-		"POST /api/bulk", "POST /oauth/authorize", "POST /oauth/device_authorization",
+		"POST /api/bulk", "POST /api/stream", "POST /oauth/authorize",
+		"POST /oauth/device_authorization",
 		"POST /oauth/introspect", "POST /oauth/logout", "POST /oauth/revoke", "POST /oauth/token",
 		"POST /oauth/userinfo",
 	}

@@ -30,7 +30,11 @@ type described struct {
 	seen map[string]bool // "GET /path 200"
 }
 
-func init() { openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.PlainBodyDecoder) }
+func init() {
+	for _, kind := range []string{"text/html", "application/x-ndjson"} {
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.PlainBodyDecoder)
+	}
+}
 
 // describe makes st.Client check every response.
 func describe(t *testing.T, st *edgetest.Stack) *described {
@@ -123,19 +127,28 @@ func TestLookupsMatchOpenAPI(t *testing.T) {
 	st := edgetest.New(t)
 	d := describe(t, st)
 	for _, path := range []string{"/api/lookup?q=8.8.8.8", "/api/lookup?q=example.com",
-		"/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml"} {
+		"/api/lookup", "/api/lookup?q=10.0.0.1", "/api/my-ip", "/openapi.yaml",
+		"/api/lookup?q=8.8.8.8&details=1", "/api/lookup?q=8.8.8.8&fields=city,as",
+		"/api/lookup?q=8.8.8.8&fields=x"} {
 		get(t, st, path)
 	}
 	postBulk(t, st, `{"queries":["8.8.8.8","10.0.0.1",""]}`)
 	postBulk(t, st, `{"queries":[]}`)
 	send(t, st, "POST", st.URL+"/api/bulk", "x", "Content-Type", "text/plain")
 	postBulk(t, st, strings.Repeat(" ", 1<<17))
+	send(t, st, "POST", st.URL+"/api/bulk?fields=ip", bulkOf(t, "8.8.8.8", "x"), "Content-Type",
+		"application/json")
+	for _, body := range []string{"8.8.8.8\nx\n", "", strings.Repeat(" ", 1<<20+1)} {
+		postStream(t, st, "text/plain", body)
+	}
+	postStream(t, st, "text/csv", "8.8.8.8")
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		send(t, st, "GET", st.AdminURL+path, "")
 	}
 	d.covers("GET /api/lookup 200", "GET /api/lookup 400", "GET /api/my-ip 400",
 		"POST /api/bulk 200", "POST /api/bulk 400", "POST /api/bulk 413",
-		"POST /api/bulk 415", "GET /healthz 200", "GET /readyz 200", "GET /metrics 200",
+		"POST /api/bulk 415", "POST /api/stream 200", "POST /api/stream 400",
+		"POST /api/stream 413", "POST /api/stream 415", "GET /healthz 200", "GET /readyz 200", "GET /metrics 200",
 		"GET /openapi.yaml 200")
 }
 

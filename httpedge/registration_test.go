@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 	"gatehouse/cmd/stack"
 	"gatehouse/httpedge/edgetest"
@@ -367,6 +368,30 @@ SELECT 'c' || i, 'x', '', TRUE, FALSE, FALSE, FALSE, FALSE, FALSE, 1, 1, 1, 0, 1
 	}
 	if r := register(t, st, agentRegistration, "X-Forwarded-For", "203.0.113.9"); r.status != 201 {
 		t.Errorf("got %d %s after the others have ended", r.status, r.body)
+	}
+}
+
+func TestRegistrationIsRecorded(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	id := register(t, st, agentRegistration).object(t)["client_id"].(string)
+	register(t, st, "{}")
+	if err := st.Tokens.EndClients(t.Context(), time.Now().Add(oauth.ConsentWithin)); err != nil {
+		t.Fatal(err)
+	}
+	events, err := st.Store.Events(t.Context(), audit.Filter{Limit: 10})
+	if err != nil || len(events) != 2 {
+		t.Fatalf("got %v, %v, want two events", events, err)
+	}
+	for i, want := range []audit.Event{
+		{Action: audit.ClientRegistered, Target: id,
+			Source: audit.Source{Actor: audit.Actor{Kind: audit.Client}}},
+		{Action: audit.ClientEnded, Target: id, Details: []string{"unconsented"}},
+	} {
+		got := events[i]
+		if got.Action != want.Action || got.Target != id || got.Actor != want.Actor ||
+			got.Subject != want.Subject || !slices.Equal(got.Details, want.Details) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 }
 

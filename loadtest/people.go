@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -37,14 +38,22 @@ type provisioner struct {
 	notify func(done, of int, what string)
 }
 
-func (c *provisioner) client(ctx context.Context, name string) (made loadClient, err error) {
-	err = c.o.call(ctx, http.MethodPost, "/admin/v1/clients", map[string]any{
+func (c *provisioner) client(ctx context.Context, name string) (loadClient, error) {
+	return c.clientWith(ctx, name, nil)
+}
+
+// clientWith registers a client with other members than usual.
+func (c *provisioner) clientWith(ctx context.Context, name string,
+	members map[string]any) (made loadClient, err error) {
+	record := map[string]any{
 		"name":          "Load test " + name,
 		"redirect_uris": []string{redirectURI},
 		"scopes":        []string{"view-user", "detail-user"},
 		"grants": []string{"authorization_code", "refresh_token",
 			"client_credentials"}, "detail_user_approved": true,
-	}, &made)
+	}
+	maps.Copy(record, members)
+	err = c.o.call(ctx, http.MethodPost, "/admin/v1/clients", record, &made)
 	if err != nil {
 		return made, fmt.Errorf("register a client: %w", err)
 	}
@@ -171,9 +180,10 @@ func (v *setupBrowser) copied() map[string]string {
 	return cookies
 }
 
-// allow signs in, consents and returns the code.
-func (v *setupBrowser) allow(ctx context.Context, client loadClient, who person) (string, error) {
-	at, page, err := v.open(ctx, "/oauth/authorize?"+authorization(client), nil)
+// allow signs in, consents and returns the code. more has names and values of the request.
+func (v *setupBrowser) allow(ctx context.Context, client loadClient, who person,
+	more ...string) (string, error) {
+	at, page, err := v.open(ctx, "/oauth/authorize?"+authorization(client, more...), nil)
 	for range 4 {
 		if err != nil {
 			return "", err

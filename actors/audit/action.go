@@ -22,7 +22,8 @@ const (
 	DeviceDenied     Action = "device_denied"  // target: the client
 )
 
-// LogoutLost says that a client could not be told of the end of a session. Its target is the client.
+// LogoutLost says that a client could not be told of the end of a session. Its target is the
+// client.
 const LogoutLost Action = "logout_lost"
 
 // What happens to tokens.
@@ -62,8 +63,8 @@ const BudgetReached Action = "budget_reached"
 var Actions = []Action{
 	SignIn, SignOut, BrowserConfirmed, AccountCreated, AccountChanged, AccountDisabled,
 	AccountEnabled, AccountDeleted, PasswordChanged, PasswordReset, AddressChanged, ConsentGiven,
-	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated, ClientChanged, ClientDeleted,
-	SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
+	ConsentWithdrawn, DeviceAllowed, DeviceDenied, TokensRevoked, FamilyReused, ClientCreated,
+	ClientChanged, ClientDeleted, SecretCreated, SecretRevoked, ClientApproved, ClientUnapproved, ClientDisabled, ClientEnabled,
 	KeysRotated, KeysDropped, BudgetReached, ResourceCreated, ResourceDeleted, LogoutLost,
 	ClientRegistered, ClientEnded,
 }

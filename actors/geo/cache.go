@@ -16,6 +16,7 @@ const (
 	ResultTTL   = 10 * time.Minute // a result (interface document, section 8)
 	NotFoundTTL = time.Minute      // ReasonNotFound
 	FallbackTTL = time.Minute      // a result of the offline files in place of an online one
+	MaxTTL      = 18 * time.Hour   // the longest that an entry can have
 )
 
 // Entry is a cached answer: rendered once, sent many times. Its exported fields and methods never
@@ -36,22 +37,17 @@ type Entry struct {
 // bodyHead is the JSON of a result before the value of "query".
 const bodyHead = `{"ok":true,"query":`
 
-// NewEntry renders the answer of source to q, fetched at now. An answer with an error other than
-// CodeInvalidQuery must not be cached.
+// NewEntry is NewEntryFor with ResultTTL.
 func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
-	ttl := ResultTTL
+	return NewEntryFor(ResultTTL, q, a, source, now)
+}
+
+// NewEntryFor renders the answer of source to q, fetched at now. A result has the lifetime ttl, at
+// most MaxTTL. An answer with an error other than CodeInvalidQuery must not be cached.
+func NewEntryFor(ttl time.Duration, q Query, a Answer, source Source, now time.Time) *Entry {
 	if a.Err != nil {
 		ttl = NotFoundTTL
 	}
-	return newEntry(q, a, source, now, ttl)
-}
-
-// NewFallbackEntry is NewEntry for a result of the offline files in place of an online one.
-func NewFallbackEntry(q Query, a Answer, source Source, now time.Time) *Entry {
-	return newEntry(q, a, source, now, FallbackTTL)
-}
-
-func newEntry(q Query, a Answer, source Source, now time.Time, ttl time.Duration) *Entry {
 	e := &Entry{
 		Err: a.Err, fetched: now.UnixNano(), ttl: uint16(ttl / time.Second),
 		source: uint8(slices.Index(sources[:], source)),
@@ -197,6 +193,9 @@ func (c *Cache) Stats() CacheStats {
 	s.Entries, s.Hits = c.entries.Len(), s.Hits+c.found.Load()
 	return s
 }
+
+// Puts returns how many entries were put in so far.
+func (c *Cache) Puts() int64 { return c.puts.Load() }
 
 // grainsOfCache sets the precision of the LRU order: a used entry moves to the front of the LRU
 // only if puts of an eighth of the cache's size followed its last move. A move writes to list

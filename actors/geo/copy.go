@@ -41,7 +41,7 @@ var errCopy = errors.New("not a copy of a cached answer")
 // EntryOf returns the entry for q that c was made of before now.
 func EntryOf(q Query, c Copy, now time.Time) (*Entry, error) {
 	source := slices.Index(sources[:], c.Source)
-	valid := source >= 0 && c.Age >= 0 && c.TTL >= 0 && c.TTL <= ResultTTL &&
+	valid := source >= 0 && c.Age >= 0 && c.TTL >= 0 && c.TTL <= MaxTTL &&
 		(c.Reason == "") != (c.JSON == "")
 	if !valid {
 		return nil, errCopy

@@ -102,7 +102,7 @@ func TestMalformedMessages(t *testing.T) {
 		`[{"Entry":{}}]`, `[{"Entry":{"Source":"sim"}}]`,
 		`[{"Entry":{"Source":"sim","JSON":",","Reason":"x"}}]`,
 		`[{"Entry":{"Source":"x","JSON":","}}]`, `[{"Entry":{"Source":"sim","JSON":",","Age":-1}}]`,
-		`[{"Entry":{"Source":"sim","JSON":",","TTL":600000000001}}]`,
+		`[{"Entry":{"Source":"sim","JSON":",","TTL":64800000000001}}]`,
 		`[{"Entry":{"Source":"sim","JSON":"}"}},{"Entry":{"Source":"sim","JSON":"}"}}]`,
 	} {
 		if o, err := decodeReplies([]byte(body), queries, time.Now()); err == nil {

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Config struct {
 	Fallback      geo.Provider       // optional: offline files, when Provider has no budget or time
 	Reverse       Reverser           // optional: fills Network.Reverse where a batch lacks it
 	CacheEntries  int                // results held, at least 1
+	CacheTTL      time.Duration      // of a result; optional: 0 = geo.ResultTTL; at most geo.MaxTTL
 	LookupTimeout time.Duration      // the longest wait of a caller, more than 1 s
 	Concurrency   int                // exchanges with the upstream at once, at least 1
 	UpstreamShare float64            // of the upstream's budget for this process, above 0, at most 1
@@ -32,6 +34,10 @@ type Config struct {
 	Breaker       geo.BreakerConfig
 	Logger        *slog.Logger
 	Metrics       prometheus.Registerer
+
+	// CacheFile keeps the results over a restart; optional: "" = they are lost. CacheOrigin names
+	// their provider and settings: a file of another origin is not read.
+	CacheFile, CacheOrigin string
 
 	// Peers are the other nodes of a cluster; nil = none. With Provider's budget known, one node
 	// looks up for all of them. Otherwise each looks up its part of the queries.
@@ -54,6 +60,7 @@ type Service struct {
 	metrics    *metrics
 	local      geo.Local       // Provider, if it answers addresses itself; else nil
 	peers      Peers           // nil = this node looks up everything
+	file       *cacheFile      // nil = none
 	peerAsks   atomic.Int64    // asks of other nodes that are being handled
 	lifetime   context.Context // of exchanges, which belong to no single caller
 	end        context.CancelFunc
@@ -75,12 +82,18 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.CacheTTL = cmp.Or(config.CacheTTL, geo.ResultTTL)
 	s := &Service{
 		config:     config,
 		terms:      config.Provider.Terms(),
 		sendWithin: config.LookupTimeout - exchangeReserve,
 		cache:      cache,
 		admission:  newAdmission(),
+	}
+	if config.CacheFile != "" {
+		if err := s.openCacheFile(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCacheFile, err)
+		}
 	}
 	s.local, _ = config.Provider.(geo.Local)
 	if s.terms.Source != geo.SourceMMDB { // each node has the files
@@ -93,6 +106,9 @@ func New(config Config) (*Service, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.spawn()
+	if s.file != nil {
+		s.tasks.Go(s.file.run)
+	}
 	if s.isShared() {
 		s.tasks.Go(s.follow)
 	}
@@ -194,5 +210,8 @@ func (s *Service) Stop(ctx context.Context) error {
 		err = errors.Join(err, future.Wait())
 	}
 	s.batcher.Stop() // after the workers, which report to it
+	if s.file != nil {
+		s.file.save(time.Now())
+	}
 	return err
 }

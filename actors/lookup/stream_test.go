@@ -46,7 +46,7 @@ func drain(t *testing.T, s *lookup.Service, from netip.Addr, all []string) []geo
 		if !ok {
 			break
 		}
-		if i := len(outcomes); i >= len(all) || text != all[i] || o.HasAnswer() == (o.Err != nil && o.Entry == nil) {
+		if i := len(outcomes); i >= len(all) || text != all[i] || !o.HasAnswer() && o.Err == nil {
 			t.Fatalf("got %q with %+v as outcome %d, want the texts in order", text, o, i)
 		}
 		outcomes = append(outcomes, o)

@@ -152,8 +152,8 @@ func ParseAssertion(c Credentials, audiences []string, now time.Time) (*Assertio
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// Candidates returns the keys that the assertion may be signed with: those that it names, or all of
-// its algorithm.
+// Candidates returns the keys that the assertion may be signed with: those with the key ID that it
+// names, or all if it names none.
 func (a *Assertion) Candidates(keys []jose.JSONWebKey) []jose.JSONWebKey {
 	var found []jose.JSONWebKey
 	for _, key := range keys {

@@ -11,7 +11,7 @@ import (
 const (
 	MostPostLogoutURIs = 10
 	MostClientKeys     = 5
-	MostResources      = 20 // of one client, and of one request
+	MostResources      = 20 // that one client is restricted to
 	longestJWKS        = 8 << 10
 	longestResource    = 250
 )
@@ -47,7 +47,7 @@ func (c *Client) checkOptions() *RegistrationError {
 		}
 	}
 	if o.BackchannelLogoutURI != "" {
-		if err := checkBackchannelURI(o.BackchannelLogoutURI); err != nil {
+		if err := checkServerURL(o.BackchannelLogoutURI); err != nil {
 			return &RegistrationError{"backchannel_logout_uri", err.Error()}
 		}
 	}
@@ -80,9 +80,9 @@ func (c *Client) checkKeys() *RegistrationError {
 // state.
 func checkPostLogoutURI(uri string, public bool) error { return CheckRedirectURI(uri, public) }
 
-// checkBackchannelURI returns an error unless the server may send logout tokens to uri: https, or
-// http on loopback, where no name can lead elsewhere.
-func checkBackchannelURI(uri string) error {
+// checkServerURL returns an error for operators to read, unless uri is the URL of a server: https, or
+// http on 127.0.0.1, [::1] or localhost. It must have no fragment and no user information.
+func checkServerURL(uri string) error {
 	if err := checkURICharacters(uri); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func checkBackchannelURI(uri string) error {
 	case strings.HasPrefix(uri, "http://"):
 		return checkLocal(u)
 	}
-	return errors.New("it must begin with https://, such as https://app.example/logout")
+	return errors.New("it must begin with https://, or with http:// and 127.0.0.1, [::1] or localhost")
 }
 
 // checkHTTPS returns an error unless uri is an https URL without a fragment and without user
@@ -106,7 +106,7 @@ func checkHTTPS(uri string) error {
 	if !strings.HasPrefix(uri, "https://") {
 		return errors.New("it must begin with https://")
 	}
-	return checkBackchannelURI(uri)
+	return checkServerURL(uri)
 }
 
 // CheckResourceURI returns an error for operators to read, unless uri may name a resource server: an
@@ -115,7 +115,7 @@ func CheckResourceURI(uri string) error {
 	if len(uri) > longestResource {
 		return errors.New("it must have at most 250 bytes")
 	}
-	return checkBackchannelURI(uri)
+	return checkServerURL(uri)
 }
 
 // listOf returns names as people write them: "a, b and c".

@@ -49,27 +49,6 @@ func CheckRedirectURI(uri string, public bool) error {
 	return nil
 }
 
-// checkClientURI returns an error for operators to read, unless uri may be linked for users. It
-// must be absolute, with the scheme https, or http on 127.0.0.1, [::1] or localhost. It must have
-// no fragment or user information.
-func checkClientURI(uri string) error {
-	if err := checkURICharacters(uri); err != nil {
-		return err
-	}
-	u, err := url.Parse(uri)
-	switch {
-	case err != nil:
-		return errors.New("it is not a URI")
-	case u.User != nil:
-		return errors.New("it must not contain a user name or password")
-	case strings.HasPrefix(uri, "https://"):
-		return checkHost(u)
-	case strings.HasPrefix(uri, "http://"):
-		return checkLocal(u)
-	}
-	return errors.New("it must begin with https://, such as https://app.example/about")
-}
-
 // checkURICharacters returns an error for characters that RFC 3986 does not allow, for fragments
 // and for wildcards.
 func checkURICharacters(uri string) error {

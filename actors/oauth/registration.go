@@ -66,7 +66,7 @@ func (c *Client) checkURI() *RegistrationError {
 	if c.URI == "" {
 		return nil
 	}
-	if err := checkClientURI(c.URI); err != nil {
+	if err := checkServerURL(c.URI); err != nil {
 		return &RegistrationError{"client_uri", err.Error()}
 	}
 	return nil
@@ -99,8 +99,7 @@ func (c *Client) checkRedirectURIs() *RegistrationError {
 func (c *Client) checkGrants() *RegistrationError {
 	const field = "grants"
 	switch {
-	case c.Grants == 0 ||
-		!AllGrants.Contains(c.Grants):
+	case c.Grants == 0 || !AllGrants.Contains(c.Grants):
 		return &RegistrationError{field,
 			"it must have one or more of " + strings.Join(AllGrants.Names(), ", ")}
 	case c.Grants.Contains(RefreshTokenGrant) &&

@@ -483,5 +483,9 @@ func splitScopes(s string) (own Scopes, names []string, err *Error) {
 
 // ScopeText returns scopes and names separated by spaces.
 func ScopeText(scopes Scopes, names []string) string {
-	return strings.Join(append(slices.Clip(strings.Fields(scopes.String())), names...), " ")
+	own, others := scopes.String(), strings.Join(names, " ")
+	if own == "" || others == "" {
+		return own + others // without an allocation
+	}
+	return own + " " + others
 }

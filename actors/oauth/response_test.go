@@ -73,3 +73,20 @@ func TestMetadata(t *testing.T) {
 		}
 	}
 }
+
+// TestResponsesAllocateNothing writes responses into a buffer that is large enough.
+func TestResponsesAllocateNothing(t *testing.T) {
+	now, buffer := time.Unix(1_800_000_000, 0), make([]byte, 0, 1024)
+	about := oauth.Introspection{Active: true, Scopes: oauth.UserScopes, ClientID: "c", UserID: 7,
+		Issued: now, Expires: now}
+	tokens := oauth.TokenResponse{AccessToken: "a", Scopes: oauth.UserScopes, ShowScope: true,
+		ExpiresIn: time.Hour}
+	for what, write := range map[string]func(){
+		"introspection": func() { buffer = about.AppendJSON(buffer[:0]) },
+		"tokens":        func() { buffer = tokens.AppendJSON(buffer[:0]) },
+	} {
+		if n := testing.AllocsPerRun(100, write); n != 0 {
+			t.Errorf("%s: got %v allocations, want none", what, n)
+		}
+	}
+}

@@ -30,10 +30,10 @@ func (s *Service) Consent(
 	return *consent, nil
 }
 
-// GrantConsent adds scopes and resources to those that the user has granted the client. Call it before the code
-// that needs them is issued. before is the Granted of the consent that the user was shown. When the
-// consent was changed since, the error is account.ErrConflict: so one decision of the user counts
-// once, in all processes.
+// GrantConsent adds scopes and resources to those that the user has granted the client. Call it
+// before the code that needs them is issued. before is the Granted of the consent that the user was
+// shown. When the consent was changed since, the error is account.ErrConflict: so one decision of
+// the user counts once, in all processes.
 func (s *Service) GrantConsent(
 	ctx context.Context, userID int64, clientID string, scopes oauth.Scopes,
 	targets oauth.Targets, before, now time.Time,

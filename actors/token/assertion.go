@@ -29,6 +29,9 @@ const (
 	keysFresh       = time.Hour      // after which the keys of a jwks_uri are fetched again
 	keysKept        = 24 * time.Hour // while they cannot be fetched
 	keysAgain       = time.Minute    // at least, between two fetches for a client
+	keyFetches      = 60             // of a caller for self-registered clients: a burst, and then
+	keyFetchesEvery = 5 * time.Second
+	keyFetchers     = 10_000
 	assertionChecks = 10 * time.Second
 )
 
@@ -38,6 +41,7 @@ type prover struct {
 	proofs   ratelimit.Limiter[string]
 	sets     *lru.Cache[string, *keySetOf] // by client
 	fetches  singleflight.Group
+	fetchers ratelimit.Limiter[netip.Addr] // for clients that registered themselves
 
 	mu       sync.Mutex
 	waiting  int
@@ -64,6 +68,8 @@ func newProver(nodes ratelimit.Nodes) *prover {
 			ratelimit.NewPacer[string](clientProofs, clientProofsIn, proofClients),
 			func(id string) []byte { return []byte(id) },
 			func(text []byte) (string, bool) { return string(text), true }),
+		fetchers: ratelimit.ShareThrottle(nodes, "client_keys",
+			ratelimit.NewThrottle(keyFetches, keyFetchesEvery, keyFetchers)),
 		byCaller: map[netip.Prefix]int{},
 	}
 }
@@ -83,7 +89,7 @@ func (s *Service) prove(
 	}
 	ctx, cancel := context.WithTimeout(ctx, assertionChecks)
 	defer cancel()
-	keys, err := s.keysOf(ctx, client, a, now)
+	keys, err := s.keysOf(ctx, client, a, c.Caller, now)
 	if err != nil {
 		return err
 	}
@@ -157,7 +163,7 @@ var errNoKeys = &oauth.Error{
 // keysOf returns the keys of a client that may have signed a. Those of a jwks_uri are fetched again
 // when none has the name that a says, at most once a minute.
 func (s *Service) keysOf(
-	ctx context.Context, client *oauth.Client, a *oauth.Assertion, now time.Time,
+	ctx context.Context, client *oauth.Client, a *oauth.Assertion, caller netip.Addr, now time.Time,
 ) ([]jose.JSONWebKey, error) {
 	source := client.Options.JWKS + client.Options.JWKSURI // one of them is ""
 	set, ok := s.prover.sets.Get(client.ID)
@@ -171,8 +177,11 @@ func (s *Service) keysOf(
 		set = nil
 	}
 	if set == nil {
-		var err error
-		if set, err = s.readKeySet(ctx, client, source, now); err != nil {
+		by, err := s.payerOf(client, caller, now)
+		if err == nil {
+			set, err = s.readKeySet(ctx, client, source, by, now)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -182,15 +191,35 @@ func (s *Service) keysOf(
 	return a.Candidates(set.keys), nil
 }
 
-// readKeySet reads the keys of a client. Requests that come meanwhile wait for the same.
+// payerOf returns who has the keys of a client fetched: the client, if an operator has registered
+// it, or the network of the caller. Anybody can register clients and name their servers.
+func (s *Service) payerOf(
+	client *oauth.Client, caller netip.Addr, now time.Time,
+) (oauth.Payer, error) {
+	if !client.Options.SelfRegistered {
+		return oauth.Payer{ID: "client " + client.ID, Trusted: true}, nil
+	}
+	if client.Options.JWKSURI != "" {
+		if wait := s.prover.fetchers.Take(caller, now); wait > 0 {
+			return oauth.Payer{}, tooMany("Too many keys of clients had to be fetched.", wait)
+		}
+	}
+	return oauth.Payer{ID: "network " + ratelimit.SitePrefix(caller).String()}, nil
+}
+
+// readKeySet reads the keys of a client. Requests of the same payer that come meanwhile wait for
+// the same. When it is too busy, that is the error, and the keys are as they were.
 func (s *Service) readKeySet(
-	ctx context.Context, client *oauth.Client, source string, now time.Time,
+	ctx context.Context, client *oauth.Client, source string, by oauth.Payer, now time.Time,
 ) (*keySetOf, error) {
-	read := s.prover.fetches.DoChan(client.ID+" "+source, func() (any, error) {
+	read := s.prover.fetches.DoChan(client.ID+" "+source+" "+by.ID, func() (any, error) {
 		set := &keySetOf{source: source, read: now, asOf: now}
 		text := []byte(source)
 		if client.Options.JWKSURI != "" {
-			text, set.err = s.fetchKeys(source)
+			text, set.err = s.fetchKeys(source, by)
+		}
+		if errors.Is(set.err, oauth.ErrBusy) {
+			return nil, errUnavailable
 		}
 		if set.err == nil {
 			set.keys, set.err = oauth.ParseJWKS(text)
@@ -204,17 +233,20 @@ func (s *Service) readKeySet(
 	})
 	select {
 	case result := <-read:
+		if result.Err != nil {
+			return nil, result.Err
+		}
 		return result.Val.(*keySetOf), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for keys: %w", ctx.Err())
 	}
 }
 
-func (s *Service) fetchKeys(address string) ([]byte, error) {
+func (s *Service) fetchKeys(address string, by oauth.Payer) ([]byte, error) {
 	if s.config.Fetcher == nil {
 		return nil, errors.New("nothing is fetched")
 	}
 	ctx, cancel := context.WithTimeout(s.lifetime, assertionChecks)
 	defer cancel()
-	return s.config.Fetcher.Fetch(ctx, address, keysAgain, nil)
+	return s.config.Fetcher.Fetch(ctx, address, keysAgain, by)
 }

@@ -138,14 +138,69 @@ func TestWrongAssertionsAreThrottled(t *testing.T) {
 type served struct {
 	keys    atomic.Pointer[string] // nil = the server does not respond
 	fetches atomic.Int32
+	busy    atomic.Bool // it has no room
+	by      atomic.Pointer[oauth.Payer]
 }
 
-func (s *served) Fetch(context.Context, string, time.Duration, func() error) ([]byte, error) {
+func (s *served) Fetch(_ context.Context, _ string, _ time.Duration, by oauth.Payer) ([]byte, error) {
 	s.fetches.Add(1)
+	s.by.Store(&by)
+	if s.busy.Load() {
+		return nil, oauth.ErrBusy
+	}
 	if keys := s.keys.Load(); keys != nil {
 		return []byte(*keys), nil
 	}
 	return nil, errors.New("no response")
+}
+
+// TestKeyFetchesAreCharged checks who pays for the keys of a client that registered itself, and that
+// a stranger who has used up the room takes nobody else's.
+func TestKeyFetchesAreCharged(t *testing.T) {
+	server := &served{}
+	f := newFixture(t, func(c *token.Config) { c.Issuer, c.Fetcher = testIssuer, server })
+	key, now := newClientKey(t, "first"), time.Now()
+	text := jwksOf(t, key)
+	server.keys.Store(&text)
+	const uri = "https://keys.example/jwks"
+	own, _ := f.register(t, oauth.Client{Name: "Keys", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKSURI: uri}})
+	stranger, _ := f.register(t, oauth.Client{Name: "Agent", Grants: oauth.ClientCredentialsGrant,
+		Options: oauth.ClientOptions{JWKSURI: uri, SelfRegistered: true}})
+	n := 0
+	send := func(c *oauth.Client, caller string) *oauth.Error {
+		n++
+		r := proves(c.ID, key.assert(t, c.ID, strconv.Itoa(n), now))
+		r.Caller = netip.MustParseAddr(caller)
+		_, fault := f.Token(t.Context(), r, now)
+		return fault
+	}
+	server.busy.Store(true)
+	if fault := send(stranger, "2001:db8::1"); fault == nil || fault.Status() != 503 {
+		t.Errorf("got %v without room, want 503", fault)
+	}
+	if by := server.by.Load(); by.Trusted || by.ID != "network 2001:db8::/48" {
+		t.Errorf("got %+v, want the network of the caller", by)
+	}
+	last := 200
+	for range 100 {
+		if fault := send(stranger, "2001:db8::1"); fault != nil {
+			last = fault.Status()
+		}
+	}
+	if last != 429 {
+		t.Errorf("got %d after many, want 429", last)
+	}
+	server.busy.Store(false)
+	if fault := send(stranger, "192.0.2.1"); fault != nil {
+		t.Errorf("got %v from another network, want a token", fault)
+	}
+	if fault := send(own, "2001:db8::1"); fault != nil {
+		t.Errorf("got %v for a client of an operator, want a token", fault)
+	}
+	if by := server.by.Load(); !by.Trusted || by.ID != "client "+own.ID {
+		t.Errorf("got %+v, want the client", by)
+	}
 }
 
 func TestServedKeysRotate(t *testing.T) {

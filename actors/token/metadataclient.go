@@ -16,10 +16,9 @@ import (
 // Fetcher fetches documents that clients serve: their metadata and their keys.
 type Fetcher interface {
 	// Fetch returns the JSON document at an https URL, which may have been fetched maxAge ago; 0 =
-	// for as long as its headers say. Before a request is sent, charge is called, and its error is
-	// returned; nil = nobody is charged. The error is oauth.ErrBusy when too many requests are under
-	// way.
-	Fetch(ctx context.Context, url string, maxAge time.Duration, charge func() error) ([]byte, error)
+	// for as long as its headers say. The error is that of the payer's Charge, or oauth.ErrBusy when
+	// too many requests are under way, in all or for this payer.
+	Fetch(ctx context.Context, url string, maxAge time.Duration, by oauth.Payer) ([]byte, error)
 }
 
 // How many metadata documents are requested for a user: ten at once, and then one each six minutes.
@@ -63,14 +62,15 @@ func (s *Service) MetadataClient(
 	if stored != nil && stored.Disabled {
 		return stored, false, nil
 	}
-	text, err := s.config.Fetcher.Fetch(ctx, address, 0, func() error {
+	by := oauth.Payer{ID: "user " + strconv.FormatInt(userID, 10), Charge: func() error {
 		if wait := s.fetches.Take(userID, now); wait > 0 {
 			return &oauth.Error{Code: oauth.TemporarilyUnavailable, Throttled: true, RetryAfter: wait,
 				Description: "You have opened too many new applications within an hour.",
 				Hint:        "Wait before another application is opened."}
 		}
 		return nil
-	})
+	}}
+	text, err := s.config.Fetcher.Fetch(ctx, address, 0, by)
 	var fault *oauth.Error
 	switch {
 	case errors.As(err, &fault):

@@ -46,7 +46,8 @@ func (s *Service) ClientUsage(id string) (u Usage) {
 }
 
 // CreateClient registers c under a new id. It returns the record and, for a confidential client
-// without keys, its secret, which nobody can read again. The error is a *oauth.RegistrationError or a failure.
+// without keys, its secret, which nobody can read again. The error is a *oauth.RegistrationError or
+// a failure.
 func (s *Service) CreateClient(
 	ctx context.Context, c oauth.Client, now time.Time,
 ) (created *oauth.Client, secret string, err error) {

@@ -15,24 +15,25 @@ import (
 	"gatehouse/actors/oauth"
 )
 
-// The room for signatures: those that are reserved, waited for or computed. A signature by RS256
-// takes about a millisecond, so a full queue is less than a second of work on two idle cores.
-const (
-	signQueue = 512
-	signShare = signQueue / 4 // of one client, so that it leaves room to the others
-)
+// signQueue is the room for signatures for each processor: those that are reserved, waited for or
+// computed. A signature by RS256 takes a millisecond of a processor. So the last one in a full queue
+// waits for a quarter of a second, and for two where this process has an eighth of the processors.
+const signQueue = 256
 
 // signer bounds how many signatures are computed at once, and how many wait for it. Its methods may
 // be called by many goroutines.
 type signer struct {
 	computing chan struct{} // holds a token for each signature that is being computed
+	room      int
 	mu        sync.Mutex
 	reserved  int
 	byClient  map[string]int // of reserved; "" = signatures for no client
 }
 
 func newSigner() signer {
-	return signer{computing: make(chan struct{}, runtime.GOMAXPROCS(0)), byClient: map[string]int{}}
+	processors := runtime.GOMAXPROCS(0)
+	return signer{computing: make(chan struct{}, processors), room: signQueue * processors,
+		byClient: map[string]int{}}
 }
 
 // signature is the room for one signature and its key. It must be released once.
@@ -53,10 +54,11 @@ func (s *Service) reserve(client, alg string, now time.Time) *signature {
 	return &signature{service: s, client: client, key: key}
 }
 
+// take takes room for a signature. One client gets a quarter, so that it leaves room to the others.
 func (g *signer) take(client string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.reserved >= signQueue || g.byClient[client] >= signShare {
+	if g.reserved >= g.room || g.byClient[client] >= g.room/4 {
 		return false
 	}
 	g.reserved++

@@ -35,6 +35,7 @@ type commands struct {
 	Init     initCommand     `cmd:"" help:"Prepare the database and create the first operator client."`
 	Migrate  migrateCommand  `cmd:"" help:"Show the database's schema version, or bring it up to date."`
 	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a file, also while a server runs."`
+	Lookup   lookupCommand   `cmd:"" help:"Look up addresses and domains, one or files of millions."`
 	Client   clientCommand   `cmd:"" help:"Manage client applications."`
 	Resource resourceCommand `cmd:"" help:"Manage APIs that take access tokens of this service."`
 	User     userCommand     `cmd:"" help:"Manage users."`
@@ -118,6 +119,10 @@ func usage(p *program) int {
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitDone
+	}
+	var quiet *exitError
+	if errors.As(err, &quiet) {
+		return quiet.code
 	}
 	code, line := p.explain(err)
 	if _, err := fmt.Fprintf(p.stderr, "gatehouse: %s\n", line); err != nil {

@@ -102,6 +102,8 @@ func (p *program) startError(err error) error {
 		return &settingError{setting: "ip-api-base", must: wrong.Err}
 	case "Lookups.Files":
 		return &settingError{setting: "ip-mmdb", must: wrong.Err}
+	case "Lookups.CacheFile":
+		return &settingError{setting: "cache-file", must: wrong.Err}
 	case "Lookups.Reverse":
 		return &settingError{setting: "ptr", must: wrong.Err}
 	}

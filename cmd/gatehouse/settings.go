@@ -124,6 +124,8 @@ type settings struct {
 	BreakerCooldown     duration   `name:"breaker-cooldown" variable:"GATEHOUSE_BREAKER_COOLDOWN" default:"10s" min:"1ms" max:"1h" group:"upstream" placeholder:"TIME" help:"Length of that pause; one request then probes the upstream (${default})."`
 	ForbiddenHold       duration   `name:"forbidden-hold" variable:"GATEHOUSE_FORBIDDEN_HOLD" default:"10m" min:"1ms" max:"24h" group:"upstream" placeholder:"TIME" help:"Length of the pause after the upstream refused the key or the address (${default})."`
 	CacheEntries        int        `name:"cache-entries" variable:"GATEHOUSE_CACHE_ENTRIES" default:"100000" min:"1" max:"100000000" group:"upstream" placeholder:"N" help:"Results kept in memory (${default})."`
+	CacheTTL            duration   `name:"cache-ttl" variable:"GATEHOUSE_CACHE_TTL" default:"10m" min:"1m" max:"18h" group:"upstream" placeholder:"TIME" help:"How long a result is cached (${default})."`
+	CacheFile           string     `name:"cache-file" variable:"GATEHOUSE_CACHE_FILE" group:"upstream" placeholder:"FILE" help:"File that keeps the cached results over a restart."`
 	GeoLimit            int        `name:"geo-limit" variable:"GATEHOUSE_GEO_LIMIT" default:"0" min:"0" max:"1000000" group:"upstream" placeholder:"N" help:"Cache misses a minute that one caller may cause; 0 = no limit (${default})."`
 
 	Listen                   listenAddress `name:"listen" variable:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" group:"http" placeholder:"ADDRESS" help:"Public address: HOST:PORT or unix:/path, which may end with ?mode=0660&group=NAME; port 0 takes a free one (${default})."`
@@ -159,6 +161,10 @@ var groups = []kong.Group{
 	{Key: "log", Title: "Logs:"},
 	{Key: "options", Title: "What few clients need:"},
 	{Key: "remote", Title: "The server and its operator:"},
+	{Key: "input", Title: "Input:"},
+	{Key: "output", Title: "Output:"},
+	{Key: "source", Title: "Where answers come from:"},
+	{Key: "run", Title: "Long runs:"},
 }
 
 // serviceSettings are all settings of a process that serves.
@@ -334,7 +340,8 @@ var registrationModes = map[choice]oauth.RegistrationMode{
 func (s *serviceSettings) lookups() *stack.Lookups {
 	l := &stack.Lookups{
 		Files:        mmdb.Config{Files: s.IPMMDB},
-		CacheEntries: s.CacheEntries, Timeout: s.LookupTimeout.Duration,
+		CacheEntries: s.CacheEntries, CacheTTL: s.CacheTTL.Duration, CacheFile: s.CacheFile,
+		Timeout:     s.LookupTimeout.Duration,
 		Concurrency: s.UpstreamConcurrency, UpstreamShare: s.UpstreamShare,
 		CallerLimit: s.GeoLimit, Egress: string(s.EgressLabel),
 		Breaker: geo.BreakerConfig{

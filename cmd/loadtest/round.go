@@ -35,6 +35,8 @@ var legs = []leg{
 	{name: "introspect", rate: "300", people: 20,
 		expect: []string{"errors<0.1%", "introspect p50<50ms"}},
 	{name: "authorize", rate: "3", people: 5, expect: []string{"errors<0.1%", "login p50<1s"}},
+	{name: "openid", rate: "30", expect: []string{"errors<0.1%", "token p50<200ms"}},
+	{name: "device", rate: "10", expect: []string{"errors<0.1%", "allow p50<200ms"}},
 	{name: "refresh", rate: "50", people: 50, expect: []string{"errors<0.1%", "refresh p50<100ms"}},
 	{name: "churn", rate: "30", people: 50, expect: []string{"errors<0.1%", "profile p50<50ms"}},
 	{name: "profile", rate: "800", people: 50, expect: []string{"errors<0.1%", "profile p50<20ms"}},

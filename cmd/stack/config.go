@@ -75,7 +75,7 @@ type Lookups struct {
 	// simulator runs in this process. Connections 0 = Concurrency.
 	Upstream ipapi.Config
 	// Files are offline files: a fallback where Upstream does not answer in time. No Files.Files =
-	// no fallback. Logger and Rendered are set by Start.
+	// no fallback. Logger, Rendered and TTL are set by Start.
 	Files mmdb.Config
 	// Reverse finds reverse names where a batch lacks them. Server "" = none are looked up.
 	Reverse ptr.Config
@@ -85,6 +85,8 @@ type Lookups struct {
 	SimulatorListen string
 
 	CacheEntries  int           // results kept in memory, at least 1
+	CacheTTL      time.Duration // of a result; optional: 0 = 10 minutes; at most geo.MaxTTL
+	CacheFile     string        // keeps the results over a restart; optional: "" = they are lost
 	Timeout       time.Duration // the longest wait of a caller, more than 1 s
 	Concurrency   int           // requests to the upstream at once, at least 1
 	UpstreamShare float64       // the process's part of the upstream's budget, above 0 and at most 1

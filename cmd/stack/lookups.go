@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ import (
 func (s *Stack) startLookups() (err error) {
 	c := s.config.Lookups
 	service := lookup.Config{
-		CacheEntries: c.CacheEntries, LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
+		CacheEntries: c.CacheEntries, CacheTTL: c.CacheTTL,
+		CacheFile: c.CacheFile, CacheOrigin: s.cacheOrigin(), LookupTimeout: c.Timeout, Concurrency: c.Concurrency,
 		UpstreamShare: c.UpstreamShare, CallerLimit: c.CallerLimit, Breaker: c.Breaker,
 		Reverse: c.Reverser, Peers: c.Peers, Ledger: c.Ledger, Actors: s.actors, Logger: s.Logger, Metrics: s.Metrics,
 	}
@@ -37,7 +39,11 @@ func (s *Stack) startLookups() (err error) {
 			return err
 		}
 	}
-	if s.Lookups, err = lookup.New(service); err != nil {
+	s.Lookups, err = lookup.New(service)
+	if errors.Is(err, lookup.ErrCacheFile) {
+		return wrong("Lookups.CacheFile", err)
+	}
+	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	s.stopLookups = sync.OnceFunc(func() { s.stopWithin(s.Lookups.Stop, "lookups were cut off") })
@@ -56,7 +62,7 @@ func (s *Stack) StopLookups() { s.stopLookups() }
 func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 	c := s.config.Lookups
 	if len(c.Files.Files) > 0 {
-		c.Files.Logger, c.Files.Rendered = s.Logger, c.CacheEntries
+		c.Files.Logger, c.Files.Rendered, c.Files.TTL = s.Logger, c.CacheEntries, c.CacheTTL
 		files, err := mmdb.Open(c.Files)
 		if err != nil {
 			return nil, nil, wrong("Lookups.Files", err)
@@ -87,6 +93,19 @@ func (s *Stack) openProviders() (provider, fallback geo.Provider, err error) {
 	s.UpstreamURL = upstream.Base
 	s.onStop(func() error { client.Close(); return nil })
 	return client, fallback, nil
+}
+
+// cacheOrigin names the settings that results depend on. Cached results of other settings are not
+// read from a file.
+func (s *Stack) cacheOrigin() string {
+	c := s.config.Lookups
+	origin := fmt.Sprintf("%q %q %v %q", c.Upstream.Tier, c.Upstream.Base, c.CacheTTL, c.Reverse.Server)
+	for _, path := range c.Files.Files {
+		if info, err := os.Stat(path); err == nil {
+			origin += fmt.Sprintf(" %q %d %d", path, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return origin
 }
 
 // openReverse starts to look up reverse names.

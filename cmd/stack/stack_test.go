@@ -70,6 +70,7 @@ func TestStartNamesTheField(t *testing.T) {
 		"AdminListen":        func(c *stack.Config) { c.AdminListen = taken.Addr().String() },
 		"Lookups.Upstream":   func(c *stack.Config) { c.Lookups.Upstream = ipapi.Config{} },
 		"Lookups.Files":      func(c *stack.Config) { c.Lookups.Files.Files = []string{noFile} },
+		"Lookups.CacheFile":  func(c *stack.Config) { c.Lookups.CacheFile = noFile + "/cache" },
 		"Lookups.Reverse":    func(c *stack.Config) { c.Lookups.Reverse = ptr.Config{Server: "nowhere"} },
 		"Lookups.Simulator":  func(c *stack.Config) { c.Lookups.SimulatorListen = taken.Addr().String() },
 		"Identity.Database":  func(c *stack.Config) { c.Identity.Database.URL = "mysql:" },

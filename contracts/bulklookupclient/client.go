@@ -3,6 +3,7 @@
 package bulklookupclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,6 +100,35 @@ func (c *Client) BulkFrom(ctx context.Context, contentType string, body []byte) 
 		return nil, fmt.Errorf("got %d items of %d", len(batch.Items), batch.Count)
 	}
 	return batch, nil
+}
+
+// Stream looks up the queries of body: lines of text/plain or application/x-ndjson. The items are in
+// the order of the queries. It returns an error if the response was cut off.
+func (c *Client) Stream(ctx context.Context, contentType, body string) ([]Item, error) {
+	response, err := c.Do(ctx, Request{Method: fasthttp.MethodPost, Path: "/api/stream",
+		ContentType: contentType, Body: []byte(body)})
+	if err != nil {
+		return nil, err
+	}
+	var all []Item
+	lines := json.NewDecoder(bytes.NewReader(response.Body))
+	for {
+		var line struct {
+			Item
+			Done  bool `json:"done"`
+			Count int  `json:"count"`
+		}
+		if err := lines.Decode(&line); err != nil {
+			return nil, fmt.Errorf("read line %d of a stream: %w", len(all)+1, err)
+		}
+		if line.Done {
+			if line.Count != len(all) {
+				return nil, fmt.Errorf("got %d lines of %d", len(all), line.Count)
+			}
+			return all, nil
+		}
+		all = append(all, line.Item)
+	}
 }
 
 func decode(r *Response, into any) error {

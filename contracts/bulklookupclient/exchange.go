@@ -74,7 +74,8 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, errorOf(got)
 	}
 	kind, _, err := mime.ParseMediaType(got.Header(fasthttp.HeaderContentType))
-	if len(got.Body) > 0 && (err != nil || kind != "application/json") {
+	if len(got.Body) > 0 && (err != nil || kind != "application/json" &&
+		kind != "application/x-ndjson") {
 		return nil, fmt.Errorf("got a response with status %d that is not JSON", got.Status)
 	}
 	return got, nil

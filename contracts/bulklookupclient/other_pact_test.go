@@ -20,6 +20,7 @@ func otherRequests(t *testing.T, p *pacttest.Pact) {
 		{"a lookup of the caller's own address by POST", "POST", "/api/my-ip",
 			"GET, HEAD, OPTIONS"},
 		{"a bulk lookup by GET", "GET", "/api/bulk", "POST, OPTIONS"},
+		{"a stream by GET", "GET", "/api/stream", "POST, OPTIONS"},
 	} {
 		request := get(row.path)
 		request.Method = row.method
@@ -78,6 +79,7 @@ func webPages(t *testing.T, p *pacttest.Pact) {
 		{"a preflight of a lookup of the caller's own address", "GET", "/api/my-ip",
 			"GET, HEAD, OPTIONS"},
 		{"a preflight of a bulk lookup", "POST", "/api/bulk", "POST, OPTIONS"},
+		{"a preflight of a stream", "POST", "/api/stream", "POST, OPTIONS"},
 	} {
 		p.Test(t, pacttest.Interaction{
 			Name: row.name,

@@ -31,6 +31,8 @@ func TestPact(t *testing.T) {
 	webPages(t, p)
 	exactResults(t, p)
 	failingPages(t, p)
+	views(t, p)
+	streams(t, p)
 }
 
 // ask runs call with a client of the mock at base.

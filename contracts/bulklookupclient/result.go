@@ -15,6 +15,7 @@ type Result struct {
 	Location  Location `json:"location"`
 	Network   Network  `json:"network"`
 	Flags     Flags    `json:"flags"`
+	Data      Data     `json:"data,omitzero"` // if asked for
 }
 
 // Location is the location of an address, up to its city.
@@ -46,6 +47,15 @@ type Flags struct {
 	Mobile  bool `json:"mobile"`
 	Proxy   bool `json:"proxy"`
 	Hosting bool `json:"hosting"`
+}
+
+// Data is what the service's provider knows of an answer. An unknown value is "" or 0.
+type Data struct {
+	Prefix           string `json:"prefix"` // CIDR
+	AccuracyRadiusKm int    `json:"accuracyRadiusKm"`
+	ASN              int    `json:"asn"`
+	Source           string `json:"source"`
+	AsOf             string `json:"asOf"` // date
 }
 
 // Lookup is a Result with its Origin.

@@ -51,6 +51,7 @@ type Response struct {
 	Status int
 	Header map[string]any // strings and matchers.Matcher
 	JSON   any            // nil = any body
+	Text   string         // the whole body, with the Content-Type of Header; "" = any body
 }
 
 // Test runs call as a subtest against a mock of the provider at the URL base. The mock responds to
@@ -113,8 +114,11 @@ func (r *Response) describe(b *consumer.V4ResponseBuilder) {
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		b.Header(name, matcher(r.Header[name]))
 	}
-	if r.JSON != nil {
+	switch {
+	case r.JSON != nil:
 		b.JSONBody(r.JSON)
+	case r.Text != "":
+		b.Body(fmt.Sprint(r.Header["Content-Type"]), []byte(r.Text))
 	}
 }
 

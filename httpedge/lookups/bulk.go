@@ -32,6 +32,7 @@ const maxBulk = 50 // queries per request (interface document, section 8)
 // of the body.
 type bulkBatch struct {
 	parser   fastjson.Parser
+	shown    view
 	texts    []string
 	outcomes []geo.Outcome // one a text, in their order
 	sources  []geo.Source  // distinct
@@ -50,7 +51,13 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	body := ctx.PostBody()
+	shown, fault := viewOf(ctx.QueryArgs())
+	if fault != nil {
+		endpoint.WriteLookup(ctx, "", fault)
+		return
+	}
 	b := bulkBatches.Get().(*bulkBatch)
+	b.shown = shown
 	if err := b.read(body); err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
@@ -146,13 +153,14 @@ func (b *bulkBatch) write(ctx *fasthttp.RequestCtx) {
 		if err := b.outcomes[i].Err; err != nil {
 			body = endpoint.AppendItem(body, b.texts[i], err)
 		} else {
-			body = b.outcomes[i].AppendJSON(body, b.texts[i])
+			body = b.shown.append(body, b.texts[i], &b.outcomes[i])
 		}
 	}
 	ctx.Response.SwapBody(append(body, ']', '}'))
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
 	b.setSources(&ctx.Response.Header)
+	endpoint.Compress(ctx)
 }
 
 // refusal returns the error of the whole request: the one with the shortest wait when every item

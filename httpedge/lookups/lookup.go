@@ -64,7 +64,7 @@ var (
 
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
 func (s *service) lookup(ctx *fasthttp.RequestCtx) {
-	text, fault := queryText(ctx)
+	text, shown, fault := readQuery(ctx)
 	if fault != nil {
 		endpoint.WriteLookup(ctx, text, fault)
 		return
@@ -79,23 +79,31 @@ func (s *service) lookup(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
-	writeResult(ctx, text, &outcome)
+	writeResult(ctx, text, shown, &outcome)
 }
 
-// queryText returns the value of q, which shares memory with the request. Parsing the arguments
-// costs more than a cache hit, so it is skipped when q is the only one and nothing is encoded.
-func queryText(ctx *fasthttp.RequestCtx) (string, *geo.Error) {
+// readQuery returns the value of q, which shares memory with the request, and the view. Parsing the
+// arguments costs more than a cache hit, so it is skipped when q is the only one and nothing is
+// encoded.
+func readQuery(ctx *fasthttp.RequestCtx) (text string, shown view, fault error) {
 	text, ok := strings.CutPrefix(endpoint.View(ctx.URI().QueryString()), "q=")
 	if ok && !has(text, '%') && !has(text, '+') && !has(text, '&') {
-		return text, nil
+		return text, view{}, nil
 	}
-	return queryArgument(ctx.QueryArgs())
+	args := ctx.QueryArgs()
+	if text, fault = queryArgument(args); fault != nil {
+		return "", view{}, fault
+	}
+	if shown, fault = viewOf(args); fault != nil {
+		return "", view{}, fault
+	}
+	return text, shown, nil
 }
 
 func has(text string, c byte) bool { return strings.IndexByte(text, c) >= 0 }
 
 // queryArgument returns the value of q. It shares memory with the request.
-func queryArgument(args *fasthttp.Args) (string, *geo.Error) {
+func queryArgument(args *fasthttp.Args) (string, error) {
 	text, times := "", 0
 	for name, value := range args.All() {
 		if string(name) == "q" {
@@ -134,10 +142,10 @@ func setSource(h *fasthttp.ResponseHeader, source geo.Source) {
 
 // writeResult responds with a result for the query as written in text. A body that was rendered
 // before is not copied.
-func writeResult(ctx *fasthttp.RequestCtx, text string, o *geo.Outcome) {
-	if body := o.Ready(text); body != nil {
+func writeResult(ctx *fasthttp.RequestCtx, text string, shown view, o *geo.Outcome) {
+	if body := o.Ready(text); body != nil && shown == (view{}) {
 		ctx.Response.SetBodyRaw(body)
 		return
 	}
-	ctx.Response.SwapBody(o.AppendJSON(ctx.Response.SwapBody(nil)[:0], text))
+	ctx.Response.SwapBody(shown.append(ctx.Response.SwapBody(nil)[:0], text, o))
 }

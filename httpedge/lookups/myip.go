@@ -14,6 +14,11 @@ var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.Reaso
 
 // myIP serves GET /api/my-ip with the location of the caller's address.
 func (s *service) myIP(ctx *fasthttp.RequestCtx) {
+	shown, err := viewOf(ctx.QueryArgs())
+	if err != nil {
+		endpoint.WriteLookup(ctx, "", err)
+		return
+	}
 	caller := s.caller(ctx)
 	if !caller.IsValid() {
 		endpoint.WriteLookup(ctx, "", errCallerUnusable)
@@ -35,5 +40,5 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 	}
 	endpoint.SetJSON(&ctx.Response.Header)
 	endpoint.SetNoStore(&ctx.Response.Header)
-	writeResult(ctx, text, &outcome)
+	writeResult(ctx, text, shown, &outcome)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ const (
 	maxStreamLine  = 4 << 10 // bytes of a line
 	streamChunk    = 32 << 10
 	streamOverhead = 8 << 10 // room for the line that fills a chunk
+	fewQueries     = 2       // whose response is not worth compressing: a line has about 500 bytes
 )
 
 var contentTypeNDJSON = []byte("application/x-ndjson")
@@ -43,14 +43,20 @@ var (
 
 // stream serves POST /api/stream.
 func (s *service) stream(ctx *fasthttp.RequestCtx) {
+	shown, err := viewOf(ctx.QueryArgs())
+	if err != nil {
+		endpoint.WriteLookup(ctx, "", err)
+		return
+	}
 	queries, err := readStream(&ctx.Request)
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
 		return
 	}
 	found := s.lookups.Stream(s.caller(ctx), queries.next)
-	endpoint.SetStream(ctx, func(w io.Writer) error {
-		out := streamWriter{to: w, buf: streamBuffers.Get().(*[]byte)}
+	many := len(queries.ends) > fewQueries
+	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
+		out := streamWriter{to: to, shown: shown, buf: streamBuffers.Get().(*[]byte)}
 		defer streamBuffers.Put(out.buf)
 		return out.write(found)
 	})
@@ -65,9 +71,10 @@ var streamBuffers = sync.Pool{New: func() any {
 
 // streamWriter writes the lines of a response.
 type streamWriter struct {
-	to  io.Writer
-	buf *[]byte // lines that are not sent yet
-	err error
+	to    *endpoint.Stream
+	shown view
+	buf   *[]byte // lines that are not sent yet
+	err   error
 }
 
 // write sends a line for each query, and the last line. It sends what it has before it waits.
@@ -75,14 +82,20 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 	count, failed := 0, 0
 	lines := (*w.buf)[:0]
 	send := func() bool {
-		if len(lines) > 0 && w.err == nil {
+		if w.err == nil {
 			_, w.err = w.to.Write(lines)
 			lines = lines[:0]
 		}
 		return w.err == nil
 	}
+	flush := func() bool {
+		if len(lines) > 0 && send() {
+			w.err = w.to.Flush()
+		}
+		return w.err == nil
+	}
 	for {
-		text, outcome, ok := found.Next(send)
+		text, outcome, ok := found.Next(flush)
 		if !ok {
 			break
 		}
@@ -91,7 +104,7 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 			failed++
 			lines = endpoint.AppendItem(lines, text, outcome.Err)
 		} else {
-			lines = outcome.AppendJSON(lines, text)
+			lines = w.shown.append(lines, text, &outcome)
 		}
 		lines = append(lines, '\n')
 		if len(lines) >= streamChunk && !send() {

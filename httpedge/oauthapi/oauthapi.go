@@ -4,6 +4,7 @@ package oauthapi
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -120,10 +121,12 @@ func (s *service) showKeys(ctx *fasthttp.RequestCtx) {
 // keysTimeout is how long a request waits for the first key.
 const keysTimeout = 5 * time.Second
 
+var publicCache = fmt.Sprintf("public, max-age=%d", int(token.JWKSMaxAge.Seconds()))
+
 // showPublic responds with a document that anybody may keep for as long as token.JWKSMaxAge.
 func showPublic(ctx *fasthttp.RequestCtx, document []byte) {
 	endpoint.SetJSON(&ctx.Response.Header)
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, publicCache)
 	ctx.Response.SetBodyRaw(document)
 }
 

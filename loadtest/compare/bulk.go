@@ -11,8 +11,16 @@ import (
 // bulkTrial is a bulk request for bulkSize cached addresses.
 var bulkTrial = trial{
 	name: "bulk", requests: 30_000, proof: "X-Geo-Source: upstream",
-	prepare:   func(plan) (func(string) [][]byte, error) { return bulks, nil },
-	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawBulks() },
+	prepare: func(plan) (func(string) [][]byte, error) {
+		return func(host string) [][]byte { return bulks(host, keys) }, nil
+	},
+	raw: func(string) (fasthttp.RequestHandler, error) {
+		bodies, err := newBodies()
+		if err != nil {
+			return nil, err
+		}
+		return newRawBulks(bodies, "upstream")
+	},
 	configure: configureLookups, warm: fillCache,
 }
 
@@ -23,19 +31,19 @@ func bulkBody(chosen []string) string {
 	return `{"queries":["` + strings.Join(chosen, `","`) + `"]}`
 }
 
-// bulkKeys returns the keys in groups of bulkSize. It leaves out the rest.
-func bulkKeys() [][]string {
+// bulkKeys returns n keys in groups of bulkSize. It leaves out the rest.
+func bulkKeys(n int) [][]string {
 	var all []string
-	for i := range keys / bulkSize * bulkSize {
+	for i := range n / bulkSize * bulkSize {
 		all = append(all, key(i).String())
 	}
 	return slices.Collect(slices.Chunk(all, bulkSize))
 }
 
-// bulks returns a request for each group of keys.
-func bulks(host string) [][]byte {
+// bulks returns a request for each group of n keys.
+func bulks(host string, n int) [][]byte {
 	var requests [][]byte
-	for _, chosen := range bulkKeys() {
+	for _, chosen := range bulkKeys(n) {
 		body := bulkBody(chosen)
 		requests = append(requests, fmt.Appendf(nil,
 			"POST /api/bulk HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -44,14 +52,11 @@ func bulks(host string) [][]byte {
 	return requests
 }
 
-// newRawBulks returns a handler that has the response to each request body ready in a map.
-func newRawBulks() (fasthttp.RequestHandler, error) {
-	bodies, err := newBodies()
-	if err != nil {
-		return nil, err
-	}
+// newRawBulks returns a handler that has the response to each request body ready in a map. bodies are
+// the results of a source by key.
+func newRawBulks(bodies map[string][]byte, source string) (fasthttp.RequestHandler, error) {
 	responses := make(map[string][]byte)
-	for _, chosen := range bulkKeys() {
+	for _, chosen := range bulkKeys(len(bodies)) {
 		response := fmt.Appendf(nil, `{"ok":true,"count":%d,"failed":0,"results":[`, bulkSize)
 		for i, text := range chosen {
 			if i > 0 {
@@ -61,7 +66,7 @@ func newRawBulks() (fasthttp.RequestHandler, error) {
 		}
 		responses[bulkBody(chosen)] = append(response, "]}"...)
 	}
-	headers := append(newHeaders("Cache-Control", "no-store"), geoHeaders...)
+	headers := append(newHeaders("Cache-Control", "no-store"), geoHeaders(source)...)
 	contentType := []byte("application/json")
 	return func(ctx *fasthttp.RequestCtx) {
 		setHeaders(ctx, headers)

@@ -121,7 +121,7 @@ func compareResponses(a, b *client) error {
 	return nil
 }
 
-var issuedToken = regexp.MustCompile("(gtat|gtrt)_[-_0-9A-Za-z]+")
+var issuedToken = regexp.MustCompile("(gtat|gtrt|eyJ)[-_.0-9A-Za-z]+")
 
 func (c *client) doNext() (http.Header, string, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(timeout)); err != nil {

@@ -67,7 +67,7 @@ func TestServersSendSameResponses(t *testing.T) {
 
 func TestUnknownTrialIsRefused(t *testing.T) {
 	if err := reportAll(comparison{pairs: 1, connections: 1}, []string{"nothing"}); err == nil ||
-		!strings.Contains(err.Error(), "hit, bulk, profile") {
+		!strings.Contains(err.Error(), "hit, bulk, cold, bulk-cold, profile") {
 		t.Errorf("got %v, want an error with the known names", err)
 	}
 }

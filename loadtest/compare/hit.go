@@ -18,14 +18,16 @@ import (
 // hitTrial is a cached lookup.
 var hitTrial = trial{
 	name: "hit", requests: 200_000, proof: "X-Cache: hit",
-	prepare:   func(plan) (func(string) [][]byte, error) { return lookups, nil },
+	prepare: func(plan) (func(string) [][]byte, error) {
+		return func(host string) [][]byte { return lookups(host, keys) }, nil
+	},
 	raw:       func(string) (fasthttp.RequestHandler, error) { return newRawHandler() },
 	configure: configureLookups, warm: fillCache,
 }
 
-// lookups returns a request for each key.
-func lookups(host string) [][]byte {
-	requests := make([][]byte, keys)
+// lookups returns a request for each of n keys.
+func lookups(host string, n int) [][]byte {
+	requests := make([][]byte, n)
 	for i := range requests {
 		requests[i] = fmt.Appendf(nil,
 			"GET /api/lookup?q=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: */*\r\n\r\n",
@@ -78,15 +80,17 @@ func locate(_ context.Context, q geo.Query) (geo.Answer, error) {
 	}}, nil
 }
 
-// geoHeaders are the headers of every lookup response, with fixed values.
-var geoHeaders = newHeaders(
-	"X-Request-Id", "00112233445566778899aabbccddeeff",
-	"X-Content-Type-Options", "nosniff",
-	"Access-Control-Allow-Origin", "*",
-	"Access-Control-Expose-Headers",
-	"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id",
-	"X-Geo-Source", "upstream",
-)
+// geoHeaders returns the headers of every lookup response of a source, with fixed values.
+func geoHeaders(source string) []header {
+	return newHeaders(
+		"X-Request-Id", "00112233445566778899aabbccddeeff",
+		"X-Content-Type-Options", "nosniff",
+		"Access-Control-Allow-Origin", "*",
+		"Access-Control-Expose-Headers",
+		"Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Cache, X-Geo-Source, X-Request-Id",
+		"X-Geo-Source", source,
+	)
+}
 
 // hitHeaders are the other headers of a cache hit, except Age.
 var hitHeaders = newHeaders("Cache-Control", "private, max-age=600", "X-Cache", "hit")
@@ -99,9 +103,10 @@ func newRawHandler() (fasthttp.RequestHandler, error) {
 		return nil, err
 	}
 	fetched, contentType, age := time.Now(), []byte("application/json"), []byte("Age")
+	common := geoHeaders("upstream")
 	return func(ctx *fasthttp.RequestCtx) {
 		var buf [20]byte
-		setHeaders(ctx, geoHeaders)
+		setHeaders(ctx, common)
 		setHeaders(ctx, hitHeaders)
 		ctx.Response.Header.SetCanonical(age, strconv.AppendInt(buf[:0],
 			int64(ctx.Time().Sub(fetched)/time.Second), 10))

@@ -122,11 +122,12 @@ func configureIdentity(dir string, c *stack.Config) error {
 }
 
 // register stores a new confidential client and returns it with its secret.
-func register(store *sqlstore.Store) (client *oauth.Client, secret string, err error) {
+func register(store *sqlstore.Store, options oauth.ClientOptions) (
+	client *oauth.Client, secret string, err error) {
 	secret, now := oauth.NewClientSecret(), time.Now()
 	client = &oauth.Client{
 		ID: uuid.NewString(), Name: "Atlas", RedirectURIs: []string{"https://app.example/callback"},
-		Scopes:  oauth.UserScopes,
+		Scopes: oauth.UserScopes | oauth.OpenIDScopes, Options: options,
 		Grants:  oauth.AuthorizationCodeGrant | oauth.ClientCredentialsGrant | oauth.RefreshTokenGrant,
 		Secrets: []oauth.Secret{{ID: "AbCd1234", Hash: oauth.HashOf(secret), Created: now}}, Created: now,
 	}

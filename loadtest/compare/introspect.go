@@ -30,7 +30,7 @@ func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	client, secret, err := register(store)
+	client, secret, err := register(store, oauth.ClientOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func prepareIntrospection(p plan) (_ func(host string) [][]byte, err error) {
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	tokens, err := seal(store, p.tokens, client.ID, user.ID, now)
+	tokens, err := seal(store, p.tokens, client.ID, user.ID, oauth.UserScopes, now)
 	if err != nil {
 		return nil, err
 	}

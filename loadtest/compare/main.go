@@ -8,12 +8,17 @@
 //
 //	hit             a cached lookup
 //	bulk            50 cached lookups in one request
+//	cold            a lookup in offline files, 65,536 addresses in turn
+//	bulk-cold       50 such lookups in one request
 //	profile         a basic profile, 10,000 access tokens in turn
 //	profile-200k    the same, 200,000 access tokens in turn
 //	introspect      introspection, 10,000 access tokens in turn
 //	token           a client_credentials grant on SQLite
 //	token-postgres  the same on its own PostgreSQL, from the programs of Debian's package
 //	redeem          redemption of an authorization code on SQLite; codes are made before
+//	userinfo        the claims of a user, 10,000 access tokens in turn
+//	id-token-rs256  redeem, with an id_token signed by RS256
+//	id-token-es256  redeem, with an id_token signed by ES256
 //
 // Databases are in the folder for temporary files. Without a name, all are measured, which takes
 // some minutes.

@@ -38,13 +38,21 @@ var manyProfilesTrial = trial{
 // profileFile is the file with the response body.
 const profileFile = "profile.json"
 
-func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
+func prepareProfiles(p plan) (func(host string) [][]byte, error) {
+	return prepareReads(p, "/api/user", oauth.UserScopes, func(u *account.User) []byte {
+		return u.AppendBasic(nil)
+	})
+}
+
+// prepareReads makes access tokens for scopes, with which a path is read. body returns the response.
+func prepareReads(p plan, path string, scopes oauth.Scopes, body func(*account.User) []byte) (
+	_ func(host string) [][]byte, err error) {
 	store, err := openStore(p.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	client, _, err := register(store)
+	client, _, err := register(store, oauth.ClientOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -54,25 +62,24 @@ func prepareProfiles(p plan) (_ func(host string) [][]byte, err error) {
 	if err := store.CreateUser(context.Background(), user); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, profileFile), user.AppendBasic(nil),
-		0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.dir, profileFile), body(user), 0o600); err != nil {
 		return nil, fmt.Errorf("write the profile: %w", err)
 	}
-	tokens, err := seal(store, p.tokens, client.ID, user.ID, now)
+	tokens, err := seal(store, p.tokens, client.ID, user.ID, scopes, now)
 	return func(host string) [][]byte {
 		requests := make([][]byte, len(tokens))
 		for i, token := range tokens {
 			requests[i] = fmt.Appendf(nil,
-				"GET /api/user HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n\r\n",
-				host, token)
+				"GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: compare\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n\r\n",
+				path, host, token)
 		}
 		return requests
 	}, err
 }
 
-// seal returns n access tokens of a user. They expire an hour after now.
+// seal returns n access tokens of a user for scopes. They expire an hour after now.
 func seal(
-	store *sqlstore.Store, n int, clientID string, userID int64, now time.Time,
+	store *sqlstore.Store, n int, clientID string, userID int64, scopes oauth.Scopes, now time.Time,
 ) ([]string, error) {
 	ctx := context.Background()
 	keys, err := store.Keys(ctx, now) // the current one for tokens is the first
@@ -91,7 +98,7 @@ func seal(
 	for i := range tokens {
 		tokens[i] = key.Seal(&oauth.AccessToken{
 			ClientID: clientID, UserID: userID, FamilyID: uuid.Must(uuid.NewV7()),
-			Scopes: oauth.UserScopes, Issued: now.Unix(), Expires: now.Add(time.Hour).Unix(),
+			Scopes: scopes, Issued: now.Unix(), Expires: now.Add(time.Hour).Unix(),
 			Epochs: oauth.Epochs{Client: client.Epoch, User: user.Epoch},
 		})
 	}
@@ -101,19 +108,23 @@ func seal(
 // newRawProfiles returns a handler that sends the profile in the folder. All tokens belong to one
 // user, so gatehouse has one body too.
 func newRawProfiles(dir string) (fasthttp.RequestHandler, error) {
+	return newRawReads(dir, "Vary", "Origin")
+}
+
+// newRawReads is newRawProfiles with headers of its own.
+func newRawReads(dir string, lines ...string) (fasthttp.RequestHandler, error) {
 	body, err := os.ReadFile(filepath.Join(dir, profileFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the profile: %w", err)
 	}
 	reset := []byte("X-RateLimit-Reset")
-	respond := newFixedHandler(newHeaders(
+	respond := newFixedHandler(newHeaders(append(lines,
 		"X-Request-Id", "00112233445566778899aabbccddeeff",
 		"X-Content-Type-Options", "nosniff",
-		"Vary", "Origin",
 		"Cache-Control", "no-store",
 		"X-RateLimit-Limit", "100",
 		"X-RateLimit-Remaining", "50",
-	), body)
+	)...), body)
 	return func(ctx *fasthttp.RequestCtx) {
 		var buf [20]byte
 		respond(ctx)

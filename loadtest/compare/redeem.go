@@ -26,13 +26,19 @@ const (
 	codeChallenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
+func prepareCodes(p plan) (func(host string) [][]byte, error) {
+	return prepareRedemptions(p, oauth.ViewUser, oauth.ClientOptions{})
+}
+
+// prepareRedemptions stores codes for scopes, of a client with these options.
+func prepareRedemptions(p plan, scopes oauth.Scopes, options oauth.ClientOptions) (
+	_ func(host string) [][]byte, err error) {
 	store, err := openStore(p.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	client, secret, err := register(store)
+	client, secret, err := register(store, options)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +57,7 @@ func prepareCodes(p plan) (_ func(host string) [][]byte, err error) {
 			Hash: oauth.HashOf(codes[i]), ClientID: client.ID, UserID: user.ID,
 			Epochs:      oauth.Epochs{Client: client.Epoch, User: user.Epoch},
 			RedirectURI: client.RedirectURIs[0],
-			Scopes:      oauth.ViewUser, CodeChallenge: codeChallenge, Expires: now.Add(time.Hour),
+			Scopes:      scopes, CodeChallenge: codeChallenge, Expires: now.Add(time.Hour),
 		}}
 	}, store)
 	form := url.Values{

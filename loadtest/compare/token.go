@@ -45,7 +45,7 @@ func prepareTokens(p plan) (_ func(host string) [][]byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	client, secret, err := register(store)
+	client, secret, err := register(store, oauth.ClientOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -36,8 +36,9 @@ type plan struct {
 }
 
 var trials = []*trial{
-	&hitTrial, &bulkTrial, &profileTrial, &manyProfilesTrial, &introspectTrial,
-	&tokenTrial, &postgresTrial, &redeemTrial,
+	&hitTrial, &bulkTrial, &coldTrial, &bulkColdTrial, &profileTrial, &manyProfilesTrial,
+	&introspectTrial, &tokenTrial, &postgresTrial, &redeemTrial, &userInfoTrial, &rs256Trial,
+	&es256Trial,
 }
 
 func trialNamed(name string) (*trial, error) {

@@ -16,6 +16,10 @@
 // highest rate (-token-share); while the upstream is down and 200 lookups a second need it; and
 // during full garbage collections, 100 ms apart.
 //
+// With -sessions it measures another database instead: users who each have a session. It prints the
+// time of a start, how many people a second come back with an id_token or sign in with a password,
+// and the memory after that.
+//
 // Latencies count from when a lookup was due. Each is the median of several rounds. Generator,
 // server and simulator share the machine. It ends by itself after about three minutes.
 package main
@@ -38,6 +42,7 @@ func main() {
 	c := config{people: people}
 	flag.IntVar(&c.active, "active", 100_000, "access tokens in use")
 	flag.IntVar(&c.revoked, "revoked", 0, "access tokens that are revoked and would still be valid")
+	flag.IntVar(&c.sessions, "sessions", 0, "users with a session; measures sign-ins instead of all else")
 	flag.Float64Var(&c.share, "token-share", 0.5, "rate of issued tokens while lookups are measured, as a share of the highest")
 	flag.DurationVar(&c.length, "length", 5*time.Second, "length of each measurement of lookups")
 	flag.IntVar(&c.rounds, "rounds", 5, "measurements of lookups under each condition")
@@ -63,12 +68,13 @@ type config struct {
 	share                   float64 // of the highest rate of issued tokens
 	gatehouse               string
 	people                  int // users that the tokens belong to
+	sessions                int // users with a session; 0 = measure tokens
 }
 
 func (c config) check() error {
-	if c.active < 1 || c.revoked < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
+	if c.active < 1 || c.revoked < 0 || c.sessions < 0 || c.share <= 0 || c.share > 1 || c.rounds < 1 || c.length < time.Second {
 		return errors.New(
-			"-active and -rounds must be at least 1, -revoked at least 0, -token-share above 0 and at most 1, -length at least 1s")
+			"-active and -rounds must be at least 1, -revoked and -sessions at least 0, -token-share above 0 and at most 1, -length at least 1s")
 	}
 	return nil
 }
@@ -92,6 +98,9 @@ func run(ctx context.Context, c config) (err error) {
 		}
 	}
 	database := "sqlite:" + filepath.Join(dir, "gatehouse.db")
+	if c.sessions > 0 {
+		return sessions(ctx, c, database)
+	}
 	active, err := fill(ctx, database, c)
 	if err != nil {
 		return fmt.Errorf("fill the database: %w", err)

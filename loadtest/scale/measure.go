@@ -14,30 +14,44 @@ import (
 
 // measure makes all measurements and prints them.
 func measure(ctx context.Context, c config, database string, active []string) (err error) {
-	var took []time.Duration
-	var local *loadtest.Local
-	for i := range starts {
-		var t time.Duration
-		if local, t, err = start(ctx, c, database); err != nil {
-			return err
-		}
-		if took = append(took, t); i < starts-1 {
-			if err := local.Stop(); err != nil {
-				return err
-			}
-		}
-	}
-	defer func() { err = errors.Join(err, local.Stop()) }()
-	fmt.Printf("start to ready: %v\n", median(took).Round(time.Millisecond))
-	if err := use(local.Base, active); err != nil {
-		return fmt.Errorf("use the tokens: %w", err)
-	}
-	memory, err := resident(ctx, local.Admin)
+	local, err := startOften(ctx, c, database)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("resident memory: %.0f MB\n", memory/1e6)
+	defer func() { err = errors.Join(err, local.Stop()) }()
+	if err := use(local.Base, active); err != nil {
+		return fmt.Errorf("use the tokens: %w", err)
+	}
+	if err := printMemory(ctx, local); err != nil {
+		return err
+	}
 	return latencies(ctx, c, local, active)
+}
+
+// startOften starts servers in turn, prints the median of their times, and returns the last.
+func startOften(ctx context.Context, c config, database string) (*loadtest.Local, error) {
+	var took []time.Duration
+	for {
+		local, t, err := start(ctx, c, database)
+		if err != nil {
+			return nil, err
+		}
+		if took = append(took, t); len(took) == starts {
+			fmt.Printf("start to ready: %v\n", median(took).Round(time.Millisecond))
+			return local, nil
+		}
+		if err := local.Stop(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func printMemory(ctx context.Context, local *loadtest.Local) error {
+	memory, err := resident(ctx, local.Admin)
+	if err == nil {
+		fmt.Printf("resident memory: %.0f MB\n", memory/1e6)
+	}
+	return err
 }
 
 func median(values []time.Duration) time.Duration {

@@ -30,9 +30,11 @@ import (
 // The limits of a fetch.
 const (
 	MaxBody     = 5 << 10         // bytes of a document
-	Timeout     = 5 * time.Second // from the name's resolution to the last byte
+	Timeout     = 5 * time.Second // of a call, with its wait for other requests to the host
 	maxHeader   = 16 << 10        // bytes of the response's header
 	maxAtOnce   = 32              // requests to all hosts
+	maxStrange  = 16              // those for payers that are not trusted
+	maxOfPayer  = 4               // requests of one payer, those that wait for a host included
 	maxCached   = 1000            // documents
 	longestURL  = 2000            // bytes
 	leastFresh  = time.Minute     // a document is kept for so long, whatever its headers say
@@ -52,14 +54,16 @@ type Config struct {
 // Fetcher fetches documents and keeps them while they are fresh. Its methods may be called by many
 // goroutines.
 type Fetcher struct {
-	client *http.Client
-	cache  *lru.Cache[string, document]
-	flight singleflight.Group // by URL
-	slots  chan struct{}      // holds one for each request under way
-	total  *prometheus.CounterVec
+	client  *http.Client
+	cache   *lru.Cache[string, document]
+	flight  singleflight.Group // by URL
+	slots   chan struct{}      // holds one for each request under way
+	strange chan struct{}      // holds one for each of them that is for nobody trusted
+	total   *prometheus.CounterVec
 
-	mu    sync.Mutex
-	hosts map[string]*host // those that are being asked, or waited for
+	mu     sync.Mutex
+	hosts  map[string]*host // those that are being asked, or waited for
+	payers map[string]int   // requests of each payer, by ID
 }
 
 // host lets one request at a time reach a server.
@@ -91,7 +95,8 @@ func New(config Config) (*Fetcher, error) {
 		return nil, fmt.Errorf("make a cache: %w", err)
 	}
 	f := &Fetcher{
-		cache: cache, slots: make(chan struct{}, maxAtOnce), hosts: map[string]*host{},
+		cache: cache, slots: make(chan struct{}, maxAtOnce),
+		strange: make(chan struct{}, maxStrange), hosts: map[string]*host{}, payers: map[string]int{},
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_fetches_total",
 			Help: "Documents of clients that were requested, by outcome: done or failed.",
@@ -135,12 +140,11 @@ func checkAddress(address string, allow func(netip.Addr) bool) error {
 }
 
 // Fetch returns the JSON document at an https URL. It is kept for as long as its headers say, at
-// least a minute and at most a day; maxAge shortens that, down to a minute: 0 = it does not. Before
-// a request is sent, charge is called, and its error is returned; nil = nobody is charged. One
+// least a minute and at most a day; maxAge shortens that, down to a minute: 0 = it does not. One
 // request at a time is sent to a host, and others wait for it. The error is oauth.ErrBusy when too
-// many hosts are being asked.
+// many hosts are being asked, or too many for this payer.
 func (f *Fetcher) Fetch(
-	ctx context.Context, address string, maxAge time.Duration, charge func() error,
+	ctx context.Context, address string, maxAge time.Duration, by oauth.Payer,
 ) ([]byte, error) {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(address, "https://") || u.Hostname() == "" ||
@@ -159,7 +163,7 @@ func (f *Fetcher) Fetch(
 			if body, ok := f.cached(address, maxAge); ok {
 				return body, nil
 			}
-			return f.fetch(ctx, address, u.Host, charge)
+			return f.fetch(ctx, address, u.Host, by)
 		})
 		if err == nil {
 			return fetched.([]byte), nil
@@ -185,15 +189,15 @@ func (f *Fetcher) cached(address string, maxAge time.Duration) ([]byte, bool) {
 
 // fetch fetches a document when it is the turn of this request.
 func (f *Fetcher) fetch(
-	ctx context.Context, address, host string, charge func() error,
+	ctx context.Context, address, host string, by oauth.Payer,
 ) ([]byte, error) {
-	leave, err := f.enter(ctx, host)
+	leave, err := f.enter(ctx, host, by)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if charge != nil {
-		if err := charge(); err != nil {
+	if by.Charge != nil {
+		if err := by.Charge(); err != nil {
 			return nil, err
 		}
 	}
@@ -208,9 +212,16 @@ func (f *Fetcher) fetch(
 }
 
 // enter waits until no other request to a host is under way.
-func (f *Fetcher) enter(ctx context.Context, name string) (leave func(), err error) {
+func (f *Fetcher) enter(
+	ctx context.Context, name string, by oauth.Payer,
+) (leave func(), err error) {
 	name = strings.ToLower(name)
 	f.mu.Lock()
+	if f.payers[by.ID] >= maxOfPayer {
+		f.mu.Unlock()
+		return nil, oauth.ErrBusy
+	}
+	f.payers[by.ID]++
 	h := f.hosts[name]
 	if h == nil {
 		h = &host{turn: make(chan struct{}, 1)}
@@ -224,6 +235,9 @@ func (f *Fetcher) enter(ctx context.Context, name string) (leave func(), err err
 		if h.users--; h.users == 0 {
 			delete(f.hosts, name)
 		}
+		if f.payers[by.ID]--; f.payers[by.ID] == 0 {
+			delete(f.payers, by.ID)
+		}
 	}
 	select {
 	case h.turn <- struct{}{}:
@@ -231,14 +245,36 @@ func (f *Fetcher) enter(ctx context.Context, name string) (leave func(), err err
 		release()
 		return nil, fmt.Errorf("wait for another request to the host: %w", ctx.Err())
 	}
-	select {
-	case f.slots <- struct{}{}:
-	default:
+	taken, ok := f.takeSlots(by)
+	if !ok {
 		<-h.turn
 		release()
 		return nil, oauth.ErrBusy
 	}
-	return func() { <-f.slots; <-h.turn; release() }, nil
+	return func() { taken(); <-h.turn; release() }, nil
+}
+
+// takeSlots takes the slots of a request, if there are free ones.
+func (f *Fetcher) takeSlots(by oauth.Payer) (release func(), ok bool) {
+	var taken []chan struct{}
+	release = func() {
+		for _, slots := range taken {
+			<-slots
+		}
+	}
+	for _, slots := range []chan struct{}{f.strange, f.slots} {
+		if by.Trusted && slots == f.strange {
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+			taken = append(taken, slots)
+		default:
+			release()
+			return nil, false
+		}
+	}
+	return release, true
 }
 
 // request sends a request and reads the document.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gatehouse/actors/oauth"
 	"gatehouse/providers/fetch"
 )
 
@@ -64,7 +66,7 @@ func TestDocumentIsFetchedOnce(t *testing.T) {
 	charged := 0
 	charge := func() error { charged++; return nil }
 	for range 3 {
-		body, err := s.Fetch(t.Context(), s.URL+"/x", 0, charge)
+		body, err := s.Fetch(t.Context(), s.URL+"/x", 0, oauth.Payer{Charge: charge})
 		if err != nil || string(body) != `{"a":"/x"}` {
 			t.Fatalf("got %q, %v", body, err)
 		}
@@ -79,7 +81,8 @@ func TestChargeRefuses(t *testing.T) {
 		respond(w, "application/json", "{}")
 	})
 	used := errors.New("used up")
-	if _, err := s.Fetch(t.Context(), s.URL, 0, func() error { return used }); err != used {
+	by := oauth.Payer{Charge: func() error { return used }}
+	if _, err := s.Fetch(t.Context(), s.URL, 0, by); err != used {
 		t.Errorf("got %v, want %v", err, used)
 	}
 	if n := s.requests.Load(); n != 0 {
@@ -110,7 +113,7 @@ func TestResponsesThatAreRefused(t *testing.T) {
 	})
 	for _, path := range []string{"/redirect", "/missing", "/html", "/bare", "/large", "/cut"} {
 		for range 2 { // nothing is kept of a failure
-			if body, err := s.Fetch(t.Context(), s.URL+path, 0, nil); err == nil {
+			if body, err := s.Fetch(t.Context(), s.URL+path, 0, oauth.Payer{}); err == nil {
 				t.Errorf("%s: got %q, want an error", path, body)
 			} else if strings.Contains(err.Error(), s.URL) {
 				t.Errorf("%s: got the URL in %q", path, err)
@@ -121,7 +124,7 @@ func TestResponsesThatAreRefused(t *testing.T) {
 		t.Errorf("got %d requests, want 12", n)
 	}
 	for _, path := range []string{"/good", "/jwks"} {
-		if _, err := s.Fetch(t.Context(), s.URL+path, 0, nil); err != nil {
+		if _, err := s.Fetch(t.Context(), s.URL+path, 0, oauth.Payer{}); err != nil {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}
@@ -141,7 +144,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"https://", "https:///x", "HTTPS://" + host, "file:///etc/passwd", "",
 		"https://" + host + "/" + strings.Repeat("a", 2000),
 	} {
-		if _, err := f.Fetch(t.Context(), address, 0, nil); err == nil {
+		if _, err := f.Fetch(t.Context(), address, 0, oauth.Payer{}); err == nil {
 			t.Errorf("%q: got no error", address)
 		}
 	}
@@ -158,11 +161,11 @@ func TestAddressIsCheckedAtEachConnection(t *testing.T) {
 	})
 	allowed := true
 	f := newFetcher(t, s.Server, func(netip.Addr) bool { return allowed })
-	if _, err := f.Fetch(t.Context(), s.URL+"/1", 0, nil); err != nil {
+	if _, err := f.Fetch(t.Context(), s.URL+"/1", 0, oauth.Payer{}); err != nil {
 		t.Fatal(err)
 	}
 	allowed = false
-	if _, err := f.Fetch(t.Context(), s.URL+"/2", 0, nil); err == nil {
+	if _, err := f.Fetch(t.Context(), s.URL+"/2", 0, oauth.Payer{}); err == nil {
 		t.Error("got no error at the second connection")
 	}
 }
@@ -181,7 +184,8 @@ func TestOneRequestAtOnceAndHost(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			path := s.URL + "/" + strings.Repeat("x", i%10)
-			if _, err := s.Fetch(t.Context(), path, 0, nil); err != nil {
+			by := oauth.Payer{ID: strconv.Itoa(i)}
+			if _, err := s.Fetch(t.Context(), path, 0, by); err != nil {
 				t.Error(err)
 			}
 		})
@@ -189,6 +193,49 @@ func TestOneRequestAtOnceAndHost(t *testing.T) {
 	all.Wait()
 	if most.Load() != 1 || s.requests.Load() != 10 {
 		t.Errorf("got %d at once, %d in all, want 1 and 10", most.Load(), s.requests.Load())
+	}
+}
+
+// TestStrangersLeaveRoom lets strangers name many servers that do not respond.
+func TestStrangersLeaveRoom(t *testing.T) {
+	const strangers, ofPayer = 16, 4
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	slow := func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-release
+		respond(w, "application/json", "{}")
+	}
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, "application/json", "{}")
+	})
+	var all sync.WaitGroup
+	for i := range strangers {
+		other := httptest.NewTLSServer(http.HandlerFunc(slow))
+		t.Cleanup(other.Close)
+		by := oauth.Payer{ID: strconv.Itoa(i / ofPayer)}
+		all.Go(func() {
+			if _, err := s.Fetch(t.Context(), other.URL, 0, by); err != nil {
+				t.Errorf("fetch %d: %v", i, err)
+			}
+		})
+		<-arrived
+		if i == ofPayer-1 {
+			if _, err := s.Fetch(t.Context(), s.URL+"/more", 0, by); !errors.Is(err, oauth.ErrBusy) {
+				t.Errorf("got %v for one more of a payer, want %v", err, oauth.ErrBusy)
+			}
+		}
+	}
+	_, err := s.Fetch(t.Context(), s.URL+"/other", 0, oauth.Payer{ID: "other"})
+	if !errors.Is(err, oauth.ErrBusy) {
+		t.Errorf("got %v for one more stranger, want %v", err, oauth.ErrBusy)
+	}
+	if _, err := s.Fetch(t.Context(), s.URL, 0, oauth.Payer{ID: "c", Trusted: true}); err != nil {
+		t.Errorf("got %v for a client of an operator", err)
+	}
+	close(release)
+	all.Wait()
+	if _, err := s.Fetch(t.Context(), s.URL+"/other", 0, oauth.Payer{ID: "other"}); err != nil {
+		t.Errorf("got %v after the others have ended", err)
 	}
 }
 
@@ -202,7 +249,7 @@ func TestSlowServer(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	if _, err := s.Fetch(t.Context(), s.URL, 0, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Fetch(t.Context(), s.URL, 0, oauth.Payer{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -1,6 +1,7 @@
 package mmdb
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -58,7 +59,6 @@ func shape(databaseType string) (located bool, err error) {
 // place is where a file has its record of an address.
 type place struct {
 	file   *file
-	result maxminddb.Result
 	offset uint64 // of the record in the file; or noRecord, or damaged
 	bits   int    // of the address's prefix for which the file has this record, or none
 }
@@ -74,28 +74,35 @@ func (f *file) find(addr netip.Addr) place {
 	if addr.Is6() && f.reader.Metadata.IPVersion == 4 {
 		return place{file: f, offset: noRecord}
 	}
-	p := place{file: f, result: f.reader.Lookup(addr), offset: noRecord}
+	p, result := place{file: f, offset: noRecord}, f.reader.Lookup(addr)
 	switch {
-	case p.result.Err() != nil:
+	case result.Err() != nil:
 		p.offset = damaged
-	case p.result.Found():
-		p.offset = uint64(p.result.Offset())
+	case result.Found():
+		p.offset = uint64(result.Offset())
 	}
-	if prefix := p.result.Prefix(); prefix.Addr().Is4() == addr.Is4() {
+	if prefix := result.Prefix(); prefix.Addr().Is4() == addr.Is4() {
 		p.bits = prefix.Bits()
 	}
 	return p
 }
 
+// errSearch says that the search for a record has failed.
+var errSearch = errors.New("damaged search tree")
+
 // read returns the record. The error may contain parts of the record, so it must not be logged.
 func (p *place) read() (r record, err error) {
+	if p.offset == damaged {
+		return record{}, fmt.Errorf("search %s: %w", p.file.path, errSearch)
+	}
+	result := p.file.reader.LookupOffset(uintptr(p.offset))
 	if p.file.located {
-		err = p.result.Decode(&r)
+		err = result.Decode(&r)
 	} else {
-		err = p.result.Decode(&r.Traits)
+		err = result.Decode(&r.Traits)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("read %s: %w", p.file.path, err)
+		return record{}, fmt.Errorf("decode %s: %w", p.file.path, err)
 	}
 	return r, nil
 }

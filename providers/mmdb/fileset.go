@@ -38,10 +38,28 @@ func newFileSet(files []*file, n int) *fileSet {
 	}
 }
 
-// slot returns where the answer with a key is kept.
-func (s *fileSet) slot(key []byte) *atomic.Pointer[rendering] {
-	at, _ := bits.Mul64(maphash.Bytes(s.seed, key), uint64(len(s.rendered)))
-	return &s.rendered[at]
+// find returns the answer with a key that is valid at now, or nil. Else it returns where to keep one.
+// A key has two slots: with one, two keys that are looked up in turn would replace each other.
+func (s *fileSet) find(key []byte, now time.Time) (*geo.Record, *atomic.Pointer[rendering]) {
+	hash, n := maphash.Bytes(s.seed, key), uint64(len(s.rendered))
+	first, _ := bits.Mul64(hash, n)
+	slot := &s.rendered[first]
+	held := slot.Load()
+	if held.has(key, now) {
+		return held.record, nil
+	}
+	other := &s.rendered[hash%n]
+	if r := other.Load(); r.has(key, now) {
+		return r.record, nil
+	} else if r == nil && held != nil {
+		slot = other
+	}
+	return nil, slot
+}
+
+// has reports whether r, which may be nil, is the answer with a key at now.
+func (r *rendering) has(key []byte, now time.Time) bool {
+	return r != nil && r.key == string(key) && now.Before(r.until)
 }
 
 // search appends where the files have their records of addr, one place a file, to dst. It returns
@@ -68,17 +86,17 @@ func (p *Provider) Find(addr netip.Addr, now time.Time) geo.Outcome {
 	for i := range places {
 		key = binary.NativeEndian.AppendUint64(key, places[i].offset)
 	}
-	slot := s.slot(key)
-	if r := slot.Load(); r != nil && r.key == string(key) && now.Before(r.until) {
-		return r.record.For(addr, narrowest)
+	record, slot := s.find(key, now)
+	if record != nil {
+		return record.For(addr, narrowest)
 	}
 	all, err := p.merge(places)
 	if err == errUnreachable {
 		return geo.Outcome{Err: err}
 	}
-	r := &rendering{string(key), p.render(&all, err, now), p.zones.nextChange(all.Location.TimeZone, now)}
-	slot.Store(r)
-	return r.record.For(addr, narrowest)
+	record = p.render(&all, err, now)
+	slot.Store(&rendering{string(key), record, p.zones.nextChange(all.Location.TimeZone, now)})
+	return record.For(addr, narrowest)
 }
 
 // render returns the answer of a record, or of the error that there is none.
@@ -86,7 +104,7 @@ func (p *Provider) render(all *record, err *geo.Error, now time.Time) *geo.Recor
 	if err != nil {
 		return geo.NewRecord(geo.Answer{Err: err}, geo.SourceMMDB, geo.NotFoundTTL)
 	}
-	return geo.NewRecord(geo.Answer{Result: all.result(&p.zones, now)}, geo.SourceMMDB, geo.ResultTTL)
+	return geo.NewRecord(geo.Answer{Result: all.result(&p.zones, now)}, geo.SourceMMDB, p.ttl)
 }
 
 // read looks up an address, and returns an answer of its own.

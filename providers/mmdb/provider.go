@@ -7,6 +7,7 @@
 package mmdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type Config struct {
 	Resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	Check    time.Duration // interval of checks for changed files; optional: 5 s
 	Rendered int           // answers of Find kept rendered; optional: 100,000
+	TTL      time.Duration // for which callers may keep a result of Find; optional: 10 minutes
 	Logger   *slog.Logger  // for reloads and their errors, never for queries or addresses
 }
 
@@ -48,7 +50,8 @@ type Provider struct {
 	callers   callers
 	zones     zones
 	files     atomic.Pointer[fileSet]
-	rendered  int // answers that a fileSet keeps
+	rendered  int           // answers that a fileSet keeps
+	ttl       time.Duration // of their results
 	logger    *slog.Logger
 	stop      context.CancelFunc
 	stopped   chan struct{} // closed when watch has returned
@@ -79,6 +82,7 @@ func Open(config Config) (*Provider, error) {
 		resolver:  config.Resolver,
 		resolving: make(chan struct{}, maxResolving),
 		rendered:  config.Rendered,
+		ttl:       cmp.Or(config.TTL, geo.ResultTTL),
 		logger:    config.Logger,
 		stop:      cancel,
 		stopped:   make(chan struct{}),

@@ -34,8 +34,12 @@ import (
 // TestApache signs in at Apache with mod_auth_openidc, which passes the claims to a server behind
 // it.
 func TestApache(t *testing.T) {
-	for alg, flags := range map[string][]string{
-		"RS256": nil, "ES256": {"--id-token-alg", "ES256"},
+	for alg, row := range map[string]struct {
+		flags []string
+		more  string // settings
+	}{
+		"RS256": {},
+		"ES256": {[]string{"--id-token-alg", "ES256"}, "OIDCIDTokenSignedResponseAlg ES256\n"},
 	} {
 		t.Run(alg, func(t *testing.T) {
 			behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,9 +51,8 @@ func TestApache(t *testing.T) {
 			}))
 			t.Cleanup(behind.Close)
 			a := newApp(t, "Apache", "", "/callback")
-			at := gatehouse(t, a, flags...)
-			startApache(t, a, a.settings(at)+"OIDCIDTokenSignedResponseAlg "+alg+"\n"+
-				"ProxyPass / "+behind.URL+"/\n")
+			at := gatehouse(t, a, row.flags...)
+			startApache(t, a, a.settings(at)+row.more+"ProxyPass / "+behind.URL+"/\n")
 			p := newPerson(t)
 			p.visit(a.base + "/")
 			wantClaim(t, p.signsIn(a, at), "email", at.email)

@@ -28,13 +28,15 @@ type app struct {
 }
 
 // newApp returns an app of the folder apps, of goapps when name has no dot, or without a command
-// when name is empty. Its recipe has the heading.
+// when name is empty. Its recipe has the heading; "" = it registers itself.
 func newApp(t *testing.T, heading, name, callback string) *app {
 	t.Helper()
 	port := freePort(t)
 	a := &app{base: fmt.Sprintf("http://127.0.0.1:%d", port), port: port}
 	a.callback = a.base + callback
-	a.recipe = recipe.Read(t, heading)
+	if heading != "" {
+		a.recipe = recipe.Read(t, heading)
+	}
 	switch {
 	case strings.HasSuffix(name, ".mjs"):
 		a.recipe.CheckCode(t, filepath.Join("apps", name))
@@ -82,6 +84,15 @@ const (
 	atConsent  = `button[name="decision"]`
 )
 
+// signInSteps are what a person does on the pages of the service.
+func signInSteps(email string) []step {
+	return []step{
+		{atPassword, map[string]string{`input[name="email"]`: email, atPassword: edgetest.Password},
+			"form button"},
+		{atConsent, nil, `button[name="decision"][value="allow"]`},
+	}
+}
+
 // gatehouse returns the real service with a person, and with a client that is registered by the
 // app's recipe and more flags.
 func gatehouse(t *testing.T, a *app, flags ...string) *provider {
@@ -92,11 +103,7 @@ func gatehouse(t *testing.T, a *app, flags ...string) *provider {
 	u := st.NewUser(t, "Rosa", "rosa@example.com")
 	return &provider{
 		issuer: st.URL, id: c.ID, secret: c.Secret, email: u.Email, service: st,
-		signIn: []step{
-			{atPassword, map[string]string{`input[name="email"]`: u.Email, atPassword: edgetest.Password},
-				"form button"},
-			{atConsent, nil, `button[name="decision"][value="allow"]`},
-		},
+		signIn:  signInSteps(u.Email),
 		signOut: []step{{"form button", nil, "form button"}},
 	}
 }

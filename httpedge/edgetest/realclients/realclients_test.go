@@ -71,6 +71,7 @@ func TestRecipes(t *testing.T) {
 	for _, row := range []struct{ heading, script string }{
 		{"openid-client", "openid-client-discovery.mjs"},
 		{"openid-client on a device", "openid-client-device.mjs"},
+		{"openid-client with a key", "openid-client-key.mjs"},
 		{"oauth4webapi", "oauth4webapi-openid.mjs"},
 		{"jose", "jose.mjs"},
 	} {
@@ -81,7 +82,7 @@ func TestRecipes(t *testing.T) {
 			t.Parallel() // after all clients are registered: metadata is kept for a moment
 			run(t, row.script, map[string]any{
 				"url": st.URL, "ISSUER": st.URL, "base": "http://127.0.0.1:3000",
-				"CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret,
+				"CLIENT_ID": c.ID, "CLIENT_SECRET": c.Secret, "KEY": c.Key,
 				"user": map[string]string{"email": email, "password": edgetest.Password},
 			})
 		})

@@ -5,7 +5,9 @@ package recipe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +41,11 @@ type Block struct {
 type Client struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"` // "" for a public client
+	Key    string `json:"-"`             // PEM; "" if the recipe makes none
 }
+
+// keyFile is where recipes write a key.
+const keyFile = "service.pem"
 
 // Read returns the recipe below a heading of the page.
 func Read(t testing.TB, heading string) Recipe {
@@ -118,15 +124,12 @@ func Addresses(issuer string, port int) *strings.Replacer {
 func (r Recipe) Create(t testing.TB, st *edgetest.IdentityStack, addresses *strings.Replacer,
 	flags ...string) (made []Client) {
 	t.Helper()
-	demo := t.TempDir()
-	writeDemo(t, st, demo)
+	folder := newFolder(t, st)
 	create := strings.Join(append([]string{"client create --json"}, flags...), " ")
-	script := strings.NewReplacer("bin/gatehouse", "go run -trimpath ./cmd/gatehouse",
-		"--demo gatehouse-demo", "--demo "+demo, "client create", create,
-		"resource create", "resource create --json",
-	).Replace(addresses.Replace(r.Register))
+	script := strings.NewReplacer("client create", create, "resource create",
+		"resource create --json").Replace(addresses.Replace(r.Register))
 	command := exec.CommandContext(t.Context(), "bash", "-euc", script)
-	command.Dir = root
+	command.Dir = folder
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GATEHOUSE_") && !strings.HasPrefix(v, "GATEHOUSE_CA=")
 	}), "CGO_ENABLED=0")
@@ -136,8 +139,12 @@ func (r Recipe) Create(t testing.TB, st *edgetest.IdentityStack, addresses *stri
 	if err != nil {
 		t.Fatalf("%s: %v: %s", script, err, &stderr)
 	}
+	key, err := os.ReadFile(filepath.Join(folder, keyFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
 	for objects := json.NewDecoder(bytes.NewReader(out)); objects.More(); {
-		var c Client
+		c := Client{Key: string(key)}
 		if err := objects.Decode(&c); err != nil {
 			t.Fatalf("%s: got %s and error %v, want JSON", script, out, err)
 		}
@@ -148,21 +155,40 @@ func (r Recipe) Create(t testing.TB, st *edgetest.IdentityStack, addresses *stri
 	return made
 }
 
-// writeDemo writes the file by which commands find st, as a demo does.
-func writeDemo(t testing.TB, st *edgetest.IdentityStack, folder string) {
+// newFolder returns a folder in which the commands of the page work at st: it has bin/gatehouse, and
+// the file of a demo.
+func newFolder(t testing.TB, st *edgetest.IdentityStack) (folder string) {
 	t.Helper()
 	operator := st.NewClient(t, func(c *oauth.Client) {
 		c.Operator, c.Scopes, c.Grants = true, oauth.ServerOperations, oauth.ClientCredentialsGrant
 		c.RedirectURIs = nil
 	})
-	text, err := json.Marshal(map[string]any{
+	demo, err := json.Marshal(map[string]any{
 		"base_url": st.URL, "admin_url": st.AdminURL,
-		"clients": map[string]any{"operator": Client{operator.ID, operator.Secret}},
+		"clients": map[string]any{"operator": Client{ID: operator.ID, Secret: operator.Secret}},
 	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, "demo.json"), text, 0o600)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	repository, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = t.TempDir()
+	for name, text := range map[string]string{
+		"gatehouse-demo/demo.json": string(demo),
+		"bin/gatehouse": fmt.Sprintf(`#!/bin/sh
+exec go -C %q run -trimpath -exec "env -C $PWD" ./cmd/gatehouse "$@"
+`, repository),
+	} {
+		path := filepath.Join(folder, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }

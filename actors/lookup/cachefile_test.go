@@ -1,0 +1,172 @@
+package lookup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/actors/lookup"
+)
+
+// withCacheFile gives a service a cache file and a log.
+func withCacheFile(path string, log *bytes.Buffer) func(*lookup.Config) {
+	return func(c *lookup.Config) {
+		c.CacheFile, c.CacheOrigin = path, "the upstream"
+		c.Logger = slog.New(slog.NewTextHandler(log, nil))
+	}
+}
+
+// stop stops a service that was started with startUnstopped.
+func stop(t *testing.T, s *lookup.Service) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// TestRestartUnderLoadKeepsTheHits restarts a service while callers look up queries of which few
+// are frequent, and compares the shares of hits.
+func TestRestartUnderLoadKeepsTheHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, log := filepath.Join(t.TempDir(), "cache"), new(bytes.Buffer)
+		share := func(s *lookup.Service, seed uint64) float64 {
+			zipf, hits := rand.NewZipf(rand.New(rand.NewPCG(seed, 1)), 1.2, 1, 5000), 0
+			for range 3000 {
+				if o := lookUp(s, nth(int(zipf.Uint64()))); o.Cached {
+					hits++
+				}
+			}
+			return float64(hits) / 3000
+		}
+		first := startUnstopped(t, commercialTierOf(time.Millisecond), withCacheFile(path, log))
+		share(first, 1)
+		before := share(first, 2)
+		var load sync.WaitGroup
+		load.Go(func() { share(first, 3) }) // misses are rejected in the end
+		time.Sleep(time.Millisecond)
+		stop(t, first)
+		load.Wait()
+		second := startUnstopped(t, commercialTierOf(time.Millisecond), withCacheFile(path, log))
+		after := share(second, 4)
+		stop(t, second)
+		if before < 0.5 || after < 0.95*before {
+			t.Errorf("got %.3f hits after the restart, want 0.95 of %.3f", after, before)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+			t.Errorf("got %v, %v, want a file of mode 0600", info.Mode(), err)
+		}
+		for _, query := range []string{nth(0).String(), nth(1).String()} {
+			if strings.Contains(log.String(), query) {
+				t.Errorf("the log has a query: %s", log)
+			}
+		}
+	})
+}
+
+// TestCacheFileIsWrittenEachMinute ends a process without a stop.
+func TestCacheFileIsWrittenEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, log := filepath.Join(t.TempDir(), "cache"), new(bytes.Buffer)
+		first := startUnstopped(t, commercialTier(), withCacheFile(path, log))
+		lookUp(first, nth(1))
+		time.Sleep(61 * time.Second)
+		written, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lookUp(first, nth(2))
+		stop(t, first)
+		// As it was a moment ago, with a write that was cut off.
+		unfinished := errors.Join(os.WriteFile(path, written, 0o600),
+			os.WriteFile(path+".tmp", written[:len(written)/2], 0o644))
+		if unfinished != nil {
+			t.Fatal(unfinished)
+		}
+		second := startUnstopped(t, commercialTier(), withCacheFile(path, log))
+		if o := lookUp(second, nth(1)); !o.Cached {
+			t.Errorf("got %+v, want a hit", o)
+		}
+		if o := lookUp(second, nth(2)); o.Cached {
+			t.Errorf("got %+v, want a miss", o)
+		}
+		stop(t, second)
+		if _, err := os.Stat(path + ".tmp"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("got %v for the temporary file, want none", err)
+		}
+	})
+}
+
+func TestUnusableCacheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cache")
+	for what, spoil := range map[string]func() error{
+		"another origin": func() error {
+			s := startUnstopped(t, commercialTier(), withCacheFile(path, new(bytes.Buffer)),
+				func(c *lookup.Config) { c.CacheOrigin = "another" })
+			lookUp(s, nth(1))
+			stop(t, s)
+			return nil
+		},
+		"damaged": func() error { return os.WriteFile(path, []byte("gatehouse cache\x01?"), 0o600) },
+		"a file of something else": func() error {
+			return os.WriteFile(path, bytes.Repeat([]byte("?"), 5000), 0o600)
+		},
+		"empty": func() error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		log := new(bytes.Buffer)
+		s := startUnstopped(t, commercialTier(), withCacheFile(path, log))
+		if o := lookUp(s, nth(1)); o.Cached || o.Err != nil {
+			t.Errorf("%s: got %+v, want a result that was not cached", what, o)
+		}
+		stop(t, s)
+		if !strings.Contains(log.String(), "the cache file is not used") {
+			t.Errorf("%s: got log %s, want a warning", what, log)
+		}
+		again := startUnstopped(t, commercialTier(), withCacheFile(path, log))
+		if o := lookUp(again, nth(1)); !o.Cached {
+			t.Errorf("%s: got %+v after a restart, want a hit", what, o)
+		}
+		stop(t, again)
+	}
+	config := lookup.Config{
+		Provider: commercialTier(), CacheEntries: 1, CacheFile: filepath.Join(dir, "absent", "cache"),
+	}
+	if _, err := lookup.New(config); !errors.Is(err, lookup.ErrCacheFile) {
+		t.Errorf("got %v, want %v", err, lookup.ErrCacheFile)
+	}
+}
+
+// TestCacheTTL has results expire after another time than usual.
+func TestCacheTTL(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Minute, geo.MaxTTL} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t, commercialTier(), func(c *lookup.Config) { c.CacheTTL = ttl })
+			if o := lookUp(s, nth(1)); o.TTL() != ttl {
+				t.Errorf("got %v, want %v", o.TTL(), ttl)
+			}
+			time.Sleep(ttl - time.Second)
+			if o := lookUp(s, nth(1)); !o.Cached {
+				t.Errorf("got %+v, want a hit", o)
+			}
+			time.Sleep(time.Second)
+			if o := lookUp(s, nth(1)); o.Cached {
+				t.Errorf("got %+v, want a miss", o)
+			}
+		})
+	}
+}

@@ -1,0 +1,294 @@
+package bulk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"go.uber.org/goleak"
+
+	"gatehouse/actors/geo"
+	"gatehouse/cmd/gatehouse/bulk"
+	"gatehouse/providers/mmdb"
+	"gatehouse/providers/mmdb/mmdbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// files returns database files that know 8.8.8.0/24, 1.1.1.0/24 and 2001:4860::/32.
+func files(t testing.TB) *mmdb.Mapped {
+	t.Helper()
+	dir := t.TempDir()
+	city, asn := filepath.Join(dir, "city.mmdb"), filepath.Join(dir, "asn.mmdb")
+	mmdbtest.WriteCity(t, city, map[string]geo.Location{
+		"8.8.8.0/24":     {Country: "United States", CountryCode: "US", City: "Honolulu"},
+		"1.1.1.0/24":     {Country: "Australia, \"Oz\"", CountryCode: "AU"},
+		"2001:4860::/32": {Country: "Japan", CountryCode: "JP", City: "Tokyo"},
+	})
+	mmdbtest.WriteASN(t, asn, map[string]mmdbtest.AS{"8.8.8.0/24": {Number: 15169,
+		Organization: "Google LLC"}})
+	m, err := mmdb.Map(city, asn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// job is a run over a text.
+type job struct {
+	input  string
+	layout bulk.Layout
+	format bulk.Format
+	fields string
+	max    int64 // failed rows; 0 = any number
+	rows   int   // of a chunk; 0 = many
+}
+
+// run runs a job with files, and returns what it writes.
+func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
+	t.Helper()
+	in, err := bulk.NewInput(strings.NewReader(j.input))
+	if err != nil {
+		return "", bulk.Position{}, err
+	}
+	var names []string
+	if j.fields != "" {
+		names = strings.Split(j.fields, ",")
+	}
+	isJSON := j.format == bulk.JSON || j.format == bulk.NDJSON
+	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
+		j.layout.Kind == bulk.Objects && !isJSON
+	plan, err := bulk.NewPlan(j.format, names, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	config := bulk.Config{Input: in, Layout: j.layout, Plan: plan, Source: bulk.NewFiles(m, plan),
+		Output: &out, Workers: 2, MaxRows: 1000, MaxErrors: -1}
+	if j.max > 0 {
+		config.MaxErrors = j.max
+	}
+	if j.rows > 0 {
+		config.MaxRows = j.rows
+	}
+	end, err := bulk.Run(context.Background(), config)
+	return out.String(), end, err
+}
+
+func TestFormats(t *testing.T) {
+	m := files(t)
+	csv := bulk.Layout{Kind: bulk.Commas, Column: "ip"}
+	lines, objects := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Objects, Field: "a.ip"}
+	for name, c := range map[string]struct {
+		job
+		want string
+	}{
+		"lines as csv": {job{"8.8.8.8\n\n 1.1.1.1:53 \r\n[2001:4860::1]:443\nx\n10.0.0.1", lines, bulk.CSV,
+			"country,as", 0, 0}, "query,country,as,error\n8.8.8.8,United States,AS15169 Google LLC,\n" +
+			"1.1.1.1:53,\"Australia, \"\"Oz\"\"\",,\n[2001:4860::1]:443,Japan,,\nx,,,invalid_query\n" +
+			"10.0.0.1,,,invalid_query\n"},
+		"lines as ndjson": {job{"8.8.8.8", lines, bulk.NDJSON, "country,ip,ipVersion", 0, 0},
+			`{"query":"8.8.8.8","country":"United States","ip":"8.8.8.8","ipVersion":"IPv4"}` + "\n"},
+		"whole answers": {job{"8.8.8.8\n9.9.9.9\n", lines, bulk.NDJSON, "", 0, 0},
+			`{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"",` +
+				`"country":"United States","countryCode":"US","regionName":"","city":"Honolulu","zip":"",` +
+				`"lat":0,"lon":0,"timezone":"","utcOffsetSeconds":0,"currency":"USD"},"network":{` +
+				`"isp":"Google LLC","org":"Google LLC","as":"AS15169 Google LLC","asname":"Google LLC",` +
+				`"reverse":""},"flags":{"mobile":false,"proxy":false,"hosting":false}}` + "\n" +
+				`{"ok":false,"query":"9.9.9.9","error":"invalid_query","message":` +
+				`"The provider does not know this query.","reason":"not_found"}` + "\n"},
+		"json": {job{"8.8.8.8\n\n1.1.1.1\n", lines, bulk.JSON, "countryCode", 0, 1},
+			"[\n{\"query\":\"8.8.8.8\",\"countryCode\":\"US\"},\n{\"query\":\"1.1.1.1\",\"countryCode\":\"AU\"}\n]\n"},
+		"no rows": {job{"\n", lines, bulk.JSON, "", 0, 0}, "[\n]\n"},
+		"csv keeps rows": {job{"\xef\xbb\xbfid,ip,\"a\nb\"\r\n1,8.8.8.8,\"x, \"\"y\"\"\"\r\n2,\"1.1.1.1\",\r\n3\n" +
+			"4,8.8.8.8,,\n\"5,8.8.8.8,\n6,8.8.8.8,z", csv, bulk.CSV, "countryCode,ip", 0, 0},
+			"id,ip,\"a\nb\",countryCode,lookup_ip,error\r\n1,8.8.8.8,\"x, \"\"y\"\"\",US,8.8.8.8,\r\n" +
+				"2,\"1.1.1.1\",,AU,1.1.1.1,\r\n3,,,,,invalid_row\n4,8.8.8.8,,,,,invalid_row\n" +
+				"\"\"\"5,8.8.8.8,\",,,,,invalid_row\n6,8.8.8.8,z,US,8.8.8.8,\n"},
+		"csv as ndjson": {job{"ip,b\n8.8.8.8,\"1 \"\"2\"\"\"\n", csv, bulk.NDJSON, "city", 0, 0},
+			`{"ip":"8.8.8.8","b":"1 \"2\"","lookup":{"city":"Honolulu"}}` + "\n"},
+		"csv as tsv": {job{"ip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
+			"ip\tb\tcity\terror\n8.8.8.8\t1 2\tHonolulu\t\n"},
+		"no header": {job{"a,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
+			bulk.CSV, "city", 0, 0}, "a,8.8.8.8,Honolulu,\n"},
+		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.TSV,
+			"city", 0, 0}, "IP\tb\tcity\terror\n8.8.8.8\t\"x\tHonolulu\t\n"},
+		"objects": {job{`{"a":{"ip":"8.8.8.8"},"n":1.50}` + "\n{}\nno\n" + `{"lookup":1,"a":{"ip":"1.1.1.1"}}`,
+			objects, bulk.NDJSON, "countryCode", 0, 0},
+			`{"a":{"ip":"8.8.8.8"},"n":1.50,"lookup":{"countryCode":"US"}}` + "\n" +
+				`{"lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
+				`{"row":"no","lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
+				`{"a":{"ip":"1.1.1.1"},"lookup":{"countryCode":"AU"}}` + "\n"},
+		"objects as csv": {job{`{"a":{"ip":"8.8.8.8"}}`, objects, bulk.CSV, "countryCode", 0, 0},
+			"query,countryCode,error\n8.8.8.8,US,\n"},
+		"extract": {job{"8.8.8.8 - - [10/Oct/2000:13:55:36] \"GET /1.2.3 v8.8.8.8.1\" from=1.1.1.1:80, " +
+			"[2001:4860::1]:443 (8.8.8.8).\nnothing\n1.1.1.1", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
+			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n2001:4860::1,JP,\n" +
+			"8.8.8.8,US,\n1.1.1.1,AU,\n"},
+		"details": {job{"8.8.8.8", lines, bulk.CSV, "location.city,data.prefix,data.nothing", 0, 0},
+			"query,location.city,data.prefix,data.nothing,error\n8.8.8.8,Honolulu,,,\n"},
+	} {
+		if name == "details" {
+			c.want = "" // whether files know the prefix is theirs to say
+		}
+		got, _, err := c.job.run(t, m)
+		if err != nil || c.want != "" && got != c.want {
+			t.Errorf("%s: got error %v and\n%s\nwant none and\n%s", name, err, got, c.want)
+		}
+	}
+}
+
+func TestNewPlanRefusesUnknownFields(t *testing.T) {
+	_, err := bulk.NewPlan(bulk.CSV, []string{"contry"}, true)
+	if err == nil || !strings.Contains(err.Error(), `"contry"`) ||
+		!strings.Contains(err.Error(), "countryCode") {
+		t.Errorf("got %v, want an error that names the fields", err)
+	}
+}
+
+func TestHeaderErrors(t *testing.T) {
+	m := files(t)
+	for _, layout := range []bulk.Layout{
+		{Kind: bulk.Commas, Column: "addr"}, {Kind: bulk.Commas, Column: "3"},
+		{Kind: bulk.Commas, Column: "0"}, {Kind: bulk.Commas},
+		{Kind: bulk.Commas, Column: "ip", NoHeader: true},
+		{Kind: bulk.Commas, Column: "0", NoHeader: true},
+	} {
+		_, _, err := job{input: "id,ip\n1,8.8.8.8\n", layout: layout, format: bulk.CSV}.run(t, m)
+		var header *bulk.HeaderError
+		if !errors.As(err, &header) {
+			t.Errorf("%+v: got error %v, want a HeaderError", layout, err)
+		}
+	}
+}
+
+func TestMaxErrorsEndsBehindTheRow(t *testing.T) {
+	m := files(t)
+	for _, rows := range []int{1, 2, 3, 100} {
+		got, end, err := job{input: "8.8.8.8\nx\ny\n8.8.8.8\nz\n8.8.8.8\n", layout: bulk.Layout{Kind: bulk.Lines},
+			format: bulk.CSV, fields: "city", max: 2, rows: rows}.run(t, m)
+		want := "query,city,error\n8.8.8.8,Honolulu,\nx,,invalid_query\ny,,invalid_query\n8.8.8.8,Honolulu,\n" +
+			"z,,invalid_query\n"
+		if !errors.Is(err, bulk.ErrTooManyErrors) || got != want || end.Rows != 5 || end.Failed != 3 ||
+			end.Input != 22 {
+			t.Errorf("%d rows a chunk: got error %v, %+v and\n%s\nwant\n%s", rows, err, end, got, want)
+		}
+	}
+}
+
+// TestRandomBytes expects as many rows as there are lines that are not blank, whatever they hold.
+func TestRandomBytes(t *testing.T) {
+	m := files(t)
+	var input bytes.Buffer
+	want := 1
+	for i := range 500 {
+		fmt.Fprintf(&input, "8.8.8.%d\x00%c\xff\"%s\n", i%256, rune(i+' '), strings.Repeat("\r,\t", i%3))
+		want++
+	}
+	for _, format := range []bulk.Format{bulk.CSV, bulk.TSV} {
+		got, end, err := job{input: input.String(), layout: bulk.Layout{Kind: bulk.Lines}, format: format,
+			fields: "country"}.run(t, m)
+		if err != nil || end.Rows != 500 || end.Failed != 500 || format == bulk.TSV && strings.Count(got, "\n") != want {
+			t.Errorf("%s: got error %v, %+v, %d lines, want %d", format, err, end, strings.Count(got, "\n"), want)
+		}
+	}
+}
+
+func TestLongRows(t *testing.T) {
+	m := files(t)
+	long := strings.Repeat("x", 3<<20)
+	for name, c := range map[string]struct {
+		job
+		want string
+	}{
+		"line": {job{long + "\n8.8.8.8\n" + long, bulk.Layout{Kind: bulk.Lines}, bulk.CSV, "city", 0, 0},
+			"query,city,error\n,,invalid_row\n8.8.8.8,Honolulu,\n,,invalid_row\n"},
+		"quoted cell": {job{"ip,b\n8.8.8.8,\"" + strings.Repeat("x\n", 600<<10) + "\"\n8.8.8.8,c\n",
+			bulk.Layout{Kind: bulk.Commas, Column: "ip"}, bulk.CSV, "city", 0, 0}, ""},
+	} {
+		got, end, err := c.job.run(t, m)
+		if err != nil || c.want != "" && got != c.want || !strings.Contains(got, "8.8.8.8") || end.Failed < 1 {
+			t.Errorf("%s: got error %v, %+v and %.200s, want %s", name, err, end, got, c.want)
+		}
+	}
+}
+
+func TestCompressedInput(t *testing.T) {
+	m := files(t)
+	var zipped, packed bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	p, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 {
+		fmt.Fprintln(z, "8.8.8.8")
+		fmt.Fprintln(p, "8.8.8.8")
+	}
+	if err := errors.Join(z.Close(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, input := range map[string]string{"gzip": zipped.String(), "zstd": packed.String()} {
+		lines := job{input: input, layout: bulk.Layout{Kind: bulk.Lines}, format: bulk.CSV, fields: "city"}
+		if _, end, err := lines.run(t, m); err != nil || end.Rows != 10_000 || end.Failed != 0 {
+			t.Errorf("%s: got error %v and %+v, want 10000 rows", name, err, end)
+		}
+		lines.input = input[:len(input)/2]
+		if _, _, err := lines.run(t, m); err == nil {
+			t.Errorf("half a %s: got no error, want one", name)
+		}
+	}
+	if _, err := bulk.NewInput(strings.NewReader("\xff\xfe8\x00.\x00")); err == nil {
+		t.Error("UTF-16: got no error, want one")
+	}
+}
+
+func TestSummary(t *testing.T) {
+	m := files(t)
+	in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n1.1.1.1\n8.8.8.8\nx\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := bulk.NewPlan(bulk.CSV, nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bulk.NewSummary()
+	_, err = bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+		Plan: plan, Source: bulk.NewFiles(m, plan), Output: &bytes.Buffer{}, Workers: 1, MaxRows: 3,
+		MaxErrors: -1, Summary: s})
+	var out bytes.Buffer
+	if err = errors.Join(err, s.WriteJSON(&out)); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"rows":4,"failed":1,"countries":[{"name":"US","rows":2},{"name":"AU","rows":1}],` +
+		`"as":[{"name":"AS15169 Google LLC","rows":2},{"name":"","rows":1}],` +
+		`"flags":{"hosting":0,"mobile":0,"proxy":0},"errors":[{"name":"invalid_query","rows":1}]}` + "\n"
+	if out.String() != want {
+		t.Errorf("got %s, want %s", &out, want)
+	}
+	out.Reset()
+	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") {
+		t.Errorf("got error %v and %s, want clean names", err, &out)
+	}
+}
+
+func TestFilesHaveOneAnswerForARecord(t *testing.T) {
+	m := files(t)
+	a, b := m.Find(netip.MustParseAddr("8.8.8.1")), m.Find(netip.MustParseAddr("8.8.8.200"))
+	if a != b || a == m.Find(netip.MustParseAddr("1.1.1.1")) || a == m.Find(netip.MustParseAddr("9.9.9.9")) {
+		t.Errorf("got %v and %v, want the same, and others elsewhere", a, b)
+	}
+}

@@ -1,0 +1,109 @@
+package bulk
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	firstLimit = 4
+	maxLimit   = 64
+	firstPause = 500 * time.Millisecond
+	maxPause   = 10 * time.Second // without a word of the server
+	maxWait    = 2 * time.Minute  // whatever the server says
+)
+
+// gate decides how many requests are in flight. The number grows by one a round of successes, is
+// halved when the server has no capacity, and is zero during a pause. Requests go in their order.
+type gate struct {
+	mu       sync.Mutex
+	limit    float64
+	inFlight int
+	waiting  []chan struct{} // closed to let one in
+	until    time.Time       // end of the pause
+	shrunk   time.Time       // when limit was halved last
+	failures int             // rounds in a row that failed
+	success  time.Time       // of the last one, or of the first request
+}
+
+func newGate() *gate { return &gate{limit: firstLimit} }
+
+// enter waits for a place among the requests in flight. The caller must leave.
+func (g *gate) enter(ctx context.Context) error {
+	mine := make(chan struct{})
+	g.mu.Lock()
+	if g.success.IsZero() {
+		g.success = time.Now()
+	}
+	g.waiting = append(g.waiting, mine)
+	g.admit()
+	g.mu.Unlock()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, mine); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	} else {
+		g.inFlight--
+		g.admit()
+	}
+	return ctx.Err()
+}
+
+// admit lets in those who wait, as far as there is room. g.mu is locked.
+func (g *gate) admit() {
+	for len(g.waiting) > 0 && g.inFlight < int(g.limit) && !time.Now().Before(g.until) {
+		close(g.waiting[0])
+		g.waiting = g.waiting[1:]
+		g.inFlight++
+	}
+}
+
+// succeed ends a request that the server answered.
+func (g *gate) succeed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limit = min(maxLimit, g.limit+1/g.limit)
+	g.failures, g.success = 0, time.Now()
+	g.inFlight--
+	g.admit()
+}
+
+// fail ends a request that began at a time and has to be repeated, at the earliest after wait; 0 =
+// the server did not say when. partly says that some of it succeeded. Requests of one round count as
+// one failure. It returns for how long none has succeeded.
+func (g *gate) fail(began time.Time, wait time.Duration, partly bool) (without time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if partly {
+		g.failures, g.success = 0, now
+	}
+	if !began.Before(g.shrunk) {
+		g.limit, g.shrunk = max(1, g.limit/2), now
+		if wait <= 0 {
+			wait = min(maxPause, firstPause<<min(g.failures, 10))
+			wait += rand.N(wait / 4)
+		}
+		g.failures++
+	}
+	wait = min(wait, maxWait)
+	if end := now.Add(wait); end.After(g.until) {
+		g.until = end
+		time.AfterFunc(wait, func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.admit()
+		})
+	}
+	g.inFlight--
+	g.admit()
+	return now.Sub(g.success)
+}

@@ -1,0 +1,144 @@
+package bulk
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Input is a stream of rows, decompressed if its content is gzip or zstd.
+type Input struct {
+	file   *os.File // nil = not a regular file
+	raw    *counter
+	stream io.Reader // of raw, decompressed
+	plain  bool      // stream has the bytes of raw
+	bom    int64     // length of the byte order mark
+	head   []byte    // some bytes of the beginning
+}
+
+// The beginnings of compressed files.
+var (
+	magicGzip = []byte{0x1f, 0x8b}
+	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// counter counts the bytes read.
+type counter struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// NewInput reads r, from its beginning. If r is a regular file, the input can be read again.
+func NewInput(r io.Reader) (*Input, error) {
+	in := &Input{}
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			in.file = f
+		}
+	}
+	return in, in.open(r)
+}
+
+// open begins to read r.
+func (in *Input) open(r io.Reader) error {
+	in.raw = &counter{Reader: r}
+	head, stream, err := peek(in.raw)
+	if err != nil {
+		return err
+	}
+	in.plain = false
+	switch {
+	case bytes.HasPrefix(head, magicGzip):
+		in.stream, err = gzip.NewReader(stream)
+	case bytes.HasPrefix(head, magicZstd):
+		in.stream, err = zstd.NewReader(stream, zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(16<<20))
+	default:
+		in.stream, in.plain = stream, true
+	}
+	if err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	if head, in.stream, err = peek(in.stream); err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	in.bom, in.head = 0, bytes.Clone(head)
+	switch {
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		return errors.New("the input is UTF-16: convert it to UTF-8")
+	case bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}):
+		in.bom = 3
+		_, err = io.CopyN(io.Discard, in.stream, in.bom)
+	}
+	return err
+}
+
+// peek returns the first bytes of r, and a reader of all of it.
+func peek(r io.Reader) ([]byte, io.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 4096)
+	_, err := buffered.Peek(len(magicZstd))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	head, err := buffered.Peek(buffered.Buffered())
+	return head, buffered, err
+}
+
+// HasTabs reports whether the first line has a tab.
+func (in *Input) HasTabs() bool {
+	line, _, _ := bytes.Cut(in.head, []byte{'\n'})
+	return bytes.IndexByte(line, '\t') >= 0
+}
+
+// seek goes to an offset of the decompressed stream. Only a regular file can.
+func (in *Input) seek(offset int64) error {
+	if in.file == nil {
+		return errors.New("the input cannot be read again: it is not a regular file")
+	}
+	start := int64(0)
+	if in.plain {
+		start = offset
+	}
+	if _, err := in.file.Seek(start, io.SeekStart); err != nil {
+		return err
+	}
+	if in.plain {
+		in.raw = &counter{Reader: in.file}
+		in.raw.n.Store(start)
+		in.stream = in.raw
+		return nil
+	}
+	if err := in.open(in.file); err != nil {
+		return err
+	}
+	_, err := io.CopyN(io.Discard, in.stream, offset-in.bom)
+	return err
+}
+
+// Size returns the number of bytes of a regular file, or -1.
+func (in *Input) Size() int64 {
+	if in.file == nil {
+		return -1
+	}
+	info, err := in.file.Stat()
+	if err != nil {
+		return -1
+	}
+	return info.Size()
+}
+
+// Read returns the number of bytes read, before decompression.
+func (in *Input) Read() int64 { return in.raw.n.Load() }

@@ -1,0 +1,410 @@
+package bulk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"gatehouse/actors/geo"
+)
+
+// Kind is how an input holds queries.
+type Kind string
+
+// The kinds of input.
+const (
+	Lines   Kind = "lines"   // one a line
+	Commas  Kind = "csv"     // in a column of CSV (RFC 4180)
+	Tabs    Kind = "tsv"     // in a column of TSV, which has no quotes
+	Objects Kind = "ndjson"  // in a field of an object a line
+	Text    Kind = "extract" // anywhere in a text
+)
+
+// Layout says where the rows of an input have their queries.
+type Layout struct {
+	Kind     Kind
+	Column   string // name or number, from 1; "" = the only one
+	NoHeader bool   // the first row of CSV or TSV is data; other inputs get no header written
+	Field    string // path of the field of an object, with dots
+
+	names  []string // of the columns, from the header; nil = none
+	column int      // index
+	path   []string
+}
+
+// comma returns what separates cells; 0 = there are none.
+func (l *Layout) comma() byte {
+	switch l.Kind {
+	case Commas:
+		return ','
+	case Tabs:
+		return '\t'
+	}
+	return 0
+}
+
+// quotes returns the comma if cells may be quoted.
+func (l *Layout) quotes() byte {
+	if l.Kind == Commas {
+		return ','
+	}
+	return 0
+}
+
+// A HeaderError says that the column of the queries is not known.
+type HeaderError struct{ message string }
+
+func (e *HeaderError) Error() string { return e.message }
+
+// begin reads the header, and finds the column and the field.
+func (l *Layout) begin(s *splitter) (header []byte, err error) {
+	l.path = strings.Split(l.Field, ".")
+	if l.comma() == 0 {
+		return nil, nil
+	}
+	if l.NoHeader {
+		l.column, err = strconv.Atoi(l.Column)
+		if l.column--; err != nil || l.column < 0 {
+			return nil, &HeaderError{"without a header, the column is a number from 1"}
+		}
+		return nil, nil
+	}
+	var c chunk
+	rows := s.maxRows
+	s.maxRows = 1
+	err = s.next(&c)
+	s.maxRows = rows
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.bad != nil:
+		return nil, fmt.Errorf("the header cannot be read: %s", c.bad[0].message)
+	}
+	header = bytes.Clone(c.row(0))
+	for cells := newCells(header, l.comma(), l.quotes() != 0); cells.next(); {
+		l.names = append(l.names, string(cells.text()))
+	}
+	return header, l.find()
+}
+
+// find finds the column by its name, or else by its number.
+func (l *Layout) find() error {
+	l.column = -1
+	for i, name := range l.names {
+		if name == l.Column || l.column < 0 && strings.EqualFold(strings.TrimSpace(name), l.Column) {
+			l.column = i
+			if name == l.Column {
+				return nil
+			}
+		}
+	}
+	if n, err := strconv.Atoi(l.Column); l.column < 0 && err == nil && 0 < n && n <= len(l.names) {
+		l.column = n - 1
+	}
+	if l.Column == "" && len(l.names) == 1 {
+		l.column = 0
+	}
+	if l.column < 0 {
+		return &HeaderError{"the columns are " + strings.Join(l.names, ", ")}
+	}
+	return nil
+}
+
+// cells goes through the cells of a row.
+type cells struct {
+	row    []byte // without its line end
+	comma  byte
+	quotes bool
+	cell   []byte // as it stands in the row
+	pos    int    // of the next cell
+}
+
+func newCells(row []byte, comma byte, quotes bool) cells {
+	return cells{row: trimLineEnd(row), comma: comma, quotes: quotes}
+}
+
+func trimLineEnd(row []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(row, []byte{'\n'}), []byte{'\r'})
+}
+
+func (c *cells) next() bool {
+	if c.pos > len(c.row) {
+		return false
+	}
+	end := 0
+	if c.quotes && c.pos < len(c.row) && c.row[c.pos] == '"' {
+		end = quotedCell(c.row, c.pos)
+	}
+	if end == 0 {
+		if end = bytes.IndexByte(c.row[c.pos:], c.comma); end < 0 {
+			end = len(c.row)
+		} else {
+			end += c.pos
+		}
+	}
+	c.cell = c.row[c.pos:end]
+	c.pos = end + 1
+	return true
+}
+
+// text returns the cell without its quotes.
+func (c *cells) text() []byte {
+	if !c.quotes || len(c.cell) < 2 || c.cell[0] != '"' {
+		return c.cell
+	}
+	inner := c.cell[1 : len(c.cell)-1]
+	if bytes.IndexByte(inner, '"') < 0 {
+		return inner
+	}
+	return bytes.ReplaceAll(inner, []byte(`""`), []byte(`"`))
+}
+
+// count returns the number of cells.
+func (c cells) count() int {
+	if !c.quotes || bytes.IndexByte(c.row, '"') < 0 {
+		return bytes.Count(c.row, []byte{c.comma}) + 1
+	}
+	n := 0
+	for c.next() {
+		n++
+	}
+	return n
+}
+
+// ref is one row of the output: a row of the input, or an address in a text.
+type ref struct {
+	in      int    // number of the row in the chunk
+	row     []byte // as it is written again
+	query   []byte
+	record  *Record // of a problem; nil = ask
+	ask     int     // index of the question
+	missing int     // cells fewer than in the header
+}
+
+// reader finds the queries of rows. Each worker has its own.
+type reader struct {
+	*Layout
+	plan   *Plan
+	parser fastjson.Parser
+	arena  []byte // for texts that do not stand in the chunk
+	found  [][]byte
+}
+
+// refs appends the rows of c. Blank rows are left out.
+func (r *reader) refs(dst []ref, c *chunk) []ref {
+	r.arena = nil
+	for i := range c.ends {
+		row := c.row(i)
+		if p := c.bad[i]; p != nil {
+			dst = append(dst, r.unreadable(i, row, p))
+			continue
+		}
+		if len(bytes.TrimSpace(row)) == 0 {
+			continue
+		}
+		switch r.Kind {
+		case Text:
+			r.found = extract(r.found[:0], row)
+			for _, query := range r.found {
+				dst = append(dst, ref{in: i, query: query})
+			}
+		case Lines:
+			dst = append(dst, ref{in: i, query: bytes.TrimSpace(row)})
+		case Objects:
+			dst = append(dst, r.object(i, row))
+		default:
+			dst = append(dst, r.delimited(i, row))
+		}
+	}
+	return dst
+}
+
+// unreadable returns a row without cells. Its text becomes the first one.
+func (r *reader) unreadable(i int, row []byte, p *problem) ref {
+	f := ref{in: i, record: r.plan.failure(*p), missing: max(0, len(r.names)-1)}
+	switch r.Kind {
+	case Commas:
+		f.row = append(quoted(nil, view(trimLineEnd(row))), lineEnd(row)...)
+	case Objects:
+		f.row = append(geo.AppendQuoted([]byte(`{"row":`), view(bytes.TrimSpace(row))), '}')
+	}
+	return f
+}
+
+func (r *reader) delimited(i int, row []byte) ref {
+	f := ref{in: i, row: row}
+	all := newCells(row, r.comma(), r.Kind == Commas)
+	if r.names != nil {
+		n := all.count()
+		if n > len(r.names) {
+			f.record = r.plan.failure(*badCells)
+			return f
+		}
+		f.missing = len(r.names) - n
+	}
+	for range r.column + 1 {
+		if !all.next() {
+			f.record = r.plan.failure(*noColumn)
+			return f
+		}
+	}
+	f.query = all.text()
+	return f
+}
+
+// result is the member of an object that has the answer.
+const result = "lookup"
+
+func (r *reader) object(i int, row []byte) ref {
+	f := ref{in: i, row: bytes.TrimSpace(row)}
+	v, err := r.parser.ParseBytes(f.row)
+	if err != nil || v.Type() != fastjson.TypeObject {
+		return r.unreadable(i, row, badJSON)
+	}
+	if v.Exists(result) {
+		v.Del(result)
+		f.row = v.MarshalTo(nil)
+	}
+	text := v.Get(r.path...)
+	if text == nil || text.Type() != fastjson.TypeString {
+		f.record = r.plan.failure(*noField)
+		return f
+	}
+	from := len(r.arena)
+	r.arena = append(r.arena, text.GetStringBytes()...)
+	f.query = r.arena[from:]
+	return f
+}
+
+// writer renders rows.
+type writer struct {
+	*Layout
+	plan *Plan
+}
+
+// header appends the header of the output.
+func (w *writer) header(dst, header []byte) []byte {
+	if w.plan.format.isJSON() || w.NoHeader {
+		return dst
+	}
+	from := len(dst)
+	if w.comma() != 0 {
+		dst = w.cells(dst, header, 0)
+	}
+	taken := map[string]bool{}
+	for _, name := range w.names {
+		taken[name] = true
+	}
+	for _, f := range w.plan.fields {
+		dst = w.name(append(dst, w.outComma()), taken, f.name)
+	}
+	dst = w.name(append(dst, w.outComma()), taken, "error")
+	return append(w.withoutComma(dst, from), lineEnd(header)...)
+}
+
+// name appends the name of a column, which must differ from those of the input.
+func (w *writer) name(dst []byte, taken map[string]bool, name string) []byte {
+	for taken[name] {
+		name = "lookup_" + name
+	}
+	taken[name] = true
+	return w.plan.appendCell(dst, name)
+}
+
+func (w *writer) outComma() byte {
+	if w.plan.format == TSV {
+		return '\t'
+	}
+	return ','
+}
+
+func lineEnd(row []byte) string {
+	if bytes.HasSuffix(row, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// row appends a row of the output.
+func (w *writer) row(dst []byte, f *ref, a Answer) []byte {
+	if w.plan.format.isJSON() {
+		if w.plan.format == JSON {
+			dst = append(dst, ",\n"...)
+		}
+		dst = w.object(dst, f, a)
+		if w.plan.format == NDJSON {
+			dst = append(dst, '\n')
+		}
+		return dst
+	}
+	from := len(dst)
+	if w.comma() != 0 {
+		dst = w.cells(dst, f.row, f.missing)
+	}
+	dst = w.plan.appendCells(dst, w.outComma(), f.query, a)
+	return append(w.withoutComma(dst, from), lineEnd(f.row)...)
+}
+
+// withoutComma removes the comma at the beginning of a row that has no cells of the input.
+func (w *writer) withoutComma(dst []byte, from int) []byte {
+	if w.comma() != 0 {
+		return dst
+	}
+	return slices.Delete(dst, from, from+1)
+}
+
+// cells appends the cells of a row, byte for byte if the output has the input's form.
+func (w *writer) cells(dst, row []byte, missing int) []byte {
+	if w.comma() == w.outComma() {
+		dst = append(dst, trimLineEnd(row)...)
+	} else {
+		first := true
+		for all := newCells(row, w.comma(), w.Kind == Commas); all.next(); first = false {
+			if !first {
+				dst = append(dst, w.outComma())
+			}
+			dst = w.plan.appendCell(dst, view(all.text()))
+		}
+	}
+	for range missing {
+		dst = append(dst, w.outComma())
+	}
+	return dst
+}
+
+// object appends the row as an object with the answer.
+func (w *writer) object(dst []byte, f *ref, a Answer) []byte {
+	switch {
+	case w.Kind == Objects:
+		dst = append(dst, bytes.TrimSpace(f.row[:len(f.row)-1])...)
+	case w.comma() != 0:
+		dst = append(dst, '{')
+		i := 0
+		for all := newCells(f.row, w.comma(), w.Kind == Commas); all.next(); i++ {
+			name := strconv.Itoa(i + 1)
+			if i < len(w.names) {
+				name = w.names[i]
+			}
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(geo.AppendQuoted(dst, name), ':')
+			dst = geo.AppendQuoted(dst, view(all.text()))
+		}
+	default:
+		return w.plan.appendObject(dst, f.query, a)
+	}
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(geo.AppendQuoted(dst, result), ':')
+	return append(w.plan.appendObject(dst, f.query, a), '}')
+}

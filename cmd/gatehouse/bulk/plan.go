@@ -1,0 +1,325 @@
+package bulk
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/valyala/fastjson"
+
+	"gatehouse/actors/geo"
+)
+
+// Format is how rows are written.
+type Format string
+
+// The formats of an output.
+const (
+	CSV    Format = "csv"
+	TSV    Format = "tsv"
+	NDJSON Format = "ndjson" // one object a line
+	JSON   Format = "json"   // one array
+)
+
+func (f Format) isJSON() bool { return f == NDJSON || f == JSON }
+
+// Record is what several queries may have in common: a result without its query and address, or an
+// error. It is rendered once and immutable.
+type Record struct {
+	failed bool
+	code   string   // of an error
+	body   []byte   // members of the JSON object, each with a comma before it
+	cells  [][]byte // of the fields, in the form of the output; nil for those of an Answer
+	facts  facts
+}
+
+// Answer is the answer to a query.
+type Answer struct {
+	IP     netip.Addr // the zero value with an error
+	Record *Record
+}
+
+// facts are what a summary counts.
+type facts struct {
+	country, as            string
+	mobile, proxy, hosting bool
+}
+
+// field is a member of an answer that was asked for.
+type field struct {
+	name string
+	path []string
+	own  int // how it is found in the Answer; 0 = in the Record
+}
+
+// Members of an answer that a Record does not have.
+const (
+	ownQuery = iota + 1
+	ownIP
+	ownVersion
+)
+
+// Plan says which fields of an answer are written, and how.
+type Plan struct {
+	format Format
+	fields []field
+	whole  bool // a JSON object has all members
+
+	failures sync.Map // problem → *Record
+}
+
+// Details are the members that a server adds if asked to, and a provider may not know.
+var details = []string{"prefix", "accuracyRadiusKm", "asn", "source", "asOf"}
+
+// standard are the fields of CSV and TSV if none are named.
+var standard = []string{"country", "countryCode", "regionName", "city", "lat", "lon", "timezone",
+	"as", "isp", "mobile", "proxy", "hosting"}
+
+// paths returns where the members of an answer are, by their names.
+func paths() map[string][]string {
+	all := map[string][]string{"error": {"error"}, "reason": {"reason"}, "message": {"message"},
+		"ok": {"ok"}, "query": {"query"}, "ip": {"ip"}, "ipVersion": {"ipVersion"}}
+	for _, name := range details {
+		all[name] = []string{"data", name}
+	}
+	text := (&geo.Result{}).AppendJSON([]byte(`{"ok":true`))
+	object := fastjson.MustParseBytes(text).GetObject()
+	object.Visit(func(group []byte, v *fastjson.Value) {
+		if members, err := v.Object(); err == nil {
+			members.Visit(func(name []byte, _ *fastjson.Value) {
+				all[string(name)] = []string{string(group), string(name)}
+			})
+		}
+	})
+	return all
+}
+
+// NewPlan returns the plan for fields by name, or by path such as data.prefix. Without names, JSON
+// has the whole answer, and other formats have the usual fields. plain says that the output does not
+// repeat the rows of the input, so that it needs the query.
+func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
+	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
+	if len(names) == 0 && !p.whole {
+		names = standard
+	}
+	if plain && !p.whole && !slices.Contains(names, "query") {
+		names = append([]string{"query"}, names...)
+	}
+	known := paths()
+	for _, name := range names {
+		f := field{name: name, path: known[name]}
+		switch {
+		case strings.Contains(name, "."):
+			f.path = strings.Split(name, ".")
+		case f.path == nil:
+			return nil, fmt.Errorf("unknown field %q: the fields are %s", name,
+				strings.Join(sortedKeys(known), ", "))
+		case name == "error":
+			continue // every row has it
+		}
+		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
+		p.fields = append(p.fields, f)
+	}
+	return p, nil
+}
+
+// Details reports whether a field is asked for that a server adds only if asked to.
+func (p *Plan) Details() bool {
+	return slices.ContainsFunc(p.fields, func(f field) bool { return f.path[0] == "data" })
+}
+
+// record returns the Record of an object of the HTTP interface.
+func (p *Plan) record(v *fastjson.Value) *Record {
+	r := &Record{failed: !v.GetBool("ok"), facts: factsOf(v)}
+	if r.failed {
+		r.code = cmp.Or(string(v.GetStringBytes("error")), "unknown")
+	}
+	if p.whole {
+		v.GetObject().Visit(func(name []byte, member *fastjson.Value) {
+			switch string(name) {
+			case "ok", "query", "ip", "ipVersion", "retry_after":
+			default:
+				r.body = append(r.body, ',')
+				r.body = append(geo.AppendQuoted(r.body, string(name)), ':')
+				r.body = member.MarshalTo(r.body)
+			}
+		})
+		r.body = bytes.Clone(r.body)
+		return r
+	}
+	r.cells = make([][]byte, len(p.fields))
+	for i, f := range p.fields {
+		if f.own == 0 {
+			r.cells[i] = p.appendValue(nil, v.Get(f.path...))
+		}
+	}
+	return r
+}
+
+// failure returns the Record of a problem.
+func (p *Plan) failure(e problem) *Record {
+	if r, ok := p.failures.Load(e); ok {
+		return r.(*Record)
+	}
+	text := append(e.appendJSON([]byte(`{"ok":false`)), '}')
+	r, _ := p.failures.LoadOrStore(e, p.record(fastjson.MustParseBytes(text)))
+	return r.(*Record)
+}
+
+func factsOf(v *fastjson.Value) facts {
+	return facts{
+		country: string(v.GetStringBytes("location", "countryCode")),
+		as:      string(v.GetStringBytes("network", "as")),
+		mobile:  v.GetBool("flags", "mobile"), proxy: v.GetBool("flags", "proxy"),
+		hosting: v.GetBool("flags", "hosting"),
+	}
+}
+
+// appendValue appends a value as a cell or as JSON.
+func (p *Plan) appendValue(dst []byte, v *fastjson.Value) []byte {
+	if p.format.isJSON() {
+		if v == nil {
+			return append(dst, "null"...)
+		}
+		return v.MarshalTo(dst)
+	}
+	switch {
+	case v == nil || v.Type() == fastjson.TypeNull:
+		return dst
+	case v.Type() == fastjson.TypeString:
+		return p.appendCell(dst, view(v.GetStringBytes()))
+	}
+	return p.appendCell(dst, view(v.MarshalTo(nil)))
+}
+
+// appendCell appends a cell of CSV or TSV.
+func (p *Plan) appendCell(dst []byte, s string) []byte {
+	if p.format == TSV {
+		for i := range len(s) {
+			if s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
+				dst = append(dst, ' ')
+			} else {
+				dst = append(dst, s[i])
+			}
+		}
+		return dst
+	}
+	if !needsQuotes(s) {
+		return append(dst, s...)
+	}
+	return quoted(dst, s)
+}
+
+// quoted appends a quoted cell of CSV.
+func quoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		if s[i] == '"' {
+			dst = append(dst, '"')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '"')
+}
+
+func needsQuotes(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c == ',' || c == '"' || c == '\n' || c == '\r' || c == ' ' && (i == 0 || i == len(s)-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendCells appends a cell for each field and one for the error, each with a comma before it.
+func (p *Plan) appendCells(dst []byte, comma byte, query []byte, a Answer) []byte {
+	for i := range p.fields {
+		dst = append(dst, comma)
+		switch f := &p.fields[i]; f.own {
+		case ownQuery:
+			dst = p.appendCell(dst, view(query))
+		case ownIP:
+			if a.IP.IsValid() {
+				dst = a.IP.AppendTo(dst)
+			}
+		case ownVersion:
+			dst = append(dst, version(a.IP)...)
+		default:
+			dst = append(dst, a.Record.cells[i]...)
+		}
+	}
+	dst = append(dst, comma)
+	return p.appendCell(dst, a.Record.code)
+}
+
+// appendObject appends the answer as a JSON object.
+func (p *Plan) appendObject(dst, query []byte, a Answer) []byte {
+	if p.whole {
+		if a.Record.failed {
+			dst = append(dst, `{"ok":false,"query":`...)
+		} else {
+			dst = append(dst, `{"ok":true,"query":`...)
+		}
+		dst = geo.AppendQuoted(dst, view(query))
+		if !a.Record.failed {
+			dst = append(append(dst, `,"ip":"`...), a.IP.String()...)
+			dst = append(append(append(dst, `","ipVersion":"`...), version(a.IP)...), '"')
+		}
+		return append(append(dst, a.Record.body...), '}')
+	}
+	dst = append(dst, '{')
+	for i := range p.fields {
+		f := &p.fields[i]
+		dst = append(geo.AppendQuoted(dst, f.name), ':')
+		switch f.own {
+		case ownQuery:
+			dst = geo.AppendQuoted(dst, view(query))
+		case ownIP:
+			dst = geo.AppendQuoted(dst, ipText(a.IP))
+		case ownVersion:
+			dst = geo.AppendQuoted(dst, version(a.IP))
+		default:
+			dst = append(dst, a.Record.cells[i]...)
+		}
+		dst = append(dst, ',')
+	}
+	if a.Record.failed {
+		dst = geo.AppendQuoted(append(dst, `"error":`...), a.Record.code)
+		return append(dst, '}')
+	}
+	return append(bytes.TrimSuffix(dst, []byte{','}), '}')
+}
+
+func ipText(ip netip.Addr) string {
+	if !ip.IsValid() {
+		return ""
+	}
+	return ip.String()
+}
+
+func version(ip netip.Addr) string {
+	switch {
+	case ip.Is4():
+		return "IPv4"
+	case ip.Is6():
+		return "IPv6"
+	}
+	return ""
+}
+
+func sortedKeys(m map[string][]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// size returns the memory of r in bytes, about.
+func (r *Record) size() int {
+	const frame = 300 // the Record, its place in a map, and slices
+	n := frame + len(r.body) + 32*len(r.cells)
+	for _, cell := range r.cells {
+		n += len(cell)
+	}
+	return n
+}

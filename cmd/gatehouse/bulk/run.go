@@ -1,0 +1,315 @@
+package bulk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"gatehouse/actors/geo"
+)
+
+// Source answers queries. It may be used by many goroutines.
+type Source interface {
+	// Answer sets answers[i] to the answer to queries[i]. It returns how many it did not know from
+	// before. Its error ends the run.
+	Answer(ctx context.Context, queries []geo.Query, answers []Answer) (asked int, err error)
+}
+
+// Config configures Run. Fields are required unless they say otherwise.
+type Config struct {
+	Input  *Input
+	Layout Layout
+	Plan   *Plan
+	Source Source
+	Output io.Writer
+
+	Workers int // chunks in work at a time
+	MaxRows int // of a chunk
+
+	MaxErrors  int64                // failed rows after which one more ends the run; -1 = any number
+	From       Position             // optional: where an earlier run stopped
+	Checkpoint func(Position) error // optional: called now and then when the rows so far are written
+	Summary    *Summary             // optional: counts the answers instead of writing rows
+	Counts     *Counts              // optional: for a display of the progress
+}
+
+// Position is how far a run has come.
+type Position struct {
+	Input  int64 `json:"input"`  // offset behind the last row, in the decompressed input
+	Output int64 `json:"output"` // bytes written
+	Rows   int64 `json:"rows"`   // rows written
+	Failed int64 `json:"failed"` // of them, those with an error
+}
+
+// Counts are figures of a run. They may be read while it runs.
+type Counts struct {
+	Rows, Failed atomic.Int64
+	Asked        atomic.Int64 // queries whose answers were not known from before
+}
+
+// ErrTooManyErrors ends a run that has had more failed rows than allowed.
+var ErrTooManyErrors = errors.New("too many rows failed")
+
+const checkpointEvery = 200 * time.Millisecond
+
+// job is a chunk on its way from the splitter to the output.
+type job struct {
+	chunk
+	refs     []ref
+	queries  []geo.Query
+	answers  []Answer
+	out      []byte
+	failures []failure
+	done     chan struct{}
+}
+
+// failure is a failed row, with the output up to it.
+type failure struct {
+	in, rows, failed, out int
+}
+
+// Run looks up the rows of the input and writes them in their order. It returns how far it came,
+// also with an error. All before that position was written.
+func Run(ctx context.Context, c Config) (Position, error) {
+	if c.Counts == nil {
+		c.Counts = &Counts{}
+	}
+	s := &splitter{input: c.Input.stream, comma: c.Layout.quotes(), maxRows: c.MaxRows,
+		offset: c.Input.bom}
+	header, err := c.Layout.begin(s)
+	if err != nil {
+		return c.From, fmt.Errorf("read input: %w", err)
+	}
+	r := &run{Config: c, pos: c.From, saved: time.Now()}
+	r.Counts.Rows.Store(r.pos.Rows)
+	r.Counts.Failed.Store(r.pos.Failed)
+	if c.From.Input > 0 {
+		if err := c.Input.seek(c.From.Input); err != nil {
+			return c.From, fmt.Errorf("read input: %w", err)
+		}
+		s = &splitter{input: c.Input.stream, comma: s.comma, maxRows: s.maxRows,
+			offset: c.From.Input}
+	}
+	r.begin(header)
+	err = r.pump(ctx, s)
+	if err == nil {
+		err = r.end()
+	}
+	if c.Checkpoint != nil {
+		err = errors.Join(err, c.Checkpoint(r.pos))
+	}
+	return r.pos, err
+}
+
+// run is the state of a Run.
+type run struct {
+	Config
+	pos   Position
+	head  []byte    // written with the first rows
+	saved time.Time // of the last checkpoint
+	jobs  sync.Pool
+}
+
+// begin prepares what stands before the rows.
+func (r *run) begin(header []byte) {
+	if r.From.Input > 0 || r.Summary != nil {
+		return
+	}
+	w := writer{&r.Layout, r.Plan}
+	r.head = w.header(nil, header)
+	if r.Plan.format == JSON {
+		r.head = append(r.head, '[')
+	}
+}
+
+// end writes what stands behind the rows.
+func (r *run) end() error {
+	tail := r.head // if there were no rows
+	if r.Plan.format == JSON && r.Summary == nil {
+		tail = append(tail, "\n]\n"...)
+	}
+	return r.write(tail)
+}
+
+func (r *run) write(text []byte) error {
+	n, err := r.Output.Write(text)
+	if err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	r.pos.Output += int64(n)
+	return nil
+}
+
+// pump moves the chunks from the splitter to the output.
+func (r *run) pump(ctx context.Context, s *splitter) error {
+	g, ctx := errgroup.WithContext(ctx)
+	work := make(chan *job)
+	ordered := make(chan *job, r.Workers+2)
+	g.Go(func() error {
+		defer close(work)
+		defer close(ordered)
+		return r.split(ctx, s, ordered, work)
+	})
+	for range r.Workers {
+		g.Go(func() error { return r.work(ctx, work) })
+	}
+	g.Go(func() error {
+		for j := range ordered {
+			select {
+			case <-j.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := r.finish(j); err != nil {
+				return err
+			}
+			j.done = nil
+			r.jobs.Put(j)
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func (r *run) split(ctx context.Context, s *splitter, ordered, work chan<- *job) error {
+	for ctx.Err() == nil {
+		j, ok := r.jobs.Get().(*job)
+		if !ok {
+			j = &job{}
+		}
+		switch err := s.next(&j.chunk); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read input: %w", err)
+		}
+		j.done = make(chan struct{})
+		for _, to := range []chan<- *job{ordered, work} {
+			select {
+			case to <- j:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// work answers and renders chunks.
+func (r *run) work(ctx context.Context, work <-chan *job) error {
+	in := &reader{Layout: &r.Layout, plan: r.Plan}
+	for j := range work {
+		j.refs = in.refs(j.refs[:0], &j.chunk)
+		j.queries, j.answers = j.queries[:0], j.answers[:0]
+		for i := range j.refs {
+			r.ask(j, &j.refs[i])
+		}
+		asked, err := r.Source.Answer(ctx, j.queries, j.answers)
+		if err != nil {
+			return err
+		}
+		r.Counts.Asked.Add(int64(asked))
+		r.render(j)
+		close(j.done)
+	}
+	return nil
+}
+
+// ask adds the query of a row to the questions, or finds its problem.
+func (r *run) ask(j *job, f *ref) {
+	if f.record != nil {
+		return
+	}
+	q, err := geo.ParseQuery(host(view(f.query)))
+	if err != nil {
+		f.record = r.Plan.failure(problemOf(err))
+		return
+	}
+	f.ask = len(j.queries)
+	j.queries, j.answers = append(j.queries, q), append(j.answers, Answer{})
+}
+
+// answer returns the answer to a row.
+func (j *job) answer(f *ref) Answer {
+	if f.record != nil {
+		return Answer{Record: f.record}
+	}
+	return j.answers[f.ask]
+}
+
+// render renders the rows of a chunk.
+func (r *run) render(j *job) {
+	w := writer{&r.Layout, r.Plan}
+	j.out, j.failures = j.out[:0], j.failures[:0]
+	failed := 0
+	for i := range j.refs {
+		f := &j.refs[i]
+		a := j.answer(f)
+		if r.Summary == nil {
+			j.out = w.row(j.out, f, a)
+		}
+		if a.Record.failed {
+			failed++
+		}
+		last := i+1 == len(j.refs) || j.refs[i+1].in != f.in
+		before := 0
+		if n := len(j.failures); n > 0 {
+			before = j.failures[n-1].failed
+		}
+		if last && failed > before {
+			j.failures = append(j.failures, failure{f.in, i + 1, failed, len(j.out)})
+		}
+	}
+}
+
+// finish writes a chunk, up to the row that is one failure too many.
+func (r *run) finish(j *job) error {
+	all := failure{in: len(j.ends) - 1, rows: len(j.refs), out: len(j.out)}
+	if n := len(j.failures); n > 0 {
+		all.failed = j.failures[n-1].failed
+	}
+	failed := r.pos.Failed - r.From.Failed
+	tooMany := r.MaxErrors >= 0 && failed+int64(all.failed) > r.MaxErrors
+	if tooMany {
+		for _, all = range j.failures {
+			if failed+int64(all.failed) > r.MaxErrors {
+				break
+			}
+		}
+	}
+	out := j.out[:all.out]
+	if r.pos.Rows == 0 && r.Plan.format == JSON {
+		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
+	}
+	if err := r.write(append(r.head, out...)); err != nil {
+		return err
+	}
+	r.head = nil
+	if r.Summary != nil {
+		for i := range j.refs[:all.rows] {
+			r.Summary.add(j.answer(&j.refs[i]))
+		}
+	}
+	r.pos.Input = j.at[all.in]
+	r.pos.Rows += int64(all.rows)
+	r.pos.Failed += int64(all.failed)
+	r.Counts.Rows.Store(r.pos.Rows)
+	r.Counts.Failed.Store(r.pos.Failed)
+	if r.Checkpoint != nil && time.Since(r.saved) >= checkpointEvery {
+		if err := r.Checkpoint(r.pos); err != nil {
+			return err
+		}
+		r.saved = time.Now()
+	}
+	if tooMany {
+		return ErrTooManyErrors
+	}
+	return nil
+}

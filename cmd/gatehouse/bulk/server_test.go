@@ -1,0 +1,326 @@
+package bulk_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gatehouse/cmd/gatehouse/bulk"
+)
+
+var lines = flag.Int("lines", 20_000, "lines of TestOutages")
+
+// fake is a server in memory. serve returns the status of a request; 200 = answer it.
+type fake struct {
+	mu      sync.Mutex
+	serve   func(h http.Header) int
+	item    func(query string) string // JSON of a query's item; nil = a result
+	body    func(text string) string  // changes a response; nil = leave it
+	asked   map[string]int
+	flying  int
+	most    int
+	refused []time.Time
+	key     string
+}
+
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	var request struct{ Queries []string }
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Queries) > 50 {
+		return nil, fmt.Errorf("got %d queries, %w", len(request.Queries), err)
+	}
+	f.mu.Lock()
+	f.flying++
+	f.most = max(f.most, f.flying)
+	f.key = r.Header.Get("X-Api-Key")
+	f.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.flying--
+	response := &http.Response{Header: http.Header{}, Request: r}
+	response.StatusCode = f.serve(response.Header)
+	var text strings.Builder
+	if response.StatusCode == 0 {
+		f.refused = append(f.refused, time.Now())
+		return nil, io.ErrUnexpectedEOF
+	}
+	if response.StatusCode != http.StatusOK {
+		f.refused = append(f.refused, time.Now())
+		text.WriteString(`{"ok":false,"error":"overloaded","message":"no"}`)
+	} else {
+		text.WriteString(`{"ok":true,"results":[`)
+		for i, query := range request.Queries {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			item := ""
+			if f.item != nil {
+				item = f.item(query)
+			}
+			if item == "" {
+				f.asked[query]++
+				item = fmt.Sprintf(`{"ok":true,"query":%q,"ip":%q,"ipVersion":"IPv4","location":{"city":"at %s"}}`,
+					query, query, query)
+			}
+			text.WriteString(item)
+		}
+		text.WriteString(`]}`)
+	}
+	body := text.String()
+	if f.body != nil {
+		body = f.body(body)
+	}
+	response.Body = io.NopCloser(strings.NewReader(body))
+	return response, nil
+}
+
+// ask runs lines of input through a server, and returns what is written.
+func ask(t *testing.T, f *fake, input io.Reader, output io.Writer) (bulk.Position, error) {
+	t.Helper()
+	f.asked = map[string]int{}
+	in, err := bulk.NewInput(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := bulk.NewPlan(bulk.CSV, []string{"city"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bulk.NewServer(bulk.ServerConfig{URL: "http://server", Key: "key", Plan: plan,
+		Client: &http.Client{Transport: f}, Patience: 15 * time.Minute})
+	return bulk.Run(context.Background(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+		Plan: plan, Source: s, Output: output, Workers: 32, MaxRows: 500, MaxErrors: -1})
+}
+
+func ok(http.Header) int { return http.StatusOK }
+
+// address returns the text of the nth address.
+func address(n int) string { return fmt.Sprintf("%d.%d.%d.%d", 20+n>>24, n>>16&255, n>>8&255, n&255) }
+
+// numbers is an input of addresses in their order.
+type numbers struct{ next, end int }
+
+func (n *numbers) Read(p []byte) (int, error) {
+	size := 0
+	for ; n.next < n.end && len(p)-size > 16; n.next++ {
+		size += copy(p[size:], address(n.next)+"\n")
+	}
+	if size == 0 {
+		return 0, io.EOF
+	}
+	return size, nil
+}
+
+// sequence checks that each row is the one after that before it.
+type sequence struct {
+	t    *testing.T
+	rest []byte
+	next int
+}
+
+func (s *sequence) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(s.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		want := "query,city,error"
+		if s.next > 0 {
+			want = address(s.next-1) + ",at " + address(s.next-1) + ","
+		}
+		if string(line) != want {
+			s.t.Fatalf("row %d: got %s, want %s", s.next, line, want)
+		}
+		s.next++
+		s.rest = s.rest[:copy(s.rest, rest)]
+	}
+}
+
+// TestOutages sends many lines through a server that fails in several ways for half of each minute.
+func TestOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, calls := time.Now(), 0
+		f := &fake{}
+		f.serve = func(h http.Header) int {
+			calls++
+			if time.Since(began)%time.Minute < 30*time.Second && calls%100 != 0 {
+				return http.StatusOK
+			}
+			if calls%3 == 0 {
+				h.Set("Retry-After", strconv.Itoa(1+calls%7))
+			}
+			return []int{0, 429, 502, 503, 504}[calls%5]
+		}
+		out := &sequence{t: t}
+		end, err := ask(t, f, &numbers{end: *lines}, out)
+		if err != nil || end.Rows != int64(*lines) || end.Failed != 0 || out.next != *lines+1 {
+			t.Errorf("got %+v and error %v, want %d rows", end, err, *lines)
+		}
+		for query, times := range f.asked {
+			if times != 1 {
+				t.Fatalf("got %s answered %d times, want once", query, times)
+			}
+		}
+		t.Logf("%v of virtual time, at most %d requests in flight", time.Since(began), f.most)
+	})
+}
+
+func TestLongOutage(t *testing.T) {
+	for minutes, isLost := range map[int]bool{10: false, 20: true} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			f := &fake{serve: func(http.Header) int {
+				if time.Since(began) < time.Duration(minutes)*time.Minute {
+					return 0
+				}
+				return http.StatusOK
+			}}
+			end, err := ask(t, f, &numbers{end: 200}, &sequence{t: t})
+			if isLost != (err != nil) || !isLost && end.Rows != 200 {
+				t.Errorf("%d minutes: got %+v and error %v, want an error: %v", minutes, end, err, isLost)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for value, want := range map[string][2]time.Duration{ // between which the pause has to be
+		"7": {7 * time.Second, 8 * time.Second}, "3600": {2 * time.Minute, 3 * time.Minute},
+		"-1": {400 * time.Millisecond, time.Second}, "soon": {400 * time.Millisecond, time.Second},
+		"99999999999999999999": {400 * time.Millisecond, time.Second}, "": {400 * time.Millisecond, time.Second},
+		"Sat, 01 Jan 2000 00:00:10 GMT": {9 * time.Second, 11 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			f := &fake{serve: func(h http.Header) int {
+				if calls++; calls == 1 {
+					h.Set("Retry-After", value)
+					return http.StatusServiceUnavailable
+				}
+				return http.StatusOK
+			}}
+			began := time.Now()
+			if _, err := ask(t, f, &numbers{end: 1}, io.Discard); err != nil {
+				t.Errorf("%q: got error %v, want none", value, err)
+			}
+			if got := time.Since(began); got < want[0] || got > want[1] {
+				t.Errorf("%q: got a pause of %v, want %v to %v", value, got, want[0], want[1])
+			}
+		})
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok}
+		if _, err := ask(t, f, &numbers{end: 100_000}, io.Discard); err != nil || f.most < 32 || f.most > 64 {
+			t.Errorf("got error %v and at most %d requests in flight, want 32 to 64", err, f.most)
+		}
+		room := &fake{}
+		room.serve = func(http.Header) int {
+			if room.flying >= 3 {
+				return http.StatusTooManyRequests
+			}
+			return http.StatusOK
+		}
+		if _, err := ask(t, room, &numbers{end: 20_000}, io.Discard); err != nil || room.most > 16 {
+			t.Errorf("got error %v and at most %d requests at a server for 3, want few", err, room.most)
+		}
+		if n := len(room.refused); n > 200 {
+			t.Errorf("got %d refusals for 400 requests, want few", n)
+		}
+	})
+}
+
+func TestDuplicatesAreAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{serve: ok}
+		input := strings.Repeat("8.8.8.8\n[8.8.8.8]:53\n::ffff:8.8.8.8\n1.1.1.1\n10.0.0.1\n", 10_000)
+		end, err := ask(t, f, strings.NewReader(input), io.Discard)
+		if err != nil || end.Rows != 50_000 || end.Failed != 10_000 || len(f.asked) != 2 ||
+			f.asked["8.8.8.8"] != 1 || f.asked["1.1.1.1"] != 1 || f.key != "key" {
+			t.Errorf("got %+v, error %v and questions %v", end, err, f.asked)
+		}
+	})
+}
+
+func TestItemErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		f := &fake{serve: ok}
+		f.item = func(query string) string {
+			failing := func(code string, wait int) string {
+				return fmt.Sprintf(`{"ok":false,"query":%q,"error":%q,"message":"","reason":"","retry_after":%d}`,
+					query, code, wait)
+			}
+			switch {
+			case query == "dead.example.com":
+				return failing("provider_unreachable", 0)
+			case query == "9.9.9.9":
+				return failing("invalid_query", 0)
+			case query == "1.1.1.1" && time.Since(began) < 3*time.Minute:
+				return failing("rate_limited", 60)
+			}
+			return ""
+		}
+		var out strings.Builder
+		end, err := ask(t, f, strings.NewReader("8.8.8.8\ndead.example.com\n9.9.9.9\n1.1.1.1\n"), &out)
+		want := "query,city,error\n8.8.8.8,at 8.8.8.8,\ndead.example.com,,provider_unreachable\n" +
+			"9.9.9.9,,invalid_query\n1.1.1.1,at 1.1.1.1,\n"
+		if err != nil || end.Failed != 2 || out.String() != want || f.asked["8.8.8.8"] != 1 {
+			t.Errorf("got error %v, %+v and\n%s\nwant\n%s", err, end, &out, want)
+		}
+	})
+}
+
+// TestGarbledResponses repeats what does not fit, and believes none of it.
+func TestGarbledResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		f := &fake{serve: ok}
+		f.body = func(text string) string {
+			calls++
+			switch calls % 6 {
+			case 0:
+				return text[:rand.IntN(len(text))]
+			case 1:
+				return strings.Replace(text, `"results":[`, `"results":[{"ok":true,"query":"x"},`, 1)
+			case 2:
+				return strings.NewReplacer("20.0.0.1\"", "20.0.0.2\"", "20.0.0.2\"", "20.0.0.1\"").Replace(text)
+			case 3:
+				return `{"ok":true}`
+			case 4:
+				return "<html>"
+			}
+			return text
+		}
+		out := &sequence{t: t}
+		if end, err := ask(t, f, &numbers{end: 50}, out); err != nil || end.Rows != 50 {
+			t.Errorf("got %+v and error %v, want 50 rows", end, err)
+		}
+	})
+}
+
+func TestRefusedRequests(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 413, 302} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{serve: func(http.Header) int { return status }}
+			_, err := ask(t, f, &numbers{end: 50_000}, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) {
+				t.Errorf("got error %v, want one with %d", err, status)
+			}
+		})
+	}
+}

@@ -1,0 +1,422 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gatehouse/cmd/gatehouse/bulk"
+	"gatehouse/providers/mmdb"
+)
+
+type lookupCommand struct {
+	Queries []string `arg:"" optional:"" name:"query" placeholder:"QUERY" help:"Addresses and domains, or - for stdin, which is also read if there are neither queries nor a file."`
+
+	File     string `name:"file" short:"f" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed."`
+	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1."`
+	NoHeader bool   `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
+	Field    string `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
+	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log."`
+
+	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, else the usual fields."`
+	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
+	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
+	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
+	Quiet     bool     `name:"quiet" short:"q" group:"output" help:"Print no summary at the end."`
+
+	Server string     `name:"server" group:"source" placeholder:"URL" help:"Server to ask, a URL or unix:/path (default: GATEHOUSE_BASE_URL, else http://127.0.0.1:8080)."`
+	APIKey secretText `name:"api-key" group:"source" placeholder:"KEY" help:"Key to send as X-Api-Key. Other users of this machine can see flags: use GATEHOUSE_API_KEY."`
+	MMDB   []string   `name:"mmdb" group:"source" placeholder:"FILE,…" help:"Look up in these database files, such as City.mmdb,ASN.mmdb, and ask no server."`
+
+	Resume    string   `name:"resume" group:"run" placeholder:"STATE" help:"Keep the position in this file. After an interruption, the same command goes on from there. Needs --file, and --output or >>."`
+	FailFast  bool     `name:"fail-fast" group:"run" help:"Stop after the first row that fails."`
+	MaxErrors int64    `name:"max-errors" default:"-1" group:"run" placeholder:"N" help:"Stop when more than N rows have failed (default: never)."`
+	Patience  duration `name:"patience" default:"0s" min:"0s" max:"168h" group:"run" placeholder:"TIME" help:"Give up if the server has no answer for so long (default: 15m, and 5s for queries on the command line)."`
+}
+
+// exitSomeFailed says that a lookup wrote all rows, and some have an error.
+const exitSomeFailed = 3
+
+// Help is shown by gatehouse lookup --help.
+func (*lookupCommand) Help() string {
+	return "Looks up addresses and domains, one or millions. Rows keep their order. Columns are " +
+		"appended to those of CSV and TSV; an object of NDJSON gets a member \"lookup\". A row that " +
+		"fails has an error, and the others go on.\n\n" +
+		"A query may have a port or brackets, as in 8.8.8.8:443 and [2001:db8::1]:443.\n\n" +
+		"Exit codes: 0 all rows have a result, 1 the command could not run or was interrupted, " +
+		"2 wrong usage, 3 some rows failed.\n\nExamples:\n\n" +
+		"    gatehouse lookup 8.8.8.8 example.com\n" +
+		"    gatehouse lookup --file visitors.csv --column ip --fields country,city,as > out.csv\n" +
+		"    gatehouse lookup --file events.ndjson.gz --field client.ip --output out.ndjson --resume state\n" +
+		"    gatehouse lookup --file access.log --extract --summarize\n" +
+		"    gatehouse lookup --mmdb City.mmdb,ASN.mmdb --file addresses.txt --format csv"
+}
+
+// Run looks up the queries.
+func (c *lookupCommand) Run(p *program) (err error) {
+	if err := c.check(p); err != nil {
+		return err
+	}
+	in, input, err := c.open(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, input.Close()) }()
+	layout, err := c.layout(in)
+	if err != nil {
+		return err
+	}
+	output, closeOutput, err := c.openOutput(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeOutput()) }()
+	job := &lookupJob{lookupCommand: c, p: p, in: in, layout: layout, output: output}
+	return job.run()
+}
+
+// check returns an error about flags that do not go together.
+func (c *lookupCommand) check(p *program) error {
+	stdin := len(c.Queries) == 1 && c.Queries[0] == "-"
+	if stdin {
+		c.Queries = nil
+	}
+	if c.File == "-" {
+		c.File, stdin = "", true
+	}
+	kinds := 0
+	for _, given := range []bool{c.Column != "" || c.NoHeader && c.Field == "" && !c.Extract,
+		c.Field != "", c.Extract} {
+		if given {
+			kinds++
+		}
+	}
+	switch {
+	case len(c.Queries) > 0 && c.File != "", stdin && c.File != "":
+		return usagef("give either queries or --file or -, not several")
+	case len(c.Queries) == 0 && c.File == "" && !stdin && isTerminal(p.stdin):
+		return usagef("give addresses or domains, --file FILE, or - to read stdin")
+	case kinds > 1:
+		return usagef("give one of --column, --field and --extract")
+	case kinds > 0 && len(c.Queries) > 0:
+		return usagef("--column, --field and --extract are for files and stdin")
+	case c.NoHeader && c.Column == "":
+		return usagef("--no-header needs --column with a number")
+	case len(c.MMDB) > 0 && (c.Server != "" || c.APIKey != ""):
+		return usagef("--mmdb asks no server: leave out --server and --api-key")
+	case c.Summarize && (len(c.Fields) > 0 || c.Resume != ""):
+		return usagef("--summarize goes neither with --fields nor with --resume")
+	case c.Summarize && c.Format != "auto" && c.Format != "json" && c.Format != "table":
+		return usagef("--summarize prints text, or JSON with --format json")
+	case c.FailFast && c.MaxErrors > 0:
+		return usagef("give either --fail-fast or --max-errors")
+	case c.Resume != "" && c.File == "":
+		return usagef("--resume needs --file: queries and stdin cannot be read again")
+	case c.Resume != "" && c.Format == "table":
+		return usagef("--resume does not go with --format table")
+	}
+	if c.FailFast {
+		c.MaxErrors = 0
+	}
+	return nil
+}
+
+// open opens the input.
+func (c *lookupCommand) open(p *program) (*bulk.Input, io.Closer, error) {
+	var r io.Reader = p.stdin
+	var closer io.Closer = io.NopCloser(nil)
+	switch {
+	case len(c.Queries) > 0:
+		r = strings.NewReader(strings.Join(c.Queries, "\n") + "\n")
+	case c.File != "":
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder", c.File)
+		}
+		if err == nil && c.Resume != "" && !info.Mode().IsRegular() {
+			err = usagef("--resume needs a regular file: %s cannot be read again", c.File)
+		}
+		if err != nil {
+			return nil, nil, errors.Join(err, f.Close())
+		}
+		r, closer = f, f
+	}
+	in, err := bulk.NewInput(r)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("read input: %w", err), closer.Close())
+	}
+	return in, closer, nil
+}
+
+// layout says where the queries are.
+func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
+	name := strings.ToLower(c.File)
+	for _, packed := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	extension := filepath.Ext(name)
+	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
+	switch {
+	case c.Extract:
+		l.Kind = bulk.Text
+	case c.Field != "":
+		l.Kind = bulk.Objects
+	case c.Column != "" && extension != ".csv" && (extension == ".tsv" || extension == ".tab" ||
+		in.HasTabs()):
+		l.Kind = bulk.Tabs
+	case c.Column != "":
+		l.Kind = bulk.Commas
+	case extension == ".csv" || extension == ".tsv" || extension == ".tab":
+		return l, usagef("--column must be given: the name or number of the column of %s that has"+
+			" the queries", c.File)
+	case extension == ".ndjson" || extension == ".jsonl":
+		return l, usagef("--field must be given: the field of %s that has the queries", c.File)
+	}
+	return l, nil
+}
+
+// format returns the format of the output.
+func (c *lookupCommand) format(l bulk.Layout, terminal bool) string {
+	switch {
+	case c.Format != "auto":
+		return string(c.Format)
+	case terminal:
+		return "table"
+	case l.Kind == bulk.Commas || l.Kind == bulk.Tabs:
+		return string(l.Kind)
+	}
+	return string(bulk.NDJSON)
+}
+
+// openOutput opens the output. It does not empty a file that an earlier command wrote.
+func (c *lookupCommand) openOutput(p *program) (io.Writer, func() error, error) {
+	none := func() error { return nil }
+	if c.Output == "" || c.Output == "-" {
+		if c.Resume != "" && !isRegular(p.stdout) {
+			return nil, nil, usagef("--resume needs --output FILE, or >> FILE: stdout is not a file")
+		}
+		return p.stdout, none, nil
+	}
+	flags := os.O_CREATE | os.O_RDWR
+	if c.Resume == "" {
+		flags |= os.O_TRUNC
+	} else if _, err := os.Stat(c.Resume); errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Stat(c.Output); err == nil && info.Size() > 0 {
+			return nil, nil, fmt.Errorf("%s is not empty, but the state %s does not exist: remove "+
+				"the output or choose another", c.Output, c.Resume)
+		}
+	}
+	if same, err := sameFile(c.File, c.Output); err != nil || same {
+		return nil, nil, errors.Join(err, usagef("--output must not be the input"))
+	}
+	f, err := os.OpenFile(c.Output, flags, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Resume != "" && !isRegular(f) {
+		return nil, nil, errors.Join(usagef("--resume needs a regular file as its output"), f.Close())
+	}
+	return f, f.Close, nil
+}
+
+func isRegular(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
+// sameFile reports whether two paths lead to one regular file.
+func sameFile(a, b string) (bool, error) {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false, nil
+	}
+	other, err := os.Stat(b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && other.Mode().IsRegular() && os.SameFile(one, other), err
+}
+
+// lookupJob is a lookup whose files are open.
+type lookupJob struct {
+	*lookupCommand
+	p      *program
+	in     *bulk.Input
+	layout bulk.Layout
+	output io.Writer
+}
+
+func (j *lookupJob) run() error {
+	format := j.format(j.layout, isTerminal(j.output))
+	config := bulk.Config{Input: j.in, Layout: j.layout, Output: j.output,
+		MaxErrors: j.MaxErrors, Counts: &bulk.Counts{}}
+	shape := bulk.Format(format)
+	switch {
+	case j.Summarize:
+		config.Summary, shape = bulk.NewSummary(), bulk.CSV
+	case format == "table":
+		config.Output, shape = tableWriter{j.output}, bulk.TSV
+	}
+	var err error
+	isJSON := shape == bulk.JSON || shape == bulk.NDJSON
+	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
+		j.layout.Kind == bulk.Objects && !isJSON
+	if config.Plan, err = bulk.NewPlan(shape, j.Fields, plain); err != nil {
+		return usagef("--fields: %v", err)
+	}
+	closeSource, err := j.source(&config)
+	if err != nil {
+		return err
+	}
+	defer closeSource()
+	state, err := j.state(&config, format)
+	if err != nil {
+		return err
+	}
+	if state != nil && state.Done() {
+		return j.report(state.Position(), 0, nil, "already done: ")
+	}
+	began := time.Now()
+	stop := showProgress(j.p, &config)
+	end, err := bulk.Run(j.p.ctx, config)
+	stop()
+	var header *bulk.HeaderError
+	switch {
+	case errors.As(err, &header):
+		return usagef("--column %q: %s", j.Column, header)
+	case err == nil && state != nil:
+		err = state.Save(end, true, j.output.(*os.File))
+	case err == nil && config.Summary != nil:
+		err = j.summarize(config.Summary)
+	}
+	return j.report(end, time.Since(began), err, "")
+}
+
+// source opens what answers.
+func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) {
+	if len(j.MMDB) > 0 {
+		files, err := mmdb.Map(j.MMDB...)
+		if err != nil {
+			return nil, usagef("--mmdb: %v", err)
+		}
+		config.Source = bulk.NewFiles(files, config.Plan)
+		config.Workers, config.MaxRows = runtime.GOMAXPROCS(0), 1<<20
+		return func() { _ = files.Close() }, nil // the process ends
+	}
+	address := first(j.Server, j.p.environment["GATEHOUSE_BASE_URL"], "http://127.0.0.1:8080")
+	s, err := newSite("server", address, nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := s.client.Transport.(*http.Transport)
+	transport.MaxIdleConnsPerHost, transport.Proxy = 64, http.ProxyFromEnvironment
+	patience := j.Patience.Duration
+	switch {
+	case patience > 0:
+	case len(j.Queries) > 0:
+		patience = 5 * time.Second
+	default:
+		patience = 15 * time.Minute
+	}
+	config.Source = bulk.NewServer(bulk.ServerConfig{
+		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience,
+		Key: first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+	})
+	config.Workers, config.MaxRows = 32, 500
+	return transport.CloseIdleConnections, nil
+}
+
+// state opens the state of --resume; nil = none.
+func (j *lookupJob) state(config *bulk.Config, format string) (*bulk.State, error) {
+	if j.Resume == "" {
+		return nil, nil
+	}
+	command := map[string]string{
+		"--file": j.File, "--output": j.Output, "--column": j.Column, "--field": j.Field,
+		"--no-header": strconv.FormatBool(j.NoHeader), "--extract": strconv.FormatBool(j.Extract),
+		"--fields": strings.Join(j.Fields, ","), "--format": format,
+		"--mmdb": strings.Join(j.MMDB, ","),
+	}
+	output := j.output.(*os.File)
+	state, err := bulk.OpenState(j.Resume, command, j.in, output)
+	if err != nil {
+		return nil, fmt.Errorf("--resume: %w", err)
+	}
+	config.From = state.Position()
+	config.Checkpoint = func(at bulk.Position) error { return state.Save(at, false, output) }
+	return state, nil
+}
+
+func (j *lookupJob) summarize(s *bulk.Summary) error {
+	if j.Format == "json" {
+		return s.WriteJSON(j.output)
+	}
+	return s.WriteText(j.output, printable)
+}
+
+// report prints what was done and returns the error that has its exit code.
+func (j *lookupJob) report(end bulk.Position, took time.Duration, err error, note string) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return &exitError{exitFailed} // nobody reads on
+	}
+	if !j.Quiet && (len(j.Queries) == 0 || err != nil) {
+		rate := ""
+		if rows := end.Rows; took >= time.Second {
+			rate = fmt.Sprintf(", %.0f rows/s", float64(rows)/took.Seconds())
+		}
+		fmt.Fprintf(j.p.stderr, "%s%d rows, %d failed%s\n", note, end.Rows, end.Failed, rate)
+	}
+	switch {
+	case errors.Is(err, bulk.ErrTooManyErrors):
+		fmt.Fprintf(j.p.stderr, "gatehouse: %v\n", err)
+		return &exitError{exitSomeFailed}
+	case errors.Is(err, context.Canceled) && j.p.ctx.Err() != nil:
+		if j.Resume != "" {
+			return errors.New("interrupted; the same command goes on from here")
+		}
+		return errors.New("interrupted")
+	case err != nil:
+		return err
+	case end.Failed > 0:
+		return &exitError{exitSomeFailed}
+	}
+	return nil
+}
+
+// exitError ends the program with a code. What is to be said was said.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return "exit code " + strconv.Itoa(e.code) }
+
+// tableWriter aligns the columns of TSV that is written in whole rows.
+type tableWriter struct{ io.Writer }
+
+func (w tableWriter) Write(rows []byte) (int, error) {
+	table := newTable(w.Writer)
+	for line := range strings.Lines(string(rows)) {
+		cells := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		for i := range cells {
+			cells[i] = first(printable(cells[i]), "-")
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return len(rows), table.Flush()
+}

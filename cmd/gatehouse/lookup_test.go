@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gatehouse/actors/geo"
+	"gatehouse/providers/mmdb/mmdbtest"
+)
+
+var interruptions = flag.Int("interruptions", 4, "interruptions of each lookup of TestLookupResume")
+
+// lookupFiles writes a database that knows 8.8.0.0/16 and a file of rows with such addresses.
+func lookupFiles(t *testing.T, rows int) (database, input string) {
+	t.Helper()
+	dir := t.TempDir()
+	database, input = filepath.Join(dir, "city.mmdb"), filepath.Join(dir, "rows.csv")
+	mmdbtest.WriteCity(t, database, map[string]geo.Location{"8.8.0.0/16": {Country: "United States",
+		CountryCode: "US", City: "Honolulu"}})
+	var text bytes.Buffer
+	fmt.Fprintln(&text, "id,ip")
+	for i := range rows {
+		fmt.Fprintf(&text, "\"row\n%d\",8.%d.%d.%d\n", i, 8+i%2, i>>8&255, i&255)
+	}
+	if err := os.WriteFile(input, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return database, input
+}
+
+func TestLookupWithFiles(t *testing.T) {
+	database, input := lookupFiles(t, 3)
+	out := filepath.Join(t.TempDir(), "out")
+	for _, row := range []struct {
+		args           string
+		code           int
+		stdout, stderr string // the whole of stdout; a part of stderr
+	}{
+		{"8.8.8.8 --fields city", 0, `{"query":"8.8.8.8","city":"Honolulu"}` + "\n", ""},
+		{"8.8.8.8 10.0.0.1 --fields city --format csv", 3,
+			"query,city,error\n8.8.8.8,Honolulu,\n10.0.0.1,,invalid_query\n", ""},
+		{"x 8.8.8.8 --fields city --format csv --fail-fast", 3, "query,city,error\nx,,invalid_query\n",
+			"too many rows failed"},
+		{"8.8.8.8 --fields city --format table", 0, "query    city      error\n8.8.8.8  Honolulu  -\n", ""},
+		{"--file " + input + " --column ip --fields countryCode", 3, "id,ip,countryCode,error\n" +
+			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,invalid_query\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 1 failed"},
+		{"--file " + input + " --column ip --max-errors 0 -q", 3, "id,ip,country,countryCode,regionName,city,lat," +
+			"lon,timezone,as,isp,mobile,proxy,hosting,error\n\"row\n0\",8.8.0.0,United States,US,,Honolulu,0,0,,,," +
+			"false,false,false,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,invalid_query\n", ""},
+		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
+			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
+			`"errors":[{"name":"invalid_query","rows":1}]}` + "\n", ""},
+		{"-", 0, "", "0 rows"},
+		{"8.8.8.8 --output " + out, 0, "", ""},
+		{"--file " + input, 2, "", "--column"},
+		{"--file " + input + " --column nope", 2, "", "the columns are id, ip"},
+		{"--file " + input + " --column ip --field a", 2, "", "one of --column, --field and --extract"},
+		{"--file " + input + " --column ip --output " + input, 2, "", "must not be the input"},
+		{"--file " + input + " --column ip --resume state", 2, "", "stdout is not a file"},
+		{"--resume state -", 2, "", "--resume needs --file"},
+		{"--file /dev/null --resume state --output " + out, 2, "", "regular file"},
+		{"8.8.8.8 --file " + input, 2, "", "either queries or --file"},
+		{"8.8.8.8 --fields nope", 2, "", "unknown field"},
+		{"8.8.8.8 --server http://127.0.0.1:1", 2, "", "--mmdb asks no server"},
+		{"--file " + filepath.Dir(input), 1, "", "is a folder"},
+		{"--file /nonexistent", 1, "", "no such file"},
+		{"8.8.8.8 --format xml", 2, "", "format"},
+		{"--no-header --extract -", 2, "", "--no-header needs --column"},
+	} {
+		got := runOnce(t, nil, append([]string{"lookup", "--mmdb", database}, strings.Fields(row.args)...)...)
+		if got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
+			t.Errorf("%s: got %+v\nwant %+v", row.args, got, row)
+		}
+	}
+	if text, err := os.ReadFile(out); err != nil || !strings.Contains(string(text), "Honolulu") {
+		t.Errorf("got %s and error %v from --output", text, err)
+	}
+	if got := runOnce(t, nil, "lookup", "--mmdb", input, "8.8.8.8"); got.code != exitUsage ||
+		!strings.Contains(got.stderr, input) {
+		t.Errorf("got %+v for a database that is none, want code 2 and its name", got)
+	}
+}
+
+func TestLookupAsksServer(t *testing.T) {
+	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--roles=geo"}, anyPorts...)...)
+	listen, _ := p.ready(t)
+	for _, env := range [][]string{{"GATEHOUSE_BASE_URL=http://" + listen}, nil} {
+		args := []string{"lookup", "8.8.8.8", "example.com", "10.0.0.1", "--fields", "ip,country", "--format", "csv"}
+		if env == nil {
+			args = append(args, "--server", "http://"+listen+"/")
+		}
+		want := "query,ip,country,error\n8.8.8.8,8.8.8.8,United States,\nexample.com,204.89.122.183,Thailand,\n" +
+			"10.0.0.1,,,invalid_query\n"
+		if got := runOnce(t, env, args...); got.code != exitSomeFailed || got.stdout != want {
+			t.Errorf("got %+v, want code 3 and %s", got, want)
+		}
+	}
+	got := runOnce(t, nil, "lookup", "8.8.8.8", "--server", "http://127.0.0.1:1", "--patience", "1s")
+	if got.code != exitFailed || !strings.Contains(got.stderr, "no answer in 1s") {
+		t.Errorf("got %+v without a server, want code 1", got)
+	}
+}
+
+// TestLookupResume interrupts lookups at random and expects the output of one that was not
+// interrupted.
+func TestLookupResume(t *testing.T) {
+	database, input := lookupFiles(t, 200_000)
+	want := filepath.Join(t.TempDir(), "want")
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
+	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitSomeFailed {
+		t.Fatalf("got %+v, want code 3", got)
+	}
+	expected, err := os.ReadFile(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	runOnce(t, nil, append(args, "--output", want)...)
+	usual := time.Since(began)
+	for round := range 2 {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "out")
+		all := append(args, "--resume", filepath.Join(dir, "state"), "--output", out)
+		for i := range *interruptions {
+			p := start(t, nil, all...)
+			time.Sleep(rand.N(usual * 2))
+			if err := p.cmd.Process.Signal([]os.Signal{syscall.SIGKILL, syscall.SIGINT}[(round+i)%2]); err != nil {
+				break // it has ended
+			}
+			p.code(t)
+		}
+		if got := runOnce(t, nil, all...); got.code != exitSomeFailed {
+			t.Fatalf("got %+v, want code 3", got)
+		}
+		if text, err := os.ReadFile(out); err != nil || !bytes.Equal(text, expected) {
+			t.Errorf("got another output than without interruptions, error %v", err)
+		}
+		if got := runOnce(t, nil, all...); got.code != exitSomeFailed || !strings.Contains(got.stderr, "already done") {
+			t.Errorf("got %+v from a command that is done, want nothing done", got)
+		}
+		if got := runOnce(t, nil, append(all, "--fields", "city")...); got.code != exitFailed ||
+			!strings.Contains(got.stderr, "another command: --fields") {
+			t.Errorf("got %+v from another command, want code 1", got)
+		}
+	}
+}

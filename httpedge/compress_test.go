@@ -1,0 +1,151 @@
+package httpedge_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"gatehouse/httpedge/edgetest"
+)
+
+// decoded returns a reader of what a body says without its coding.
+func decoded(t *testing.T, coding string, body io.Reader) io.Reader {
+	t.Helper()
+	switch coding {
+	case "gzip":
+		r, err := gzip.NewReader(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	case "zstd":
+		r, err := zstd.NewReader(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		return r
+	}
+	return body
+}
+
+func TestLargeBodiesAreCompressed(t *testing.T) {
+	st := start(t)
+	var queries []string
+	for i := range 50 {
+		queries = append(queries, fmt.Sprintf("8.8.8.%d", i))
+	}
+	bulk := func(n int) (path, kind, body string) {
+		return "/api/bulk", "application/json", bulkOf(t, queries[:n]...)
+	}
+	stream := func(n int) (path, kind, body string) {
+		return "/api/stream", "text/plain", strings.Join(queries[:n], "\n")
+	}
+	for _, coding := range []string{"gzip", "zstd"} {
+		for name, request := range map[string]func(int) (path, kind, body string){"bulk": bulk, "stream": stream} {
+			for n, compressed := range map[int]bool{1: false, 3: true, 50: true} {
+				path, kind, body := request(n)
+				plain := send(t, st, "POST", st.URL+path, body, "Content-Type", kind, "Accept-Encoding",
+					"identity")
+				small := send(t, st, "POST", st.URL+path, body, "Content-Type", kind, "Accept-Encoding",
+					coding)
+				want := ""
+				if compressed {
+					want = coding
+					small.has(t, "Vary", "Accept-Encoding")
+				}
+				small.has(t, "Content-Encoding", want)
+				plain.has(t, "Content-Encoding", "")
+				plain.has(t, "Vary", "")
+				got, err := io.ReadAll(decoded(t, want, strings.NewReader(small.body)))
+				if err != nil || string(got) != plain.body {
+					t.Errorf("%s %s %d: got %q and %v, want %q", coding, name, n, got, err, plain.body)
+				}
+				if compressed && len(small.body) > len(plain.body)/2 {
+					t.Errorf("%s %s %d: got %d bytes of %d, want half at most", coding, name, n,
+						len(small.body), len(plain.body))
+				}
+			}
+		}
+	}
+	a := get(t, st, "/api/lookup?q=8.8.8.8", "Accept-Encoding", "gzip")
+	a.has(t, "Content-Encoding", "")
+	bad := send(t, st, "POST", st.URL+"/api/bulk", "{", "Content-Type", "application/json",
+		"Accept-Encoding", "gzip")
+	bad.has(t, "Content-Encoding", "")
+}
+
+// A compressed line comes when it is known, like any other.
+func TestCompressedLineComesWhenItIsKnown(t *testing.T) {
+	for _, coding := range []string{"gzip", "zstd"} {
+		g := newGate("slow.example.com")
+		st := start(t, withProvider(g))
+		lines := openStream(t, st, "9.9.9.9\nslow.example.com\n8.8.8.8\n", coding)
+		for _, query := range []string{"9.9.9.9", "slow.example.com", "8.8.8.8"} {
+			if query == "slow.example.com" {
+				close(g.open)
+			}
+			line, err := lines.ReadString('\n')
+			if err != nil || !strings.Contains(line, query) {
+				t.Errorf("%s: got %q and %v, want the line of %s", coding, line, err, query)
+			}
+		}
+	}
+}
+
+// openStream returns the reader of a stream's lines.
+func openStream(t *testing.T, st *edgetest.Stack, body, coding string) *bufio.Reader {
+	t.Helper()
+	request, err := http.NewRequest("POST", st.URL+"/api/stream", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "text/plain")
+	request.Header.Set("Accept-Encoding", coding)
+	res, err := st.Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return bufio.NewReader(decoded(t, res.Header.Get("Content-Encoding"), res.Body))
+}
+
+// BenchmarkCompressedForms compares the compression of a whole stream with that of each line alone,
+// as a cache of compressed lines would have it.
+func BenchmarkCompressedForms(b *testing.B) {
+	var lines [][]byte
+	for i := range 1000 {
+		lines = append(lines, fmt.Appendf(nil, `{"ok":true,"query":"8.8.%[1]d.%[2]d","ip":"8.8.%[1]d.%[2]d","ipVersion":"IPv4","location":{"continent":"Asia","country":"Thailand","countryCode":"TH","regionName":"Bangkok","city":"Bangkok","zip":"%[2]d","lat":13.%[1]d,"lon":100.%[2]d,"timezone":"Asia/Bangkok","utcOffsetSeconds":25200,"currency":"THB"},"network":{"isp":"Example Net (simulated)","org":"Example Net","as":"AS64500 Example Net","asname":"EXAMPLE-NET","reverse":"host-8-8-%[1]d-%[2]d.example.net"},"flags":{"mobile":false,"proxy":false,"hosting":false}}`+"\n", i/256, i%256))
+	}
+	for name, whole := range map[string]bool{"stream": true, "lines": false} {
+		b.Run(name, func(b *testing.B) {
+			var out bytes.Buffer
+			z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				out.Reset()
+				z.Reset(&out)
+				for _, line := range lines {
+					if _, err := z.Write(line); err != nil {
+						b.Fatal(err)
+					}
+					if !whole {
+						z.Close()
+						z.Reset(&out)
+					}
+				}
+				z.Close()
+			}
+			b.ReportMetric(float64(out.Len())/float64(len(lines)), "bytes/line")
+		})
+	}
+}

@@ -1,0 +1,369 @@
+package httpedge_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"gatehouse/actors/oauth"
+	"gatehouse/actors/token"
+	"gatehouse/httpedge/edgetest"
+)
+
+// TestJWTForResourcesIsIntrospected issues a JWT for other APIs: they see whom it is for, and the
+// endpoints of this service refuse it.
+func TestJWTForResourcesIsIntrospected(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	_, api := newResources(t, st)
+	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	code := b.allow(at(asked(c, "scope", "view-user read"), notesAPI, mailAPI), rosa).gets(t, st)
+	jwt := redeemed(t, st, c, code, "access_token")
+	said := introspected(t, st, api, jwt)
+	if said["active"] != true || said["scope"] != "view-user read" ||
+		audience(said) != `["`+notesAPI+`","`+mailAPI+`"]` {
+		t.Errorf("got %v, want an active token for both", said)
+	}
+	var claims map[string]any
+	verify(t, st, jwt, "at+jwt", &claims)
+	if audience(claims) != audience(said) || claims["scope"] != said["scope"] {
+		t.Errorf("got claims %v, want what introspection says: %v", claims, said)
+	}
+	for _, path := range []string{"/api/user", "/oauth/userinfo"} {
+		if a := get(t, st.Stack, path, "Authorization", "Bearer "+jwt); a.status != 401 {
+			t.Errorf("%s: got %d %s, want 401", path, a.status, a.body)
+		}
+	}
+}
+
+// TestTokensAreNotMixedUp sends each kind of JWT, and a code, where another is expected.
+func TestTokensAreNotMixedUp(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newOpenIDClient(t, st, func(c *oauth.Client) { c.Options.JWTAccessTokens = true })
+	other := newOpenIDClient(t, st, nil)
+	u := st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	tokens := redeem(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st)).object(t)
+	idToken, access := tokens["id_token"].(string), tokens["access_token"].(string)
+	var claims map[string]any
+	verify(t, st, idToken, "JWT", &claims)
+	logout, err := st.Tokens.Sign(t.Context(), "RS256", "logout+jwt", claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := b.authorize(askedOpenID(c, "prompt", "none")).gets(t, st)
+	for what, text := range map[string]string{"id_token": idToken, "logout token": logout, "code": code,
+		"refresh token": tokens["refresh_token"].(string)} {
+		for _, path := range []string{"/api/user", "/oauth/userinfo"} {
+			if a := get(t, st.Stack, path, "Authorization", "Bearer "+text); a.status != 401 {
+				t.Errorf("%s at %s: got %d %s, want 401", what, path, a.status, a.body)
+			}
+		}
+	}
+	for what, text := range map[string]string{"id_token": idToken, "logout token": logout, "code": code} {
+		if said := introspected(t, st, c, text); said["active"] != false {
+			t.Errorf("%s: got %v from introspection, want no active token", what, said)
+		}
+	}
+	for what, text := range map[string]string{"access token": access, "logout token": logout, "code": code} {
+		b.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", text)).failsWith(t, st,
+			"invalid_request")
+		if p := b.leave("client_id", c.ID, "id_token_hint", text); p.status != 200 ||
+			!strings.Contains(p.body, rosa) {
+			t.Errorf("%s as a hint: got %d %s, want the page that asks", what, p.status, p.body)
+		}
+	}
+	for what, text := range map[string]string{"id_token": idToken, "access token": access} {
+		if a := redeem(t, st, c, text); a.object(t)["error"] != "invalid_grant" {
+			t.Errorf("%s as a code: got %d %s, want invalid_grant", what, a.status, a.body)
+		}
+	}
+	redeem(t, st, other, code).failsAs(t, 400, "invalid_grant")
+	if a := redeem(t, st, c, code); a.status != 200 {
+		t.Errorf("got %d %s after another client has sent the code, want tokens", a.status, a.body)
+	}
+	b.isSignedIn(c, true)
+	if claims["sub"] != fmt.Sprint(u.ID) {
+		t.Errorf("got %v, want Rosa", claims)
+	}
+}
+
+// TestAlgorithmOfHintIsNotChosenByItsSender makes hints with what everybody knows: the public keys.
+func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	var claims map[string]any
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	verify(t, st, hint, "JWT", &claims)
+	var set jose.JSONWebKeySet
+	text := st.Tokens.JWKS()
+	if err := json.Unmarshal(text, &set); err != nil {
+		t.Fatal(err)
+	}
+	public := set.Keys[0]
+	der, err := x509.MarshalPKIXPublicKey(public.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwk, err := public.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := func(alg jose.SignatureAlgorithm, key any) string {
+		t.Helper()
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key},
+			(&jose.SignerOptions{EmbedJWK: alg == jose.RS256}).WithType("JWT").
+				WithHeader("kid", public.KeyID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, err := json.Marshal(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := signer.Sign(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jwt, err := signed.CompactSerialize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jwt
+	}
+	_, payload, _ := strings.Cut(hint, ".")
+	payload, _, _ = strings.Cut(payload, ".")
+	for what, forged := range map[string]string{
+		"HS256 with the key":          forge(jose.HS256, der),
+		"HS256 with the JWK":          forge(jose.HS256, jwk),
+		"HS256 with the client's":     forge(jose.HS256, []byte(c.Secret)),
+		"RS256 with an embedded key":  forge(jose.RS256, own),
+		"PS256":                       forge(jose.PS256, own),
+		"none":                        "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0." + payload + ".",
+		"none with another spelling":  "eyJhbGciOiJOb05lIiwidHlwIjoiSldUIn0." + payload + ".",
+		"ES256 under the kid of RSA":  mixedAlgorithm(t, st, public.KeyID, claims),
+		"the signature of another":    swapSignature(hint, forge(jose.RS256, own)),
+		"a JWT with white space":      " " + hint,
+		"a JWT with another spelling": hint + "=",
+	} {
+		b.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", forged)).failsWith(t, st,
+			"invalid_request")
+		if p := b.leave("client_id", c.ID, "id_token_hint", forged); !strings.Contains(p.body, rosa) {
+			t.Errorf("%s: got %d %s, want the page that asks", what, p.status, p.body)
+		}
+	}
+	b.leave("id_token_hint", hint)
+	b.isSignedIn(c, false)
+}
+
+// mixedAlgorithm returns a JWT that a key of the service has signed with ES256, under another kid.
+func mixedAlgorithm(t *testing.T, st *edgetest.IdentityStack, kid string, claims any) string {
+	t.Helper()
+	jwt, err := st.Tokens.Sign(t.Context(), "ES256", "JWT", claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(jwt, ".")
+	header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": kid, "typ": "JWT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(header) + "." + rest
+}
+
+// swapSignature returns a JWT with the signature of another.
+func swapSignature(jwt, other string) string {
+	return jwt[:strings.LastIndexByte(jwt, '.')] + other[strings.LastIndexByte(other, '.'):]
+}
+
+// TestLogoutWithExpiredHint signs out with an id_token that has expired. The same is no proof of
+// anything else.
+func TestLogoutWithExpiredHint(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newLeavingClient(t, st)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	var claims token.IDToken
+	hint := redeemed(t, st, c, b.allow(askedOpenID(c), rosa).gets(t, st), "id_token")
+	verify(t, st, hint, token.IDTokenType, &claims)
+	expired := func(change func(*token.IDToken)) string {
+		t.Helper()
+		said := claims
+		said.Issued, said.Expires = time.Now().Unix()-7200, time.Now().Unix()-3600
+		if change != nil {
+			change(&said)
+		}
+		jwt, err := st.Tokens.Sign(t.Context(), "RS256", token.IDTokenType, said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return jwt
+	}
+	for what, change := range map[string]func(*token.IDToken){
+		"another issuer":  func(id *token.IDToken) { id.Issuer = "https://other.example" },
+		"another client":  func(id *token.IDToken) { id.Audience = newLeavingClient(t, st).ID },
+		"another session": func(id *token.IDToken) { id.SID = "x" },
+		"no session":      func(id *token.IDToken) { id.SID = "" },
+	} {
+		if p := b.leave("client_id", c.ID, "id_token_hint", expired(change)); p.status != 200 ||
+			!strings.Contains(p.body, rosa) {
+			t.Errorf("%s: got %d %s, want the page that asks", what, p.status, p.body)
+		}
+	}
+	b.isSignedIn(c, true)
+	b.authorize(askedOpenID(c, "prompt", "none", "id_token_hint", expired(nil))).gets(t, st)
+	p := b.leave("id_token_hint", expired(nil), "post_logout_redirect_uri", afterLogout)
+	if p.location != afterLogout {
+		t.Errorf("got %d to %q, want a redirect to the client", p.status, p.location)
+	}
+	b.isSignedIn(c, false)
+}
+
+// TestDeviceGrantEndsWithSession signs out of the browser in which devices were allowed.
+func TestDeviceGrantEndsWithSession(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newDeviceClient(t, st, func(c *oauth.Client) { c.Scopes = oauth.GrantableScopes })
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+	devices := map[string]map[string]any{}
+	for _, scope := range []string{"openid view-user", "openid view-user offline_access", "view-user"} {
+		code, userCode := beginDevice(t, st, c, scope)
+		b.send(b.send(b.get("/device"), "user_code", userCode), "decision", "allow")
+		devices[scope] = poll(t, st, c, code).object(t)
+	}
+	waiting, userCode := beginDevice(t, st, c, "openid view-user")
+	b.send(b.send(b.get("/device"), "user_code", userCode), "decision", "allow")
+	b.send(b.get("/logout"))
+	for scope, tokens := range devices {
+		want := scope != "openid view-user"
+		access, _ := tokens["access_token"].(string)
+		if a := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access); (a.status == 200) != want {
+			t.Errorf("%s: got %d after the session has ended, want admitted %t", scope, a.status, want)
+		}
+		refresh, _ := tokens["refresh_token"].(string)
+		if a := postToken(t, st, query("grant_type", "refresh_token", "client_id", c.ID,
+			"refresh_token", refresh)); (a.status == 200) != want {
+			t.Errorf("%s: got %d %s, want refreshed %t", scope, a.status, a.body, want)
+		}
+	}
+	poll(t, st, c, waiting).failsAs(t, 400, "invalid_grant")
+}
+
+// TestMetadataClientWithKeys has a client that is a URL authenticate with the keys of its document.
+func TestMetadataClientWithKeys(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const redirect, keysURL = "https://agent.example/cb", "https://agent.example/jwks"
+	document := func(keys string) string {
+		return strings.Replace(agentDocument(redirect), `"none"`, `"private_key_jwt",`+keys, 1)
+	}
+	for what, keys := range map[string]string{
+		"jwks": `"jwks":` + string(set), "jwks_uri": `"jwks_uri":"` + keysURL + `"`,
+	} {
+		d := &documents{texts: map[string]string{agentURL: document(keys), keysURL: string(set)}}
+		st := edgetest.NewIdentity(t, withDocuments(d))
+		st.NewUser(t, "Rosa", rosa)
+		b := newBrowser(t, st)
+		back, err := url.Parse(b.allow(askedByAgent(redirect), rosa).location)
+		if err != nil || back.Query().Get("code") == "" {
+			t.Fatalf("%s: got %v, %v, want a code", what, back, err)
+		}
+		form := query("grant_type", "authorization_code", "code", back.Query().Get("code"),
+			"redirect_uri", redirect, "code_verifier", verifier, "client_id", agentURL)
+		postToken(t, st, form).failsAs(t, 401, "invalid_client") // without its key
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertionOf(t, key, agentURL, "https://other.example"))
+		postToken(t, st, form).failsAs(t, 401, "invalid_client")
+		form.Set("client_assertion", assertionOf(t, key, agentURL, st.URL))
+		if a := postToken(t, st, form); a.status != 200 {
+			t.Errorf("%s: got %d %s with the key of the document, want tokens", what, a.status, a.body)
+		}
+		postToken(t, st, form).failsAs(t, 401, "invalid_client") // a replay
+	}
+}
+
+// assertionOf returns an assertion of a client (RFC 7523).
+func assertionOf(t *testing.T, key *rsa.PrivateKey, clientID, audience string) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key},
+		(&jose.SignerOptions{}).WithHeader("kid", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := json.Marshal(map[string]any{"iss": clientID, "sub": clientID, "jti": rand.Text(),
+		"aud": audience, "iat": time.Now().Unix(), "exp": time.Now().Unix() + 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestLookalikeHostIsNotHidden opens clients whose host looks like that of another.
+func TestLookalikeHostIsNotHidden(t *testing.T) {
+	for address, shown := range map[string]string{
+		"https://agent.example.evil.example/client.json": "agent.example.evil.example",
+		"https://xn--gent-43d.example/client.json":       "xn--gent-43d.example",
+		"https://evil.example/agent.example":             "evil.example",
+		"https://\u0430gent.example/client.json":         "", // a Cyrillic letter
+		"https://agent%2Eexample/client.json":            "",
+		"https://agent.example\\@evil.example/c":         "",
+		"https://agent.example@evil.example/c":           "",
+		"https://evil.example/c#agent.example":           "",
+		"https://AGENT.example/client.json":              "",
+		"https://evil.example/x/../agent.example":        "",
+	} {
+		text, err := json.Marshal(map[string]any{"client_id": address, "client_name": "Agent",
+			"client_uri": "https://agent.example/", "redirect_uris": []string{"https://evil.example/cb"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := edgetest.NewIdentity(t, withDocuments(&documents{texts: map[string]string{
+			address: string(text)}}))
+		user := st.NewUser(t, "Rosa", rosa)
+		b := newBrowser(t, st)
+		b.send(b.get("/login"), "email", rosa, "password", edgetest.Password)
+		ask := askedByAgent("https://evil.example/cb")
+		ask.Set("client_id", address)
+		p := b.authorize(ask)
+		if shown == "" {
+			p.shows(t, 400, "/oauth/authorize")
+			continue
+		}
+		p = b.send(p, "account", chooserValue(user.ID))
+		if p.shows(t, 200, "/consent"); !strings.Contains(p.body, shown) ||
+			strings.Contains(p.body, `href="https://agent.example/"`) {
+			t.Errorf("%s: got %s, want the host %s and no link to another", address, p.body, shown)
+		}
+	}
+}

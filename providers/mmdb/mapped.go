@@ -1,0 +1,82 @@
+package mmdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/oschwald/maxminddb-golang/v2"
+
+	"gatehouse/actors/geo"
+)
+
+// MaxMapped is how many files Map takes.
+const MaxMapped = 8
+
+// Mapped are database files for a program that looks up many addresses and then ends. They are
+// mapped into memory, so they must not be rewritten in place meanwhile. Its methods may be called
+// by many goroutines.
+type Mapped struct{ p Provider }
+
+// Places says which records of the files an address has. Two addresses with equal Places have the
+// same result but for the address. It can be a map key.
+type Places [MaxMapped]uint64
+
+// Map opens files, of the types that Open takes. Its error names the file that cannot be used.
+func Map(paths ...string) (*Mapped, error) {
+	if len(paths) == 0 || len(paths) > MaxMapped {
+		return nil, fmt.Errorf("got %d database files, want 1 to %d", len(paths), MaxMapped)
+	}
+	m := &Mapped{p: Provider{
+		resolver:  net.DefaultResolver.LookupNetIP,
+		resolving: make(chan struct{}, maxResolving),
+		logger:    slog.New(slog.DiscardHandler), // rows have the errors
+	}}
+	var files []*file
+	for _, path := range paths {
+		reader, err := maxminddb.Open(path)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
+		}
+		files = append(files, &file{path: path, reader: reader})
+		if files[len(files)-1].located, err = shape(reader.Metadata.DatabaseType); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.close(files))
+		}
+	}
+	m.p.files.Store(&fileSet{files: files})
+	return m, nil
+}
+
+// Close unmaps the files. It must not be called during a lookup.
+func (m *Mapped) Close() error { return m.close(m.p.files.Load().files) }
+
+func (m *Mapped) close(files []*file) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.reader.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Find returns where the files have addr. It costs a fraction of Answer.
+func (m *Mapped) Find(addr netip.Addr) Places {
+	var at Places
+	var found [MaxMapped]place
+	places, _ := m.p.files.Load().search(addr, found[:0])
+	for i := range places {
+		at[i] = places[i].offset
+	}
+	return at
+}
+
+// Resolve returns the address that a domain has, or why it has none.
+func (m *Mapped) Resolve(ctx context.Context, domain string) (netip.Addr, *geo.Error) {
+	return m.p.resolve(ctx, domain)
+}
+
+// Answer returns the answer for addr at now.
+func (m *Mapped) Answer(addr netip.Addr, now time.Time) geo.Answer { return m.p.read(addr, now) }
