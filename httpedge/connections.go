@@ -312,8 +312,18 @@ func (c *connection) drain() {
 }
 
 // connectionOf returns the connection of a request; nil when no tracking listener accepted it.
-func connectionOf(ctx *fasthttp.RequestCtx) *connection {
-	conn := ctx.Conn()
+func connectionOf(ctx *fasthttp.RequestCtx) *connection { return trackedBelow(ctx.Conn()) }
+
+// networksOf returns the networks that a connection counts for.
+func networksOf(conn net.Conn) []ratelimit.Network {
+	if held := trackedBelow(conn); held != nil {
+		return held.from
+	}
+	return nil
+}
+
+// trackedBelow returns the connection that is conn or below it; nil = there is none.
+func trackedBelow(conn net.Conn) *connection {
 	for {
 		if held, ok := conn.(*connection); ok {
 			return held

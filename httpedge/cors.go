@@ -22,7 +22,7 @@ const (
 )
 
 // clientOrigins caches the origins of the web pages of public clients: those of their redirect
-// URIs. It also caches which features clients are registered for. Its methods may be called by many
+// URIs. Clients that await a consent do not count: strangers could make reading them too slow. It also caches which features clients are registered for. Its methods may be called by many
 // goroutines.
 type clientOrigins struct {
 	list     func(ctx context.Context, after string, limit int) ([]*oauth.Client, error)
@@ -99,7 +99,7 @@ func (s *originSet) knowsFeatures(now time.Time) bool {
 	return now.Sub(s.read) < last
 }
 
-// read reads all clients. When that fails, it keeps the old origins.
+// read reads all clients that await no consent. When that fails, it keeps the old origins.
 func (c *clientOrigins) read(old *originSet) *originSet {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), originsDeadline)

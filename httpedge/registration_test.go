@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,48 @@ func TestRegisteredClientSignsIn(t *testing.T) {
 	}
 	if r := get(t, st.Stack, "/api/user", "Authorization", "Bearer "+access); r.status != 401 {
 		t.Errorf("got %d %s for a client that was ended, want 401", r.status, r.body)
+	}
+}
+
+// TestRegisteredClientIsStrange checks what a client that anybody may have registered can do to a
+// person who has not consented to it: no page shows its words, and the browser is not sent to it.
+func TestRegisteredClientIsStrange(t *testing.T) {
+	st := edgetest.NewIdentity(t, withRegistration(oauth.RegistrationOpen))
+	st.NewUser(t, "Rosa", rosa)
+	const back, out = "https://strangers.example/cb", "https://strangers.example/out"
+	c := register(t, st, `{"client_name":"Your account is locked: call 555","redirect_uris":["`+back+
+		`"],"post_logout_redirect_uris":["`+out+`"]}`).object(t)
+	id, _ := c["client_id"].(string)
+	leave := []string{"client_id", id, "post_logout_redirect_uri", out}
+	b := newBrowser(t, st)
+	r := get(t, st.Stack, "/api/user", "Origin", "https://strangers.example")
+	if got := r.header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("got %s allowed, want no origin of a client that nobody has consented to", got)
+	}
+	signIn := b.authorize(askedByRegistered(id, back))
+	if strings.Contains(signIn.body, "locked") || !strings.Contains(signIn.body, "strangers.example") {
+		t.Errorf("got %s, want the origin in the place of the name", signIn.body)
+	}
+	if p := b.leave(leave...); p.status != 200 || p.location != "" {
+		t.Errorf("got %d to %q with nobody signed in, want a page", p.status, p.location)
+	}
+	consent := b.send(signIn, "email", rosa, "password", edgetest.Password)
+	consent.shows(t, 200, "/consent")
+	ask := b.leave(leave...)
+	if strings.Contains(ask.body, "locked") {
+		t.Errorf("got %s, want the origin in the place of the name", ask.body)
+	}
+	user, err := st.Store.UserByEmail(t.Context(), rosa)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := strconv.FormatInt(user.ID, 10)
+	if p := b.send(ask, "account", account); p.status != 200 || p.location != "" {
+		t.Errorf("got %d to %q before a consent, want a page", p.status, p.location)
+	}
+	b.allow(askedByRegistered(id, back), rosa)
+	if p := b.send(b.leave(leave...), "account", account); p.location != out {
+		t.Errorf("got %d to %q after a consent, want a redirect", p.status, p.location)
 	}
 }
 

@@ -136,7 +136,7 @@ func New(config Config) (*Server, error) {
 		Caller: s.clients.caller}
 	if config.Tokens != nil {
 		site.Keys = func() []oauth.Key { return config.Tokens.Keys(oauth.FormKeys) }
-		s.origins = &clientOrigins{list: config.Tokens.Clients, failures: s.failures}
+		s.origins = &clientOrigins{list: config.Tokens.SettledClients, failures: s.failures}
 		s.database = &databaseCheck{people: config.People, log: config.Logger}
 	}
 	s.site = visit.New(site)

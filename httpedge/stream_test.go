@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -303,4 +304,37 @@ func TestStreamIsLoggedAtItsEnd(t *testing.T) {
 	if got := metricsOf(t, st); !strings.Contains(got, want) {
 		t.Errorf("got no %s", want)
 	}
+}
+
+// One address cannot hold the room of all streams. Its bodies lack a byte each, so that all of them
+// are being received until one is refused.
+func TestStreamRoomOfAnAddress(t *testing.T) {
+	st := start(t, func(c *stack.Config) { c.ReadTimeout = patience })
+	own := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	statuses := make(chan string, 18)
+	for range 18 {
+		conn, err := own.Dial("tcp", strings.TrimPrefix(st.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		go func() {
+			if _, err := io.WriteString(conn, streamHead+"Content-Length: 1000000\r\n\r\n"+
+				strings.Repeat(" ", 999_999)); err != nil {
+				return // the one that is refused may be so early
+			}
+			if line, err := bufio.NewReader(conn).ReadString('\n'); err == nil {
+				statuses <- strings.TrimSpace(line)
+			}
+		}()
+	}
+	select {
+	case got := <-statuses:
+		if got != "HTTP/1.1 503 Service Unavailable" {
+			t.Errorf("got %s, want 503", got)
+		}
+	case <-time.After(patience):
+		t.Error("got room for 18 MB of one address, want 503 for one")
+	}
+	streamed(t, postStream(t, st, "text/plain", strings.Repeat("8.8.8.8\n", 3000)), 3000, 0)
 }

@@ -140,6 +140,12 @@ func (st *Stream) ask() {
 	go func() {
 		defer close(w.done)
 		defer s.inFlight.Leave()
+		defer func() {
+			if recover() != nil { // in the offline files; no caller recovers this goroutine
+				s.panicked()
+				w.final = w.ask.wait(now)
+			}
+		}()
 		w.final = s.checkAndResolve(w.ask, now)
 	}()
 }

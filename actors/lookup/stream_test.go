@@ -214,6 +214,24 @@ func TestStreamFallsBackToFiles(t *testing.T) {
 	})
 }
 
+// brokenFiles panic when they are read.
+type brokenFiles struct{ *upstream }
+
+func (brokenFiles) Single(context.Context, geo.Query) (geo.Reply, error) { panic("damaged") }
+
+func TestStreamOutlivesPanicOfFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := commercialTier()
+		u.fail = func(geo.Endpoint) error { return context.DeadlineExceeded }
+		s := start(t, u, func(c *lookup.Config) { c.Fallback = brokenFiles{commercialTierOf(0)} })
+		for i, o := range drain(t, s, caller, addresses(0, 3)) {
+			if o.Err == nil || o.Err.Code != geo.CodeProviderUnreachable {
+				t.Errorf("outcome %d: got %+v, want provider_unreachable", i, o)
+			}
+		}
+	})
+}
+
 func TestStreamAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startUnstopped(t, commercialTier())

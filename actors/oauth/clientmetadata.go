@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -169,6 +170,16 @@ func (c *Client) Host() string {
 		return ""
 	}
 	return u.Host
+}
+
+// NameBeforeConsent returns what pages call the client before the person has consented to it: its
+// name; or, since anybody can choose any text as the name of a client that registered itself, the
+// host that describes it or else the origin of redirectURI.
+func (c *Client) NameBeforeConsent(redirectURI string) string {
+	if !c.Options.SelfRegistered {
+		return c.Name
+	}
+	return cmp.Or(c.Host(), RedirectOrigin(redirectURI))
 }
 
 // Description returns what a person has seen of a client that a metadata document describes, and

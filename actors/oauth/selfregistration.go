@@ -31,6 +31,8 @@ type RegistrationStore interface {
 	// RegisterClient is CreateClient for a client that awaits a consent. It returns ErrFull if most
 	// of them do already.
 	RegisterClient(ctx context.Context, c *Client, most int) error
+	// SettledClients is Clients without those that await a consent, which anybody can make.
+	SettledClients(ctx context.Context, after string, limit int) ([]*Client, error)
 	// EndClients deletes self-registered clients at now, and returns them: those that have awaited
 	// a consent for too long, and those without use. A client is in use while a consent was used
 	// within ClientIdle or a refresh token is valid, and while it is disabled. Each is looked at

@@ -155,6 +155,13 @@ func (s *Service) ConfirmClient(ctx context.Context, id string, now time.Time) e
 	return err
 }
 
+// SettledClients is Clients without those that await a consent.
+func (s *Service) SettledClients(
+	ctx context.Context, after string, limit int,
+) ([]*oauth.Client, error) {
+	return s.config.Tokens.SettledClients(ctx, after, limit)
+}
+
 // endClients ends self-registered clients until the Service stops.
 func (s *Service) endClients() {
 	ticker := time.NewTicker(endEvery)

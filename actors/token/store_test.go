@@ -84,6 +84,13 @@ func (s *fakeStore) RegisterClient(ctx context.Context, c *oauth.Client, _ int) 
 	return s.CreateClient(ctx, c)
 }
 
+// SettledClients implements oauth.Store.
+func (s *fakeStore) SettledClients(
+	ctx context.Context, after string, limit int,
+) ([]*oauth.Client, error) {
+	return s.Clients(ctx, after, limit)
+}
+
 // EndClients implements oauth.Store.
 func (s *fakeStore) EndClients(context.Context, time.Time) ([]oauth.EndedClient, error) {
 	return nil, nil

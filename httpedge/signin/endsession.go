@@ -46,7 +46,7 @@ func (s *service) askEndSession(v *visit.Visit) {
 		return
 	}
 	if len(visitors) == 0 {
-		s.leave(v, r)
+		s.leave(v, r, 0)
 		return
 	}
 	who, known, err := s.hintedVisitor(v, r, visitors)
@@ -72,7 +72,7 @@ func (s *service) confirmEndSession(v *visit.Visit) {
 	case !v.HTTP.IsPost():
 		visit.Redirect(v.HTTP, pages.PathEndSession+"?"+r.query)
 	case len(visitors) == 0: // a double click
-		s.leave(v, r)
+		s.leave(v, r, 0)
 	case !v.CheckForm(v.Bind("end session " + r.query)):
 		s.showEndSession(v, r, visitors, fasthttp.StatusForbidden,
 			pages.Problem{Text: visit.TextStaleForm})
@@ -159,7 +159,7 @@ func (s *service) showEndSession(v *visit.Visit, r *logoutRequest, visitors []vi
 		Action:    pages.PathEndSessionConfirm + "?" + r.query,
 		FormToken: v.Bind("end session " + r.query).NewFormToken(v.Now), Problems: problems}
 	if r.client != nil {
-		p.Client = r.client.Name
+		p.Client = r.client.NameBeforeConsent(r.RedirectURI)
 	}
 	s.WritePageTo(v.HTTP, status, p, r.RedirectURI)
 }
@@ -193,12 +193,23 @@ func (s *service) endSessionOf(v *visit.Visit, r *logoutRequest, visitors []visi
 		s.DropSessions(v)
 		s.RenewBrowserSecret(v.HTTP)
 	}
-	s.leave(v, r)
+	s.leave(v, r, who.User.ID)
 }
 
-// leave sends the browser back to the client, or says that the person is signed out.
-func (s *service) leave(v *visit.Visit, r *logoutRequest) {
-	if r.RedirectURI != "" {
+// leave sends the browser back to the client, or says that the person is signed out. Anybody can
+// register a client where the operator allows it: only a person who has consented to one is sent
+// there. user is whose session has ended; 0 = not known.
+func (s *service) leave(v *visit.Visit, r *logoutRequest, user int64) {
+	returns := r.RedirectURI != ""
+	if returns && r.client.Options.SelfRegistered {
+		consent, err := s.people.Consent(v.Ctx, user, r.client.ID)
+		if err != nil {
+			s.WriteFailure(v.HTTP, "read a consent", err)
+			return
+		}
+		returns = !consent.Granted.IsZero()
+	}
+	if returns {
 		visit.Redirect(v.HTTP, r.RedirectURL())
 		return
 	}

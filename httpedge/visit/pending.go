@@ -189,10 +189,14 @@ func (v *Visit) OpenPending() {
 	}
 }
 
-// ClientName returns the name of the client of the pending request; "" = none.
+// ClientName returns what pages call the client of the pending request; "" = there is none.
 func (v *Visit) ClientName() string {
-	if v.Pending == nil {
+	switch p := v.Pending; {
+	case p == nil:
 		return ""
+	case p.Known:
+		return p.Client.Name
+	default:
+		return p.Client.NameBeforeConsent(p.Request.RedirectURI)
 	}
-	return v.Pending.Client.Name
 }

@@ -25,6 +25,8 @@ const (
 	selectClient  = clientColumns + `(SELECT * FROM clients WHERE id = $1)` + clientParts
 	selectClients = clientColumns + `(SELECT * FROM clients WHERE id > $1 ORDER BY id LIMIT $2)` +
 		clientParts
+	selectSettled = clientColumns +
+		`(SELECT * FROM clients WHERE id > $1 AND awaits = 0 ORDER BY id LIMIT $2)` + clientParts
 )
 
 // Client implements oauth.Store.
@@ -44,10 +46,16 @@ func (s *Store) Client(ctx context.Context, id string) (*oauth.Client, error) {
 
 // Clients implements oauth.Store.
 func (s *Store) Clients(ctx context.Context, after string, limit int) ([]*oauth.Client, error) {
+	return s.clientPage(ctx, selectClients, after, limit)
+}
+
+func (s *Store) clientPage(
+	ctx context.Context, text, after string, limit int,
+) ([]*oauth.Client, error) {
 	if !isText(after) {
 		return nil, fmt.Errorf("read clients: %w", errText)
 	}
-	clients, err := s.readClients(ctx, selectClients, after, max(0, limit))
+	clients, err := s.readClients(ctx, text, after, max(0, limit))
 	return clients, wrap("read clients", err)
 }
 

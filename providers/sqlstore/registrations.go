@@ -55,6 +55,13 @@ func (s *Store) RegisterClient(ctx context.Context, c *oauth.Client, most int) e
 	})
 }
 
+// SettledClients implements oauth.Store.
+func (s *Store) SettledClients(
+	ctx context.Context, after string, limit int,
+) ([]*oauth.Client, error) {
+	return s.clientPage(ctx, selectSettled, after, limit)
+}
+
 // EndClients implements oauth.Store.
 func (s *Store) EndClients(ctx context.Context, now time.Time) (all []oauth.EndedClient, err error) {
 	for {

@@ -14,6 +14,7 @@ import (
 
 var registrationTests = map[string]func(*testing.T, *fixture){
 	"AwaitingClientsAreLimited":          awaitingClientsAreLimited,
+	"SettledClientsAwaitNothing":         settledClients,
 	"UnconsentedClientsEnd":              unconsentedClientsEnd,
 	"ConsentedClientsStayWhileUsed":      consentedClientsStay,
 	"ClientsWithRefreshTokensStay":       refreshedClientsStay,
@@ -64,6 +65,28 @@ func (f *fixture) ends(after time.Duration, want ...oauth.EndedClient) {
 	for _, c := range got {
 		_, err := f.Client(f.ctx, c.ID)
 		f.wantError("ended client", err, oauth.ErrNotFound)
+	}
+}
+
+func settledClients(_ *testing.T, f *fixture) {
+	listed := func(after string) (ids []string) {
+		page, err := f.SettledClients(f.ctx, after, 10)
+		f.must(err)
+		for _, c := range page {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	c, other := f.register(f.awaiting()), f.register(f.awaiting())
+	if got, want := listed(""), []string{f.client.ID}; !slices.Equal(got, want) {
+		f.Errorf("got %v before a consent, want %v", got, want)
+	}
+	f.confirm(c)
+	if got := listed(""); len(got) != 2 || slices.Contains(got, other.ID) {
+		f.Errorf("got %v after a consent, want all but %s", got, other.ID)
+	}
+	if got := listed(max(c.ID, f.client.ID)); len(got) != 0 {
+		f.Errorf("got %v after the last one, want none", got)
 	}
 }
 
