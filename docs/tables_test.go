@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gatehouse/actors/audit"
 	"gatehouse/actors/oauth"
 )
 
@@ -42,8 +43,19 @@ var tables = []struct {
 	{"docs/apps.md", "Profile error | Status | When", firstTwo, profileErrors},
 	{"docs/apps.md", "Scope | What it allows", first, scopes},
 	{"docs/identity.md", "What expires | After | Setting", lifetimeOf, lifetimes},
+	{"docs/operations.md", "Action | Recorded when | Details", actionsOf, actions},
 	{"docs/loadtests.md", "Scenario | What it measures | Steps", scenarioOf, scenarios},
 	{"docs/development.md", "Folder | What is there", folderOf, packages},
+}
+
+func actionsOf(_ *testing.T, row []string) []string { return strings.Split(row[0], ", ") }
+
+// actions returns the actions of the audit trail.
+func actions(*testing.T) (names []string) {
+	for _, action := range audit.Actions {
+		names = append(names, string(action))
+	}
+	return names
 }
 
 // TestTables compares the tables of the handbook with the program.

@@ -45,7 +45,9 @@ func (s *Service) introspect(
 		return oauth.Introspection{}, err
 	}
 	about = visibleTo(asker, about)
-	if a := s.clientActors.find(about.ClientID); a != nil {
+	if about.ClientID == asker.ID {
+		about.ClientID = asker.WireID()
+	} else if a := s.clientActors.find(about.ClientID); a != nil {
 		if c := a.record.current.Load(); c != nil {
 			about.ClientID = c.WireID()
 		}

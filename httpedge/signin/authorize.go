@@ -296,56 +296,12 @@ func (s *service) keepMetadataClient(v *visit.Visit, who visit.Visitor, a *answe
 // needs a sign-in of its own gets one code for it.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
-	request := v.Pending.Request
-	if a.decision == oauth.Allowed {
-		if err := s.keepClient(v, who, &a); err != nil {
-			s.RefuseFailure(v, "keep a client", err)
-			return
-		}
-		err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
-			request.Targets, a.before, v.Now)
-		switch {
-		case errors.Is(err, account.ErrConflict): // the form was sent more than once
-			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
-			return
-		case errors.Is(err, account.ErrTooManyClients):
-			s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: textTooManyClients})
-			return
-		case err != nil:
-			s.RefuseFailure(v, "remember a consent", err)
-			return
-		}
+	if a.decision == oauth.Allowed && !s.keepConsent(v, who, a) || !s.useSignIn(v, who) {
+		return
 	}
-	if request.Prompt.Contains(oauth.PromptLogin) ||
-		request.IsOutdated(who.Session.SignedIn, v.Now) {
-		switch err := s.people.UseSignIn(v.Ctx, who.Session); {
-		case errors.Is(err, account.ErrConflict):
-			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
-			return
-		case err != nil:
-			s.RefuseFailure(v, "use a sign-in", err)
-			return
-		}
-	}
-	code := oauth.AuthorizationCode{
-		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
-		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
-		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
-		Details: oauth.GrantDetails{Targets: request.Targets},
-	}
-	if request.Scopes.Contains(oauth.OpenID) {
-		switch sid, err := s.people.ClientSession(v.Ctx, who.Session, v.Pending.Client.ID); {
-		case errors.Is(err, account.ErrNotFound):
-			visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
-			return
-		case err != nil:
-			s.RefuseFailure(v, "add a client to a session", err)
-			return
-		default:
-			code.Session = who.Session.Hash
-			code.Details.AuthTime, code.Details.AMR = who.Session.SignedIn.Unix(), who.Session.AMR
-			code.Details.SID, code.Details.Nonce = sid, request.Nonce
-		}
+	code, ok := s.newCode(v, who)
+	if !ok {
+		return
 	}
 	plain, fault := s.tokens.IssueConsentedCode(v.Ctx, code, v.Now)
 	if fault != nil {
@@ -359,6 +315,71 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	case err != nil:
 		s.RefuseFailure(v, "read a session", err)
 	default:
-		s.Respond(v, request.CodeResponse(plain, s.issuer))
+		s.Respond(v, v.Pending.Request.CodeResponse(plain, s.issuer))
 	}
+}
+
+// keepConsent stores the consent that the person has just given. If that fails, it responds and
+// returns false.
+func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool {
+	request := v.Pending.Request
+	if err := s.keepClient(v, who, &a); err != nil {
+		s.RefuseFailure(v, "keep a client", err)
+		return false
+	}
+	err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
+		request.Targets, a.before, v.Now)
+	switch {
+	case errors.Is(err, account.ErrConflict): // the form was sent more than once
+		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: visit.TextStaleForm})
+	case errors.Is(err, account.ErrTooManyClients):
+		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: textTooManyClients})
+	case err != nil:
+		s.RefuseFailure(v, "remember a consent", err)
+	}
+	return err == nil
+}
+
+// useSignIn uses the sign-in if the request needs one of its own. If it was used before, it responds
+// and returns false.
+func (s *service) useSignIn(v *visit.Visit, who visit.Visitor) bool {
+	request := v.Pending.Request
+	if !request.Prompt.Contains(oauth.PromptLogin) &&
+		!request.IsOutdated(who.Session.SignedIn, v.Now) {
+		return true
+	}
+	err := s.people.UseSignIn(v.Ctx, who.Session)
+	switch {
+	case errors.Is(err, account.ErrConflict):
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case err != nil:
+		s.RefuseFailure(v, "use a sign-in", err)
+	}
+	return err == nil
+}
+
+// newCode returns what the code is for. If the session has ended, it responds and returns false.
+func (s *service) newCode(v *visit.Visit, who visit.Visitor) (code oauth.AuthorizationCode, ok bool) {
+	request := v.Pending.Request
+	code = oauth.AuthorizationCode{
+		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,
+		Scopes: request.Scopes, DefaultScopes: request.DefaultScopes,
+		CodeChallenge: request.CodeChallenge, Epochs: oauth.Epochs{User: who.User.Epoch},
+		Details: oauth.GrantDetails{Targets: request.Targets},
+	}
+	if !request.Scopes.Contains(oauth.OpenID) {
+		return code, true
+	}
+	sid, err := s.people.ClientSession(v.Ctx, who.Session, v.Pending.Client.ID)
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		visit.Redirect(v.HTTP, v.Path(pages.PathLogin))
+	case err != nil:
+		s.RefuseFailure(v, "add a client to a session", err)
+	default:
+		code.Session = who.Session.Hash
+		code.Details.AuthTime, code.Details.AMR = who.Session.SignedIn.Unix(), who.Session.AMR
+		code.Details.SID, code.Details.Nonce = sid, request.Nonce
+	}
+	return code, err == nil
 }

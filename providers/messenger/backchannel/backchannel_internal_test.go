@@ -343,16 +343,3 @@ func TestStopKeepsWhatIsOnTheWay(t *testing.T) {
 		}
 	})
 }
-
-func TestCheckURL(t *testing.T) {
-	for text, want := range map[string]bool{
-		"https://app.example/out": true, "https://app.example:8443/o?a=b": true,
-		"http://127.0.0.1:4000/": true, "http://localhost/": true, "http://[::1]/": true,
-		"http://app.example/": false, "https://u:p@app.example/": false, "https://app.example/#a": false,
-		"ftp://app.example/": false, "": false, "/out": false,
-	} {
-		if err := CheckURL(text); (err == nil) != want {
-			t.Errorf("%s: got %v, want accepted %t", text, err, want)
-		}
-	}
-}
