@@ -68,6 +68,7 @@ func TestPact(t *testing.T) {
 	devices(t, p)
 	resources(t, p)
 	assertions(t, p)
+	registrations(t, p)
 }
 
 // confidential returns the state of the application's client, with further parameters.
