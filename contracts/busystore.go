@@ -10,7 +10,7 @@ import (
 )
 
 // busyStore is the real store. While busy is set, it rejects operations on codes and tokens, and
-// reads of clients and sessions.
+// reads of clients and sessions, and clients that register themselves.
 type busyStore struct {
 	*sqlstore.Store
 	busy atomic.Bool
@@ -31,6 +31,14 @@ func (s *busyStore) Client(ctx context.Context, id string) (*oauth.Client, error
 		return nil, oauth.ErrBusy
 	}
 	return s.Store.Client(ctx, id)
+}
+
+// RegisterClient implements oauth.Store.
+func (s *busyStore) RegisterClient(ctx context.Context, c *oauth.Client, most int) error {
+	if s.busy.Load() {
+		return oauth.ErrBusy
+	}
+	return s.Store.RegisterClient(ctx, c, most)
 }
 
 // Session implements account.Store.

@@ -50,8 +50,9 @@ type fixture struct {
 	settled map[string]settled // key: state and arguments
 	tokens  standIns
 
-	folder string // of the database; removed by close
-	end    context.CancelFunc
+	service stack.Config // of each node
+	folder  string       // of the database; removed by close
+	end     context.CancelFunc
 }
 
 // node is one process of a fixture.
@@ -66,8 +67,7 @@ type node struct {
 func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, err error) {
 	f = &fixture{values: map[string]any{}, settled: map[string]settled{}, tokens: standIns{},
 		cluster: config.Cluster, chooser: newChooser(config.Cluster)}
-	serving, end := context.WithCancel(context.Background())
-	f.end = end
+	f.end = func() {}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start a fixture: %w", err), f.close())
@@ -84,11 +84,19 @@ func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, 
 	if err != nil {
 		return f, fmt.Errorf("create a database: %w", err)
 	}
-	service := f.config(issuer, database, config.Log)
+	f.service = f.config(issuer, database, config.Log)
+	return f, f.start(ctx)
+}
+
+// start starts the nodes.
+func (f *fixture) start(ctx context.Context) error {
+	serving, end := context.WithCancel(context.Background())
+	f.end = end
+	service := f.service
 	for range f.chooser.nodes {
 		n, err := f.startNode(ctx, service)
 		if err != nil {
-			return f, err
+			return err
 		}
 		go func() { n.served <- n.Serve(serving) }()
 		lookups := *service.Lookups // the other nodes use the upstream of the first one
@@ -96,7 +104,18 @@ func newFixture(ctx context.Context, issuer string, config Config) (f *fixture, 
 		service.Lookups = &lookups
 	}
 	f.Stack, f.store = f.nodes[0].Stack, f.nodes[0].store
-	return f, f.join(ctx)
+	return f.join(ctx)
+}
+
+// restart stops the nodes and starts them with other settings, on the same database.
+func (f *fixture) restart(ctx context.Context, change func(*stack.Identity)) error {
+	if err := f.stop(); err != nil {
+		return err
+	}
+	identity := *f.service.Identity
+	change(&identity)
+	f.service.Identity = &identity
+	return f.start(ctx)
 }
 
 // keyFile is the file with the API keys of lookups: none, so that every key is wrong.
@@ -161,19 +180,22 @@ func (f *fixture) config(issuer string, database sqlstore.Config, log io.Writer)
 	return c
 }
 
-// close stops everything. It is called once.
-func (f *fixture) close() error {
+// stop stops the nodes.
+func (f *fixture) stop() (err error) {
 	f.end()
 	ended := make(chan error)
 	for _, n := range f.nodes {
 		go func() { ended <- errors.Join(<-n.served, n.Close()) }()
 	}
-	err := os.RemoveAll(f.folder)
 	for range f.nodes {
 		err = errors.Join(err, <-ended)
 	}
+	f.nodes = nil
 	return err
 }
+
+// close stops everything. It is called once.
+func (f *fixture) close() error { return errors.Join(f.stop(), os.RemoveAll(f.folder)) }
 
 // prepare gets the fixture and the request ready for each other.
 func (f *fixture) prepare(r *http.Request) error {

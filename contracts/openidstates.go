@@ -20,6 +20,7 @@ import (
 	"gatehouse/actors/account"
 	"gatehouse/actors/oauth"
 	"gatehouse/actors/token"
+	"gatehouse/cmd/stack"
 )
 
 // Values that a pact can pass as parameters and send in forms.
@@ -27,6 +28,8 @@ const (
 	ExampleDeviceCode = "gtdc_L3VNf1sk5dL0WVqlafsiaeAIsY9CT8NvfiN73VMCDbX31yGNU"
 	ExampleAssertion  = "eyJhbGciOiJFUzI1NiJ9.eyJqdGkiOiJjb250cmFjdCJ9.c2lnbmF0dXJl"
 	DefaultResource   = "https://notes.example/v1"
+
+	ExampleRegistrationToken = "contract-registration-token-0123"
 )
 
 // assertionFormat is what a text must match to stand in for an assertion.
@@ -56,6 +59,12 @@ func openIDStates() []State {
 		}, nil, parsePoll},
 		{"this address has requested too many device codes", "The next device authorization request of a public client from the caller's address is rejected for a while.",
 			nil, nil, always(requestDevices)},
+		{"clients may register themselves", "The operator lets clients register (RFC 7591).", []Parameter{
+			{"who", String, "open", []string{"open", "token"}, "Who may: everybody, or who has the token."},
+			{"token", String, ExampleRegistrationToken, nil, "The token, 32 to 256 characters."},
+		}, nil, parseRegistration},
+		{"this address has registered too many clients", "The next registration without a token from the caller's address is rejected for a while.",
+			nil, nil, always(registerClients)},
 		{"a client assertion", "A JWT that authenticates the client, whose key it is signed with (RFC 7523).", []Parameter{
 			{"client_assertion", String, ExampleAssertion, nil, "The JWT as the request of the pact has it: it stands in for the real one."},
 			{"kind", String, "live", []string{"live", "expired", "forged"}, "Its status."},
@@ -233,6 +242,40 @@ func requestDevices(ctx context.Context, f *fixture) error {
 		}
 		if !refused {
 			return errors.New("the service still issues device codes")
+		}
+	}
+	return nil
+}
+
+func parseRegistration(a arguments) (setUp, error) {
+	mode := map[string]oauth.RegistrationMode{"open": oauth.RegistrationOpen,
+		"token": oauth.RegistrationToken}[a.text("who")]
+	text := a.text("token")
+	if len(text) < 32 || len(text) > 256 {
+		return nil, errors.New("token: must have 32 to 256 characters")
+	}
+	return func(ctx context.Context, f *fixture) error {
+		return f.restart(ctx, func(c *stack.Identity) {
+			c.Registration, c.RegistrationToken = mode, text
+		})
+	}, nil
+}
+
+func registerClients(ctx context.Context, f *fixture) error {
+	if err := f.setUpDefault(ctx, "clients may register themselves"); err != nil {
+		return err
+	}
+	request := []byte(`{"redirect_uris":["https://app.example/callback"]}`)
+	for _, n := range f.nodes {
+		refused := false
+		for range 100 {
+			_, fault := n.Tokens.Register(ctx, request, "", f.callerAddress(), time.Now())
+			if refused = fault != nil && fault.Code == oauth.TemporarilyUnavailable; refused {
+				break
+			}
+		}
+		if !refused {
+			return errors.New("the service still registers clients")
 		}
 	}
 	return nil

@@ -124,8 +124,8 @@ func TestOpenAPIMarksTheContract(t *testing.T) {
 		"GET /api/lookup", "GET /api/my-ip", "GET /api/user", "GET /api/user/details",
 		"GET /oauth/authorize", "GET /oauth/jwks", "GET /oauth/logout", "GET /oauth/userinfo",
 		"POST /api/bulk", "POST /api/stream", "POST /oauth/authorize",
-		"POST /oauth/device_authorization",
-		"POST /oauth/introspect", "POST /oauth/logout", "POST /oauth/revoke", "POST /oauth/token",
+		"POST /oauth/device_authorization", "POST /oauth/introspect", "POST /oauth/logout",
+		"POST /oauth/register", "POST /oauth/revoke", "POST /oauth/token",
 		"POST /oauth/userinfo",
 	}
 	if !slices.Equal(got, want) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
@@ -23,13 +24,14 @@ const (
 	logoutByPost      = "POST /oauth/logout"
 	authorizeByPost   = "POST /oauth/authorize"
 	deviceCodes       = "POST /oauth/device_authorization"
+	registration      = "POST /oauth/register"
 )
 
 // openIDMutants returns mutants of all that OpenID Connect, devices and resources added.
 func openIDMutants() []Mutant {
 	all := append(discoveryMutants(), idTokenMutants()...)
 	all = append(append(all, userInfoMutants()...), browserMutants()...)
-	return append(append(all, deviceMutants()...), resourceMutants()...)
+	return slices.Concat(all, deviceMutants(), resourceMutants(), registrationMutants())
 }
 
 func discoveryMutants() []Mutant {
@@ -315,6 +317,55 @@ func deviceMutants() []Mutant {
 	return append(all, spoiled(token, 200, "devices get nothing",
 		when(func(a *response) bool { return a.form.Has("device_code") },
 			instead(400, map[string]any{"error": "invalid_grant"}))))
+}
+
+func registrationMutants() []Mutant {
+	all := []Mutant{
+		spoiled(registration, 201, "the status is 200", status(200)),
+		spoiled(registration, 201, "secrets may be kept", without("Cache-Control")),
+		spoiled(registration, 201, "there is one member more", extra("")),
+		spoiled(registration, 201, "client_id is a number", set("client_id", 7)),
+		spoiled(registration, 201, "all scopes are registered",
+			set("scope", "view-user detail-user server-operations")),
+		spoiled(registration, 201, "all grants are registered",
+			set("grant_types", []string{"authorization_code", "client_credentials"})),
+		spoiled(registration, 201, "tokens are given in the browser",
+			set("response_types", []string{"token"})),
+		spoiled(registration, 201, "redirect URIs are added",
+			set("redirect_uris", []string{"https://app.example/callback", "https://evil.example/"})),
+		spoiled(registration, 201, "public clients get a secret",
+			add("client_secret", "gtcs_kso76eK7EMqVnH4gYGgtmpzIsbL4BVnAKrTo3Ob2ehn4aaTZe")),
+		spoiled(registration, 201, "id_tokens are unsigned",
+			set("id_token_signed_response_alg", "none")),
+		spoiled(registration, 400, "any redirect URI is good",
+			when(coded("invalid_redirect_uri"), instead(201, map[string]any{}))),
+		spoiled(registration, 400, "any metadata are good",
+			when(coded("invalid_client_metadata"), instead(201, map[string]any{}))),
+		spoiled(registration, 401, "the status of a missing token is 403", status(403)),
+		spoiled(registration, 401, "the challenge is gone", without("WWW-Authenticate")),
+		spoiled(registration, 429, "Retry-After is gone", without("Retry-After")),
+		spoiled(registration, 503, "Retry-After is gone", without("Retry-After")),
+		spoiled(registration, 503, "the status of too much to do is 500", status(500)),
+		asked(registration, "the token is not read",
+			func(r *http.Request) { r.Header.Del("Authorization") }),
+	}
+	for _, member := range []string{"client_id", "client_id_issued_at", "client_secret",
+		"client_secret_expires_at", "client_name", "client_uri", "redirect_uris", "grant_types",
+		"response_types", "token_endpoint_auth_method", "scope", "jwks", "jwks_uri",
+		"post_logout_redirect_uris", "id_token_signed_response_alg"} {
+		all = append(all,
+			spoiled(registration, 201, member+" is missing", drop(member)).of(`"`+member+`"`))
+	}
+	for _, code := range []string{"invalid_redirect_uri", "invalid_client_metadata"} {
+		all = append(all, spoiled(registration, 400, code+" is called invalid_request",
+			when(coded(code), set("error", "invalid_request"))).of(code))
+	}
+	for _, o := range []string{discovery, metadata} {
+		all = append(all, spoiled(o, 200, "registration is elsewhere",
+			when(func(a *response) bool { return strings.Contains(string(a.body), "/oauth/register") },
+				set("registration_endpoint", "https://id.example/register"))))
+	}
+	return all
 }
 
 func resourceMutants() []Mutant {

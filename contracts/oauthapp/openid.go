@@ -262,6 +262,48 @@ func (a *App) LogoutPath(l Logout) string {
 	return "/oauth/logout?" + query.Encode()
 }
 
+// Registration is how a client registers itself, or was registered (RFC 7591 section 3.2.1).
+type Registration struct {
+	ClientID     string          `json:"client_id,omitempty"`
+	Secret       string          `json:"client_secret,omitempty"`
+	Name         string          `json:"client_name,omitempty"`
+	URI          string          `json:"client_uri,omitempty"`
+	RedirectURIs []string        `json:"redirect_uris"`
+	GrantTypes   []string        `json:"grant_types,omitempty"`
+	AuthMethod   string          `json:"token_endpoint_auth_method,omitempty"`
+	Scope        string          `json:"scope,omitempty"`
+	JWKS         json.RawMessage `json:"jwks,omitempty"`
+	JWKSURI      string          `json:"jwks_uri,omitempty"`
+	IDTokenAlg   string          `json:"id_token_signed_response_alg,omitempty"`
+
+	PostLogoutURIs []string `json:"post_logout_redirect_uris,omitempty"`
+}
+
+// Register registers a client. token is the operator's; "" = none is needed.
+func (a *App) Register(ctx context.Context, r Registration, token string) (*Registration, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("describe a client: %w", err)
+	}
+	header := map[string]string{"Content-Type": "application/json"}
+	if token != "" {
+		header["Authorization"] = "Bearer " + token
+	}
+	response, err := a.Do(ctx, Request{Method: http.MethodPost, Path: "/oauth/register",
+		Header: header, Body: string(body)})
+	if err != nil {
+		return nil, err
+	}
+	got := new(Registration)
+	if err := response.decode(got); err != nil {
+		return nil, err
+	}
+	if response.Status != http.StatusCreated || got.ClientID == "" || len(got.RedirectURIs) == 0 {
+		return nil, errors.New("got a registration without a client")
+	}
+	return got, nil
+}
+
 // Device is the response to a device authorization request (RFC 8628 section 3.2).
 type Device struct {
 	Code        string `json:"device_code"`
