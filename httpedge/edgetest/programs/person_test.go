@@ -34,8 +34,8 @@ func newPerson(t *testing.T) *person {
 	return &person{t: t, tab: browser.Open(t, chromium)}
 }
 
-// do performs an action, again when the page changes meanwhile.
-func (p *person) do(what string, action chromedp.Action[chromedp.Void]) {
+// do performs an action, again when the page changes meanwhile and isDone is false or nil.
+func (p *person) do(what string, action chromedp.Action[chromedp.Void], isDone func() bool) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.tab, timeout)
 	defer cancel()
@@ -47,18 +47,22 @@ func (p *person) do(what string, action chromedp.Action[chromedp.Void]) {
 		if ctx.Err() != nil || !strings.Contains(err.Error(), "with given id") {
 			p.t.Fatalf("%s at %s: %v", what, p.address(), err)
 		}
+		if isDone != nil && isDone() {
+			return
+		}
 	}
 }
 
 func (p *person) visit(address string) {
 	p.t.Helper()
-	p.do("visit "+address, chromedp.Navigate(address))
+	p.do("visit "+address, chromedp.Navigate(address), nil)
 }
 
-// click clicks the element of a CSS selector.
+// click clicks the element of a CSS selector. The next page may come before the click returns.
 func (p *person) click(selector string) {
 	p.t.Helper()
-	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)),
+		func() bool { return !p.has(selector) })
 }
 
 // fill enters a text into the field of a CSS selector.
@@ -78,7 +82,7 @@ func (p *person) fill(selector, text string) {
 			}
 			_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
 			return chromedp.Void{}, err
-		}, chromedp.NodeVisible))
+		}, chromedp.NodeVisible), nil)
 }
 
 // evaluate returns the value of a JavaScript expression; the zero value while a page loads.
