@@ -219,7 +219,8 @@ func anonymousMemory(pid int) int {
 }
 
 // peer reads the rows as the plainest program would, and looks up the second column.
-func (o *options) peer(look func(*bufio.Writer, *maxminddb.Reader, *maxminddb.Reader, netip.Addr) error) error {
+func (o *options) peer(
+	look func(*bufio.Writer, *maxminddb.Reader, *maxminddb.Reader, netip.Addr) error) error {
 	city, err := maxminddb.Open(o.path("City.mmdb"))
 	if err != nil {
 		return err

@@ -296,8 +296,8 @@ func TestFilesHaveOneAnswerForARecord(t *testing.T) {
 	}
 }
 
-// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself, with
-// the same field as JSON.
+// TestFieldsAreThoseOfJSON compares each field as a cell, which is taken from the result itself,
+// with the same field as JSON.
 func TestFieldsAreThoseOfJSON(t *testing.T) {
 	m := files(t)
 	lines := bulk.Layout{Kind: bulk.Lines}

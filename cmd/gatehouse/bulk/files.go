@@ -124,7 +124,8 @@ type resolution struct {
 }
 
 // resolve resolves the domains among queries, several at a time.
-func (s *Files) resolve(ctx context.Context, queries []geo.Query) (map[geo.Query]resolution, error) {
+func (s *Files) resolve(ctx context.Context,
+	queries []geo.Query) (map[geo.Query]resolution, error) {
 	var g errgroup.Group
 	g.SetLimit(maxResolving)
 	var mu sync.Mutex

@@ -77,8 +77,8 @@ func (g *gate) succeed() {
 }
 
 // fail ends a request that began at a time and has to be repeated, at the earliest after wait; 0 =
-// the server did not say when. partly says that some of it succeeded. Requests of one round count as
-// one failure. It returns for how long none has succeeded.
+// the server did not say when. partly says that some of it succeeded. Requests of one round count
+// as one failure. It returns for how long none has succeeded.
 func (g *gate) fail(began time.Time, wait time.Duration, partly bool) (without time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

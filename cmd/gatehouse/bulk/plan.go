@@ -118,8 +118,8 @@ func paths() map[string][]string {
 }
 
 // NewPlan returns the plan for fields by name, or by path such as data.prefix. Without names, JSON
-// has the whole answer, and other formats have the usual fields. plain says that the output does not
-// repeat the rows of the input, so that it needs the query.
+// has the whole answer, and other formats have the usual fields. plain says that the output lacks
+// the rows of the input, so that it needs the query.
 func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
 	if len(names) == 0 && !p.whole {
@@ -251,11 +251,11 @@ func quoted(dst []byte, s string) []byte {
 
 func needsQuotes(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c == ',' || c == '"' || c == '\n' || c == '\r' || c == ' ' && (i == 0 || i == len(s)-1) {
+		if c := s[i]; c == ',' || c == '"' || c == '\n' || c == '\r' {
 			return true
 		}
 	}
-	return false
+	return strings.HasPrefix(s, " ") || strings.HasSuffix(s, " ")
 }
 
 // appendCells appends a cell for each field and one for the error, each with a comma before it.

@@ -144,8 +144,8 @@ func quotedRow(data []byte, comma byte, atEnd bool) (n int, broken bool) {
 	return end(len(data))
 }
 
-// quotedCell returns the index behind the quoted cell that begins at i, or 0 if its closing quote is
-// not in data.
+// quotedCell returns the index behind the quoted cell that begins at i, or 0 if its closing quote
+// is not in data.
 func quotedCell(data []byte, i int) int {
 	for {
 		i++
