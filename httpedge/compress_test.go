@@ -100,6 +100,24 @@ func TestCompressedLineComesWhenItIsKnown(t *testing.T) {
 	}
 }
 
+// Lines that have filled a chunk come as well before the stream waits.
+func TestCompressedChunkComesBeforeAWait(t *testing.T) {
+	g := newGate("slow.example.com")
+	st := start(t, withProvider(g))
+	line, _, _ := strings.Cut(postStream(t, st, "text/plain", "x\n").body, "\n")
+	full := (32<<10)/(len(line)+1) + 1
+	lines := openStream(t, st, strings.Repeat("x\n", full)+"slow.example.com\n", "gzip")
+	for i := range full {
+		if got, err := lines.ReadString('\n'); err != nil || got != line+"\n" {
+			t.Fatalf("got %q and %v as line %d, want %s", got, err, i, line)
+		}
+	}
+	close(g.open)
+	if got, err := lines.ReadString('\n'); err != nil || !strings.Contains(got, `"ok":true`) {
+		t.Errorf("got %q and %v, want a result: the lines before came too late", got, err)
+	}
+}
+
 // openStream returns the reader of a stream's lines.
 func openStream(t *testing.T, st *edgetest.Stack, body, coding string) *bufio.Reader {
 	t.Helper()

@@ -89,9 +89,10 @@ func (w *streamWriter) write(found *lookup.Stream) error {
 		return w.err == nil
 	}
 	flush := func() bool {
-		if len(lines) > 0 && send() {
-			w.err = w.to.Flush()
+		if len(lines) > 0 && !send() {
+			return false
 		}
+		w.err = w.to.Flush() // also without lines: those of a full chunk may wait in the compressor
 		return w.err == nil
 	}
 	for {
