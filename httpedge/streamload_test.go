@@ -95,3 +95,38 @@ func TestStreamOfAClientThatLeaves(t *testing.T) {
 		t.Error("got the last query asked for nobody, want an end before it")
 	}
 }
+
+// TestStreamsHoldABoundedMemory leaves little room for bodies: a stream that does not fit is refused,
+// and its bytes are given back, as those of one that is served are.
+func TestStreamsHoldABoundedMemory(t *testing.T) {
+	st := start(t)
+	const room = 1<<20 + 512<<10 // for one body and what an arrival holds beyond it
+	if !st.Server.TakeStreamRoom(room) {
+		t.Fatal("got no room, want all")
+	}
+	taken := st.Server.StreamRoom()
+	body := strings.Repeat(strings.Repeat(" ", 4095)+"\n", 256)
+	text := fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", streamHead, len(body), body)
+	held := unread(t, st, text)
+	if n := st.Server.StreamRoom() - taken; n < 1<<20 || n > room {
+		t.Errorf("got %d bytes held by a stream of a MiB, want a MiB and a quarter at most", n)
+	}
+	for range 3 {
+		a := postStream(t, st, "text/plain", body)
+		a.fails(t, 503, "overloaded", "")
+		a.has(t, "Retry-After", "1")
+	}
+	streamed(t, postStream(t, st, "text/plain", "8.8.8.8\n"), 1, 0) // it needs no room
+	if a := postBulk(t, st, bulkOf(t, "8.8.8.8")); a.status != 200 {
+		t.Errorf("got %d for a bulk request, want 200", a.status)
+	}
+	streamed(t, held.hear(), 256, 256)
+	held.say(lookup) // the room is free when the connection goes on
+	held.hear()
+	st.Client.CloseIdleConnections()
+	awaitBusy(t, st, 0)
+	if n := st.Server.StreamRoom() - taken; n > 64<<10 {
+		t.Errorf("got %d bytes held after the streams, want none", n)
+	}
+	streamed(t, postStream(t, st, "text/plain", body), 256, 256)
+}
