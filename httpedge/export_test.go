@@ -15,3 +15,9 @@ func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
 		[]endpoint.Endpoint{{Pattern: pattern, Methods: []string{"GET"}, Handle: handle,
 			AnyOrigin: true, Format: endpoint.Lookup}}, s.publicNotFound, true)
 }
+
+// TakeStreamRoom takes all but left bytes of the room for streams, or returns false.
+func (s *Server) TakeStreamRoom(left int64) bool { return s.streams.take(maxStreamsBytes - left) }
+
+// StreamRoom is how many bytes streams hold.
+func (s *Server) StreamRoom() int64 { return s.streams.held.Load() }
