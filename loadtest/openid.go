@@ -19,8 +19,8 @@ type signedIn struct {
 	cookies [][2]string // of the browser
 }
 
-// signIn creates people who have signed in and consented to a client, which is registered with these
-// members.
+// signIn creates people who have signed in and consented to a client, which is registered with
+// these members.
 func (s *Setup) signIn(ctx context.Context, name string, members map[string]any,
 	more ...string) ([]signedIn, error) {
 	client, err := s.provisioner.clientWith(ctx, name, members)

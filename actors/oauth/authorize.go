@@ -11,8 +11,8 @@ import (
 type Prompts uint8
 
 // The prompt values (interface document, section 4.2). PromptNone is an extension from OpenID
-// Connect Core section 3.1.2.1: where a page would be needed, there is an error. PromptSelectAccount
-// is another, for requests with the scope openid only.
+// Connect Core section 3.1.2.1: where a page would be needed, there is an error. So is
+// PromptSelectAccount an extension, for requests with the scope openid only.
 const (
 	PromptNone          Prompts = 1 << iota // "none": no page is shown
 	PromptLogin                             // "login": the user signs in again

@@ -30,8 +30,8 @@ type metadata struct {
 	MetadataDocuments        bool     `json:"client_id_metadata_document_supported,omitempty"`
 }
 
-// Features are what the metadata tells of while a client is registered for it, or while the operator
-// has turned it on. The zero value is none of it.
+// Features are what the metadata tells of while a client is registered for it, or while the
+// operator has turned it on. The zero value is none of it.
 type Features struct {
 	DeviceCodes bool // RFC 8628
 	Keys        bool // clients authenticate with keys (RFC 7523)

@@ -80,8 +80,8 @@ func (c *Client) checkKeys() *RegistrationError {
 // state.
 func checkPostLogoutURI(uri string, public bool) error { return CheckRedirectURI(uri, public) }
 
-// checkServerURL returns an error for operators to read, unless uri is the URL of a server: https, or
-// http on 127.0.0.1, [::1] or localhost. It must have no fragment and no user information.
+// checkServerURL returns an error for operators to read, unless uri is the URL of a server: https,
+// or http on 127.0.0.1, [::1] or localhost. It must have no fragment and no user information.
 func checkServerURL(uri string) error {
 	if err := checkURICharacters(uri); err != nil {
 		return err

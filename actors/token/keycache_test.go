@@ -111,8 +111,8 @@ func TestRotationMeetsCachedKeys(t *testing.T) {
 	}
 }
 
-// checkIssued checks that the oldest of some id_tokens is accepted as a hint, and the newest and the
-// oldest that has not expired by all clients. It returns those that are good as a hint.
+// checkIssued checks that the oldest of some id_tokens is accepted as a hint. All clients accept the
+// newest one and the oldest one that has not expired. It returns those that are good as a hint.
 func checkIssued(t *testing.T, f *fixture, caches []*oidc.IDTokenVerifier, all []issued,
 	hints time.Duration) []issued {
 	t.Helper()

@@ -16,8 +16,8 @@ import (
 )
 
 // signQueue is the room for signatures for each processor: those that are reserved, waited for or
-// computed. A signature by RS256 takes a millisecond of a processor. So the last one in a full queue
-// waits for a quarter of a second, and for two where this process has an eighth of the processors.
+// computed. A signature by RS256 takes a millisecond of a processor. So the last one in a full
+// queue waits for a quarter of a second, or for two while this process has an eighth of them.
 const signQueue = 256
 
 // signer bounds how many signatures are computed at once, and how many wait for it. Its methods may

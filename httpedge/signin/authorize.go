@@ -340,8 +340,8 @@ func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool 
 	return err == nil
 }
 
-// useSignIn uses the sign-in if the request needs one of its own. If it was used before, it responds
-// and returns false.
+// useSignIn uses the sign-in if the request needs one of its own. If it was used before, it
+// responds and returns false.
 func (s *service) useSignIn(v *visit.Visit, who visit.Visitor) bool {
 	request := v.Pending.Request
 	if !request.Prompt.Contains(oauth.PromptLogin) &&
@@ -359,7 +359,8 @@ func (s *service) useSignIn(v *visit.Visit, who visit.Visitor) bool {
 }
 
 // newCode returns what the code is for. If the session has ended, it responds and returns false.
-func (s *service) newCode(v *visit.Visit, who visit.Visitor) (code oauth.AuthorizationCode, ok bool) {
+func (s *service) newCode(v *visit.Visit, who visit.Visitor) (
+	code oauth.AuthorizationCode, ok bool) {
 	request := v.Pending.Request
 	code = oauth.AuthorizationCode{
 		ClientID: v.Pending.Client.ID, UserID: who.User.ID, RedirectURI: request.RedirectURI,

@@ -44,7 +44,8 @@ func prepareProfiles(p plan) (func(host string) [][]byte, error) {
 	})
 }
 
-// prepareReads makes access tokens for scopes, with which a path is read. body returns the response.
+// prepareReads makes access tokens for scopes, with which a path is read. body returns the
+// response.
 func prepareReads(p plan, path string, scopes oauth.Scopes, body func(*account.User) []byte) (
 	_ func(host string) [][]byte, err error) {
 	store, err := openStore(p.dir)
