@@ -17,7 +17,11 @@ func (s *Server) HandleAt(pattern string, handle fasthttp.RequestHandler) {
 }
 
 // TakeStreamRoom takes all but left bytes of the room for streams, or returns false.
-func (s *Server) TakeStreamRoom(left int64) bool { return s.streams.take(maxStreamsBytes - left) }
+func (s *Server) TakeStreamRoom(left int64) bool { return s.streams.take(maxStreamsBytes-left, nil) }
 
 // StreamRoom is how many bytes streams hold.
-func (s *Server) StreamRoom() int64 { return s.streams.held.Load() }
+func (s *Server) StreamRoom() int64 {
+	s.streams.mu.Lock()
+	defer s.streams.mu.Unlock()
+	return s.streams.held
+}
