@@ -263,18 +263,6 @@ func browserOf(v *visit.Visit, visitors []visit.Visitor) (oauth.Browser, visit.V
 	return b, who
 }
 
-// keepClient keeps a client that registered itself, since the person has consented to it.
-func (s *service) keepClient(v *visit.Visit, who visit.Visitor, a *answer) error {
-	client := v.Pending.Client
-	switch {
-	case client.Options.MetadataURL != "":
-		return s.keepMetadataClient(v, who, a)
-	case !client.Awaits.IsZero():
-		return s.tokens.ConfirmClient(v.Ctx, client.ID, v.Now)
-	}
-	return nil
-}
-
 // keepMetadataClient stores a client that a document describes. When the document has changed so
 // that earlier consents do not count, what the person has granted before ends.
 func (s *service) keepMetadataClient(v *visit.Visit, who visit.Visitor, a *answer) error {
@@ -296,7 +284,8 @@ func (s *service) keepMetadataClient(v *visit.Visit, who visit.Visitor, a *answe
 // needs a sign-in of its own gets one code for it.
 func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 	v.By(who.User.ID)
-	if a.decision == oauth.Allowed && !s.keepConsent(v, who, a) || !s.useSignIn(v, who) {
+	if a.decision == oauth.Allowed && !s.keepConsent(v, who, a) || !s.confirmClient(v) ||
+		!s.useSignIn(v, who) {
 		return
 	}
 	code, ok := s.newCode(v, who)
@@ -323,9 +312,11 @@ func (s *service) issue(v *visit.Visit, who visit.Visitor, a answer) {
 // returns false.
 func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool {
 	request := v.Pending.Request
-	if err := s.keepClient(v, who, &a); err != nil {
-		s.RefuseFailure(v, "keep a client", err)
-		return false
+	if v.Pending.Client.Options.MetadataURL != "" {
+		if err := s.keepMetadataClient(v, who, &a); err != nil {
+			s.RefuseFailure(v, "keep a client", err)
+			return false
+		}
 	}
 	err := s.people.GrantConsent(v.Ctx, who.User.ID, v.Pending.Client.ID, request.Scopes,
 		request.Targets, a.before, v.Now)
@@ -336,6 +327,20 @@ func (s *service) keepConsent(v *visit.Visit, who visit.Visitor, a answer) bool 
 		s.showConsent(v, who, fasthttp.StatusForbidden, pages.Problem{Text: textTooManyClients})
 	case err != nil:
 		s.RefuseFailure(v, "remember a consent", err)
+	}
+	return err == nil
+}
+
+// confirmClient keeps a client that registered itself, since a person has consented to it. If that
+// fails, it responds and returns false.
+func (s *service) confirmClient(v *visit.Visit) bool {
+	client := v.Pending.Client
+	if client.Awaits.IsZero() {
+		return true
+	}
+	err := s.tokens.ConfirmClient(v.Ctx, client.ID, v.Now)
+	if err != nil {
+		s.RefuseFailure(v, "keep a client", err)
 	}
 	return err == nil
 }
