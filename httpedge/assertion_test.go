@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -29,26 +28,9 @@ func TestClientAuthenticatesWithKeys(t *testing.T) {
 		c.Secrets, c.Options.JWKS = nil, string(set)
 		c.Grants |= oauth.DeviceCodeGrant
 	})
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key},
-		(&jose.SignerOptions{}).WithHeader("kid", "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	form := func(pairs ...string) url.Values {
-		claims, err := json.Marshal(map[string]any{"iss": c.ID, "sub": c.ID, "jti": rand.Text(),
-			"aud": st.URL + "/oauth/token", "iat": time.Now().Unix(), "exp": time.Now().Unix() + 60})
-		if err != nil {
-			t.Fatal(err)
-		}
-		object, err := signer.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
-		assertion, err := object.CompactSerialize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return query(append(pairs, "client_assertion", assertion, "client_assertion_type",
+		return query(append(pairs, "client_assertion",
+			assertionOf(t, key, c.ID, st.URL+"/oauth/token"), "client_assertion_type",
 			"urn:ietf:params:oauth:client-assertion-type:jwt-bearer")...)
 	}
 	post := func(path string, form url.Values) response {

@@ -127,25 +127,9 @@ func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 	}
 	forge := func(alg jose.SignatureAlgorithm, key any) string {
 		t.Helper()
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key},
+		return jwtOf(t, alg, key, claims,
 			(&jose.SignerOptions{EmbedJWK: alg == jose.RS256}).WithType("JWT").
 				WithHeader("kid", public.KeyID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		payload, err := json.Marshal(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
-		signed, err := signer.Sign(payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		jwt, err := signed.CompactSerialize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return jwt
 	}
 	_, payload, _ := strings.Cut(hint, ".")
 	payload, _, _ = strings.Cut(payload, ".")
@@ -308,17 +292,24 @@ func TestMetadataClientWithKeys(t *testing.T) {
 // assertionOf returns an assertion of a client (RFC 7523).
 func assertionOf(t *testing.T, key *rsa.PrivateKey, clientID, audience string) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key},
+	return jwtOf(t, jose.RS256, key, map[string]any{"iss": clientID, "sub": clientID,
+		"jti": rand.Text(), "aud": audience, "iat": time.Now().Unix(), "exp": time.Now().Unix() + 60},
 		(&jose.SignerOptions{}).WithHeader("kid", "k"))
+}
+
+// jwtOf returns a JWT that says claims.
+func jwtOf(t *testing.T, alg jose.SignatureAlgorithm, key, claims any,
+	options *jose.SignerOptions) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := json.Marshal(map[string]any{"iss": clientID, "sub": clientID, "jti": rand.Text(),
-		"aud": audience, "iat": time.Now().Unix(), "exp": time.Now().Unix() + 60})
+	payload, err := json.Marshal(claims)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := signer.Sign(claims)
+	signed, err := signer.Sign(payload)
 	if err != nil {
 		t.Fatal(err)
 	}
