@@ -193,6 +193,8 @@ func TestStreamOwnerLeaves(t *testing.T) {
 			t.Errorf("got %q, want the end", text)
 		}
 		time.Sleep(10 * time.Second)
+		u.mu.Lock()
+		defer u.mu.Unlock()
 		if n := len(u.items); n > 600 {
 			t.Errorf("got %d queries for nobody, want 600 at most", n)
 		}

@@ -11,6 +11,7 @@ const (
 	lookup = "GET /api/lookup"
 	myIP   = "GET /api/my-ip"
 	bulk   = "POST /api/bulk"
+	stream = "POST /api/stream"
 )
 
 // resultMembers holds the paths of a result's members, by the kind of value.
@@ -202,4 +203,47 @@ func queried(name string, f func([]string) []string) Mutant {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	})
+}
+
+// lines returns a change of the lines of a stream.
+func lines(f func(all [][]byte) [][]byte) change {
+	return func(a *response) {
+		all := bytes.SplitAfter(a.body, []byte{'\n'})
+		a.body = bytes.Join(f(all[:len(all)-1]), nil)
+	}
+}
+
+func streamMutants() []Mutant {
+	return []Mutant{
+		spoiled(stream, 200, "the last line is missing",
+			lines(func(all [][]byte) [][]byte { return all[:len(all)-1] })),
+		spoiled(stream, 200, "the first line is missing",
+			lines(func(all [][]byte) [][]byte { return all[1:] })),
+		spoiled(stream, 200, "the last line comes first", lines(func(all [][]byte) [][]byte {
+			return append([][]byte{all[len(all)-1]}, all[:len(all)-1]...)
+		})),
+		spoiled(stream, 200, "errors have no reason", func(a *response) {
+			a.body = bytes.ReplaceAll(a.body, []byte(`,"reason":"has_scheme"`), nil)
+		}),
+		spoiled(stream, 200, "errors have no retry_after", func(a *response) {
+			a.body = bytes.ReplaceAll(a.body, []byte(`,"retry_after":1`), nil)
+		}),
+		spoiled(stream, 200, "it is called JSON", header("Content-Type", "application/json")),
+		spoiled(stream, 200, "it may be kept", header("Cache-Control", "private, max-age=600")),
+		spoiled(stream, 200, "web pages may not read it", without("Access-Control-Allow-Origin")),
+		spoiled(stream, 400, "the status of invalid streams is 422", status(422)),
+		spoiled(stream, 400, "reason is missing", drop("reason")),
+		spoiled(stream, 415, "the status of other content types is 400", status(400)),
+		spoiled(stream, 401, "the status of an unknown key is 403", status(403)),
+		spoiled(lookup, 401, "WWW-Authenticate is gone", without("WWW-Authenticate")),
+		spoiled(bulk, 401, "an unknown key is called invalid_token", set("error", "invalid_token")),
+		spoiled(lookup, 200, "data has no prefix", drop("data.prefix")),
+		spoiled(lookup, 200, "data has no source", drop("data.source")),
+		spoiled(lookup, 200, "data is always there", when(
+			func(a *response) bool { return a.request.URL.Query().Get("details") == "0" },
+			add("data", map[string]any{}))),
+		asked(lookup, "fields is ignored", func(r *http.Request) { unquery(r, "fields") }),
+		asked(bulk, "details is ignored", func(r *http.Request) { unquery(r, "details") }),
+		asked(stream, "fields is ignored", func(r *http.Request) { unquery(r, "fields") }),
+	}
 }

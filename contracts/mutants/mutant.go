@@ -38,7 +38,7 @@ func (m Mutant) String() string {
 func All() []Mutant {
 	return slices.Concat(tokenMutants(), tokenMisbehaviour(), aboutTokenMutants(),
 		authorizeMutants(), metadataMutants(), profileMutants(), profileMisbehaviour(),
-		lookupMutants(), bulkMutants(), edgeMutants(), valueMutants(), ageMutants(),
+		lookupMutants(), bulkMutants(), streamMutants(), edgeMutants(), valueMutants(), ageMutants(),
 		profileValueMutants(), tokenValueMutants(), pageMutants(), strangerMutants(),
 		secondStrangers(), openIDMutants())
 }

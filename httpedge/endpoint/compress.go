@@ -30,8 +30,8 @@ var (
 	headerVary           = []byte(fasthttp.HeaderVary)
 )
 
-// AcceptedCoding returns the coding that a request likes most: by weight, zstd before gzip (RFC 9110
-// section 12.5.3).
+// AcceptedCoding returns the coding that a request likes most: by weight, zstd before gzip (RFC
+// 9110 section 12.5.3).
 func AcceptedCoding(h *fasthttp.RequestHeader) Coding {
 	accepted := h.PeekCanonical(headerAcceptEncoding)
 	if len(accepted) == 0 {

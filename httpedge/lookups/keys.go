@@ -21,9 +21,9 @@ import (
 // headerKey is the request header of an API key, in canonical form.
 const headerKey = "X-Api-Key"
 
-// Keys are the API keys of callers, from a file that has a line for each: the caller's name, a space
-// and the SHA-256 of the key in hexadecimal. A caller may have several keys. Blank lines and those
-// that begin with # are skipped. Its methods may be called by many goroutines.
+// Keys are the API keys of callers, from a file that has a line for each: the caller's name, a
+// space and the SHA-256 of the key in hexadecimal. A caller may have several keys. Blank lines and
+// those that begin with # are skipped. Its methods may be called by many goroutines.
 type Keys struct {
 	file     string
 	required bool

@@ -30,8 +30,8 @@ type service struct {
 	keys    *Keys // nil = there are none
 }
 
-// Endpoints returns the endpoints. address returns the address of the client, or the zero Addr. keys
-// is optional: nil = the header X-Api-Key is ignored.
+// Endpoints returns the endpoints. address returns the address of the client, or the zero Addr.
+// keys is optional: nil = the header X-Api-Key is ignored.
 func Endpoints(
 	lookups *lookup.Service, address func(*fasthttp.RequestCtx) netip.Addr, keys *Keys,
 ) []endpoint.Endpoint {
