@@ -150,7 +150,8 @@ func readStream(r *fasthttp.Request) (*streamQueries, error) {
 	switch kind, _, _ := bytes.Cut(r.Header.ContentType(), []byte(";")); {
 	case len(r.Header.ContentEncoding()) > 0:
 		return nil, errStreamType
-	case isType(kind, "text/plain"):
+	case isType(kind, "text/plain"), len(kind) == 0,
+		isType(kind, "application/x-www-form-urlencoded"): // curl and urllib say so if not told
 		query = lineQuery
 	case isType(kind, "application/x-ndjson"), isType(kind, "application/ndjson"),
 		isType(kind, "application/jsonl"):
