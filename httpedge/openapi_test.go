@@ -80,8 +80,9 @@ func (d *described) check(r *http.Request, response *http.Response, body []byte)
 				Method: r.Method, Operation: operation},
 		},
 		Status: response.StatusCode, Header: response.Header,
-		Body:    io.NopCloser(bytes.NewReader(body)),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+		Body: io.NopCloser(bytes.NewReader(body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true,
+			ExcludeResponseBody: r.URL.Query().Has("fields")}, // it lacks required members
 	})
 	if err != nil {
 		d.t.Errorf("%s %s: got %d %.300s: %v", r.Method, path, response.StatusCode, body, err)

@@ -133,7 +133,7 @@ func (a *response) object(path string, f func(map[string]any)) {
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	d.UseNumber()
 	var body any
-	if d.Decode(&body) != nil {
+	if d.Decode(&body) != nil || d.More() { // or it has lines of JSON
 		return
 	}
 	steps := strings.Split(path, ".")
