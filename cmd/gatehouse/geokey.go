@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"gatehouse/httpedge/lookups"
+	"gatehouse/cmd/stack"
 )
 
 // geoKeyCommand is gatehouse geo-key.
@@ -20,7 +20,7 @@ func (*geoKeyCommand) Help() string {
 
 // Run makes a key.
 func (c *geoKeyCommand) Run(p *program) error {
-	key, line, err := lookups.NewKey(c.Name)
+	key, line, err := stack.NewLookupKey(c.Name)
 	if err != nil {
 		return usagef("%v", err)
 	}

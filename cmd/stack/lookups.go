@@ -212,3 +212,7 @@ func (s *Simulator) Run(ctx context.Context) error {
 	}
 	return <-served
 }
+
+// NewLookupKey makes a key of a caller for Lookups.KeyFile: the key, and the line of the file. The
+// error says which names are allowed.
+func NewLookupKey(caller string) (key, line string, err error) { return lookups.NewKey(caller) }
