@@ -200,19 +200,30 @@ func (n *node) allow(k int) {
 }
 
 // report tells a new holder what the node knows of its tokens, so that the holder misses nothing
-// until they are used at the node again.
+// until they are used at the node again. The holder may not know yet that it is one.
 func (n *node) report(part int) {
-	p := n.view.Parts[part]
-	holder := n.world.owner(p.Holder)
-	if part == n.world.parts || holder == nil || holder == n {
+	if part == n.world.parts {
 		return
 	}
 	for k := range n.windows {
-		w := &n.windows[k]
-		if n.world.partOf(k) == part && !w.Over(n.clock()) && (w.Epoch != p.Epoch || w.Extra > 0) {
-			n.exchange(holder, k, p, false, func(outcome, bool) {})
+		if n.world.partOf(k) == part {
+			n.reportToken(k, n.clock()+2*time.Second)
 		}
 	}
+}
+
+// reportToken reports a token until a time by the node's clock.
+func (n *node) reportToken(k int, until time.Duration) {
+	p, w := n.view.Parts[n.world.partOf(k)], &n.windows[k]
+	holder := n.world.owner(p.Holder)
+	if holder == nil || holder == n || w.Over(n.clock()) || w.Epoch == p.Epoch && w.Extra == 0 {
+		return
+	}
+	n.exchange(holder, k, p, false, func(o outcome, _ bool) {
+		if o == elsewhere && n.clock() < until {
+			n.later(50*time.Millisecond, func() { n.reportToken(k, until) })
+		}
+	})
 }
 
 // outcome is what comes of an exchange.
