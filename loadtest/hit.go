@@ -32,10 +32,11 @@ var hits = sync.Pool{New: func() any {
 
 // Request is the request of a step.
 type Request struct {
-	Method string // "" = GET, or POST with a Form or JSON
+	Method string // "" = GET, or POST with a body
 	Path   string // with its query
 	Form   url.Values
 	JSON   []byte      // body, unless there is a Form
+	Text   []byte      // body, unless there is a Form or JSON
 	Header [][2]string // names and values, in addition to those of the body
 	// Want returns what is wrong with a response, or "" if it is right. Errors are counted by this
 	// text, so it must be short and must not contain data of the response. nil = a status below 400
@@ -133,6 +134,10 @@ func (h *Hit) fill(q *Request) {
 		r.Header.SetMethod(fasthttp.MethodPost)
 		r.Header.SetContentType("application/json")
 		r.SetBodyRaw(q.JSON)
+	case q.Text != nil:
+		r.Header.SetMethod(fasthttp.MethodPost)
+		r.Header.SetContentType("text/plain")
+		r.SetBodyRaw(q.Text)
 	}
 	if q.Method != "" {
 		r.Header.SetMethod(q.Method)

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,11 +18,12 @@ import (
 	"gatehouse/actors/geo"
 )
 
-// Default numbers of keys, and the size of bulk requests.
+// Default numbers of keys, and the sizes of bulk requests and streams.
 const (
-	hotKeys  = 4096
-	zipfKeys = 100_000
-	bulkSize = 50 // the maximum (interface document)
+	hotKeys    = 4096
+	zipfKeys   = 100_000
+	bulkSize   = 50 // the maximum (interface document)
+	streamSize = 1024
 )
 
 // address returns number i of 2^24 public IPv4 addresses in a pseudo-random order.
@@ -184,6 +186,66 @@ func prepareBulk(ctx context.Context, s *Setup) (*workload, error) {
 			JSON: bodies[h.Number%uint64(len(bodies))], Want: Status(http.StatusOK)})
 		return err
 	}}, nil
+}
+
+// prepareBulkCold sends addresses that the cache does not have. Each of them must have a result.
+func prepareBulkCold(context.Context, *Setup) (*workload, error) {
+	first := rand.Uint64N(1 << 24) // random, so that a second run is cold too
+	var next atomic.Uint64
+	return &workload{hit: func(h *Hit) error {
+		queries := make([]string, bulkSize)
+		for i := range queries {
+			queries[i] = address(first + next.Add(1))
+		}
+		bodies, err := bulks(queries)
+		if err != nil {
+			return err
+		}
+		_, err = h.Do("cold-bulk", Request{Path: "/api/bulk", JSON: bodies[0], Want: allFound})
+		return err
+	}}, nil
+}
+
+// allFound returns what is wrong with a bulk response, each of whose elements must be a result.
+func allFound(r *Response) string {
+	switch {
+	case r.Status != http.StatusOK:
+		return wrongStatus(r)
+	case !bytes.Contains(r.Body[:min(len(r.Body), 64)], []byte(`,"failed":0,`)):
+		return "an element is an error"
+	}
+	return ""
+}
+
+func prepareStream(ctx context.Context, s *Setup) (*workload, error) {
+	queries := s.queries(hotKeys)
+	if err := s.warm(ctx, queries); err != nil {
+		return nil, err
+	}
+	var bodies [][]byte
+	for lines := range slices.Chunk(queries, streamSize) {
+		bodies = append(bodies, []byte(strings.Join(lines, "\n")))
+	}
+	return &workload{hit: func(h *Hit) error {
+		_, err := h.Do("stream", Request{Path: "/api/stream",
+			Text: bodies[h.Number%uint64(len(bodies))], Want: wholeStream})
+		return err
+	}}, nil
+}
+
+// wholeStream returns what is wrong with the response to a stream. It must have its last line, and
+// each line before it must be a result.
+func wholeStream(r *Response) string {
+	end := r.Body[bytes.LastIndexByte(bytes.TrimSuffix(r.Body, []byte("\n")), '\n')+1:]
+	switch {
+	case r.Status != http.StatusOK:
+		return wrongStatus(r)
+	case !bytes.HasPrefix(end, []byte(`{"done":true,`)):
+		return "the last line is missing"
+	case !bytes.HasSuffix(end, []byte(`,"failed":0}`+"\n")):
+		return "a line is an error"
+	}
+	return ""
 }
 
 // prepareMyIP sends X-Forwarded-For with many addresses. It fails if the target does not trust this

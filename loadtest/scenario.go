@@ -51,6 +51,8 @@ var Scenarios = []Scenario{
 			"consent-page", "consent", "token"}, []string{"people"}},
 	{"bulk", "How fast are requests for 50 cached lookups?", 500, 10 * time.Second, prepareBulk,
 		[]string{"bulk"}, []string{"keys", "queries"}},
+	{"bulk-cold", "How fast are requests for 50 new addresses, which all go upstream?", 20,
+		10 * time.Second, prepareBulkCold, []string{"cold-bulk"}, nil},
 	{"churn",
 		"What do many rarely used tokens cost? Each hit refreshes, and reads the profile twice with the new token.",
 		100, 10 * time.Second, prepareChurn, []string{"refresh", "profile"}, []string{"people"}},
@@ -88,6 +90,8 @@ var Scenarios = []Scenario{
 	{"soak",
 		"Does it stay healthy for a long time? Everything at once, with checks of memory and goroutines.",
 		200, 15 * time.Minute, nil, nil, []string{"mix"}},
+	{"stream", "How fast are streams of 1,024 cached lookups?", 20, 10 * time.Second,
+		prepareStream, []string{"stream"}, []string{"keys", "queries"}},
 	{"token", "How many tokens a second can client_credentials issue?", 500, 10 * time.Second,
 		prepareToken, []string{"token"}, []string{"people"}},
 }

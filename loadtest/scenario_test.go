@@ -46,6 +46,7 @@ func TestEveryScenario(t *testing.T) {
 	}{
 		{"authorize", 4, time.Second, "authorize login-page login consent-page consent token", 0},
 		{"bulk", 20, time.Second, "bulk", 0},
+		{"bulk-cold", 5, time.Second, "cold-bulk", 0},
 		{"churn", 20, time.Second, "refresh profile", 0},
 		{"device", 10, time.Second, "device-code device-page enter-code allow token", 0},
 		{"introspect", 50, time.Second, "introspect", 0},
@@ -59,6 +60,7 @@ func TestEveryScenario(t *testing.T) {
 		{"profile", 900, time.Second, "profile profile-greedy", 1},
 		{"refresh", 30, time.Second, "refresh", 0},
 		{"soak", 20, 10 * time.Second, "", 3},
+		{"stream", 5, time.Second, "stream", 0},
 		{"token", 50, time.Second, "token", 0},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {

@@ -30,6 +30,8 @@ var legs = []leg{
 	{name: "lookup-cold", rate: "100", expect: []string{"errors<0.1%", "cold-lookup p50<500ms"}},
 	{name: "lookup-zipf", rate: "500", expect: []string{"errors<0.1%", "zipf-lookup p50<200ms"}},
 	{name: "bulk", rate: "100", expect: []string{"errors<0.1%", "bulk p50<50ms"}},
+	{name: "bulk-cold", rate: "5", expect: []string{"errors<0.1%", "cold-bulk p50<1s"}},
+	{name: "stream", rate: "10", expect: []string{"errors<0.1%", "stream p50<200ms"}},
 	{name: "my-ip", rate: "500", expect: []string{"errors<0.1%", "my-ip p50<20ms"}},
 	{name: "token", rate: "200", expect: []string{"errors<0.1%", "token p50<100ms"}},
 	{name: "introspect", rate: "300", people: 20,
