@@ -113,7 +113,7 @@ func TestBlocks(t *testing.T) {
 		before := ""
 		for _, b := range p.blocks {
 			switch b.language {
-			case "sh", "yaml", "text", "js", "go", "python":
+			case "sh", "yaml", "text", "js", "ts", "go", "python":
 			case "json", "console":
 				if before != "sh" {
 					t.Errorf("%s:%d: got an output without a command, want one", p.name, b.line)
