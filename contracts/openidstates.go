@@ -63,6 +63,8 @@ func openIDStates() []State {
 			{"who", String, "open", []string{"open", "token"}, "Who may: everybody, or who has the token."},
 			{"token", String, ExampleRegistrationToken, nil, "The token, 32 to 256 characters."},
 		}, nil, parseRegistration},
+		{"clients may describe themselves", "The operator accepts clients that describe themselves in a client-id metadata document.",
+			nil, nil, always(acceptDocuments)},
 		{"this address has registered too many clients", "The next registration without a token from the caller's address is rejected for a while.",
 			nil, nil, always(registerClients)},
 		{"a client assertion", "A JWT that authenticates the client, whose key it is signed with (RFC 7523).", []Parameter{
@@ -259,6 +261,10 @@ func parseRegistration(a arguments) (setUp, error) {
 			c.Registration, c.RegistrationToken = mode, text
 		})
 	}, nil
+}
+
+func acceptDocuments(ctx context.Context, f *fixture) error {
+	return f.restart(ctx, func(c *stack.Identity) { c.ClientMetadata = true })
 }
 
 func registerClients(ctx context.Context, f *fixture) error {

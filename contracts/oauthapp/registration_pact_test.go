@@ -159,6 +159,9 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 		}
 	}
 	const discovered, old = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
+	described := pacttest.Response{Status: 200, Header: published(),
+		JSON: object{"client_id_metadata_document_supported": true}}
+	documents := given("clients may describe themselves")
 	run(t, p, []exchange{
 		{name: "a discovery where clients may register", given: []state{open},
 			request: get(discovered), response: ok, call: anywhere(discovered)},
@@ -168,6 +171,10 @@ func registrations(t *testing.T, p *pacttest.Pact) {
 			code: "method_not_allowed"},
 		{name: "a request for the metadata where clients may register", given: []state{open},
 			request: get(old), response: ok, call: anywhere(old)},
+		{name: "a discovery where clients may describe themselves", given: []state{documents},
+			request: get(discovered), response: described, call: anywhere(discovered)},
+		{name: "a request for the metadata where clients may describe themselves",
+			given: []state{documents}, request: get(old), response: described, call: anywhere(old)},
 	})
 }
 
