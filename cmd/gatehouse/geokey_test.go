@@ -15,6 +15,7 @@ var shownKey = regexp.MustCompile(
 
 // TestGeoKey makes a key and changes the file of keys of a server that runs.
 func TestGeoKey(t *testing.T) {
+	t.Parallel() // it mostly waits
 	command := start(t, nil, "geo-key", "analytics")
 	if got := command.code(t); got != exitDone {
 		t.Fatalf("got code %d, want 0; stderr:\n%s", got, command.stderr)

@@ -39,6 +39,7 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 }
 
 func TestLookupWithFiles(t *testing.T) {
+	t.Parallel()
 	database, input := lookupFiles(t, 3)
 	out := filepath.Join(t.TempDir(), "out")
 	for _, row := range []struct {
@@ -92,6 +93,7 @@ func TestLookupWithFiles(t *testing.T) {
 }
 
 func TestLookupAsksServer(t *testing.T) {
+	t.Parallel()
 	p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--roles=geo"}, anyPorts...)...)
 	listen, _ := p.ready(t)
 	for _, env := range [][]string{{"GATEHOUSE_BASE_URL=http://" + listen}, nil} {
@@ -114,6 +116,7 @@ func TestLookupAsksServer(t *testing.T) {
 // TestLookupResume interrupts lookups at random and expects the output of one that was not
 // interrupted.
 func TestLookupResume(t *testing.T) {
+	t.Parallel()
 	database, input := lookupFiles(t, 200_000)
 	want := filepath.Join(t.TempDir(), "want")
 	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
@@ -157,6 +160,7 @@ func TestLookupResume(t *testing.T) {
 
 // TestLookupOnFullDisk limits the size of the output, and goes on without the limit.
 func TestLookupOnFullDisk(t *testing.T) {
+	t.Parallel()
 	database, input := lookupFiles(t, 50_000)
 	dir := t.TempDir()
 	want, out := filepath.Join(dir, "want"), filepath.Join(dir, "out")
@@ -184,6 +188,7 @@ func TestLookupOnFullDisk(t *testing.T) {
 
 // TestLookupReaderLeaves expects a lookup to end without a word when nobody reads its output.
 func TestLookupReaderLeaves(t *testing.T) {
+	t.Parallel()
 	database, input := lookupFiles(t, 200_000)
 	read, write, err := os.Pipe()
 	if err != nil {
