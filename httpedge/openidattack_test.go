@@ -98,6 +98,46 @@ func TestTokensAreNotMixedUp(t *testing.T) {
 	}
 }
 
+// TestNonceAndStateStayWithTheirRequest begins two requests in one browser and finishes them in the
+// other order. Nonce and state of one never come with the code of the other, and a code that is used
+// again, or asked for by a replayed form, brings no second id_token.
+func TestNonceAndStateStayWithTheirRequest(t *testing.T) {
+	st := edgetest.NewIdentity(t)
+	c := newOpenIDClient(t, st, nil)
+	st.NewUser(t, "Rosa", rosa)
+	b := newBrowser(t, st)
+	b.allow(askedOpenID(c), rosa).gets(t, st)
+	consent := func(name string) page {
+		return b.authorize(askedOpenID(c, "prompt", "consent", "nonce", "n-"+name, "state", name))
+	}
+	first, second := consent("first"), consent("second")
+	for _, row := range []struct {
+		name string
+		page page
+	}{{"second", second}, {"first", first}} {
+		said := b.send(row.page, "decision", "allow")
+		if row.name == "first" { // the consent has changed since the form was shown
+			said.shows(t, 403, "/consent")
+			said = b.send(said, "decision", "allow")
+		}
+		at, err := url.Parse(said.location)
+		if err != nil || at.Query().Get("state") != row.name {
+			t.Fatalf("got %s, want the state %q", said.location, row.name)
+		}
+		code := at.Query().Get("code")
+		var claims map[string]any
+		verify(t, st, redeemed(t, st, c, code, "id_token"), "JWT", &claims)
+		if claims["nonce"] != "n-"+row.name {
+			t.Errorf("got nonce %v with the state %q", claims["nonce"], row.name)
+		}
+		redeem(t, st, c, code).failsAs(t, 400, "invalid_grant")
+		again, err := url.Parse(b.send(row.page, "decision", "allow").location)
+		if err == nil && again.Query().Get("code") != "" && again.Query().Get("code") != code {
+			t.Errorf("got another code for a form that was sent again: %s", again)
+		}
+	}
+}
+
 // TestAlgorithmOfHintIsNotChosenByItsSender makes hints with what everybody knows: the public keys.
 func TestAlgorithmOfHintIsNotChosenByItsSender(t *testing.T) {
 	st := edgetest.NewIdentity(t)
