@@ -158,6 +158,43 @@ func TestLookupResume(t *testing.T) {
 	}
 }
 
+// TestLookupResumeWhenDone adds rows to an input that is done, and then removes the output.
+func TestLookupResumeWhenDone(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	for format, want := range map[string]string{
+		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,invalid_query\n8.8.8.9,Honolulu,\n",
+		"json": "[\n{\"ip\":\"8.8.8.8\",\"lookup\":{\"city\":\"Honolulu\"}},\n{\"ip\":\"8.9.0.1\",\"lookup\":" +
+			"{\"city\":null,\"error\":\"invalid_query\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
+	} {
+		dir := t.TempDir()
+		input, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out")
+		args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--fields", "city",
+			"--format", format, "--output", out, "--resume", filepath.Join(dir, "state")}
+		rows := ""
+		for _, row := range []string{"ip\n", "8.8.8.8\n8.9.0.1\n", "8.8.8.9\n", ""} {
+			rows += row
+			if err := os.WriteFile(input, []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := runOnce(t, nil, args...)
+			if isDone := strings.Contains(got.stderr, "already done"); isDone != (row == "") {
+				t.Errorf("%s: got %+v after adding %q", format, got, row)
+			}
+		}
+		if text, err := os.ReadFile(out); err != nil || string(text) != want {
+			t.Errorf("%s: got error %v and\n%s\nwant\n%s", format, err, text, want)
+		}
+		if err := os.Remove(out); err != nil {
+			t.Fatal(err)
+		}
+		if got := runOnce(t, nil, args...); got.code != exitFailed ||
+			!strings.Contains(got.stderr, "the output has 0 bytes") {
+			t.Errorf("%s: got %+v without the output, want code 1 and the reason", format, got)
+		}
+	}
+}
+
 // TestLookupOnFullDisk limits the size of the output, and goes on without the limit.
 func TestLookupOnFullDisk(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ type Config struct {
 // Position is how far a run has come.
 type Position struct {
 	Input  int64 `json:"input"`  // offset behind the last row, in the decompressed input
-	Output int64 `json:"output"` // bytes written
+	Output int64 `json:"output"` // bytes of these rows and of what was written before them
 	Rows   int64 `json:"rows"`   // rows written
 	Failed int64 `json:"failed"` // of them, those with an error
 }
@@ -129,13 +129,17 @@ func (r *run) begin(header []byte) {
 	}
 }
 
-// end writes what stands behind the rows.
+// end writes what stands behind the rows. The position does not count it, so that a run which goes
+// on from there replaces it.
 func (r *run) end() error {
 	tail := r.head // if there were no rows
 	if r.Plan.format == JSON && r.Summary == nil {
 		tail = append(tail, "\n]\n"...)
 	}
-	return r.write(tail)
+	if _, err := r.Output.Write(tail); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
 }
 
 func (r *run) write(text []byte) error {
