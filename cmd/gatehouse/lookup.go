@@ -171,16 +171,20 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 	}
 	extension := filepath.Ext(name)
 	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
+	separator := in.Separator()
 	switch {
 	case c.Extract:
 		l.Kind = bulk.Text
 	case c.Field != "":
 		l.Kind = bulk.Objects
 	case c.Column != "" && extension != ".csv" && (extension == ".tsv" || extension == ".tab" ||
-		in.HasTabs()):
+		separator == '\t'):
 		l.Kind = bulk.Tabs
 	case c.Column != "":
 		l.Kind = bulk.Commas
+		if separator == ';' {
+			l.Separator = ';'
+		}
 	case extension == ".csv" || extension == ".tsv" || extension == ".tab":
 		return l, usagef("--column must be given: the name or number of the column of %s that has"+
 			" the queries", c.File)

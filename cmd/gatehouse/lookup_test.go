@@ -41,7 +41,10 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 func TestLookupWithFiles(t *testing.T) {
 	t.Parallel()
 	database, input := lookupFiles(t, 3)
-	out := filepath.Join(t.TempDir(), "out")
+	out, semicolons := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "semicolons")
+	if err := os.WriteFile(semicolons, []byte("id;ip\n1;8.8.8.8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct {
 		args           string
 		code           int
@@ -61,6 +64,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
 			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
 			`"errors":[{"name":"invalid_query","rows":1}]}` + "\n", ""},
+		{"--file " + semicolons + " --column ip --fields countryCode", 0,
+			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"-", 0, "", "0 rows"},
 		{"8.8.8.8 --output " + out, 0, "", ""},
 		{"--file " + input, 2, "", "--column"},

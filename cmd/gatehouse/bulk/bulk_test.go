@@ -92,6 +92,7 @@ func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
 func TestFormats(t *testing.T) {
 	m := files(t)
 	csv := bulk.Layout{Kind: bulk.Commas, Column: "ip"}
+	semicolons := bulk.Layout{Kind: bulk.Commas, Separator: ';', Column: "ip"}
 	lines, objects := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Objects, Field: "a.ip"}
 	for name, c := range map[string]struct {
 		job
@@ -123,6 +124,14 @@ func TestFormats(t *testing.T) {
 			`{"ip":"8.8.8.8","b":"1 \"2\"","lookup":{"city":"Honolulu"}}` + "\n"},
 		"csv as tsv": {job{"ip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
 			"ip\tb\tcity\terror\n8.8.8.8\t1 2\tHonolulu\t\n"},
+		"csv with semicolons": {job{"id;ip\r\n1;8.8.8.8\r\n\"a;b,c\";1.1.1.1\r\n", semicolons, bulk.CSV,
+			"country,as", 0, 0}, "id;ip;country;as;error\r\n1;8.8.8.8;United States;AS15169 Google LLC;\r\n" +
+			"\"a;b,c\";1.1.1.1;\"Australia, \"\"Oz\"\"\";;\r\n"},
+		"csv with semicolons as tsv": {job{"ip;b\n8.8.8.8;\"1;2\"\n", semicolons, bulk.TSV, "city", 0, 0},
+			"ip\tb\tcity\terror\n8.8.8.8\t1;2\tHonolulu\t\n"},
+		"tsv as csv": {job{"ip\tb\n8.8.8.8\t1;2,3\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.CSV,
+			"city", 0, 0}, "ip,b,city,error\n8.8.8.8,\"1;2,3\",Honolulu,\n"},
+		"csv without a header": {job{"", bulk.Layout{Kind: bulk.Commas, Column: "2"}, bulk.CSV, "city", 0, 0}, ""},
 		"no header": {job{"a,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
 			bulk.CSV, "city", 0, 0}, "a,8.8.8.8,Honolulu,\n"},
 		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.TSV,
@@ -133,6 +142,9 @@ func TestFormats(t *testing.T) {
 				`{"lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
 				`{"row":"no","lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
 				`{"a":{"ip":"1.1.1.1"},"lookup":{"countryCode":"AU"}}` + "\n"},
+		"objects with dots in names": {job{`{"a.ip":"8.8.8.8"}` + "\n" + `{"a":{"ip":"1.1.1.1"},"a.ip":"8.8.8.8"}`,
+			objects, bulk.NDJSON, "countryCode", 0, 0}, `{"a.ip":"8.8.8.8","lookup":{"countryCode":"US"}}` + "\n" +
+			`{"a":{"ip":"1.1.1.1"},"a.ip":"8.8.8.8","lookup":{"countryCode":"AU"}}` + "\n"},
 		"objects as csv": {job{`{"a":{"ip":"8.8.8.8"}}`, objects, bulk.CSV, "countryCode", 0, 0},
 			"query,countryCode,error\n8.8.8.8,US,\n"},
 		"extract": {job{"8.8.8.8 - - [10/Oct/2000:13:55:36] \"GET /1.2.3 v8.8.8.8.1\" from=1.1.1.1:80, " +
@@ -146,7 +158,7 @@ func TestFormats(t *testing.T) {
 				"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,,\n"},
 	} {
 		got, _, err := c.job.run(t, m)
-		if err != nil || c.want != "" && got != c.want {
+		if err != nil || got != c.want {
 			t.Errorf("%s: got error %v and\n%s\nwant none and\n%s", name, err, got, c.want)
 		}
 	}
@@ -252,8 +264,25 @@ func TestCompressedInput(t *testing.T) {
 			t.Errorf("half a %s: got no error, want one", name)
 		}
 	}
-	if _, err := bulk.NewInput(strings.NewReader("\xff\xfe8\x00.\x00")); err == nil {
-		t.Error("UTF-16: got no error, want one")
+}
+
+func TestInputThatIsNoText(t *testing.T) {
+	for input, want := range map[string]string{
+		"\xff\xfe8\x00.\x00": "UTF-16", "\xfe\xff\x008\x00.": "UTF-16", "PK\x03\x04\x14": "ZIP",
+		"BZh91AY&SY\x80": "bzip2", "\xfd7zXZ\x00\x00": "xz", "PAR1\x15\x04": "Parquet",
+	} {
+		if _, err := bulk.NewInput(strings.NewReader(input)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want one that names %s", input, err, want)
+		}
+	}
+}
+
+func TestSeparator(t *testing.T) {
+	for input, want := range map[string]byte{"": ',', "ip": ',', "a,b;c": ',', "a;b\nc,d": ';', "a\tb,c;d": '\t'} {
+		in, err := bulk.NewInput(strings.NewReader(input))
+		if err != nil || in.Separator() != want {
+			t.Errorf("%q: got error %v, want %q between cells", input, err, want)
+		}
 	}
 }
 

@@ -29,6 +29,16 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
+// foreign are the beginnings of files that are no text, and what to do about them.
+var foreign = []struct{ magic, problem string }{
+	{"\xff\xfe", "the input is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"},
+	{"\xfe\xff", "the input is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"},
+	{"PK\x03\x04", "the input is a ZIP archive or a workbook: extract a file, or save it as CSV"},
+	{"BZh91AY&SY", "the input is compressed by bzip2: decompress it, as bzcat does"},
+	{"\xfd7zXZ\x00", "the input is compressed by xz: decompress it, as xzcat does"},
+	{"PAR1\x15", "the input is Parquet: export it as CSV or as JSON lines"},
+}
+
 // counter counts the bytes read.
 type counter struct {
 	io.Reader
@@ -76,10 +86,12 @@ func (in *Input) open(r io.Reader) error {
 		return fmt.Errorf("decompress: %w", err)
 	}
 	in.bom, in.head = 0, bytes.Clone(head)
-	switch {
-	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
-		return errors.New("the input is UTF-16: convert it to UTF-8")
-	case bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}):
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return errors.New(f.problem)
+		}
+	}
+	if bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}) {
 		in.bom = 3
 		_, err = io.CopyN(io.Discard, in.stream, in.bom)
 	}
@@ -97,10 +109,17 @@ func peek(r io.Reader) ([]byte, io.Reader, error) {
 	return head, buffered, err
 }
 
-// HasTabs reports whether the first line has a tab.
-func (in *Input) HasTabs() bool {
+// Separator guesses from the first line what separates cells: a tab; or a semicolon, if there is no
+// comma; or a comma.
+func (in *Input) Separator() byte {
 	line, _, _ := bytes.Cut(in.head, []byte{'\n'})
-	return bytes.IndexByte(line, '\t') >= 0
+	switch {
+	case bytes.IndexByte(line, '\t') >= 0:
+		return '\t'
+	case bytes.IndexByte(line, ',') < 0 && bytes.IndexByte(line, ';') >= 0:
+		return ';'
+	}
+	return ','
 }
 
 // seek goes to an offset of the decompressed stream. Only a regular file can.

@@ -251,7 +251,7 @@ func quoted(dst []byte, s string) []byte {
 
 func needsQuotes(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c == ',' || c == '"' || c == '\n' || c == '\r' {
+		if c := s[i]; c == ',' || c == ';' || c == '"' || c == '\n' || c == '\r' {
 			return true
 		}
 	}
