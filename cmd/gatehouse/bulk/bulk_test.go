@@ -152,10 +152,15 @@ func TestFormats(t *testing.T) {
 			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n2001:4860::1,JP,\n" +
 			"8.8.8.8,US,\n1.1.1.1,AU,\n"},
 		"details": {job{"8.8.8.8\n1.1.1.1\n8.8.8.9", lines, bulk.CSV,
-			"location.city,prefix,asn,data.source,data.nothing", 0, 0},
-			"query,location.city,prefix,asn,data.source,data.nothing,error\n" +
-				"8.8.8.8,Honolulu,8.8.8.0/24,15169,mmdb,,\n1.1.1.1,,1.1.1.0/24,,mmdb,,\n" +
-				"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,,\n"},
+			"location.city,prefix,asn,data.source", 0, 0}, "query,location.city,prefix,asn,data.source,error\n" +
+			"8.8.8.8,Honolulu,8.8.8.0/24,15169,mmdb,\n1.1.1.1,,1.1.1.0/24,,mmdb,\n" +
+			"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,\n"},
+		"objects of fields": {job{"8.8.8.8", lines, bulk.CSV, "proxy, flags,city", 0, 0},
+			"query,proxy,mobile,hosting,city,error\n8.8.8.8,false,false,false,Honolulu,\n"},
+		"the object of details": {job{"", lines, bulk.CSV, "data", 0, 0},
+			"query,prefix,accuracyRadiusKm,asn,source,asOf,error\n"},
+		"a field twice": {job{"8.8.8.8", lines, bulk.NDJSON, "country,city,country", 0, 0},
+			`{"query":"8.8.8.8","country":"United States","city":"Honolulu"}` + "\n"},
 	} {
 		got, _, err := c.job.run(t, m)
 		if err != nil || got != c.want {
@@ -165,10 +170,12 @@ func TestFormats(t *testing.T) {
 }
 
 func TestNewPlanRefusesUnknownFields(t *testing.T) {
-	_, err := bulk.NewPlan(bulk.CSV, []string{"contry"}, true)
-	if err == nil || !strings.Contains(err.Error(), `"contry"`) ||
-		!strings.Contains(err.Error(), "countryCode") {
-		t.Errorf("got %v, want an error that names the fields", err)
+	for _, name := range []string{"contry", "location.contry", "flags.country", "data.", "Country", ""} {
+		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, true)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) ||
+			!strings.Contains(err.Error(), "countryCode, currency") {
+			t.Errorf("got %v, want an error that names %q and the fields", err, name)
+		}
 	}
 }
 
@@ -334,7 +341,7 @@ func TestFieldsAreThoseOfJSON(t *testing.T) {
 		"timezone", "utcOffsetSeconds", "currency", "isp", "org", "as", "asname", "reverse", "mobile",
 		"proxy", "hosting"}
 	for _, name := range names {
-		for _, path := range []string{name, "data.nothing," + name} { // with JSON for the second
+		for _, path := range []string{name, "source," + name} { // with JSON for the second
 			cell, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.TSV, fields: path}.run(t, m)
 			if err != nil {
 				t.Fatal(err)
