@@ -147,6 +147,11 @@ func TestFormats(t *testing.T) {
 			`{"a":{"ip":"1.1.1.1"},"a.ip":"8.8.8.8","lookup":{"countryCode":"AU"}}` + "\n"},
 		"objects as csv": {job{`{"a":{"ip":"8.8.8.8"}}`, objects, bulk.CSV, "countryCode", 0, 0},
 			"query,countryCode,error\n8.8.8.8,US,\n"},
+		"extract from an agent": {job{"1.1.1.1 - \"Chrome/8.0.0.0 Safari/537.36 Edg/8.0.0.0\" in/8.8.8.8 /8.0.0.0 " +
+			"http://8.0.0.0/", bulk.Layout{Kind: bulk.Text}, bulk.CSV, "countryCode", 0, 0},
+			"query,countryCode,error\n1.1.1.1,AU,\n8.8.8.8,US,\n8.0.0.0,,invalid_query\n8.0.0.0,,invalid_query\n"},
+		"extract from other scripts": {job{"来自8.8.8.8的 “1.1.1.1”", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
+			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n"},
 		"extract": {job{"8.8.8.8 - - [10/Oct/2000:13:55:36] \"GET /1.2.3 v8.8.8.8.1\" from=1.1.1.1:80, " +
 			"[2001:4860::1]:443 (8.8.8.8).\nnothing\n1.1.1.1", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
 			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n2001:4860::1,JP,\n" +
