@@ -301,10 +301,10 @@ func (j *lookupJob) run() error {
 		return err
 	}
 	if state != nil && state.Done() {
-		return j.report(state.Position(), 0, nil, "already done: ")
+		return j.report(state.Position(), 0, 0, nil, "already done: ")
 	}
 	began := time.Now()
-	stop := showProgress(j.p, &config)
+	stop := showProgress(j.p, &config, j.output)
 	end, err := bulk.Run(j.p.ctx, config)
 	stop()
 	var header *bulk.HeaderError
@@ -316,7 +316,7 @@ func (j *lookupJob) run() error {
 	case err == nil && config.Summary != nil:
 		err = j.summarize(config.Summary)
 	}
-	return j.report(end, time.Since(began), err, "")
+	return j.report(end, config.From.Rows, time.Since(began), err, "")
 }
 
 // source opens what answers.
@@ -382,15 +382,17 @@ func (j *lookupJob) summarize(s *bulk.Summary) error {
 	return s.WriteText(j.output, printable)
 }
 
-// report prints what was done and returns the error that has its exit code.
-func (j *lookupJob) report(end bulk.Position, took time.Duration, err error, note string) error {
+// report prints what was done and returns the error that has its exit code. Rows before from were
+// done by an earlier command.
+func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, err error,
+	note string) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return &exitError{exitFailed} // nobody reads on
 	}
 	if !j.Quiet && (len(j.Queries) == 0 || err != nil) {
 		rate := ""
-		if rows := end.Rows; took >= time.Second {
-			rate = fmt.Sprintf(", %.0f rows/s", float64(rows)/took.Seconds())
+		if took >= time.Second {
+			rate = fmt.Sprintf(", %.0f rows/s", float64(end.Rows-from)/took.Seconds())
 		}
 		fmt.Fprintf(j.p.stderr, "%s%d rows, %d failed%s\n", note, end.Rows, end.Failed, rate)
 	}

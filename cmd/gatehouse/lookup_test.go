@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/gatehouse/bulk"
+	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
 )
 
@@ -250,5 +254,107 @@ func TestLookupReaderLeaves(t *testing.T) {
 	}
 	if err := command.Wait(); err == nil || stderr.Len() > 0 {
 		t.Errorf("got %v and %q, want an end without a word", err, &stderr)
+	}
+}
+
+// TestLookupShowsProgress expects figures on a terminal, but not between rows.
+func TestLookupShowsProgress(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	for _, rowsToo := range []bool{false, true} {
+		terminal, person := openTerminal(t)
+		command := exec.Command(binary, "lookup", "--mmdb", database, "--fields", "city")
+		command.Stderr = terminal
+		if rowsToo {
+			command.Stdout = terminal
+		}
+		input, err := command.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(input, "8.8.8.8\n"); err != nil {
+			t.Fatal(err)
+		}
+		shown := ""
+		read := func(until string) {
+			text := make([]byte, 1000)
+			for !strings.Contains(shown, until) {
+				n, err := person.Read(text)
+				if shown += string(text[:n]); err != nil {
+					t.Fatalf("got error %v and %q, want %q", err, shown, until)
+				}
+			}
+		}
+		if rowsToo {
+			read("Honolulu")
+			time.Sleep(500 * time.Millisecond) // progress would be shown now
+		} else {
+			read("1 rows, ")
+		}
+		if err := errors.Join(input.Close(), command.Wait()); err != nil {
+			t.Fatalf("%v: %s", err, shown)
+		}
+		read("1 rows, 0 failed")
+		if strings.Contains(shown, "repeated") == rowsToo {
+			t.Errorf("with rows %v: got %q", rowsToo, shown)
+		}
+	}
+}
+
+// TestLookupProgress expects figures of what is done, not of what was read.
+func TestLookupProgress(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	rows := strings.Repeat("8.8.8.8\n", 100_000)
+	if _, err := io.WriteString(z, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database, _ := lookupFiles(t, 0)
+	files, err := mmdb.Map(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	plan := bulk.NewSummary().Plan()
+	for name, text := range map[string]string{"text": rows, "gzip": packed.String()} {
+		path := filepath.Join(t.TempDir(), "input")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := bulk.NewInput(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counts bulk.Counts
+		began := time.Now()
+		p := progress{began: began, from: bulk.Position{Input: 200_000, Rows: 250}, input: in}
+		counts.Rows.Store(500)
+		counts.Asked.Store(50)
+		counts.Input.Store(400_000)
+		_, err = bulk.Run(t.Context(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+			Plan: plan, Source: bulk.NewFiles(files, plan), Output: io.Discard, Workers: 1, MaxRows: 9,
+			MaxErrors: -1}) // reads all
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, done := p.describe(began.Add(10*time.Second), &counts)
+		want := "500 rows, 25/s, 80 % repeated, 0 failed, 20s left"
+		if half := int64(len(text) / 2); got != want || done < half-1 || done > half+1 {
+			t.Errorf("%s: got %q and %d of %d bytes, want %q and half", name, got, done, len(text), want)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

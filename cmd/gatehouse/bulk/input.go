@@ -16,9 +16,10 @@ import (
 // Input is a stream of rows, decompressed if its content is gzip or zstd.
 type Input struct {
 	file   *os.File // nil = not a regular file
-	raw    *counter
-	stream io.Reader // of raw, decompressed
-	plain  bool      // stream has the bytes of raw
+	raw    counter
+	text   counter   // of raw, decompressed
+	stream io.Reader // of text
+	plain  bool      // text has the bytes of raw
 	bom    int64     // length of the byte order mark
 	head   []byte    // some bytes of the beginning
 }
@@ -51,6 +52,11 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (c *counter) reset(r io.Reader) {
+	c.Reader = r
+	c.n.Store(0)
+}
+
 // NewInput reads r, from its beginning. If r is a regular file, the input can be read again.
 func NewInput(r io.Reader) (*Input, error) {
 	in := &Input{}
@@ -64,12 +70,11 @@ func NewInput(r io.Reader) (*Input, error) {
 
 // open begins to read r.
 func (in *Input) open(r io.Reader) error {
-	in.raw = &counter{Reader: r}
-	head, stream, err := peek(in.raw)
+	in.raw.reset(r)
+	head, stream, err := peek(&in.raw)
 	if err != nil {
 		return err
 	}
-	in.plain = false
 	switch {
 	case bytes.HasPrefix(head, magicGzip):
 		in.stream, err = gzip.NewReader(stream)
@@ -85,7 +90,8 @@ func (in *Input) open(r io.Reader) error {
 	if head, in.stream, err = peek(in.stream); err != nil {
 		return fmt.Errorf("decompress: %w", err)
 	}
-	in.bom, in.head = 0, bytes.Clone(head)
+	in.text.reset(in.stream)
+	in.stream, in.bom, in.head = &in.text, 0, bytes.Clone(head)
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
 			return errors.New(f.problem)
@@ -135,9 +141,7 @@ func (in *Input) seek(offset int64) error {
 		return err
 	}
 	if in.plain {
-		in.raw = &counter{Reader: in.file}
-		in.raw.n.Store(start)
-		in.stream = in.raw
+		in.stream = in.file
 		return nil
 	}
 	if err := in.open(in.file); err != nil {
@@ -159,5 +163,12 @@ func (in *Input) Size() int64 {
 	return info.Size()
 }
 
-// Read returns the number of bytes read, before decompression.
-func (in *Input) Read() int64 { return in.raw.n.Load() }
+// Done returns about how many bytes of the file have the rows up to an offset of the decompressed
+// stream. It may be called while the input is read.
+func (in *Input) Done(offset int64) int64 {
+	read := in.text.n.Load()
+	if in.plain || read == 0 {
+		return offset
+	}
+	return int64(float64(in.raw.n.Load()) * float64(offset) / float64(read))
+}

@@ -51,6 +51,7 @@ type Position struct {
 // Counts are figures of a run. They may be read while it runs.
 type Counts struct {
 	Rows, Failed atomic.Int64
+	Input        atomic.Int64 // offset behind the last row, in the decompressed input
 	Asked        atomic.Int64 // queries whose answers were not known from before
 }
 
@@ -90,6 +91,7 @@ func Run(ctx context.Context, c Config) (Position, error) {
 	r := &run{Config: c, pos: c.From, saved: time.Now()}
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
+	r.Counts.Input.Store(r.pos.Input)
 	if c.From.Input > 0 {
 		if err := c.Input.seek(c.From.Input); err != nil {
 			return c.From, fmt.Errorf("read input: %w", err)
@@ -306,6 +308,7 @@ func (r *run) finish(j *job) error {
 	r.pos.Failed += int64(all.failed)
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
+	r.Counts.Input.Store(r.pos.Input)
 	if r.Checkpoint != nil && time.Since(r.saved) >= checkpointEvery {
 		if err := r.Checkpoint(r.pos); err != nil {
 			return err
