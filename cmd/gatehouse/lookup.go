@@ -24,12 +24,12 @@ type lookupCommand struct {
 	Queries []string `arg:"" optional:"" name:"query" placeholder:"QUERY" help:"Addresses and domains, or - for stdin, which is also read if there are neither queries nor a file."`
 
 	File     string `name:"file" short:"f" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed."`
-	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1."`
+	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons."`
 	NoHeader bool   `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
 	Field    string `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
-	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log."`
+	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
 
-	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, else the usual fields."`
+	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
@@ -273,18 +273,21 @@ func (j *lookupJob) run() error {
 	format := j.format(j.layout, isTerminal(j.output))
 	config := bulk.Config{Input: j.in, Layout: j.layout, Output: j.output,
 		MaxErrors: j.MaxErrors, Counts: &bulk.Counts{}}
-	shape := bulk.Format(format)
+	shape, fields := bulk.Format(format), j.Fields
 	switch {
 	case j.Summarize:
 		shape = bulk.CSV
 	case format == "table":
 		config.Output, shape = tableWriter{j.output}, bulk.TSV
+		if len(fields) == 0 {
+			fields = []string{"country", "city", "as"} // for 80 columns
+		}
 	}
 	var err error
 	isJSON := shape == bulk.JSON || shape == bulk.NDJSON
 	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
 		j.layout.Kind == bulk.Objects && !isJSON
-	if config.Plan, err = bulk.NewPlan(shape, j.Fields, plain); err != nil {
+	if config.Plan, err = bulk.NewPlan(shape, fields, plain); err != nil {
 		return usagef("--fields: %v", err)
 	}
 	if j.Summarize {

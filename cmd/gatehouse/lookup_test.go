@@ -60,6 +60,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"x 8.8.8.8 --fields city --format csv --fail-fast", 3, "query,city,error\nx,,invalid_query\n",
 			"too many rows failed"},
 		{"8.8.8.8 --fields city --format table", 0, "query    city      error\n8.8.8.8  Honolulu  -\n", ""},
+		{"8.8.8.8 --format table", 0, "query    country        city      as  error\n" +
+			"8.8.8.8  United States  Honolulu  -   -\n", ""},
 		{"--file " + input + " --column ip --fields countryCode", 3, "id,ip,countryCode,error\n" +
 			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,invalid_query\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 1 failed"},
 		{"--file " + input + " --column ip --max-errors 0 -q", 3, "id,ip,country,countryCode,regionName,city,lat," +
@@ -67,10 +69,10 @@ func TestLookupWithFiles(t *testing.T) {
 			"false,false,false,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,invalid_query\n", ""},
 		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
 			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
-			`"errors":[{"name":"invalid_query","rows":1}]}` + "\n", ""},
+			`"errors":[{"name":"invalid_query","reason":"not_found","rows":1}]}` + "\n", ""},
 		{"--file " + semicolons + " --column ip --fields countryCode", 0,
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
-		{"-", 0, "", "0 rows"},
+		{"-", 0, "", "0 rows, 0 failed\n"},
 		{"8.8.8.8 --output " + out, 0, "", ""},
 		{"--file " + input, 2, "", "--column"},
 		{"--file " + input + " --column nope", 2, "", "the columns are id, ip"},

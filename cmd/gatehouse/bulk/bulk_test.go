@@ -300,7 +300,7 @@ func TestSeparator(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	m := files(t)
-	in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n1.1.1.1\n8.8.8.8\nx\n"))
+	in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n1.1.1.1\n8.8.8.8\n10.0.0.1\nx\n9.9.9.9\nx\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,14 +313,17 @@ func TestSummary(t *testing.T) {
 	if err = errors.Join(err, s.WriteJSON(&out)); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"rows":4,"failed":1,"countries":[{"name":"US","rows":2},{"name":"AU","rows":1}],` +
+	want := `{"rows":7,"failed":4,"countries":[{"name":"US","rows":2},{"name":"AU","rows":1}],` +
 		`"as":[{"name":"AS15169 Google LLC","rows":2},{"name":"","rows":1}],` +
-		`"flags":{"hosting":0,"mobile":0,"proxy":0},"errors":[{"name":"invalid_query","rows":1}]}` + "\n"
+		`"flags":{"hosting":0,"mobile":0,"proxy":0},"errors":[{"name":"invalid_query",` +
+		`"reason":"malformed","rows":2},{"name":"invalid_query","reason":"not_found","rows":1},` +
+		`{"name":"invalid_query","reason":"private_range","rows":1}]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got %s, want %s", &out, want)
 	}
 	out.Reset()
-	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") {
+	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") ||
+		!strings.Contains(out.String(), "\nINVALID_QUERY MALFORMED      2     28.6 %\n") {
 		t.Errorf("got error %v and %s, want clean names", err, &out)
 	}
 }

@@ -59,6 +59,7 @@ type Answer struct {
 type facts struct {
 	country, as            string
 	mobile, proxy, hosting bool
+	problem                string // code and reason of an error
 }
 
 // field is a member of an answer that was asked for.
@@ -225,6 +226,8 @@ func factsOf(v *fastjson.Value) *facts {
 		as:      string(v.GetStringBytes("network", "as")),
 		mobile:  v.GetBool("flags", "mobile"), proxy: v.GetBool("flags", "proxy"),
 		hosting: v.GetBool("flags", "hosting"),
+		problem: strings.TrimSpace(string(v.GetStringBytes("error")) + " " +
+			string(v.GetStringBytes("reason"))),
 	}
 }
 
