@@ -393,11 +393,14 @@ func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, er
 		return &exitError{exitFailed} // nobody reads on
 	}
 	if !j.Quiet && (len(j.Queries) == 0 || err != nil) {
-		rate := ""
+		rows, rate := "rows", ""
+		if end.Rows == 1 {
+			rows = "row"
+		}
 		if took >= time.Second {
 			rate = fmt.Sprintf(", %.0f rows/s", float64(end.Rows-from)/took.Seconds())
 		}
-		fmt.Fprintf(j.p.stderr, "%s%d rows, %d failed%s\n", note, end.Rows, end.Failed, rate)
+		fmt.Fprintf(j.p.stderr, "%s%d %s, %d failed%s\n", note, end.Rows, rows, end.Failed, rate)
 	}
 	switch {
 	case errors.Is(err, bulk.ErrTooManyErrors):

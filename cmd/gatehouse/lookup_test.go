@@ -122,6 +122,10 @@ func TestLookupAsksServer(t *testing.T) {
 	if got.code != exitFailed || !strings.Contains(got.stderr, "no answer in 1s") {
 		t.Errorf("got %+v without a server, want code 1", got)
 	}
+	got = runOnce(t, nil, "lookup", "8.8.8.8", "--server", "127.0.0.1:8080")
+	if got.code != exitUsage || !strings.Contains(got.stderr, "such as https://") {
+		t.Errorf("got %+v with an address that is no URL, want code 2 and an example", got)
+	}
 }
 
 // TestLookupResume interrupts lookups at random and expects the output of one that was not
@@ -299,7 +303,7 @@ func TestLookupShowsProgress(t *testing.T) {
 		if err := errors.Join(input.Close(), command.Wait()); err != nil {
 			t.Fatalf("%v: %s", err, shown)
 		}
-		read("1 rows, 0 failed")
+		read("1 row, 0 failed")
 		if strings.Contains(shown, "repeated") == rowsToo {
 			t.Errorf("with rows %v: got %q", rowsToo, shown)
 		}
