@@ -171,14 +171,16 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 	}
 	extension := filepath.Ext(name)
 	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
-	separator := in.Separator()
+	separator := in.Separator("\t,;")
+	if extension == ".csv" {
+		separator = in.Separator(",;\t")
+	}
 	switch {
 	case c.Extract:
 		l.Kind = bulk.Text
 	case c.Field != "":
 		l.Kind = bulk.Objects
-	case c.Column != "" && extension != ".csv" && (extension == ".tsv" || extension == ".tab" ||
-		separator == '\t'):
+	case c.Column != "" && (extension == ".tsv" || extension == ".tab" || separator == '\t'):
 		l.Kind = bulk.Tabs
 	case c.Column != "":
 		l.Kind = bulk.Commas

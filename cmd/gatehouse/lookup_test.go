@@ -45,9 +45,12 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 func TestLookupWithFiles(t *testing.T) {
 	t.Parallel()
 	database, input := lookupFiles(t, 3)
-	out, semicolons := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "semicolons")
-	if err := os.WriteFile(semicolons, []byte("id;ip\n1;8.8.8.8\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
+	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, row := range []struct {
 		args           string
@@ -72,6 +75,8 @@ func TestLookupWithFiles(t *testing.T) {
 			`"errors":[{"name":"invalid_query","reason":"not_found","rows":1}]}` + "\n", ""},
 		{"--file " + semicolons + " --column ip --fields countryCode", 0,
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
+		{"--file " + tabs + " --column ip --fields countryCode", 0,
+			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
 		{"-", 0, "", "0 rows, 0 failed\n"},
 		{"8.8.8.8 --output " + out, 0, "", ""},
 		{"--file " + input, 2, "", "--column"},

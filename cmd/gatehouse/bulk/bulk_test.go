@@ -290,10 +290,15 @@ func TestInputThatIsNoText(t *testing.T) {
 }
 
 func TestSeparator(t *testing.T) {
-	for input, want := range map[string]byte{"": ',', "ip": ',', "a,b;c": ',', "a;b\nc,d": ';', "a\tb,c;d": '\t'} {
+	for input, want := range map[string]string{"": ",,", "ip": ",,", "a,b;c": ",,", "a;b\nc,d": ";;",
+		"a\tb,c;d": "\t,", "a\tb\n": "\t\t"} {
 		in, err := bulk.NewInput(strings.NewReader(input))
-		if err != nil || in.Separator() != want {
-			t.Errorf("%q: got error %v, want %q between cells", input, err, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string([]byte{in.Separator("\t,;"), in.Separator(",;\t")})
+		if got != want {
+			t.Errorf("%q: got %q, want %q", input, got, want)
 		}
 	}
 }

@@ -115,15 +115,13 @@ func peek(r io.Reader) ([]byte, io.Reader, error) {
 	return head, buffered, err
 }
 
-// Separator guesses from the first line what separates cells: a tab; or a semicolon, if there is no
-// comma; or a comma.
-func (in *Input) Separator() byte {
+// Separator returns the first byte of order that the first line has, or else a comma.
+func (in *Input) Separator(order string) byte {
 	line, _, _ := bytes.Cut(in.head, []byte{'\n'})
-	switch {
-	case bytes.IndexByte(line, '\t') >= 0:
-		return '\t'
-	case bytes.IndexByte(line, ',') < 0 && bytes.IndexByte(line, ';') >= 0:
-		return ';'
+	for _, separator := range []byte(order) {
+		if bytes.IndexByte(line, separator) >= 0 {
+			return separator
+		}
 	}
 	return ','
 }
