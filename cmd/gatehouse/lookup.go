@@ -178,6 +178,8 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 	switch {
 	case c.Extract:
 		l.Kind = bulk.Text
+	case c.Field != "" && in.IsArray():
+		return l, usagef("the input is an array of JSON: make it an object a line, as jq -c '.[]' does")
 	case c.Field != "":
 		l.Kind = bulk.Objects
 	case c.Column != "" && (extension == ".tsv" || extension == ".tab" || separator == '\t'):
@@ -190,7 +192,7 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 	case extension == ".csv" || extension == ".tsv" || extension == ".tab":
 		return l, usagef("--column must be given: the name or number of the column of %s that has"+
 			" the queries", c.File)
-	case extension == ".ndjson" || extension == ".jsonl":
+	case extension == ".ndjson" || extension == ".jsonl" || extension == ".json":
 		return l, usagef("--field must be given: the field of %s that has the queries", c.File)
 	}
 	return l, nil

@@ -47,7 +47,9 @@ func TestLookupWithFiles(t *testing.T) {
 	database, input := lookupFiles(t, 3)
 	dir := t.TempDir()
 	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
-	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n"} {
+	array := filepath.Join(dir, "array.json")
+	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
+		array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,6 +79,8 @@ func TestLookupWithFiles(t *testing.T) {
 			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
 		{"--file " + tabs + " --column ip --fields countryCode", 0,
 			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + array + " --field ip", 2, "", "jq -c"},
+		{"--file " + array, 2, "", "--field must be given"},
 		{"-", 0, "", "0 rows, 0 failed\n"},
 		{"8.8.8.8 --output " + out, 0, "", ""},
 		{"--file " + input, 2, "", "--column"},

@@ -126,6 +126,9 @@ func (in *Input) Separator(order string) byte {
 	return ','
 }
 
+// IsArray reports whether the input begins as an array of JSON does.
+func (in *Input) IsArray() bool { return bytes.HasPrefix(bytes.TrimSpace(in.head), []byte{'['}) }
+
 // seek goes to an offset of the decompressed stream. Only a regular file can.
 func (in *Input) seek(offset int64) error {
 	if in.file == nil {
