@@ -355,7 +355,8 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 	}
 	config.Source = bulk.NewServer(bulk.ServerConfig{
 		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience,
-		Key: first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+		Key:     first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+		Waiting: outageNotice(j.p.stderr),
 	})
 	config.Workers, config.MaxRows = 32, 500
 	return transport.CloseIdleConnections, nil

@@ -3,12 +3,34 @@ package main
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
 	"gatehouse/cmd/gatehouse/bulk"
 )
+
+// outageNotice returns a function that says that a server has no answer: after 5 seconds without a
+// success, and then once a minute.
+func outageNotice(stderr io.Writer) func(without time.Duration, cause error) {
+	var mu sync.Mutex
+	var told time.Time
+	return func(without time.Duration, cause error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if without < 5*time.Second || time.Since(told) < time.Minute {
+			return
+		}
+		told = time.Now()
+		line := fmt.Sprintf("gatehouse: no answer for %s, trying again: %v\n",
+			without.Round(time.Second), cause)
+		if isTerminal(stderr) {
+			line = "\r\x1b[K" + line // clears the progress
+		}
+		_, _ = io.WriteString(stderr, line) // the lookup goes on
+	}
+}
 
 // showProgress shows how far a lookup is, until stop is called. It does so on a terminal only, and
 // not between rows that are shown there as well.

@@ -10,14 +10,15 @@ import (
 
 const (
 	firstLimit = 4
-	maxLimit   = 64
+	maxLimit   = 32
 	firstPause = 500 * time.Millisecond
 	maxPause   = 10 * time.Second // without a word of the server
 	maxWait    = 2 * time.Minute  // whatever the server says
 )
 
-// gate decides how many requests are in flight. The number grows by one a round of successes, is
-// halved when the server has no capacity, and is zero during a pause. Requests go in their order.
+// gate decides how many requests are in flight. The number doubles with each round of successes until
+// the server has no capacity, which halves it. Then it grows by one a round. It is zero during a
+// pause. Requests go in their order.
 type gate struct {
 	mu       sync.Mutex
 	limit    float64
@@ -70,7 +71,11 @@ func (g *gate) admit() {
 func (g *gate) succeed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.limit = min(maxLimit, g.limit+1/g.limit)
+	growth := 1.0
+	if !g.shrunk.IsZero() {
+		growth /= g.limit
+	}
+	g.limit = min(maxLimit, g.limit+growth)
 	g.failures, g.success = 0, time.Now()
 	g.inFlight--
 	g.admit()
