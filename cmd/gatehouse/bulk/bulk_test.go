@@ -102,7 +102,7 @@ func TestFormats(t *testing.T) {
 			"country,as", 0, 0}, "query,country,as,error\n8.8.8.8,United States,AS15169 Google LLC,\n" +
 			"1.1.1.1:53,\"Australia, \"\"Oz\"\"\",,\n[2001:4860::1]:443,Japan,,\nx,,,invalid_query\n" +
 			"10.0.0.1,,,invalid_query\n"},
-		"lines as ndjson": {job{"8.8.8.8", lines, bulk.NDJSON, "country,ip,ipVersion", 0, 0},
+		"lines as ndjson": {job{"\xef\xbb\xbf8.8.8.8", lines, bulk.NDJSON, "country,ip,ipVersion", 0, 0},
 			`{"query":"8.8.8.8","country":"United States","ip":"8.8.8.8","ipVersion":"IPv4"}` + "\n"},
 		"whole answers": {job{"8.8.8.8\n9.9.9.9\n", lines, bulk.NDJSON, "", 0, 0},
 			`{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"",` +
@@ -117,12 +117,12 @@ func TestFormats(t *testing.T) {
 		"no rows": {job{"\n", lines, bulk.JSON, "", 0, 0}, "[\n]\n"},
 		"csv keeps rows": {job{"\xef\xbb\xbfid,ip,\"a\nb\"\r\n1,8.8.8.8,\"x, \"\"y\"\"\"\r\n2,\"1.1.1.1\",\r\n3\n" +
 			"4,8.8.8.8,,\n\"5,8.8.8.8,\n6,8.8.8.8,z", csv, bulk.CSV, "countryCode,ip", 0, 0},
-			"id,ip,\"a\nb\",countryCode,lookup_ip,error\r\n1,8.8.8.8,\"x, \"\"y\"\"\",US,8.8.8.8,\r\n" +
+			"\xef\xbb\xbfid,ip,\"a\nb\",countryCode,lookup_ip,error\r\n1,8.8.8.8,\"x, \"\"y\"\"\",US,8.8.8.8,\r\n" +
 				"2,\"1.1.1.1\",,AU,1.1.1.1,\r\n3,,,,,invalid_row\n4,8.8.8.8,,,,,invalid_row\n" +
 				"\"\"\"5,8.8.8.8,\",,,,,invalid_row\n6,8.8.8.8,z,US,8.8.8.8,\n"},
-		"csv as ndjson": {job{"ip,b\n8.8.8.8,\"1 \"\"2\"\"\"\n", csv, bulk.NDJSON, "city", 0, 0},
+		"csv as ndjson": {job{"\xef\xbb\xbfip,b\n8.8.8.8,\"1 \"\"2\"\"\"\n", csv, bulk.NDJSON, "city", 0, 0},
 			`{"ip":"8.8.8.8","b":"1 \"2\"","lookup":{"city":"Honolulu"}}` + "\n"},
-		"csv as tsv": {job{"ip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
+		"csv as tsv": {job{"\xef\xbb\xbfip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
 			"ip\tb\tcity\terror\n8.8.8.8\t1 2\tHonolulu\t\n"},
 		"csv with semicolons": {job{"id;ip\r\n1;8.8.8.8\r\n\"a;b,c\";1.1.1.1\r\n", semicolons, bulk.CSV,
 			"country,as", 0, 0}, "id;ip;country;as;error\r\n1;8.8.8.8;United States;AS15169 Google LLC;\r\n" +
@@ -132,8 +132,8 @@ func TestFormats(t *testing.T) {
 		"tsv as csv": {job{"ip\tb\n8.8.8.8\t1;2,3\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.CSV,
 			"city", 0, 0}, "ip,b,city,error\n8.8.8.8,\"1;2,3\",Honolulu,\n"},
 		"csv without a header": {job{"", bulk.Layout{Kind: bulk.Commas, Column: "2"}, bulk.CSV, "city", 0, 0}, ""},
-		"no header": {job{"a,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
-			bulk.CSV, "city", 0, 0}, "a,8.8.8.8,Honolulu,\n"},
+		"no header": {job{"\xef\xbb\xbfa,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
+			bulk.CSV, "city", 0, 0}, "\xef\xbb\xbfa,8.8.8.8,Honolulu,\n"},
 		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.TSV,
 			"city", 0, 0}, "IP\tb\tcity\terror\n8.8.8.8\t\"x\tHonolulu\t\n"},
 		"objects": {job{`{"a":{"ip":"8.8.8.8"},"n":1.50}` + "\n{}\nno\n" + `{"lookup":1,"a":{"ip":"1.1.1.1"}}`,

@@ -30,6 +30,9 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
+// magicUTF8 is the byte order mark, by which some programs recognize UTF-8.
+var magicUTF8 = []byte{0xef, 0xbb, 0xbf}
+
 // foreign are the beginnings of files that are no text, and what to do about them.
 var foreign = []struct{ magic, problem string }{
 	{"\xff\xfe", "the input is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"},
@@ -97,8 +100,8 @@ func (in *Input) open(r io.Reader) error {
 			return errors.New(f.problem)
 		}
 	}
-	if bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}) {
-		in.bom = 3
+	if bytes.HasPrefix(head, magicUTF8) {
+		in.bom = int64(len(magicUTF8))
 		_, err = io.CopyN(io.Discard, in.stream, in.bom)
 	}
 	return err

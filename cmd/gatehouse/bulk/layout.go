@@ -372,9 +372,14 @@ func (w *writer) withoutComma(dst []byte, from int) []byte {
 	return slices.Delete(dst, from, from+1)
 }
 
+// keepsCells reports whether the output has the form of the input.
+func (w *writer) keepsCells() bool {
+	return !w.plan.format.isJSON() && w.comma() == w.outComma()
+}
+
 // cells appends the cells of a row, byte for byte if the output has the input's form.
 func (w *writer) cells(dst, row []byte, missing int) []byte {
-	if w.comma() == w.outComma() {
+	if w.keepsCells() {
 		dst = append(dst, trimLineEnd(row)...)
 	} else {
 		first := true

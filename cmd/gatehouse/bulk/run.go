@@ -125,7 +125,10 @@ func (r *run) begin(header []byte) {
 		return
 	}
 	w := writer{&r.Layout, r.Plan}
-	r.head = w.header(nil, header)
+	if r.Input.bom > 0 && w.keepsCells() {
+		r.head = append(r.head, magicUTF8...)
+	}
+	r.head = w.header(r.head, header)
 	if r.Plan.format == JSON {
 		r.head = append(r.head, '[')
 	}
