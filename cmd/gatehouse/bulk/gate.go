@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	firstLimit = 4
+	firstLimit = 1
 	maxLimit   = 32
 	firstPause = 500 * time.Millisecond
 	maxPause   = 10 * time.Second // without a word of the server
