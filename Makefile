@@ -60,7 +60,7 @@ test-clients: setup ## Sign in with published programs and a real browser (a few
 test-long: setup pact-lib ## Repeat the tests, soak and kill servers (SOAK=5m), break clusters, fuzz
 	CGO_ENABLED=1 go test $(RACE) -count 5 -timeout 60m ./...
 	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run Soak ./cmd/gatehouse -soak $(SOAK)
-	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run TestCrash ./cmd/gatehouse -crashes 50
+	CGO_ENABLED=1 go test $(RACE) -timeout 60m -run 'TestCrash|TestCacheFileOutlivesKills' ./cmd/gatehouse -crashes 50
 	go test -timeout 60m -run TestOutages ./cmd/gatehouse/bulk -lines 10000000
 	go test -timeout 60m -run TestLookupResume ./cmd/gatehouse -interruptions 50
 	go run ./loadtest/nodes/run -rounds 10000 -faults 10m

@@ -173,6 +173,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		case err == nil:
 			held, reached := l.conns.add(conn)
 			if reached == noLimit {
+				limitUnsent(conn)
 				return held, nil
 			}
 			l.conns.refuse(conn, reached)

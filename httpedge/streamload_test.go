@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,10 +72,27 @@ func TestStreamToNobody(t *testing.T) {
 	provider := edgetest.NewProvider()
 	st := start(t, withProvider(provider),
 		func(c *stack.Config) { c.WriteTimeout = 50 * time.Millisecond })
-	dial(t, st).say(countedStream(0, 30_000))
+	conn := dial(t, st)
+	if err := conn.Conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	conn.say(countedStream(0, 30_000))
 	awaitBusy(t, st, 0)
 	if provider.Asked("8.0.117.47") != 0 {
 		t.Error("got the last query asked for nobody, want an end before it")
+	}
+	sentOf := regexp.MustCompile(`"route":"/api/stream".*"bytes":(\d+)`)
+	var line []string
+	for end := time.Now().Add(patience); line == nil && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		line = sentOf.FindStringSubmatch(st.Log.String())
+	}
+	if line == nil {
+		t.Fatalf("got no line of the stream in the log:\n%s", st.Log)
+	}
+	// The kernel of the client holds some of it, too.
+	if sent, err := strconv.Atoi(line[1]); err != nil || sent > 1<<20 && runtime.GOOS == "linux" {
+		t.Errorf("got %d bytes handed to the kernel for nobody, want a MiB at most", sent)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"gatehouse/providers/sqlstore/pgtest"
 )
 
-var crashes = flag.Int("crashes", 3, "how often TestCrash kills a server on each database")
+var crashes = flag.Int("crashes", 3, "how often TestCrash kills a server on each database; TestCacheFileOutlivesKills kills twice as many")
 
 // databases returns the URL of an empty database of each kind.
 var databases = map[string]func(*testing.T) string{

@@ -297,7 +297,10 @@ func (r *run) finish(j *job) error {
 	if r.pos.Rows == 0 && r.Plan.format == JSON {
 		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
 	}
-	if err := r.write(append(r.head, out...)); err != nil {
+	if len(r.head) > 0 {
+		out = append(r.head, out...)
+	}
+	if err := r.write(out); err != nil {
 		return err
 	}
 	r.head = nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -27,6 +28,7 @@ type Server struct {
 	config  ServerConfig
 	gate    *gate
 	window  window
+	batches atomic.Int64 // so far
 	parsers fastjson.ParserPool
 }
 
@@ -103,7 +105,8 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 		n := min(maxBatch, len(mine))
 		batch := mine[:n:n]
 		mine = mine[n:]
-		g.Go(func() error { return s.ask(asking, batch) })
+		number := s.batches.Add(1)
+		g.Go(func() error { return s.ask(asking, number, batch) })
 	}
 	if err := g.Wait(); err != nil {
 		return 0, err
@@ -119,10 +122,10 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 	return asked, nil
 }
 
-// ask asks a batch until all of it is answered.
-func (s *Server) ask(ctx context.Context, batch []*question) error {
+// ask asks the batch with a number until all of it is answered.
+func (s *Server) ask(ctx context.Context, number int64, batch []*question) error {
 	for len(batch) > 0 {
-		if err := s.gate.enter(ctx); err != nil {
+		if err := s.gate.enter(ctx, number); err != nil {
 			return err
 		}
 		began := time.Now()
