@@ -1,6 +1,7 @@
 package httpedge_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -14,7 +15,7 @@ import (
 )
 
 // keyFile writes a file with a key for each name, and returns it and the keys.
-func keyFile(t *testing.T, names ...string) (file string, keys []string) {
+func keyFile(t testing.TB, names ...string) (file string, keys []string) {
 	t.Helper()
 	text := "# Keys of the tests.\n\n"
 	for _, name := range names {
@@ -130,12 +131,17 @@ func TestKeysAreReadAgain(t *testing.T) {
 
 func TestInvalidKeyFiles(t *testing.T) {
 	hash := strings.Repeat("0a", 32)
+	var most strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&most, "a %064x\n", i)
+	}
 	for text, valid := range map[string]bool{
 		"": true, "\n# a\n  \n": true, "a " + hash: true, "a\t" + strings.ToUpper(hash) + "\n": true,
 		"a " + hash + "\na " + strings.Repeat("0b", 32): true,
 		"a": false, hash: false, "a b": false, "a " + hash[2:]: false, "a " + hash + "00": false,
 		"a " + hash + " b": false, "ä " + hash: false, "a/b " + hash: false, "a zz" + hash[2:]: false,
 		strings.Repeat("a", 65) + " " + hash: false, "a " + hash + "\nb " + hash: false,
+		most.String(): true, most.String() + "a " + hash: false,
 	} {
 		file := filepath.Join(t.TempDir(), "keys")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -182,4 +188,20 @@ func TestKeyNamesTheCaller(t *testing.T) {
 			t.Errorf("%.8s at %s: got %d, want %d", c.key, c.address, got, c.want)
 		}
 	}
+}
+
+// BenchmarkKeyedHit is a cache hit with the last of 1,000 API keys.
+func BenchmarkKeyedHit(b *testing.B) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("caller-%d", i)
+	}
+	file, keys := keyFile(b, names...)
+	st := hot(b, func(c *stack.Config) { c.Lookups.KeyFile = file })
+	requests := lookupRequests()
+	for i, r := range requests {
+		requests[i] = bytes.Replace(r, []byte("Accept: */*"),
+			[]byte("Accept: */*\r\nX-Api-Key: "+keys[len(keys)-1]), 1)
+	}
+	rotate(b, st.Server.Handler(), requests)
 }

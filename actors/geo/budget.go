@@ -101,9 +101,13 @@ func (b *Budget) End(now time.Time) time.Time {
 	return b.reset
 }
 
-// Room returns how many requests may be sent until deadline; math.MaxInt when there is no limit.
+// Room returns how many requests may be sent until deadline; math.MaxInt when there is no limit. It
+// assumes that the upstream has counted the requests in flight, so Left may grow to it.
 func (b *Budget) Room(now, deadline time.Time) int {
 	left := b.Left(now)
+	if b.Limited() {
+		left = max(0, min(b.limit-b.charged, b.rest))
+	}
 	switch {
 	case left == math.MaxInt || b.End(now).After(deadline):
 		return left

@@ -37,14 +37,9 @@ type Entry struct {
 // bodyHead is the JSON of a result before the value of "query".
 const bodyHead = `{"ok":true,"query":`
 
-// NewEntry is NewEntryFor with ResultTTL.
-func NewEntry(q Query, a Answer, source Source, now time.Time) *Entry {
-	return NewEntryFor(ResultTTL, q, a, source, now)
-}
-
-// NewEntryFor renders the answer of source to q, fetched at now. A result has the lifetime ttl, at
+// NewEntry renders the answer of source to q, fetched at now. A result has the lifetime ttl, at
 // most MaxTTL. An answer with an error other than CodeInvalidQuery must not be cached.
-func NewEntryFor(ttl time.Duration, q Query, a Answer, source Source, now time.Time) *Entry {
+func NewEntry(ttl time.Duration, q Query, a Answer, source Source, now time.Time) *Entry {
 	if a.Err != nil {
 		ttl = NotFoundTTL
 	}

@@ -27,14 +27,15 @@ func newCache(t *testing.T, size int) *geo.Cache {
 }
 
 func entryOf(city string, now time.Time) *geo.Entry {
-	return geo.NewEntry(geo.Query{}, geo.Answer{Result: geo.Result{
+	return geo.NewEntry(geo.ResultTTL, geo.Query{}, geo.Answer{Result: geo.Result{
 		IP:       netip.MustParseAddr("8.8.8.8"),
 		Location: geo.Location{City: city},
 	}}, geo.SourceUpstream, now)
 }
 
 func TestCacheExpiresEntries(t *testing.T) {
-	notFound := geo.NewEntry(geo.Query{}, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+	notFound := geo.NewEntry(geo.ResultTTL, geo.Query{}, geo.Answer{Err: &geo.Error{
+		Code:   geo.CodeInvalidQuery,
 		Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch)
 	for _, c := range []struct {
 		name  string

@@ -20,12 +20,13 @@ func aCache(t *testing.T) *geo.Cache {
 	c := newCache(t, 10)
 	located := geo.Answer{Result: resultOf(known)}
 	q := query(t, "8.8.8.8")
-	c.Put(q, geo.NewEntryFor(time.Hour, q, located, geo.SourceMMDB, epoch))
+	c.Put(q, geo.NewEntry(time.Hour, q, located, geo.SourceMMDB, epoch))
 	q = query(t, "example.com")
-	c.Put(q, geo.NewEntry(q, geo.Answer{Result: resultOf(geo.Data{})}, geo.SourceUpstream, epoch))
+	c.Put(q, geo.NewEntry(geo.ResultTTL, q, geo.Answer{Result: resultOf(geo.Data{})},
+		geo.SourceUpstream, epoch))
 	q = query(t, "absent.example.com")
 	missing := &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound}
-	c.Put(q, geo.NewEntry(q, geo.Answer{Err: missing}, geo.SourceUpstream, epoch))
+	c.Put(q, geo.NewEntry(geo.ResultTTL, q, geo.Answer{Err: missing}, geo.SourceUpstream, epoch))
 	return c
 }
 
@@ -114,7 +115,7 @@ func TestCacheFileKeepsTheOrder(t *testing.T) {
 	c := newCache(t, 100)
 	for i := range 100 {
 		q := query(t, fmt.Sprintf("9.9.9.%d", i))
-		c.Put(q, geo.NewEntry(q, geo.Answer{}, geo.SourceSim, epoch))
+		c.Put(q, geo.NewEntry(geo.ResultTTL, q, geo.Answer{}, geo.SourceSim, epoch))
 	}
 	small := newCache(t, 10)
 	if _, err := small.Load(bytes.NewReader(saved(t, c, epoch)), origin, epoch); err != nil {

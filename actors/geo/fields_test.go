@@ -45,7 +45,7 @@ func detailed(t *testing.T) *geo.Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &geo.Outcome{Entry: geo.NewEntry(q, geo.Answer{Result: geo.Result{
+	return &geo.Outcome{Entry: geo.NewEntry(geo.ResultTTL, q, geo.Answer{Result: geo.Result{
 		IP:       netip.MustParseAddr("8.8.8.8"),
 		Location: geo.Location{Country: "Y", City: `X"},{\`, Lat: -1.5},
 		Network:  geo.Network{AS: "AS1 Z"},

@@ -38,7 +38,8 @@ func TestDetails(t *testing.T) {
 			`{"prefix":"2001:200::/23","accuracyRadiusKm":null,"asn":null,"source":"mmdb","asOf":null}`},
 	} {
 		for _, text := range []string{"8.8.8.8", " 8.8.8.8"} {
-			e := geo.NewEntry(query(t, "8.8.8.8"), geo.Answer{Result: resultOf(c.data)}, c.source, epoch)
+			e := geo.NewEntry(geo.ResultTTL, query(t, "8.8.8.8"),
+				geo.Answer{Result: resultOf(c.data)}, c.source, epoch)
 			o := geo.Outcome{Entry: e}
 			plain := string(o.AppendJSON(nil, text))
 			if strings.Contains(plain, "data") || !json.Valid([]byte(plain)) {
@@ -58,7 +59,7 @@ func TestDetails(t *testing.T) {
 // TestDetailsOfCopy sends an answer to another node, also to and from a node of an older version.
 func TestDetailsOfCopy(t *testing.T) {
 	q := query(t, "8.8.8.8")
-	sent := geo.NewEntry(q, geo.Answer{Result: resultOf(known)}, geo.SourceMMDB, epoch)
+	sent := geo.NewEntry(geo.ResultTTL, q, geo.Answer{Result: resultOf(known)}, geo.SourceMMDB, epoch)
 	message, err := json.Marshal(sent.Copy(epoch))
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // resultFor returns an entry with a result for q.
 func resultFor(q geo.Query, city string, now time.Time) *geo.Entry {
-	return geo.NewEntry(q, geo.Answer{Result: geo.Result{IP: q.Addr(),
+	return geo.NewEntry(geo.ResultTTL, q, geo.Answer{Result: geo.Result{IP: q.Addr(),
 		Location: geo.Location{City: city}}}, geo.SourceUpstream, now)
 }
 
@@ -62,7 +62,7 @@ func TestFindFollowsCache(t *testing.T) {
 	find("about to expire", late.Add(-1), second)
 	find("expired", late, nil)
 	cache.Put(q,
-		geo.NewEntry(q, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
+		geo.NewEntry(geo.ResultTTL, q, geo.Answer{Err: &geo.Error{Code: geo.CodeInvalidQuery,
 			Reason: geo.ReasonNotFound}}, geo.SourceUpstream, epoch))
 	find("not found", epoch, nil)
 	cache.Put(q, first)

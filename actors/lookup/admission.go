@@ -84,7 +84,7 @@ func (b *batcher) admit(l lane, caller netip.Prefix, n int, now time.Time) outco
 }
 
 // makeRoom reports whether a lane's queue takes n more lookups of caller. One request takes at most
-// half of it. While others wait, a caller who has something queued holds at most a quarter. Lookups
+// half of it, or one batch. While others wait, a caller who has something queued holds at most a quarter. Lookups
 // beyond a quarter are evicted when the queue is full.
 func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bool {
 	queue, room := b.queues[l], b.room(l, now)
@@ -93,7 +93,7 @@ func (b *batcher) makeRoom(l lane, caller netip.Prefix, n int, now time.Time) bo
 	if queue.Len() > held && held > 0 {
 		most = max(1, quarter)
 	}
-	if held+n > most || n > max(1, room/2) {
+	if held+n > most || n > max(b.terms.BatchSize, room/2) {
 		return false
 	}
 	lack := queue.Len() + n - room

@@ -326,7 +326,8 @@ func TestResultsOutOfOrderReachTheirCallers(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				o := lookUp(s, nth(i))
-				want := geo.NewEntry(nth(i), located(nth(i)), geo.SourceUpstream, time.Now())
+				want := geo.NewEntry(geo.ResultTTL, nth(i), located(nth(i)),
+					geo.SourceUpstream, time.Now())
 				if o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 					t.Errorf("lookup %d: got %v %s, want %s", i, o.Err, o.Entry.Body, want.Body)
 				}
@@ -364,7 +365,8 @@ func TestReverseNames(t *testing.T) {
 				for i, o := range outcomes {
 					named := located(nth(i + 1))
 					named.Result.Network.Reverse = fmt.Sprintf("host-%s.example.net", named.Result.IP)
-					want := string(geo.NewEntry(nth(i+1), named, geo.SourceUpstream, began).Body)
+					want := string(geo.NewEntry(geo.ResultTTL, nth(i+1), named,
+						geo.SourceUpstream, began).Body)
 					if got := string(o.Entry.Body) == want; got != c.in {
 						t.Errorf("got %s, want named %t", o.Entry.Body, c.in)
 					}

@@ -146,7 +146,8 @@ func TestDuplicatesAreLookedUpOnce(t *testing.T) {
 		s := start(t, u)
 		queries := []geo.Query{nth(1), nth(2), nth(1), domain(1), domain(1), nth(2)}
 		for i, o := range lookUpAll(s, caller, queries) {
-			want := geo.NewEntry(queries[i], located(queries[i]), geo.SourceUpstream, time.Now())
+			want := geo.NewEntry(geo.ResultTTL, queries[i], located(queries[i]),
+				geo.SourceUpstream, time.Now())
 			if o.Err != nil || string(o.Entry.Body) != string(want.Body) {
 				t.Errorf("query %d: got %+v, want %s", i, o, want.Body)
 			}

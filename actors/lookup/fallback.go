@@ -51,7 +51,7 @@ func (s *Service) readFiles(ctx context.Context, q geo.Query, o *outcome) {
 		return
 	}
 	now, source := time.Now(), s.config.Fallback.Terms().Source
-	entry := geo.NewEntryFor(geo.FallbackTTL, q, reply.Answers[0], source, now)
+	entry := geo.NewEntry(geo.FallbackTTL, q, reply.Answers[0], source, now)
 	s.metrics.fallbacks.Inc()
 	o.Outcome = geo.Outcome{Entry: s.cache.PutFallback(q, entry, now)}
 }

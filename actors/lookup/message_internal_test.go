@@ -47,10 +47,10 @@ func TestRepliesAreDecoded(t *testing.T) {
 	now := time.Now()
 	queries := parse(t, "8.8.8.8", "9.9.9.9", "a.example.com", "b.example.com", "1.1.1.1")
 	city := geo.Location{City: `"<é` + "\u2028" + `>& \`, Lat: -1.5}
-	located := geo.NewEntry(queries[0], geo.Answer{Result: geo.Result{
+	located := geo.NewEntry(geo.ResultTTL, queries[0], geo.Answer{Result: geo.Result{
 		IP: queries[0].Addr(), Location: city,
 	}}, geo.SourceUpstream, now.Add(-time.Minute))
-	notFound := geo.NewEntry(queries[1], geo.Answer{Err: &geo.Error{
+	notFound := geo.NewEntry(geo.ResultTTL, queries[1], geo.Answer{Err: &geo.Error{
 		Code: geo.CodeInvalidQuery, Reason: geo.ReasonNotFound,
 	}}, geo.SourceSim, now.Add(-time.Second))
 	limited := &geo.Error{Code: geo.CodeRateLimited, RetryAfter: 12345678901}
@@ -115,7 +115,7 @@ func TestMalformedMessages(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	queries := parse(f, "8.8.8.8", "a.example.com")
 	now := time.Now()
-	entry := geo.NewEntry(queries[0], geo.Answer{}, geo.SourceSim, now)
+	entry := geo.NewEntry(geo.ResultTTL, queries[0], geo.Answer{}, geo.SourceSim, now)
 	f.Add(encodeRequest(queries, netip.MustParsePrefix("192.0.2.1/32"), time.Second))
 	f.Add(encodeReplies([]outcome{{Outcome: geo.Outcome{Entry: entry}}, movedAway}, now))
 	f.Add(encodeNews(queries[:1], []*geo.Entry{entry}, now)[0])

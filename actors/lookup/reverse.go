@@ -79,7 +79,7 @@ func (r *reverseNames) found(i int, name string) {
 		return
 	}
 	old, q := r.done.outcomes[i].Entry, r.done.lookups[i].query
-	named := geo.NewEntryFor(old.TTL(), q, r.replies[i], old.Source(), old.Fetched())
+	named := geo.NewEntry(old.TTL(), q, r.replies[i], old.Source(), old.Fetched())
 	r.worker.service.batcher.Tell(&lateReverse{query: q, old: old, new: named})
 	r.worker.service.tell([]geo.Query{q}, []*geo.Entry{named})
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,26 +131,35 @@ func TestStreamReadsABoundedNumberAhead(t *testing.T) {
 	})
 }
 
-// TestStreamUsesTheBudget streams more than the free tier has in a minute: what is beyond it fails
+// TestStreamsUseTheBudget streams more than the free tier has in a minute: what is beyond it fails
 // and says when to come again.
-func TestStreamUsesTheBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := freeTier()
-		s := start(t, u)
-		all, found, began := addresses(0, 3000), 0, time.Now()
-		for i, o := range drain(t, s, caller, all) {
-			switch {
-			case o.Err == nil:
-				found++
-			case o.Err.Code != geo.CodeRateLimited || o.Err.RetryAfter < time.Second:
-				t.Errorf("outcome %d: got %+v, want rate_limited with a time", i, o.Err)
+func TestStreamsUseTheBudget(t *testing.T) {
+	for _, streams := range []int{1, 4, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			u := freeTier()
+			s := start(t, u)
+			var found atomic.Int64
+			var wg sync.WaitGroup
+			began := time.Now()
+			for n := range streams {
+				wg.Go(func() {
+					for i, o := range drain(t, s, caller, addresses(n*4000/streams, 4000/streams)) {
+						switch {
+						case o.Err == nil:
+							found.Add(1)
+						case o.Err.Code != geo.CodeRateLimited || o.Err.RetryAfter < time.Second:
+							t.Errorf("outcome %d: got %+v, want rate_limited with a time", i, o.Err)
+						}
+					}
+				})
 			}
-		}
-		if found < 1400 || found > 1500 || u.violations > 0 || time.Since(began) > 30*time.Second {
-			t.Errorf("got %d results and %d violations after %v, want the 1,500 of a minute at once",
-				found, u.violations, time.Since(began))
-		}
-	})
+			wg.Wait()
+			if n := found.Load(); n < 1425 || n > 1530 || u.violations > 0 || time.Since(began) > 30*time.Second {
+				t.Errorf("%d streams: got %d results and %d violations after %v, want the 1,500 of a minute at once",
+					streams, n, u.violations, time.Since(began))
+			}
+		})
+	}
 }
 
 // TestStreamLeavesRoomForOthers has a caller stream all the time while others ask for a little.

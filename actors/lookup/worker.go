@@ -118,7 +118,7 @@ func (w *worker) outcomes(e *exchange, replies []geo.Answer, now time.Time) []ou
 	for i, r := range replies {
 		outcomes[i].Err = r.Err
 		if r.Err == nil || r.Err.Code == geo.CodeInvalidQuery {
-			outcomes[i].Entry = geo.NewEntryFor(w.service.config.CacheTTL, e.lookups[i].query, r,
+			outcomes[i].Entry = geo.NewEntry(w.service.config.CacheTTL, e.lookups[i].query, r,
 				w.service.terms.Source, now)
 		}
 	}

@@ -24,12 +24,12 @@ type lookupCommand struct {
 	Queries []string `arg:"" optional:"" name:"query" placeholder:"QUERY" help:"Addresses and domains, or - for stdin, which is also read if there are neither queries nor a file."`
 
 	File     string `name:"file" short:"f" group:"input" placeholder:"FILE" help:"Read queries from this file; gzip and zstd are decompressed."`
-	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1."`
+	Column   string `name:"column" short:"c" group:"input" placeholder:"NAME|N" help:"The input is CSV or TSV, and this column has the queries: its name or its number from 1. CSV may have semicolons."`
 	NoHeader bool   `name:"no-header" group:"input" help:"The first row of the CSV or TSV is data, and no header is written."`
 	Field    string `name:"field" group:"input" placeholder:"PATH" help:"The input has a JSON object a line, and this field has the query, such as client.ip."`
-	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log."`
+	Extract  bool   `name:"extract" group:"input" help:"Find every address in a text, such as an access log. The output has a row for each."`
 
-	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, else the usual fields."`
+	Fields    []string `name:"fields" group:"output" placeholder:"NAME,…" help:"Write these fields, such as country,city,as or data.prefix. Default: for JSON the whole result, for a table country, city and as, else country, countryCode, regionName, city, lat, lon, timezone, as, isp, mobile, proxy and hosting."`
 	Format    choice   `name:"format" default:"auto" oneof:"auto json ndjson csv tsv table" group:"output" placeholder:"FORMAT" help:"json, ndjson, csv, tsv or table. Default: table on a terminal, else that of the input, and ndjson for plain queries."`
 	Output    string   `name:"output" short:"o" group:"output" placeholder:"FILE" help:"Write to this file instead of stdout."`
 	Summarize bool     `name:"summarize" group:"output" help:"Instead of rows, print how many rows there are by country, network and flag; as JSON with --format json."`
@@ -171,20 +171,28 @@ func (c *lookupCommand) layout(in *bulk.Input) (bulk.Layout, error) {
 	}
 	extension := filepath.Ext(name)
 	l := bulk.Layout{Kind: bulk.Lines, Column: c.Column, NoHeader: c.NoHeader, Field: c.Field}
+	separator := in.Separator("\t,;")
+	if extension == ".csv" {
+		separator = in.Separator(",;\t")
+	}
 	switch {
 	case c.Extract:
 		l.Kind = bulk.Text
+	case c.Field != "" && in.IsArray():
+		return l, usagef("the input is an array of JSON: make it an object a line, as jq -c '.[]' does")
 	case c.Field != "":
 		l.Kind = bulk.Objects
-	case c.Column != "" && extension != ".csv" && (extension == ".tsv" || extension == ".tab" ||
-		in.HasTabs()):
+	case c.Column != "" && (extension == ".tsv" || extension == ".tab" || separator == '\t'):
 		l.Kind = bulk.Tabs
 	case c.Column != "":
 		l.Kind = bulk.Commas
+		if separator == ';' {
+			l.Separator = ';'
+		}
 	case extension == ".csv" || extension == ".tsv" || extension == ".tab":
 		return l, usagef("--column must be given: the name or number of the column of %s that has"+
 			" the queries", c.File)
-	case extension == ".ndjson" || extension == ".jsonl":
+	case extension == ".ndjson" || extension == ".jsonl" || extension == ".json":
 		return l, usagef("--field must be given: the field of %s that has the queries", c.File)
 	}
 	return l, nil
@@ -269,18 +277,21 @@ func (j *lookupJob) run() error {
 	format := j.format(j.layout, isTerminal(j.output))
 	config := bulk.Config{Input: j.in, Layout: j.layout, Output: j.output,
 		MaxErrors: j.MaxErrors, Counts: &bulk.Counts{}}
-	shape := bulk.Format(format)
+	shape, fields := bulk.Format(format), j.Fields
 	switch {
 	case j.Summarize:
 		shape = bulk.CSV
 	case format == "table":
 		config.Output, shape = tableWriter{j.output}, bulk.TSV
+		if len(fields) == 0 {
+			fields = []string{"country", "city", "as"} // for 80 columns
+		}
 	}
 	var err error
 	isJSON := shape == bulk.JSON || shape == bulk.NDJSON
 	plain := j.layout.Kind == bulk.Lines || j.layout.Kind == bulk.Text ||
 		j.layout.Kind == bulk.Objects && !isJSON
-	if config.Plan, err = bulk.NewPlan(shape, j.Fields, plain); err != nil {
+	if config.Plan, err = bulk.NewPlan(shape, fields, plain); err != nil {
 		return usagef("--fields: %v", err)
 	}
 	if j.Summarize {
@@ -297,10 +308,10 @@ func (j *lookupJob) run() error {
 		return err
 	}
 	if state != nil && state.Done() {
-		return j.report(state.Position(), 0, nil, "already done: ")
+		return j.report(state.Position(), 0, 0, nil, "already done: ")
 	}
 	began := time.Now()
-	stop := showProgress(j.p, &config)
+	stop := showProgress(j.p, &config, j.output)
 	end, err := bulk.Run(j.p.ctx, config)
 	stop()
 	var header *bulk.HeaderError
@@ -312,7 +323,7 @@ func (j *lookupJob) run() error {
 	case err == nil && config.Summary != nil:
 		err = j.summarize(config.Summary)
 	}
-	return j.report(end, time.Since(began), err, "")
+	return j.report(end, config.From.Rows, time.Since(began), err, "")
 }
 
 // source opens what answers.
@@ -344,7 +355,8 @@ func (j *lookupJob) source(config *bulk.Config) (closeSource func(), err error) 
 	}
 	config.Source = bulk.NewServer(bulk.ServerConfig{
 		URL: s.url, Client: s.client, Plan: config.Plan, Patience: patience,
-		Key: first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+		Key:     first(string(j.APIKey), j.p.environment["GATEHOUSE_API_KEY"]),
+		Waiting: outageNotice(j.p.stderr),
 	})
 	config.Workers, config.MaxRows = 32, 500
 	return transport.CloseIdleConnections, nil
@@ -378,17 +390,22 @@ func (j *lookupJob) summarize(s *bulk.Summary) error {
 	return s.WriteText(j.output, printable)
 }
 
-// report prints what was done and returns the error that has its exit code.
-func (j *lookupJob) report(end bulk.Position, took time.Duration, err error, note string) error {
+// report prints what was done and returns the error that has its exit code. Rows before from were
+// done by an earlier command.
+func (j *lookupJob) report(end bulk.Position, from int64, took time.Duration, err error,
+	note string) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return &exitError{exitFailed} // nobody reads on
 	}
 	if !j.Quiet && (len(j.Queries) == 0 || err != nil) {
-		rate := ""
-		if rows := end.Rows; took >= time.Second {
-			rate = fmt.Sprintf(", %.0f rows/s", float64(rows)/took.Seconds())
+		rows, rate := "rows", ""
+		if end.Rows == 1 {
+			rows = "row"
 		}
-		fmt.Fprintf(j.p.stderr, "%s%d rows, %d failed%s\n", note, end.Rows, end.Failed, rate)
+		if took >= time.Second {
+			rate = fmt.Sprintf(", %.0f rows/s", float64(end.Rows-from)/took.Seconds())
+		}
+		fmt.Fprintf(j.p.stderr, "%s%d %s, %d failed%s\n", note, end.Rows, rows, end.Failed, rate)
 	}
 	switch {
 	case errors.Is(err, bulk.ErrTooManyErrors):

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -12,9 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gatehouse/actors/geo"
+	"gatehouse/cmd/gatehouse/bulk"
+	"gatehouse/providers/mmdb"
 	"gatehouse/providers/mmdb/mmdbtest"
 )
 
@@ -41,7 +46,15 @@ func lookupFiles(t *testing.T, rows int) (database, input string) {
 func TestLookupWithFiles(t *testing.T) {
 	t.Parallel()
 	database, input := lookupFiles(t, 3)
-	out := filepath.Join(t.TempDir(), "out")
+	dir := t.TempDir()
+	out, semicolons, tabs := filepath.Join(dir, "out"), filepath.Join(dir, "semicolons"), filepath.Join(dir, "tabs.csv")
+	array := filepath.Join(dir, "array.json")
+	for path, text := range map[string]string{semicolons: "id;ip\n1;8.8.8.8\n", tabs: "id\tip\n1\t8.8.8.8\n",
+		array: "\n [{\"ip\":\"8.8.8.8\"}]"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, row := range []struct {
 		args           string
 		code           int
@@ -53,6 +66,8 @@ func TestLookupWithFiles(t *testing.T) {
 		{"x 8.8.8.8 --fields city --format csv --fail-fast", 3, "query,city,error\nx,,invalid_query\n",
 			"too many rows failed"},
 		{"8.8.8.8 --fields city --format table", 0, "query    city      error\n8.8.8.8  Honolulu  -\n", ""},
+		{"8.8.8.8 --format table", 0, "query    country        city      as  error\n" +
+			"8.8.8.8  United States  Honolulu  -   -\n", ""},
 		{"--file " + input + " --column ip --fields countryCode", 3, "id,ip,countryCode,error\n" +
 			"\"row\n0\",8.8.0.0,US,\n\"row\n1\",8.9.0.1,,invalid_query\n\"row\n2\",8.8.0.2,US,\n", "3 rows, 1 failed"},
 		{"--file " + input + " --column ip --max-errors 0 -q", 3, "id,ip,country,countryCode,regionName,city,lat," +
@@ -60,8 +75,14 @@ func TestLookupWithFiles(t *testing.T) {
 			"false,false,false,\n\"row\n1\",8.9.0.1,,,,,,,,,,,,,invalid_query\n", ""},
 		{"--file " + input + " --extract --summarize --format json", 3, `{"rows":3,"failed":1,"countries":[` +
 			`{"name":"US","rows":2}],"as":[{"name":"","rows":2}],"flags":{"hosting":0,"mobile":0,"proxy":0},` +
-			`"errors":[{"name":"invalid_query","rows":1}]}` + "\n", ""},
-		{"-", 0, "", "0 rows"},
+			`"errors":[{"name":"invalid_query","reason":"not_found","rows":1}]}` + "\n", ""},
+		{"--file " + semicolons + " --column ip --fields countryCode", 0,
+			"id;ip;countryCode;error\n1;8.8.8.8;US;\n", ""},
+		{"--file " + tabs + " --column ip --fields countryCode", 0,
+			"id\tip\tcountryCode\terror\n1\t8.8.8.8\tUS\t\n", ""},
+		{"--file " + array + " --field ip", 2, "", "jq -c"},
+		{"--file " + array, 2, "", "--field must be given"},
+		{"-", 0, "", "0 rows, 0 failed\n"},
 		{"8.8.8.8 --output " + out, 0, "", ""},
 		{"--file " + input, 2, "", "--column"},
 		{"--file " + input + " --column nope", 2, "", "the columns are id, ip"},
@@ -111,50 +132,119 @@ func TestLookupAsksServer(t *testing.T) {
 	if got.code != exitFailed || !strings.Contains(got.stderr, "no answer in 1s") {
 		t.Errorf("got %+v without a server, want code 1", got)
 	}
+	got = runOnce(t, nil, "lookup", "8.8.8.8", "--server", "127.0.0.1:8080")
+	if got.code != exitUsage || !strings.Contains(got.stderr, "such as https://") {
+		t.Errorf("got %+v with an address that is no URL, want code 2 and an example", got)
+	}
 }
 
 // TestLookupResume interrupts lookups at random and expects the output of one that was not
 // interrupted.
 func TestLookupResume(t *testing.T) {
 	t.Parallel()
-	database, input := lookupFiles(t, 200_000)
+	t.Run("files", func(t *testing.T) {
+		t.Parallel()
+		database, input := lookupFiles(t, 50_000*(*interruptions))
+		testResume(t, "lookup", "--mmdb", database, "--file", input, "--column", "ip")
+	})
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		_, input := lookupFiles(t, 10_000*(*interruptions))
+		p := start(t, nil, append([]string{"serve", "--ip-provider=sim", "--roles=geo"}, anyPorts...)...)
+		listen, _ := p.ready(t)
+		testResume(t, "lookup", "--server", "http://"+listen, "--file", input, "--column", "ip")
+	})
+}
+
+func testResume(t *testing.T, args ...string) {
 	want := filepath.Join(t.TempDir(), "want")
-	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip"}
-	if got := runOnce(t, nil, append(args, "--output", want)...); got.code != exitSomeFailed {
-		t.Fatalf("got %+v, want code 3", got)
+	whole := runOnce(t, nil, append(args, "--output", want)...)
+	if whole.code != 0 && whole.code != exitSomeFailed {
+		t.Fatalf("got %+v, want code 0 or 3", whole)
 	}
 	expected, err := os.ReadFile(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	runOnce(t, nil, append(args, "--output", want)...)
-	usual := time.Since(began)
 	for round := range 2 {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "out")
 		all := append(args, "--resume", filepath.Join(dir, "state"), "--output", out)
 		for i := range *interruptions {
 			p := start(t, nil, all...)
-			time.Sleep(rand.N(usual * 2))
+			time.Sleep(rand.N(500 * time.Millisecond))
 			if err := p.cmd.Process.Signal([]os.Signal{syscall.SIGKILL, syscall.SIGINT}[(round+i)%2]); err != nil {
 				break // it has ended
 			}
 			p.code(t)
 		}
-		if got := runOnce(t, nil, all...); got.code != exitSomeFailed {
-			t.Fatalf("got %+v, want code 3", got)
+		if got := runOnce(t, nil, all...); got.code != whole.code {
+			t.Fatalf("got %+v, want code %d", got, whole.code)
 		}
 		if text, err := os.ReadFile(out); err != nil || !bytes.Equal(text, expected) {
 			t.Errorf("got another output than without interruptions, error %v", err)
 		}
-		if got := runOnce(t, nil, all...); got.code != exitSomeFailed || !strings.Contains(got.stderr, "already done") {
+		if got := runOnce(t, nil, all...); got.code != whole.code || !strings.Contains(got.stderr, "already done") {
 			t.Errorf("got %+v from a command that is done, want nothing done", got)
 		}
 		if got := runOnce(t, nil, append(all, "--fields", "city")...); got.code != exitFailed ||
 			!strings.Contains(got.stderr, "another command: --fields") {
 			t.Errorf("got %+v from another command, want code 1", got)
 		}
+	}
+}
+
+// TestLookupResumeWhenDone adds rows to an input that is done, and then removes the output.
+func TestLookupResumeWhenDone(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	for format, want := range map[string]string{
+		"csv": "ip,city,error\n8.8.8.8,Honolulu,\n8.9.0.1,,invalid_query\n8.8.8.9,Honolulu,\n",
+		"json": "[\n{\"ip\":\"8.8.8.8\",\"lookup\":{\"city\":\"Honolulu\"}},\n{\"ip\":\"8.9.0.1\",\"lookup\":" +
+			"{\"city\":null,\"error\":\"invalid_query\"}},\n{\"ip\":\"8.8.8.9\",\"lookup\":{\"city\":\"Honolulu\"}}\n]\n",
+	} {
+		dir := t.TempDir()
+		input, out := filepath.Join(dir, "in.csv"), filepath.Join(dir, "out")
+		args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--fields", "city",
+			"--format", format, "--output", out, "--resume", filepath.Join(dir, "state")}
+		rows := ""
+		for _, row := range []string{"ip\n", "8.8.8.8\n8.9.0.1\n", "8.8.8.9\n", ""} {
+			rows += row
+			if err := os.WriteFile(input, []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := runOnce(t, nil, args...)
+			if isDone := strings.Contains(got.stderr, "already done"); isDone != (row == "") {
+				t.Errorf("%s: got %+v after adding %q", format, got, row)
+			}
+		}
+		if text, err := os.ReadFile(out); err != nil || string(text) != want {
+			t.Errorf("%s: got error %v and\n%s\nwant\n%s", format, err, text, want)
+		}
+		if err := os.Remove(out); err != nil {
+			t.Fatal(err)
+		}
+		if got := runOnce(t, nil, args...); got.code != exitFailed ||
+			!strings.Contains(got.stderr, "the output has 0 bytes") {
+			t.Errorf("%s: got %+v without the output, want code 1 and the reason", format, got)
+		}
+	}
+}
+
+func TestOutageNotice(t *testing.T) {
+	var out strings.Builder
+	synctest.Test(t, func(*testing.T) {
+		notice := outageNotice(&out)
+		for without := range 130 {
+			notice(time.Duration(without)*time.Second, errors.New("status 503"))
+			time.Sleep(time.Second)
+		}
+	})
+	want := "gatehouse: no answer for 5s, trying again: status 503\n" +
+		"gatehouse: no answer for 1m5s, trying again: status 503\n" +
+		"gatehouse: no answer for 2m5s, trying again: status 503\n"
+	if out.String() != want {
+		t.Errorf("got %s, want %s", &out, want)
 	}
 }
 
@@ -208,5 +298,107 @@ func TestLookupReaderLeaves(t *testing.T) {
 	}
 	if err := command.Wait(); err == nil || stderr.Len() > 0 {
 		t.Errorf("got %v and %q, want an end without a word", err, &stderr)
+	}
+}
+
+// TestLookupShowsProgress expects figures on a terminal, but not between rows.
+func TestLookupShowsProgress(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	for _, rowsToo := range []bool{false, true} {
+		terminal, person := openTerminal(t)
+		command := exec.Command(binary, "lookup", "--mmdb", database, "--fields", "city")
+		command.Stderr = terminal
+		if rowsToo {
+			command.Stdout = terminal
+		}
+		input, err := command.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(input, "8.8.8.8\n"); err != nil {
+			t.Fatal(err)
+		}
+		shown := ""
+		read := func(until string) {
+			text := make([]byte, 1000)
+			for !strings.Contains(shown, until) {
+				n, err := person.Read(text)
+				if shown += string(text[:n]); err != nil {
+					t.Fatalf("got error %v and %q, want %q", err, shown, until)
+				}
+			}
+		}
+		if rowsToo {
+			read("Honolulu")
+			time.Sleep(500 * time.Millisecond) // progress would be shown now
+		} else {
+			read("1 rows, ")
+		}
+		if err := errors.Join(input.Close(), command.Wait()); err != nil {
+			t.Fatalf("%v: %s", err, shown)
+		}
+		read("1 row, 0 failed")
+		if strings.Contains(shown, "repeated") == rowsToo {
+			t.Errorf("with rows %v: got %q", rowsToo, shown)
+		}
+	}
+}
+
+// TestLookupProgress expects figures of what is done, not of what was read.
+func TestLookupProgress(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	rows := strings.Repeat("8.8.8.8\n", 100_000)
+	if _, err := io.WriteString(z, rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database, _ := lookupFiles(t, 0)
+	files, err := mmdb.Map(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	plan := bulk.NewSummary().Plan()
+	for name, text := range map[string]string{"text": rows, "gzip": packed.String()} {
+		path := filepath.Join(t.TempDir(), "input")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := bulk.NewInput(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counts bulk.Counts
+		began := time.Now()
+		p := progress{began: began, from: bulk.Position{Input: 200_000, Rows: 250}, input: in}
+		counts.Rows.Store(500)
+		counts.Asked.Store(50)
+		counts.Input.Store(400_000)
+		_, err = bulk.Run(t.Context(), bulk.Config{Input: in, Layout: bulk.Layout{Kind: bulk.Lines},
+			Plan: plan, Source: bulk.NewFiles(files, plan), Output: io.Discard, Workers: 1, MaxRows: 9,
+			MaxErrors: -1}) // reads all
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, done := p.describe(began.Add(10*time.Second), &counts)
+		want := "500 rows, 25/s, 80 % repeated, 0 failed, 20s left"
+		if half := int64(len(text) / 2); got != want || done < half-1 || done > half+1 {
+			t.Errorf("%s: got %q and %d of %d bytes, want %q and half", name, got, done, len(text), want)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

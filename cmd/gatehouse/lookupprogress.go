@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -9,16 +11,39 @@ import (
 	"gatehouse/cmd/gatehouse/bulk"
 )
 
-// showProgress shows how far a lookup is, on a terminal only, until stop is called.
-func showProgress(p *program, config *bulk.Config) (stop func()) {
-	if !isTerminal(p.stderr) || config.Input.Size() < 0 {
+// outageNotice returns a function that says that a server has no answer: after 5 seconds without a
+// success, and then once a minute.
+func outageNotice(stderr io.Writer) func(without time.Duration, cause error) {
+	var mu sync.Mutex
+	var told time.Time
+	return func(without time.Duration, cause error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if without < 5*time.Second || time.Since(told) < time.Minute {
+			return
+		}
+		told = time.Now()
+		line := fmt.Sprintf("gatehouse: no answer for %s, trying again: %v\n",
+			without.Round(time.Second), cause)
+		if isTerminal(stderr) {
+			line = "\r\x1b[K" + line // clears the progress
+		}
+		_, _ = io.WriteString(stderr, line) // the lookup goes on
+	}
+}
+
+// showProgress shows how far a lookup is, until stop is called. It does so on a terminal only, and
+// not between rows that are shown there as well.
+func showProgress(p *program, config *bulk.Config, output io.Writer) (stop func()) {
+	if !isTerminal(p.stderr) || isTerminal(output) && config.Summary == nil {
 		return func() {}
 	}
-	bar := progressbar.NewOptions64(config.Input.Size(),
-		progressbar.OptionSetWriter(p.stderr), progressbar.OptionShowBytes(true),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20),
-		progressbar.OptionSetPredictTime(true))
-	began, before := time.Now(), config.From.Rows
+	bar := progressbar.NewOptions64(config.Input.Size(), // -1 = unknown: no bar
+		progressbar.OptionSetWriter(p.stderr), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionSetSpinnerChangeInterval(0)) // no goroutine of its own
+	progress := progress{began: time.Now(), from: config.From, input: config.Input}
 	done, ended := make(chan struct{}), make(chan struct{})
 	ticker := time.NewTicker(200 * time.Millisecond)
 	go func() {
@@ -31,17 +56,38 @@ func showProgress(p *program, config *bulk.Config) (stop func()) {
 				_ = bar.Clear() // the terminal is gone
 				return
 			}
-			rows, asked := config.Counts.Rows.Load(), config.Counts.Asked.Load()
-			bar.Describe(fmt.Sprintf("%d rows, %.0f/s, %s repeated, %d failed", rows,
-				float64(rows-before)/time.Since(began).Seconds(), percent(rows-before-asked, rows-before),
-				config.Counts.Failed.Load()))
-			_ = bar.Set64(config.Input.Read())
+			text, done := progress.describe(time.Now(), config.Counts)
+			bar.Describe(text)
+			_ = bar.Set64(done)
 		}
 	}()
 	return func() {
 		close(done)
 		<-ended
 	}
+}
+
+// progress is what the display of a lookup depends on.
+type progress struct {
+	began time.Time
+	from  bulk.Position
+	input *bulk.Input
+}
+
+// describe returns the figures of a lookup, with the time left if that is known, and how many bytes
+// of the input are done. The bar ends with the last byte, so that one is left out.
+func (p *progress) describe(now time.Time, counts *bulk.Counts) (text string, done int64) {
+	rows := counts.Rows.Load() - p.from.Rows
+	took := now.Sub(p.began)
+	text = fmt.Sprintf("%d rows, %.0f/s, %s repeated, %d failed", counts.Rows.Load(),
+		float64(rows)/took.Seconds(), percent(rows-counts.Asked.Load(), rows), counts.Failed.Load())
+	size, began := p.input.Size(), p.input.Done(p.from.Input)
+	done = min(p.input.Done(counts.Input.Load()), size-1)
+	if done <= began {
+		return text, max(0, done)
+	}
+	left := time.Duration(float64(took) * float64(size-done) / float64(done-began))
+	return text + ", " + left.Round(time.Second).String() + " left", done
 }
 
 func percent(part, all int64) string {

@@ -144,7 +144,7 @@ func newSite(setting, address string, secure *tls.Config) (*site, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || !isHTTP(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, refuse(setting, s.shown, "must be a URL such as http://127.0.0.1:8081 with no "+
+		return nil, refuse(setting, s.shown, "must be a URL such as https://example.com with no "+
 			"user, query and fragment, or unix:/path")
 	}
 	return s, nil

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,39 +38,51 @@ func AcceptedCoding(h *fasthttp.RequestHeader) Coding {
 	if len(accepted) == 0 {
 		return ""
 	}
-	weights := map[string]float64{}
+	const unnamed = -1
+	choices := [...]struct {
+		coding Coding
+		weight float64
+	}{{Zstd, unnamed}, {Gzip, unnamed}}
+	identity, other := 0.0, 0.0
 	for _, line := range h.PeekAll(fasthttp.HeaderAcceptEncoding) {
 		for element := range bytes.SplitSeq(line, []byte{','}) {
 			name, weight := weighted(element)
-			weights[name] = weight
+			switch {
+			case strings.EqualFold(name, "identity"):
+				identity = weight
+			case name == "*":
+				other = weight
+			}
+			for i := range choices {
+				if strings.EqualFold(name, string(choices[i].coding)) {
+					choices[i].weight = weight
+				}
+			}
 		}
 	}
-	weightOf := func(name string) float64 {
-		if weight, ok := weights[name]; ok {
-			return weight
+	chosen, most := Coding(""), identity // that is acceptable without being named
+	for _, c := range choices {
+		if c.weight == unnamed {
+			c.weight = other
 		}
-		return weights["*"]
-	}
-	chosen, most := Coding(""), weights["identity"] // that is acceptable without being named
-	for _, c := range []Coding{Zstd, Gzip} {
-		if weight := weightOf(string(c)); weight > most || chosen == "" && weight > 0 && weight == most {
-			chosen, most = c, weight
+		if c.weight > most || chosen == "" && c.weight > 0 && c.weight == most {
+			chosen, most = c.coding, c.weight
 		}
 	}
 	return chosen
 }
 
-// weighted returns the name of an element of Accept-Encoding in lower case, and its weight. The
-// weight is 0 if it is malformed.
+// weighted returns the name of an element of Accept-Encoding, and its weight. The weight is 0 if it
+// is malformed. The name is valid as long as element.
 func weighted(element []byte) (name string, weight float64) {
-	coding, parameter, has := bytes.Cut(element, []byte{';'})
-	name = string(bytes.ToLower(bytes.TrimSpace(coding)))
+	coding, parameter, has := strings.Cut(View(element), ";")
+	name = strings.TrimSpace(coding)
 	if !has {
 		return name, 1
 	}
-	value, ok := bytes.CutPrefix(bytes.ToLower(bytes.TrimSpace(parameter)), []byte("q="))
-	weight, err := strconv.ParseFloat(View(value), 64)
-	if !ok || err != nil || !(weight >= 0 && weight <= 1) {
+	key, value, _ := strings.Cut(strings.TrimSpace(parameter), "=")
+	weight, err := strconv.ParseFloat(value, 64)
+	if !strings.EqualFold(key, "q") || err != nil || !(weight >= 0 && weight <= 1) {
 		return name, 0
 	}
 	return name, weight

@@ -45,3 +45,23 @@ func TestAcceptedCoding(t *testing.T) {
 		}
 	}
 }
+
+func TestAcceptedCodingAllocatesNothing(t *testing.T) {
+	h := weightedCodings()
+	if n := testing.AllocsPerRun(100, func() { endpoint.AcceptedCoding(h) }); n != 0 {
+		t.Errorf("got %v allocations, want 0", n)
+	}
+}
+
+func BenchmarkAcceptedCoding(b *testing.B) {
+	h := weightedCodings()
+	for b.Loop() {
+		endpoint.AcceptedCoding(h)
+	}
+}
+
+func weightedCodings() *fasthttp.RequestHeader {
+	h := &fasthttp.RequestHeader{}
+	h.Add(fasthttp.HeaderAcceptEncoding, "gzip;q=0.8, deflate, br, zstd;q=0.9")
+	return h
+}

@@ -45,7 +45,7 @@ var bulkBatches = sync.Pool{New: func() any { return new(bulkBatch) }}
 const maxPooledBody = 16 << 10
 
 // bulk serves POST /api/bulk.
-func (s *service) bulk(ctx *fasthttp.RequestCtx) {
+func (s *service) bulk(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	if !endpoint.IsJSON(ctx.Request.Header.ContentType()) {
 		endpoint.WriteLookup(ctx, "", endpoint.ErrNotJSON)
 		return
@@ -62,7 +62,7 @@ func (s *service) bulk(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteLookup(ctx, "", err)
 	} else {
 		b.outcomes = slices.Grow(b.outcomes, len(b.texts))[:len(b.texts)]
-		caller := func() netip.Addr { return s.caller(ctx) }
+		caller := func() netip.Addr { return s.caller(ctx, keyed) }
 		s.lookups.LookupAll(b.texts, caller, time.Now(), b.outcomes)
 		b.write(ctx)
 	}

@@ -3,7 +3,6 @@ package lookups
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -27,16 +26,16 @@ const headerKey = "X-Api-Key"
 type Keys struct {
 	file     string
 	required bool
-	callers  atomic.Pointer[[]keyed]
+	callers  atomic.Pointer[callers]
 }
 
-// keyed is a caller and the hash of one of its keys.
-type keyed struct {
-	name string
-	hash [sha256.Size]byte
-}
+// callers are the addresses that stand for callers, by the SHA-256 of their keys.
+//
+// The time to find a key in the map depends on its hash, not on its text. At most, it tells how a
+// stored hash begins. That does not help to find a key, which has 130 random bits.
+type callers map[[sha256.Size]byte]netip.Addr
 
-// maxKeys limits the lines of a file: each request with a key is compared with all of them.
+// maxKeys limits the lines of a file.
 const maxKeys = 1000
 
 var keyName = regexp.MustCompile(`^[0-9A-Za-z._-]{1,64}$`)
@@ -56,16 +55,16 @@ func (k *Keys) Reload() error {
 	if err != nil {
 		return fmt.Errorf("read API keys: %w", err)
 	}
-	callers, err := parseKeys(string(text))
+	all, err := parseKeys(string(text))
 	if err != nil {
 		return fmt.Errorf("read API keys of %s: %w", k.file, err)
 	}
-	k.callers.Store(&callers)
+	k.callers.Store(&all)
 	return nil
 }
 
-func parseKeys(text string) (callers []keyed, err error) {
-	known := map[[sha256.Size]byte]bool{}
+func parseKeys(text string) (callers, error) {
+	all := callers{}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
@@ -80,16 +79,15 @@ func parseKeys(text string) (callers []keyed, err error) {
 		if err != nil || len(hash) != sha256.Size {
 			return nil, fmt.Errorf("the SHA-256 in line %d must have 64 hexadecimal digits", number)
 		}
-		caller := keyed{fields[0], [sha256.Size]byte(hash)}
-		if known[caller.hash] {
+		key := [sha256.Size]byte(hash)
+		if all[key].IsValid() {
 			return nil, fmt.Errorf("the key of line %d is there twice", number)
 		}
-		known[caller.hash] = true
-		if callers = append(callers, caller); len(callers) > maxKeys {
+		if all[key] = addressOf(fields[0]); len(all) > maxKeys {
 			return nil, fmt.Errorf("there are more than %d keys", maxKeys)
 		}
 	}
-	return callers, nil
+	return all, nil
 }
 
 // NewKey returns a new key for a caller, and its line for the file.
@@ -103,28 +101,23 @@ func NewKey(name string) (key, line string, err error) {
 	return key, name + " " + hex.EncodeToString(hash[:]), nil
 }
 
-// caller returns the name of the caller that a request's key belongs to, or "" without a key. The
-// time that it takes does not depend on the key.
-func (k *Keys) caller(h *fasthttp.RequestHeader) (name string, fault error) {
+// caller returns the address that stands for the caller of a request's key, or the zero Addr without
+// a key.
+func (k *Keys) caller(h *fasthttp.RequestHeader) (address netip.Addr, fault error) {
 	sent := h.PeekAll(headerKey)
 	switch {
 	case len(sent) == 0 && k.required:
-		return "", endpoint.ErrKeyRequired
+		return netip.Addr{}, endpoint.ErrKeyRequired
 	case len(sent) == 0:
-		return "", nil
+		return netip.Addr{}, nil
 	case len(sent) > 1:
-		return "", endpoint.ErrInvalidKey
+		return netip.Addr{}, endpoint.ErrInvalidKey
 	}
-	hash := sha256.Sum256(sent[0])
-	for _, c := range *k.callers.Load() {
-		if subtle.ConstantTimeCompare(c.hash[:], hash[:]) == 1 {
-			name = c.name
-		}
+	address, known := (*k.callers.Load())[sha256.Sum256(sent[0])]
+	if !known {
+		return netip.Addr{}, endpoint.ErrInvalidKey
 	}
-	if name == "" {
-		return "", endpoint.ErrInvalidKey
-	}
-	return name, nil
+	return address, nil
 }
 
 // addressOf returns the address that stands for a caller with a key wherever callers are told apart

@@ -38,37 +38,37 @@ func Endpoints(
 	get, post := []string{fasthttp.MethodGet, fasthttp.MethodHead}, []string{fasthttp.MethodPost}
 	s := &service{lookups, address, keys}
 	all := []endpoint.Endpoint{
-		{Pattern: pathMyIP, Methods: get, Handle: s.myIP},
-		{Pattern: pathLookup, Methods: get, Handle: s.lookup},
-		{Pattern: pathBulk, Methods: post, Handle: s.bulk},
-		{Pattern: PathStream, Methods: post, Handle: s.stream},
+		{Pattern: pathMyIP, Methods: get, Handle: s.keyed(s.myIP)},
+		{Pattern: pathLookup, Methods: get, Handle: s.keyed(s.lookup)},
+		{Pattern: pathBulk, Methods: post, Handle: s.keyed(s.bulk)},
+		{Pattern: PathStream, Methods: post, Handle: s.keyed(s.stream)},
 	}
 	for i := range all {
 		all[i].Format, all[i].AnyOrigin = endpoint.Lookup, true
-		if keys != nil {
-			all[i].Handle = s.keyed(all[i].Handle)
-		}
 	}
 	return all
 }
 
 // keyed returns a handler that refuses requests without a valid key, and serves others with handle.
-func (s *service) keyed(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+// That gets the address that stands for the key's caller, or the zero Addr without a key.
+func (s *service) keyed(handle func(*fasthttp.RequestCtx, netip.Addr)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		if _, fault := s.keys.caller(&ctx.Request.Header); fault != nil {
-			endpoint.WriteLookup(ctx, "", fault)
-			return
+		var keyed netip.Addr
+		if s.keys != nil {
+			var fault error
+			if keyed, fault = s.keys.caller(&ctx.Request.Header); fault != nil {
+				endpoint.WriteLookup(ctx, "", fault)
+				return
+			}
 		}
-		handle(ctx)
+		handle(ctx, keyed)
 	}
 }
 
 // caller returns the address that the caller is told apart by: that of its key, or its own.
-func (s *service) caller(ctx *fasthttp.RequestCtx) netip.Addr {
-	if s.keys != nil {
-		if name, _ := s.keys.caller(&ctx.Request.Header); name != "" {
-			return addressOf(name)
-		}
+func (s *service) caller(ctx *fasthttp.RequestCtx, keyed netip.Addr) netip.Addr {
+	if keyed.IsValid() {
+		return keyed
 	}
 	return s.address(ctx)
 }
@@ -90,14 +90,14 @@ var (
 )
 
 // lookup serves GET /api/lookup?q=. A cache hit costs no allocation.
-func (s *service) lookup(ctx *fasthttp.RequestCtx) {
+func (s *service) lookup(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	text, shown, fault := readQuery(ctx)
 	if fault != nil {
 		endpoint.WriteLookup(ctx, text, fault)
 		return
 	}
 	now := ctx.Time()
-	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, now)
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx, keyed) }, now)
 	if outcome.HasAnswer() {
 		setCacheHeaders(ctx, &outcome, now)
 	}

@@ -13,7 +13,7 @@ import (
 var errCallerUnusable = &geo.Error{Code: geo.CodeInvalidQuery, Reason: geo.ReasonReservedRange}
 
 // myIP serves GET /api/my-ip with the location of the caller's address.
-func (s *service) myIP(ctx *fasthttp.RequestCtx) {
+func (s *service) myIP(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	shown, err := viewOf(ctx.QueryArgs())
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
@@ -30,7 +30,7 @@ func (s *service) myIP(ctx *fasthttp.RequestCtx) {
 			"The server sees a private or reserved address of yours, which has no location. Call from the internet, or use /api/lookup."))
 		return
 	}
-	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx) }, time.Now())
+	outcome := s.lookups.Lookup(text, func() netip.Addr { return s.caller(ctx, keyed) }, time.Now())
 	if outcome.HasAnswer() {
 		setSource(&ctx.Response.Header, outcome.Source())
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ var (
 )
 
 // stream serves POST /api/stream.
-func (s *service) stream(ctx *fasthttp.RequestCtx) {
+func (s *service) stream(ctx *fasthttp.RequestCtx, keyed netip.Addr) {
 	shown, err := viewOf(ctx.QueryArgs())
 	if err != nil {
 		endpoint.WriteLookup(ctx, "", err)
@@ -53,7 +54,7 @@ func (s *service) stream(ctx *fasthttp.RequestCtx) {
 		endpoint.WriteLookup(ctx, "", err)
 		return
 	}
-	found := s.lookups.Stream(s.caller(ctx), queries.next)
+	found := s.lookups.Stream(s.caller(ctx, keyed), queries.next)
 	many := len(queries.ends) > fewQueries
 	endpoint.SetStream(ctx, many, func(to *endpoint.Stream) error {
 		out := streamWriter{to: to, shown: shown, buf: streamBuffers.Get().(*[]byte)}

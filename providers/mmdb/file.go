@@ -90,21 +90,23 @@ func (f *file) find(addr netip.Addr) place {
 // errSearch says that the search for a record has failed.
 var errSearch = errors.New("damaged search tree")
 
-// read returns the record. The error may contain parts of the record, so it must not be logged.
-func (p *place) read() (r record, err error) {
+// read reads the record into r, which it empties first. The error may contain parts of the record,
+// so it must not be logged. After an error, r holds nothing of use.
+func (p *place) read(r *record) (err error) {
 	if p.offset == damaged {
-		return record{}, fmt.Errorf("search %s: %w", p.file.path, errSearch)
+		return fmt.Errorf("search %s: %w", p.file.path, errSearch)
 	}
+	*r = record{}
 	result := p.file.reader.LookupOffset(uintptr(p.offset))
 	if p.file.located {
-		err = result.Decode(&r)
+		err = result.Decode(r)
 	} else {
 		err = result.Decode(&r.Traits)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("decode %s: %w", p.file.path, err)
+		return fmt.Errorf("decode %s: %w", p.file.path, err)
 	}
-	return r, nil
+	return nil
 }
 
 // report logs, once for each file, that it has a damaged record.

@@ -125,13 +125,13 @@ func (p *Provider) read(addr netip.Addr, now time.Time) geo.Answer {
 func (p *Provider) merge(places []place) (all record, err *geo.Error) {
 	err = errNotFound
 	found := false
+	var r record // of one file after the other: the decoder lets it escape to the heap
 	for i := range places {
 		at := &places[i]
 		if at.offset == noRecord {
 			continue
 		}
-		r, damage := at.read()
-		if damage != nil {
+		if at.read(&r) != nil {
 			at.file.report(p.logger)
 			if !found {
 				err = errUnreachable

@@ -80,7 +80,7 @@ func single(t testing.TB, p *mmdb.Provider, s string) geo.Answer {
 			t.Fatalf("find %s: got error %v, want %v", s, o.Err, a.Err)
 		}
 		if a.Err == nil {
-			entry := geo.Outcome{Entry: geo.NewEntry(q, a, geo.SourceMMDB, now)}
+			entry := geo.Outcome{Entry: geo.NewEntry(geo.ResultTTL, q, a, geo.SourceMMDB, now)}
 			got, want := string(o.AppendDetails(nil, " "+s)), string(entry.AppendDetails(nil, " "+s))
 			if got != want {
 				t.Fatalf("find %s: got %s, want %s", s, got, want)

@@ -92,6 +92,7 @@ func (j job) run(t testing.TB, m *mmdb.Mapped) (string, bulk.Position, error) {
 func TestFormats(t *testing.T) {
 	m := files(t)
 	csv := bulk.Layout{Kind: bulk.Commas, Column: "ip"}
+	semicolons := bulk.Layout{Kind: bulk.Commas, Separator: ';', Column: "ip"}
 	lines, objects := bulk.Layout{Kind: bulk.Lines}, bulk.Layout{Kind: bulk.Objects, Field: "a.ip"}
 	for name, c := range map[string]struct {
 		job
@@ -101,7 +102,7 @@ func TestFormats(t *testing.T) {
 			"country,as", 0, 0}, "query,country,as,error\n8.8.8.8,United States,AS15169 Google LLC,\n" +
 			"1.1.1.1:53,\"Australia, \"\"Oz\"\"\",,\n[2001:4860::1]:443,Japan,,\nx,,,invalid_query\n" +
 			"10.0.0.1,,,invalid_query\n"},
-		"lines as ndjson": {job{"8.8.8.8", lines, bulk.NDJSON, "country,ip,ipVersion", 0, 0},
+		"lines as ndjson": {job{"\xef\xbb\xbf8.8.8.8", lines, bulk.NDJSON, "country,ip,ipVersion", 0, 0},
 			`{"query":"8.8.8.8","country":"United States","ip":"8.8.8.8","ipVersion":"IPv4"}` + "\n"},
 		"whole answers": {job{"8.8.8.8\n9.9.9.9\n", lines, bulk.NDJSON, "", 0, 0},
 			`{"ok":true,"query":"8.8.8.8","ip":"8.8.8.8","ipVersion":"IPv4","location":{"continent":"",` +
@@ -116,15 +117,23 @@ func TestFormats(t *testing.T) {
 		"no rows": {job{"\n", lines, bulk.JSON, "", 0, 0}, "[\n]\n"},
 		"csv keeps rows": {job{"\xef\xbb\xbfid,ip,\"a\nb\"\r\n1,8.8.8.8,\"x, \"\"y\"\"\"\r\n2,\"1.1.1.1\",\r\n3\n" +
 			"4,8.8.8.8,,\n\"5,8.8.8.8,\n6,8.8.8.8,z", csv, bulk.CSV, "countryCode,ip", 0, 0},
-			"id,ip,\"a\nb\",countryCode,lookup_ip,error\r\n1,8.8.8.8,\"x, \"\"y\"\"\",US,8.8.8.8,\r\n" +
+			"\xef\xbb\xbfid,ip,\"a\nb\",countryCode,lookup_ip,error\r\n1,8.8.8.8,\"x, \"\"y\"\"\",US,8.8.8.8,\r\n" +
 				"2,\"1.1.1.1\",,AU,1.1.1.1,\r\n3,,,,,invalid_row\n4,8.8.8.8,,,,,invalid_row\n" +
 				"\"\"\"5,8.8.8.8,\",,,,,invalid_row\n6,8.8.8.8,z,US,8.8.8.8,\n"},
-		"csv as ndjson": {job{"ip,b\n8.8.8.8,\"1 \"\"2\"\"\"\n", csv, bulk.NDJSON, "city", 0, 0},
+		"csv as ndjson": {job{"\xef\xbb\xbfip,b\n8.8.8.8,\"1 \"\"2\"\"\"\n", csv, bulk.NDJSON, "city", 0, 0},
 			`{"ip":"8.8.8.8","b":"1 \"2\"","lookup":{"city":"Honolulu"}}` + "\n"},
-		"csv as tsv": {job{"ip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
+		"csv as tsv": {job{"\xef\xbb\xbfip,b\n8.8.8.8,\"1\t2\"\n", csv, bulk.TSV, "city", 0, 0},
 			"ip\tb\tcity\terror\n8.8.8.8\t1 2\tHonolulu\t\n"},
-		"no header": {job{"a,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
-			bulk.CSV, "city", 0, 0}, "a,8.8.8.8,Honolulu,\n"},
+		"csv with semicolons": {job{"id;ip\r\n1;8.8.8.8\r\n\"a;b,c\";1.1.1.1\r\n", semicolons, bulk.CSV,
+			"country,as", 0, 0}, "id;ip;country;as;error\r\n1;8.8.8.8;United States;AS15169 Google LLC;\r\n" +
+			"\"a;b,c\";1.1.1.1;\"Australia, \"\"Oz\"\"\";;\r\n"},
+		"csv with semicolons as tsv": {job{"ip;b\n8.8.8.8;\"1;2\"\n", semicolons, bulk.TSV, "city", 0, 0},
+			"ip\tb\tcity\terror\n8.8.8.8\t1;2\tHonolulu\t\n"},
+		"tsv as csv": {job{"ip\tb\n8.8.8.8\t1;2\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.CSV,
+			"city", 0, 0}, "ip,b,city,error\n8.8.8.8,\"1;2\",Honolulu,\n"},
+		"csv without a header": {job{"", bulk.Layout{Kind: bulk.Commas, Column: "2"}, bulk.CSV, "city", 0, 0}, ""},
+		"no header": {job{"\xef\xbb\xbfa,8.8.8.8\n", bulk.Layout{Kind: bulk.Commas, Column: "2", NoHeader: true},
+			bulk.CSV, "city", 0, 0}, "\xef\xbb\xbfa,8.8.8.8,Honolulu,\n"},
 		"tsv": {job{"IP\tb\n8.8.8.8\t\"x\n", bulk.Layout{Kind: bulk.Tabs, Column: "ip"}, bulk.TSV,
 			"city", 0, 0}, "IP\tb\tcity\terror\n8.8.8.8\t\"x\tHonolulu\t\n"},
 		"objects": {job{`{"a":{"ip":"8.8.8.8"},"n":1.50}` + "\n{}\nno\n" + `{"lookup":1,"a":{"ip":"1.1.1.1"}}`,
@@ -133,30 +142,45 @@ func TestFormats(t *testing.T) {
 				`{"lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
 				`{"row":"no","lookup":{"countryCode":null,"error":"invalid_row"}}` + "\n" +
 				`{"a":{"ip":"1.1.1.1"},"lookup":{"countryCode":"AU"}}` + "\n"},
+		"objects with dots in names": {job{`{"a.ip":"8.8.8.8"}` + "\n" + `{"a":{"ip":"1.1.1.1"},"a.ip":"8.8.8.8"}`,
+			objects, bulk.NDJSON, "countryCode", 0, 0}, `{"a.ip":"8.8.8.8","lookup":{"countryCode":"US"}}` + "\n" +
+			`{"a":{"ip":"1.1.1.1"},"a.ip":"8.8.8.8","lookup":{"countryCode":"AU"}}` + "\n"},
 		"objects as csv": {job{`{"a":{"ip":"8.8.8.8"}}`, objects, bulk.CSV, "countryCode", 0, 0},
 			"query,countryCode,error\n8.8.8.8,US,\n"},
+		"extract from an agent": {job{"1.1.1.1 - \"Chrome/8.0.0.0 Safari/537.36 Edg/8.0.0.0\" in/8.8.8.8 /8.0.0.0 " +
+			"http://8.0.0.0/", bulk.Layout{Kind: bulk.Text}, bulk.CSV, "countryCode", 0, 0},
+			"query,countryCode,error\n1.1.1.1,AU,\n8.8.8.8,US,\n8.0.0.0,,invalid_query\n8.0.0.0,,invalid_query\n"},
+		"extract from other scripts": {job{"来自8.8.8.8的 “1.1.1.1”", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
+			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n"},
 		"extract": {job{"8.8.8.8 - - [10/Oct/2000:13:55:36] \"GET /1.2.3 v8.8.8.8.1\" from=1.1.1.1:80, " +
 			"[2001:4860::1]:443 (8.8.8.8).\nnothing\n1.1.1.1", bulk.Layout{Kind: bulk.Text}, bulk.CSV,
 			"countryCode", 0, 0}, "query,countryCode,error\n8.8.8.8,US,\n1.1.1.1,AU,\n2001:4860::1,JP,\n" +
 			"8.8.8.8,US,\n1.1.1.1,AU,\n"},
 		"details": {job{"8.8.8.8\n1.1.1.1\n8.8.8.9", lines, bulk.CSV,
-			"location.city,prefix,asn,data.source,data.nothing", 0, 0},
-			"query,location.city,prefix,asn,data.source,data.nothing,error\n" +
-				"8.8.8.8,Honolulu,8.8.8.0/24,15169,mmdb,,\n1.1.1.1,,1.1.1.0/24,,mmdb,,\n" +
-				"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,,\n"},
+			"location.city,prefix,asn,data.source", 0, 0}, "query,location.city,prefix,asn,data.source,error\n" +
+			"8.8.8.8,Honolulu,8.8.8.0/24,15169,mmdb,\n1.1.1.1,,1.1.1.0/24,,mmdb,\n" +
+			"8.8.8.9,Honolulu,8.8.8.0/24,15169,mmdb,\n"},
+		"objects of fields": {job{"8.8.8.8", lines, bulk.CSV, "proxy, flags,city", 0, 0},
+			"query,proxy,mobile,hosting,city,error\n8.8.8.8,false,false,false,Honolulu,\n"},
+		"the object of details": {job{"", lines, bulk.CSV, "data", 0, 0},
+			"query,prefix,accuracyRadiusKm,asn,source,asOf,error\n"},
+		"a field twice": {job{"8.8.8.8", lines, bulk.NDJSON, "country,city,country", 0, 0},
+			`{"query":"8.8.8.8","country":"United States","city":"Honolulu"}` + "\n"},
 	} {
 		got, _, err := c.job.run(t, m)
-		if err != nil || c.want != "" && got != c.want {
+		if err != nil || got != c.want {
 			t.Errorf("%s: got error %v and\n%s\nwant none and\n%s", name, err, got, c.want)
 		}
 	}
 }
 
 func TestNewPlanRefusesUnknownFields(t *testing.T) {
-	_, err := bulk.NewPlan(bulk.CSV, []string{"contry"}, true)
-	if err == nil || !strings.Contains(err.Error(), `"contry"`) ||
-		!strings.Contains(err.Error(), "countryCode") {
-		t.Errorf("got %v, want an error that names the fields", err)
+	for _, name := range []string{"contry", "location.contry", "flags.country", "data.", "Country", ""} {
+		_, err := bulk.NewPlan(bulk.CSV, []string{"city", name}, true)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) ||
+			!strings.Contains(err.Error(), "countryCode, currency") {
+			t.Errorf("got %v, want an error that names %q and the fields", err, name)
+		}
 	}
 }
 
@@ -252,14 +276,36 @@ func TestCompressedInput(t *testing.T) {
 			t.Errorf("half a %s: got no error, want one", name)
 		}
 	}
-	if _, err := bulk.NewInput(strings.NewReader("\xff\xfe8\x00.\x00")); err == nil {
-		t.Error("UTF-16: got no error, want one")
+}
+
+func TestInputThatIsNoText(t *testing.T) {
+	for input, want := range map[string]string{
+		"\xff\xfe8\x00.\x00": "UTF-16", "\xfe\xff\x008\x00.": "UTF-16", "PK\x03\x04\x14": "ZIP",
+		"BZh91AY&SY\x80": "bzip2", "\xfd7zXZ\x00\x00": "xz", "PAR1\x15\x04": "Parquet",
+	} {
+		if _, err := bulk.NewInput(strings.NewReader(input)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want one that names %s", input, err, want)
+		}
+	}
+}
+
+func TestSeparator(t *testing.T) {
+	for input, want := range map[string]string{"": ",,", "ip": ",,", "a,b;c": ",,", "a;b\nc,d": ";;",
+		"a\tb,c;d": "\t,", "a\tb\n": "\t\t"} {
+		in, err := bulk.NewInput(strings.NewReader(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string([]byte{in.Separator("\t,;"), in.Separator(",;\t")})
+		if got != want {
+			t.Errorf("%q: got %q, want %q", input, got, want)
+		}
 	}
 }
 
 func TestSummary(t *testing.T) {
 	m := files(t)
-	in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n1.1.1.1\n8.8.8.8\nx\n"))
+	in, err := bulk.NewInput(strings.NewReader("8.8.8.8\n1.1.1.1\n8.8.8.8\n10.0.0.1\nx\n9.9.9.9\nx\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,14 +318,17 @@ func TestSummary(t *testing.T) {
 	if err = errors.Join(err, s.WriteJSON(&out)); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"rows":4,"failed":1,"countries":[{"name":"US","rows":2},{"name":"AU","rows":1}],` +
+	want := `{"rows":7,"failed":4,"countries":[{"name":"US","rows":2},{"name":"AU","rows":1}],` +
 		`"as":[{"name":"AS15169 Google LLC","rows":2},{"name":"","rows":1}],` +
-		`"flags":{"hosting":0,"mobile":0,"proxy":0},"errors":[{"name":"invalid_query","rows":1}]}` + "\n"
+		`"flags":{"hosting":0,"mobile":0,"proxy":0},"errors":[{"name":"invalid_query",` +
+		`"reason":"malformed","rows":2},{"name":"invalid_query","reason":"not_found","rows":1},` +
+		`{"name":"invalid_query","reason":"private_range","rows":1}]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got %s, want %s", &out, want)
 	}
 	out.Reset()
-	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") {
+	if err := s.WriteText(&out, strings.ToUpper); err != nil || !strings.Contains(out.String(), "GOOGLE LLC") ||
+		!strings.Contains(out.String(), "\nINVALID_QUERY MALFORMED      2     28.6 %\n") {
 		t.Errorf("got error %v and %s, want clean names", err, &out)
 	}
 }
@@ -305,7 +354,7 @@ func TestFieldsAreThoseOfJSON(t *testing.T) {
 		"timezone", "utcOffsetSeconds", "currency", "isp", "org", "as", "asname", "reverse", "mobile",
 		"proxy", "hosting"}
 	for _, name := range names {
-		for _, path := range []string{name, "data.nothing," + name} { // with JSON for the second
+		for _, path := range []string{name, "source," + name} { // with JSON for the second
 			cell, _, err := job{input: "8.8.8.8\n", layout: lines, format: bulk.TSV, fields: path}.run(t, m)
 			if err != nil {
 				t.Fatal(err)

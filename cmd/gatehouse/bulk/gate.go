@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -9,40 +10,48 @@ import (
 )
 
 const (
-	firstLimit = 4
-	maxLimit   = 64
+	firstLimit = 1
+	maxLimit   = 32
 	firstPause = 500 * time.Millisecond
 	maxPause   = 10 * time.Second // without a word of the server
 	maxWait    = 2 * time.Minute  // whatever the server says
 )
 
-// gate decides how many requests are in flight. The number grows by one a round of successes, is
-// halved when the server has no capacity, and is zero during a pause. Requests go in their order.
+// gate decides how many requests are in flight. The number doubles with each round of successes until
+// the server has no capacity, which halves it. Then it grows by one a round. It is zero during a
+// pause. The oldest batch goes first, also when it is repeated, so that rows are soon complete.
 type gate struct {
 	mu       sync.Mutex
 	limit    float64
 	inFlight int
-	waiting  []chan struct{} // closed to let one in
-	until    time.Time       // end of the pause
-	shrunk   time.Time       // when limit was halved last
-	failures int             // rounds in a row that failed
-	success  time.Time       // of the last one, or of the first request
+	waiting  []ticket  // by number
+	until    time.Time // end of the pause
+	shrunk   time.Time // when limit was halved last
+	failures int       // rounds in a row that failed
+	success  time.Time // of the last one, or of the first request
+}
+
+// ticket is a request that waits.
+type ticket struct {
+	number int64         // of the batch: a smaller one is older
+	letsIn chan struct{} // closed to let it in
 }
 
 func newGate() *gate { return &gate{limit: firstLimit} }
 
 // enter waits for a place among the requests in flight. The caller must leave.
-func (g *gate) enter(ctx context.Context) error {
-	mine := make(chan struct{})
+func (g *gate) enter(ctx context.Context, number int64) error {
+	mine := ticket{number, make(chan struct{})}
 	g.mu.Lock()
 	if g.success.IsZero() {
 		g.success = time.Now()
 	}
-	g.waiting = append(g.waiting, mine)
+	place, _ := slices.BinarySearchFunc(g.waiting, mine, ticket.compare)
+	g.waiting = slices.Insert(g.waiting, place, mine)
 	g.admit()
 	g.mu.Unlock()
 	select {
-	case <-mine:
+	case <-mine.letsIn:
 		return nil
 	case <-ctx.Done():
 	}
@@ -57,11 +66,13 @@ func (g *gate) enter(ctx context.Context) error {
 	return ctx.Err()
 }
 
+func (t ticket) compare(other ticket) int { return cmp.Compare(t.number, other.number) }
+
 // admit lets in those who wait, as far as there is room. g.mu is locked.
 func (g *gate) admit() {
 	for len(g.waiting) > 0 && g.inFlight < int(g.limit) && !time.Now().Before(g.until) {
-		close(g.waiting[0])
-		g.waiting = g.waiting[1:]
+		close(g.waiting[0].letsIn)
+		g.waiting = slices.Delete(g.waiting, 0, 1)
 		g.inFlight++
 	}
 }
@@ -70,7 +81,11 @@ func (g *gate) admit() {
 func (g *gate) succeed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.limit = min(maxLimit, g.limit+1/g.limit)
+	growth := 1.0
+	if !g.shrunk.IsZero() {
+		growth /= g.limit
+	}
+	g.limit = min(maxLimit, g.limit+growth)
 	g.failures, g.success = 0, time.Now()
 	g.inFlight--
 	g.admit()

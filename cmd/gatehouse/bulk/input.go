@@ -16,9 +16,10 @@ import (
 // Input is a stream of rows, decompressed if its content is gzip or zstd.
 type Input struct {
 	file   *os.File // nil = not a regular file
-	raw    *counter
-	stream io.Reader // of raw, decompressed
-	plain  bool      // stream has the bytes of raw
+	raw    counter
+	text   counter   // of raw, decompressed
+	stream io.Reader // of text
+	plain  bool      // text has the bytes of raw
 	bom    int64     // length of the byte order mark
 	head   []byte    // some bytes of the beginning
 }
@@ -28,6 +29,19 @@ var (
 	magicGzip = []byte{0x1f, 0x8b}
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
+
+// magicUTF8 is the byte order mark, by which some programs recognize UTF-8.
+var magicUTF8 = []byte{0xef, 0xbb, 0xbf}
+
+// foreign are the beginnings of files that are no text, and what to do about them.
+var foreign = []struct{ magic, problem string }{
+	{"\xff\xfe", "the input is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"},
+	{"\xfe\xff", "the input is UTF-16: convert it to UTF-8, as iconv -f UTF-16 -t UTF-8 does"},
+	{"PK\x03\x04", "the input is a ZIP archive or a workbook: extract a file, or save it as CSV"},
+	{"BZh91AY&SY", "the input is compressed by bzip2: decompress it, as bzcat does"},
+	{"\xfd7zXZ\x00", "the input is compressed by xz: decompress it, as xzcat does"},
+	{"PAR1\x15", "the input is Parquet: export it as CSV or as JSON lines"},
+}
 
 // counter counts the bytes read.
 type counter struct {
@@ -39,6 +53,11 @@ func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+func (c *counter) reset(r io.Reader) {
+	c.Reader = r
+	c.n.Store(0)
 }
 
 // NewInput reads r, from its beginning. If r is a regular file, the input can be read again.
@@ -54,12 +73,11 @@ func NewInput(r io.Reader) (*Input, error) {
 
 // open begins to read r.
 func (in *Input) open(r io.Reader) error {
-	in.raw = &counter{Reader: r}
-	head, stream, err := peek(in.raw)
+	in.raw.reset(r)
+	head, stream, err := peek(&in.raw)
 	if err != nil {
 		return err
 	}
-	in.plain = false
 	switch {
 	case bytes.HasPrefix(head, magicGzip):
 		in.stream, err = gzip.NewReader(stream)
@@ -75,12 +93,15 @@ func (in *Input) open(r io.Reader) error {
 	if head, in.stream, err = peek(in.stream); err != nil {
 		return fmt.Errorf("decompress: %w", err)
 	}
-	in.bom, in.head = 0, bytes.Clone(head)
-	switch {
-	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}):
-		return errors.New("the input is UTF-16: convert it to UTF-8")
-	case bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}):
-		in.bom = 3
+	in.text.reset(in.stream)
+	in.stream, in.bom, in.head = &in.text, 0, bytes.Clone(head)
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return errors.New(f.problem)
+		}
+	}
+	if bytes.HasPrefix(head, magicUTF8) {
+		in.bom = int64(len(magicUTF8))
 		_, err = io.CopyN(io.Discard, in.stream, in.bom)
 	}
 	return err
@@ -97,11 +118,19 @@ func peek(r io.Reader) ([]byte, io.Reader, error) {
 	return head, buffered, err
 }
 
-// HasTabs reports whether the first line has a tab.
-func (in *Input) HasTabs() bool {
+// Separator returns the first byte of order that the first line has, or else a comma.
+func (in *Input) Separator(order string) byte {
 	line, _, _ := bytes.Cut(in.head, []byte{'\n'})
-	return bytes.IndexByte(line, '\t') >= 0
+	for _, separator := range []byte(order) {
+		if bytes.IndexByte(line, separator) >= 0 {
+			return separator
+		}
+	}
+	return ','
 }
+
+// IsArray reports whether the input begins as an array of JSON does.
+func (in *Input) IsArray() bool { return bytes.HasPrefix(bytes.TrimSpace(in.head), []byte{'['}) }
 
 // seek goes to an offset of the decompressed stream. Only a regular file can.
 func (in *Input) seek(offset int64) error {
@@ -116,9 +145,7 @@ func (in *Input) seek(offset int64) error {
 		return err
 	}
 	if in.plain {
-		in.raw = &counter{Reader: in.file}
-		in.raw.n.Store(start)
-		in.stream = in.raw
+		in.stream = in.file
 		return nil
 	}
 	if err := in.open(in.file); err != nil {
@@ -140,5 +167,12 @@ func (in *Input) Size() int64 {
 	return info.Size()
 }
 
-// Read returns the number of bytes read, before decompression.
-func (in *Input) Read() int64 { return in.raw.n.Load() }
+// Done returns about how many bytes of the file have the rows up to an offset of the decompressed
+// stream. It may be called while the input is read.
+func (in *Input) Done(offset int64) int64 {
+	read := in.text.n.Load()
+	if in.plain || read == 0 {
+		return offset
+	}
+	return int64(float64(in.raw.n.Load()) * float64(offset) / float64(read))
+}

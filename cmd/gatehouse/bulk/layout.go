@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ type Kind string
 // The kinds of input.
 const (
 	Lines   Kind = "lines"   // one a line
-	Commas  Kind = "csv"     // in a column of CSV (RFC 4180)
+	Commas  Kind = "csv"     // in a column of CSV (RFC 4180), also with semicolons
 	Tabs    Kind = "tsv"     // in a column of TSV, which has no quotes
 	Objects Kind = "ndjson"  // in a field of an object a line
 	Text    Kind = "extract" // anywhere in a text
@@ -28,10 +29,11 @@ const (
 
 // Layout says where the rows of an input have their queries.
 type Layout struct {
-	Kind     Kind
-	Column   string // name or number, from 1; "" = the only one
-	NoHeader bool   // the first row of CSV or TSV is data; other inputs get no header written
-	Field    string // path of the field of an object, with dots
+	Kind      Kind
+	Separator byte   // of the cells of CSV; 0 = a comma
+	Column    string // name or number, from 1; "" = the only one
+	NoHeader  bool   // the first row of CSV or TSV is data; other inputs get no header written
+	Field     string // path of the field of an object, with dots, or its name
 
 	names  []string // of the columns, from the header; nil = none
 	column int      // index
@@ -42,7 +44,7 @@ type Layout struct {
 func (l *Layout) comma() byte {
 	switch l.Kind {
 	case Commas:
-		return ','
+		return cmp.Or(l.Separator, ',')
 	case Tabs:
 		return '\t'
 	}
@@ -52,7 +54,7 @@ func (l *Layout) comma() byte {
 // quotes returns the comma if cells may be quoted.
 func (l *Layout) quotes() byte {
 	if l.Kind == Commas {
-		return ','
+		return l.comma()
 	}
 	return 0
 }
@@ -274,6 +276,9 @@ func (r *reader) object(i int, row []byte) ref {
 		f.row = v.MarshalTo(nil)
 	}
 	text := v.Get(r.path...)
+	if text == nil {
+		text = v.Get(r.Field) // a name with dots
+	}
 	if text == nil || text.Type() != fastjson.TypeString {
 		f.record = r.plan.failure(*noField)
 		return f
@@ -294,6 +299,9 @@ type writer struct {
 func (w *writer) header(dst, header []byte) []byte {
 	if w.plan.format.isJSON() || w.NoHeader {
 		return dst
+	}
+	if w.comma() != 0 && header == nil {
+		return dst // the input is empty
 	}
 	from := len(dst)
 	if w.comma() != 0 {
@@ -320,8 +328,11 @@ func (w *writer) name(dst []byte, taken map[string]bool, name string) []byte {
 }
 
 func (w *writer) outComma() byte {
-	if w.plan.format == TSV {
+	switch {
+	case w.plan.format == TSV:
 		return '\t'
+	case w.Kind == Commas:
+		return w.comma()
 	}
 	return ','
 }
@@ -361,9 +372,14 @@ func (w *writer) withoutComma(dst []byte, from int) []byte {
 	return slices.Delete(dst, from, from+1)
 }
 
+// keepsCells reports whether the output has the form of the input.
+func (w *writer) keepsCells() bool {
+	return !w.plan.format.isJSON() && w.comma() == w.outComma()
+}
+
 // cells appends the cells of a row, byte for byte if the output has the input's form.
 func (w *writer) cells(dst, row []byte, missing int) []byte {
-	if w.comma() == w.outComma() {
+	if w.keepsCells() {
 		dst = append(dst, trimLineEnd(row)...)
 	} else {
 		first := true

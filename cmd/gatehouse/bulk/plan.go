@@ -59,6 +59,7 @@ type Answer struct {
 type facts struct {
 	country, as            string
 	mobile, proxy, hosting bool
+	problem                string // code and reason of an error
 }
 
 // field is a member of an answer that was asked for.
@@ -98,47 +99,61 @@ var standard = []string{"country", "countryCode", "regionName", "city", "lat", "
 // Plan returns the plan of a run that only counts.
 func (s *Summary) Plan() *Plan { return &Plan{format: CSV, counts: true} }
 
-// paths returns where the members of an answer are, by their names.
-func paths() map[string][]string {
-	all := map[string][]string{"error": {"error"}, "reason": {"reason"}, "message": {"message"},
+// paths returns where the members of an answer are by their names, and the names of the members of
+// each object in it.
+func paths() (all map[string][]string, groups map[string][]string) {
+	all = map[string][]string{"error": {"error"}, "reason": {"reason"}, "message": {"message"},
 		"ok": {"ok"}, "query": {"query"}, "ip": {"ip"}, "ipVersion": {"ipVersion"}}
-	for _, name := range details {
-		all[name] = []string{"data", name}
-	}
+	groups = map[string][]string{"data": details}
 	text := (&geo.Result{}).AppendJSON([]byte(`{"ok":true`))
 	object := fastjson.MustParseBytes(text).GetObject()
 	object.Visit(func(group []byte, v *fastjson.Value) {
 		if members, err := v.Object(); err == nil {
 			members.Visit(func(name []byte, _ *fastjson.Value) {
-				all[string(name)] = []string{string(group), string(name)}
+				groups[string(group)] = append(groups[string(group)], string(name))
 			})
 		}
 	})
-	return all
+	for group, names := range groups {
+		for _, name := range names {
+			all[name] = []string{group, name}
+			all[group+"."+name] = all[name]
+		}
+	}
+	return all, groups
 }
 
-// NewPlan returns the plan for fields by name, or by path such as data.prefix. Without names, JSON
-// has the whole answer, and other formats have the usual fields. plain says that the output lacks
-// the rows of the input, so that it needs the query.
+// NewPlan returns the plan for fields by name, by path such as data.prefix, or by the name of an
+// object, which stands for its members. Without names, JSON has the whole answer, and other formats
+// have the usual fields. plain says that the output lacks the rows of the input, so that it needs
+// the query.
 func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 	p := &Plan{format: format, whole: format.isJSON() && len(names) == 0}
 	if len(names) == 0 && !p.whole {
 		names = standard
 	}
-	if plain && !p.whole && !slices.Contains(names, "query") {
-		names = append([]string{"query"}, names...)
-	}
-	known := paths()
+	known, groups := paths()
+	var wanted []string
 	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if members, ok := groups[name]; ok {
+			wanted = append(wanted, members...)
+		} else {
+			wanted = append(wanted, name)
+		}
+	}
+	if plain && !p.whole && !slices.Contains(wanted, "query") {
+		wanted = append([]string{"query"}, wanted...)
+	}
+	for _, name := range wanted {
 		f := field{name: name, path: known[name]}
 		switch {
-		case strings.Contains(name, "."):
-			f.path = strings.Split(name, ".")
 		case f.path == nil:
-			return nil, fmt.Errorf("unknown field %q: the fields are %s", name,
-				strings.Join(sortedKeys(known), ", "))
+			return nil, unknownField(name, known, groups)
 		case name == "error":
 			continue // every row has it
+		case slices.ContainsFunc(p.fields, func(f field) bool { return f.name == name }):
+			continue
 		}
 		f.own = max(0, slices.Index([]string{"", "query", "ip", "ipVersion"}, name))
 		f.get = members[strings.Join(f.path, ".")]
@@ -148,6 +163,18 @@ func NewPlan(format Format, names []string, plain bool) (*Plan, error) {
 	p.direct = !format.isJSON() &&
 		!slices.ContainsFunc(p.fields, func(f field) bool { return f.get == nil && f.own == 0 })
 	return p, nil
+}
+
+// unknownField returns an error that lists the fields.
+func unknownField(name string, known, groups map[string][]string) error {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if !strings.Contains(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return fmt.Errorf("unknown field %q: the fields are %s; and %s for all members of each", name,
+		strings.Join(names, ", "), strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
 }
 
 // record returns the Record of an object of the HTTP interface.
@@ -199,6 +226,8 @@ func factsOf(v *fastjson.Value) *facts {
 		as:      string(v.GetStringBytes("network", "as")),
 		mobile:  v.GetBool("flags", "mobile"), proxy: v.GetBool("flags", "proxy"),
 		hosting: v.GetBool("flags", "hosting"),
+		problem: strings.TrimSpace(string(v.GetStringBytes("error")) + " " +
+			string(v.GetStringBytes("reason"))),
 	}
 }
 
@@ -251,7 +280,7 @@ func quoted(dst []byte, s string) []byte {
 
 func needsQuotes(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c == ',' || c == '"' || c == '\n' || c == '\r' {
+		if c := s[i]; c == ',' || c == ';' || c == '"' || c == '\n' || c == '\r' {
 			return true
 		}
 	}
@@ -333,5 +362,3 @@ func version(ip netip.Addr) string {
 	}
 	return ""
 }
-
-func sortedKeys(m map[string][]string) []string { return slices.Sorted(maps.Keys(m)) }

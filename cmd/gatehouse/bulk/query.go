@@ -47,13 +47,14 @@ var inAddress, inWord = func() (address, word [256]bool) {
 	}
 	for b := range 256 {
 		c := byte(b)
-		word[b] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= 0x80
+		word[b] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_'
 	}
 	return address, word
 }()
 
 // extract appends every address in a text. An IPv4 address may have a port, and an IPv6 address may
-// stand in brackets. Times such as 10:15:00 and versions such as 1.2.3 are no addresses.
+// stand in brackets. Times such as 10:15:00 and versions such as 1.2.3 are no addresses, and neither
+// are those of browsers, such as Chrome/119.0.0.0.
 func extract(dst [][]byte, text []byte) [][]byte {
 	for i := 0; i < len(text); {
 		if !inAddress[text[i]] {
@@ -66,7 +67,7 @@ func extract(dst [][]byte, text []byte) [][]byte {
 		}
 		part := text[from:i]
 		if from > 0 && (inWord[text[from-1]] || text[from-1] == '-') ||
-			i < len(text) && inWord[text[i]] {
+			i < len(text) && inWord[text[i]] || isVersion(text[:from], part) {
 			continue
 		}
 		if found := address(part); found != nil {
@@ -74,6 +75,13 @@ func extract(dst [][]byte, text []byte) [][]byte {
 		}
 	}
 	return dst
+}
+
+// isVersion reports whether part is the version of a browser, behind its name and a slash. Browsers
+// send only the first number and zeros. No host has such an address.
+func isVersion(before, part []byte) bool {
+	n := len(before)
+	return n > 1 && before[n-1] == '/' && inWord[before[n-2]] && bytes.HasSuffix(part, []byte(".0.0.0"))
 }
 
 // address returns the address that part is, or nil. Punctuation around it and a port are left out.

@@ -43,7 +43,7 @@ type Config struct {
 // Position is how far a run has come.
 type Position struct {
 	Input  int64 `json:"input"`  // offset behind the last row, in the decompressed input
-	Output int64 `json:"output"` // bytes written
+	Output int64 `json:"output"` // bytes of these rows and of what was written before them
 	Rows   int64 `json:"rows"`   // rows written
 	Failed int64 `json:"failed"` // of them, those with an error
 }
@@ -51,6 +51,7 @@ type Position struct {
 // Counts are figures of a run. They may be read while it runs.
 type Counts struct {
 	Rows, Failed atomic.Int64
+	Input        atomic.Int64 // offset behind the last row, in the decompressed input
 	Asked        atomic.Int64 // queries whose answers were not known from before
 }
 
@@ -90,6 +91,7 @@ func Run(ctx context.Context, c Config) (Position, error) {
 	r := &run{Config: c, pos: c.From, saved: time.Now()}
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
+	r.Counts.Input.Store(r.pos.Input)
 	if c.From.Input > 0 {
 		if err := c.Input.seek(c.From.Input); err != nil {
 			return c.From, fmt.Errorf("read input: %w", err)
@@ -123,19 +125,26 @@ func (r *run) begin(header []byte) {
 		return
 	}
 	w := writer{&r.Layout, r.Plan}
-	r.head = w.header(nil, header)
+	if r.Input.bom > 0 && w.keepsCells() {
+		r.head = append(r.head, magicUTF8...)
+	}
+	r.head = w.header(r.head, header)
 	if r.Plan.format == JSON {
 		r.head = append(r.head, '[')
 	}
 }
 
-// end writes what stands behind the rows.
+// end writes what stands behind the rows. The position does not count it, so that a run which goes
+// on from there replaces it.
 func (r *run) end() error {
 	tail := r.head // if there were no rows
 	if r.Plan.format == JSON && r.Summary == nil {
 		tail = append(tail, "\n]\n"...)
 	}
-	return r.write(tail)
+	if _, err := r.Output.Write(tail); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
 }
 
 func (r *run) write(text []byte) error {
@@ -288,7 +297,10 @@ func (r *run) finish(j *job) error {
 	if r.pos.Rows == 0 && r.Plan.format == JSON {
 		out = bytes.TrimPrefix(out, []byte{','}) // of the first object of an array
 	}
-	if err := r.write(append(r.head, out...)); err != nil {
+	if len(r.head) > 0 {
+		out = append(r.head, out...)
+	}
+	if err := r.write(out); err != nil {
 		return err
 	}
 	r.head = nil
@@ -302,6 +314,7 @@ func (r *run) finish(j *job) error {
 	r.pos.Failed += int64(all.failed)
 	r.Counts.Rows.Store(r.pos.Rows)
 	r.Counts.Failed.Store(r.pos.Failed)
+	r.Counts.Input.Store(r.pos.Input)
 	if r.Checkpoint != nil && time.Since(r.saved) >= checkpointEvery {
 		if err := r.Checkpoint(r.pos); err != nil {
 			return err

@@ -1,16 +1,13 @@
 package bulk
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/netip"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -20,18 +17,19 @@ import (
 )
 
 const (
-	maxBatch    = 50              // queries of a request to /api/bulk
-	maxResponse = 4 << 20         // bytes
-	windowSize  = 1 << 14         // distinct queries that are remembered
-	maxStrikes  = 3               // tries of a domain that fails while others do not
-	domainTime  = 5 * time.Minute // for a domain that fails, and nothing else is asked
+	maxBatch   = 500             // queries of a stream
+	windowSize = 1 << 14         // distinct queries that are remembered
+	maxStrikes = 3               // tries of a domain that fails while others do not
+	domainTime = 5 * time.Minute // for a domain that fails, and nothing else is asked
 )
 
 // Server is the Source that asks a server.
 type Server struct {
-	config ServerConfig
-	gate   *gate
-	window window
+	config  ServerConfig
+	gate    *gate
+	window  window
+	batches atomic.Int64 // so far
+	parsers fastjson.ParserPool
 }
 
 // ServerConfig configures a Server. Fields are required unless they say otherwise.
@@ -41,6 +39,10 @@ type ServerConfig struct {
 	Client   *http.Client
 	Plan     *Plan
 	Patience time.Duration // without any success, after which the Source gives up
+
+	// Waiting is called when a request failed and is going to be repeated, with the time without any
+	// success. Optional; by several goroutines.
+	Waiting func(without time.Duration, cause error)
 }
 
 // NewServer returns a Source that asks a server.
@@ -52,7 +54,7 @@ func NewServer(c ServerConfig) *Server {
 // question is a query that is or was asked.
 type question struct {
 	query   geo.Query
-	answer  Answer        // valid when done is closed
+	answer  Answer        // valid when done is closed; until then, the last failure
 	done    chan struct{} // closed when answered
 	first   time.Time     // of a response without an answer
 	strikes int           // such responses that had other answers
@@ -103,7 +105,8 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 		n := min(maxBatch, len(mine))
 		batch := mine[:n:n]
 		mine = mine[n:]
-		g.Go(func() error { return s.ask(asking, batch) })
+		number := s.batches.Add(1)
+		g.Go(func() error { return s.ask(asking, number, batch) })
 	}
 	if err := g.Wait(); err != nil {
 		return 0, err
@@ -119,14 +122,15 @@ func (s *Server) Answer(ctx context.Context, queries []geo.Query, answers []Answ
 	return asked, nil
 }
 
-// ask asks a batch until all of it is answered.
-func (s *Server) ask(ctx context.Context, batch []*question) error {
+// ask asks the batch with a number until all of it is answered.
+func (s *Server) ask(ctx context.Context, number int64, batch []*question) error {
 	for len(batch) > 0 {
-		if err := s.gate.enter(ctx); err != nil {
+		if err := s.gate.enter(ctx, number); err != nil {
 			return err
 		}
 		began := time.Now()
 		r := s.post(ctx, batch)
+		r.rest = append(r.rest, s.unreachable(&r)...)
 		batch = r.rest
 		var refused *refusedError
 		switch {
@@ -142,13 +146,37 @@ func (s *Server) ask(ctx context.Context, batch []*question) error {
 				return err
 			}
 		default:
-			without := s.gate.fail(began, r.wait, r.some)
+			without, reason := s.gate.fail(began, r.wait, r.some), cause(r.err)
 			if without > s.config.Patience {
-				return fmt.Errorf("no answer in %s: %w", s.config.Patience, cause(r.err))
+				return fmt.Errorf("no answer in %s: %w", s.config.Patience, reason)
+			}
+			if s.config.Waiting != nil {
+				s.config.Waiting(without, reason)
 			}
 		}
 	}
 	return nil
+}
+
+// unreachable returns the questions to repeat of those that the server's upstream or resolver did
+// not answer. A domain may fail alone, for as long as its name servers are down.
+func (s *Server) unreachable(r *reply) (rest []*question) {
+	for _, q := range r.unreachable {
+		if q.first.IsZero() {
+			q.first = time.Now()
+		}
+		if q.query.IsDomain() && (r.some || q.strikes > 0) {
+			q.strikes++
+		}
+		r.busy = r.busy || q.strikes == 0
+		if q.strikes == maxStrikes ||
+			q.query.IsDomain() && time.Since(q.first) >= min(domainTime, s.config.Patience) {
+			close(q.done)
+			continue
+		}
+		rest = append(rest, q)
+	}
+	return rest
 }
 
 // sleep waits for at least a second, if there is a reason to.
@@ -182,142 +210,4 @@ type refusedError struct {
 
 func (e *refusedError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the server refuses: status %d %s", e.status, e.message))
-}
-
-// reply is what became of a request.
-type reply struct {
-	rest []*question   // to repeat
-	wait time.Duration // the server's word for when; 0 = none
-	busy bool          // the server has no capacity for more
-	some bool          // it has answered some
-	err  error
-}
-
-// post sends a batch.
-func (s *Server) post(ctx context.Context, batch []*question) reply {
-	body := []byte(`{"queries":[`)
-	for i, q := range batch {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = geo.AppendQuoted(body, q.query.String())
-	}
-	path := s.config.URL + "/api/bulk"
-	if s.config.Plan.details {
-		path += "?details=1"
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path,
-		bytes.NewReader(append(body, ']', '}')))
-	if err != nil {
-		return reply{err: &refusedError{message: "the address of the server is wrong"}}
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if s.config.Key != "" {
-		request.Header.Set("X-Api-Key", s.config.Key)
-	}
-	response, err := s.config.Client.Do(request)
-	if err != nil {
-		return reply{rest: batch, err: err}
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return reply{rest: batch, err: err}
-	}
-	switch status := response.StatusCode; {
-	case status == http.StatusOK:
-		return s.read(batch, text)
-	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= 500:
-		return reply{rest: batch, wait: retryAfter(response.Header.Get("Retry-After")),
-			err: fmt.Errorf("status %d", status)}
-	default:
-		return reply{err: &refusedError{status, fastjson.GetString(text, "message")}}
-	}
-}
-
-// retryAfter returns the time that a header names; 0 = none.
-func retryAfter(value string) time.Duration {
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(at))
-	}
-	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(seconds) * time.Second
-}
-
-var errGarbled = errors.New("the response does not fit the request")
-
-// read reads the response to a batch. It believes all of it or nothing.
-func (s *Server) read(batch []*question, text []byte) reply {
-	garbled := reply{rest: batch, err: errGarbled}
-	v, err := fastjson.ParseBytes(text)
-	if err != nil {
-		return garbled
-	}
-	items := v.GetArray("results")
-	if len(items) != len(batch) {
-		return garbled
-	}
-	var r reply
-	for i, item := range items {
-		if !fits(batch[i].query, item) {
-			return garbled
-		}
-		r.some = r.some || item.GetBool("ok")
-	}
-	for i, item := range items {
-		q := batch[i]
-		if !s.isTemporary(q, item, &r) {
-			q.answer = Answer{Record: s.config.Plan.record(item)}
-			if !q.answer.Record.failed {
-				q.answer.IP, _ = netip.ParseAddr(string(item.GetStringBytes("ip")))
-			}
-			close(q.done)
-			continue
-		}
-		r.rest = append(r.rest, q)
-		after := time.Duration(max(0, min(item.GetInt("retry_after"), 3600))) * time.Second
-		if r.wait == 0 || after > 0 && after < r.wait {
-			r.wait = after
-		}
-	}
-	return r
-}
-
-// isTemporary reports whether a question is to be repeated, and whether all others have to wait as
-// well. A domain may fail alone, for as long as its name servers are down.
-func (s *Server) isTemporary(q *question, item *fastjson.Value, r *reply) bool {
-	switch geo.Code(item.GetStringBytes("error")) {
-	case geo.CodeRateLimited, geo.CodeOverloaded:
-		r.busy = true
-		return true
-	case geo.CodeProviderUnreachable:
-	default:
-		return false
-	}
-	if q.first.IsZero() {
-		q.first = time.Now()
-	}
-	if !q.query.IsDomain() {
-		r.busy = true
-		return true
-	}
-	if r.some || q.strikes > 0 {
-		q.strikes++
-	}
-	r.busy = r.busy || q.strikes == 0
-	return q.strikes < maxStrikes && time.Since(q.first) < min(domainTime, s.config.Patience)
-}
-
-// fits reports whether item answers a query.
-func fits(q geo.Query, item *fastjson.Value) bool {
-	if string(item.GetStringBytes("query")) != q.String() {
-		return false
-	}
-	if !item.GetBool("ok") {
-		return len(item.GetStringBytes("error")) > 0
-	}
-	ip, err := netip.ParseAddr(string(item.GetStringBytes("ip")))
-	return err == nil && (q.IsDomain() || ip == q.Addr())
 }

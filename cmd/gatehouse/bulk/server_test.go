@@ -3,12 +3,12 @@ package bulk_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,9 +35,10 @@ type fake struct {
 }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
-	var request struct{ Queries []string }
-	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Queries) > 50 {
-		return nil, fmt.Errorf("got %d queries, %w", len(request.Queries), err)
+	text, err := io.ReadAll(r.Body)
+	queries := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if err != nil || len(queries) > 30_000 || r.URL.Path != "/api/stream" {
+		return nil, fmt.Errorf("got %d queries for %s, %w", len(queries), r.URL, err)
 	}
 	f.mu.Lock()
 	f.flying++
@@ -50,20 +51,16 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.flying--
 	response := &http.Response{Header: http.Header{}, Request: r}
 	response.StatusCode = f.serve(response.Header)
-	var text strings.Builder
+	var out strings.Builder
 	if response.StatusCode == 0 {
 		f.refused = append(f.refused, time.Now())
 		return nil, io.ErrUnexpectedEOF
 	}
 	if response.StatusCode != http.StatusOK {
 		f.refused = append(f.refused, time.Now())
-		text.WriteString(`{"ok":false,"error":"overloaded","message":"no"}`)
+		out.WriteString(`{"ok":false,"error":"overloaded","message":"no"}`)
 	} else {
-		text.WriteString(`{"ok":true,"results":[`)
-		for i, query := range request.Queries {
-			if i > 0 {
-				text.WriteByte(',')
-			}
+		for _, query := range queries {
 			item := ""
 			if f.item != nil {
 				item = f.item(query)
@@ -73,11 +70,11 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 				item = fmt.Sprintf(`{"ok":true,"query":%q,"ip":%q,"ipVersion":"IPv4","location":{"city":"at %s"}}`,
 					query, query, query)
 			}
-			text.WriteString(item)
+			fmt.Fprintln(&out, item)
 		}
-		text.WriteString(`]}`)
+		fmt.Fprintf(&out, `{"done":true,"count":%d,"failed":0}`+"\n", len(queries))
 	}
-	body := text.String()
+	body := out.String()
 	if f.body != nil {
 		body = f.body(body)
 	}
@@ -225,8 +222,8 @@ func TestRetryAfter(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{serve: ok}
-		if _, err := ask(t, f, &numbers{end: 100_000}, io.Discard); err != nil || f.most < 32 || f.most > 64 {
-			t.Errorf("got error %v and at most %d requests in flight, want 32 to 64", err, f.most)
+		if _, err := ask(t, f, &numbers{end: 100_000}, io.Discard); err != nil || f.most != 32 {
+			t.Errorf("got error %v and at most %d requests in flight, want 32", err, f.most)
 		}
 		room := &fake{}
 		room.serve = func(http.Header) int {
@@ -287,28 +284,71 @@ func TestItemErrors(t *testing.T) {
 
 // TestGarbledResponses repeats what does not fit, and believes none of it.
 func TestGarbledResponses(t *testing.T) {
+	const first = `{"ok":true,"query":"20.0.0.0",`
+	done := regexp.MustCompile(`{"done".*\n$`)
+	for name, garble := range map[string]func(text string) string{
+		"cut off":             func(text string) string { return text[:rand.IntN(len(text)-1)] },
+		"no last line":        func(text string) string { return done.ReplaceAllString(text, "") },
+		"more than was asked": func(text string) string { return text + text },
+		"other line first":    func(text string) string { return `{"ok":true,"query":"x"}` + "\n" + text },
+		"swapped lines": func(text string) string {
+			lines := strings.SplitAfter(text, "\n")
+			lines[1], lines[2] = lines[2], lines[1]
+			return strings.Join(lines, "")
+		},
+		"swapped addresses": func(text string) string {
+			return strings.NewReplacer(`"ip":"20.0.0.1"`, `"ip":"20.0.0.2"`,
+				`"ip":"20.0.0.2"`, `"ip":"20.0.0.1"`).Replace(text)
+		},
+		"done too early":  func(string) string { return `{"done":true,"count":50,"failed":0}` + "\n" },
+		"no lines":        func(string) string { return "" },
+		"a page":          func(string) string { return "<html>\n<p>Please sign in.\n" },
+		"an endless line": func(string) string { return strings.Repeat(" ", 1<<20) },
+		"a result without an address": func(text string) string {
+			return strings.Replace(text, `"ip":"20.0.0.0"`, `"ip":"everywhere"`, 1)
+		},
+		"an error without a code": func(text string) string {
+			return strings.Replace(text, first, `{"ok":false,"query":"20.0.0.0",`, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{serve: ok}
+				calls := 0
+				f.body = func(text string) string {
+					if calls++; calls > 3 {
+						return text
+					}
+					return garble(text)
+				}
+				out := &sequence{t: t}
+				end, err := ask(t, f, &numbers{end: 50}, out)
+				if err != nil || end.Rows != 50 || end.Failed != 0 || out.next != 51 {
+					t.Errorf("got %+v and error %v, want 50 rows", end, err)
+				}
+			})
+		})
+	}
+}
+
+// TestCutOffResponse asks only for what the response did not have.
+func TestCutOffResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := 0
 		f := &fake{serve: ok}
+		calls := 0
 		f.body = func(text string) string {
-			calls++
-			switch calls % 6 {
-			case 0:
-				return text[:rand.IntN(len(text))]
-			case 1:
-				return strings.Replace(text, `"results":[`, `"results":[{"ok":true,"query":"x"},`, 1)
-			case 2:
-				return strings.NewReplacer("20.0.0.1\"", "20.0.0.2\"", "20.0.0.2\"", "20.0.0.1\"").Replace(text)
-			case 3:
-				return `{"ok":true}`
-			case 4:
-				return "<html>"
+			if calls++; calls == 1 {
+				return text[:strings.Index(text, `{"ok":true,"query":"20.0.0.40"`)+10]
 			}
 			return text
 		}
-		out := &sequence{t: t}
-		if end, err := ask(t, f, &numbers{end: 50}, out); err != nil || end.Rows != 50 {
+		if end, err := ask(t, f, &numbers{end: 50}, &sequence{t: t}); err != nil || end.Rows != 50 {
 			t.Errorf("got %+v and error %v, want 50 rows", end, err)
+		}
+		for i := range 50 {
+			if got, want := f.asked[address(i)], 1+i/40; got != want {
+				t.Errorf("got %s asked %d times, want %d", address(i), got, want)
+			}
 		}
 	})
 }

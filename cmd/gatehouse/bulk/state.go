@@ -83,23 +83,26 @@ func (s *State) resume(command map[string]string, in *Input, output *os.File) er
 	if sum != s.file.Sum || head != s.file.Head || in.plain && in.Size() < s.file.Position.Input {
 		return fmt.Errorf("%s belongs to another input: the file has changed", s.path)
 	}
-	if s.file.Done {
-		return nil
-	}
 	size, err := output.Seek(0, io.SeekEnd)
 	switch {
 	case err != nil:
 		return err
 	case size < s.file.Position.Output:
-		return fmt.Errorf("the output has %d bytes, but %s counts %d: use --output, or >> instead of >",
-			size, s.path, s.file.Position.Output)
+		return fmt.Errorf("the output has %d bytes, but %s counts %d: use --output, or >> instead of >;"+
+			" to begin again, remove both", size, s.path, s.file.Position.Output)
+	case s.file.Done && !in.hasGrown(s.file.Position.Input):
+		return nil
 	}
+	s.file.Done = false
 	if err := output.Truncate(s.file.Position.Output); err != nil {
 		return err
 	}
 	_, err = output.Seek(0, io.SeekEnd)
 	return err
 }
+
+// hasGrown reports whether rows were added behind an offset. It does not know of compressed files.
+func (in *Input) hasGrown(offset int64) bool { return in.plain && in.Size() > offset }
 
 // sum returns the SHA-256 of the first bytes of the file, and their number: at most limit.
 func (in *Input) sum(limit int64) (sum string, n int64, err error) {
@@ -111,7 +114,7 @@ func (in *Input) sum(limit int64) (sum string, n int64, err error) {
 // Position returns how far the earlier commands have come.
 func (s *State) Position() Position { return s.file.Position }
 
-// Done reports whether all rows were written.
+// Done reports whether all rows of the input were written.
 func (s *State) Done() bool { return s.file.Done }
 
 // Save records a position once the output up to it is on the disk.

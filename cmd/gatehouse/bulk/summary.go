@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -19,7 +20,7 @@ type Summary struct {
 	countries    map[string]int
 	systems      map[string]int
 	flags        map[string]int
-	errors       map[string]int
+	errors       map[string]int // by code and reason, with a space between
 }
 
 // NewSummary returns a Summary of no answers.
@@ -34,7 +35,7 @@ func (s *Summary) add(a Answer) {
 	r := a.Record
 	if r.failed {
 		s.failed++
-		count(s.errors, r.code)
+		count(s.errors, r.facts.problem)
 		return
 	}
 	count(s.countries, r.facts.country)
@@ -56,15 +57,16 @@ func count(counts map[string]int, name string) {
 
 // counted is a name and how often it was seen.
 type counted struct {
-	Name string `json:"name"`
-	Rows int    `json:"rows"`
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"` // of an error
+	Rows   int    `json:"rows"`
 }
 
 // most returns the counts, the largest first.
 func most(counts map[string]int) []counted {
 	all := make([]counted, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, counted{name, counts[name]})
+		all = append(all, counted{Name: name, Rows: counts[name]})
 	}
 	slices.SortStableFunc(all, func(a, b counted) int { return cmp.Compare(b.Rows, a.Rows) })
 	return all
@@ -72,6 +74,11 @@ func most(counts map[string]int) []counted {
 
 // WriteJSON writes the summary as a JSON object. Unknown countries and systems have the name "".
 func (s *Summary) WriteJSON(w io.Writer) error {
+	problems := most(s.errors)
+	for i := range problems {
+		p := &problems[i]
+		p.Name, p.Reason, _ = strings.Cut(p.Name, " ")
+	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(struct {
@@ -81,7 +88,7 @@ func (s *Summary) WriteJSON(w io.Writer) error {
 		Systems   []counted      `json:"as"`
 		Flags     map[string]int `json:"flags"`
 		Errors    []counted      `json:"errors"`
-	}{s.rows, s.failed, most(s.countries), most(s.systems), s.flags, most(s.errors)})
+	}{s.rows, s.failed, most(s.countries), most(s.systems), s.flags, problems})
 }
 
 // shown is how many lines of each list the text has.
