@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -231,12 +233,33 @@ func TestLookupResumeWhenDone(t *testing.T) {
 	}
 }
 
+// TestLookupOfHostileServer expects the text of a server to be safe for a terminal, and a key that
+// no header can have to be refused without its text.
+func TestLookupOfHostileServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"no\u001b[31m \u009b31m\u202ered"}`)
+	}))
+	defer server.Close()
+	args := []string{"lookup", "8.8.8.8", "--quiet", "--server", server.URL}
+	want := "gatehouse: the server refuses: status 403 no [31m 31m red\n"
+	if got := runOnce(t, nil, args...); got.code != exitFailed || got.stderr != want {
+		t.Errorf("got %+v, want code 1 and %q", got, want)
+	}
+	got := runOnce(t, []string{"GATEHOUSE_API_KEY=gtlk_secret\r"}, args...)
+	if got.code != exitUsage || !strings.Contains(got.stderr, "the API key") ||
+		strings.Contains(got.stderr, "secret") {
+		t.Errorf("got %+v for a key with a line end, want code 2 and no secret", got)
+	}
+}
+
 func TestOutageNotice(t *testing.T) {
 	var out strings.Builder
 	synctest.Test(t, func(*testing.T) {
 		notice := outageNotice(&out)
 		for without := range 130 {
-			notice(time.Duration(without)*time.Second, errors.New("status 503"))
+			notice(time.Duration(without)*time.Second, errors.New("status\x1b503"))
 			time.Sleep(time.Second)
 		}
 	})
