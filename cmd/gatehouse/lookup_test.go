@@ -233,6 +233,66 @@ func TestLookupResumeWhenDone(t *testing.T) {
 	}
 }
 
+// TestLookupResumeOfLongerRow adds to an input whose last row has no line end: first the line end,
+// and then the end of a row.
+func TestLookupResumeOfLongerRow(t *testing.T) {
+	t.Parallel()
+	database, _ := lookupFiles(t, 0)
+	dir := t.TempDir()
+	input, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--fields", "city", "--format", "csv",
+		"--output", out, "--resume", filepath.Join(dir, "state")}
+	for _, step := range []struct {
+		rows, want string
+		code       int
+	}{
+		{"8.8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n", exitDone},
+		{"8.8.8.8\r\n8.8.8.9\n8.8.8", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
+			"8.8.8,,invalid_query\n", exitSomeFailed},
+		{"8.8.8.8\r\n8.8.8.9\n8.8.8.1\n", "query,city,error\n8.8.8.8,Honolulu,\n8.8.8.9,Honolulu,\n" +
+			"8.8.8,,invalid_query\n", exitFailed},
+	} {
+		if err := os.WriteFile(input, []byte(step.rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := runOnce(t, nil, args...)
+		text, err := os.ReadFile(out)
+		refused := strings.Contains(got.stderr, "inside a row")
+		if err != nil || got.code != step.code || string(text) != step.want ||
+			refused != (step.code == exitFailed) {
+			t.Errorf("%q: got %+v, error %v and\n%s\nwant\n%s", step.rows, got, err, text, step.want)
+		}
+	}
+}
+
+// TestLookupResumeOfOneOutput runs a command while another one writes to the same output.
+func TestLookupResumeOfOneOutput(t *testing.T) {
+	t.Parallel()
+	database, input := lookupFiles(t, 3)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	other, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"lookup", "--mmdb", database, "--file", input, "--column", "ip", "--output", out,
+		"--resume", filepath.Join(dir, "state")}
+	if got := runOnce(t, nil, args...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "another command writes to the output") {
+		t.Errorf("got %+v, want code 1 and the reason", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := runOnce(t, nil, args...); got.code != exitSomeFailed {
+		t.Errorf("got %+v once the other has ended, want code 3", got)
+	}
+}
+
 // TestLookupOfHostileServer expects the text of a server to be safe for a terminal, and a key that
 // no header can have to be refused without its text.
 func TestLookupOfHostileServer(t *testing.T) {
